@@ -1,0 +1,92 @@
+# `make app` opens the studio, `make test` proves it; both install what they need.
+# Options for the command behind a target go into ARGS: make app ARGS="--port 8600".
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help app test check bench screenshots lint format lock wheel clean app-env test-env browser
+
+PYTHON ?= python3
+ARGS ?=
+PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
+
+# Debian ships venv and the browser as packages of their own; $(1) are the packages.
+define apt-install
+{ if [ "$$(id -u)" = 0 ]; then as_root=env; elif sudo -n true 2>/dev/null; then as_root='sudo -n env'; else as_root=; fi; \
+  [ -n "$$as_root" ] && command -v apt-get >/dev/null \
+  && $$as_root apt-get update -qq \
+  && $$as_root DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null \
+  || { echo "$(1): missing, and not to be installed from here; install with your package manager (apt-get install $(1)), then run make again." >&2; false; }; }
+endef
+
+# Brings .venv to the state of lock file $(1); the stamp holds what it was built from and where.
+define install
+@stamp=".venv/$(1).stamp"; state="$$({ pwd; cat $(1) pyproject.toml; } | sha256sum)"; \
+if [ "$$(cat "$$stamp" 2>/dev/null)" != "$$state" ]; then \
+  echo "Installing $(1) into .venv; the first time takes minutes."; \
+  $(PIP) install -r $(1); \
+  $(PIP) install --no-deps --editable .; \
+  echo "$$state" > "$$stamp"; \
+fi
+endef
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 10
+
+app: app-env ## install the runtime and open the studio
+	@.venv/bin/python -m nest_studio app $(ARGS)
+
+test: test-env browser lint ## install everything, lint, type-check and run the tests
+	@.venv/bin/python -m pytest $(ARGS)
+
+check: test-env browser ## long enumerations, fuzzing and soaks
+	@.venv/bin/python -m pytest -m check $(ARGS)
+
+bench: test-env ## benchmarks
+	@.venv/bin/python -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
+
+screenshots: test-env browser ## take the README's pictures again
+	@SCREENSHOTS=1 .venv/bin/python -m pytest tests/browser/test_screenshots.py
+
+lint: test-env ## ruff and mypy, changing nothing
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/mypy
+
+format: test-env ## let ruff rewrite the sources
+	@.venv/bin/ruff check --quiet --fix . || true
+	@.venv/bin/ruff format .
+
+wheel: test-env ## source archive and wheel in dist/
+	@.venv/bin/python -m build --no-isolation
+
+lock: ## resolve pyproject.toml afresh into the two lock files
+	@tmp="$$(mktemp -d)"; trap 'rm -rf "$$tmp"' EXIT; \
+	$(PYTHON) -m venv "$$tmp/venv"; \
+	freeze() { "$$tmp/venv/bin/python" -m pip freeze --exclude nest-studio | sed 's/+cpu$$//'; }; \
+	"$$tmp/venv/bin/python" -m pip install --quiet .; freeze > requirements.lock; \
+	"$$tmp/venv/bin/python" -m pip install --quiet ".[dev,torch]"; freeze > requirements-dev.lock
+
+clean: ## delete what tools leave behind, but not .venv
+	@rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	@find . -path ./.venv -prune -o -type d -name __pycache__ -exec rm -rf {} +
+
+app-env: .venv/bin/pip
+	$(call install,requirements.lock)
+
+test-env: .venv/bin/pip
+	$(call install,requirements-dev.lock)
+
+# pip comes last into a new environment, so half-made ones are made again.
+.venv/bin/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	|| { echo "Nest Studio needs Python 3.11 or newer as $(PYTHON): name another with PYTHON=..." >&2; false; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || $(call apt-install,python3-venv)
+	@$(PYTHON) -m venv --clear .venv
+
+# The browser, and a library that Playwright's driver needs. Without them the tests that
+# drive a browser skip, saying so; on CI they fail.
+browser: test-env
+	@{ command -v chromium && .venv/bin/python -c 'import ctypes; ctypes.CDLL("libatomic.so.1")'; } >/dev/null 2>&1 \
+	|| $(call apt-install,chromium libatomic1) || true
