@@ -1,0 +1,24 @@
+"""Time and memory of stages and plans; `price` is the one judge of every plan."""
+
+from nest_core.costs.plan import Plan, Point
+from nest_core.costs.price import Memory, Report, Stage, check_plan, price
+from nest_core.costs.problem import RECOMPUTE, LayerTable, Problem, StateBytes
+from nest_core.costs.stages import StageCosts, links, stage_costs, traffic
+
+__all__ = [
+    "RECOMPUTE",
+    "LayerTable",
+    "Memory",
+    "Plan",
+    "Point",
+    "Problem",
+    "Report",
+    "Stage",
+    "StageCosts",
+    "StateBytes",
+    "check_plan",
+    "links",
+    "price",
+    "stage_costs",
+    "traffic",
+]

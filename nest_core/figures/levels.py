@@ -1,0 +1,139 @@
+"""The level matrix: at which level any two devices meet, as a heat map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from nest_core.figures.style import Picture, class_bar, frame, stepped_scale
+from nest_core.network import Network
+from nest_core.network.levels import IntArray, Level
+from nest_core.units import humanise_rate, humanise_seconds
+
+__all__ = ["MAX_BLOCKS", "LevelBlocks", "level_blocks", "level_figure"]
+
+MAX_BLOCKS = 128
+_HEIGHT = 440
+# The upper two thirds of cividis (Nuñez, Anderton and Renslow 2018): ordered, and the same to
+# colour-blind readers.
+_INNER, _OUTER = (253, 231, 86), (67, 78, 108)
+_LABELLED_LEVELS = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelBlocks:
+    """The level matrix over blocks of consecutive devices.
+
+    Parameters
+    ----------
+    size : int
+        Devices per block; the last block may be smaller.
+    matrix : int array, shape (blocks, blocks)
+        Level at which the blocks' first devices meet; on the diagonal the level that joins the
+        devices inside the block, −1 where it is a single device.
+    """
+
+    size: int
+    matrix: IntArray
+
+
+def level_blocks(network: Network, limit: int = MAX_BLOCKS) -> LevelBlocks:
+    """Aggregate devices to at most ``limit`` blocks that straddle no group where possible."""
+    devices = network.devices
+    least = -(-devices // limit)
+    groups = [level.group_size for level in network.levels[:-1] if level.kind == "nested"]
+    fitting = (size for size in range(least, devices + 1) if _nests(size, groups))
+    size = next(fitting, least)
+    first = np.arange(0, devices, size)
+    last = np.minimum(first + size, devices) - 1
+    matrix = network.level(first[:, None], first[None, :])
+    np.fill_diagonal(matrix, network.level(first, last))
+    return LevelBlocks(size, matrix)
+
+
+def _nests(size: int, groups: list[int]) -> bool:
+    return all(group % size == 0 or size % group == 0 for group in groups)
+
+
+def level_figure(network: Network) -> Picture:
+    """The matrix, coloured by level; hovering names the level, its bandwidth and latency."""
+    blocks = level_blocks(network)
+    size, end = float(blocks.size), float(len(blocks.matrix) * blocks.size)
+    labels = np.array([_described(level) for level in network.levels] + ["the same device"])
+    cells = {
+        "type": "heatmap",
+        "x0": (size - 1) / 2,
+        "dx": size,
+        "y0": (size - 1) / 2,
+        "dy": size,
+        "z": blocks.matrix.astype(np.int16),
+        "text": labels[blocks.matrix],
+        "zmin": -0.5,
+        "zmax": len(network.levels) - 0.5,
+        "colorscale": _scale(len(network.levels)),
+        "colorbar": _colour_bar(network.levels),
+        "hovertemplate": "devices near %{x:.0f} and %{y:.0f} meet at<br>%{text} (per device, one "
+        "way)<extra></extra>",
+    }
+    axis = {
+        "title": {"text": "device", "standoff": 4, "font": {"size": 12}},
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+        "constrain": "domain",
+        "nticks": 6,
+    }
+    layout = frame(
+        _HEIGHT,
+        (52, 8, 6, 84),
+        xaxis=axis | {"range": [-0.5, end - 0.5]},
+        yaxis=axis | {"range": [end - 0.5, -0.5], "scaleanchor": "x"},
+    )
+    blocked = f", blocks of {blocks.size} devices" if blocks.size > 1 else ""
+    return Picture(
+        _finding(network),
+        f"Level at which two devices meet{blocked}; bandwidth of one device, one way",
+        "A square is a group whose devices meet at that level: the lighter, the closer."
+        if network.torus is None
+        else "The lighter a cell, the fewer hops lie between its two devices.",
+        go.Figure(data=[cells], layout=layout),
+    )
+
+
+def _described(level: Level) -> str:
+    return (
+        f"{level.name}: {humanise_rate(level.bandwidth_Bps)}, {humanise_seconds(level.latency_s)}"
+    )
+
+
+def _scale(count: int) -> list[tuple[float, str]]:
+    colours = []
+    for index in range(count):
+        at = index / (count - 1) if count > 1 else 0.0
+        red, green, blue = (
+            round(inner + at * (outer - inner)) for inner, outer in zip(_INNER, _OUTER, strict=True)
+        )
+        colours.append(f"rgb({red}, {green}, {blue})")
+    return stepped_scale(colours)
+
+
+def _colour_bar(levels: tuple[Level, ...]) -> dict[str, Any]:
+    shown = range(0, len(levels), -(-len(levels) // _LABELLED_LEVELS))
+    labels = [f"{levels[i].name}, {humanise_rate(levels[i].bandwidth_Bps)}" for i in shown]
+    return class_bar(shown, labels)
+
+
+def _finding(network: Network) -> str:
+    inner, outer = network.levels[0], network.levels[-1]
+    rate = humanise_rate(outer.bandwidth_Bps)
+    if len(network.levels) == 1:
+        return f"One level: {rate} between any two devices"
+    ratio = inner.bandwidth_Bps / outer.bandwidth_Bps
+    if abs(ratio - 1) < 1e-3:
+        return f"Full bandwidth at every level: {rate} per device"
+    if ratio < 1:
+        return f"Bandwidth per device rises {1 / ratio:.3g}-fold, {inner.name} to {outer.name}"
+    return f"Bandwidth per device falls {ratio:.3g}-fold, {inner.name} to {outer.name}"

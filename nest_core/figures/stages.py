@@ -1,0 +1,229 @@
+"""The frame that stage figures share: a row per method, stages drawn over the model's layers.
+
+Every row has the same two axes. Horizontally stand the model's layers, so that a plan of four
+stages and one of eighty are compared in the same place and a cut is where it is; a bar is as
+wide as the layers its stage holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from nest_core.costs.price import Report, Stage
+from nest_core.figures.entries import Entry
+from nest_core.figures.style import FAINT, HATCH, STALE_OPACITY, frame, value_axis
+from nest_core.units import humanise
+
+__all__ = ["StackedParts", "axis_names", "stage_rows_figure"]
+
+_ROW_HEIGHT, _LABEL_HEIGHT = 124, 24
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 2, 46
+_NUMBERED_STAGES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class StackedParts:
+    """What a stage's bar is stacked from.
+
+    Parameters
+    ----------
+    colours : mapping of str to str
+        The parts from the bottom up.
+    value : callable (Stage, part) -> float
+        In units of the axis.
+    top : float
+        Upper end of the vertical axes.
+    unit, axis : str
+        The unit, and the quantity with it.
+    outlines : mapping of str to str
+        Parts that carry an outline, and its colour.
+    """
+
+    colours: Mapping[str, str]
+    value: Callable[[Stage, str], float]
+    top: float
+    unit: str
+    axis: str
+    outlines: Mapping[str, str]
+
+
+def stage_rows_figure(
+    entries: Sequence[Entry], parts: StackedParts, extra: Mapping[str, list[dict[str, Any]]]
+) -> go.Figure:
+    """Stacked bars of every stage of every method.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+    parts : StackedParts
+    extra : mapping
+        More ``shapes`` and ``annotations`` of the layout.
+    """
+    rows = len(entries)
+    layers = max((e.report.stages[-1].last for e in entries if e.report), default=1)
+    axes: dict[str, Any] = {}
+    traces: list[dict[str, Any]] = []
+    annotations = [_axis_title(parts.axis)]
+    for row, entry in enumerate(entries):
+        axes |= _axes(row, rows, layers, parts.top)
+        annotations.append(_row_label(entry, row, rows))
+        if entry.report is None:
+            traces.append(_nothing(row))
+        else:
+            traces += _bars(entry, entry.report, row, parts)
+    return go.Figure(
+        data=_one_legend(traces),
+        layout=frame(
+            _TOP + rows * _ROW_HEIGHT + _BOTTOM,
+            (_LEFT, _RIGHT, _TOP, _BOTTOM),
+            barmode="stack",
+            bargap=0,
+            annotations=annotations + extra.get("annotations", []),
+            shapes=extra.get("shapes", []),
+            **axes,
+        ),
+    )
+
+
+def axis_names(row: int) -> tuple[str, str]:
+    """Plotly's names of a row's two axes."""
+    suffix = "" if row == 0 else str(row + 1)
+    return f"x{suffix}", f"y{suffix}"
+
+
+def _axes(row: int, rows: int, layers: int, top: float) -> dict[str, Any]:
+    x, y = axis_names(row)
+    last = row == rows - 1
+    horizontal = {
+        "anchor": y,
+        "range": [0, layers],
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+        "showticklabels": last,
+        "ticks": "outside" if last else "",
+        "ticklen": 3,
+        "showline": True,
+        "linecolor": FAINT,
+    }
+    if last:
+        title = "model layer; a bar is as wide as the layers of its stage"
+        horizontal["title"] = {"text": title, "standoff": 6, "font": {"size": 12}}
+    vertical = value_axis() | {
+        "anchor": x,
+        "domain": [1 - (row + 1) / rows, _row_top(row, rows)],
+        "range": [0, top],
+        "nticks": 4,
+    }
+    return {x.replace("x", "xaxis"): horizontal, y.replace("y", "yaxis"): vertical}
+
+
+def _row_top(row: int, rows: int) -> float:
+    """Upper end of a row's axis, as a share of the plot's height."""
+    return 1 - (row + _LABEL_HEIGHT / _ROW_HEIGHT) / rows
+
+
+def _axis_title(text: str) -> dict[str, Any]:
+    return {
+        "text": text, "textangle": -90, "xref": "paper", "yref": "paper", "x": 0, "y": 0.5,
+        "xshift": 4 - _LEFT, "xanchor": "left", "yanchor": "middle", "showarrow": False,
+        "font": {"size": 12},
+    }  # fmt: skip
+
+
+def _row_label(entry: Entry, row: int, rows: int) -> dict[str, Any]:
+    name = f"<b>{entry.name}</b>" if entry.ours else entry.name
+    text = f"{name}  {entry.summary}"
+    return {
+        "text": text, "xref": "paper", "yref": "paper", "x": 0, "y": _row_top(row, rows),
+        "yshift": 1, "xanchor": "left", "yanchor": "bottom", "showarrow": False,
+        "font": {"size": 12}, "opacity": 0.5 if entry.stale else 1.0,
+    }  # fmt: skip
+
+
+def _nothing(row: int) -> dict[str, Any]:
+    """An invisible point: plotly draws axes only where there is a trace."""
+    x, y = axis_names(row)
+    return {
+        "type": "scatter", "name": "nothing", "mode": "markers", "x": [0], "y": [0], "xaxis": x,
+        "yaxis": y, "opacity": 0, "hoverinfo": "skip",
+    }  # fmt: skip
+
+
+def _bars(entry: Entry, report: Report, row: int, parts: StackedParts) -> list[dict[str, Any]]:
+    x, y = axis_names(row)
+    stages = report.stages
+    labels = [
+        f"{entry.name}, stage {number}, layers {stage.first} to {stage.last - 1}"
+        for number, stage in enumerate(stages, start=1)
+    ]
+    centres = [(stage.first + stage.last) / 2 for stage in stages]
+    shared = {
+        "type": "bar",
+        "x": centres,
+        "width": [stage.last - stage.first for stage in stages],
+        "xaxis": x,
+        "yaxis": y,
+        "opacity": STALE_OPACITY if entry.stale else 1.0,
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+    traces: list[dict[str, Any]] = []
+    totals = [0.0] * len(stages)
+    for part, colour in parts.colours.items():
+        values = [parts.value(stage, part) for stage in stages]
+        totals = [total + value for total, value in zip(totals, values, strict=True)]
+        if not any(values):
+            continue
+        trace = shared | {
+            "name": part,
+            "legendgroup": part,
+            "y": [round(value, 6) for value in values],
+            "customdata": [
+                f"{label}<br>{part}: {humanise(value)} {parts.unit}"
+                for label, value in zip(labels, values, strict=True)
+            ],
+            "marker": _marker(entry, colour, parts.outlines.get(part)),
+        }
+        traces.append(trace)
+    if len(stages) <= _NUMBERED_STAGES:
+        traces.append(_numbers(centres, totals, x, y))
+    return traces
+
+
+def _numbers(places: list[float], heights: list[float], x: str, y: str) -> dict[str, Any]:
+    """Stage numbers on top of the bars."""
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "x": places,
+        "y": heights,
+        "text": [str(number) for number in range(1, len(places) + 1)],
+        "textposition": "top center",
+        "textfont": {"size": 11},
+        "xaxis": x,
+        "yaxis": y,
+        "hoverinfo": "skip",
+        "name": "stage number",
+    }
+
+
+def _marker(entry: Entry, colour: str, outline: str | None) -> dict[str, Any]:
+    marker: dict[str, Any] = {"color": colour, "line": {"width": 0}}
+    if outline:
+        marker["line"] = {"width": 0.5, "color": outline}
+    if not entry.feasible:
+        marker["pattern"] = {"shape": HATCH, "size": 6, "solidity": 0.3}
+    return marker
+
+
+def _one_legend(traces: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each part in the legend once."""
+    seen: set[str] = set()
+    for trace in traces:
+        trace["showlegend"] = trace["type"] == "bar" and trace["name"] not in seen
+        seen.add(trace["name"])
+    return traces

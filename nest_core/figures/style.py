@@ -1,0 +1,167 @@
+"""How every figure looks: colours by meaning, units by size, and the frame around a plot.
+
+Colours are Okabe and Ito's (2008), safe for colour-blind readers; one meaning has one colour
+everywhere. Nothing here fixes text or background colours: those come from the page's light or
+dark theme, so shades that must work on both are translucent greys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+__all__ = [
+    "ACCENT",
+    "FAINT",
+    "HATCH",
+    "LIMIT",
+    "MEMORY_COLOURS",
+    "MUTED",
+    "STALE_OPACITY",
+    "STASH_OUTLINE",
+    "TIME_COLOURS",
+    "Picture",
+    "axis_unit",
+    "frame",
+    "stepped_scale",
+    "value_axis",
+]
+
+ACCENT = "#0072B2"
+MUTED = "rgba(128, 132, 138, 0.75)"
+FAINT = "rgba(128, 132, 138, 0.25)"
+LIMIT = "#D55E00"
+HATCH = "/"
+STALE_OPACITY = 0.3
+STASH_OUTLINE = "#8C8400"
+
+TIME_COLOURS = {
+    "compute": "#0072B2",
+    "recomputation": "#56B4E9",
+    "communication": "#E69F00",
+    "idle": "rgba(128, 132, 138, 0.28)",
+}
+MEMORY_COLOURS = {
+    "weights": "#0072B2",
+    "gradients": "#56B4E9",
+    "optimizer": "#CC79A7",
+    "activations": "#009E73",
+    "stash": "#F0E442",
+    "buffers": "rgba(128, 132, 138, 0.6)",
+}
+
+_UNITS: Mapping[str, tuple[tuple[float, str], ...]] = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
+    "B": ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")),
+    "tokens/s": (
+        (1e9, "G tokens/s"),
+        (1e6, "M tokens/s"),
+        (1e3, "k tokens/s"),
+        (1.0, "tokens/s"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """A plot with the words around it.
+
+    Parameters
+    ----------
+    title : str
+        The finding, computed from the data.
+    subtitle : str
+        Quantity and unit.
+    reading : str
+        One sentence that says how to read it.
+    plot : plotly.graph_objects.Figure
+        Without a title of its own; its height is fixed, its width follows the page.
+    legend : tuple of (str, str)
+        What each colour means where the plot does not say it itself: name and colour.
+    """
+
+    title: str
+    subtitle: str
+    reading: str
+    plot: go.Figure
+    legend: tuple[tuple[str, str], ...] = ()
+
+    def titled(self) -> go.Figure:
+        """The plot with title, subtitle and legend inside, for notebooks and reports."""
+        room = 90 if self.legend else 60
+        figure = go.Figure(self.plot)
+        figure.update_layout(
+            title={"text": self.title, "subtitle": {"text": self.subtitle}, "x": 0.0, "pad_l": 8},
+            margin_t=(self.plot.layout.margin.t or 0) + room,
+            height=(self.plot.layout.height or 450) + room,
+            showlegend=bool(self.legend),
+        )
+        return figure
+
+
+def axis_unit(largest: float, base: str) -> tuple[float, str]:
+    """Divisor and unit that bring the largest value of an axis to 1 or above.
+
+    Examples
+    --------
+    >>> axis_unit(0.02, "s"), axis_unit(1.2e6, "tokens/s")
+    ((0.001, 'ms'), (1000000.0, 'M tokens/s'))
+    """
+    scales = _UNITS[base]
+    return next((pair for pair in scales if largest >= pair[0]), scales[-1])
+
+
+def frame(height: int, margin: tuple[int, int, int, int], **layout: Any) -> dict[str, Any]:
+    """The layout that all figures share; ``margin`` is left, right, top, bottom in pixels."""
+    return {
+        "template": "none",
+        "height": height,
+        "margin": dict(zip("lrtb", margin, strict=True)) | {"pad": 0},
+        "hovermode": "closest",
+        "dragmode": False,
+        "showlegend": False,
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+    } | layout
+
+
+def value_axis(title: str = "") -> dict[str, Any]:
+    """An axis for quantities: starts at zero, few ticks, a faint grid."""
+    return {
+        "title": {"text": title, "standoff": 8, "font": {"size": 12}},
+        "gridcolor": FAINT,
+        "gridwidth": 0.5,
+        "showgrid": True,
+        "zeroline": False,
+        "nticks": 5,
+        "fixedrange": True,
+    }
+
+
+def stepped_scale(colours: Sequence[str]) -> list[tuple[float, str]]:
+    """A colour scale of equal steps, one per class."""
+    count = len(colours)
+    return [
+        (edge / count, colour)
+        for index, colour in enumerate(colours)
+        for edge in (index, index + 1)
+    ]
+
+
+def class_bar(positions: Iterable[int], labels: list[str]) -> dict[str, Any]:
+    """A flat colour bar below a map of classes, with the classes' names on it."""
+    return {
+        "orientation": "h",
+        "tickvals": list(positions),
+        "ticktext": labels,
+        "thickness": 12,
+        "outlinewidth": 0,
+        "len": 1.0,
+        "yref": "container",
+        "y": 0.03,
+        "yanchor": "bottom",
+        "ypad": 0,
+        "ticks": "",
+    }

@@ -1,0 +1,123 @@
+"""Throughput of every method side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from nest_core.figures.entries import Entry
+from nest_core.figures.style import (
+    ACCENT,
+    HATCH,
+    MUTED,
+    STALE_OPACITY,
+    Picture,
+    axis_unit,
+    frame,
+    value_axis,
+)
+from nest_core.summary import quantity
+
+__all__ = ["throughput_figure"]
+
+_BAR_HEIGHT = 40
+_SAME = 0.005
+
+
+def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
+    """One bar per method; infeasible plans are hatched and say why.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+    tokens : int
+        Per sequence.
+    """
+    rates = [e.report.samples_per_s * tokens if e.report else 0.0 for e in entries]
+    largest = max([*rates, 1.0])
+    scale, unit = axis_unit(largest, "tokens/s")
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "x": [rate / scale for rate in rates],
+        "y": list(range(len(entries))),
+        "width": 0.64,
+        "marker": {
+            "color": [ACCENT if e.ours else MUTED for e in entries],
+            "opacity": [STALE_OPACITY if e.stale else 1.0 for e in entries],
+            "line": {"width": 0},
+            "pattern": {
+                "shape": ["" if e.feasible or not e.report else HATCH for e in entries],
+                "size": 6,
+                "solidity": 0.25,
+            },
+        },
+        "text": [_label(e, rate, rates[0]) for e, rate in zip(entries, rates, strict=True)],
+        "textposition": "outside",
+        "textfont": {"size": 13},
+        "cliponaxis": False,
+        "customdata": [_hover(e, rate) for e, rate in zip(entries, rates, strict=True)],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+    layout = frame(
+        50 + _BAR_HEIGHT * len(entries),
+        (148, 24, 4, 46),
+        xaxis=value_axis(f"throughput, {unit}") | {"range": [0, 1.3 * largest / scale]},
+        yaxis={
+            "range": [len(entries) - 0.5, -0.5],
+            "tickvals": list(range(len(entries))),
+            "ticktext": [_tick(e) for e in entries],
+            "showgrid": False,
+            "zeroline": False,
+            "fixedrange": True,
+        },
+    )
+    return Picture(
+        _finding(entries),
+        f"Training throughput, {unit}",
+        "Longer is better; every method is priced by the same costs on the same devices.",
+        go.Figure(data=[bars], layout=layout),
+    )
+
+
+def _tick(entry: Entry) -> str:
+    name = f"<b>{entry.name}</b>" if entry.ours else entry.name
+    return f"{name} <br><span style='font-size:11px'>{entry.degrees} </span>"
+
+
+def _label(entry: Entry, rate: float, ours: float) -> str:
+    if entry.stale:
+        return "being priced"
+    if entry.shortfall:
+        return entry.shortfall
+    if entry.ours or not ours:
+        return quantity(rate, "tokens/s")
+    return f"{quantity(rate, 'tokens/s')}, {rate / ours:.2f} × ours"
+
+
+def _hover(entry: Entry, rate: float) -> str:
+    told = f"{entry.name}: {quantity(rate, 'tokens/s')}"
+    return f"{told}<br>{entry.reason}" if entry.reason else told
+
+
+def _finding(entries: Sequence[Entry]) -> str:
+    ours = next((e.report for e in entries if e.ours), None)
+    if ours is None:
+        return "No plan fits this request"
+    if any(e.stale for e in entries):
+        return "Our plan is found; the baselines are being priced"
+    rivals = [(e.report.samples_per_s, e.name) for e in entries if _runs(e) and e.report]
+    if not rivals:
+        return "Ours is the only feasible plan"
+    rate, name = max(rivals, key=lambda rival: rival[0])
+    ratio = ours.samples_per_s / rate
+    if abs(ratio - 1) < _SAME:
+        return f"The best baseline, {name}, is as fast as our plan"
+    if ratio < 1:
+        return f"{name} is {1 / ratio:.2f} × as fast as our plan"
+    return f"Our plan is {ratio:.2f} × as fast as the best baseline, {name}"
+
+
+def _runs(entry: Entry) -> bool:
+    return not entry.ours and entry.feasible

@@ -1,0 +1,68 @@
+"""Shadow prices: what one per cent more of a resource is worth, solved anew.
+
+A shadow price is the relative gain of throughput per per cent of a level's bandwidth or of
+device memory; the plan may change. It is a difference quotient at one per cent, so a price of 0
+may hide a step further on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nest_core.costs.problem import Problem
+from nest_core.network import Network
+from nest_core.planner.search import search
+from nest_core.planner.space import SearchSpace
+
+__all__ = ["shadow_prices"]
+
+_STEP = 0.01
+
+
+def shadow_prices(
+    problem: Problem, space: SearchSpace, iteration_s: float, time_limit_s: float = float("inf")
+) -> dict[str, float | None]:
+    """Relative throughput gained per per cent of each resource.
+
+    Parameters
+    ----------
+    iteration_s : float
+        Of the best plan on the problem as it is.
+    time_limit_s : float
+        For each search; a price that could not be proven in it is None.
+
+    Returns
+    -------
+    dict
+        ``bandwidth.<level>`` and ``memory``; a torus has one bandwidth for all levels.
+    """
+    prices = {
+        f"bandwidth.{name}": _gain(replace(problem, network=net), space, iteration_s, time_limit_s)
+        for name, net in _faster(problem.network)
+    }
+    roomier = replace(problem, memory_bytes=problem.memory_bytes * (1 + _STEP))
+    prices["memory"] = _gain(roomier, space, iteration_s, time_limit_s)
+    return prices
+
+
+def _gain(problem: Problem, space: SearchSpace, before: float, time_limit_s: float) -> float | None:
+    found = search(problem, space, time_limit_s=time_limit_s)
+    if found.best is None or not found.certificate.proven:
+        return None
+    return before / found.best.iteration_s - 1
+
+
+def _faster(network: Network) -> list[tuple[str, Network]]:
+    levels = [
+        replace(level, link_bandwidth_Bps=level.link_bandwidth_Bps * (1 + _STEP))
+        for level in network.levels
+    ]
+    if network.torus is not None:
+        return [("links", replace(network, levels=tuple(levels)))]
+    return [
+        (
+            level.name,
+            replace(network, levels=(*network.levels[:i], level, *network.levels[i + 1 :])),
+        )
+        for i, level in enumerate(levels)
+    ]

@@ -1,0 +1,148 @@
+"""The one locator of presets, and the one reader of TOML files.
+
+Presets are TOML files in folders by kind (``accelerators/``, ``fabrics/``, ``models/``,
+``paper/``, ...). In a checkout they lie in ``presets/`` at the top; the wheel carries
+them as ``nest_core/presets_data/``. What a file means is its reader's business: nothing
+here looks inside.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from nest_core.errors import InputError
+
+__all__ = ["MAX_FILE_BYTES", "load_toml", "preset_names", "preset_path", "read_text"]
+
+MAX_FILE_BYTES = 5_000_000
+"""Larger files are refused before they are parsed."""
+
+MAX_KEY_PARTS = 16
+"""A dotted key has at most this many parts."""
+
+# tomllib keeps every prefix of a dotted key: 400 kB of "a.a.a..." fill 100 GB of memory.
+_KEY_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(
+    rf"(?<![A-Za-z0-9_\\-]){_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART}){{{MAX_KEY_PARTS}}}"
+)
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+def _root() -> Path:
+    package = Path(__file__).resolve().parent
+    shipped = package / "presets_data"
+    return shipped if shipped.is_dir() else package.parent / "presets"
+
+
+def preset_path(*parts: str) -> Path:
+    """Where a preset lies, whether or not it exists.
+
+    Parameters
+    ----------
+    *parts : str
+        Folder names and the file name with its ending: ``"paper", "figure5.toml"``.
+
+    Returns
+    -------
+    pathlib.Path
+        Absolute path below the folder of presets.
+
+    Raises
+    ------
+    InputError
+        If a part could lead out of that folder.
+
+    Examples
+    --------
+    >>> preset_path("models", "bert.toml").name
+    'bert.toml'
+    """
+    for part in parts:
+        if not _PLAIN_NAME.fullmatch(part):
+            raise InputError(
+                "preset name",
+                "must consist of letters, digits and . _ + -",
+                part,
+                "give the name of a preset as it is listed",
+            )
+    return _root().joinpath(*parts)
+
+
+def preset_names(kind: str) -> tuple[str, ...]:
+    """Names of the presets of one kind: the stems of its TOML files, sorted.
+
+    A kind without presets has no names; that is not an error.
+    """
+    return tuple(sorted(path.stem for path in preset_path(kind).glob("*.toml")))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that a person named: at most `MAX_FILE_BYTES`, UTF-8.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is too large or is not UTF-8.
+    """
+    name = str(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise InputError(
+            name, "must be a readable file", error.strerror, "check the path"
+        ) from error
+    except ValueError as error:  # a NUL in the path
+        raise InputError(name, "must be a file's path", str(error), "check the path") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise InputError(
+            name,
+            f"must hold at most {MAX_FILE_BYTES:,} bytes",
+            "larger",
+            "split the file or name a generated fabric instead of listing it",
+        )
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            name, "must be UTF-8 text", error.reason, "save the file as UTF-8"
+        ) from error
+
+
+def load_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file that a person named.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file; at most `MAX_FILE_BYTES`, UTF-8.
+
+    Returns
+    -------
+    dict
+        The document as plain Python values.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is too large, is not UTF-8, is not TOML or is
+        nested too deeply.
+    """
+    name, text = str(path), read_text(path)
+    long_key = _LONG_KEY.search(text)
+    if long_key:
+        raise InputError(
+            name, f"must have keys of at most {MAX_KEY_PARTS} parts", long_key[0], "shorten the key"
+        )
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise InputError(
+            name, "must not nest tables and arrays deeply", "nested too deeply", "flatten it"
+        ) from error
+    except ValueError as error:  # a syntax error, or a number too long to read
+        raise InputError(name, "must be valid TOML", str(error), "correct the file") from error

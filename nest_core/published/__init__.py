@@ -1,0 +1,37 @@
+"""The NEST artifact's cost model and program, quirks and all.
+
+For the paper's rows only, and always labelled ``published``: the studio's own physics is
+elsewhere and shares nothing with it. Times are in an instance's own unit, sizes in bytes.
+
+Examples
+--------
+>>> from nest_core.published import paper_cells, solve
+>>> smallest = paper_cells("llama2")[0]
+>>> solution = solve(smallest.instance)
+>>> solution.data_parallel, solution.tensor_parallel, len(solution.stages)
+(8, 1, 8)
+>>> round(smallest.relative(solution.throughput), 2)
+1.25
+"""
+
+from nest_core.published.baselines import Evaluation, StageOrder, evaluate
+from nest_core.published.instance import Baseline, Instance, parse_instance, read_instance
+from nest_core.published.paper import PAPER_MODELS, PaperCell, figure5, paper_cells
+from nest_core.published.solver import Solution, Stage, solve
+
+__all__ = [
+    "PAPER_MODELS",
+    "Baseline",
+    "Evaluation",
+    "Instance",
+    "PaperCell",
+    "Solution",
+    "Stage",
+    "StageOrder",
+    "evaluate",
+    "figure5",
+    "paper_cells",
+    "parse_instance",
+    "read_instance",
+    "solve",
+]

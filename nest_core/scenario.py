@@ -1,0 +1,376 @@
+"""Scenarios and fabrics from files, presets and overrides to the values the core works on.
+
+A scenario names a fabric, an accelerator and a model, or holds a fabric inline; overrides and
+``--set`` replace single keys before anything is checked, so every way in meets the same rules.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from nest_core.costs.problem import Problem
+from nest_core.costs.tables import element_bytes, layer_table, model_flops, state_bytes
+from nest_core.errors import InputError
+from nest_core.hardware import Accelerator
+from nest_core.network import collapse
+from nest_core.overrides import assign, setting
+from nest_core.planner.space import ORDERS, SearchSpace
+from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.schema import (
+    AcceleratorFile,
+    FabricFile,
+    ModelFile,
+    Range,
+    ScenarioFile,
+    check_plain,
+    checked,
+)
+from nest_core.topology import Clos, Fabric, Hierarchical, Tier, Torus
+from nest_core.units import TERA, from_gbps_bytes, from_gib, from_microseconds
+from nest_core.workload import Model, Strategy
+
+__all__ = [
+    "Scenario",
+    "load_fabric",
+    "load_model",
+    "load_scenario",
+    "resolve_scenario",
+    "scenario_document",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything a plan depends on, as core values.
+
+    Parameters
+    ----------
+    name, description : str
+    fabric : Fabric
+    accelerator : Accelerator
+    model : Model
+    sequence, batch : int
+        Tokens per sequence, sequences per iteration.
+    precision, optimizer, attention : str
+    space : SearchSpace
+    time_limit_s : float
+    top : int
+    baselines : tuple of str
+    """
+
+    name: str
+    description: str
+    fabric: Fabric
+    accelerator: Accelerator
+    model: Model
+    sequence: int
+    batch: int
+    precision: str
+    optimizer: str
+    attention: Literal["flash", "unfused"]
+    space: SearchSpace
+    time_limit_s: float
+    top: int
+    baselines: tuple[str, ...]
+
+    def problem(self) -> Problem:
+        """The arrays that this scenario's plans are priced from."""
+        width = element_bytes(self.precision)
+
+        def table(tp: int, sp: bool, micro_batch: int) -> Any:
+            strategy = Strategy(tp, sp, micro_batch, self.sequence, width, self.attention)
+            return layer_table(self.model, strategy, self.accelerator, self.precision)
+
+        accelerator = self.accelerator
+        return Problem(
+            network=collapse(self.fabric),
+            table=table,
+            batch=self.batch,
+            tokens=self.sequence,
+            memory_bytes=accelerator.memory_bytes,
+            reserved_bytes=accelerator.reserved_bytes,
+            state=state_bytes(self.precision, self.optimizer),
+            update_Bps=accelerator.memory_bandwidth_Bps * accelerator.memory_efficiency,
+            model_flops=model_flops(self.model, self.sequence),
+            peak_flops=accelerator.peak(self.precision),
+        )
+
+
+def load_scenario(name: str, sets: Iterable[str] = ()) -> Scenario:
+    """A scenario preset or file, with ``KEY=VALUE`` settings applied.
+
+    Raises
+    ------
+    InputError
+        For anything that keeps it from being a scenario.
+    """
+    document, folder = scenario_document(name)
+    overrides: dict[str, Any] = {}
+    for text in sets:
+        key, value = setting(text)
+        overrides.pop(key, None)  # a later setting comes after everything before it
+        overrides[key] = value
+    return resolve_scenario(document, overrides, folder)
+
+
+def scenario_document(name: str) -> tuple[dict[str, Any], Path]:
+    """The TOML document of a scenario preset or file, and the folder its paths start from."""
+    path = _locate("scenarios", name)
+    return load_toml(path), path.parent
+
+
+def resolve_scenario(
+    document: Mapping[str, Any],
+    overrides: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+) -> Scenario:
+    """A document with overrides by dotted key, checked and turned into core values."""
+    check_plain("the scenario", dict(document))
+    check_plain("the overrides", dict(overrides or {}))
+    merged = copy.deepcopy(dict(document))
+    own = merged.pop("override", {})
+    if not isinstance(own, dict):
+        raise InputError("override", "must be a table", own, "write [override]")
+    asked = copy.deepcopy(dict(overrides or {}))
+    changes = {key: value for key, value in own.items() if key not in asked} | asked
+    for key in ("fabric", "accelerator"):
+        if key in changes:
+            merged[key] = changes.pop(key)
+        if key in merged:
+            merged[key] = _expanded(key, merged[key], folder)
+    for key, value in changes.items():
+        assign(merged, key, value)
+    return _scenario(checked(ScenarioFile, merged))
+
+
+def load_fabric(name: str) -> Fabric:
+    """A fabric preset or file."""
+    return _fabric(checked(FabricFile, load_toml(_locate("fabrics", name))))
+
+
+def load_model(name: str) -> Model:
+    """A model preset."""
+    _known_preset("models", name, "workload.model")
+    entry = checked(ModelFile, load_toml(preset_path("models", f"{name}.toml")), "model.")
+    return Model(**entry.model_dump())
+
+
+def _locate(kind: str, name: str) -> Path:
+    if name in preset_names(kind):
+        return preset_path(kind, f"{name}.toml")
+    path = Path(name)
+    if path.suffix == ".toml" or "/" in name or os.path.exists(name):
+        return path
+    raise InputError(
+        kind.removesuffix("s"), "must be a preset or a path to a .toml file", name,
+        "presets are " + ", ".join(preset_names(kind)),
+    )  # fmt: skip
+
+
+def _known_preset(kind: str, name: str, field: str) -> None:
+    if name not in preset_names(kind):
+        raise InputError(
+            field, "must be one of the presets", name, "pick " + ", ".join(preset_names(kind))
+        )
+
+
+def _expanded(key: str, value: Any, folder: Path | None) -> Any:
+    if key == "fabric" and isinstance(value, dict):
+        return {"schema": 1, "name": "inline", **value}
+    if not isinstance(value, str):
+        return value
+    if key == "accelerator":
+        _known_preset("accelerators", value, "accelerator")
+        return load_toml(preset_path("accelerators", f"{value}.toml"))
+    if value in preset_names("fabrics"):
+        return load_toml(preset_path("fabrics", f"{value}.toml"))
+    if not value.endswith(".toml"):
+        raise InputError(
+            "fabric", "must be a preset, a path to a .toml file or a table", value,
+            "presets are " + ", ".join(preset_names("fabrics")),
+        )  # fmt: skip
+    return load_toml((folder or Path()) / value)
+
+
+def _fabric(file: FabricFile) -> Fabric:
+    tables = {"hierarchical": ("level",), "torus": ("torus",)}.get(
+        file.kind, ("clos", "intra_node")
+    )
+    for name in ("level", "clos", "intra_node", "torus"):
+        present = getattr(file, name) is not None
+        if present != (name in tables):
+            rule = "is required" if not present else "must be absent"
+            raise InputError(
+                name, f'{rule} for kind = "{file.kind}"', "absent" if not present else "present",
+                "add it" if not present else "remove it or change the kind",
+            )  # fmt: skip
+    if file.level is not None:
+        return Hierarchical(
+            file.name,
+            tuple(
+                Tier(
+                    name=level.name,
+                    group_size=level.group_size,
+                    bandwidth_Bps=from_gbps_bytes(level.bandwidth_GBps),
+                    latency_s=from_microseconds(level.latency_us),
+                    uplink_per=level.uplink_per,
+                    oversubscription=level.oversubscription,
+                )
+                for level in file.level
+            ),
+        )
+    if file.torus is not None:
+        return Torus(
+            file.name,
+            tuple(file.torus.shape),
+            tuple(file.torus.wrap),
+            from_gbps_bytes(file.torus.link_bandwidth_GBps),
+            from_microseconds(file.torus.hop_latency_us),
+        )
+    return _clos(file)
+
+
+def _clos(file: FabricFile) -> Clos:
+    if file.clos is None or file.intra_node is None or file.kind not in ("leaf_spine", "fat_tree"):
+        raise InputError("kind", "must match its tables", file.kind, "add [clos] and [intra_node]")
+    clos = file.clos
+    return Clos(
+        name=file.name,
+        kind="leaf_spine" if file.kind == "leaf_spine" else "fat_tree",
+        devices=clos.devices,
+        devices_per_node=clos.devices_per_node,
+        nics_per_node=clos.nics_per_node,
+        nic_bandwidth_Bps=from_gbps_bytes(clos.nic_bandwidth_GBps),
+        radix=clos.radix,
+        tiers=clos.tiers,
+        oversubscription=tuple(clos.oversubscription),
+        hop_latency_s=from_microseconds(clos.hop_latency_us),
+        intra_bandwidth_Bps=from_gbps_bytes(file.intra_node.bandwidth_GBps),
+        intra_latency_s=from_microseconds(file.intra_node.latency_us),
+    )
+
+
+def _accelerator(file: AcceleratorFile) -> Accelerator:
+    return Accelerator(
+        name=file.name,
+        peak_flops=tuple((name, peak * TERA) for name, peak in file.peak_TFLOPs.items()),
+        memory_bytes=from_gib(file.memory_GiB),
+        memory_bandwidth_Bps=from_gbps_bytes(file.memory_bandwidth_GBps),
+        matmul_efficiency=file.matmul_efficiency,
+        attention_efficiency=file.attention_efficiency,
+        memory_efficiency=file.memory_efficiency,
+        reserved_bytes=from_gib(file.reserved_GiB),
+        source=file.source,
+    )
+
+
+def _scenario(file: ScenarioFile) -> Scenario:
+    fabric = _fabric(file.fabric)
+    accelerator = _accelerator(file.accelerator)
+    model = load_model(file.workload.model)
+    work = file.workload
+    if work.precision not in accelerator.precisions:
+        raise InputError(
+            "workload.precision", f"must be one that {accelerator.name} computes in",
+            work.precision, "pick " + ", ".join(accelerator.precisions),
+        )  # fmt: skip
+    if work.precision == "fp8" and "bf16" not in accelerator.precisions:
+        raise InputError(
+            "accelerator.peak_TFLOPs", "must give bf16 beside fp8, which speeds projections only",
+            list(accelerator.precisions), "add bf16",
+        )  # fmt: skip
+    if accelerator.reserved_bytes >= accelerator.memory_bytes:
+        raise InputError(
+            "accelerator.memory_GiB", "must exceed accelerator.reserved_GiB",
+            file.accelerator.memory_GiB, "raise it",
+        )  # fmt: skip
+    if model.positions and work.sequence_length_tokens > model.positions:
+        raise InputError(
+            "workload.sequence_length_tokens",
+            f"must not exceed the {model.positions} positions that {model.name} has learned",
+            work.sequence_length_tokens, "shorten the sequence",
+        )  # fmt: skip
+    return Scenario(
+        name=file.name,
+        description=file.description,
+        fabric=fabric,
+        accelerator=accelerator,
+        model=model,
+        sequence=work.sequence_length_tokens,
+        batch=work.global_batch_sequences,
+        precision=work.precision,
+        optimizer=work.optimizer,
+        attention=work.attention,
+        space=_space(file, model, fabric.devices),
+        time_limit_s=file.search.time_limit_s,
+        top=file.search.top,
+        baselines=tuple(file.baselines.names),
+    )
+
+
+def _space(file: ScenarioFile, model: Model, devices: int) -> SearchSpace:
+    search, batch = file.search, file.workload.global_batch_sequences
+    shares = [size for size in range(1, batch + 1) if batch % size == 0]
+    widths = [w for w in range(1, min(model.heads, devices) + 1) if model.heads % w == 0]
+    by_batch = f"divide the batch of {batch}"
+    depth = min(model.blocks + 2, devices)
+    return SearchSpace(
+        tp=_chosen("tp", search.tp, widths, f"divide {model.heads} heads"),
+        sp=_listed(search.sp, (False, True)),
+        dp=_chosen("dp", search.dp, [size for size in shares if size <= devices], by_batch),
+        pp=_chosen(
+            "pp",
+            search.pp,
+            list(range(1, depth + 1)),
+            f"not exceed {model.blocks + 2} layers or {devices} devices",
+        ),
+        micro_batch=_chosen(
+            "micro_batch_sequences", search.micro_batch_sequences, shares, by_batch
+        ),
+        zero=_listed(search.zero, (0, 1, 2, 3)),
+        recompute=_listed(search.recompute, ("none", "selective", "full")),
+        orders=_orders(search.order),
+        idle_devices=search.idle_devices,
+    )
+
+
+def _listed(value: Any, everything: tuple[Any, ...]) -> tuple[Any, ...]:
+    if value is None:
+        return everything
+    return tuple(dict.fromkeys(value)) if isinstance(value, list) else (value,)
+
+
+def _chosen(
+    name: str, value: int | list[int] | Range | None, valid: list[int], rule: str
+) -> tuple[int, ...]:
+    if value is None:
+        return tuple(valid)
+    if isinstance(value, Range):
+        kept = [entry for entry in valid if value.min <= entry <= value.max]
+    else:
+        asked = value if isinstance(value, list) else [value]
+        kept = sorted(set(asked) & set(valid))
+    if not kept:
+        shown = value.model_dump() if isinstance(value, Range) else value
+        nearest = ", ".join(str(entry) for entry in valid[:12])
+        raise InputError(f"search.{name}", f"must {rule}", shown, f"valid are {nearest}")
+    return tuple(kept)
+
+
+def _orders(value: Any) -> tuple[tuple[str, ...], ...]:
+    if value is None:
+        return ORDERS
+    listed = value if value and isinstance(value[0], list) else [value]
+    orders = tuple(dict.fromkeys(tuple(entry) for entry in listed))
+    for order in orders:
+        if sorted(order) != ["cp", "dp", "pp", "tp"] or order[0] != "tp":
+            raise InputError(
+                "search.order", "must name tp first, then cp, dp and pp in any order", list(order),
+                "tensor-parallel ranks are placed side by side",
+            )  # fmt: skip
+    return orders

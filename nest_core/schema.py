@@ -1,0 +1,346 @@
+"""The files people write, checked key by key: fabric and scenario, ``schema = 1``.
+
+The pydantic models mirror ``README.md``, "Files"; human units stand in the keys. `checked`
+turns pydantic's findings into one sentence about the first of them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from nest_core.errors import InputError
+
+__all__ = [
+    "AcceleratorFile",
+    "FabricFile",
+    "ModelFile",
+    "Range",
+    "ScenarioFile",
+    "SearchTable",
+    "check_plain",
+    "checked",
+]
+
+MAX_ENTRIES = 4096
+MAX_DEPTH = 32
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
+# Below these floors times overflow to infinity, and infinities become NaN.
+Positive = Annotated[float, Field(ge=1e-9, le=1e18)]
+NotNegative = Annotated[float, Field(ge=0, le=1e18)]
+Share = Annotated[float, Field(ge=1e-6, le=1)]
+Ratio = Annotated[float, Field(ge=1, le=1e6)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class LevelTable(_Table):
+    """One ``[[level]]`` of a hierarchical fabric."""
+
+    name: Name
+    group_size: Count
+    uplink_per: Literal["device", "child"] = "device"
+    bandwidth_GBps: Positive
+    oversubscription: Positive = 1.0
+    latency_us: NotNegative
+
+
+class ClosTable(_Table):
+    """``[clos]``."""
+
+    devices: Count
+    devices_per_node: Count
+    nics_per_node: Count
+    nic_bandwidth_GBps: Positive
+    radix: Count
+    tiers: Annotated[int, Field(ge=1, le=3)]
+    oversubscription: Annotated[list[Ratio], Field(max_length=2)] = []
+    hop_latency_us: NotNegative
+
+
+class IntraNodeTable(_Table):
+    """``[intra_node]``."""
+
+    interconnect: Literal["switch"] = "switch"
+    bandwidth_GBps: Positive
+    latency_us: NotNegative
+
+
+class TorusTable(_Table):
+    """``[torus]``."""
+
+    shape: Annotated[list[Count], Field(min_length=2, max_length=3)]
+    wrap: Annotated[list[bool], Field(min_length=2, max_length=3)]
+    link_bandwidth_GBps: Positive
+    hop_latency_us: NotNegative
+
+
+class FabricFile(_Table):
+    """A fabric; ``kind`` says which of the tables it has."""
+
+    version: Literal[1] = Field(alias="schema")
+    name: Name
+    kind: Literal["hierarchical", "leaf_spine", "fat_tree", "torus"]
+    routing: Literal["adaptive"] = "adaptive"
+    source: str = ""
+    level: Annotated[list[LevelTable], Field(max_length=16)] | None = None
+    clos: ClosTable | None = None
+    intra_node: IntraNodeTable | None = None
+    torus: TorusTable | None = None
+
+
+class AcceleratorFile(_Table):
+    """An accelerator preset, or its overridden form."""
+
+    name: Name
+    memory_GiB: Positive
+    memory_bandwidth_GBps: Positive
+    peak_TFLOPs: Annotated[
+        dict[Literal["fp32", "tf32", "bf16", "fp16", "fp8"], Positive], Field(min_length=1)
+    ]
+    matmul_efficiency: Share
+    attention_efficiency: Share
+    memory_efficiency: Share
+    reserved_GiB: NotNegative
+    source: Name
+
+
+class ModelFile(_Table):
+    """A model preset."""
+
+    name: Name
+    blocks: Annotated[int, Field(ge=1, le=1998)]
+    hidden: Count
+    heads: Count
+    kv_heads: Count
+    head_dim: Count
+    ffn: Count
+    vocabulary: Count
+    positions: Annotated[int, Field(ge=0, le=10_000_000)] = 0
+    mlp: Literal["gelu", "swiglu"]
+    norm: Literal["layernorm", "rmsnorm"]
+    bias: bool = False
+    causal: bool = True
+    dropout: bool = False
+    tied: bool = False
+    head_transform: bool = False
+    experts: Count = 1
+    top_k: Count = 1
+    source: Name
+
+
+class WorkloadTable(_Table):
+    """``[workload]``."""
+
+    model: Name
+    sequence_length_tokens: Annotated[int, Field(ge=1, le=10_000_000)]
+    global_batch_sequences: Annotated[int, Field(ge=1, le=1_000_000)]
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8"] = "bf16"
+    optimizer: Literal["adam", "adam_bf16", "adam_8bit", "sgd"] = "adam"
+    attention: Literal["flash", "unfused"] = "flash"
+
+
+class Range(_Table):
+    """``{min, max}``, either end open."""
+
+    min: Count = 1
+    max: Count = 10_000_000
+
+
+Degree = Count | Annotated[list[Count], Field(min_length=1, max_length=MAX_ENTRIES)] | Range
+Recompute = Literal["none", "selective", "full"]
+Zero = Annotated[int, Field(ge=0, le=3)]
+Axes = list[Literal["tp", "cp", "dp", "pp"]]
+
+
+class SearchTable(_Table):
+    """``[search]``: a scalar pins, a list chooses, ``{min, max}`` bounds, absent is all valid."""
+
+    tp: Degree | None = None
+    cp: Literal[1] | Annotated[list[Literal[1]], Field(min_length=1)] = 1
+    ep: Literal[1] | Annotated[list[Literal[1]], Field(min_length=1)] = 1
+    pp: Degree | None = None
+    dp: Degree | None = None
+    sp: bool | Annotated[list[bool], Field(min_length=1, max_length=2)] | None = None
+    micro_batch_sequences: Degree | None = None
+    zero: Zero | Annotated[list[Zero], Field(min_length=1, max_length=4)] | None = None
+    recompute: Recompute | Annotated[list[Recompute], Field(min_length=1, max_length=3)] | None = (
+        None
+    )
+    schedule: Literal["1f1b"] | Annotated[list[Literal["1f1b"]], Field(min_length=1)] = "1f1b"
+    interleave: Literal[1] | Annotated[list[Literal[1]], Field(min_length=1)] = 1
+    order: Axes | Annotated[list[Axes], Field(min_length=1, max_length=24)] | None = None
+    device_order: Literal["natural"] | Annotated[list[Literal["natural"]], Field(min_length=1)] = (
+        "natural"
+    )
+    idle_devices: bool = True
+    stage_strategies: Literal["uniform"] = "uniform"
+    time_limit_s: Positive = 60.0
+    top: Annotated[int, Field(ge=1, le=100)] = 1
+
+
+class BaselinesTable(_Table):
+    """``[baselines]``."""
+
+    names: list[Literal["manual", "mcmc", "phaze", "alpa_e", "mist"]] = ["manual", "mcmc", "phaze"]
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+class ScenarioFile(_Table):
+    """A scenario with its references resolved: fabric and accelerator as tables."""
+
+    version: Literal[1] = Field(alias="schema")
+    name: Name
+    description: str = ""
+    fabric: FabricFile
+    accelerator: AcceleratorFile
+    costs: Literal["own"] = "own"
+    workload: WorkloadTable
+    search: SearchTable = SearchTable()
+    baselines: BaselinesTable = BaselinesTable()
+
+
+def check_plain(where: str, value: object) -> None:
+    """Refuse what is TOML to Python's reader but to no other: deep nesting, endless numbers.
+
+    Raises
+    ------
+    InputError
+        For tables and arrays more than `MAX_DEPTH` deep and whole numbers over 64 bits, which
+        could neither be copied nor shown.
+    """
+    pending: list[tuple[object, int]] = [(value, 0)]
+    while pending:
+        item, depth = pending.pop()
+        if isinstance(item, int) and not -(2**63) <= item < 2**63:
+            raise InputError(
+                where, "must hold whole numbers of at most 64 bits",
+                f"{item.bit_length()} bits long", "shorten the number",
+            )  # fmt: skip
+        inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        if depth == MAX_DEPTH and inner:
+            raise InputError(
+                where, f"must nest at most {MAX_DEPTH} tables and arrays", "deeper", "flatten it"
+            )
+        pending.extend((entry, depth + 1) for entry in inner)
+
+
+_T = TypeVar("_T", bound=BaseModel)
+
+
+def checked(kind: type[_T], document: dict[str, Any], where: str = "") -> _T:
+    """Validate a document.
+
+    Parameters
+    ----------
+    where : str
+        Prefix of the field names in messages.
+
+    Raises
+    ------
+    InputError
+        For the first finding: field, rule, value, remedy.
+    """
+    check_plain("the document", document)
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        raise _sentence(kind, error, document, where) from error
+
+
+def _sentence(
+    kind: type[BaseModel], error: ValidationError, document: dict[str, Any], where: str
+) -> InputError:
+    # Every alternative of a union reports; the deepest finding is about the one that was meant.
+    findings = sorted(
+        error.errors(include_url=False),
+        key=lambda finding: -len(_written(finding, document)),
+    )
+    first = findings[0]
+    path = _written(first, document)
+    field = (
+        (where + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path))
+        .removeprefix(".")
+        .replace("..", ".")
+    )
+    if first["type"] == "missing":
+        return InputError(field, "is required", "missing", "add it")
+    if first["type"] == "extra_forbidden":
+        known = _known(kind, path[:-1])
+        near = difflib.get_close_matches(str(path[-1]), known, 1)
+        hint = f"write {near[0]}" if near else "known keys are " + ", ".join(known)
+        return InputError(field, "is not a known key", first["input"], hint)
+    same = [finding for finding in findings if _written(finding, document) == path]
+    rules = dict.fromkeys(_rule(finding) for finding in same)
+    return InputError(field, f"must be {' or '.join(rules)}", first["input"], "change it")
+
+
+_RULES = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "finite_number": "a finite number",
+    "greater_than": "above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "below {lt}",
+    "less_than_equal": "at most {le}",
+    "too_short": "a list of at least {min_length} entries",
+    "too_long": "a list of at most {max_length} entries",
+    "string_too_short": "text that is not empty",
+    "string_too_long": "text of at most {max_length} characters",
+    "literal_error": "{expected}",
+}
+
+
+def _rule(finding: ErrorDetails) -> str:
+    """What pydantic asks for, in the words of the other messages."""
+    pattern = _RULES.get(finding["type"])
+    if pattern is None:
+        return finding["msg"].removeprefix("Input should be ")
+    return pattern.format(**finding.get("ctx", {}))
+
+
+def _written(finding: ErrorDetails, document: Any) -> tuple[int | str, ...]:
+    """The part of a finding's location that a person wrote; union tags are pydantic's own."""
+    path: list[int | str] = []
+    for part in finding["loc"]:
+        in_table = isinstance(document, dict) and part in document
+        in_list = isinstance(document, list) and isinstance(part, int) and part < len(document)
+        if in_table or in_list:
+            document = document[part]
+            path.append(part)
+    if finding["type"] == "missing":
+        path.append(finding["loc"][-1])
+    return tuple(path)
+
+
+def _known(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """Keys of the table at a path."""
+    for part in path:
+        if isinstance(part, int):
+            continue
+        fields = {
+            field.alias or name: field.annotation for name, field in kind.model_fields.items()
+        }
+        kind = _table_in(fields.get(str(part)), kind)
+    return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+def _table_in(annotation: Any, fallback: type[BaseModel]) -> type[BaseModel]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for part in getattr(annotation, "__args__", ()):
+        found = _table_in(part, fallback)
+        if found is not fallback:
+            return found
+    return fallback

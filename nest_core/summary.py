@@ -1,0 +1,308 @@
+"""An answer in headline figures, sentences and table rows, ready to be shown.
+
+Every figure keeps the formula it came from with its numbers filled in, so that a page, a
+notebook or a report can print both without computing anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nest_core.answer import Answer
+from nest_core.costs.price import Report, Stage
+from nest_core.costs.problem import Problem
+from nest_core.planner import Result
+from nest_core.scenario import Scenario
+from nest_core.topology import Clos, Fabric, Hierarchical
+from nest_core.units import humanise, humanise_bytes, humanise_rate, humanise_seconds, to_gib
+from nest_core.workload import Model
+
+__all__ = [
+    "Headline",
+    "bottleneck",
+    "certificate_line",
+    "fullest",
+    "headlines",
+    "model_in_words",
+    "plan_in_words",
+    "quantity",
+    "realised_ratios",
+    "share",
+    "stage_rows",
+]
+
+NOTHING = "–"
+_ORDER_ENDS = {"dp": "replicas of a stage side by side", "pp": "stages of a replica side by side"}
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One headline figure.
+
+    Parameters
+    ----------
+    name, value, note : str
+        What it is, the figure with its unit, and what stands beneath it.
+    formula : tuple of str
+        Lines: the formula in symbols, then with the numbers of this plan.
+    """
+
+    name: str
+    value: str
+    note: str
+    formula: tuple[str, ...]
+
+
+def headlines(answer: Answer, *, baselines_pending: bool = False) -> tuple[Headline, ...]:
+    """Throughput, speed-up, iteration time, bubble and memory head-room, in this order.
+
+    Parameters
+    ----------
+    answer : Answer
+    baselines_pending : bool
+        Whether the baselines are still being priced: no speed-up is claimed then.
+    """
+    best = answer.result.best
+    if best is None:
+        names = ("Throughput", "Speed-up", "Iteration time", "Pipeline bubble", "Memory head-room")
+        return tuple(Headline(name, NOTHING, "no feasible plan", ()) for name in names)
+    return (
+        _throughput(answer.scenario, best),
+        _speedup(answer, best, baselines_pending),
+        _iteration(answer.scenario, answer.problem, best),
+        _bubble(best),
+        _head_room(best),
+    )
+
+
+def quantity(value: float, unit: str) -> str:
+    """Three significant digits with a decimal prefix: ``1.18 M tokens/s``.
+
+    Examples
+    --------
+    >>> quantity(1_178_000, "tokens/s"), quantity(288, "sequences/s")
+    ('1.18 M tokens/s', '288 sequences/s')
+    """
+    return " ".join(humanise(value, f" {unit}").split())
+
+
+def share(value: float) -> str:
+    """A share as a percentage with three significant digits at most.
+
+    Examples
+    --------
+    >>> share(0.1397), share(0.0), share(0.00044)
+    ('14.0 %', '0 %', '0.044 %')
+    """
+    return f"{humanise(100 * value)} %"
+
+
+def bottleneck(report: Report) -> tuple[int, float]:
+    """The stage (from 0) with the largest load, and how far it lies above the mean load."""
+    loads = [stage.micro_batch_s for stage in report.stages]
+    slowest = max(range(len(loads)), key=loads.__getitem__)
+    return slowest, loads[slowest] * len(loads) / sum(loads) - 1
+
+
+def fullest(report: Report) -> tuple[int, Stage]:
+    """The stage (from 0) that needs most memory."""
+    return max(enumerate(report.stages), key=lambda pair: pair[1].memory.total)
+
+
+def model_in_words(model: Model) -> str:
+    """A model's size in a few words: ``70.6 billion parameters in 80 blocks``."""
+    count = humanise(model.parameters).replace("G", "billion").replace("M", "million")
+    size = f"{count} parameters in {model.blocks} blocks"
+    if model.experts == 1:
+        return size
+    return f"{size}, {model.experts} experts of which {model.top_k} work on a token"
+
+
+def plan_in_words(report: Report, batch: int, devices: int) -> str:
+    """A plan as one sentence in the field's terms."""
+    point = report.plan.point
+    idle = devices - point.devices_used
+    parts = [
+        f"{point.dp:,} {_plural('replica', point.dp)} (dp {point.dp})",
+        f"{point.pp} pipeline {_plural('stage', point.pp)} (pp {point.pp})",
+        f"tensor parallelism over {point.tp} {_plural('device', point.tp)} (tp {point.tp}"
+        + (", with sequence parallelism)" if point.sp else ")"),
+        f"{point.micro_batches(batch):,} micro-batches of {point.micro_batch} "
+        f"{_plural('sequence', point.micro_batch)} per replica, 1F1B",
+        f"ZeRO {point.zero}",
+        f"recomputation {report.plan.recompute_summary}",
+    ]
+    if point.dp > 1 and point.pp > 1:
+        inner = next(axis for axis in point.order if axis in _ORDER_ENDS)
+        parts.append(_ORDER_ENDS[inner])
+    parts.append(f"all {devices:,} devices used" if not idle else f"{idle:,} devices idle")
+    return "; ".join(parts) + "."
+
+
+def certificate_line(result: Result) -> str:
+    """How the search ended, in one line."""
+    found = result.certificate
+    if result.best is None:
+        verdict = "No feasible plan" if found.proven else "Stopped by the time limit"
+    elif found.proven:
+        verdict = "Proven optimal"
+    else:
+        verdict = f"Within {share(found.gap)} of the optimum (time limit)"
+    return (
+        f"{verdict}: {found.points:,} points, {found.solved:,} solved, {found.bounded:,} bounded, "
+        f"{found.infeasible:,} infeasible, {humanise_seconds(result.solve_seconds)}"
+    )
+
+
+def realised_ratios(fabric: Fabric) -> tuple[str, ...]:
+    """What each oversubscription becomes, innermost first: whole ports, or the divided uplink.
+
+    A Clos fabric has one per switch tier above the leaves, a hierarchy one per level above the
+    innermost, a torus none.
+    """
+    if isinstance(fabric, Clos):
+        return tuple(
+            f"realised {humanise(above.oversubscription)} : 1, "
+            f"{above.links_from_child:,} uplinks per {below.name if below.height == 1 else 'pod'}"
+            for below, above in zip(fabric.switch_tiers, fabric.switch_tiers[1:], strict=False)
+        )
+    if isinstance(fabric, Hierarchical):
+        return tuple(
+            f"{humanise_rate(tier.bandwidth_Bps / tier.oversubscription)} per "
+            + ("device" if tier.uplink_per == "device" else f"{below.name} uplink")
+            for below, tier in zip(fabric.tiers, fabric.tiers[1:], strict=False)
+        )
+    return ()
+
+
+def stage_rows(report: Report, levels: tuple[str, ...]) -> list[dict[str, object]]:
+    """One row per stage for a table; units stand in the column names.
+
+    Parameters
+    ----------
+    report : Report
+    levels : tuple of str
+        Names of the network's levels, innermost first.
+    """
+    return [
+        {
+            "stage": number,
+            "layers": f"{stage.first} to {stage.last - 1}",
+            "recomputation": stage.recompute,
+            "input over": levels[stage.producer_level] if stage.producer_level >= 0 else NOTHING,
+            "load per micro-batch, ms": 1e3 * stage.micro_batch_s,
+            "compute, s": stage.compute_s,
+            "recompute, s": stage.recompute_s,
+            "communication, s": stage.communication_s,
+            "idle, s": stage.idle_s,
+            "weights, GiB": to_gib(stage.memory.weights),
+            "gradients, GiB": to_gib(stage.memory.gradients),
+            "optimizer, GiB": to_gib(stage.memory.optimizer),
+            "activations, GiB": to_gib(stage.memory.activations),
+            "stash, GiB": to_gib(stage.memory.stash),
+            "buffers, GiB": to_gib(stage.memory.buffers),
+            "memory, GiB": to_gib(stage.memory.total),
+        }
+        for number, stage in enumerate(report.stages, start=1)
+    ]
+
+
+def _throughput(scenario: Scenario, best: Report) -> Headline:
+    tokens = best.samples_per_s * scenario.sequence
+    return Headline(
+        "Throughput",
+        quantity(tokens, "tokens/s"),
+        f"{quantity(best.samples_per_s, 'sequences/s')}, "
+        f"{quantity(best.tokens_per_s_per_device, 'tokens/s')} per device",
+        (
+            "throughput = batch · sequence length / iteration time",
+            f"= {scenario.batch:,} · {scenario.sequence:,} tokens / "
+            f"{humanise_seconds(best.iteration_s)} = {quantity(tokens, 'tokens/s')}",
+        ),
+    )
+
+
+def _speedup(answer: Answer, best: Report, pending: bool) -> Headline:
+    if pending:
+        return Headline("Speed-up", "…", "pricing the baselines", ())
+    rival = answer.best_baseline
+    if rival is None or rival.report is None or answer.speedup is None:
+        return Headline("Speed-up", NOTHING, "no baseline is feasible here", ())
+    tied = abs(answer.speedup - 1) < 0.005
+    return Headline(
+        "Speed-up",
+        f"{answer.speedup:.2f} ×",
+        f"as fast as {rival.label}" if tied else f"over {rival.label}, the best baseline",
+        (
+            "speed-up = the best feasible baseline's iteration time / ours",
+            f"= {humanise_seconds(rival.report.iteration_s)} ({rival.label}) / "
+            f"{humanise_seconds(best.iteration_s)} = {answer.speedup:.2f}",
+        ),
+    )
+
+
+def _iteration(scenario: Scenario, problem: Problem, best: Report) -> Headline:
+    m = best.plan.point.micro_batches(scenario.batch)
+    loads = [stage.micro_batch_s for stage in best.stages]
+    sync = best.iteration_s - sum(loads) - (m - 1) * max(loads)
+    return Headline(
+        "Iteration time",
+        humanise_seconds(best.iteration_s),
+        f"MFU {share(best.mfu)}",
+        (
+            "iteration = Σ t + (m − 1) · max t + synchronisation and optimizer step",
+            f"= {humanise_seconds(sum(loads))} + {m - 1:,} · {humanise_seconds(max(loads))} + "
+            f"{humanise_seconds(sync)} = {humanise_seconds(best.iteration_s)}",
+            "spent on: "
+            + ", ".join(f"{humanise_seconds(seconds)} {name}" for name, seconds in best.terms),
+            "MFU = sequences/s · model FLOP per sequence / (devices · peak FLOP/s)",
+            f"= {humanise(best.samples_per_s)}/s · {humanise(problem.model_flops, 'FLOP')} / "
+            f"({problem.network.devices:,} · {humanise(problem.peak_flops, 'FLOP/s')}) = "
+            f"{share(best.mfu)}",
+        ),
+    )
+
+
+def _bubble(best: Report) -> Headline:
+    loads = [stage.micro_batch_s for stage in best.stages]
+    fill = sum(loads) - max(loads)
+    return Headline(
+        "Pipeline bubble",
+        share(best.bubble),
+        f"{humanise_seconds(fill)} of fill and drain",
+        (
+            "bubble = (Σ t − max t) / iteration time",
+            f"= ({humanise_seconds(sum(loads))} − {humanise_seconds(max(loads))}) / "
+            f"{humanise_seconds(best.iteration_s)} = {share(best.bubble)}",
+        ),
+    )
+
+
+def _head_room(best: Report) -> Headline:
+    number, stage = fullest(best)
+    memory = stage.memory
+    parts = (
+        ("weights", memory.weights),
+        ("gradients", memory.gradients),
+        ("optimizer", memory.optimizer),
+        ("activations", memory.activations),
+        ("stash", memory.stash),
+        ("buffers", memory.buffers),
+    )
+    used, limit = humanise_bytes(memory.total), humanise_bytes(best.memory_limit_bytes)
+    free = humanise_bytes(best.memory_limit_bytes - memory.total)
+    return Headline(
+        "Memory head-room",
+        free,
+        f"stage {number + 1} is fullest: {used} of {limit}",
+        (
+            "head-room = memory per device − the fullest stage's need",
+            f"= {limit} − {used} = {free}",
+            f"stage {number + 1}: "
+            + " + ".join(f"{humanise_bytes(size)} {name}" for name, size in parts),
+        ),
+    )
+
+
+def _plural(noun: str, count: int) -> str:
+    return noun if count == 1 else f"{noun}s"

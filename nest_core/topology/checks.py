@@ -1,0 +1,53 @@
+"""Rules that every fabric shares, stated once."""
+
+from __future__ import annotations
+
+import math
+
+from nest_core.errors import InputError
+
+__all__ = [
+    "MAX_DEVICES",
+    "MAX_EXPLICIT_DEVICES",
+    "check_devices",
+    "check_explicit_size",
+    "positive",
+    "whole",
+]
+
+MAX_DEVICES = 1_048_576
+MAX_EXPLICIT_DEVICES = 16_384
+
+
+def positive(field: str, value: float, *, zero: bool = False) -> None:
+    """Refuse NaN, infinities, negative figures and, unless ``zero``, zero."""
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        rule = (
+            "must be a finite number of at least 0" if zero else "must be a finite number above 0"
+        )
+        raise InputError(field, rule, value, "correct the figure")
+
+
+def whole(field: str, value: int, *, least: int = 1) -> None:
+    """Refuse counts below ``least``."""
+    if value < least:
+        raise InputError(field, f"must be a whole number of at least {least}", value, "correct it")
+
+
+def check_devices(field: str, devices: int) -> None:
+    """Refuse fabrics over the limit."""
+    if devices > MAX_DEVICES:
+        raise InputError(
+            field, f"must not exceed {MAX_DEVICES:,} devices", devices, "make the fabric smaller"
+        )
+
+
+def check_explicit_size(devices: int) -> None:
+    """Refuse to build link graphs that no one could look at."""
+    if devices > MAX_EXPLICIT_DEVICES:
+        raise InputError(
+            "explicit()",
+            f"builds link graphs of at most {MAX_EXPLICIT_DEVICES:,} devices",
+            devices,
+            "use the collapsed levels, which have no such limit",
+        )

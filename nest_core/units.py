@@ -1,0 +1,94 @@
+"""Conversion between the units people write and the SI units used inside.
+
+Everywhere else times are seconds, sizes bytes, rates bytes per second, work FLOP.
+"""
+
+from __future__ import annotations
+
+import math
+
+__all__ = [
+    "GB",
+    "GIB",
+    "MICROSECOND",
+    "TERA",
+    "at_least_gib",
+    "from_gbps_bytes",
+    "from_gib",
+    "from_microseconds",
+    "humanise",
+    "humanise_bytes",
+    "humanise_rate",
+    "humanise_seconds",
+    "to_gib",
+]
+
+GB = 1e9
+GIB = float(2**30)
+TERA = 1e12
+MICROSECOND = 1e-6
+
+_DECIMAL = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
+_BINARY = [(2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")]
+_TIME = [(86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")]
+
+
+def from_gbps_bytes(gigabytes_per_second: float) -> float:
+    """GB/s (1e9 bytes, one direction) to bytes/s."""
+    return gigabytes_per_second * GB
+
+
+def from_microseconds(microseconds: float) -> float:
+    """Microseconds to seconds."""
+    return microseconds * MICROSECOND
+
+
+def from_gib(gibibytes: float) -> float:
+    """GiB (2^30 bytes) to bytes."""
+    return gibibytes * GIB
+
+
+def to_gib(size_bytes: float) -> float:
+    """Bytes to GiB (2^30 bytes)."""
+    return size_bytes / GIB
+
+
+def at_least_gib(size_bytes: float) -> str:
+    """Bytes as GiB with one decimal, rounded up: enough when it is read back."""
+    return f"{math.ceil(size_bytes / GIB * 10 - 1e-9) / 10:,.1f} GiB"
+
+
+def _three_digits(value: float) -> str:
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{digits}f}"
+
+
+def humanise(value: float, unit: str = "") -> str:
+    """A figure with three significant digits and a decimal prefix: ``12.3 k`` + unit."""
+    for scale, prefix in _DECIMAL:
+        if abs(value) >= scale:
+            return f"{_three_digits(value / scale)} {prefix}{unit}".rstrip()
+    return f"{value:.3g} {unit}".rstrip()
+
+
+def humanise_bytes(size_bytes: float) -> str:
+    """Bytes as KiB … PiB with three significant digits."""
+    for scale, unit in _BINARY:
+        if abs(size_bytes) >= scale:
+            return f"{_three_digits(size_bytes / scale)} {unit}"
+    return f"{size_bytes:.0f} B"
+
+
+def humanise_rate(bytes_per_second: float) -> str:
+    """Bytes per second with a decimal prefix, as network vendors write it."""
+    return humanise(bytes_per_second, "B/s")
+
+
+def humanise_seconds(seconds: float) -> str:
+    """Seconds as µs … days with three significant digits."""
+    for scale, unit in _TIME:
+        if abs(seconds) >= scale:
+            return f"{_three_digits(seconds / scale)} {unit}"
+    return f"{seconds:.3g} s"
