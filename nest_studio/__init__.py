@@ -1,0 +1,1 @@
+"""What the pages share, and the command line."""

@@ -1,0 +1,68 @@
+"""The command line: which commands there are, and how they end.
+
+Exit code 0: done; 2: bad input, one sentence on standard error; 1: a defect, which
+shows its traceback. Commands live in `nest_studio.commands`, one module each; a module
+imports typer and what all commands share, and the core only inside its command, so that
+a short command stays short.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from nest_core.errors import InputError
+from nest_studio.commands.app import app as app_command
+from nest_studio.commands.levels import levels as levels_command
+from nest_studio.commands.paper import paper as paper_command
+from nest_studio.commands.plan import plan as plan_command
+from nest_studio.commands.price import price as price_command
+from nest_studio.commands.solve import solve as solve_command
+
+__all__ = ["main", "run"]
+
+cli = typer.Typer(
+    help="Plan distributed training on a fabric: exact plans beside every baseline.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+cli.command("app")(app_command)
+cli.command("plan")(plan_command)
+cli.command("price")(price_command)
+cli.command("solve")(solve_command)
+cli.command("levels")(levels_command)
+cli.command("paper")(paper_command)
+
+
+@cli.callback()
+def _root() -> None:
+    """Keeps the commands' names even while there is only one of them."""
+
+
+def _sentence(message: str) -> str:
+    """A usage error as one sentence: typer writes several, some over several lines."""
+    first, *rest = " ".join(message.split()).rstrip(".").split(". ")
+    joined = "; ".join([first, *(part[:1].lower() + part[1:] for part in rest)])
+    return f"{joined} (see nest-studio --help)."
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry out one command line and return its exit code."""
+    try:
+        code = cli(args=list(arguments), prog_name="nest-studio", standalone_mode=False)
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except typer.TyperException as error:
+        print(_sentence(error.format_message()), file=sys.stderr)
+        return 2
+    return code or 0
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))

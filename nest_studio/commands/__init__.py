@@ -1,0 +1,1 @@
+"""The commands of ``nest-studio``, one module each."""

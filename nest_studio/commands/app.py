@@ -1,0 +1,97 @@
+"""``nest-studio app``: serve the studio."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import sys
+from typing import Annotated
+
+import typer
+
+from nest_core.errors import InputError
+from nest_studio.paths import app_script
+
+__all__ = ["app"]
+
+FIRST_PORT = 8501
+PORTS_TRIED = 100
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def app(
+    port: Annotated[
+        int | None, typer.Option(help=f"Port; the first free one from {FIRST_PORT} if left out.")
+    ] = None,
+    address: Annotated[str, typer.Option(help="Address to listen on.")] = "localhost",
+    headless: Annotated[bool, typer.Option("--headless", help="Open no browser.")] = False,
+) -> None:
+    """Open the studio in the browser."""
+    chosen = _free_port(address) if port is None else _given_port(address, port)
+    flags = [
+        f"--server.address={address}",
+        f"--server.port={chosen}",
+        # Streamlit's own greeting asks a public service for this machine's address.
+        "--logger.hideWelcomeMessage=true",
+        # Watching sources is for who edits pages: `streamlit run app.py` does it.
+        "--server.fileWatcherType=none",
+    ]
+    if headless:
+        flags.append("--server.headless=true")
+    if address in LOOPBACK:
+        # A page elsewhere whose name is pointed at this machine must not get in.
+        flags += [f"--server.allowedHosts={host}" for host in LOOPBACK]
+
+    from streamlit.runtime.pages_manager import PagesManager
+    from streamlit.web import cli as streamlit_cli
+
+    # app.py names its pages itself. Until its first run Streamlit would take the folder beside it
+    # for the older kind of pages, and a link straight to a page would miss the navigation.
+    PagesManager.uses_pages_directory = False
+    shown = f"[{address}]" if ":" in address else address
+    print(f"Nest Studio: http://{shown}:{chosen} (stop with Ctrl-C)", file=sys.stderr, flush=True)
+    sys.argv = ["streamlit", "run", str(app_script()), *flags]
+    streamlit_cli.main()
+
+
+def _given_port(address: str, port: int) -> int:
+    if not 1 <= port <= 65535:
+        raise InputError("--port", "must lie between 1 and 65535", port, "give another port")
+    refusal = _refusal(address, port)
+    if refusal == errno.EADDRINUSE:
+        raise InputError("--port", "must be free", port, "stop what uses it or give another port")
+    if refusal == errno.EACCES:
+        raise InputError(
+            "--port", "must be one this user may open", port, "give a port from 1024 upwards"
+        )
+    return port
+
+
+def _free_port(address: str) -> int:
+    last = FIRST_PORT + PORTS_TRIED - 1
+    for port in range(FIRST_PORT, last + 1):
+        if _refusal(address, port) is None:
+            return port
+    raise InputError(
+        "--port", f"must be given when {FIRST_PORT} to {last} are taken", None, "give a free one"
+    )
+
+
+def _refusal(address: str, port: int) -> int | None:
+    """The error number with which the system refuses the port, or None if it grants it."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                return error.errno
+            raise InputError(
+                "--address", "must be one of this machine's addresses", address, "try localhost"
+            ) from error
+        except UnicodeError as error:  # a name that no name service takes
+            raise InputError(
+                "--address", "must be a host name or address", address, "try localhost"
+            ) from error
+    return None

@@ -1,0 +1,103 @@
+"""``nest-studio plan``: the best plan of a scenario, with its certificate and the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from nest_core.errors import InputError
+from nest_studio.commands.output import JsonFlag, emit, table
+
+__all__ = ["plan"]
+
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key with a TOML value."),
+]
+"""The option ``--set`` that every command on a scenario takes."""
+
+
+def plan(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    sets: Sets = None,
+    top: Annotated[int | None, typer.Option(help="How many of the best points to print.")] = None,
+    audit: Annotated[int, typer.Option(help="Solve this many excluded points at random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the audit's draw.")] = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Plan a scenario under the studio's own costs."""
+    import resource
+
+    from nest_core.answer import answer
+    from nest_core.planner import audit as audit_search
+    from nest_core.planner import shadow_prices
+    from nest_core.scenario import load_scenario
+
+    if not 0 <= audit <= 100_000:
+        raise InputError("--audit", "must lie between 0 and 100,000", audit, "give another number")
+    if seed < 0:
+        raise InputError("--seed", "must not be negative", seed, "give another number")
+    settings = list(sets or ())
+    if top is not None:
+        settings.append(f"search.top={top}")
+    asked = load_scenario(scenario, settings)
+    found = answer(asked)
+    fields = found.to_json()
+    best = found.result.best
+    fields["shadow_prices"] = (
+        shadow_prices(found.problem, asked.space, best.iteration_s, asked.time_limit_s)
+        if best and found.result.certificate.proven
+        else None
+    )
+    if audit:
+        checked = audit_search(found.problem, asked.space, found.result, audit, seed)
+        fields["audit"] = {
+            "solved": checked.solved,
+            "infeasible": checked.infeasible,
+            "violations": [repr(point) for point in checked.violations],
+        }
+    fields["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    emit(fields, as_json, _as_text)
+
+
+def _as_text(fields: Mapping[str, Any]) -> str:
+    if not fields["feasible"]:
+        return "\n".join(filter(None, [f"infeasible: {fields['reason']}", fields["advice"]]))
+    chosen = fields["plan"]
+    words = ", ".join(
+        f"{key} {chosen[key]}"
+        for key in ("dp", "tp", "pp", "micro_batch", "zero", "recompute", "devices_used")
+    )
+    certificate = fields["certificate"]
+    proof = "proven optimal" if certificate["proven"] else f"within {certificate['gap']:.2%}"
+    rows = [["this plan", f"{fields['iteration_time_s']:.4g}", words]]
+    for entry in fields["baselines"]:
+        other = entry["plan"] if entry["feasible"] else None
+        rows.append(
+            [
+                entry["name"],
+                f"{entry['iteration_time_s']:.4g}" if entry["feasible"] else None,
+                ", ".join(f"{key} {other[key]}" for key in ("dp", "tp", "pp", "micro_batch"))
+                if other
+                else entry["reason"],
+            ]
+        )
+    audited = ""
+    if "audit" in fields:
+        audit = fields["audit"]
+        audited = (
+            f"audit: {audit['solved']} excluded points solved, {audit['infeasible']} infeasible, "
+            f"{len(audit['violations'])} below their bound\n"
+        )
+    return (
+        f"{fields['scenario']}: {fields['samples_per_s']:.4g} sequences/s, "
+        f"MFU {fields['mfu']:.1%}, bubble {fields['bubble']:.1%}\n"
+        f"{proof}: {certificate['points']:,} points, {certificate['solved']:,} solved, "
+        f"{certificate['bounded']:,} bounded, {certificate['infeasible']:,} infeasible, "
+        f"{fields['solve_seconds'] * 1e3:.0f} ms\n"
+        + audited
+        + "\n"
+        + table(["method", "iteration, s", "plan or reason"], rows)
+    )

@@ -1,0 +1,315 @@
+"""The form of a scenario: widgets whose keys are the dotted keys of scenario files.
+
+A form starts from a scenario preset and collects what differs from it, so that the page, the
+address, ``--set`` and the downloaded file are the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.scenario import load_model, scenario_document
+from nest_core.summary import model_in_words
+
+__all__ = ["DEFAULT_SCENARIO", "Request", "ratio_fields", "scenario_form", "use_memory"]
+
+DEFAULT_SCENARIO = "llama3-70b-1024-h100"
+LARGEST_RATIO = 16.0
+DEVICES = "fabric.clos.devices"
+ADDRESS: Any = "query-params"
+
+PRECISIONS = ("bf16", "fp16", "fp8", "tf32", "fp32")
+OPTIMIZERS = ("adam", "adam_bf16", "adam_8bit", "sgd")
+ATTENTION = ("flash", "unfused")
+ZERO = (0, 1, 2, 3)
+RECOMPUTE = ("none", "selective", "full")
+ORDERS = {
+    "both": None,
+    "replicas of a stage side by side": ["tp", "cp", "dp", "pp"],
+    "stages of a replica side by side": ["tp", "cp", "pp", "dp"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the form asks for.
+
+    Parameters
+    ----------
+    scenario : str
+        The preset it starts from.
+    document : dict
+        The preset's document.
+    overrides : dict
+        Dotted keys that differ from it, with their values.
+    folder : Path
+        Where the document's paths start.
+    """
+
+    scenario: str
+    document: dict[str, Any]
+    overrides: dict[str, Any]
+    folder: Path
+
+
+def scenario_form(ratio_notes: list[Any]) -> Request:
+    """Draw the form and return what it asks for.
+
+    Parameters
+    ----------
+    ratio_notes : list
+        Receives one empty slot per oversubscription slider, for what the ratio becomes.
+    """
+    names = preset_names("scenarios")
+    scenario = st.selectbox(
+        "Scenario preset", names, index=names.index(DEFAULT_SCENARIO), key="scenario",
+        bind=ADDRESS, on_change=_start_over, help="Where the form starts: choosing one sets all.",
+    )  # fmt: skip
+    document, folder = scenario_document(scenario)
+    st.caption(f"{document['name']}. {document.get('description', '')}")
+    standard = _standards(document)
+    chosen: dict[str, Any] = {}
+    _fabric_group(chosen, standard, ratio_notes)
+    _workload_group(chosen, standard)
+    _limits_group(chosen, standard)
+    fabric = chosen["fabric"]
+    standard |= _fabric_standards(_fabric(fabric))
+    if chosen["accelerator"] != standard["accelerator"]:
+        standard["accelerator.memory_GiB"] = _memory(chosen["accelerator"])
+    different = {key: value for key, value in chosen.items() if value != standard[key]}
+    return Request(scenario, document, _overrides(different), folder)
+
+
+@dataclass(frozen=True, slots=True)
+class RatioField:
+    """One oversubscription: its dotted key, what it is called, and its value in the preset."""
+
+    key: str
+    label: str
+    value: float
+
+
+def ratio_fields(fabric: Mapping[str, Any]) -> tuple[RatioField, ...]:
+    """The oversubscription ratios that a fabric document has, innermost first."""
+    if "clos" in fabric:
+        names = ("edge", "aggregation") if fabric["kind"] == "fat_tree" else ("leaf", "spine")
+        return tuple(
+            RatioField(f"fabric.clos.oversubscription.{tier}", names[tier], float(ratio))
+            for tier, ratio in enumerate(fabric["clos"]["oversubscription"])
+        )
+    return tuple(
+        RatioField(
+            f"fabric.level.{index}.oversubscription",
+            str(level["name"]),
+            float(level.get("oversubscription", 1.0)),
+        )
+        for index, level in enumerate(fabric.get("level", ()))
+        if index
+    )
+
+
+def _fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: list[Any]) -> None:
+    st.subheader("Fabric")
+    names = preset_names("fabrics")
+    chosen["fabric"] = st.selectbox(
+        "Fabric preset", names, index=names.index(standard["fabric"]), key="fabric",
+        bind=ADDRESS, on_change=_reset_fabric, help="Switches, links and nodes.",
+    )  # fmt: skip
+    fabric = _fabric(chosen["fabric"])
+    st.caption(fabric["name"], help=fabric.get("source"))
+    if "clos" in fabric:
+        per_node = fabric["clos"]["devices_per_node"]
+        chosen[DEVICES] = st.number_input(
+            "Size, devices", per_node, 131_072, fabric["clos"]["devices"], per_node,
+            key=DEVICES, bind=ADDRESS, help=f"{per_node} to 131,072, in nodes of {per_node}; "
+            "many leaves need a fabric with another switch tier.",
+        )  # fmt: skip
+    fields = ratio_fields(fabric)
+    for field in fields:
+        chosen[field.key] = st.slider(
+            f"{field.label.capitalize()} oversubscription, down : up",
+            1.0, max(LARGEST_RATIO, field.value), field.value, 0.5,
+            key=field.key, bind=ADDRESS, format="%.1f : 1",
+            help="1 to 16; 1 : 1 is full bisection. What it becomes stands below.",
+        )  # fmt: skip
+        notes.append(st.empty())
+    if not fields:
+        st.caption("A torus has no switch tiers to oversubscribe: every link joins two neighbours.")
+
+
+def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
+    st.subheader("Workload")
+    chosen["workload.model"] = _choice(
+        "Model", preset_names("models"), "workload.model", standard,
+        "Architecture presets; one with learned positions limits the sequence length.",
+        on_change=_fit_sequence,
+    )  # fmt: skip
+    st.caption(model_in_words(load_model(chosen["workload.model"])))
+    chosen["workload.global_batch_sequences"] = st.number_input(
+        "Global batch, sequences", 1, 1_000_000, standard["workload.global_batch_sequences"], 64,
+        key="workload.global_batch_sequences", bind=ADDRESS,
+        help="Per iteration, over all replicas: 1 to 1,000,000. Replicas times micro-batch "
+        "divide it.",
+    )  # fmt: skip
+    with st.expander("Sequence, precision, optimizer"):
+        chosen["workload.sequence_length_tokens"] = st.number_input(
+            "Sequence length, tokens", 1, 10_000_000,
+            standard["workload.sequence_length_tokens"], 1024,
+            key="workload.sequence_length_tokens", bind=ADDRESS, help="1 to 10,000,000.",
+        )  # fmt: skip
+        for label, options, key, text in (
+            ("Precision", PRECISIONS, "workload.precision", "Those the device computes in."),
+            ("Optimizer", OPTIMIZERS, "workload.optimizer", "Sets the bytes per parameter."),
+            ("Attention kernel", ATTENTION, "workload.attention", "Unfused stores the scores."),
+        ):
+            chosen[key] = _choice(label, options, key, standard, text)
+
+
+def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
+    st.subheader("Device and limits")
+    chosen["accelerator"] = _choice(
+        "Accelerator", preset_names("accelerators"), "accelerator", standard,
+        "Peak rates and memory; choosing one sets the memory below, and a precision that it has.",
+        on_change=_fit_device,
+    )  # fmt: skip
+    accelerator = _accelerator(chosen["accelerator"])
+    st.caption(_rates(accelerator), help=accelerator["source"])
+    chosen["accelerator.memory_GiB"] = st.number_input(
+        "Memory per device, GiB", 1.0, 4096.0, _memory(chosen["accelerator"]), 4.0,
+        key="accelerator.memory_GiB", bind=ADDRESS, format="%.1f", help="1 to 4,096.",
+    )  # fmt: skip
+    with st.expander("Search limits"):
+        for label, key in (("tp", "search.tp"), ("micro-batch", "search.micro_batch_sequences")):
+            unit = "devices" if label == "tp" else "sequences"
+            chosen[key] = st.number_input(
+                f"Largest {label}, {unit}", 1, 10_000, standard[key], 1, key=key, bind=ADDRESS,
+                help="1 to 10,000; empty for no limit.", placeholder="no limit",
+            )  # fmt: skip
+        for label, options, key in (
+            ("ZeRO stages", ZERO, "search.zero"),
+            ("Recomputation", RECOMPUTE, "search.recompute"),
+        ):
+            picked = st.multiselect(
+                label, options, standard[key], key=key, bind=ADDRESS,
+                help="What the plan may choose from.",
+            )  # fmt: skip
+            chosen[key] = [option for option in options if option in picked]
+        chosen["search.order"] = _choice(
+            "Placement", tuple(ORDERS), "search.order", standard,
+            "Which ranks sit on neighbouring devices, tensor-parallel ranks always first.",
+        )  # fmt: skip
+
+
+def _choice(
+    label: str,
+    options: tuple[Any, ...],
+    key: str,
+    standard: Mapping[str, Any],
+    text: str,
+    on_change: Any = None,
+) -> Any:
+    return st.selectbox(
+        label, options, index=options.index(standard[key]), key=key, bind=ADDRESS, help=text,
+        **({"on_change": on_change} if on_change else {}),
+    )  # fmt: skip
+
+
+def _fabric_standards(fabric: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of every widget that stands for a fabric's document."""
+    standards: dict[str, Any] = {field.key: field.value for field in ratio_fields(fabric)}
+    if "clos" in fabric:
+        standards[DEVICES] = fabric["clos"]["devices"]
+    return standards
+
+
+def _fabric(name: str) -> dict[str, Any]:
+    return load_toml(preset_path("fabrics", f"{name}.toml"))
+
+
+def _accelerator(name: str) -> dict[str, Any]:
+    return load_toml(preset_path("accelerators", f"{name}.toml"))
+
+
+def _rates(accelerator: Mapping[str, Any]) -> str:
+    precision, peak = next(iter(accelerator["peak_TFLOPs"].items()))
+    return (
+        f"{accelerator['name']}: {peak:,.0f} TFLOP/s in {precision}, "
+        f"{accelerator['memory_bandwidth_GBps']:,.0f} GB/s of memory bandwidth"
+    )
+
+
+def _memory(accelerator: str) -> float:
+    return float(_accelerator(accelerator)["memory_GiB"])
+
+
+def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of every widget that stands for a preset's document."""
+    work, search = document["workload"], document.get("search", {})
+    return {
+        "fabric": document["fabric"],
+        "accelerator": document["accelerator"],
+        "accelerator.memory_GiB": _memory(document["accelerator"]),
+        "workload.model": work["model"],
+        "workload.global_batch_sequences": work["global_batch_sequences"],
+        "workload.sequence_length_tokens": work["sequence_length_tokens"],
+        "workload.precision": work.get("precision", PRECISIONS[0]),
+        "workload.optimizer": work.get("optimizer", OPTIMIZERS[0]),
+        "workload.attention": work.get("attention", ATTENTION[0]),
+        "search.tp": search.get("tp", {}).get("max"),
+        "search.micro_batch_sequences": search.get("micro_batch_sequences", {}).get("max"),
+        "search.zero": list(search.get("zero", ZERO)),
+        "search.recompute": list(search.get("recompute", RECOMPUTE)),
+        "search.order": "both",
+    }
+
+
+def _overrides(different: Mapping[str, Any]) -> dict[str, Any]:
+    """Widget values as overrides of a scenario document."""
+    overrides = dict(different)
+    for key in ("search.tp", "search.micro_batch_sequences"):
+        if key in overrides:
+            limit = overrides[key]
+            overrides[key] = {"min": 1} if limit is None else {"max": limit}
+    if "search.order" in overrides:
+        overrides["search.order"] = ORDERS[overrides["search.order"]]
+    return overrides
+
+
+# A widget keeps its value when only its default changes, so these write the new defaults.
+
+
+def _start_over() -> None:
+    document, _ = scenario_document(st.session_state["scenario"])
+    for key, value in _standards(document).items():
+        st.session_state[key] = value
+    _reset_fabric()
+
+
+def _reset_fabric() -> None:
+    for key, value in _fabric_standards(_fabric(st.session_state["fabric"])).items():
+        st.session_state[key] = value
+
+
+def _fit_device() -> None:
+    accelerator = _accelerator(st.session_state["accelerator"])
+    use_memory(float(accelerator["memory_GiB"]))
+    computes_in = accelerator["peak_TFLOPs"]
+    if st.session_state["workload.precision"] not in computes_in:
+        st.session_state["workload.precision"] = next(p for p in PRECISIONS if p in computes_in)
+
+
+def _fit_sequence() -> None:
+    positions = load_model(st.session_state["workload.model"]).positions
+    if positions and st.session_state["workload.sequence_length_tokens"] > positions:
+        st.session_state["workload.sequence_length_tokens"] = positions
+
+
+def use_memory(gib: float) -> None:
+    """Set the memory per device, for a button's callback."""
+    st.session_state["accelerator.memory_GiB"] = gib

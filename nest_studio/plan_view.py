@@ -1,0 +1,125 @@
+"""The parts of the plan page, from the top down."""
+
+from __future__ import annotations
+
+import json
+
+import streamlit as st
+
+from nest_core.answer import Answer
+from nest_core.figures import (
+    Entry,
+    balance_figure,
+    fabric_figure,
+    level_figure,
+    memory_figure,
+    throughput_figure,
+)
+from nest_core.scenario import Scenario
+from nest_core.summary import certificate_line, plan_in_words, stage_rows
+from nest_core.units import to_gib
+from nest_studio.commands.output import plain
+from nest_studio.forms import Request, use_memory
+from nest_studio.plan_state import baselines_of, plan_of, scenario_of
+from nest_studio.scenario_file import command_line, scenario_toml
+from nest_studio.show import PicturePlace, facts
+
+__all__ = ["Comparison", "heading", "placement", "plan_facts", "stage_table"]
+
+COSTS = (
+    "Costs: own model. Overlap: none, communication never hides behind compute. Error band: not "
+    "validated yet; these costs are not yet calibrated against measured runs (README, Limits)."
+)
+
+
+def heading(request: Request, text: str, scenario: Scenario) -> None:
+    """What is planned, and the ways to take it along."""
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    changes = ", ".join(f"{key} = {value}" for key, value in request.overrides.items())
+    # Both files are made on the click: a ready file's address dies with the next redraw, and a
+    # browser that asks for it meanwhile shows an error.
+    with left:
+        facts(scenario.name, kind="nest-scenario")
+        facts(f"Changed: {changes}" if changes else "As in the preset.", kind="nest-quiet")
+    with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        st.download_button(
+            "↓ Scenario (TOML)", lambda: scenario_toml(request.document, request.overrides),
+            f"{request.scenario}.toml", "application/toml", on_click="ignore", type="tertiary",
+            help="The scenario file that asks for this.",
+        )  # fmt: skip
+        st.download_button(
+            "↓ Plan (JSON)", lambda: _plan_json(text), f"{request.scenario}-plan.json",
+            "application/json", on_click="ignore", type="tertiary",
+            help="What the command prints: plan, stages, certificate, baselines.",
+        )  # fmt: skip
+        with st.popover("Command", type="tertiary"):
+            st.code(command_line(request.scenario, request.overrides), "sh", wrap_lines=True)
+
+
+def plan_facts(answer: Answer) -> None:
+    """The plan in words or why there is none, the certificate, and what the costs are."""
+    result, best = answer.result, answer.result.best
+    if best is None:
+        st.error(f"{_sentence(result.reason)} {_sentence(answer.advice)}")
+        if result.needed_bytes:
+            needed = -(-to_gib(result.needed_bytes) // 1)
+            st.button(f"Set memory to {needed:.0f} GiB", on_click=use_memory, args=(needed,))
+    else:
+        facts(plan_in_words(best, answer.scenario.batch, answer.problem.network.devices))
+    facts(certificate_line(result), COSTS, kind="nest-quiet")
+
+
+class Comparison:
+    """Throughput, stage balance and memory of all methods on shared axes."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._throughput = PicturePlace("throughput")
+        left, right = st.columns(2, gap="medium")
+        with left:
+            self._balance = PicturePlace("balance")
+        with right:
+            self._memory = PicturePlace("memory")
+
+    def draw(self, rows: tuple[Entry, ...]) -> None:
+        """Draw the three pictures of these methods."""
+        self._throughput.draw(throughput_figure(rows, self._scenario.sequence))
+        self._balance.draw(balance_figure(rows))
+        self._memory.draw(memory_figure(rows, self._scenario.accelerator.memory_bytes))
+
+
+def placement(answer: Answer) -> None:
+    """The fabric coloured by stage, and its level matrix."""
+    network, best = answer.problem.network, answer.result.best
+    left, right = st.columns(2, gap="medium")
+    with left:
+        PicturePlace("placement").draw(fabric_figure(network, best.plan if best else None))
+    with right:
+        PicturePlace("levels").draw(level_figure(network))
+
+
+def stage_table(answer: Answer) -> None:
+    """Our plan's stages in figures."""
+    best = answer.result.best
+    with st.expander("Stages of our plan in figures (times per iteration)"):
+        if best is None:
+            facts("There is no plan.")
+            return
+        levels = tuple(level.name for level in answer.problem.network.levels)
+        rows = stage_rows(best, levels)
+        figures = [key for key, value in rows[0].items() if isinstance(value, float)]
+        st.dataframe(
+            rows,
+            hide_index=True,
+            column_config={key: st.column_config.NumberColumn(format="%.3g") for key in figures},
+        )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _plan_json(text: str) -> str:
+    scenario = scenario_of(text)
+    answer = Answer(scenario, scenario.problem(), plan_of(text), baselines_of(text))
+    return json.dumps(plain(answer.to_json()), indent=2, allow_nan=False)

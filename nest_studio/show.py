@@ -1,0 +1,126 @@
+"""How pages show what the core returns: pictures, headlines, facts.
+
+Places are made once per run and can be drawn twice: what stood there stays visible until the
+new content replaces it, so a page neither jumps nor goes blank while it redraws.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import streamlit as st
+
+from nest_core.figures import Picture
+from nest_core.summary import Headline
+
+__all__ = ["HeadlineRow", "PicturePlace", "facts", "mark_results", "page_style"]
+
+PLOT_CONFIG = {"displayModeBar": False}
+
+_STYLE = """
+<style>
+.stMainBlockContainer { padding: 3.8rem 1.75rem 3rem; max-width: 2100px; }
+.stSidebar h3 { font-size: 0.8rem; text-transform: uppercase; letter-spacing: 0.06em;
+  opacity: 0.7; padding: 0.7rem 0 0; }
+.stMetric label { opacity: 0.75; }
+.stMetric [data-testid="stMetricValue"] { font-variant-numeric: tabular-nums; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-problem) { position: absolute; }
+.st-key-problem .stAlert { position: fixed; z-index: 99; top: 3.9rem; right: 1.75rem;
+  width: auto; max-width: min(52rem, calc(100vw - 25rem)); border-radius: 0.4rem;
+  backdrop-filter: blur(14px); }
+.nest-scenario { font-size: 1.45rem; font-weight: 600; line-height: 1.25; }
+.nest-note { font-size: 0.82rem; line-height: 1.35; min-height: 2.2rem; opacity: 0.75; }
+.nest-facts { font-size: 0.88rem; line-height: 1.5; }
+.nest-facts + .nest-facts { margin-top: 0.35rem; }
+.nest-quiet { font-size: 0.82rem; line-height: 1.5; opacity: 0.75; }
+.nest-title { font-size: 1rem; font-weight: 600; line-height: 1.3; }
+.nest-subtitle, .nest-legend { font-size: 0.82rem; line-height: 1.45; }
+.nest-subtitle { opacity: 0.8; }
+.nest-legend span { white-space: nowrap; margin-right: 0.9em; }
+.nest-legend i { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.35em;
+  vertical-align: -0.05em; border: 1px solid rgba(128, 132, 138, 0.5); }
+.nest-reading { font-size: 0.82rem; line-height: 1.4; opacity: 0.75; min-height: 2.8em; }
+</style>
+"""
+
+
+def page_style() -> None:
+    """The page's own style; comes first, so that nothing is drawn without it."""
+    st.html(_STYLE)
+
+
+def mark_results(*, earlier: bool) -> None:
+    """Grey the results if they belong to an earlier request."""
+    st.html(f"<style>.st-key-results {{ opacity: {0.35 if earlier else 1}; }}</style>")
+
+
+def facts(*lines: str, kind: str = "nest-facts") -> None:
+    """Lines of plain text."""
+    st.html(_lines(lines, kind))
+
+
+class HeadlineRow:
+    """Headline figures side by side, each with its formula one click away."""
+
+    def __init__(self, headlines: tuple[Headline, ...]) -> None:
+        self._shown = headlines
+        self._places: list[tuple[Any, Any, Any]] = []
+        for column, headline in zip(st.columns(len(headlines)), headlines, strict=True):
+            with column:
+                value = st.metric(headline.name, headline.value)
+                note = st.html(_lines([headline.note], "nest-note"))
+                formula = st.popover("Formula", type="tertiary").html(_formula(headline))
+            self._places.append((value, note, formula))
+
+    def update(self, headlines: tuple[Headline, ...]) -> None:
+        """Draw those that changed again."""
+        for place, before, now in zip(self._places, self._shown, headlines, strict=True):
+            if now != before:
+                place[0].metric(now.name, now.value)
+                place[1].html(_lines([now.note], "nest-note"))
+                place[2].html(_formula(now))
+        self._shown = headlines
+
+
+class PicturePlace:
+    """Where a picture stands: its finding above, its reading help below."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._place = st.container()
+        self._parts: tuple[Any, Any, Any] | None = None
+
+    def draw(self, shown: Picture) -> None:
+        """Draw a picture in place of what stood here."""
+        # One run may draw twice, and a chart's key may occur once.
+        again = self._parts is not None
+        head, plot, foot = self._parts or (self._place,) * 3
+        chart = f"plot-{self._key}-again" if again else f"plot-{self._key}"
+        self._parts = (
+            head.html(_head(shown)),
+            plot.plotly_chart(
+                shown.plot, key=chart, config=PLOT_CONFIG, alt=f"{shown.title}. {shown.subtitle}."
+            ),
+            foot.html(_lines([shown.reading], "nest-reading")),
+        )
+
+
+def _lines(lines: tuple[str, ...] | list[str], kind: str) -> str:
+    return "".join(f'<div class="{kind}">{html.escape(line)}</div>' for line in lines)
+
+
+def _formula(headline: Headline) -> str:
+    return _lines(headline.formula or (headline.note,), "nest-facts")
+
+
+def _head(shown: Picture) -> str:
+    legend = "".join(
+        f'<span><i style="background: {colour}"></i>{html.escape(name)}</span>'
+        for name, colour in shown.legend
+    )
+    return (
+        f'<div class="nest-title">{html.escape(shown.title)}</div>'
+        f'<div class="nest-subtitle">{html.escape(shown.subtitle)}</div>'
+        + (f'<div class="nest-legend">{legend}</div>' if legend else "")
+    )

@@ -1,0 +1,84 @@
+"""Plan a training job on a fabric: the form at the left, the answer at the right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from nest_core.answer import Answer
+from nest_core.errors import InputError
+from nest_core.figures import entries, pending_entries
+from nest_core.summary import headlines, realised_ratios
+from nest_studio.forms import Request, scenario_form
+from nest_studio.plan_state import (
+    baselines_of,
+    baselines_within,
+    canonical,
+    compiled_planner,
+    fabric_of,
+    order_baselines,
+    plan_of,
+    scenario_of,
+)
+from nest_studio.plan_view import Comparison, heading, placement, plan_facts, stage_table
+from nest_studio.show import HeadlineRow, mark_results, page_style
+
+PATIENCE_S = 0.3
+"""Baselines that take longer are awaited with the earlier ones in grey."""
+
+
+def main() -> None:
+    """Draw the page."""
+    page_style()
+    problem = st.container(key="problem")
+    notes: list[Any] = []
+    with st.sidebar:
+        request = scenario_form(notes)
+    text = canonical(request)
+    try:
+        for note, realised in zip(notes, realised_ratios(fabric_of(request)), strict=True):
+            note.caption(realised)
+        scenario_of(text)
+        compiled_planner()
+        plan_of(text)
+    except InputError as error:
+        problem.error(str(error))
+        mark_results(earlier=True)
+        request, text = st.session_state.get("last good", preset_alone(request))
+    else:
+        mark_results(earlier=False)
+        st.session_state["last good"] = request, text
+    with st.container(key="results"):
+        show_answer(request, text)
+
+
+def preset_alone(request: Request) -> tuple[Request, str]:
+    """The request's preset without what was changed, and its canonical text."""
+    preset = replace(request, overrides={})
+    return preset, canonical(preset)
+
+
+def show_answer(request: Request, text: str) -> None:
+    """Our plan at once, then the baselines beside it."""
+    scenario, result = scenario_of(text), plan_of(text)
+    answer = Answer(scenario, scenario.problem(), result, ())
+    heading(request, text, scenario)
+    row = HeadlineRow(headlines(answer, baselines_pending=True))
+    plan_facts(answer)
+    order_baselines(text)
+    comparison = Comparison(scenario)
+    placement(answer)
+    stage_table(answer)
+    baselines = baselines_within(text, PATIENCE_S)
+    if baselines is None:
+        earlier = st.session_state.get("baselines", ())
+        comparison.draw(pending_entries(result, scenario.baselines, earlier))
+        baselines = baselines_of(text)
+    st.session_state["baselines"] = baselines
+    row.update(headlines(Answer(scenario, answer.problem, result, baselines)))
+    comparison.draw(entries(result, baselines))
+
+
+main()
