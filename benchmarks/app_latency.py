@@ -1,0 +1,106 @@
+"""How long the plan page takes from a key press on a slider to our plan, and to all figures.
+
+``python benchmarks/app_latency.py [--address QUERY] [--steps N]`` starts the studio and Debian's
+Chromium, moves the first oversubscription slider step by step by keyboard, and prints the
+milliseconds until the headline figures change and until the last change of the page. Every
+step is a request that the studio has not seen before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from playwright.sync_api import Page, sync_playwright
+
+TARGET_MS = 500
+SETTLED_MS = 4000
+
+WATCH = """() => {
+  const shown = () => ['stMetricValue', 'stAlert'].flatMap(
+    kind => [...document.querySelectorAll(`[data-testid=${kind}]`)]).map(e => e.innerText).join();
+  const before = shown(), began = performance.now(), times = {headline: null, all: null};
+  new MutationObserver(() => {
+    times.all = performance.now() - began;
+    if (times.headline === null && shown() !== before)
+      requestAnimationFrame(() => { times.headline ??= performance.now() - began; });
+  }).observe(document.querySelector('[data-testid=stMainBlockContainer]'),
+    {subtree: true, childList: true, characterData: true});
+  window.times = times;
+}"""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--address", default="", help="query of the page, without the ?")
+    parser.add_argument("--steps", type=int, default=20)
+    arguments = parser.parse_args()
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        sys.exit("Chromium is not installed (apt-get install chromium)")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "nest_studio", "app", "--headless", "--port", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_for(f"http://localhost:{port}/_stcore/health")
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            page = browser.new_page(viewport={"width": 1280, "height": 900})
+            page.goto(f"http://localhost:{port}/?{arguments.address}")
+            _report(_measured(page, arguments.steps))
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait_for(url: str) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.1)
+    sys.exit("the studio did not start")
+
+
+def _measured(page: Page, steps: int) -> list[dict[str, float]]:
+    page.locator(".stPlotlyChart .main-svg").nth(4).wait_for(timeout=60_000)
+    page.wait_for_timeout(SETTLED_MS)
+    slider = page.get_by_role("slider").first
+    slider.focus()
+    rows = []
+    for _ in range(steps):
+        page.evaluate(WATCH)
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(SETTLED_MS)
+        times = page.evaluate("window.times")
+        if times["headline"] is not None:
+            rows.append({"ratio": float(slider.input_value()), **times})
+    return rows
+
+
+def _report(rows: list[dict[str, float]]) -> None:
+    print("ratio  headline, ms  all figures, ms")
+    for row in rows:
+        print(f"{row['ratio']:5.1f}  {row['headline']:12.0f}  {row['all']:15.0f}")
+    for name in ("headline", "all"):
+        values = sorted(row[name] for row in rows)
+        print(f"{name}: median {statistics.median(values):.0f} ms, largest {values[-1]:.0f} ms")
+    late = sum(row["headline"] > TARGET_MS for row in rows)
+    print(f"{late} of {len(rows)} headlines later than {TARGET_MS} ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Search times of the scenario presets under own costs, warm, and what they cost in memory.
+
+Ratios within one run are what counts; machines are noisy. Run with ``make bench``.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from nest_core.answer import answer
+from nest_core.planner import search
+from nest_core.presets import preset_names
+from nest_core.scenario import load_scenario
+
+SCALED = [(name, None) for name in preset_names("scenarios")] + [
+    ("gpt3-175b-512-a100", 1024),
+    ("llama3-70b-1024-h100", 16384),
+]
+
+
+@pytest.mark.parametrize(("name", "devices"), SCALED)
+def test_search(benchmark: BenchmarkFixture, name: str, devices: int | None) -> None:
+    """Our plan alone: what a moved slider waits for."""
+    sets = [] if devices is None else [f"fabric.clos.devices={devices}", "fabric.clos.tiers=3"]
+    if devices is not None:
+        sets.append("fabric.clos.oversubscription=[1.0,1.0]")
+    scenario = load_scenario(name, sets)
+    problem = scenario.problem()
+    result = benchmark(search, problem, scenario.space)
+    tracemalloc.start()
+    search(problem, scenario.space)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    benchmark.extra_info.update(
+        devices=problem.network.devices,
+        points=result.certificate.points,
+        solved=result.certificate.solved,
+        peak_MB=round(peak / 1e6, 1),
+    )
+
+
+def test_answer_with_baselines(benchmark: BenchmarkFixture) -> None:
+    """The default scenario with its three baselines."""
+    scenario = load_scenario("llama3-70b-1024-h100")
+    benchmark(answer, scenario)

@@ -1,0 +1,83 @@
+"""Pages that are watched: what they say on the console and whom they ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+PLOTS = 5
+
+
+@dataclass
+class Watched:
+    """The studio in a browser window."""
+
+    page: Page
+    url: str
+    complaints: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+
+    def open(self, address: str = "") -> None:
+        """Open the plan page and wait until everything is drawn."""
+        self.page.goto(f"{self.url}/{address}")
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the last run has ended and its figures stand."""
+        self.page.wait_for_function(
+            """count => !document.querySelector('[data-testid=stStatusWidget]')
+              && document.querySelectorAll('.stPlotlyChart .main-svg').length >= count
+              && ![...document.querySelectorAll('[data-testid=stMetricValue]')]
+                .some(value => value.innerText.includes('…'))""",
+            arg=PLOTS,
+            timeout=60_000,
+        )
+        self.page.wait_for_timeout(400)
+
+    def values(self) -> list[str]:
+        """The headline figures."""
+        return self.page.get_by_test_id("stMetricValue").all_inner_texts()
+
+
+@pytest.fixture
+def watched(browser: Browser, studio_server: str) -> Iterator[object]:
+    """``watched(width, scheme)``: a window on the studio in which nothing may go wrong."""
+    windows: list[Watched] = []
+
+    def window(width: int = 1280, scheme: str = "light") -> Watched:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        opened = Watched(context.new_page(), studio_server)
+        windows.append(opened)
+        opened.page.on(
+            "console",
+            lambda message: (
+                opened.complaints.append(message.text)
+                if message.type in ("error", "warning")
+                else None
+            ),
+        )
+        opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        opened.page.on(
+            "request",
+            lambda request: (
+                None
+                if urlsplit(request.url).hostname in (None, "localhost")
+                else opened.foreign.append(request.url)
+            ),
+        )
+        return opened
+
+    yield window
+    for opened in windows:
+        opened.page.context.close()
+        assert not opened.complaints
+        assert not opened.foreign

@@ -1,0 +1,153 @@
+"""The plan page as people meet it: keyboard, address, themes, widths."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from nest_core.answer import answer
+from nest_core.scenario import load_scenario
+from nest_core.summary import headlines
+
+pytestmark = pytest.mark.browser
+
+RATIO = "fabric.clos.oversubscription.0"
+
+HEIGHT = "document.querySelector('[data-testid=stMainBlockContainer]').scrollHeight"
+WATCH_HEIGHT = f"""() => {{
+  window.heights = [{HEIGHT}];
+  new MutationObserver(() => window.heights.push({HEIGHT}))
+    .observe(document.body, {{subtree: true, childList: true, attributes: true}});
+}}"""
+OUTSIDE = """() => [...document.querySelectorAll('.stPlotlyChart')].flatMap(chart => {
+  const frame = chart.getBoundingClientRect();
+  return [...chart.querySelectorAll('.main-svg text')].filter(text => {
+    const box = text.getBoundingClientRect();
+    return box.width && (box.left < frame.left - 2 || box.right > frame.right + 2
+      || box.top < frame.top - 2 || box.bottom > frame.bottom + 2);
+  }).map(text => text.textContent);
+})"""
+
+
+def expected(name, *settings):
+    return [line.value for line in headlines(answer(load_scenario(name, settings)))]
+
+
+def test_a_slider_moved_by_keyboard_moves_the_plan(watched):
+    window = watched()
+    window.open()
+    before = window.values()
+    assert before == expected("llama3-70b-1024-h100")
+    slider = window.page.get_by_role("slider", name="Leaf oversubscription")
+    slider.focus()
+    for _ in range(6):
+        window.page.keyboard.press("ArrowRight")
+    window.page.wait_for_function(
+        "before => document.querySelectorAll('[data-testid=stMetricValue]')[2].innerText != before",
+        arg=before[2],
+    )
+    window.page.get_by_text("realised 4.00 : 1").wait_for()
+    window.settle()
+    after = expected("llama3-70b-1024-h100", "fabric.clos.oversubscription=[4.0]")
+    assert window.values() == after
+    assert f"{RATIO}=4" in window.page.url
+    window.page.reload()
+    window.settle()
+    assert window.values() == after
+    assert slider.input_value() == "4"
+
+
+def test_a_preset_clears_the_address(watched):
+    window = watched()
+    window.open(f"?{RATIO}=4&accelerator.memory_GiB=60&search.zero=1&search.zero=2")
+    assert window.values() == expected(
+        "llama3-70b-1024-h100",
+        "fabric.clos.oversubscription=[4.0]",
+        "accelerator.memory_GiB=60.0",
+        "search.zero=[1, 2]",
+    )
+    window.page.get_by_role("combobox", name="Scenario preset").click()
+    window.page.get_by_role("option", name="llama2-7b-64-h100").click()
+    window.page.wait_for_url("**/?scenario=llama2-7b-64-h100")
+    window.settle()
+    assert window.values() == expected("llama2-7b-64-h100")
+
+
+def test_the_page_does_not_jump_while_it_redraws(watched):
+    window = watched()
+    window.open()
+    window.page.evaluate(WATCH_HEIGHT)
+    slider = window.page.get_by_role("slider", name="Leaf oversubscription")
+    slider.focus()
+    for _ in range(3):
+        window.page.keyboard.press("ArrowRight")
+        window.page.wait_for_timeout(900)
+    window.settle()
+    heights = window.page.evaluate("window.heights")
+    assert max(heights) - min(heights) <= 2
+
+
+def test_bad_input_stands_above_the_greyed_figures(watched):
+    window = watched()
+    window.open("?scenario=bert-large-64-v100")
+    before = window.values()
+    window.open("?scenario=bert-large-64-v100&workload.sequence_length_tokens=1024")
+    notice = window.page.get_by_role("alert")
+    assert "must not exceed the 512 positions" in notice.inner_text()
+    assert window.values() == before
+    window.page.evaluate(WATCH_HEIGHT)
+    window.page.get_by_text("Sequence, precision, optimizer").click()
+    field = window.page.get_by_role("spinbutton", name="Sequence length")
+    field.fill("512")
+    field.press("Enter")
+    notice.wait_for(state="detached")
+    window.settle()
+    heights = window.page.evaluate("window.heights")
+    assert max(heights) - min(heights) <= 2
+    field.fill("600")
+    field.press("Enter")
+    notice.wait_for()
+    assert window.values() == before
+    opacity = window.page.locator(".st-key-results").evaluate("e => getComputedStyle(e).opacity")
+    assert float(opacity) < 0.5
+
+
+def test_an_infeasible_request_is_one_click_from_a_feasible_one(watched):
+    window = watched()
+    window.open("?accelerator.memory_GiB=2")
+    assert set(window.values()) == {"–"}
+    window.page.get_by_role("button", name="Set memory to 4 GiB").click()
+    window.page.wait_for_function(
+        "() => document.querySelector('[data-testid=stMetricValue]').innerText != '–'"
+    )
+    window.settle()
+    assert window.values() == expected("llama3-70b-1024-h100", "accelerator.memory_GiB=4.0")
+
+
+def test_the_plan_can_be_taken_along(watched):
+    window = watched()
+    window.open("?scenario=llama2-7b-64-h100")
+    with window.page.expect_download() as download:
+        window.page.get_by_role("button", name="Plan (JSON)").click()
+    with open(download.value.path(), encoding="utf-8") as file:
+        plan = json.load(file)
+    found = answer(load_scenario("llama2-7b-64-h100"))
+    assert plan["plan"] == json.loads(json.dumps(found.result.best.plan.to_json()))
+    assert [entry["name"] for entry in plan["baselines"]] == ["manual", "mcmc", "phaze"]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "width", "scheme"),
+    [
+        ("llama3-70b-1024-h100", 1280, "light"),
+        ("gpt3-175b-64-h100", 1920, "light"),
+        ("llama2-7b-64-tpu-torus", 1280, "dark"),
+        ("bert-large-64-v100", 1920, "dark"),
+    ],
+)
+def test_nothing_is_cut_off(watched, scenario, width, scheme):
+    window = watched(width, scheme)
+    window.open(f"?scenario={scenario}")
+    assert window.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert window.page.evaluate(OUTSIDE) == []

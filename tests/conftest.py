@@ -1,0 +1,166 @@
+"""What tests share: the data beside the repository, a browser, a running studio.
+
+A test that lacks one of these skips and says why. With ``CI=true`` everything is
+supposed to be there, so it fails instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).resolve().parent.parent
+SERVER_START_SECONDS = 60.0
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+]
+
+
+def _require(condition: object, reason: str) -> None:
+    if condition:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{reason} (CI must have it)")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def require() -> Callable[[object, str], None]:
+    """``require(condition, reason)``: skip without the condition, fail on CI."""
+    return _require
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The reference data beside the repository."""
+    folder = ROOT.parent / "shared" / "data"
+    _require(folder.is_dir(), "the reference data is not beside the repository (../shared/data)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def torch_installed() -> None:
+    """Ask for this where torch is used."""
+    _require(importlib.util.find_spec("torch"), "torch is not installed")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of Debian's Chromium."""
+    path = shutil.which("chromium")
+    _require(path, "Chromium is not installed (apt-get install chromium)")
+    _require(_loads("libatomic.so.1"), "Playwright's driver lacks libatomic1 (apt-get install it)")
+    return str(path)
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return False
+
+
+@contextmanager
+def _serve(command: list[str], cwd: Path, log: Path) -> Iterator[str]:
+    port = _free_port()
+    with log.open("w") as output:
+        server = subprocess.Popen(
+            [*command, "app", "--headless", "--port", str(port)],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    url = f"http://localhost:{port}"
+    try:
+        deadline = time.monotonic() + SERVER_START_SECONDS
+        while not _healthy(url):
+            if server.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"the studio did not start:\n{log.read_text()}")
+            time.sleep(0.1)
+        yield url
+    finally:
+        server.terminate()
+        try:
+            server.wait(10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+@pytest.fixture(scope="session")
+def serve() -> Callable[..., object]:
+    """``with serve(command, cwd, log) as url``: the studio, started by that command."""
+    return _serve
+
+
+@pytest.fixture(scope="session")
+def studio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the studio, run from this checkout."""
+    folder = tmp_path_factory.mktemp("studio")
+    with _serve([sys.executable, "-m", "nest_studio"], folder, folder / "log.txt") as url:
+        yield url
+
+
+# By module: while Playwright runs, its event loop owns the main thread.
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    """Headless Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        instance = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
+        yield instance
+        instance.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """An empty page of 1280 by 900 in a fresh profile."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    yield context.new_page()
+    context.close()

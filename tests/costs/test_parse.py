@@ -1,0 +1,275 @@
+"""Plans from JSON files, key=value pairs and Megatron-LM flags: read, or refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nest_core.costs import Plan, Point
+from nest_core.costs.parse import even_cuts, parse_plan, read_plan
+from nest_core.errors import InputError
+from nest_core.presets import MAX_FILE_BYTES
+
+MEGATRON = ("tp", "cp", "dp", "pp")
+PAPER = ("tp", "cp", "pp", "dp")
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[Plan, int]:
+    """A plan and the number of its layers."""
+    layers = draw(st.integers(1, 60))
+    pp = draw(st.integers(1, min(layers, 12)))
+    inner = draw(st.sets(st.integers(1, layers - 1), min_size=pp - 1, max_size=pp - 1)) if (
+        layers > 1
+    ) else set()  # fmt: skip
+    recompute = st.sampled_from(["none", "selective", "full"])
+    point = Point(
+        tp=draw(st.integers(1, 64)), sp=draw(st.booleans()), dp=draw(st.integers(1, 512)), pp=pp,
+        micro_batch=draw(st.integers(1, 64)), zero=draw(st.integers(0, 3)),
+        order=draw(st.sampled_from([MEGATRON, PAPER])),
+    )  # fmt: skip
+    chosen = tuple(draw(recompute) for _ in range(pp))
+    return Plan(point, (0, *sorted(inner), layers), chosen), layers
+
+
+@settings(max_examples=200, derandomize=True, database=None, deadline=None)
+@given(plans())
+def test_a_plan_comes_back_from_json_as_it_was(drawn):
+    """A failure: what `plan` printed is priced as something else."""
+    plan, layers = drawn
+    text = json.dumps(plan.to_json())
+    assert parse_plan(json.loads(text), layers) == plan
+
+
+@settings(max_examples=200, derandomize=True, database=None, deadline=None)
+@given(plans())
+def test_key_value_pairs_can_say_every_plan(drawn):
+    """Lists joined by hyphens; what is left out is 1, 0, false, none or even."""
+    plan, layers = drawn
+    point = plan.point
+    parts = {
+        "tp": point.tp, "dp": point.dp, "pp": point.pp, "micro_batch": point.micro_batch,
+        "zero": point.zero, "sp": str(point.sp).lower(), "order": "-".join(point.order),
+        "cuts": "-".join(map(str, plan.cuts)),
+    }  # fmt: skip
+    if point.pp > 1:
+        parts["stage_recompute"] = "-".join(plan.recompute)
+    else:
+        parts["recompute"] = plan.recompute[0]
+    text = ",".join(f"{key}={value}" for key, value in parts.items())
+    assert read_plan(text, layers, 10**6) == plan
+
+
+def test_what_is_left_out_takes_its_default():
+    expected = Plan(Point(4, False, 8, 2, 1, 0, MEGATRON), (0, 17, 34), ("none", "none"))
+    assert read_plan("dp=8,tp=4,pp=2", 34, 64) == expected
+    assert read_plan(" dp = 8 , tp=4,pp=2,cp=1,ep=1,schedule=1f1b,interleave=1", 34, 64) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2",
+        "--tensor-model-parallel-size=4 --pipeline-model-parallel-size=2",
+        "  --pipeline-model-parallel-size 2 --tensor-model-parallel-size '4'",
+        "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --data-parallel-size 8",
+        "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
+        " --context-parallel-size 1 --expert-model-parallel-size 1 --micro-batch-size 1",
+    ],
+)
+def test_megatron_flags_leave_data_parallelism_to_the_rest(text):
+    """64 devices over 4 x 2 make 8 replicas, as Megatron-LM infers them."""
+    assert read_plan(text, 34, 64) == read_plan("dp=8,tp=4,pp=2", 34, 64)
+
+
+def test_megatron_switches():
+    plan = read_plan(
+        "--tensor-model-parallel-size 8 --sequence-parallel --use-distributed-optimizer"
+        " --recompute-activations --micro-batch-size 2",
+        34,
+        64,
+    )
+    assert plan == Plan(Point(8, True, 8, 1, 2, 1, MEGATRON), (0, 34), ("selective",))
+    full = read_plan("--recompute-granularity full --pipeline-model-parallel-size 2", 34, 2)
+    assert full.recompute == ("full", "full")
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3, 10, 34, 98])
+def test_even_cuts_cover_the_chain_as_evenly_as_blocks_go(layers):
+    """Every stage has a layer, and as many blocks as any other or one less.
+
+    Embedding and head ride with the first and the last stage, unless stages outnumber blocks.
+    """
+    for depth in range(1, layers + 1):
+        cuts = even_cuts(layers, depth)
+        assert (len(cuts), cuts[0], cuts[-1]) == (depth + 1, 0, layers)
+        sizes = [last - first for first, last in pairwise(cuts)]
+        assert min(sizes) >= 1
+        if depth <= layers - 2:
+            sizes[0] -= 1
+            sizes[-1] -= 1
+        assert max(sizes) - min(sizes) <= 1
+
+
+BAD_TEXT = [
+    ("", "must be a JSON file, key=value pairs or Megatron flags"),
+    ("nothing-here.json", "must be a JSON file, key=value pairs or Megatron flags"),
+    ("a\0b", "must be a JSON file, key=value pairs or Megatron flags"),
+    ("dp=8,tp", "must read key=value,key=value, but is 'tp'"),
+    ("dp=8,,tp=2", "must read key=value,key=value, but is ''"),
+    ("width=8", "plan.width is not a known field, but is 8: use tp, dp, pp"),
+    ("=8", "is not a known field"),
+    ("dp=0", "plan.dp must be a whole number from 1, but is 0"),
+    ("dp=-1", "plan.dp must be a whole number from 1, but is '-1'"),
+    ("dp=1.5", "plan.dp must be a whole number from 1, but is '1.5'"),
+    ("dp=²", "plan.dp must be a whole number from 1"),
+    ("dp=nan", "plan.dp must be a whole number from 1, but is 'nan'"),
+    ("dp=" + "9" * 5000, "plan.dp must be a whole number from 1"),
+    ("dp=" + "8," * 5000 + "=", "must read key=value,key=value"),
+    ("sp=1", "plan.sp must be true or false, but is 1"),
+    ("pp=35", "plan.pp must not exceed the model's 34 layers, but is 35"),
+    ("cp=2", "plan.cp must be 1, but is 2: leave it out"),
+    ("ep=4", "plan.ep must be 1, but is 4: leave it out"),
+    ("schedule=gpipe", "plan.schedule must be 1f1b, but is 'gpipe': leave it out"),
+    ("device_order=snake", "plan.device_order must be natural, but is 'snake'"),
+    ("recompute=some", "plan.recompute must be none, selective or full, but is 'some'"),
+    ("recompute=mixed", "but is 'mixed': give stage_recompute for a mixed plan"),
+    ("order=5", "plan.order must be a list, but is 5"),
+    ("order=tp", "plan.order must be a list, but is 'tp'"),
+    ("order=tp-dp-pp", "plan.order must name tp, cp, dp and pp once"),
+    ("cuts=5", "plan.cuts must be a list, but is 5"),
+    ("cuts=0-x", "plan.cuts must be a whole number from 0, but is 'x'"),
+    ("--tensor-model-parallel-size", "must consist of known flags with values"),
+    ("--tensor-model-parallel-size 'abc", "must close its quotes"),
+    ("--tensor-model-parallel-size 0", "plan.tp must be a whole number from 1, but is 0"),
+    ("--num-layers 96", "must consist of known flags with values, but is '--num-layers'"),
+    ("--context-parallel-size 2", "plan.cp must be 1, but is 2"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_TEXT, ids=[text[:40] for text, _ in BAD_TEXT])
+def test_text_that_is_no_plan_is_refused(text, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message) as caught:
+        read_plan(text, 34, 64)
+    assert "\n" not in str(caught.value)
+
+
+BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
+    ({"order": None}, "plan.order must be a list, but is None"),
+    ({"order": "tpcp"}, "plan.order must be a list, but is 'tpcp'"),
+    ({"order": {"tp": 1, "cp": 1, "dp": 1, "pp": 1}}, "plan.order must be a list"),
+    ({"order": ["tp", "cp", "dp", ["pp"]]}, "plan.order must name tp, cp, dp and pp once"),
+    ({"cuts": 5}, "plan.cuts must be a list, but is 5"),
+    ({"cuts": "0-34"}, "plan.cuts must be a list, but is '0-34'"),
+    ({"cuts": [0, 1.5, 34]}, "plan.cuts must be a whole number from 0, but is 1.5"),
+    ({"cuts": [0, True]}, "plan.cuts must be a whole number from 0, but is True"),
+    ({"stage_recompute": 5}, "plan.stage_recompute must be a list, but is 5"),
+    ({"stage_recompute": "none"}, "plan.stage_recompute must be a list, but is 'none'"),
+    ({"recompute": []}, "plan.recompute must be none, selective or full"),
+    ({"recompute": {"a": 1}}, "plan.recompute must be none, selective or full"),
+    ({"dp": None}, "plan.dp must be a whole number from 1, but is None"),
+    ({"dp": True}, "plan.dp must be a whole number from 1, but is True"),
+    ({"dp": 10**400}, "plan.dp must be a whole number from 1"),
+    ({"tp": float("inf")}, "plan.tp must be a whole number from 1, but is inf"),
+    ({"zero": -1}, "plan.zero must be a whole number from 0, but is -1"),
+    ({"sp": None}, "plan.sp must be true or false, but is None"),
+    ({"cp": [1]}, r"plan.cp must be 1, but is \[1\]"),
+    ({"virtual": 2}, "plan.virtual is not a known field, but is 2"),
+]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"), BAD_FIELDS, ids=[str(f)[:40] for f, _ in BAD_FIELDS]
+)
+def test_fields_of_the_wrong_kind_are_refused(fields, message):
+    """A failure: a hand-written JSON plan ends in a traceback."""
+    with pytest.raises(InputError, match=message):
+        parse_plan(fields, 34)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "must be valid JSON"),
+        (b"{", "must be valid JSON"),
+        (b"\xff\xfe", "must be UTF-8 text"),
+        (b"[" * 100_000, "must be valid JSON"),
+        (b'{"dp": ' + b"9" * 5000 + b"}", "must be valid JSON"),
+        (b"[]", "must hold a plan"),
+        (b"null", "must hold a plan"),
+        (b'{"plan": null, "feasible": false}', "must hold a plan, but is None"),
+        (b'{"plan": 5}', "must hold a plan, but is 5"),
+        (b'{"dp": NaN}', "plan.dp must be a whole number from 1, but is nan"),
+        (b" " * (MAX_FILE_BYTES + 1), "must hold at most 5,000,000 bytes"),
+    ],
+    ids=["empty", "open", "binary", "deep", "long number", "list", "null", "no plan", "plan 5",
+         "NaN", "large"],
+)  # fmt: skip
+def test_files_that_hold_no_plan_are_refused(content, message, tmp_path):
+    file = tmp_path / "plan.json"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_plan(str(file), 34, 64)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_holds_a_plan_or_a_whole_answer(tmp_path):
+    plan = Plan(Point(2, False, 4, 2, 1, 1, PAPER), (0, 20, 34), ("none", "full"))
+    for document in (plan.to_json(), {"feasible": True, "plan": plan.to_json(), "stages": []}):
+        file = tmp_path / "a=b.json"  # an equals sign does not make a file's name key=value
+        file.write_text(json.dumps(document))
+        assert read_plan(str(file), 34, 64) == plan
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=6,
+)
+names = st.sampled_from(
+    ["tp", "dp", "pp", "micro_batch", "sp", "zero", "recompute", "order", "cuts", "cp",
+     "stage_recompute", "devices_used", "schedule"]
+)  # fmt: skip
+
+
+def refusal(reading: Callable[[], Plan]) -> str:
+    """Why it is no plan; empty if it is one."""
+    try:
+        reading()
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@settings(max_examples=150, derandomize=True, database=None, deadline=None)
+@given(st.dictionaries(names | st.text(max_size=6), anything, max_size=6))
+def test_any_object_is_a_plan_or_refused(fields):
+    """Nothing but `InputError` escapes, whatever a JSON file holds."""
+    assert "\n" not in refusal(lambda: parse_plan(fields, 34))
+
+
+pieces = st.sampled_from(
+    ["dp=8", "tp=2", "pp=2", "order=", "cuts=0-34", "--micro-batch-size", "'", '"', "\\", "=", ",",
+     " ", "--sequence-parallel", "-", "8", "\0", "µ", "cuts=-", "{", "recompute=full"]
+)  # fmt: skip
+
+
+@settings(max_examples=150, derandomize=True, database=None, deadline=None)
+@given(st.lists(pieces | st.text(string.printable, max_size=5), max_size=8).map("".join))
+def test_any_text_is_a_plan_or_refused(text):
+    """A typing error on the command line is one sentence too."""
+    assert "\n" not in refusal(lambda: read_plan(text, 34, 64))
+
+
+def test_a_field_given_twice_is_refused():
+    """The person meant one of them; taking the last would price another plan."""
+    with pytest.raises(InputError, match=r"plan\.dp must be given once"):
+        read_plan("dp=64,dp=1", 34, 64)

@@ -1,0 +1,34 @@
+"""Answers that the figures are drawn from."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from nest_core.answer import Answer, answer
+from nest_core.presets import preset_names
+from nest_core.scenario import load_scenario
+
+
+@cache
+def _answered(name: str, settings: tuple[str, ...]) -> Answer:
+    return answer(load_scenario(name, settings))
+
+
+@pytest.fixture(scope="session")
+def answered():
+    """``answered(preset, *settings)``: the answer, computed once."""
+    return lambda name, *settings: _answered(name, settings)
+
+
+@pytest.fixture(params=preset_names("scenarios"))
+def preset_answer(request, answered) -> Answer:
+    """The answer of every scenario preset."""
+    return answered(request.param)
+
+
+@pytest.fixture
+def infeasible(answered) -> Answer:
+    """A request that no plan fits."""
+    return answered("llama3-70b-1024-h100", "accelerator.memory_GiB=2.0")

@@ -1,0 +1,229 @@
+"""Throughput, stage balance and memory: what every bar must add up to, and what titles claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nest_core.figures import (
+    balance_figure,
+    entries,
+    memory_figure,
+    pending_entries,
+    throughput_figure,
+)
+from nest_core.figures.style import ACCENT, HATCH, LIMIT, MEMORY_COLOURS, TIME_COLOURS, axis_unit
+from nest_core.summary import bottleneck, fullest
+from nest_core.units import humanise, humanise_bytes
+
+
+def rows_of(answer):
+    return entries(answer.result, answer.baselines)
+
+
+def stacked(picture, row):
+    """Sum of a row's bars, per stage, in units of the axis."""
+    axis = "x" if row == 0 else f"x{row + 1}"
+    bars = [t for t in picture.plot.data if t.type == "bar" and (t.xaxis or "x") == axis]
+    return np.sum([bar.y for bar in bars], axis=0), bars
+
+
+def test_the_bars_of_a_stage_add_up_to_the_iteration_time(preset_answer):
+    rows = rows_of(preset_answer)
+    picture = balance_figure(rows)
+    longest = max(row.report.iteration_s for row in rows if row.report)
+    scale, unit = axis_unit(longest, "s")
+    assert picture.subtitle.endswith(f", {unit}")
+    for number, row in enumerate(rows):
+        if row.report:
+            total, _ = stacked(picture, number)
+            assert total == pytest.approx([row.report.iteration_s / scale] * len(total), rel=1e-4)
+
+
+def test_the_bars_of_a_stage_add_up_to_its_memory(preset_answer):
+    rows = rows_of(preset_answer)
+    limit = preset_answer.problem.memory_bytes
+    picture = memory_figure(rows, limit)
+    scale, unit = axis_unit(limit, "B")
+    assert picture.subtitle.endswith(f", {unit}")
+    for number, row in enumerate(rows):
+        if row.report:
+            total, _ = stacked(picture, number)
+            expected = [stage.memory.total / scale for stage in row.report.stages]
+            assert total == pytest.approx(expected, rel=1e-4)
+    lines = picture.plot.layout.shapes
+    assert len(lines) == len(rows)
+    assert {line.y0 for line in lines} == {limit / scale}
+    assert {line.line.color for line in lines} == {LIMIT}
+
+
+@pytest.mark.parametrize("figure", ["balance", "memory"])
+def test_a_bar_is_as_wide_as_the_layers_of_its_stage(preset_answer, figure):
+    rows = rows_of(preset_answer)
+    picture = (
+        balance_figure(rows)
+        if figure == "balance"
+        else memory_figure(rows, preset_answer.problem.memory_bytes)
+    )
+    for number, row in enumerate(rows):
+        if row.report:
+            _, bars = stacked(picture, number)
+            cuts = np.array(row.report.plan.cuts)
+            for bar in bars:
+                assert list(bar.width) == list(np.diff(cuts))
+                assert list(bar.x) == pytest.approx((cuts[1:] + cuts[:-1]) / 2)
+
+
+@pytest.mark.parametrize("figure", ["balance", "memory"])
+def test_rows_share_both_axes(preset_answer, figure):
+    rows = rows_of(preset_answer)
+    picture = (
+        balance_figure(rows)
+        if figure == "balance"
+        else memory_figure(rows, preset_answer.problem.memory_bytes)
+    )
+    layout = picture.plot.layout.to_plotly_json()
+    for letter in "xy":
+        axes = [layout[key] for key in layout if key.startswith(f"{letter}axis")]
+        assert len(axes) == len(rows)
+        assert len({tuple(axis["range"]) for axis in axes}) == 1
+
+
+def test_the_title_names_the_bottleneck(preset_answer):
+    best = preset_answer.result.best
+    title = balance_figure(rows_of(preset_answer)).title
+    loads = [stage.micro_batch_s for stage in best.stages]
+    number, excess = bottleneck(best)
+    assert loads[number] == max(loads)
+    assert excess == pytest.approx(max(loads) / np.mean(loads) - 1)
+    if len(loads) == 1:
+        assert title.startswith("One stage")
+    elif excess < 0.005:
+        assert "balanced" in title
+    else:
+        assert title.startswith(f"Stage {number + 1} is the bottleneck, {humanise(100 * excess)} %")
+
+
+def test_the_title_names_the_fullest_stage(preset_answer):
+    best = preset_answer.result.best
+    title = memory_figure(rows_of(preset_answer), preset_answer.problem.memory_bytes).title
+    number, stage = fullest(best)
+    assert stage.memory.total == max(entry.memory.total for entry in best.stages)
+    assert humanise_bytes(stage.memory.total) in title
+    assert len(best.stages) == 1 or f"Stage {number + 1} is fullest" in title
+
+
+def test_throughput_bars_are_sequences_times_tokens(preset_answer):
+    rows = rows_of(preset_answer)
+    tokens = preset_answer.scenario.sequence
+    picture = throughput_figure(rows, tokens)
+    (bars,) = picture.plot.data
+    rates = [row.report.samples_per_s * tokens if row.report else 0.0 for row in rows]
+    scale, unit = axis_unit(max(rates), "tokens/s")
+    assert list(bars.x) == pytest.approx([rate / scale for rate in rates])
+    assert unit in picture.subtitle
+    assert unit in picture.plot.layout.xaxis.title.text
+    rival, speedup = preset_answer.best_baseline, preset_answer.speedup
+    if speedup > 1.005:
+        assert picture.title == (
+            f"Our plan is {speedup:.2f} × as fast as the best baseline, {rival.label}"
+        )
+    else:
+        assert picture.title == f"The best baseline, {rival.label}, is as fast as our plan"
+
+
+def test_one_meaning_has_one_colour(answered):
+    example = answered("llama3-70b-1024-h100")
+    rows = rows_of(example)
+    for picture, colours in (
+        (balance_figure(rows), TIME_COLOURS),
+        (memory_figure(rows, example.problem.memory_bytes), MEMORY_COLOURS),
+    ):
+        assert dict(picture.legend) == colours
+        for bar in picture.plot.data:
+            if bar.type == "bar":
+                assert bar.marker.color == colours[bar.name]
+    assert TIME_COLOURS["compute"] == "#0072B2"
+    assert TIME_COLOURS["communication"] == "#E69F00"
+    assert MEMORY_COLOURS["stash"] == "#F0E442"
+    bars = throughput_figure(rows, 1).plot.data[0]
+    assert list(bars.marker.color).count(ACCENT) == 1
+    assert bars.marker.color[0] == ACCENT
+
+
+def test_infeasible_plans_are_hatched_and_say_why(infeasible):
+    rows = rows_of(infeasible)
+    assert not any(row.feasible for row in rows)
+    bars = throughput_figure(rows, 1).plot.data[0]
+    assert list(bars.marker.pattern.shape)[1:] == [HATCH] * (len(rows) - 1)
+    assert bars.text[0] == "no feasible plan"
+    for row, text in zip(rows[1:], bars.text[1:], strict=True):
+        over = fullest(row.report)[1].memory.total - infeasible.problem.memory_bytes
+        assert text == f"does not fit, {humanise_bytes(over)} over"
+    _, stages = stacked(memory_figure(rows, infeasible.problem.memory_bytes), 1)
+    assert {bar.marker.pattern.shape for bar in stages} == {HATCH}
+
+
+def test_a_placement_that_does_not_exist_leaves_an_empty_row(answered):
+    rows = rows_of(answered("gpt3-175b-64-h100"))
+    assert rows[1].report is None
+    picture = balance_figure(rows)
+    total, bars = stacked(picture, 1)
+    assert not bars
+    assert np.size(total) == 1
+    labels = [note.text for note in picture.plot.layout.annotations]
+    assert f"{rows[1].name}  {rows[1].reason}" in labels
+
+
+def test_stale_rows_are_faint_and_claim_nothing(answered):
+    example = answered("llama3-70b-1024-h100")
+    names = example.scenario.baselines
+    rows = pending_entries(example.result, names, example.baselines)
+    assert [row.stale for row in rows] == [False, True, True, True]
+    picture = throughput_figure(rows, 1)
+    assert picture.title == "Our plan is found; the baselines are being priced"
+    ours, *others = picture.plot.data[0].marker.opacity
+    assert ours == 1.0
+    assert max(others) < 0.5
+    _, bars = stacked(balance_figure(rows), 1)
+    assert all(bar.opacity < 0.5 for bar in bars)
+    first = pending_entries(example.result, names, ())
+    assert [row.report is None for row in first] == [False, True, True, True]
+    assert [row.name for row in first] == ["Ours", "Manual", "MCMC", "Phaze"]
+
+
+def test_heights_do_not_depend_on_the_data(answered):
+    shapes = set()
+    for name in ("llama3-70b-1024-h100", "llama2-7b-64-h100", "gpt3-175b-64-h100"):
+        example = answered(name)
+        rows = rows_of(example)
+        shapes.add(
+            tuple(
+                picture.plot.layout.height
+                for picture in (
+                    throughput_figure(rows, 1),
+                    balance_figure(rows),
+                    memory_figure(rows, example.problem.memory_bytes),
+                )
+            )
+        )
+    assert len(shapes) == 1
+
+
+def test_a_faster_baseline_is_admitted(answered):
+    example = answered("llama2-7b-64-h100")
+    ours, *others = rows_of(example)
+    slow = replace(ours.report, samples_per_s=others[0].report.samples_per_s / 2)
+    title = throughput_figure((replace(ours, report=slow), *others), 1).title
+    assert title == "Manual is 2.00 × as fast as our plan"
+
+
+def test_a_picture_carries_its_words_into_notebooks(answered):
+    picture = balance_figure(rows_of(answered("llama2-7b-64-h100")))
+    figure = picture.titled()
+    assert figure.layout.title.text == picture.title
+    assert figure.layout.title.subtitle.text == picture.subtitle
+    assert figure.layout.height > picture.plot.layout.height
+    assert picture.plot.layout.title.text is None

@@ -1,0 +1,23 @@
+"""The studio without a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+APP = Path(__file__).resolve().parents[2] / "app.py"
+
+
+@pytest.fixture
+def plan_page():
+    """``plan_page(**address)``: the page as it opens on an address's parameters."""
+
+    def opened(**address: str) -> AppTest:
+        page = AppTest.from_file(str(APP), default_timeout=120)
+        for key, value in address.items():
+            page.query_params[key] = value
+        return page.run()
+
+    return opened

@@ -1,0 +1,246 @@
+"""The plan page: every preset, every state, and that it shows what the core computes."""
+
+from __future__ import annotations
+
+import json
+import threading
+import tomllib
+
+import pytest
+
+from nest_core.answer import answer
+from nest_core.presets import preset_names
+from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
+from nest_core.summary import certificate_line, headlines
+from nest_studio import plan_state
+from nest_studio.scenario_file import command_line, scenario_toml
+
+CHARTS = 5
+
+
+def values(page):
+    return [metric.value for metric in page.metric]
+
+
+def text_of(page):
+    return " ".join(element.proto.body for element in page.get("html"))
+
+
+def charts(page):
+    return [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
+
+
+def widget(page, key):
+    kinds = ("selectbox", "slider", "number_input", "multiselect", "button")
+    return next(w for kind in kinds for w in getattr(page, kind) if w.key == key)
+
+
+@pytest.mark.parametrize("name", preset_names("scenarios"))
+def test_every_preset_shows_its_answer(plan_page, name):
+    page = plan_page(scenario=name)
+    assert not page.exception
+    assert not page.error
+    expected = answer(load_scenario(name))
+    assert values(page) == [headline.value for headline in headlines(expected)]
+    assert len(charts(page)) == CHARTS
+    shown = text_of(page)
+    assert certificate_line(expected.result).rpartition(",")[0] in shown
+    assert "Overlap: none" in shown
+    assert "not yet calibrated" in shown
+
+
+def test_the_first_visit_shows_the_default_scenario(plan_page):
+    page = plan_page()
+    assert widget(page, "scenario").value == "llama3-70b-1024-h100"
+    assert values(page)[0] != "–"
+
+
+@pytest.mark.parametrize("name", preset_names("fabrics"))
+def test_every_fabric_has_its_sliders(plan_page, name):
+    page = plan_page(scenario="llama2-7b-64-h100", fabric=name)
+    assert not page.exception
+    tiers = {"leaf_spine": 1, "fat_tree": 2, "hierarchical": 2, "torus": 0}
+    document = scenario_document("llama2-7b-64-h100")[0] | {"fabric": name}
+    fabric = resolve_scenario(document).fabric
+    kind = getattr(fabric, "kind", type(fabric).__name__.lower())
+    assert len(page.slider) == tiers[kind]
+    captions = [caption.value for caption in page.caption]
+    if kind == "torus":
+        assert any("no switch tiers" in caption for caption in captions)
+    elif kind in ("leaf_spine", "fat_tree"):
+        assert sum("realised" in caption for caption in captions) == len(page.slider)
+
+
+def test_a_slider_is_an_override(plan_page):
+    page = plan_page(scenario="llama3-70b-1024-h100")
+    before = values(page)
+    widget(page, "fabric.clos.oversubscription.0").set_value(4.0).run()
+    expected = answer(load_scenario("llama3-70b-1024-h100", ["fabric.clos.oversubscription=[4.0]"]))
+    assert values(page) == [headline.value for headline in headlines(expected)]
+    assert values(page) != before
+    assert any("realised 4.00 : 1, 8 uplinks" in caption.value for caption in page.caption)
+    assert "fabric.clos.oversubscription.0 = 4.0" in text_of(page)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "setting"),
+    [
+        ("workload.model", "llama2-7b", 'workload.model="llama2-7b"'),
+        ("workload.global_batch_sequences", 512, "workload.global_batch_sequences=512"),
+        ("workload.sequence_length_tokens", 2048, "workload.sequence_length_tokens=2048"),
+        ("workload.precision", "fp16", 'workload.precision="fp16"'),
+        ("workload.optimizer", "adam_8bit", 'workload.optimizer="adam_8bit"'),
+        ("accelerator.memory_GiB", 40.0, "accelerator.memory_GiB=40.0"),
+        ("search.tp", 2, "search.tp={max=2}"),
+        ("search.tp", None, "search.tp={min=1}"),
+        ("search.micro_batch_sequences", 1, "search.micro_batch_sequences={max=1}"),
+        ("search.zero", [0], "search.zero=[0]"),
+        ("search.recompute", ["full"], 'search.recompute=["full"]'),
+        (
+            "search.order",
+            "stages of a replica side by side",
+            'search.order=["tp", "cp", "pp", "dp"]',
+        ),
+    ],
+)
+def test_every_control_is_an_override(plan_page, key, value, setting):
+    page = plan_page(scenario="llama2-7b-64-h100")
+    widget(page, key).set_value(value).run()
+    assert not page.exception
+    expected = answer(load_scenario("llama2-7b-64-h100", [setting]))
+    assert values(page) == [headline.value for headline in headlines(expected)]
+
+
+def test_an_infeasible_request_says_why_and_what_to_do(plan_page):
+    page = plan_page()
+    widget(page, "accelerator.memory_GiB").set_value(2.0).run()
+    expected = answer(load_scenario("llama3-70b-1024-h100", ["accelerator.memory_GiB=2.0"]))
+    (notice,) = page.error
+    assert expected.result.reason[1:] in notice.value
+    assert expected.advice in notice.value
+    assert set(values(page)) == {"–"}
+    assert len(charts(page)) == CHARTS
+    (button,) = page.button
+    button.click().run()
+    assert not page.error
+    assert values(page)[0] != "–"
+
+
+def test_bad_input_is_one_sentence_and_keeps_the_last_figures(plan_page):
+    page = plan_page(scenario="bert-large-64-v100")
+    before, drawn = values(page), charts(page)
+    widget(page, "workload.sequence_length_tokens").set_value(4096).run()
+    assert not page.exception
+    (notice,) = page.error
+    assert notice.value.startswith("workload.sequence_length_tokens must not exceed the 512 ")
+    assert values(page) == before
+    assert charts(page) == drawn
+    assert ".st-key-results { opacity: 0.35" in text_of(page)
+    widget(page, "workload.sequence_length_tokens").set_value(512).run()
+    assert not page.error
+    assert ".st-key-results { opacity: 0.35" not in text_of(page)
+
+
+def test_bad_input_in_the_address_falls_back_to_the_preset(plan_page):
+    page = plan_page(**{"workload.model": "gpt3-175b"})
+    (notice,) = page.error
+    assert "2048 positions" in notice.value
+    assert len(charts(page)) == CHARTS
+
+
+def test_a_search_without_a_point_is_one_sentence(plan_page):
+    page = plan_page(scenario="llama2-7b-64-h100")
+    widget(page, "search.zero").set_value([]).run()
+    assert not page.exception
+    assert len(page.error) == 1
+    assert page.error[0].value.startswith("search.zero ")
+
+
+def test_a_preset_sets_everything_anew(plan_page):
+    page = plan_page()
+    widget(page, "accelerator.memory_GiB").set_value(40.0)
+    widget(page, "search.zero").set_value([0])
+    widget(page, "fabric.clos.oversubscription.0").set_value(4.0).run()
+    widget(page, "scenario").set_value("llama2-7b-64-h100").run()
+    expected = answer(load_scenario("llama2-7b-64-h100"))
+    assert values(page) == [headline.value for headline in headlines(expected)]
+    assert "As in the preset." in text_of(page)
+
+
+def test_a_fabric_brings_its_own_ratios(plan_page):
+    page = plan_page(scenario="llama2-7b-64-h100")
+    widget(page, "fabric.clos.oversubscription.0").set_value(4.0).run()
+    widget(page, "fabric").set_value("v100-pods-64").run()
+    assert [slider.value for slider in page.slider] == [1.0, 2.0]
+
+
+def test_a_device_brings_its_memory_and_a_precision(plan_page):
+    page = plan_page(scenario="llama2-7b-64-h100")
+    widget(page, "accelerator").set_value("v100-32gb").run()
+    assert not page.error
+    assert widget(page, "accelerator.memory_GiB").value == 32.0
+    assert widget(page, "workload.precision").value == "fp16"
+
+
+def test_a_model_with_learned_positions_shortens_the_sequence(plan_page):
+    page = plan_page(scenario="llama2-7b-64-h100")
+    widget(page, "workload.model").set_value("bert-large").run()
+    assert not page.error
+    assert widget(page, "workload.sequence_length_tokens").value == 512
+
+
+def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
+    page = plan_page(scenario="llama2-7b-64-h100")
+    priced = plan_state.evaluate_baselines
+    late = threading.Event()
+
+    def slow(*arguments):
+        late.wait(5)
+        return priced(*arguments)
+
+    seen = []
+
+    def wait(text):
+        seen.append(text)
+        late.set()
+        return real(text)
+
+    real = plan_state.baselines_of
+    monkeypatch.setattr(plan_state, "evaluate_baselines", slow)
+    monkeypatch.setattr(plan_state, "baselines_of", wait)
+    widget(page, "workload.global_batch_sequences").set_value(768).run()
+    assert seen, "the page did not draw our plan before the baselines"
+    expected = answer(load_scenario("llama2-7b-64-h100", ["workload.global_batch_sequences=768"]))
+    assert values(page) == [headline.value for headline in headlines(expected)]
+
+
+def test_labels_carry_units_and_help_a_range(plan_page):
+    page = plan_page()
+    for control in (*page.number_input, *page.slider):
+        assert "," in control.label, control.label
+        assert " to " in control.help
+    for control in page.selectbox:
+        assert control.help
+
+
+@pytest.mark.parametrize("name", preset_names("scenarios"))
+def test_the_file_asks_for_the_same(name):
+    document, folder = scenario_document(name)
+    overrides = {
+        "accelerator.memory_GiB": 60.0,
+        "search.zero": [0, 1],
+        "search.tp": {"max": 4},
+        "search.order": ["tp", "cp", "pp", "dp"],
+        "workload.optimizer": "sgd",
+    }
+    written = tomllib.loads(scenario_toml(document, overrides))
+    assert resolve_scenario(written, {}, folder) == resolve_scenario(document, overrides, folder)
+    assert tomllib.loads(scenario_toml(document, {})) == document
+
+
+def test_the_command_asks_for_the_same():
+    overrides = {"search.tp": {"max": 4}, "workload.optimizer": "sgd"}
+    assert command_line("llama2-7b-64-h100", overrides) == (
+        "nest-studio plan llama2-7b-64-h100 --set 'search.tp={ max = 4 }' "
+        "--set 'workload.optimizer=\"sgd\"'"
+    )

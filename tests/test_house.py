@@ -1,0 +1,136 @@
+"""The rules of the house: who may import what, and what files may not say."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_OURS = {"__pycache__", "node_modules", "build", "dist"}
+KEPT_HIDDEN = {".ci", ".streamlit"}
+
+MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:opt|work|root|home)/|file:/{2}")
+REGISTRY = re.compile(r"pypi\.org|pythonhosted\.org|registry\.npmjs|deb\.debian\.org", re.I)
+
+UI_MODULES = {"streamlit", "nest_studio"}
+TORCH_FOLDERS = ("nest_core/workload/tracing", "nest_core/hardware/profiling")
+
+
+def _files() -> Iterator[Path]:
+    for folder, names, files in os.walk(ROOT):
+        names[:] = [
+            name
+            for name in names
+            if name not in NOT_OURS and (not name.startswith(".") or name in KEPT_HIDDEN)
+        ]
+        yield from (Path(folder, name) for name in files)
+
+
+def _sources() -> list[Path]:
+    return [path for path in _files() if path.suffix == ".py"]
+
+
+def _relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _imported(path: Path) -> set[str]:
+    """Top-level packages that a source names in an import, wherever it stands."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+def _may_import_streamlit(name: str) -> bool:
+    return name == "app.py" or name.startswith(("pages/", "nest_studio/", "tests/"))
+
+
+def _may_import_torch(name: str) -> bool:
+    return name.startswith((*TORCH_FOLDERS, "tests/", "benchmarks/"))
+
+
+@pytest.mark.parametrize(
+    ("package", "allowed"),
+    [("streamlit", _may_import_streamlit), ("torch", _may_import_torch)],
+)
+def test_only_the_named_places_import(package, allowed):
+    offenders = [
+        _relative(path)
+        for path in _sources()
+        if package in _imported(path) and not allowed(_relative(path))
+    ]
+    assert not offenders
+
+
+def test_the_core_knows_no_user_interface():
+    offenders = {
+        _relative(path): _imported(path) & UI_MODULES
+        for path in _sources()
+        if _relative(path).startswith("nest_core/")
+    }
+    assert not {name: found for name, found in offenders.items() if found}
+
+
+@pytest.mark.parametrize("module", ["nest_core", "nest_studio.cli"])
+def test_importing_stays_light(module):
+    script = f"import sys, {module}; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"streamlit", "torch", "numba", "numpy", "pandas", "plotly"} & set(loaded)
+
+
+@pytest.mark.parametrize("pattern", [MACHINE_PATH, REGISTRY], ids=["path", "registry"])
+def test_files_name_no_machine(pattern):
+    found = []
+    for path in _files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += [f"{_relative(path)}: {match.group()}" for match in pattern.finditer(text)]
+    assert not found
+
+
+def test_the_two_commands_of_the_readme_are_targets():
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+    named = re.findall(r"(?:^|`)make ([a-z-]+)", (ROOT / "README.md").read_text(), re.M)
+    assert {"app", "test"} <= set(named)
+    assert set(named) <= set(targets)
+
+
+def test_ci_runs_the_tests_and_nothing_else():
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
+    assert commands == ["make test"]
+
+
+def test_the_license_is_mit():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["license"] == "MIT"
+    assert (ROOT / "LICENSE").read_text().startswith("MIT License\n")
+
+
+def _pins(name: str) -> dict[str, str]:
+    lines = (ROOT / name).read_text().splitlines()
+    return dict(line.split("==") for line in lines)
+
+
+def test_lock_files_pin_exactly_and_agree():
+    runtime, development = _pins("requirements.lock"), _pins("requirements-dev.lock")
+    assert runtime.items() <= development.items()
+    assert "torch" not in runtime
+    assert development["torch"] == "2.13.0"
+    assert not any("+" in version for version in development.values())

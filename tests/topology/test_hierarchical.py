@@ -1,0 +1,65 @@
+"""Fabrics given level by level."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from nest_core.errors import InputError
+from nest_core.topology import Hierarchical, Tier
+
+NODE = Tier("node", 8, 900e9, 0.1e-6)
+RACK = Tier("rack", 4, 100e9, 0.2e-6, "child")
+
+
+def test_devices_are_the_product_of_group_sizes():
+    assert Hierarchical("h", (NODE, RACK, Tier("pod", 3, 1e9, 1e-6))).devices == 8 * 4 * 3
+
+
+def test_the_link_graph_is_a_tree_with_one_switch_per_group():
+    """8 x 4 x 2: 64 devices, 8 nodes, 2 racks and the top, every group on one bundle."""
+    fabric = Hierarchical("h", (NODE, RACK, Tier("top", 2, 400e9, 0.3e-6, "device", 2.0)))
+    graph = fabric.explicit()
+    assert graph.number_of_nodes() == 64 + 8 + 2 + 1
+    assert graph.number_of_edges() == graph.number_of_nodes() - 1
+    shared = graph.edges[(0, "node", 0), (1, "rack", 0)]
+    assert (shared["count"], shared["bandwidth_Bps"]) == (1, 100e9)
+    own = graph.edges[(1, "rack", 1), (2, "top", 0)]
+    # One uplink per device of the rack, each divided by the ratio.
+    assert (own["count"], own["bandwidth_Bps"]) == (32, 200e9)
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"group_size": 0}, r"level\[1\].group_size must be a whole number of at least 1, but is 0"),
+    ({"group_size": -4}, r"level\[1\].group_size must be a whole number of at least 1, but is -4"),
+    ({"bandwidth_Bps": 0.0}, r"level\[1\].bandwidth_GBps must be a finite number above 0"),
+    ({"bandwidth_Bps": math.nan}, r"level\[1\].bandwidth_GBps .* but is nan"),
+    ({"latency_s": -1e-6}, r"level\[1\].latency_us must be a finite number of at least 0"),
+    ({"latency_s": math.inf}, r"level\[1\].latency_us .* but is inf"),
+    ({"oversubscription": 0.0}, r"level\[1\].oversubscription must be a finite number above 0"),
+    ({"oversubscription": math.nan}, r"level\[1\].oversubscription .* but is nan"),
+    ({"group_size": 200_000}, "level must not exceed 1,048,576 devices, but is 1600000"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD, ids=[str(change) for change, _ in BAD])
+def test_a_level_that_cannot_be_is_refused(change, message):
+    figures: dict[str, Any] = {
+        "name": "rack", "group_size": 4, "bandwidth_Bps": 1e9, "latency_s": 1e-6, **change,
+    }  # fmt: skip
+    with pytest.raises(InputError, match=message):
+        Hierarchical("h", (NODE, Tier(**figures)))
+
+
+def test_a_hierarchy_has_levels():
+    with pytest.raises(InputError, match=r"level must list at least one level, but is \[\]"):
+        Hierarchical("h", ())
+
+
+def test_an_undersubscribed_level_multiplies_its_uplinks():
+    """A ratio below 1 is more bandwidth: Meta's racks have twice as much up as down."""
+    fabric = Hierarchical("h", (NODE, Tier("rack", 2, 50e9, 1e-6, "device", 0.5)))
+    link = fabric.explicit().edges[(0, "node", 0), (1, "rack", 0)]
+    assert link["bandwidth_Bps"] == 100e9
