@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from nest_core.calibration import Curve, load_curve
 from nest_core.costs.problem import Problem
+from nest_core.costs.software import Software
 from nest_core.costs.tables import element_bytes, layer_table, model_flops, state_bytes
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
@@ -30,8 +32,9 @@ from nest_core.schema import (
     check_plain,
     checked,
 )
-from nest_core.topology import Clos, Fabric, Hierarchical, Tier, Torus
-from nest_core.units import TERA, from_gbps_bytes, from_gib, from_microseconds
+from nest_core.topology import Fabric
+from nest_core.topology.files import build_fabric
+from nest_core.units import TERA, from_gbps_bytes, from_gib
 from nest_core.workload import Model, Strategy
 
 __all__ = [
@@ -98,6 +101,9 @@ class Scenario:
             update_Bps=accelerator.memory_bandwidth_Bps * accelerator.memory_efficiency,
             model_flops=model_flops(self.model, self.sequence),
             peak_flops=accelerator.peak(self.precision),
+            software=Software(
+                _curve(accelerator.links, "nvlink"), _curve(accelerator.network, "network")
+            ),
         )
 
 
@@ -150,7 +156,7 @@ def resolve_scenario(
 
 def load_fabric(name: str) -> Fabric:
     """A fabric preset or file."""
-    return _fabric(checked(FabricFile, load_toml(_locate("fabrics", name))))
+    return build_fabric(checked(FabricFile, load_toml(_locate("fabrics", name))))
 
 
 def load_model(name: str) -> Model:
@@ -197,64 +203,6 @@ def _expanded(key: str, value: Any, folder: Path | None) -> Any:
     return load_toml((folder or Path()) / value)
 
 
-def _fabric(file: FabricFile) -> Fabric:
-    tables = {"hierarchical": ("level",), "torus": ("torus",)}.get(
-        file.kind, ("clos", "intra_node")
-    )
-    for name in ("level", "clos", "intra_node", "torus"):
-        present = getattr(file, name) is not None
-        if present != (name in tables):
-            rule = "is required" if not present else "must be absent"
-            raise InputError(
-                name, f'{rule} for kind = "{file.kind}"', "absent" if not present else "present",
-                "add it" if not present else "remove it or change the kind",
-            )  # fmt: skip
-    if file.level is not None:
-        return Hierarchical(
-            file.name,
-            tuple(
-                Tier(
-                    name=level.name,
-                    group_size=level.group_size,
-                    bandwidth_Bps=from_gbps_bytes(level.bandwidth_GBps),
-                    latency_s=from_microseconds(level.latency_us),
-                    uplink_per=level.uplink_per,
-                    oversubscription=level.oversubscription,
-                )
-                for level in file.level
-            ),
-        )
-    if file.torus is not None:
-        return Torus(
-            file.name,
-            tuple(file.torus.shape),
-            tuple(file.torus.wrap),
-            from_gbps_bytes(file.torus.link_bandwidth_GBps),
-            from_microseconds(file.torus.hop_latency_us),
-        )
-    return _clos(file)
-
-
-def _clos(file: FabricFile) -> Clos:
-    if file.clos is None or file.intra_node is None or file.kind not in ("leaf_spine", "fat_tree"):
-        raise InputError("kind", "must match its tables", file.kind, "add [clos] and [intra_node]")
-    clos = file.clos
-    return Clos(
-        name=file.name,
-        kind="leaf_spine" if file.kind == "leaf_spine" else "fat_tree",
-        devices=clos.devices,
-        devices_per_node=clos.devices_per_node,
-        nics_per_node=clos.nics_per_node,
-        nic_bandwidth_Bps=from_gbps_bytes(clos.nic_bandwidth_GBps),
-        radix=clos.radix,
-        tiers=clos.tiers,
-        oversubscription=tuple(clos.oversubscription),
-        hop_latency_s=from_microseconds(clos.hop_latency_us),
-        intra_bandwidth_Bps=from_gbps_bytes(file.intra_node.bandwidth_GBps),
-        intra_latency_s=from_microseconds(file.intra_node.latency_us),
-    )
-
-
 def _accelerator(file: AcceleratorFile) -> Accelerator:
     return Accelerator(
         name=file.name,
@@ -266,11 +214,25 @@ def _accelerator(file: AcceleratorFile) -> Accelerator:
         memory_efficiency=file.memory_efficiency,
         reserved_bytes=from_gib(file.reserved_GiB),
         source=file.source,
+        links=(file.collectives and file.collectives.links) or "",
+        network=(file.collectives and file.collectives.network) or "",
     )
 
 
+def _curve(name: str, link: str) -> Curve | None:
+    """The fitted curve of a name; None without one."""
+    field = f"accelerator.collectives.{'links' if link == 'nvlink' else 'network'}"
+    if not name:
+        return None
+    _known_preset("collectives", name, field)
+    curve = load_curve(name)
+    if curve.link != link:
+        raise InputError(field, f"must be a curve of kind {link}", name, "pick another")
+    return curve
+
+
 def _scenario(file: ScenarioFile) -> Scenario:
-    fabric = _fabric(file.fabric)
+    fabric = build_fabric(file.fabric)
     accelerator = _accelerator(file.accelerator)
     model = load_model(file.workload.model)
     work = file.workload
@@ -335,6 +297,7 @@ def _space(file: ScenarioFile, model: Model, devices: int) -> SearchSpace:
         zero=_listed(search.zero, (0, 1, 2, 3)),
         recompute=_listed(search.recompute, ("none", "selective", "full")),
         orders=_orders(search.order),
+        device_orders=_listed(search.device_order, ("natural",)),
         idle_devices=search.idle_devices,
     )
 

@@ -44,7 +44,8 @@ class LevelTable(_Table):
     """One ``[[level]]`` of a hierarchical fabric."""
 
     name: Name
-    group_size: Count
+    group_size: Count | None = None
+    group_sizes: Annotated[list[Count], Field(min_length=1, max_length=65_536)] | None = None
     uplink_per: Literal["device", "child"] = "device"
     bandwidth_GBps: Positive
     oversubscription: Positive = 1.0
@@ -62,12 +63,15 @@ class ClosTable(_Table):
     tiers: Annotated[int, Field(ge=1, le=3)]
     oversubscription: Annotated[list[Ratio], Field(max_length=2)] = []
     hop_latency_us: NotNegative
+    planes: Annotated[int, Field(ge=1, le=64)] = 1
+    rails: Count | None = None
+    pods: Literal["units", "rails"] = "units"
 
 
 class IntraNodeTable(_Table):
     """``[intra_node]``."""
 
-    interconnect: Literal["switch"] = "switch"
+    interconnect: Literal["switch", "mesh", "ring", "hybrid_cube_mesh"] = "switch"
     bandwidth_GBps: Positive
     latency_us: NotNegative
 
@@ -79,6 +83,49 @@ class TorusTable(_Table):
     wrap: Annotated[list[bool], Field(min_length=2, max_length=3)]
     link_bandwidth_GBps: Positive
     hop_latency_us: NotNegative
+    twisted: bool = False
+
+
+class TpuSliceTable(_Table):
+    """``[tpu_slice]``: a torus whose wrap and link rate follow from the generation."""
+
+    generation: Literal["v4", "v5p", "v5e", "v6e"]
+    shape: Annotated[list[Count], Field(min_length=2, max_length=3)]
+    twisted: bool = False
+    link_bandwidth_GBps: Positive | None = None
+    hop_latency_us: NotNegative = 1.0
+
+
+class DragonflyTable(_Table):
+    """``[dragonfly]``."""
+
+    routers_per_group: Count
+    nodes_per_router: Count
+    global_links_per_router: Count
+    local_bandwidth_GBps: Positive
+    global_bandwidth_GBps: Positive
+    hop_latency_us: NotNegative
+    groups: Count | None = None
+    devices_per_node: Count = 1
+    nic_bandwidth_GBps: Positive | None = None
+
+
+class ElementTable(_Table):
+    """One ``[[element]]`` of a graph."""
+
+    id: Name
+    role: Literal["device", "nic", "switch"]
+    radix: Count | None = None
+
+
+class LinkTable(_Table):
+    """One ``[[link]]`` of a graph."""
+
+    a: Name
+    b: Name
+    bandwidth_GBps: Positive
+    count: Count = 1
+    latency_us: NotNegative = 0.0
 
 
 class FabricFile(_Table):
@@ -86,13 +133,36 @@ class FabricFile(_Table):
 
     version: Literal[1] = Field(alias="schema")
     name: Name
-    kind: Literal["hierarchical", "leaf_spine", "fat_tree", "torus"]
-    routing: Literal["adaptive"] = "adaptive"
+    kind: Literal[
+        "hierarchical",
+        "leaf_spine",
+        "fat_tree",
+        "rail_optimised",
+        "rail_only",
+        "dragonfly",
+        "torus",
+        "tpu_slice",
+        "graph",
+    ]
+    routing: Literal["adaptive", "shortest_path", "ecmp"] = "adaptive"
+    ecmp_seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    missing: Annotated[list[Name], Field(max_length=65_536)] = []
     source: str = ""
     level: Annotated[list[LevelTable], Field(max_length=16)] | None = None
     clos: ClosTable | None = None
     intra_node: IntraNodeTable | None = None
+    dragonfly: DragonflyTable | None = None
     torus: TorusTable | None = None
+    tpu_slice: TpuSliceTable | None = None
+    element: Annotated[list[ElementTable], Field(max_length=400_000)] | None = None
+    link: Annotated[list[LinkTable], Field(max_length=400_000)] | None = None
+
+
+class CollectivesTable(_Table):
+    """Which fitted curves price messages; presets in ``presets/collectives``."""
+
+    links: Name | None = None
+    network: Name | None = None
 
 
 class AcceleratorFile(_Table):
@@ -109,6 +179,7 @@ class AcceleratorFile(_Table):
     memory_efficiency: Share
     reserved_GiB: NotNegative
     source: Name
+    collectives: CollectivesTable | None = None
 
 
 class ModelFile(_Table):
@@ -159,6 +230,9 @@ Zero = Annotated[int, Field(ge=0, le=3)]
 Axes = list[Literal["tp", "cp", "dp", "pp"]]
 
 
+DeviceOrder = Literal["natural", "rail", "rack", "snake", "hilbert"]
+
+
 class SearchTable(_Table):
     """``[search]``: a scalar pins, a list chooses, ``{min, max}`` bounds, absent is all valid."""
 
@@ -176,7 +250,7 @@ class SearchTable(_Table):
     schedule: Literal["1f1b"] | Annotated[list[Literal["1f1b"]], Field(min_length=1)] = "1f1b"
     interleave: Literal[1] | Annotated[list[Literal[1]], Field(min_length=1)] = 1
     order: Axes | Annotated[list[Axes], Field(min_length=1, max_length=24)] | None = None
-    device_order: Literal["natural"] | Annotated[list[Literal["natural"]], Field(min_length=1)] = (
+    device_order: DeviceOrder | Annotated[list[DeviceOrder], Field(min_length=1, max_length=5)] = (
         "natural"
     )
     idle_devices: bool = True

@@ -15,11 +15,14 @@ import typer
 
 from nest_core.errors import InputError
 from nest_studio.commands.app import app as app_command
+from nest_studio.commands.collective import collective as collective_command
 from nest_studio.commands.levels import levels as levels_command
 from nest_studio.commands.paper import paper as paper_command
 from nest_studio.commands.plan import plan as plan_command
 from nest_studio.commands.price import price as price_command
 from nest_studio.commands.solve import solve as solve_command
+from nest_studio.commands.traffic import traffic as traffic_command
+from nest_studio.commands.validate import validate as validate_command
 
 __all__ = ["main", "run"]
 
@@ -35,7 +38,10 @@ cli.command("plan")(plan_command)
 cli.command("price")(price_command)
 cli.command("solve")(solve_command)
 cli.command("levels")(levels_command)
+cli.command("collective")(collective_command)
+cli.command("traffic")(traffic_command)
 cli.command("paper")(paper_command)
+cli.command("validate")(validate_command)
 
 
 @cli.callback()

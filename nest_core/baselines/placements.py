@@ -15,14 +15,13 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nest_core.costs.parse import even_cuts
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.price import Report, price
 from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.costs.stages import Links, links, stage_costs
-from nest_core.layout import Layout
 from nest_core.planner.space import SearchSpace
 from nest_core.presets import load_toml, preset_path
 from nest_core.workload import Model
@@ -110,11 +109,13 @@ def _evaluate(
         )
         return ended(origin, None, reason)
     cuts = even_cuts(problem.layers, depth)
-    shared: dict[Layout, Links] = {}
+    shared: dict[Point, Links] = {}
+    plans = []
     for point in points:
-        if point.layout not in shared:
-            shared[point.layout] = links(problem.network, point)
-    plans = [_best_recompute(problem, space, p, cuts, shared[p.layout]) for p in points]
+        key = replace(point, micro_batch=1, zero=min(point.zero, 1))
+        if key not in shared:
+            shared[key] = links(problem, point)
+        plans.append(_best_recompute(problem, space, point, cuts, shared[key]))
     fitting = [pair for pair in plans if pair[1] is not None]
     if fitting:
         _, plan = min(fitting, key=lambda pair: pair[0])
@@ -155,14 +156,15 @@ def _points(problem: Problem, space: SearchSpace, depth: int, width: int) -> lis
         for dp in space.dp
         if dp <= room and (space.idle_devices or dp * depth * width == devices)
     ]
-    for micro, sp, zero, order in itertools.product(
-        space.micro_batch, space.sp, space.zero, space.orders
+    for micro, sp, zero, order, seating in itertools.product(
+        space.micro_batch, space.sp, space.zero, space.orders, space.device_orders
     ):
         fitting = [dp for dp in filled if problem.batch % (dp * micro) == 0]
         if not fitting or (sp and width == 1):
             continue
         dp = max(fitting)
-        points[Point(width, sp, dp, depth, micro, zero if dp > 1 else 0, order)] = None
+        zero = zero if dp > 1 else 0
+        points[Point(width, sp, dp, depth, micro, zero, order, seating)] = None
     return list(points)
 
 

@@ -16,13 +16,17 @@ from typing import Any
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import RECOMPUTE
 from nest_core.errors import InputError
+from nest_core.layout import DEVICE_ORDERS
 from nest_core.presets import read_text
 
 __all__ = ["even_cuts", "parse_plan", "read_plan"]
 
 _DEGREES = ("tp", "dp", "pp", "micro_batch")
-_FIXED = {"cp": 1, "ep": 1, "schedule": "1f1b", "interleave": 1, "device_order": "natural"}
-_KNOWN = (*_DEGREES, "sp", "zero", "recompute", "order", "cuts", "stage_recompute", "devices_used")
+_FIXED = {"cp": 1, "ep": 1, "schedule": "1f1b", "interleave": 1}
+_KNOWN = (
+    *_DEGREES, "sp", "zero", "recompute", "order", "device_order", "cuts", "stage_recompute",
+    "devices_used",
+)  # fmt: skip
 _MEGATRON = {
     "--tensor-model-parallel-size": "tp",
     "--pipeline-model-parallel-size": "pp",
@@ -80,11 +84,17 @@ def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
         raise InputError(
             "plan.order", "must name tp, cp, dp and pp once", list(order), "correct it"
         )
+    device_order = fields.get("device_order", "natural")
+    if device_order not in DEVICE_ORDERS:
+        raise InputError(
+            "plan.device_order", "must be one of the orders", device_order,
+            "pick " + ", ".join(DEVICE_ORDERS),
+        )  # fmt: skip
     pp = degrees["pp"]
     if pp > layers:
         raise InputError("plan.pp", f"must not exceed the model's {layers} layers", pp, "lower pp")
     zero = _whole("zero", fields.get("zero", 0), least=0)
-    point = Point(sp=sp, zero=zero, order=order, **degrees)
+    point = Point(sp=sp, zero=zero, order=order, device_order=device_order, **degrees)
     cuts = tuple(_whole("cuts", cut, least=0) for cut in _sequence(fields, "cuts"))
     return Plan(point, cuts or even_cuts(layers, pp), _recompute(fields, pp))
 

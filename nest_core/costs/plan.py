@@ -22,6 +22,8 @@ class Point:
         ZeRO stage 0-3.
     order : tuple of str
         Axes, innermost first.
+    device_order : str
+        Which devices carry the ranks, one of `DEVICE_ORDERS`.
     """
 
     tp: int
@@ -31,6 +33,7 @@ class Point:
     micro_batch: int
     zero: int
     order: tuple[str, ...]
+    device_order: str = "natural"
 
     @property
     def layout(self) -> Layout:
@@ -85,7 +88,7 @@ class Plan:
             "schedule": "1f1b",
             "interleave": 1,
             "order": list(point.order),
-            "device_order": "natural",
+            "device_order": point.device_order,
             "devices_used": point.devices_used,
             "cuts": list(self.cuts),
             "stage_recompute": list(self.recompute),

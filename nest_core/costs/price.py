@@ -161,7 +161,7 @@ def price(problem: Problem, plan: Plan) -> Report:
     """
     check_plan(problem, plan)
     point = plan.point
-    shared = links(problem.network, point)
+    shared = links(problem, point)
     costs = stage_costs(problem, point, shared)
     table = problem.table(point.tp, point.sp, point.micro_batch)
     spans = [

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nest_core.costs.software import WIRES_ALONE, Software
 from nest_core.network import Network
-from nest_core.network.traffic import FloatArray
+from nest_core.network.wires import FloatArray
 
 __all__ = ["RECOMPUTE", "LayerTable", "Problem", "StateBytes"]
 
@@ -97,6 +98,8 @@ class Problem:
         Of one sequence, forward and backward, without recomputation; 0 if unknown.
     peak_flops : float
         Of one device.
+    software : Software
+        What the communication library adds to the wires.
     """
 
     network: Network
@@ -109,6 +112,7 @@ class Problem:
     update_Bps: float
     model_flops: float
     peak_flops: float
+    software: Software = WIRES_ALONE
 
     @property
     def layers(self) -> int:

@@ -21,62 +21,83 @@ import numpy as np
 
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import LayerTable, Problem, StateBytes, prefix
-from nest_core.network import Affine, collectives, transfers
-from nest_core.network.levels import IntArray, Network
-from nest_core.network.traffic import FloatArray
+from nest_core.layout import seats
+from nest_core.network import MessageTime, Network, collectives, transfers
+from nest_core.network.wires import FloatArray, IntArray
 
 __all__ = ["Links", "StageCosts", "Traffic", "links", "stage_costs", "state_shares", "traffic"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
-    """Slowest alpha and beta of each traffic class at each stage position, shape (pp,) each.
+    """Times of each traffic class, a member for each stage position (one for ``tied``).
 
     ``forward[s]`` prices the link from stage ``s - 1`` to ``s`` (zero at ``s = 0``), in either
     direction; ``tied`` the pair of first and last stage.
     """
 
-    tensor: Affine
-    data: Affine
-    forward: Affine
-    tied: Affine
+    tensor: MessageTime
+    data: MessageTime
+    forward: MessageTime
+    tied: MessageTime
     producer_level: IntArray
 
 
-def links(network: Network, point: Point) -> Links:
+def links(problem: Problem, point: Point) -> Links:
     """Count who shares which link under a point's layout."""
-    devices = point.layout.devices
+    network, software = problem.network, problem.software
+    devices = seats(network, point.layout, point.device_order)
     pp, dp, tp = devices.shape
-    stage = np.repeat(np.arange(pp), dp)
-    tensor = collectives(network, devices.reshape(pp * dp, tp)).slowest(stage, pp)
-    groups = devices.transpose(0, 2, 1).reshape(pp * tp, dp)
-    data = collectives(network, groups).slowest(np.repeat(np.arange(pp), tp), pp)
+    tensor = devices.reshape(pp * dp, tp)
+    data = devices.transpose(0, 2, 1).reshape(pp * tp, dp)
+
+    def halves(op: str, groups: IntArray, owner: IntArray, owners: int) -> MessageTime:
+        protocols = software.halves(
+            op, groups.shape[1], _nodes(network, groups), meshed=network.meshed_nodes
+        )
+        return collectives(network, groups, protocols).slowest(owner, owners)
+
+    by_tensor = halves(
+        "reduce_scatter" if point.sp else "all_reduce", tensor, np.repeat(np.arange(pp), dp), pp
+    )
+    by_data = halves(
+        "reduce_scatter" if point.zero else "all_reduce", data, np.repeat(np.arange(pp), tp), pp
+    )
     producer = np.full(pp, -1, dtype=np.int64)
     if pp == 1:
-        nothing = Affine(np.zeros(1), np.zeros(1))
-        return Links(tensor, data, nothing, nothing, producer)
+        nothing = MessageTime.nothing(1)
+        return Links(by_tensor, by_data, nothing, nothing, producer)
     source = devices[:-1].reshape(-1)
     target = devices[1:].reshape(-1)
     receiver = np.repeat(np.arange(1, pp), dp * tp)
-    forward = transfers(network, source, target).slowest(receiver, pp)
+    outside = _nodes(network, np.stack([source, target], axis=1)) > 1
+    forward = transfers(
+        network, source, target, software.transfers(outside, meshed=network.meshed_nodes)
+    )
     np.maximum.at(producer, receiver, network.level(source, target))
     ends = np.stack([devices[0].reshape(-1), devices[-1].reshape(-1)], axis=1)
-    tied = collectives(network, ends).slowest(np.zeros(dp * tp, dtype=np.int64), 1)
-    return Links(tensor, data, forward, tied, producer)
+    tied = halves("all_reduce", ends, np.zeros(dp * tp, dtype=np.int64), 1)
+    return Links(by_tensor, by_data, forward.slowest(receiver, pp), tied, producer)
+
+
+def _nodes(network: Network, groups: IntArray) -> int:
+    """The most nodes that any of the groups spans; a torus has no nodes to leave."""
+    if network.torus is not None:
+        return 1
+    node = np.sort(network.nesting[0][groups], axis=1)
+    return int((node[:, 1:] != node[:, :-1]).sum(axis=1).max(initial=0)) + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Data-parallel traffic of ZeRO, per parameter (Rajbhandari et al. 2020, section 7).
+    """Data-parallel traffic of ZeRO (Rajbhandari et al. 2020, section 7).
 
-    ``*_halves`` counts reduce-scatters and all-gathers, ``*_bytes`` their bytes per parameter;
-    ``step`` once per micro-batch and layer, ``sync`` once per iteration and stage.
+    Bytes per parameter of every half (reduce-scatter or all-gather): ``step`` once per
+    micro-batch and layer, ``sync`` once per iteration and layer.
     """
 
-    step_halves: int
-    step_bytes: float
-    sync_halves: int
-    sync_bytes: float
+    step: tuple[float, ...]
+    sync: tuple[float, ...]
 
 
 def traffic(zero: int, state: StateBytes) -> Traffic:
@@ -86,12 +107,12 @@ def traffic(zero: int, state: StateBytes) -> Traffic:
     also gathers the weights before the forward and the backward pass.
     """
     if zero == 0:
-        return Traffic(0, 0.0, 2, 2 * state.gradients)
+        return Traffic((), (state.gradients, state.gradients))
     if zero == 1:
-        return Traffic(0, 0.0, 2, state.gradients + state.weights)
+        return Traffic((), (state.gradients, state.weights))
     if zero == 2:
-        return Traffic(1, state.gradients, 1, state.weights)
-    return Traffic(3, state.gradients + 2 * state.weights, 0, 0.0)
+        return Traffic((state.gradients,), (state.weights,))
+    return Traffic((state.gradients, state.weights, state.weights), ())
 
 
 def state_shares(zero: int, dp: int, state: StateBytes) -> tuple[float, float, float]:
@@ -175,23 +196,15 @@ def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
     sends = traffic(point.zero, state)
     pp, dp = point.pp, point.dp
     held = _parameters(table, pp)
-    column = (slice(None), None, None)
     per_layer = (
         table.compute_s
         + table.replay_s
-        + shared.tensor.alpha_s[column] * (table.tp_halves + table.tp_replay_halves)
-        + shared.tensor.beta_s_per_byte[column] * (table.tp_bytes + table.tp_replay_bytes)
+        + _halves(shared.tensor.along(2), table.tp_halves, table.tp_bytes)
+        + _halves(shared.tensor.along(2), table.tp_replay_halves, table.tp_replay_bytes)
     )
-    if dp > 1 and sends.step_halves:
-        step = (
-            shared.data.alpha_s[:, None] * sends.step_halves
-            + shared.data.beta_s_per_byte[:, None] * sends.step_bytes * held
-        )
-        per_layer = per_layer + step[:, None, :]
-    hop = (
-        shared.forward.alpha_s[:, None]
-        + shared.forward.beta_s_per_byte[:, None] * table.boundary_bytes
-    )
+    if dp > 1:
+        per_layer = per_layer + _reduced(shared.data, sends.step, held)[:, None, :]
+    hop = shared.forward.along(1).seconds(table.boundary_bytes)
     arrive = np.zeros((pp, table.layers + 1))
     retire = np.zeros((pp, table.layers + 1))
     arrive[1:] = hop[1:]
@@ -214,6 +227,19 @@ def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
     )
 
 
+def _halves(time: MessageTime, halves: FloatArray, size: FloatArray) -> FloatArray:
+    """Seconds of ``halves`` equal messages with ``size`` bytes in all."""
+    return halves * time.seconds(size / np.maximum(halves, 1.0))
+
+
+def _reduced(time: MessageTime, per_parameter: tuple[float, ...], held: FloatArray) -> FloatArray:
+    """Seconds of the data-parallel halves of every layer, shape (pp, L)."""
+    seconds = np.zeros((time.alpha_s.shape[1], len(held)))
+    for size in per_parameter:
+        seconds += time.along(1).seconds(size * held)
+    return np.where(held > 0, seconds, 0.0)
+
+
 def _parameters(table: LayerTable, pp: int) -> FloatArray:
     """Elements per layer; a tied copy is the embedding itself where one stage holds both."""
     held = table.parameters.copy()
@@ -226,17 +252,12 @@ def _sync(
     problem: Problem, point: Point, shared: Links, table: LayerTable, held: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     state, dp = problem.state, point.dp
-    sends = traffic(point.zero, state)
-    rate = np.full(point.pp, update_seconds(problem, point.zero, dp))
+    layers = np.tile(update_seconds(problem, point.zero, dp) * held, (point.pp, 1))
     base = np.zeros(point.pp)
     if dp > 1:
-        rate = rate + shared.data.beta_s_per_byte * sends.sync_bytes
-        base = base + shared.data.alpha_s * sends.sync_halves
+        layers = layers + _reduced(shared.data, traffic(point.zero, state).sync, held)
     if point.pp > 1 and table.tied_parameters:
-        copy = 2 * (
-            shared.tied.alpha_s[0]
-            + shared.tied.beta_s_per_byte[0] * table.tied_parameters * state.gradients
-        )
+        copy = 2 * shared.tied.seconds(table.tied_parameters * state.gradients)[0]
         base[0] += copy
         base[-1] += copy
-    return rate[:, None] * prefix(held)[None, :], base
+    return prefix(layers), base

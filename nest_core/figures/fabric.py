@@ -11,9 +11,9 @@ import plotly.graph_objects as go
 from nest_core.costs.plan import Plan
 from nest_core.figures.grid import DeviceGrid, device_grid
 from nest_core.figures.style import Picture, class_bar, frame, stepped_scale
-from nest_core.layout import Layout
+from nest_core.layout import Layout, device_order, seats
 from nest_core.network import Network
-from nest_core.network.levels import IntArray
+from nest_core.network.wires import IntArray
 
 __all__ = ["IDLE", "fabric_figure", "ranks"]
 
@@ -48,8 +48,8 @@ def fabric_figure(network: Network, plan: Plan | None) -> Picture:
         None leaves every device idle.
     """
     grid = device_grid(network)
-    traces = [] if plan is None else [_working(grid, plan, network.devices)]
-    idle = _idle(grid, plan, network.devices)
+    traces = [] if plan is None else [_working(grid, plan, network)]
+    idle = _idle(grid, plan, network)
     layout = frame(
         _HEIGHT,
         (8, 8, 6, 52),
@@ -70,10 +70,10 @@ def fabric_figure(network: Network, plan: Plan | None) -> Picture:
     )
 
 
-def _working(grid: DeviceGrid, plan: Plan, devices: int) -> dict[str, Any]:
+def _working(grid: DeviceGrid, plan: Plan, network: Network) -> dict[str, Any]:
     point = plan.point
     first = np.maximum(grid.cells, 0) * grid.size
-    shown = ranks(point.layout, devices)[first] + 1
+    shown = ranks(point.layout, network.devices)[_rank_of(network, point.device_order)[first]] + 1
     works = (grid.cells >= 0) & (shown[..., 0] > 0)
     return _cells(grid) | {
         "z": np.where(works, shown[..., 0], np.nan).astype(np.float32),
@@ -88,9 +88,17 @@ def _working(grid: DeviceGrid, plan: Plan, devices: int) -> dict[str, Any]:
     }
 
 
-def _idle(grid: DeviceGrid, plan: Plan | None, devices: int) -> list[dict[str, Any]]:
+def _rank_of(network: Network, order: str) -> IntArray:
+    """Rank number of every device."""
+    return np.argsort(device_order(network, order))
+
+
+def _idle(grid: DeviceGrid, plan: Plan | None, network: Network) -> list[dict[str, Any]]:
     """The cells that no stage uses, if there are any."""
-    stage = plan.point.layout.stage_of(devices) if plan else np.full(devices, -1)
+    stage = np.full(network.devices, -1)
+    if plan:
+        rank = _rank_of(network, plan.point.device_order)
+        stage = plan.point.layout.stage_of(network.devices)[rank]
     first = np.maximum(grid.cells, 0) * grid.size
     rests = (grid.cells >= 0) & (stage[first] < 0)
     if not rests.any():
@@ -142,7 +150,7 @@ def _colour_bar(stages: int) -> dict[str, Any]:
 def _finding(network: Network, plan: Plan | None) -> str:
     if plan is None:
         return f"All {network.devices:,} devices stand idle"
-    placed = plan.point.layout.devices
+    placed = seats(network, plan.point.layout, plan.point.device_order)
     ends = {
         "tp": (placed[..., 0], placed[..., -1], placed[..., :-1], placed[..., 1:]),
         "pp": (placed[:-1], placed[1:], placed[:-1], placed[1:]),

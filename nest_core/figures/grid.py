@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.network.levels import IntArray, Network
-from nest_core.network.traffic import FloatArray
+from nest_core.network import Network
+from nest_core.network.wires import FloatArray, IntArray
 
 __all__ = ["MAX_CELLS", "DeviceGrid", "device_grid"]
 

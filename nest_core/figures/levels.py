@@ -10,10 +10,11 @@ import plotly.graph_objects as go
 
 from nest_core.figures.style import Picture, class_bar, frame, stepped_scale
 from nest_core.network import Network
-from nest_core.network.levels import IntArray, Level
-from nest_core.units import humanise_rate, humanise_seconds
+from nest_core.network.levels import Level
+from nest_core.network.wires import IntArray
+from nest_core.units import GB, MICROSECOND, humanise, humanise_rate, humanise_seconds
 
-__all__ = ["MAX_BLOCKS", "LevelBlocks", "level_blocks", "level_figure"]
+__all__ = ["MAX_BLOCKS", "LevelBlocks", "level_blocks", "level_figure", "level_rows"]
 
 MAX_BLOCKS = 128
 _HEIGHT = 440
@@ -58,7 +59,7 @@ def _nests(size: int, groups: list[int]) -> bool:
     return all(group % size == 0 or size % group == 0 for group in groups)
 
 
-def level_figure(network: Network) -> Picture:
+def level_figure(network: Network, height: int = _HEIGHT) -> Picture:
     """The matrix, coloured by level; hovering names the level, its bandwidth and latency."""
     blocks = level_blocks(network)
     size, end = float(blocks.size), float(len(blocks.matrix) * blocks.size)
@@ -87,7 +88,7 @@ def level_figure(network: Network) -> Picture:
         "nticks": 6,
     }
     layout = frame(
-        _HEIGHT,
+        height,
         (52, 8, 6, 84),
         xaxis=axis | {"range": [-0.5, end - 0.5]},
         yaxis=axis | {"range": [end - 0.5, -0.5], "scaleanchor": "x"},
@@ -101,6 +102,31 @@ def level_figure(network: Network) -> Picture:
         else "The lighter a cell, the fewer hops lie between its two devices.",
         go.Figure(data=[cells], layout=layout),
     )
+
+
+def level_rows(network: Network) -> list[dict[str, str]]:
+    """One row per level for a table; units stand in the column names, innermost level first.
+
+    On a torus levels class pairs of devices by hops and have no groups.
+    """
+    return [
+        {"level": level.name, "kind": level.kind}
+        | (
+            {}
+            if network.torus is not None
+            else {
+                "group, devices": f"{level.group_size:,}" if level.group_size else "–",
+                "groups": f"{level.groups:,}",
+                "links per uplink": f"{level.links:,.4g}",
+            }
+        )
+        | {
+            "all sending, GB/s per device": humanise(level.bandwidth_Bps / GB),
+            "one sending, GB/s": humanise(level.single_flow_Bps / GB),
+            "latency, µs": f"{level.latency_s / MICROSECOND:.3g}",
+        }
+        for level in network.levels
+    ]
 
 
 def _described(level: Level) -> str:

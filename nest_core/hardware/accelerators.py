@@ -25,6 +25,9 @@ class Accelerator:
     reserved_bytes : float
         Taken by driver, communication buffers and allocator before the first tensor.
     source : str
+    links, network : str
+        Curves in ``presets/collectives`` of its own links and of the network between nodes;
+        empty: wires as they are.
     """
 
     name: str
@@ -36,6 +39,8 @@ class Accelerator:
     memory_efficiency: float
     reserved_bytes: float
     source: str
+    links: str = ""
+    network: str = ""
 
     def peak(self, precision: str) -> float:
         """Dense FLOP/s at a precision; KeyError where the device lacks it."""

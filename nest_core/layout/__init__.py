@@ -1,5 +1,6 @@
 """Device <-> coordinates on every parallel axis; read by costs, planner and figures."""
 
 from nest_core.layout.layout import AXES, Layout
+from nest_core.layout.orders import DEVICE_ORDERS, device_order, seats
 
-__all__ = ["AXES", "Layout"]
+__all__ = ["AXES", "DEVICE_ORDERS", "Layout", "device_order", "seats"]

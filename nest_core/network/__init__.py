@@ -1,16 +1,25 @@
 """Networks: levels, who shares which link, and the times that follow. Never sees a plan."""
 
-from nest_core.network.collapse import collapse, collapse_error
-from nest_core.network.levels import Level, Network, TorusShape
-from nest_core.network.traffic import Affine, collectives, transfers
+from nest_core.network.collapse import collapse
+from nest_core.network.error import collapse_error
+from nest_core.network.levels import Level, Network
+from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, price_phases
+from nest_core.network.torus import TorusShape
+from nest_core.network.traffic import collectives, transfers
+from nest_core.network.wires import Wires
 
 __all__ = [
-    "Affine",
+    "IDEAL",
     "Level",
+    "MessageTime",
     "Network",
+    "Phase",
+    "Protocol",
     "TorusShape",
+    "Wires",
     "collapse",
     "collapse_error",
     "collectives",
+    "price_phases",
     "transfers",
 ]

@@ -1,90 +1,72 @@
-"""From a fabric as people specify it to the levels that costs read.
+"""From a fabric as people specify it to the levels and wires that costs read.
 
-Hierarchies collapse exactly: one nested level per switch tier. A torus collapses into one
-affinity class per hop distance.
+Hierarchies and Clos fabrics collapse exactly: one level per tier. A torus collapses into one
+affinity class per hop distance, a dragonfly into node, router, group and all, a drawn graph into
+groups of devices that see the rest alike; all keep their links for counting.
 """
 
 from __future__ import annotations
 
-from nest_core.network.levels import Level, Network, TorusShape
-from nest_core.topology import Clos, Fabric, Hierarchical, Torus
+import numpy as np
 
-__all__ = ["collapse", "collapse_error"]
+from nest_core.network.clos import clos_network
+from nest_core.network.dragonfly import dragonfly_network
+from nest_core.network.levels import Level, Network
+from nest_core.network.torus import TorusShape, TorusWires
+from nest_core.network.tree import TreeTier, TreeWires
+from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, Torus
+
+__all__ = ["collapse"]
 
 
 def collapse(fabric: Fabric) -> Network:
-    """The level-wise network of a fabric, in time proportional to the number of levels."""
+    """The level-wise network of a fabric: each kind by its own arithmetic, drawn ones by cuts."""
     if isinstance(fabric, Hierarchical):
         return _hierarchical(fabric)
     if isinstance(fabric, Clos):
-        return _clos(fabric)
-    return _torus(fabric)
-
-
-def collapse_error(fabric: Fabric) -> float | None:
-    """Worst relative difference to link-level pricing, or None where it is not measured.
-
-    Trees collapse without loss. A torus, and a node whose devices share NICs unevenly (levels
-    pool a node's NICs), are not measured.
-    """
+        return clos_network(fabric)
     if isinstance(fabric, Torus):
-        return None
-    if isinstance(fabric, Clos) and fabric.nics_per_node % fabric.devices_per_node:
-        return None
-    return 0.0
+        return _torus(fabric)
+    if isinstance(fabric, Dragonfly):
+        return dragonfly_network(fabric)
+    from nest_core.network.clusters import graph_network  # scipy: only drawn fabrics need it
+
+    return graph_network(fabric.explicit(), fabric.routing, fabric.ecmp_seed)
 
 
 def _hierarchical(fabric: Hierarchical) -> Network:
     levels: list[Level] = []
-    child = 1
-    for tier in fabric.tiers:
-        group = child * tier.group_size
+    tiers: list[TreeTier] = []
+    devices = np.arange(fabric.devices)
+    below = devices
+    for index, tier in enumerate(fabric.tiers):
+        group = fabric.group_of(index)
+        own = tier.uplink_per == "device"
+        sizes = np.bincount(below)
+        scarce = int(np.argmax(sizes))
         levels.append(
             Level(
                 name=tier.name,
                 kind="nested",
-                group_size=group,
-                groups=fabric.devices // group,
-                links=child if tier.uplink_per == "device" else 1,
-                link_bandwidth_Bps=tier.bandwidth_Bps / tier.oversubscription,
+                group_size=int(np.bincount(group).max()),
+                groups=int(np.unique(group).size),
+                links=int(sizes[scarce]) if own else 1,
+                link_bandwidth_Bps=tier.link_bandwidth_Bps,
                 latency_s=tier.latency_s,
-                child_size=child,
+                child_size=int(sizes[scarce]),
             )
         )
-        child = group
-    return Network(fabric.devices, tuple(levels))
-
-
-def _clos(fabric: Clos) -> Network:
-    node = Level(
-        name="node",
-        kind="nested",
-        group_size=fabric.devices_per_node,
-        groups=fabric.nodes,
-        links=1,
-        link_bandwidth_Bps=fabric.intra_bandwidth_Bps,
-        latency_s=fabric.intra_latency_s,
-        child_size=1,
-    )
-    levels = [node]
-    for tier in fabric.switch_tiers:
-        levels.append(
-            Level(
-                name=tier.name,
-                kind="nested",
-                group_size=tier.devices_below,
-                groups=tier.groups,
-                links=tier.links_from_child,
-                link_bandwidth_Bps=fabric.nic_bandwidth_Bps,
-                latency_s=2 * tier.height * fabric.hop_latency_s,
-                child_size=levels[-1].group_size,
-            )
-        )
-    return Network(fabric.devices, tuple(levels))
+        owner = devices if own else below
+        rate = np.full(int(owner.max()) + 1, tier.link_bandwidth_Bps)
+        tiers.append(TreeTier(owner, group, rate, rate, tier.latency_s))
+        below = group
+    nesting = tuple(tier.group for tier in tiers)
+    return Network(fabric.devices, tuple(levels), TreeWires(tuple(tiers)), nesting)
 
 
 def _torus(fabric: Torus) -> Network:
-    shape = TorusShape(fabric.shape, fabric.wrap)
+    shape = TorusShape(fabric.shape, fabric.wrap, fabric.shifts)
+    place = fabric.place_of()
     levels = tuple(
         Level(
             name="1 hop" if hops == 1 else f"{hops} hops",
@@ -100,4 +82,6 @@ def _torus(fabric: Torus) -> Network:
         )
         for hops in range(1, shape.diameter + 1)
     )
-    return Network(fabric.devices, levels, shape)
+    wires = TorusWires(shape, place, fabric.link_bandwidth_Bps, fabric.hop_latency_s)
+    nesting = shape.nesting(place, list(range(len(fabric.shape))))
+    return Network(fabric.devices, levels, wires, nesting, shape)

@@ -1,28 +1,34 @@
 """Levels: classes of device pairs that communicate alike.
 
-A *nested* network is a tree of groups: devices ``a`` and ``b`` meet at the innermost level
-whose group holds both. Each group below level ``l`` (a *child*; below level 0 a child is one
-device) reaches level ``l`` through its uplink: a bundle of ``links`` equal links. What counts
-is who shares that bundle, so a level states both the capacity of the whole bundle and the
-most that one device alone can draw from it.
+A *nested* level groups devices: two that share a group at level ``l`` but at none inside it
+meet there. Each group below level ``l`` (a *child*; below level 0 a child is one device)
+reaches it through its uplink, a bundle of ``links`` equal links. What counts is who shares
+that bundle, so a level states both the capacity of the whole bundle and the most that one
+device alone can draw from it. Groups may be unequal; a level then describes the largest group
+and the child with the least bandwidth per device.
 
-An *affinity* network (torus) classes pairs by hop distance and is not transitive; its levels
-price point-to-point transfers and ring steps only (NEST, MLSys 2026, appendix B.2).
+An *affinity* level classes pairs without grouping them: hops on a torus, or the leaves of a
+rail-optimised fabric, which cut across its nodes (NEST, MLSys 2026, appendix B.2).
+
+Levels are what people read and what names a stage's link to its producer. Times are counted
+on the `Wires` beneath them.
 
 Units: bytes/s per direction, seconds one way. Level 0 is the innermost.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["IntArray", "Level", "Network", "TorusShape"]
+from nest_core.network.torus import TorusShape, TorusWires
+from nest_core.network.tree import TreeWires
+from nest_core.network.wires import IntArray, Wires
 
-IntArray = npt.NDArray[np.int64]
+__all__ = ["Level", "Network"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +41,9 @@ class Level:
         What people call it: node, leaf, spine, 2 hops.
     kind : {"nested", "affinity"}
     group_size : int
-        Devices in one full group of this level; 0 for affinity levels.
+        Devices in the largest group of this level; 0 for affinity levels.
     groups : int
-        Number of groups; for affinity levels the number of devices (each sees its own class).
+        Number of groups; for torus levels the number of devices (each sees its own class).
     links : int
         Parallel links in the uplink bundle of one child.
     link_bandwidth_Bps : float
@@ -52,7 +58,7 @@ class Level:
     kind: Literal["nested", "affinity"]
     group_size: int
     groups: int
-    links: int
+    links: float
     link_bandwidth_Bps: float
     latency_s: float
     child_size: int
@@ -73,49 +79,51 @@ class Level:
         return max(self.link_bandwidth_Bps, self.bandwidth_Bps)
 
 
-@dataclass(frozen=True, slots=True)
-class TorusShape:
-    """Sizes and wrap of a torus; device ids count the first dimension fastest."""
-
-    shape: tuple[int, ...]
-    wrap: tuple[bool, ...]
-
-    def hops(self, a: IntArray, b: IntArray) -> IntArray:
-        """Dimension-order hop distance between devices, element by element."""
-        total = np.zeros(np.broadcast(a, b).shape, dtype=np.int64)
-        a = np.asarray(a, dtype=np.int64)
-        b = np.asarray(b, dtype=np.int64)
-        for size, wrapped in zip(self.shape, self.wrap, strict=True):
-            apart = np.abs(a % size - b % size)
-            total += np.minimum(apart, size - apart) if wrapped else apart
-            a, b = a // size, b // size
-        return total
-
-    @property
-    def diameter(self) -> int:
-        """Largest hop distance between two devices."""
-        return sum(
-            size // 2 if wrapped else size - 1
-            for size, wrapped in zip(self.shape, self.wrap, strict=True)
-        )
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """What costs read of a fabric: devices numbered consecutively, and levels.
+    """What costs read of a fabric: devices numbered consecutively, levels, and wires.
 
     Parameters
     ----------
     devices : int
     levels : tuple of Level
         Innermost first.
+    wires : Wires
+        Who shares which link.
+    nesting : tuple of int array (devices,)
+        Blocks that hierarchical collectives climb, innermost first: nodes, racks, …, all. On a
+        torus the rows, planes, … of its dimensions.
     torus : TorusShape or None
-        Set when the levels are affinity classes.
+        Set where collectives run over the dimensions of a torus.
     """
 
     devices: int
     levels: tuple[Level, ...]
+    wires: Wires
+    nesting: tuple[IntArray, ...]
     torus: TorusShape | None = None
+
+    @property
+    def meshed_nodes(self) -> bool:
+        """Whether devices of a node are linked to one another and not to a switch."""
+        return isinstance(self.wires, TreeWires) and self.wires.interior is not None
+
+    @property
+    def place(self) -> IntArray:
+        """Where on its torus every device sits; devices themselves elsewhere."""
+        if isinstance(self.wires, TorusWires):
+            return self.wires.place
+        return np.arange(self.devices)
+
+    def faster(self, level: int, factor: float) -> Network:
+        """The same network with the uplinks into one level wider; on a torus all links."""
+        levels = tuple(
+            replace(entry, link_bandwidth_Bps=entry.link_bandwidth_Bps * factor)
+            if index == level or self.torus is not None
+            else entry
+            for index, entry in enumerate(self.levels)
+        )
+        return replace(self, levels=levels, wires=self.wires.faster(level, factor))
 
     def level(self, a: npt.ArrayLike, b: npt.ArrayLike) -> IntArray:
         """Level at which devices meet; −1 where ``a == b``. Shape: broadcast of both.
@@ -128,17 +136,8 @@ class Network:
         >>> collapse(Hierarchical("two", tiers)).level([0, 0, 0], [0, 1, 3])
         array([-1,  0,  1])
         """
-        first = np.asarray(a, dtype=np.int64)
-        second = np.asarray(b, dtype=np.int64)
-        if self.torus is not None:
-            return self.torus.hops(first, second) - 1
-        result = np.full(np.broadcast(first, second).shape, len(self.levels) - 1, dtype=np.int64)
-        for index in range(len(self.levels) - 2, -1, -1):
-            size = self.levels[index].group_size
-            result[first // size == second // size] = index
-        result[np.broadcast_to(first == second, result.shape)] = -1
-        return result
-
-    def blocks(self, devices: IntArray, level: int) -> IntArray:
-        """Number of the level's group that holds each device; level −1 is the device itself."""
-        return devices if level < 0 else devices // self.levels[level].group_size
+        first, second = np.broadcast_arrays(
+            np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)
+        )
+        met = self.wires.level(first.reshape(-1), second.reshape(-1))
+        return np.asarray(met.reshape(first.shape))

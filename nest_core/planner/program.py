@@ -24,7 +24,7 @@ import numba
 import numpy as np
 
 from nest_core.costs.stages import StageCosts
-from nest_core.network.levels import IntArray
+from nest_core.network.wires import IntArray
 
 __all__ = ["covers", "solve_point"]
 

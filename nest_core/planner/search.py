@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,7 @@ from nest_core.costs.plan import Plan, Point
 from nest_core.costs.price import Report, price
 from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.costs.stages import Links, StageCosts, links, stage_costs
-from nest_core.network.levels import IntArray
-from nest_core.network.traffic import FloatArray
+from nest_core.network.wires import FloatArray, IntArray
 from nest_core.planner.program import covers, solve_point
 from nest_core.planner.space import Bounds, Points, SearchSpace, bounds, enumerate_points
 from nest_core.units import at_least_gib, humanise_bytes
@@ -226,7 +225,7 @@ class _Search:
     points: Points = field(init=False)
     allowed: IntArray = field(init=False)
     bound: Bounds = field(init=False)
-    links: dict[tuple[int, int, int, tuple[str, ...]], Links] = field(default_factory=dict)
+    links: dict[Point, Links] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.points = enumerate_points(self.problem, self.space)
@@ -262,9 +261,9 @@ class _Search:
     def prepare(self, index: int) -> _Prepared:
         """Stage costs of a point under its real layout, and the bounds that they give."""
         point = self.points.point(index)
-        key = (point.tp, point.dp, point.pp, point.order)
+        key = replace(point, micro_batch=1, zero=min(point.zero, 1))
         if key not in self.links:
-            self.links[key] = links(self.problem.network, point)
+            self.links[key] = links(self.problem, point)
         costs = stage_costs(self.problem, point, self.links[key])
         lightest = np.diff(costs.time[:, self.allowed], axis=2).min(axis=(0, 1))
         hops = costs.arrive[1:, 1:-1].min(axis=1, initial=np.inf)

@@ -53,16 +53,8 @@ def _gain(problem: Problem, space: SearchSpace, before: float, time_limit_s: flo
 
 
 def _faster(network: Network) -> list[tuple[str, Network]]:
-    levels = [
-        replace(level, link_bandwidth_Bps=level.link_bandwidth_Bps * (1 + _STEP))
-        for level in network.levels
-    ]
     if network.torus is not None:
-        return [("links", replace(network, levels=tuple(levels)))]
+        return [("links", network.faster(0, 1 + _STEP))]
     return [
-        (
-            level.name,
-            replace(network, levels=(*network.levels[:i], level, *network.levels[i + 1 :])),
-        )
-        for i, level in enumerate(levels)
+        (level.name, network.faster(index, 1 + _STEP)) for index, level in enumerate(network.levels)
     ]

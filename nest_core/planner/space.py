@@ -6,6 +6,7 @@ layers, so no plan of the point beats it. The bounds of all points are computed 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +15,7 @@ from nest_core.costs.plan import Point
 from nest_core.costs.problem import LayerTable, Problem, prefix
 from nest_core.costs.stages import gathered_bytes, traffic, update_seconds
 from nest_core.errors import InputError
-from nest_core.network import Network
-from nest_core.network.levels import IntArray
-from nest_core.network.traffic import FloatArray
+from nest_core.network.wires import FloatArray, IntArray
 
 __all__ = ["ORDERS", "Bounds", "Points", "SearchSpace", "bounds", "enumerate_points"]
 
@@ -33,6 +32,7 @@ class SearchSpace:
     sp : tuple of bool
     recompute : tuple of str
     orders : tuple of axis orders
+    device_orders : tuple of str
     idle_devices : bool
         Whether a plan may leave devices idle.
     """
@@ -45,12 +45,13 @@ class SearchSpace:
     zero: tuple[int, ...] = (0, 1, 2, 3)
     recompute: tuple[str, ...] = ("none", "selective", "full")
     orders: tuple[tuple[str, ...], ...] = ORDERS
+    device_orders: tuple[str, ...] = ("natural",)
     idle_devices: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """Outer points as columns; ``order`` indexes the space's orders."""
+    """Outer points as columns; ``order`` indexes pairs of axis and device order."""
 
     tp: IntArray
     sp: IntArray
@@ -59,7 +60,7 @@ class Points:
     micro_batch: IntArray
     zero: IntArray
     order: IntArray
-    orders: tuple[tuple[str, ...], ...]
+    orders: tuple[tuple[tuple[str, ...], str], ...]
 
     def __len__(self) -> int:
         return int(self.tp.shape[0])
@@ -73,7 +74,8 @@ class Points:
             pp=int(self.pp[index]),
             micro_batch=int(self.micro_batch[index]),
             zero=int(self.zero[index]),
-            order=self.orders[int(self.order[index])],
+            order=self.orders[int(self.order[index])][0],
+            device_order=self.orders[int(self.order[index])][1],
         )
 
 
@@ -131,12 +133,14 @@ def enumerate_points(problem: Problem, space: SearchSpace) -> Points:
     keep = (columns[2] > 1) | (zero == smallest)
     columns, zero = [axis[keep] for axis in columns], zero[keep]
     zero = np.where(columns[2] > 1, zero, 0)
-    count = len(space.orders)
+    orders = tuple(itertools.product(space.orders, space.device_orders))
+    count = len(orders)
     order = np.tile(np.arange(count, dtype=np.int64), len(zero))
     columns, zero = [np.repeat(axis, count) for axis in columns], np.repeat(zero, count)
-    keep = (order == 0) | ((columns[2] > 1) & (columns[3] > 1))
+    first = order < len(space.device_orders)
+    keep = first | ((columns[2] > 1) & (columns[3] > 1))
     tp, sp, dp, pp, micro = (axis[keep] for axis in columns)
-    return Points(tp, sp, dp, pp, micro, zero[keep], order[keep], space.orders)
+    return Points(tp, sp, dp, pp, micro, zero[keep], order[keep], orders)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,8 +172,8 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
     Notes
     -----
     A reduce-scatter among ``n`` ranks takes at least ``log2(n)`` of the smallest latency and
-    ``(1 - 1/n)`` of the buffer over a device's own innermost port, because the levels' fan-ins
-    multiply to at least ``n`` and every flow leaves through that port.
+    ``(1 - 1/n)`` of the buffer over all that one device can send through at once, because the
+    levels' fan-ins multiply to at least ``n`` and protocols only add to wires.
     """
     span = int(points.micro_batch.max()) + 1
     keys, table = np.unique(
@@ -180,13 +184,15 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
         problem.table(int(t), bool(s), int(b))
         for t, s, b in zip(widths, keys // span % 2, micro, strict=True)
     ]
+    port = problem.network.wires.port_Bps * problem.software.reach
+    steps_are_log2 = not problem.software.in_network
+    latency = problem.network.wires.least_latency_s if steps_are_log2 else 0.0
     time = np.stack(
         [
-            _best_case_time(problem.network, entry, int(t))
+            _best_case_time(entry, int(t), port, latency)
             for entry, t in zip(tables, widths, strict=True)
         ]
     )
-    port, latency = _best_port(problem.network)
     hop = np.array([latency + _smallest_boundary(entry) / port for entry in tables])
     sizes = np.stack([_untied(entry) for entry in tables])
     state = problem.state
@@ -194,8 +200,8 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
 
     scatter = (1.0 - 1.0 / points.dp) / port
     sends = [traffic(int(z), state) for z in range(4)]
-    step = np.array([entry.step_bytes for entry in sends])[points.zero] * scatter
-    sync = np.array([entry.sync_bytes for entry in sends])[points.zero] * scatter
+    step = np.array([sum(entry.step) for entry in sends])[points.zero] * scatter
+    sync = np.array([sum(entry.sync) for entry in sends])[points.zero] * scatter
     sync = sync + update_seconds(problem, 0, 1) / np.where(points.zero >= 1, points.dp, 1)
 
     lightest = np.diff(time[:, allowed, :], axis=2).min(axis=1)
@@ -232,14 +238,7 @@ def _shares(points: Points, problem: Problem) -> FloatArray:
     return np.asarray(weights + gradients + optimizer, dtype=np.float64)
 
 
-def _best_port(network: Network) -> tuple[float, float]:
-    """Bytes/s of a device's innermost port alone, and the smallest latency of any level."""
-    first = network.levels[0]
-    return first.single_flow_Bps, min(level.latency_s for level in network.levels)
-
-
-def _best_case_time(network: Network, table: LayerTable, tp: int) -> FloatArray:
-    port, latency = _best_port(network)
+def _best_case_time(table: LayerTable, tp: int, port: float, latency: float) -> FloatArray:
     alpha = np.log2(tp) * latency
     beta = (1.0 - 1.0 / tp) / port
     per_layer = (

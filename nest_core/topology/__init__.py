@@ -2,9 +2,27 @@
 
 from nest_core.topology.checks import MAX_DEVICES
 from nest_core.topology.clos import Clos, SwitchTier
+from nest_core.topology.dragonfly import Dragonfly
+from nest_core.topology.graph import Element, GraphFabric, Link
 from nest_core.topology.hierarchical import Hierarchical, Tier
+from nest_core.topology.interior import Interior
 from nest_core.topology.torus import Torus
+from nest_core.topology.tpu import tpu_slice
 
-Fabric = Hierarchical | Clos | Torus
+Fabric = Hierarchical | Clos | Torus | Dragonfly | GraphFabric
 
-__all__ = ["MAX_DEVICES", "Clos", "Fabric", "Hierarchical", "SwitchTier", "Tier", "Torus"]
+__all__ = [
+    "MAX_DEVICES",
+    "Clos",
+    "Dragonfly",
+    "Element",
+    "Fabric",
+    "GraphFabric",
+    "Hierarchical",
+    "Interior",
+    "Link",
+    "SwitchTier",
+    "Tier",
+    "Torus",
+    "tpu_slice",
+]

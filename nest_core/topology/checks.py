@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from nest_core.errors import InputError
 
 __all__ = [
     "MAX_DEVICES",
     "MAX_EXPLICIT_DEVICES",
+    "IntArray",
+    "Routing",
     "check_devices",
     "check_explicit_size",
+    "check_routing",
     "positive",
     "whole",
 ]
 
 MAX_DEVICES = 1_048_576
 MAX_EXPLICIT_DEVICES = 16_384
+
+IntArray = npt.NDArray[np.int64]
+Routing = Literal["adaptive", "shortest_path", "ecmp"]
 
 
 def positive(field: str, value: float, *, zero: bool = False) -> None:
@@ -50,4 +60,17 @@ def check_explicit_size(devices: int) -> None:
             f"builds link graphs of at most {MAX_EXPLICIT_DEVICES:,} devices",
             devices,
             "use the collapsed levels, which have no such limit",
+        )
+
+
+def check_routing(routing: str, ecmp_seed: int) -> None:
+    """Refuse unknown routing, and seeds that nothing reads."""
+    if routing not in ("adaptive", "shortest_path", "ecmp"):
+        raise InputError(
+            "routing", "must be adaptive, shortest_path or ecmp", routing, "pick one of them"
+        )
+    whole("ecmp_seed", ecmp_seed, least=0)
+    if ecmp_seed and routing != "ecmp":
+        raise InputError(
+            "ecmp_seed", 'must be absent or 0 unless routing is "ecmp"', ecmp_seed, "remove it"
         )

@@ -1,4 +1,4 @@
-"""Folded Clos fabrics: leaf-spine and fat-tree, sized from devices, radix and ratio.
+"""Folded Clos fabrics: leaf-spine, fat-tree, rail-optimised and rail-only, as-built or whole.
 
 Sizing follows NVIDIA's reference architectures (``docs/method.md``, "Sizing"): a leaf gives
 ``radix/2`` ports to nodes; oversubscription takes uplinks away from it, so the number of
@@ -6,29 +6,45 @@ uplinks is the integer nearest to ``down / ratio`` and the realised ratio may di
 one asked for. Spines are the fewest whose ports suffice and over which a leaf's uplinks spread
 evenly. A third tier groups ``radix/2`` leaves into a pod.
 
-All NICs of a node go to one leaf (rail-optimised wiring is another kind). Traffic spreads over
-parallel uplinks as adaptive routing does.
+All NICs of a node go to one leaf, or, wired rail by rail, NIC ``i`` goes to the leaf of rail
+``i`` of its unit. Rail-only fabrics join the rails nowhere above the node: what crosses rails
+is forwarded inside a node. Planes are identical, disjoint copies of the switches; every NIC
+divides its bandwidth over them (dual-ToR is two planes).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import networkx as nx
+import numpy as np
 
 from nest_core.errors import InputError
-from nest_core.topology.checks import check_devices, check_explicit_size, positive, whole
+from nest_core.topology.asbuilt import AsBuilt, as_built, take_away
+from nest_core.topology.checks import IntArray, Routing, check_explicit_size
+from nest_core.topology.clos_rules import check_figures, set_rails
+from nest_core.topology.interior import Interconnect, Interior
+from nest_core.topology.sizing import Demand, Sizing, size
 
-__all__ = ["Clos", "SwitchTier"]
+__all__ = ["TIER_NAMES", "Clos", "SwitchTier"]
 
-_NAMES = {"leaf_spine": ("leaf", "spine", "core"), "fat_tree": ("edge", "aggregation", "core")}
+Kind = Literal["leaf_spine", "fat_tree", "rail_optimised", "rail_only"]
+
+_LEAF = ("leaf", "spine", "core")
+TIER_NAMES: dict[Kind, tuple[str, str, str]] = {
+    "leaf_spine": _LEAF,
+    "fat_tree": ("edge", "aggregation", "core"),
+    "rail_optimised": _LEAF,
+    "rail_only": _LEAF,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchTier:
-    """One switch tier, realised in whole ports.
+    """One switch tier, realised in whole ports, all planes together.
 
     Parameters
     ----------
@@ -38,9 +54,10 @@ class SwitchTier:
     devices_below : int
         Devices under one full group of this tier.
     groups : int
-        Leaves at height 1, pods at height 2 of three tiers, otherwise 1.
+        Leaves at height 1, pods at height 2 of three tiers, otherwise 1 (rail-only: one per
+        rail).
     switches_per_group : int
-        Physical switches of this tier in one group.
+        Physical switches of this tier in one full group.
     links_from_child : int
         Parallel links with which one full child group (node, leaf, pod) reaches this tier.
     oversubscription : float
@@ -58,27 +75,45 @@ class SwitchTier:
 
 @dataclass(frozen=True, slots=True)
 class Clos:
-    """A leaf-spine or fat-tree fabric of equal nodes.
+    """A Clos fabric of equal nodes, some of which (and some switches) may be missing.
 
     Parameters
     ----------
-    kind : {"leaf_spine", "fat_tree"}
-        Same wiring; each names its tiers as its community does.
-    devices, devices_per_node, nics_per_node, radix : int
+    kind : {"leaf_spine", "fat_tree", "rail_optimised", "rail_only"}
+        The first two have the same wiring; each names its tiers as its community does.
+    devices : int
+        Devices if nothing were missing; once built, devices present.
+    devices_per_node, nics_per_node, radix : int
+        ``radix`` counts ports of one link's bandwidth, ``nic_bandwidth_Bps / planes``.
     nic_bandwidth_Bps : float
-        One NIC, and every switch port, one direction.
+        One NIC, all planes together, one direction.
     tiers : int
         Switch tiers above the node, 1 to 3.
     oversubscription : tuple of float
         Down : up of every switch tier but the top one, innermost first.
     hop_latency_s : float
         One link and the switch behind it.
-    intra_bandwidth_Bps, intra_latency_s : float
-        One device into its node's switch; between two devices of a node, total.
+    intra_bandwidth_Bps, intra_latency_s, interconnect
+        The node, as in `Interior`.
+    planes : int
+        Identical, disjoint copies of the switches.
+    rails : int
+        Of rail kinds; 0: one per NIC, or the most that divide NICs and devices of a node. A
+        device's rail is its slot modulo rails. 1 for other kinds.
+    pods : {"units", "rails"}
+        In three tiers of a rail-optimised fabric: whether a pod gathers whole units, or leaves
+        of one rail. Rail-only pods are of one rail always.
+    routing, ecmp_seed
+        How flows choose among parallel links.
+    missing : tuple of str
+        ``"node 17"``, ``"device 9"``, ``"leaf 3"``, ``"spine 0"`` (switches by the names of
+        their tier). Switches are numbered group by group, within a group plane by plane.
+    installed : int
+        Left at 0: derived from ``devices``. Not 0 only where something is missing.
     """
 
     name: str
-    kind: Literal["leaf_spine", "fat_tree"]
+    kind: Kind
     devices: int
     devices_per_node: int
     nics_per_node: int
@@ -89,61 +124,149 @@ class Clos:
     hop_latency_s: float
     intra_bandwidth_Bps: float
     intra_latency_s: float
+    interconnect: Interconnect = "switch"
+    planes: int = 1
+    rails: int = 0
+    pods: Literal["units", "rails"] = "units"
+    routing: Routing = "adaptive"
+    ecmp_seed: int = 0
+    missing: tuple[str, ...] = ()
+    installed: int = 0
 
     def __post_init__(self) -> None:
-        for field in ("devices", "devices_per_node", "nics_per_node"):
-            whole(f"clos.{field}", getattr(self, field))
-        whole("clos.radix", self.radix, least=2)
-        check_devices("clos.devices", self.devices)
-        positive("clos.nic_bandwidth_GBps", self.nic_bandwidth_Bps)
-        positive("clos.hop_latency_us", self.hop_latency_s, zero=True)
-        positive("intra_node.bandwidth_GBps", self.intra_bandwidth_Bps)
-        positive("intra_node.latency_us", self.intra_latency_s, zero=True)
-        if not 1 <= self.tiers <= 3:
-            raise InputError("clos.tiers", "must be 1, 2 or 3", self.tiers, "add or drop a tier")
-        if self.devices % self.devices_per_node:
+        check_figures(self)
+        set_rails(self)
+        _ = self.interior, self.sizing
+        if not self.missing and not self.installed:
+            return
+        present = self.devices
+        if not self.installed:
+            object.__setattr__(self, "installed", self.devices)
+        left = take_away(self).devices.size
+        if self.installed != present and left != present:
             raise InputError(
                 "clos.devices",
-                f"must be a multiple of clos.devices_per_node = {self.devices_per_node}",
-                self.devices,
-                f"use {self.nodes * self.devices_per_node} or change the node",
+                f"must be what is left of {self.installed} devices ({left})",
+                present,
+                "set installed to 0 and devices to the number if nothing were missing",
             )
-        if len(self.oversubscription) != self.tiers - 1:
-            raise InputError(
-                "clos.oversubscription",
-                f"must have one entry per switch tier but the top one ({self.tiers - 1})",
-                list(self.oversubscription),
-                "give one ratio per tier, innermost first",
-            )
-        for index, ratio in enumerate(self.oversubscription):
-            field = f"clos.oversubscription[{index}]"
-            positive(field, ratio)
-            if ratio < 1:
-                raise InputError(
-                    field,
-                    "must be at least 1, because a leaf has as many ports up as down",
-                    ratio,
-                    "use 1 for full bisection",
-                )
-        _size(self)
+        object.__setattr__(self, "devices", left)
+
+    @property
+    def slots(self) -> int:
+        """Devices if nothing were missing."""
+        return self.installed or self.devices
 
     @property
     def nodes(self) -> int:
-        """Servers."""
-        return -(-self.devices // self.devices_per_node)
+        """Servers if nothing were missing."""
+        return -(-self.slots // self.devices_per_node)
+
+    @property
+    def link_bandwidth_Bps(self) -> float:
+        """One link of one plane, one direction."""
+        return self.nic_bandwidth_Bps / self.planes
+
+    @property
+    def interior(self) -> Interior:
+        """The inside of a node."""
+        return Interior(
+            self.interconnect, self.devices_per_node, self.intra_bandwidth_Bps, self.intra_latency_s
+        )
+
+    @property
+    def sizing(self) -> Sizing:
+        """One plane in whole ports, nothing missing."""
+        return size(
+            Demand(
+                nodes=self.nodes,
+                radix=self.radix,
+                tiers=self.tiers,
+                links=self.nics_per_node // self.rails,
+                rails=self.rails,
+                apart=self.kind == "rail_only",
+                pods=self.pods,
+                oversubscription=self.oversubscription,
+            )
+        )
+
+    @property
+    def as_built(self) -> AsBuilt:
+        """What is left when the missing elements are taken away."""
+        return as_built(self)
+
+    @property
+    def tier_names(self) -> tuple[str, ...]:
+        """Names of the switch tiers, innermost first."""
+        return TIER_NAMES[self.kind][: self.tiers]
 
     @property
     def switch_tiers(self) -> tuple[SwitchTier, ...]:
-        """The tiers above the node, realised in whole ports and switches."""
-        return _size(self)
+        """The tiers above the node, realised in whole ports and switches, nothing missing."""
+        return _tiers(self)
+
+    def node_of(self) -> IntArray:
+        """Node of every device, shape (devices,); numbers count missing nodes too."""
+        return self.as_built.devices // self.devices_per_node
+
+    def slot_of(self) -> IntArray:
+        """Place of every device in its node, shape (devices,)."""
+        return self.as_built.devices % self.devices_per_node
+
+    def rail_of(self) -> IntArray:
+        """Rail of every device, shape (devices,); 0 where nodes have one leaf."""
+        return self.slot_of() % self.rails
+
+    def group_of(self, height: int) -> IntArray:
+        """Group of switches at ``height`` (1: leaves) that each device hangs on, shape (devices,).
+
+        Parallel switches of several planes, and all switches of a pod, are one group.
+        """
+        sizing = self.sizing
+        leaf: IntArray = self.node_of() // sizing.nodes_per_unit * self.rails + self.rail_of()
+        if height == 1:
+            return leaf
+        pod: IntArray = np.array(sizing.pod_of, dtype=np.int64)[leaf]
+        if height == 2:
+            return pod
+        top: IntArray = np.array(sizing.top_of, dtype=np.int64)[pod]
+        return top
+
+    def nic_links(self) -> int:
+        """NIC links of one node, all planes, nothing missing."""
+        return self.nics_per_node * self.planes
+
+    def leaf_links(self) -> IntArray:
+        """Links of one node into each of its leaf groups, shape (groups at height 1,).
+
+        All planes together, without those to missing leaves. Rail kinds: of one rail.
+        """
+        return self.as_built.leaf_links
+
+    def uplinks(self, height: int) -> IntArray:
+        """Links of each group at ``height`` into the tier above, shape (groups at ``height``,).
+
+        All planes together, without those that missing switches take away.
+        """
+        return self.as_built.uplinks[height - 1]
+
+    def switch_counts(self) -> dict[str, int]:
+        """Physical switches in place, by tier name."""
+        return dict(zip(self.tier_names, self.as_built.switches, strict=True))
+
+    def link_counts(self) -> dict[str, int]:
+        """Links in place between a tier and what is below it, by name of the upper tier."""
+        return dict(zip(self.tier_names, self.as_built.links, strict=True))
 
     def explicit(self) -> nx.Graph[Any]:
         """The link graph; a group's switches of one tier are drawn as one switch.
 
-        Devices are integers; every device hangs on its node's switch and on the NIC that
-        serves it: its own, one that several devices share, or, where neither number divides
-        the other, a pool of several for several. NICs forward nothing between devices. Edges
-        carry ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.
+        Devices are integers; every device hangs on its node's switch (or on the others of its
+        node, where links join them directly) and on the NIC that serves it: its own, one that
+        several devices share, or, where neither number divides the other, a pool of several
+        for several. NICs forward nothing between devices. Edges carry ``bandwidth_Bps`` (one
+        link, one direction), ``count`` and ``latency_s``. Links that nothing is left of are
+        not drawn.
 
         Raises
         ------
@@ -152,121 +275,90 @@ class Clos:
         """
         check_explicit_size(self.devices)
         graph: nx.Graph[Any] = nx.Graph(name=self.name)
-        leaf = self.switch_tiers[0]
-        pools = math.gcd(self.devices_per_node, self.nics_per_node)
-        sharing, links = self.devices_per_node // pools, self.nics_per_node // pools
-        for device in range(self.devices):
-            node, slot = divmod(device, self.devices_per_node)
-            graph.add_node(device, role="device")
-            graph.add_node(("node", node), role="switch")
-            graph.add_edge(
-                device,
-                ("node", node),
-                bandwidth_Bps=self.intra_bandwidth_Bps,
-                count=1,
-                latency_s=self.intra_latency_s / 2,
-            )
-            nic = ("nic", node, slot // sharing)
+        graph.add_nodes_from(range(self.devices), role="device")
+        self._draw_nodes(graph)
+        groups = [self.group_of(height) for height in range(1, self.tiers + 1)]
+        for index, (below, above) in enumerate(pairwise(groups)):
+            uplinks = self.uplinks(index + 1)
+            for a, b in np.unique(np.stack((below, above)), axis=1).T.tolist():
+                if uplinks[a]:
+                    graph.add_edge(
+                        (self.tier_names[index], a),
+                        (self.tier_names[index + 1], b),
+                        bandwidth_Bps=self.link_bandwidth_Bps,
+                        count=int(uplinks[a]),
+                        latency_s=self.hop_latency_s,
+                    )
+        for _, data in graph.nodes(data=True):
+            data.setdefault("role", "switch")
+        return graph
+
+    def _draw_nodes(self, graph: nx.Graph[Any]) -> None:
+        """Devices, the insides of nodes, NICs and their links to leaves."""
+        served, links = self.devices_per_node // self.rails, self.nics_per_node // self.rails
+        pools = math.gcd(served, links)
+        sharing, nics = served // pools, links // pools
+        inside: dict[int, dict[int, int]] = {}
+        leaf_of, leaf_links = self.group_of(1).tolist(), self.leaf_links() // links
+        places = zip(self.node_of().tolist(), self.slot_of().tolist(), strict=True)
+        for device, (node, slot) in enumerate(places):
+            inside.setdefault(node, {})[slot] = device
+            place, rail = divmod(slot, self.rails)
+            nic = ("nic", node, rail * pools + place // sharing)
             graph.add_node(nic, role="nic")
             graph.add_edge(
                 device,
                 nic,
                 bandwidth_Bps=self.nic_bandwidth_Bps,
-                count=-(-links // sharing),
+                count=-(-nics // sharing),
                 latency_s=0.0,
             )
-            graph.add_edge(
-                nic,
-                (leaf.name, device // leaf.devices_below),
-                bandwidth_Bps=self.nic_bandwidth_Bps,
-                count=links,
-                latency_s=self.hop_latency_s,
-            )
-        for below, above in zip(self.switch_tiers, self.switch_tiers[1:], strict=False):
-            for group in range(below.groups):
+            leaf = leaf_of[device]
+            if leaf_links[leaf]:
                 graph.add_edge(
-                    (below.name, group),
-                    (above.name, group * below.devices_below // above.devices_below),
-                    bandwidth_Bps=self.nic_bandwidth_Bps,
-                    count=above.links_from_child,
+                    nic,
+                    (self.tier_names[0], leaf),
+                    bandwidth_Bps=self.link_bandwidth_Bps,
+                    count=nics * int(leaf_links[leaf]),
                     latency_s=self.hop_latency_s,
                 )
-        for tier in self.switch_tiers:
-            for group in range(tier.groups):
-                graph.add_node((tier.name, group), role="switch")
-        return graph
+        for node, devices in inside.items():
+            self.interior.draw(graph, node, devices)
 
 
-def _size(fabric: Clos) -> tuple[SwitchTier, ...]:
-    """Switch tiers in whole ports; refuses what the radix cannot carry."""
-    names = _NAMES[fabric.kind]
-    radix, nics, nodes = fabric.radix, fabric.nics_per_node, fabric.nodes
+def _tiers(fabric: Clos) -> tuple[SwitchTier, ...]:
+    sizing, planes, names = fabric.sizing, fabric.planes, fabric.tier_names
+    slots, apart = fabric.slots, fabric.rails if fabric.kind == "rail_only" else 1
+    within = fabric.rails if fabric.tiers == 3 and fabric.pods == "rails" else apart
+    per_leaf = min(sizing.nodes_per_unit * fabric.devices_per_node, slots) // fabric.rails
+    leaves = sizing.units * sizing.rails
+    tiers = [SwitchTier(names[0], 1, per_leaf, leaves, planes, fabric.nic_links(), 1.0)]
     if fabric.tiers == 1:
-        if nodes * nics > radix:
-            raise InputError(
-                "clos.tiers",
-                f"must be more than 1, because {nodes * nics} NICs exceed radix {radix}",
-                1,
-                "use 2 tiers or a larger radix",
-            )
-        return (SwitchTier(names[0], 1, fabric.devices, 1, 1, nics, 1.0),)
-    nodes_per_leaf = radix // 2 // nics
-    if nodes_per_leaf < 1:
-        raise InputError(
-            "clos.radix",
-            f"must leave ports for one node of {nics} NICs on half of the leaf",
-            radix,
-            f"use a radix of at least {2 * nics}",
-        )
-    leaves = -(-nodes // nodes_per_leaf)
-    down = nodes_per_leaf * nics
-    up = _uplinks(down, fabric.oversubscription[0])
-    leaf_size = nodes_per_leaf * fabric.devices_per_node
-    leaf = SwitchTier(names[0], 1, min(leaf_size, fabric.devices), leaves, 1, nics, 1.0)
-    if fabric.tiers == 2:
-        if leaves > radix:
-            raise InputError(
-                "clos.tiers",
-                f"must be more than 2, because {leaves} leaves exceed radix {radix}",
-                2,
-                "use 3 tiers, a larger radix or fewer devices",
-            )
-        spines = _spread(up, -(-leaves * up // radix))
-        return (leaf, SwitchTier(names[1], 2, fabric.devices, 1, spines, up, down / up))
-    leaves_per_pod = radix // 2
-    pods = -(-leaves // leaves_per_pod)
-    if pods > radix:
-        raise InputError(
-            "clos.devices",
-            f"must not need more than {radix} pods of {leaves_per_pod * leaf_size} devices",
-            fabric.devices,
-            "use a larger radix or fewer devices",
-        )
-    spines = _spread(up, -(-leaves_per_pod * up // (radix // 2)))
-    spine_down = leaves_per_pod * up // spines
-    spine_up = _uplinks(spine_down, fabric.oversubscription[1])
-    pod_up = spines * spine_up
-    pod_size = min(leaves_per_pod * leaf_size, fabric.devices)
-    return (
-        leaf,
-        SwitchTier(names[1], 2, pod_size, pods, spines, up, down / up),
+        return tuple(tiers)
+    full = max(range(len(sizing.leaves)), key=sizing.leaves.__getitem__)
+    spines, ratio = sizing.spines[full], sizing.down / sizing.up
+    tiers.append(
         SwitchTier(
-            names[2],
-            3,
-            fabric.devices,
-            1,
-            -(-pods * pod_up // radix),
-            pod_up,
-            spine_down / spine_up,
-        ),
+            names[1],
+            2,
+            min(sizing.leaves[full] * per_leaf, slots // within),
+            len(sizing.leaves),
+            spines * planes,
+            sizing.up * planes,
+            ratio,
+        )
     )
-
-
-def _uplinks(down: int, ratio: float) -> int:
-    """The whole number of uplinks nearest to ``down / ratio``, at least one."""
-    return max(1, math.floor(down / ratio + 0.5))
-
-
-def _spread(up: int, least: int) -> int:
-    """The fewest switches, at least ``least``, that share a leaf's uplinks evenly."""
-    return next(count for count in range(least, up + 1) if up % count == 0)
+    if fabric.tiers == 3:
+        down, up = sizing.leaves[full] * sizing.up // spines, sizing.spine_up[full]
+        tiers.append(
+            SwitchTier(
+                names[2],
+                3,
+                slots // apart,
+                apart,
+                sizing.cores * planes,
+                spines * up * planes,
+                down / up,
+            )
+        )
+    return tuple(tiers)

@@ -1,21 +1,31 @@
 """Fabrics given level by level: nodes in racks in pods.
 
-A tier joins ``group_size`` children (innermost: devices). What climbs into a tier goes over
-uplinks owned by the devices below (``uplink_per = "device"``, as NICs are) or by the whole
-child group (``"child"``, as a rack's uplink is). Mixing the two up changes an all-reduce
-several times over, so every tier says which.
+A tier joins ``group_size`` children (innermost: devices), or, where groups differ, as many as
+``group_sizes`` says group by group. What climbs into a tier goes over uplinks owned by the
+devices below (``uplink_per = "device"``, as NICs are) or by the whole child group
+(``"child"``, as a rack's uplink is). Mixing the two up changes an all-reduce several times
+over, so every tier says which.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import networkx as nx
+import numpy as np
+import numpy.typing as npt
 
 from nest_core.errors import InputError
-from nest_core.topology.checks import check_devices, check_explicit_size, positive, whole
+from nest_core.topology.checks import (
+    IntArray,
+    check_devices,
+    check_explicit_size,
+    positive,
+    whole,
+)
+from nest_core.topology.missing import parse_missing
 
 __all__ = ["Hierarchical", "Tier"]
 
@@ -28,7 +38,8 @@ class Tier:
     ----------
     name : str
     group_size : int
-        Children joined here; at the innermost tier a child is a device.
+        Children joined here; at the innermost tier a child is a device. Where groups differ,
+        the largest (0: taken from ``group_sizes``).
     bandwidth_Bps : float
         One uplink into this tier, one direction.
     latency_s : float
@@ -36,6 +47,8 @@ class Tier:
     uplink_per : {"device", "child"}
     oversubscription : float
         Down : up; divides the uplink.
+    group_sizes : tuple of int
+        Children of every group in order, where groups differ; empty where they are equal.
     """
 
     name: str
@@ -44,35 +57,107 @@ class Tier:
     latency_s: float
     uplink_per: Literal["device", "child"] = "device"
     oversubscription: float = 1.0
+    group_sizes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.group_sizes and self.group_size == 0:
+            object.__setattr__(self, "group_size", max(self.group_sizes))
+
+    @property
+    def link_bandwidth_Bps(self) -> float:
+        """One uplink into this tier after oversubscription, one direction."""
+        return self.bandwidth_Bps / self.oversubscription
 
 
 @dataclass(frozen=True, slots=True)
 class Hierarchical:
-    """A tree of switches, one tier per level; the product of group sizes is the device count."""
+    """A tree of switches, one tier per level.
+
+    Parameters
+    ----------
+    tiers : tuple of Tier
+        Innermost first; the outermost is one group.
+    missing : tuple of str
+        ``"device 9"``, or a group by the name of its tier (``"rack 2"``) with all it holds.
+    """
 
     name: str
     tiers: tuple[Tier, ...]
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.tiers:
             raise InputError("level", "must list at least one level", [], "add a [[level]] table")
         for index, tier in enumerate(self.tiers):
             where = f"level[{index}]"
+            for place, size in enumerate(tier.group_sizes):
+                whole(f"{where}.group_sizes[{place}]", size)
             whole(f"{where}.group_size", tier.group_size)
             positive(f"{where}.bandwidth_GBps", tier.bandwidth_Bps)
             positive(f"{where}.latency_us", tier.latency_s, zero=True)
             positive(f"{where}.oversubscription", tier.oversubscription)
-        check_devices("level", self.devices)
+        self._check_groups()
+        if self.missing and self.devices == 0:
+            raise InputError(
+                "missing", "must leave at least one device", list(self.missing), "take entries out"
+            )
+
+    def _check_groups(self) -> None:
+        """Refuse sizes that do not add up, from the outermost tier inwards."""
+        groups = 1
+        for index in reversed(range(len(self.tiers))):
+            tier = self.tiers[index]
+            if tier.group_sizes and len(tier.group_sizes) != groups:
+                above = "the outermost" if groups == 1 else "what the level above joins"
+                raise InputError(
+                    f"level[{index}].group_sizes",
+                    f"must have one entry per group, and {groups} of them ({above})",
+                    f"{len(tier.group_sizes)} entries",
+                    "change the list or the level above",
+                )
+            groups = sum(tier.group_sizes) if tier.group_sizes else groups * tier.group_size
+            check_devices("level", groups)
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Groups of every level, innermost first, missing ones counted."""
+        return tuple(len(sizes) for sizes in _group_sizes(self))
 
     @property
     def devices(self) -> int:
-        """Number of devices."""
-        return math.prod(tier.group_size for tier in self.tiers)
+        """Number of devices present."""
+        return int(_present(self).size)
+
+    def group_of(self, level: int) -> IntArray:
+        """Group of each device at a level (0: innermost), shape (devices,)."""
+        group = _present(self)
+        for sizes in _group_sizes(self)[: level + 1]:
+            group = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)[group]
+        return group
+
+    def uplinks(self, level: int) -> IntArray:
+        """Uplinks of every child into its group at a level, shape (children at ``level``,).
+
+        Children are the groups of the level inside, or, at level 0, the devices present. A
+        device that is missing takes its own uplinks away; a child without devices has none.
+        """
+        if level == 0:
+            return np.ones(self.devices, dtype=np.int64)
+        below = np.bincount(self.group_of(level - 1), minlength=self.groups[level - 1])
+        owned = below if self.tiers[level].uplink_per == "device" else np.minimum(below, 1)
+        return owned.astype(np.int64)
+
+    def capacity_Bps(self, level: int) -> npt.NDArray[np.float64]:
+        """Bytes/s of every child's uplinks, one direction, after oversubscription."""
+        return np.asarray(
+            self.uplinks(level) * self.tiers[level].link_bandwidth_Bps, dtype=np.float64
+        )
 
     def explicit(self) -> nx.Graph[Any]:
-        """The link graph: devices are integers, switches ``(tier name, number)``.
+        """The link graph: devices are integers, switches ``(level, tier name, number)``.
 
         Edges carry ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.
+        Groups without devices are not drawn.
 
         Raises
         ------
@@ -83,8 +168,7 @@ class Hierarchical:
         check_explicit_size(self.devices)
         graph: nx.Graph[Any] = nx.Graph(name=self.name)
         graph.add_nodes_from(range(self.devices), role="device")
-        below: list[object] = list(range(self.devices))
-        child = 1
+        child = np.arange(self.devices, dtype=np.int64)
         reached = 0.0
         for index, tier in enumerate(self.tiers):
             step = tier.latency_s / 2 - reached
@@ -95,20 +179,59 @@ class Hierarchical:
                     tier.latency_s * 1e6,
                     "state the total latency between two devices that meet at this level",
                 )
-            parents = [
-                (index, tier.name, number) for number in range(len(below) // tier.group_size)
-            ]
-            for parent in parents:
-                graph.add_node(parent, role="switch")
-            for number, node in enumerate(below):
+            group = self.group_of(index)
+            uplinks = self.uplinks(index)
+            for below, parent in np.unique(np.stack((child, group)), axis=1).T.tolist():
+                graph.add_node((index, tier.name, parent), role="switch")
                 graph.add_edge(
-                    node,
-                    parents[number // tier.group_size],
-                    bandwidth_Bps=tier.bandwidth_Bps / tier.oversubscription,
-                    count=child if tier.uplink_per == "device" else 1,
+                    (index - 1, self.tiers[index - 1].name, below) if index else below,
+                    (index, tier.name, parent),
+                    bandwidth_Bps=tier.link_bandwidth_Bps,
+                    count=int(uplinks[below]),
                     latency_s=step,
                 )
             reached = tier.latency_s / 2
-            child *= tier.group_size
-            below = list(parents)
+            child = group
         return graph
+
+
+@lru_cache(maxsize=32)
+def _group_sizes(fabric: Hierarchical) -> tuple[IntArray, ...]:
+    """Children of every group, per level, nothing missing."""
+    sizes: list[IntArray] = []
+    groups = 1
+    for tier in reversed(fabric.tiers):
+        each = np.full(groups, tier.group_size, dtype=np.int64)
+        if tier.group_sizes:
+            each[:] = tier.group_sizes
+        each.flags.writeable = False
+        sizes.append(each)
+        groups = int(each.sum())
+    return tuple(reversed(sizes))
+
+
+@lru_cache(maxsize=32)
+def _present(fabric: Hierarchical) -> IntArray:
+    """Numbers of the devices present, as if nothing were missing."""
+    sizes = _group_sizes(fabric)
+    whole_fabric = np.arange(int(sizes[0].sum()), dtype=np.int64)
+    counts = {"device": whole_fabric.size}
+    for tier, each in zip(fabric.tiers, sizes, strict=True):
+        if tier.name in counts and fabric.missing:
+            raise InputError(
+                "missing",
+                "must be absent where two levels, or a level and its devices, share a name",
+                tier.name,
+                "rename the level",
+            )
+        counts[tier.name] = len(each)
+    gone = parse_missing(fabric.missing, counts)
+    present = np.ones(whole_fabric.size, dtype=bool)
+    present[list(gone.get("device", ()))] = False
+    group = whole_fabric
+    for tier, each in zip(fabric.tiers, sizes, strict=True):
+        group = np.repeat(np.arange(len(each), dtype=np.int64), each)[group]
+        present &= ~np.isin(group, gone.get(tier.name, ()))
+    found = np.flatnonzero(present).astype(np.int64)
+    found.flags.writeable = False
+    return found

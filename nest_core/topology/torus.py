@@ -1,4 +1,11 @@
-"""Two- and three-dimensional tori, with or without wrap-around links per dimension."""
+"""Two- and three-dimensional tori and meshes, whole or with chips missing, plain or twisted.
+
+A twisted torus of k x k x 2k closes its short dimensions with a shift of k along the long one,
+one of k x 2k x 2k its short dimension with a shift of k along both long ones: the face- and
+body-centred cubic lattices of Camarero, Martinez and Beivide, "Lattice Graphs for High-Scale
+Interconnection Topologies" (IEEE TPDS 2015), which TPU v4 offers (Jouppi et al., ISCA 2023).
+All links are then equivalent, and none of the three directions is a bottleneck.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
+import numpy as np
 
 from nest_core.errors import InputError
-from nest_core.topology.checks import check_devices, check_explicit_size, positive, whole
+from nest_core.topology.checks import IntArray, check_devices, check_explicit_size, positive, whole
+from nest_core.topology.missing import parse_missing
 
 __all__ = ["MAX_DIAMETER", "Torus"]
 
@@ -19,16 +28,20 @@ MAX_DIAMETER = 4096
 
 @dataclass(frozen=True, slots=True)
 class Torus:
-    """A torus; device ids count the first dimension fastest.
+    """A torus or mesh; device ids count the first dimension fastest.
 
     Parameters
     ----------
     shape : tuple of int
         Two or three sizes.
     wrap : tuple of bool
-        Whether a dimension closes into a ring.
+        Whether a dimension closes into a ring; a mesh closes none.
     link_bandwidth_Bps, hop_latency_s : float
         One link in one direction; one hop.
+    twisted : bool
+        Shapes k x k x 2k and k x 2k x 2k in any order, all dimensions wrapped.
+    missing : tuple of str
+        ``"device 9"``: devices that take no part. Their routers still forward.
     """
 
     name: str
@@ -36,6 +49,8 @@ class Torus:
     wrap: tuple[bool, ...]
     link_bandwidth_Bps: float
     hop_latency_s: float
+    twisted: bool = False
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.shape) not in (2, 3):
@@ -54,11 +69,11 @@ class Torus:
                 list(self.wrap),
                 "say true or false for every dimension",
             )
-        if self.devices < 2:
+        if self.places < 2:
             raise InputError(
                 "torus.shape", "must hold at least two devices", list(self.shape), "enlarge it"
             )
-        check_devices("torus.shape", self.devices)
+        check_devices("torus.shape", self.places)
         if sum(self.shape) > MAX_DIAMETER:
             raise InputError(
                 "torus.shape",
@@ -68,40 +83,175 @@ class Torus:
             )
         positive("torus.link_bandwidth_GBps", self.link_bandwidth_Bps)
         positive("torus.hop_latency_us", self.hop_latency_s, zero=True)
+        if self.twisted:
+            self._check_twist()
+        if self.missing and self.devices == 0:
+            raise InputError(
+                "missing", "must leave at least one device", list(self.missing), "take entries out"
+            )
+
+    def _check_twist(self) -> None:
+        short, middle, long = sorted(self.shape) if len(self.shape) == 3 else (0, 0, 0)
+        if short < 2 or long != 2 * short or middle not in (short, long):
+            raise InputError(
+                "torus.twisted",
+                "must be false unless the shape is k x k x 2k or k x 2k x 2k, k at least 2",
+                list(self.shape),
+                "change the shape, or leave the torus plain",
+            )
+        if not all(self.wrap):
+            raise InputError(
+                "torus.wrap",
+                "must be true in every dimension of a twisted torus",
+                list(self.wrap),
+                "close all dimensions",
+            )
+
+    @property
+    def places(self) -> int:
+        """Devices if nothing were missing."""
+        return math.prod(self.shape)
 
     @property
     def devices(self) -> int:
-        """Number of devices."""
-        return math.prod(self.shape)
+        """Number of devices present."""
+        return self.places - len(self._missing())
+
+    @property
+    def shifts(self) -> tuple[tuple[int, ...], ...]:
+        """Per dimension, what its wrap-around link adds to every coordinate; 0 if plain."""
+        none = (0,) * len(self.shape)
+        if not self.twisted:
+            return (none,) * len(self.shape)
+        short, long = min(self.shape), max(self.shape)
+        along = tuple(short if size == long else 0 for size in self.shape)
+        return tuple(along if size == short else none for size in self.shape)
+
+    def place_of(self) -> IntArray:
+        """Place of every device, first dimension fastest, shape (devices,)."""
+        present = np.ones(self.places, dtype=bool)
+        present[list(self._missing())] = False
+        return np.flatnonzero(present).astype(np.int64)
+
+    def hops(self, a: IntArray, b: IntArray) -> IntArray:
+        """Links on a shortest path between devices, element by element."""
+        place = self.place_of() if self.missing else None
+        if place is not None:
+            a, b = place[a], place[b]
+        apart = []
+        for size in self.shape:
+            apart.append(b % size - a % size)
+            a, b = a // size, b // size
+        if self.twisted:
+            return self._twisted_hops(apart)
+        hops = np.zeros(np.shape(apart[0]), dtype=np.int64)
+        for gap, size, wrapped in zip(apart, self.shape, self.wrap, strict=True):
+            gap = np.abs(gap)
+            hops = hops + (np.minimum(gap, size - gap) if wrapped else gap)
+        return hops
+
+    def _twisted_hops(self, apart: list[IntArray]) -> IntArray:
+        """The least over going round each short dimension once more, or not.
+
+        Twice round is no shift and a detour, so nothing shorter is left out.
+        """
+        short = min(self.shape)
+        rounds = [(0, 1) if any(shifts) else (0,) for shifts in self.shifts]
+        best: IntArray | None = None
+        for turns in itertools.product(*rounds):
+            hops = np.zeros(np.shape(apart[0]), dtype=np.int64)
+            for axis, (gap, size) in enumerate(zip(apart, self.shape, strict=True)):
+                if size == short:
+                    # Steps of a short dimension below 0 have gone round it already.
+                    hops = hops + np.abs(gap % size - turns[axis] * size)
+                    continue
+                shift = sum(
+                    (turns[other] - near // short) * self.shifts[other][axis]
+                    for other, near in enumerate(apart)
+                )
+                around = (gap + shift) % size
+                hops = hops + np.minimum(around, size - around)
+            best = hops if best is None else np.minimum(best, hops)
+        return np.zeros(0, dtype=np.int64) if best is None else best
+
+    def bisection_Bps(self) -> float:
+        """Bandwidth across the middle of a dimension, one direction, the least of all of them.
+
+        ``2 N / n_max`` links, half as many where that dimension does not wrap (for odd sizes
+        across the same plane, which is not quite a bisection); ``2 N / n_min`` if twisted.
+        """
+        if self.twisted:
+            return 2 * self.places // min(self.shape) * self.link_bandwidth_Bps
+        links = min(
+            self.places // size * (2 if wrapped and size > 2 else 1)
+            for size, wrapped in zip(self.shape, self.wrap, strict=True)
+            if size > 1
+        )
+        return links * self.link_bandwidth_Bps
+
+    def all_reduce_Bps(self) -> float:
+        """Google's "all-reduce bandwidth per pod": all links of all chips, one direction.
+
+        ``N x links per chip x link rate``, with two links per dimension (fewer where a
+        dimension is shorter than three; chips at the edge of a mesh are counted as others).
+        """
+        links = sum(min(size - 1, 2) for size in self.shape)
+        return self.places * links * self.link_bandwidth_Bps
 
     def explicit(self) -> nx.Graph[Any]:
         """The link graph; devices are integers and forward one another's traffic.
+
+        Where a device is missing stands its router, ``("router", place)``.
 
         Raises
         ------
         InputError
             Over 16,384 devices.
         """
-        check_explicit_size(self.devices)
+        check_explicit_size(self.places)
         graph: nx.Graph[Any] = nx.Graph(name=self.name)
+        names: list[Any] = [("router", place) for place in range(self.places)]
+        for device, place in enumerate(self.place_of().tolist()):
+            names[place] = device
         graph.add_nodes_from(range(self.devices), role="device")
+        graph.add_nodes_from((name for name in names if isinstance(name, tuple)), role="switch")
+        for a, b in self._links():
+            graph.add_edge(
+                names[self._number(a)],
+                names[self._number(b)],
+                bandwidth_Bps=self.link_bandwidth_Bps,
+                count=1,
+                latency_s=self.hop_latency_s,
+            )
+        return graph
+
+    def _links(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Joined places, each pair once; a ring of two has one link."""
+        found: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        shifts = self.shifts
         for place in itertools.product(*(range(size) for size in self.shape)):
             for axis, (size, wrapped) in enumerate(zip(self.shape, self.wrap, strict=True)):
                 beyond = place[axis] + 1
-                if size == 1 or (beyond == size and (not wrapped or size == 2)):
+                closes = beyond == size
+                shifted = closes and any(shifts[axis])
+                if (size == 1 and not shifted) or (
+                    closes and (not wrapped or (size == 2 and not shifted))
+                ):
                     continue
-                neighbour = (*place[:axis], beyond % size, *place[axis + 1 :])
-                graph.add_edge(
-                    self._number(place),
-                    self._number(neighbour),
-                    bandwidth_Bps=self.link_bandwidth_Bps,
-                    count=1,
-                    latency_s=self.hop_latency_s,
-                )
-        return graph
+                ahead = [*place[:axis], beyond % size, *place[axis + 1 :]]
+                if shifted:
+                    ahead = [
+                        (at + shift) % length
+                        for at, shift, length in zip(ahead, shifts[axis], self.shape, strict=True)
+                    ]
+                found.append((place, tuple(ahead)))
+        return found
 
     def _number(self, place: tuple[int, ...]) -> int:
         number = 0
         for size, coordinate in zip(reversed(self.shape), reversed(place), strict=True):
             number = number * size + coordinate
         return number
+
+    def _missing(self) -> tuple[int, ...]:
+        return parse_missing(self.missing, {"device": self.places}).get("device", ())

@@ -28,7 +28,7 @@ def levels(
             {
                 "name": level.name,
                 "kind": level.kind,
-                "group_size": level.group_size or None,
+                "group_size": level.group_size if level.kind == "nested" else None,
                 "groups": level.groups,
                 "links": level.links,
                 "link_bandwidth_Bps": level.link_bandwidth_Bps,
@@ -37,7 +37,7 @@ def levels(
             }
             for level in network.levels
         ],
-        "collapse_error": collapse_error(specification),
+        "collapse_error": collapse_error(network),
     }
     emit(fields, as_json, _as_text)
 
@@ -57,4 +57,7 @@ def _as_text(fields: Mapping[str, Any]) -> str:
             ]
             for level in fields["levels"]
         ],
+    ) + (
+        f"\n\ncollapse error {fields['collapse_error']:.3g}: levels alone against the links,"
+        "\nworst relative difference over the planner's patterns; plans are priced on the links"
     )

@@ -83,4 +83,4 @@ def test_megatron_all_rows(shared_data: Path) -> None:
     """All rows of the source; the README quotes these figures."""
     predicted, measured = predicted_and_measured(shared_data / "megatron_a100_multinode.csv")
     check(predicted, measured)
-    assert abs(predicted / measured - 1).mean() == pytest.approx(0.126, abs=0.001)
+    assert abs(predicted / measured - 1).mean() == pytest.approx(0.130, abs=0.001)

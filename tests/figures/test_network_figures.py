@@ -98,13 +98,13 @@ def test_groups_stay_together(name):
     network = collapse(FABRICS[name])
     cells = device_grid(network).cells
     for level in range(len(network.levels)):
-        for group in np.unique(network.blocks(np.arange(network.devices), level)):
+        for group in np.unique(network.nesting[level]):
             rows, columns = np.nonzero(
-                (cells >= 0) & (network.blocks(np.maximum(cells, 0), level) == group)
+                (cells >= 0) & (network.nesting[level][np.maximum(cells, 0)] == group)
             )
             box = cells[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
             inside = box[box >= 0]
-            assert (network.blocks(inside, level) == group).all()
+            assert (network.nesting[level][inside] == group).all()
 
 
 def test_neighbours_on_a_plane_of_the_torus_are_one_hop_apart():

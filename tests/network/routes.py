@@ -1,66 +1,148 @@
-"""Routes over a fabric's explicit link graph, found without the collapsed network.
+"""Flows over a fabric's explicit link graph, routed and counted without the network package.
 
-Devices send and receive but forward nothing, and a NIC passes traffic between its devices and
-its switch only; both are split into a sending and a receiving side, so that a shortest path
-cannot turn round inside one. A torus has devices that forward.
+Trees have one way between two devices; insides of nodes have several, over which flows spread;
+tori are walked one dimension after another. Devices and NICs forward nothing, but devices of
+a torus do, and on rail-only fabrics those that relay between rails inside their node.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import networkx as nx
+import numpy as np
 
-from nest_core.topology import Fabric, Torus
+from nest_core.topology import Clos, Hierarchical, Torus
 
-__all__ = ["path", "routing_graph", "usable"]
+__all__ = ["Counter", "cut"]
+
+Link = tuple[Any, ...]
 
 
-def routing_graph(fabric: Fabric) -> nx.DiGraph[Any]:
-    """Directed links with ``bandwidth_Bps``, ``count``, ``latency_s`` and ``capacity``.
+@dataclass
+class Counter:
+    """Routes flows of one fabric; ``way`` gives the directed links and their shares."""
 
-    Device ``d`` sends from ``("from", d)`` and receives at ``("to", d)``.
+    fabric: Hierarchical | Clos | Torus
+    graph: nx.Graph[Any] = field(init=False)
+    inner: nx.Graph[Any] = field(init=False)
+    outer: nx.Graph[Any] = field(init=False)
+    rate: dict[Link, float] = field(init=False, default_factory=dict)
+    latency: dict[Link, float] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.graph = self.fabric.explicit()
+        role = self.graph.nodes(data="role")
+        inside = {
+            edge for edge in self.graph.edges
+            if all(role[end] == "device" or end[0] == "node" for end in edge)
+        }  # fmt: skip
+        self.inner = self.graph.edge_subgraph(inside)
+        self.outer = self.graph.edge_subgraph(set(self.graph.edges) - inside)
+
+    def way(self, source: int, target: int) -> dict[Link, float]:
+        """Part of the bytes by directed link."""
+        if source == target:
+            return {}
+        if isinstance(self.fabric, Torus):
+            return self._spread([self._by_dimensions(self.fabric, source, target)])
+        if isinstance(self.fabric, Hierarchical):
+            return self._climb(self.fabric, source, target)
+        node = self.fabric.node_of()
+        if node[source] == node[target]:
+            return self._spread(list(nx.all_shortest_paths(self.inner, source, target)))
+        if self.fabric.kind == "rail_only":
+            relay = self._relay(self.fabric, source, target)
+            if relay != source:
+                return self.way(source, relay) | self.way(relay, target)
+        return self._spread([nx.shortest_path(self.outer, source, target)])
+
+    def _relay(self, fabric: Clos, source: int, target: int) -> int:
+        """The device on the target's rail that stands where the source does in its node."""
+        node, slot, rail = fabric.node_of(), fabric.slot_of(), fabric.rail_of()
+        place = slot // fabric.rails
+        (found,) = np.flatnonzero(
+            (node == node[source]) & (rail == rail[target]) & (place == place[source])
+        )
+        return int(found)
+
+    def _spread(self, paths: list[list[Any]]) -> dict[Link, float]:
+        result: dict[Link, float] = defaultdict(float)
+        for nodes in paths:
+            for link in pairwise(nodes):
+                edge = self.graph.edges[link]
+                self.rate[link] = edge["bandwidth_Bps"] * edge["count"]
+                self.latency[link] = edge["latency_s"]
+                result[link] += 1 / len(paths)
+        return dict(result)
+
+    def _climb(self, fabric: Hierarchical, source: int, target: int) -> dict[Link, float]:
+        """Where every device owns its uplink, it takes that one whatever the others do."""
+        result = {}
+        for a, b in pairwise(nx.shortest_path(self.graph, source, target)):
+            edge = self.graph.edges[a, b]
+            height = [end[0] if isinstance(end, tuple) else -1 for end in (a, b)]
+            link: Link = (a, b)
+            if fabric.tiers[max(height)].uplink_per == "device":
+                link = (a, b, source if height[0] < height[1] else target)
+            self.rate[link], self.latency[link] = edge["bandwidth_Bps"], edge["latency_s"]
+            result[link] = 1.0
+        return result
+
+    def _by_dimensions(self, fabric: Torus, source: int, target: int) -> list[Any]:
+        """First dimension first; the shorter way round, upwards where both are equally long."""
+        place = fabric.place_of().tolist()
+        here = list(np.unravel_index(place[source], fabric.shape, order="F"))
+        there = np.unravel_index(place[target], fabric.shape, order="F")
+        walked = [source]
+        for axis, size in enumerate(fabric.shape):
+            ahead = (there[axis] - here[axis]) % size
+            back = (here[axis] - there[axis]) % size
+            forward = ahead <= back if fabric.wrap[axis] else there[axis] > here[axis]
+            while here[axis] != there[axis]:
+                here[axis] = (here[axis] + (1 if forward else -1)) % size
+                number = int(np.ravel_multi_index(here, fabric.shape, order="F"))
+                walked.append(place.index(number) if number in place else ("router", number))
+        return walked
+
+    def delays(self, flows: Any) -> list[float]:
+        """Seconds that every flow is on its way."""
+        return [
+            sum(share * self.latency[link] for link, share in self.way(int(a), int(b)).items())
+            for a, b in flows
+        ]
+
+    def seconds_per_byte(self, flows: Any) -> list[float]:
+        """Of every flow, when all send at once: the busiest link on its way."""
+        ways = [self.way(int(a), int(b)) for a, b in flows]
+        load: dict[Link, float] = defaultdict(float)
+        for way in ways:
+            for link, share in way.items():
+                load[link] += share
+        return [max((load[link] / self.rate[link] for link in way), default=0.0) for way in ways]
+
+
+def cut(graph: nx.Graph[Any], devices: int, inside: Any) -> float:
+    """Minimum cut between some devices and all others, over explicit links.
+
+    Devices and NICs do not forward: both are split into a sending and a receiving side.
     """
-    plain = fabric.explicit()
     routes: nx.DiGraph[Any] = nx.DiGraph()
-    forwards = isinstance(fabric, Torus)
-    for a, b, link in plain.edges(data=True):
-        capacity = round(link["bandwidth_Bps"] * link["count"])
+    role = graph.nodes(data="role")
+    for a, b, link in graph.edges(data=True):
         for sender, receiver in ((a, b), (b, a)):
-            if forwards:
-                routes.add_edge(sender, receiver, capacity=capacity, **link)
-                continue
-            up = (
-                plain.nodes[sender]["role"] == "device" or plain.nodes[receiver]["role"] == "switch"
-            )
-            routes.add_edge(
-                _side(plain, sender, sending=True, up=up),
-                _side(plain, receiver, sending=False, up=up),
-                capacity=capacity,
-                **link,
-            )
-    for device in range(fabric.devices):
-        if forwards:
-            routes.add_edge(("from", device), device, latency_s=0.0)
-            routes.add_edge(device, ("to", device), latency_s=0.0)
-        routes.add_nodes_from([("from", device), ("to", device)])
-    return routes
-
-
-def _side(plain: nx.Graph[Any], node: object, *, sending: bool, up: bool) -> object:
-    role = plain.nodes[node]["role"]
-    if role == "device":
-        return ("from" if sending else "to", node)
-    return ("up" if up else "down", node) if role == "nic" else node
-
-
-def path(routes: nx.DiGraph[Any], source: int, target: int) -> list[tuple[Any, Any]]:
-    """Links of the path of least latency."""
-    nodes = nx.shortest_path(routes, ("from", source), ("to", target), weight="latency_s")
-    return list(pairwise(nodes))
-
-
-def usable(link: dict[str, Any], own: int = 1) -> float:
-    """Bytes/s of one flow alone that may use ``own`` of a bundle's links."""
-    return float(link["bandwidth_Bps"] * min(own, link["count"]))
+            up = role[sender] == "device" or role[receiver] == "switch"
+            ends = [
+                end if role[end] == "switch" else ("send" if up else "receive", end)
+                for end in (sender, receiver)
+            ]
+            routes.add_edge(*ends, capacity=round(link["bandwidth_Bps"] * link["count"]))
+    for device in range(devices):
+        if device in inside:
+            routes.add_edge("source", ("send", device))
+        else:
+            routes.add_edge(("receive", device), "sink")
+    return float(nx.maximum_flow_value(routes, "source", "sink"))

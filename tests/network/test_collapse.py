@@ -1,24 +1,35 @@
 """The collapsed network says what the explicit link graph says, for every kind of fabric.
 
-Latencies are shortest paths, lone flows get the narrowest link of their path, and an uplink
-bundle is a minimum cut; a difference means that plans are priced on another fabric than the one
-that was drawn.
+Latencies are those of the way, lone flows get its narrowest link, and uplink bundles are minimum
+cuts; a difference means that plans are priced on another fabric than the one that was drawn.
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
-from fabric_specs import CLOS, EVERY, HIERARCHIES, NESTED, TORI, clos, tree
-from routes import path, routing_graph, usable
+from fabric_specs import (
+    CLOS,
+    EVERY,
+    EXPLICIT,
+    HIERARCHIES,
+    NESTED,
+    RAILS,
+    TORI,
+    TREES,
+    TWISTED,
+    clos,
+    tree,
+)
+from routes import Counter, cut
 
 from nest_core.errors import InputError
-from nest_core.network import Network, collapse, transfers
+from nest_core.network import collapse, transfers
+from nest_core.network.tree import TreeWires
 from nest_core.topology import Clos, Fabric, Torus
 
 
@@ -31,127 +42,122 @@ def pairs(fabric: Fabric, most: int = 400) -> list[tuple[int, int]]:
     return [everything[index] for index in chosen]
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_latency_is_that_of_the_shortest_path(name):
-    """A failure: transfers between some pair are priced at a distance that no cable has."""
-    fabric = EVERY[name]
-    network, routes = collapse(fabric), routing_graph(fabric)
-    for source, target in pairs(fabric):
-        shortest = nx.shortest_path_length(
-            routes, ("from", source), ("to", target), weight="latency_s"
-        )
-        level = int(network.level(source, target))
-        assert network.levels[level].latency_s == pytest.approx(shortest, rel=1e-12)
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_latency_is_that_of_the_way(name):
+    """A failure: transfers between some pair are priced at a distance that no cable has.
+
+    Links on the way add up, in meshed nodes and where rails are relayed too. Elsewhere a level
+    states it for all of its pairs.
+    """
+    fabric = EXPLICIT[name]
+    network, counter = collapse(fabric), Counter(fabric)
+    plain = not isinstance(fabric, Clos) or (
+        fabric.interconnect == "switch" and fabric.kind != "rail_only"
+    )
+    chosen = pairs(fabric)
+    for (source, target), delay in zip(chosen, counter.delays(chosen), strict=True):
+        alone = transfers(network, np.array([source]), np.array([target]))
+        assert alone.alpha_s.item() == pytest.approx(delay, rel=1e-12)
+        if plain:
+            level = int(network.level(source, target))
+            assert network.levels[level].latency_s == pytest.approx(delay, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", TORI)
+@pytest.mark.parametrize("name", [*TORI, *TWISTED])
 def test_a_torus_level_is_the_hop_distance(name):
-    """A failure: a dimension or its wrap is misread."""
-    fabric = TORI[name]
+    """A failure: a dimension, its wrap or its twist is misread."""
+    fabric = EVERY[name]
     network = collapse(fabric)
     hops = dict(nx.all_pairs_shortest_path_length(fabric.explicit()))
-    for a, b in itertools.product(range(fabric.devices), repeat=2):
-        assert network.level(a, b) + 1 == hops[a][b]
+    device = range(fabric.devices)
+    expected = np.array([[hops[a][b] for b in device] for a in device])
+    assert (network.level(np.array(device)[:, None], device) + 1 == expected).all()
     assert len(network.levels) == max(max(row.values()) for row in hops.values())
 
 
-def several_nics_per_device(fabric: Fabric) -> bool:
-    return isinstance(fabric, Clos) and fabric.nics_per_node > fabric.devices_per_node
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_a_flow_alone_gets_the_narrowest_link_of_its_way(name):
+    """A failure: a lone transfer is priced by a bandwidth that its way does not have.
 
-
-@pytest.mark.parametrize(
-    "name", [name for name in NESTED if not several_nics_per_device(NESTED[name])]
-)
-def test_a_flow_alone_gets_the_narrowest_link_of_its_path(name):
-    """A failure: a lone transfer is priced by a bandwidth that its path does not have.
-
-    A flow uses one link of every bundle; where a device owns several NICs it may use more,
-    which the next test states.
+    It has its own NIC or NICs, and with adaptive routing all of a switch's uplinks.
     """
-    fabric = NESTED[name]
-    network, routes = collapse(fabric), routing_graph(fabric)
+    fabric = EXPLICIT[name]
+    network, counter = collapse(fabric), Counter(fabric)
     for source, target in pairs(fabric, 150):
-        narrowest = min(usable(routes.edges[link]) for link in path(routes, source, target))
+        (expected,) = counter.seconds_per_byte([(source, target)])
         alone = transfers(network, np.array([source]), np.array([target]))
-        assert 1.0 / alone.beta_s_per_byte[0] == pytest.approx(narrowest, rel=1e-12)
+        assert alone.beta_s_per_byte.item() == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_device_with_two_nics_uses_both_up_to_the_leaf():
     """Sixteen NICs for eight devices: 2 x 50 GB/s from device to leaf."""
-    fabric = CLOS["two NICs per device"]
-    leaf = collapse(fabric).levels[1]
-    routes = routing_graph(fabric)
-    links = [routes.edges[link] for link in path(routes, 0, 8)]
-    assert leaf.single_flow_Bps == min(usable(link, own=2) for link in links) == 100e9
+    network = collapse(CLOS["two NICs per device"])
+    assert network.levels[1].single_flow_Bps == 100e9
+    alone = transfers(network, np.array([0]), np.array([8]))
+    assert 1 / alone.beta_s_per_byte.item() == pytest.approx(100e9)
 
 
-def push(network: Network, level: int, child: int) -> float:
-    """Bytes/s that a child can send up into a level, given what its own children can."""
-    bundle = network.levels[level].capacity_Bps
-    if level == 0:
-        return bundle
-    inner = children(network, level - 1, child)
-    return min(bundle, sum(push(network, level - 1, block) for block in inner))
+class Bundles:
+    """How much groups of a tree can send and take, read off its uplink bundles.
 
-
-def take(network: Network, level: int, child: int) -> float:
-    """Bytes/s that everything outside a child can take from it."""
-    group = child * network.levels[level].child_size // network.levels[level].group_size
-    total = sum(
-        push(network, level, peer) for peer in children(network, level, group) if peer != child
-    )
-    if level + 1 < len(network.levels):
-        total += min(network.levels[level + 1].capacity_Bps, take(network, level + 1, group))
-    return total
-
-
-def children(network: Network, level: int, group: int) -> range:
-    """The children that stand in a group of a level; the last group may be short."""
-    size, inner = network.levels[level].group_size, network.levels[level].child_size
-    first, last = group * size, min((group + 1) * size, network.devices)
-    return range(first // inner, -(-last // inner))
-
-
-def cut(fabric: Fabric, inside: range, *, with_nics: bool) -> float:
-    """Minimum cut between some devices and all others, over the explicit links."""
-    routes = routing_graph(fabric)
-    if not with_nics:
-        nics = [node for node in routes if isinstance(node[1], tuple)]
-        routes.remove_nodes_from(nics)
-    for device in range(fabric.devices):
-        if device in inside:
-            routes.add_edge("source", ("from", device))
-        else:
-            routes.add_edge(("to", device), "sink")
-    return float(nx.maximum_flow_value(routes, "source", "sink"))
-
-
-@pytest.mark.parametrize("name", [name for name in NESTED if NESTED[name].devices > 1])
-def test_an_uplink_bundle_is_a_minimum_cut(name):
-    """A failure: a level gives a group more, or less, than the cables that leave it.
-
-    Where inner links or the short rest of the fabric are the narrower cut, the levels must
-    say so too.
+    Group -1 of a tier's groups is what the tier's children hold: at the first tier of a Clos
+    the devices of one NIC, at the first of a hierarchy one device.
     """
-    fabric = NESTED[name]
-    network = collapse(fabric)
-    for index, level in enumerate(network.levels):
-        count = -(-network.devices // level.child_size)
-        if count == 1:
-            continue
-        for child in {0, count // 2, count - 1}:
-            first = child * level.child_size
-            inside = range(first, min(first + level.child_size, network.devices))
-            within = network
-            if index == 0 and isinstance(fabric, Clos):
-                # Level 0 is the switch inside a node; NICs belong to the levels above.
-                within = replace(network, levels=network.levels[:1])
-                within = replace(within, devices=min(level.group_size, network.devices))
-                if child >= within.devices:
-                    continue
-            expected = min(push(within, index, child), take(within, index, child))
-            found = cut(fabric, inside, with_nics=within is network)
-            assert found == pytest.approx(expected, rel=1e-9)
+
+    def __init__(self, wires: TreeWires) -> None:
+        self.tiers = wires.tiers if wires.through else wires.tiers[1:]
+        self.below = [self.tiers[0].child, *(tier.group for tier in self.tiers)]
+
+    def up(self, index: int, devices: np.ndarray) -> float:
+        """Bytes/s of the uplinks into a tier that these devices have."""
+        tier = self.tiers[index]
+        bundles = np.unique(tier.child[devices])
+        return float(tier.capacity_Bps[bundles].sum())
+
+    def members(self, index: int, group: int) -> np.ndarray:
+        return np.flatnonzero(self.below[index] == group)
+
+    def push(self, index: int, group: int) -> float:
+        """Bytes/s that a child can send up into a tier, given what its own children can."""
+        devices = self.members(index, group)
+        if index == 0:
+            tier = self.tiers[0]
+            alone = tier.lane_Bps[tier.child[devices]] * tier.lanes
+            return min(self.up(0, devices), float(alone.sum()))
+        inner = np.unique(self.below[index - 1][devices])
+        return min(self.up(index, devices), sum(self.push(index - 1, int(g)) for g in inner))
+
+    def take(self, index: int, group: int) -> float:
+        """Bytes/s that everything outside a child can take from it."""
+        devices = self.members(index, group)
+        parent = int(self.tiers[index].group[devices[0]])
+        around = np.flatnonzero(self.tiers[index].group == parent)
+        peers = set(self.below[index][around].tolist()) - {group}
+        total = sum(self.push(index, peer) for peer in peers)
+        if index + 1 < len(self.tiers):
+            total += min(self.up(index + 1, around), self.take(index + 1, parent))
+        return total
+
+
+@pytest.mark.parametrize("name", [name for name in {**TREES, **RAILS} if name != "one device"])
+def test_uplink_bundles_are_minimum_cuts(name):
+    """A failure: a group gets more, or less, than the cables that leave it.
+
+    Where inner links or a short rest of the fabric are the narrower cut, the bundles must say
+    so too. Insides of nodes are another world on a Clos: NICs leave the nodes beside them.
+    """
+    fabric = EVERY[name]
+    wires = collapse(fabric).wires
+    bundles = Bundles(wires)
+    graph = Counter(fabric).outer if isinstance(fabric, Clos) else fabric.explicit()
+    for index, below in enumerate(bundles.below[:-1]):
+        there = np.unique(below)
+        for group in {there[0], there[len(there) // 2], there[-1]}:
+            inside = set(bundles.members(index, int(group)).tolist())
+            if len(inside) == fabric.devices:
+                continue
+            expected = min(bundles.push(index, int(group)), bundles.take(index, int(group)))
+            assert cut(graph, fabric.devices, inside) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -173,9 +179,10 @@ def test_capacities_of_named_fabrics(name, capacities):
     assert [level.capacity_Bps / 1e9 for level in levels] == pytest.approx(capacities)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [*NESTED, *TORI])
 def test_levels_count_their_groups(name):
-    """Nested: as many groups as hold a device, the last level one; a torus: every device."""
+    """Equal groups that nest: as many as hold a device, the last level one; a torus: every
+    device."""
     fabric = EVERY[name]
     network = collapse(fabric)
     assert network.devices == fabric.devices
@@ -195,6 +202,25 @@ def test_bandwidth_is_the_bundle_shared_by_all_of_the_child(name):
     for level in collapse(HIERARCHIES[name]).levels:
         assert level.bandwidth_Bps == pytest.approx(level.capacity_Bps / level.child_size)
         assert level.single_flow_Bps >= level.bandwidth_Bps
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds", "groups", "sizes"),
+    [
+        # 8 nodes of 4; 2 units with a leaf per rail, of 4 devices each.
+        ("rails", ["nested", "affinity", "nested"], (8, 8, 1), (4, 4, 32)),
+        # 16 nodes; 4 units x 4 rails; every rail is a fabric of its own.
+        ("rail-only", ["nested", "affinity", "affinity"], (16, 16, 4), (4, 4, 16)),
+        # 9 devices present in nodes of 4; racks of 16, 8 and 12; one pod.
+        ("a short rack", ["nested"] * 3, (9, 3, 1), (4, 16, 36)),
+    ],
+)
+def test_groups_of_named_fabrics(name, kinds, groups, sizes):
+    """By hand: what cuts across the nodes is an affinity level; a level names its largest."""
+    levels = collapse(EVERY[name]).levels
+    assert [level.kind for level in levels] == kinds
+    assert tuple(level.groups for level in levels) == groups
+    assert tuple(level.group_size for level in levels) == sizes
 
 
 def test_collapsing_takes_no_link_graph():

@@ -6,9 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from fabric_specs import EVERY, NESTED, TORI
+from fabric_specs import EVERY, TORI, TREES, TWISTED
 
 from nest_core.network import Network, collapse
+from nest_core.topology import Clos, Hierarchical
 
 
 def table(network: Network) -> np.ndarray:
@@ -30,23 +31,28 @@ def test_level_is_a_symmetric_table_with_nobody_meeting_himself(name):
     assert ((off >= 0) & (off < len(network.levels))).all()
 
 
-@pytest.mark.parametrize("name", NESTED)
+def groups(fabric: Hierarchical | Clos) -> list[np.ndarray]:
+    """Group of every device at every level, as the specification counts them."""
+    if isinstance(fabric, Hierarchical):
+        return [fabric.group_of(level) for level in range(len(fabric.tiers))]
+    return [fabric.node_of(), *(fabric.group_of(height + 1) for height in range(fabric.tiers))]
+
+
+@pytest.mark.parametrize("name", TREES)
 def test_nested_levels_are_ultrametric(name):
     """Of three devices the two farthest pairs meet at the same level: groups are nested."""
-    network = collapse(NESTED[name])
-    met = table(network)
+    met = table(collapse(TREES[name]))
     worst_detour = np.maximum(met[:, :, None], met[None, :, :]).min(axis=1)
     assert (met <= worst_detour).all()
 
 
-@pytest.mark.parametrize("name", NESTED)
+@pytest.mark.parametrize("name", TREES)
 def test_a_pair_meets_at_the_innermost_level_whose_group_holds_both(name):
-    """The definition, from `blocks`: the same group there, different ones inside."""
-    network = collapse(NESTED[name])
-    device = np.arange(network.devices)
-    blocks = [network.blocks(device, level) for level in range(-1, len(network.levels))]
-    assert (blocks[0] == device).all()
-    assert (blocks[-1] == 0).all()
+    """The definition: the same group there, different ones inside."""
+    fabric = TREES[name]
+    network = collapse(fabric)
+    blocks = [np.arange(network.devices), *groups(fabric)]
+    assert len(np.unique(blocks[-1])) == 1
     for a, b in itertools.product(range(0, network.devices, 3), range(network.devices)):
         if a == b:
             continue
@@ -55,10 +61,22 @@ def test_a_pair_meets_at_the_innermost_level_whose_group_holds_both(name):
         assert blocks[level - 1][a] != blocks[level - 1][b]
 
 
-@pytest.mark.parametrize("name", TORI)
+@pytest.mark.parametrize("name", EVERY)
+def test_blocks_that_collectives_climb_nest_and_end_in_one(name):
+    """A failure: a hierarchical collective leaves somebody out, or meets him twice."""
+    network = collapse(EVERY[name])
+    inner = np.arange(network.devices)
+    for outer in network.nesting:
+        pairs = np.unique(np.stack([inner, outer]), axis=1)
+        assert len(np.unique(pairs[0])) == pairs.shape[1]
+        inner = outer
+    assert len(np.unique(inner)) == 1
+
+
+@pytest.mark.parametrize("name", [*TORI, *TWISTED])
 def test_hops_of_a_torus_are_a_metric(name):
     """The triangle inequality; without it some pair would gain by a detour."""
-    hops = table(collapse(TORI[name])) + 1
+    hops = table(collapse(EVERY[name])) + 1
     assert (hops <= (hops[:, :, None] + hops[None, :, :]).min(axis=1)).all()
 
 

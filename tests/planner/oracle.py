@@ -19,8 +19,11 @@ from typing import Any, NamedTuple
 
 CHOICES = ("none", "selective", "full")
 
-Time = tuple[float, float]
-"""alpha, beta: a collective or a transfer of x bytes takes alpha + beta x."""
+Time = list[tuple[float, float]]
+"""alpha, beta of every regime: x bytes take the least alpha + beta x."""
+
+Flow = tuple[int, int, int, float, int]
+"""Group, sender, receiver, bytes per byte of buffer, steps."""
 
 Child = tuple[int, ...]
 """A child's address: numbers from the outermost level down to its own."""
@@ -72,26 +75,23 @@ Whole = tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...], tuple[float, 
 
 
 class Wires:
-    """Devices at the leaves of a tree; every child hangs on one bundle of links."""
+    """Devices at the leaves of a tree; every child, or every device, hangs on one link."""
 
     def __init__(self, tiers: Sequence[Any]) -> None:
         self.levels = range(len(tiers))
         sizes = [tier.group_size for tier in reversed(tiers)]
         self.address = list(product(*(range(size) for size in sizes)))
         self.latency = [tier.latency_s for tier in tiers]
-        self.capacity: list[float] = []
-        self.alone: list[float] = []
-        below = 1
-        for tier in tiers:
-            link = tier.bandwidth_Bps / tier.oversubscription
-            links = below if tier.uplink_per == "device" else 1
-            self.capacity.append(links * link)
-            self.alone.append(max(link, links * link / below))
-            below *= tier.group_size
+        self.link = [tier.bandwidth_Bps / tier.oversubscription for tier in tiers]
+        self.own = [tier.uplink_per == "device" for tier in tiers]
 
     def child(self, level: int, device: int) -> Child:
         """The child of a level that holds a device; below level 0 it is the device."""
         return self.address[device][: len(self.levels) - level]
+
+    def port(self, level: int, device: int) -> Child:
+        """Who owns the uplink that the device's traffic into a level takes."""
+        return self.address[device] if self.own[level] else self.child(level, device)
 
     def block(self, level: int, device: int) -> Child:
         """The group of a level that holds a device."""
@@ -101,72 +101,123 @@ class Wires:
         """The innermost level whose group holds both."""
         return next(at for at in self.levels if self.block(at, a) == self.block(at, b))
 
-    def per_byte(self, level: int, flows: int) -> float:
-        """Seconds per byte through one bundle that so many flows share."""
-        return max(1 / self.alone[level], flows / self.capacity[level])
 
-
-def transfer_times(wires: Wires, transfers: Sequence[tuple[int, int]]) -> list[Time]:
-    """Point-to-point transfers that all run at once."""
-    leaving: Counter[tuple[int, Child]] = Counter()
-    entering: Counter[tuple[int, Child]] = Counter()
-    for sender, receiver in transfers:
+def at_once(wires: Wires, flows: Sequence[Flow], protocol: Any, owners: int) -> list[list[float]]:
+    """Alpha and beta of every group while all flows run."""
+    load: Counter[tuple[str, int, Child]] = Counter()
+    for _, sender, receiver, volume, _ in flows:
         for level in range(wires.meeting(sender, receiver) + 1):
-            leaving[level, wires.child(level, sender)] += 1
-            entering[level, wires.child(level, receiver)] += 1
-    times = []
-    for sender, receiver in transfers:
+            load["out", level, wires.port(level, sender)] += volume
+            load["in", level, wires.port(level, receiver)] += volume
+    result = [[0.0, 0.0] for _ in range(owners)]
+    for group, sender, receiver, _, steps in flows:
         meeting = wires.meeting(sender, receiver)
+        added = protocol.step_outside_s if meeting else protocol.step_inside_s
+        if protocol.steps_inside is not None and not meeting:
+            steps = protocol.steps_inside
         slowest = max(
-            wires.per_byte(
-                level,
-                max(
-                    leaving[level, wires.child(level, sender)],
-                    entering[level, wires.child(level, receiver)],
-                ),
+            max(
+                load["out", level, wires.port(level, sender)],
+                load["in", level, wires.port(level, receiver)],
             )
+            / wires.link[level]
+            / (protocol.outside if level else protocol.inside)
             for level in range(meeting + 1)
         )
-        times.append((wires.latency[meeting], slowest))
-    return times
+        times = result[group]
+        times[0] = max(times[0], steps * (wires.latency[meeting] + added))
+        times[1] = max(times[1], slowest)
+    return result
 
 
-def _fans(wires: Wires, group: Sequence[int], level: int) -> list[int]:
-    """How many children the group occupies in each block of a level that it occupies."""
-    children: dict[Child, set[Child]] = {}
-    for device in group:
-        children.setdefault(wires.block(level, device), set()).add(wires.child(level, device))
-    return [len(found) for found in children.values()]
+def in_turn(
+    wires: Wires, phases: Sequence[Sequence[Flow]], protocol: Any, owners: int
+) -> list[tuple[float, float]]:
+    """Alpha and beta of every group after phases that follow one another."""
+    total = [[protocol.base_s, 0.0] for _ in range(owners)]
+    for flows in phases:
+        for times, (alpha, beta) in zip(
+            total, at_once(wires, flows, protocol, owners), strict=True
+        ):
+            times[0] += alpha
+            times[1] += beta
+    return [(alpha, beta) for alpha, beta in total]
 
 
-def half_times(wires: Wires, groups: Sequence[Sequence[int]]) -> list[Time]:
-    """A reduce-scatter (or an all-gather) in every group, all at once."""
-    fans = [[_fans(wires, group, level) for level in wires.levels] for group in groups]
-    alpha, beta = [0.0] * len(groups), [0.0] * len(groups)
+def transfer_times(
+    wires: Wires, transfers: Sequence[tuple[int, int]], protocols: Sequence[Any]
+) -> list[Time]:
+    """Point-to-point transfers that all run at once."""
+    flows = [(number, a, b, 1.0, 1) for number, (a, b) in enumerate(transfers)]
+    regimes = [in_turn(wires, [flows], protocol, len(flows)) for protocol in protocols]
+    return [list(times) for times in zip(*regimes, strict=True)]
+
+
+def one_ring(groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
+    """Every member passes n-ths of the buffer to the next, n - 1 times."""
+    return [[
+        (number, a, group[(at + 1) % len(group)], (len(group) - 1) / len(group), len(group) - 1)
+        for number, group in enumerate(groups)
+        for at, a in enumerate(group)
+    ]]  # fmt: skip
+
+
+def by_level(wires: Wires, groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
+    """Members that hold the same shard in neighbouring children exchange, level by level."""
+    phases: list[list[Flow]] = []
+    shard = [1.0] * len(groups)
     for level in wires.levels:
-        busy = [number for number in range(len(groups)) if max(fans[number][level]) > 1]
-        members: Counter[tuple[int, Child]] = Counter(
-            (below, wires.child(below, device))
-            for number in busy
-            for device in groups[number]
-            for below in range(level + 1)
-        )
-        for number in busy:
-            most = max(fans[number][level])
-            shard = math.prod(1 / min(fans[number][below]) for below in range(level))
-            slowest = max(
-                wires.per_byte(below, members[below, wires.child(below, device)])
-                for device in groups[number]
-                for below in range(level + 1)
-            )
-            alpha[number] += math.ceil(math.log2(most)) * wires.latency[level]
-            beta[number] += (most - 1) / most * shard * slowest
-    return list(zip(alpha, beta, strict=True))
+        phase: list[Flow] = []
+        for number, group in enumerate(groups):
+            blocks: dict[Child, dict[Child, list[int]]] = {}
+            for device in sorted(group):
+                children = blocks.setdefault(wires.block(level, device), {})
+                children.setdefault(wires.child(level, device), []).append(device)
+            most = max(len(children) for children in blocks.values())
+            volume = (most - 1) / most * shard[number]
+            for children in blocks.values():
+                ring = list(children.values())
+                for at, members in enumerate(ring):
+                    following = ring[(at + 1) % len(ring)]
+                    for ordinal, device in enumerate(members):
+                        target = following[ordinal % len(following)]
+                        if len(ring) > 1:
+                            steps = math.ceil(math.log2(most))
+                            phase.append((number, device, target, volume, steps))
+            shard[number] /= min(len(children) for children in blocks.values())
+        phases.append(phase)
+    return phases
+
+
+def nodes_of(wires: Wires, groups: Sequence[Sequence[int]]) -> int:
+    """The most innermost blocks that any of the groups spans."""
+    return max(len({wires.block(0, device) for device in group}) for group in groups)
+
+
+def half_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any, op: str) -> list[Time]:
+    """A reduce-scatter (or an all-gather) in every group, all at once, both ways to do it."""
+    if len(groups[0]) == 1:
+        return [[(0.0, 0.0)] for _ in groups]
+    protocols = software.halves(op, len(groups[0]), nodes_of(wires, groups))
+    regimes = [
+        in_turn(wires, phases, protocol, len(groups))
+        for phases in (one_ring(groups), by_level(wires, groups))
+        for protocol in protocols
+    ]
+    return [list(times) for times in zip(*regimes, strict=True)]
 
 
 def _slowest(times: Sequence[Time]) -> Time:
-    """The slowest alpha and the slowest beta, which need not be the same group's."""
-    return max(alpha for alpha, _ in times), max(beta for _, beta in times)
+    """Per regime the slowest alpha and the slowest beta, which need not be one group's."""
+    return [
+        (max(alpha for alpha, _ in regime), max(beta for _, beta in regime))
+        for regime in zip(*times, strict=True)
+    ]
+
+
+def seconds(time: Time, size: float) -> float:
+    """A message of ``size`` bytes in its best regime."""
+    return min(alpha + beta * size for alpha, beta in time)
 
 
 @dataclass(frozen=True)
@@ -193,14 +244,16 @@ def place(choice: Choice) -> dict[tuple[int, int, int], int]:
     return seats
 
 
-def _by_stage(wires: Wires, groups: dict[int, list[list[int]]]) -> list[Time]:
+def _by_stage(
+    wires: Wires, groups: dict[int, list[list[int]]], software: Any, op: str
+) -> list[Time]:
     """Half times of every stage's groups while the groups of all stages run."""
     everyone = [group for stage in sorted(groups) for group in groups[stage]]
-    times = iter(half_times(wires, everyone))
+    times = iter(half_times(wires, everyone, software, op))
     return [_slowest([next(times) for _ in groups[stage]]) for stage in sorted(groups)]
 
 
-def measure(wires: Wires, choice: Choice) -> Traffic:
+def measure(wires: Wires, choice: Choice, software: Any) -> Traffic:
     """Groups and transfers of a layout as lists of devices, and what they cost."""
     seats = place(choice)
     stages, replicas, ranks = range(choice.pp), range(choice.dp), range(choice.tp)
@@ -208,16 +261,20 @@ def measure(wires: Wires, choice: Choice) -> Traffic:
     data = {s: [[seats[s, d, t] for d in replicas] for t in ranks] for s in stages}
     pairs = [(s, d, t) for s in stages[1:] for d in replicas for t in ranks]
     transfers = [(seats[s - 1, d, t], seats[s, d, t]) for s, d, t in pairs]
-    timed = list(zip(pairs, transfer_times(wires, transfers), strict=True))
+    outside = bool(transfers) and nodes_of(wires, transfers) > 1
+    protocols = software.transfers(outside)
+    timed = list(zip(pairs, transfer_times(wires, transfers, protocols), strict=True))
     link = [_slowest([time for (s, _, _), time in timed if s == stage]) for stage in stages[1:]]
     ends = [[seats[0, d, t], seats[choice.pp - 1, d, t]] for d in replicas for t in ranks]
     talking = [*transfers, *(pair for groups in (tensor, data) for s in stages
                for group in groups[s] for pair in combinations(group, 2))]  # fmt: skip
     return Traffic(
-        _by_stage(wires, tensor),
-        _by_stage(wires, data),
-        [(0.0, 0.0), *link],
-        _slowest(half_times(wires, ends)) if choice.pp > 1 else (0.0, 0.0),
+        _by_stage(wires, tensor, software, "reduce_scatter" if choice.sp else "all_reduce"),
+        _by_stage(wires, data, software, "reduce_scatter" if choice.zero else "all_reduce"),
+        [[(0.0, 0.0)], *link],
+        _slowest(half_times(wires, ends, software, "all_reduce"))
+        if choice.pp > 1
+        else [(0.0, 0.0)],
         max((wires.meeting(a, b) for a, b in talking), default=-1),
     )
 
@@ -226,8 +283,6 @@ class Lump(NamedTuple):
     """Sums over the layers of a stage under one recomputation choice."""
 
     seconds: float
-    halves: float
-    bytes: float
     kept: float
 
 
@@ -256,14 +311,12 @@ class Strategy:
         return self.untied if pp == 1 else self.rows["parameters"]
 
     def lump(self, first: int, end: int, c: int) -> Lump:
-        """Compute, collectives and what is kept for backward of layers first to end - 1."""
+        """Compute and what is kept for backward of layers first to end - 1."""
         key = first, end, c
         if key not in self.lumps:
             rows, layers = self.rows, range(first, end)
             self.lumps[key] = Lump(
                 math.fsum(rows["compute_s"][k] + rows["replay_s"][c][k] for k in layers),
-                math.fsum(rows["tp_halves"][k] + rows["tp_replay_halves"][c][k] for k in layers),
-                math.fsum(rows["tp_bytes"][k] + rows["tp_replay_bytes"][c][k] for k in layers),
                 math.fsum(rows["kept_bytes"][c][k] for k in layers),
             )
         return self.lumps[key]
@@ -278,10 +331,9 @@ class Pricer:
         self.parameters = strategy.parameters(choice.pp)
         self.micro_batches = problem.batch // (choice.dp * choice.micro_batch)
         w, g = problem.state.weights, problem.state.gradients
-        nothing = (0, 0.0)
         sharing = choice.dp > 1
-        self.each_micro_batch = (nothing, nothing, (1, g), (3, g + 2 * w))[choice.zero]
-        self.once = ((2, 2 * g), (2, g + w), (1, w), nothing)[choice.zero] if sharing else nothing
+        self.each_micro_batch = ((), (), (g,), (g, w, w))[choice.zero] if sharing else ()
+        self.once = ((g, g), (g, w), (w,), ())[choice.zero] if sharing else ()
         self.gathered = (0.0, 0.0, g, g + w)[choice.zero] if sharing else 0.0
         self.memo: dict[tuple[int, int, int, int], Stage] = {}
 
@@ -297,36 +349,43 @@ class Pricer:
         return self.memo[key]
 
     def _hop(self, position: int, boundary: int) -> float:
-        alpha, beta = self.traffic.link[position]
-        return alpha + beta * self.strategy.rows["boundary_bytes"][boundary]
+        return seconds(self.traffic.link[position], self.strategy.rows["boundary_bytes"][boundary])
+
+    def _tensor(self, position: int, layer: int, c: int) -> float:
+        rows, time = self.strategy.rows, self.traffic.tensor[position]
+        total = 0.0
+        for halves, size in (
+            (rows["tp_halves"][layer], rows["tp_bytes"][layer]),
+            (rows["tp_replay_halves"][c][layer], rows["tp_replay_bytes"][c][layer]),
+        ):
+            total += halves * seconds(time, size / halves) if halves else 0.0
+        return total
+
+    def _data(self, position: int, layer: int, halves: Sequence[float]) -> float:
+        held, time = self.parameters[layer], self.traffic.data[position]
+        return sum(seconds(time, size * held) for size in halves) if held > 0 else 0.0
 
     def _seconds(self, position: int, first: int, end: int, c: int) -> float:
-        lump = self.strategy.lump(first, end, c)
-        tp_alpha, tp_beta = self.traffic.tensor[position]
-        seconds = lump.seconds + tp_alpha * lump.halves + tp_beta * lump.bytes
-        halves, per_parameter = self.each_micro_batch
-        dp_alpha, dp_beta = self.traffic.data[position]
+        total = self.strategy.lump(first, end, c).seconds
         for layer in range(first, end):
-            seconds += dp_alpha * halves + dp_beta * per_parameter * self.parameters[layer]
+            total += self._tensor(position, layer, c)
+            total += self._data(position, layer, self.each_micro_batch)
         if position > 0:
-            seconds += self._hop(position, first)
+            total += self._hop(position, first)
         if position < self.choice.pp - 1:
-            seconds += self._hop(position + 1, end)
-        return seconds
+            total += self._hop(position + 1, end)
+        return total
 
     def _sync(self, position: int, first: int, end: int) -> float:
         choice, state = self.choice, self.problem.state
         held = sum(self.parameters[first:end])
-        halves, per_parameter = self.once
-        alpha, beta = self.traffic.data[position]
         touched = held * (2 * state.optimizer + state.gradients + state.weights)
-        update = touched / self.problem.update_Bps / (choice.dp if choice.zero >= 1 else 1)
-        seconds = alpha * halves + beta * per_parameter * held + update
+        total = touched / self.problem.update_Bps / (choice.dp if choice.zero >= 1 else 1)
+        total += sum(self._data(position, layer, self.once) for layer in range(first, end))
         tied = self.strategy.table.tied_parameters
         if choice.pp > 1 and tied > 0 and position in (0, choice.pp - 1):
-            alpha, beta = self.traffic.tied
-            seconds += 2 * (alpha + beta * tied * state.gradients)
-        return seconds
+            total += 2 * seconds(self.traffic.tied, tied * state.gradients)
+        return total
 
     def _memory(self, position: int, first: int, end: int, c: int) -> float:
         choice, state, rows = self.choice, self.problem.state, self.strategy.rows
@@ -363,7 +422,7 @@ class Oracle:
         self.wires = Wires(fabric.tiers)
         self.devices = len(self.wires.address)
         self._strategies: dict[tuple[int, bool, int], Strategy] = {}
-        self._traffic: dict[tuple[int, int, int, tuple[str, ...]], Traffic] = {}
+        self._traffic: dict[tuple[Any, ...], Traffic] = {}
         self.layers = len(self.strategy(1, False, 1).rows["compute_s"])
 
     def strategy(self, tp: int, sp: bool, micro_batch: int) -> Strategy:
@@ -375,9 +434,9 @@ class Oracle:
 
     def traffic(self, choice: Choice) -> Traffic:
         """What communication costs the stages of a point."""
-        key = choice.tp, choice.dp, choice.pp, choice.order
+        key = choice.tp, choice.dp, choice.pp, choice.order, choice.sp, choice.zero > 0
         if key not in self._traffic:
-            self._traffic[key] = measure(self.wires, choice)
+            self._traffic[key] = measure(self.wires, choice, self.problem.software)
         return self._traffic[key]
 
     def pricer(self, choice: Choice) -> Pricer:

@@ -13,7 +13,9 @@ from itertools import product
 import numpy as np
 from oracle import Choice, Oracle
 
+from nest_core.calibration import Curve, Regime
 from nest_core.costs import LayerTable, Problem, StateBytes
+from nest_core.costs.software import WIRES_ALONE, Software
 from nest_core.network import collapse
 from nest_core.planner import ORDERS, SearchSpace
 from nest_core.topology import Hierarchical, Tier
@@ -112,7 +114,8 @@ def random_instance(seed: int) -> Instance:
     space = random_space(dice, family, fabric.devices, problem.batch, problem.layers)
     loose = Instance(seed, family, fabric, problem, space)
     memory = _memory(dice, loose)
-    return replace(loose, problem=replace(problem, memory_bytes=memory))
+    software = random_software(seed)
+    return replace(loose, problem=replace(problem, memory_bytes=memory, software=software))
 
 
 def _problem(
@@ -130,6 +133,27 @@ def _problem(
         model_flops=1.0,
         peak_flops=1.0,
     )
+
+
+def random_software(seed: int) -> Software:
+    """A library for every third instance: protocols that start dear and end fast, or reduce."""
+    if seed % 3:
+        return WIRES_ALONE
+    dice = np.random.default_rng([seed, 11])
+
+    def curve(link: str) -> Curve:
+        regimes, base, reach = [], 0.002, float(dice.uniform(0.05, 0.5))
+        for name in ("LL", "Simple", "NVLS")[: 3 if link == "nvlink" else 2]:
+            bases = tuple(base * float(dice.uniform(0.5, 2)) for _ in range(4))
+            reaches = tuple(reach * float(dice.uniform(0.7, 1)) for _ in range(4))
+            algorithm = "in_network" if name == "NVLS" else "ring"
+            regimes.append(Regime(name, algorithm, bases, base / 4, reaches))
+            base, reach = 5 * base, min(1.0, 2 * reach)
+        own = tuple(float(dice.uniform(0, 0.8)) for _ in range(4))
+        first = int(dice.integers(2, 6)) if link == "nvlink" else None
+        return Curve("random", link, 0.0, own, tuple(regimes), first)
+
+    return Software(curve("nvlink"), curve("network"))
 
 
 def random_fabric(dice: np.random.Generator, family: Family) -> Hierarchical:

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planner_instances import Instance, Tables, random_instance
 
+from nest_core.calibration import Curve
 from nest_core.costs import LayerTable
+from nest_core.costs.software import Software
 from nest_core.network import Network, collapse, collectives, transfers
 from nest_core.planner import Result, search
 from nest_core.topology import Hierarchical, Tier
@@ -108,6 +110,23 @@ def _slower(tables: Tables, factor: float) -> Tables:
     return table
 
 
+def _slower_library(software: Software, factor: float) -> Software:
+    def curve(found: Curve | None) -> Curve | None:
+        if found is None:
+            return None
+        regimes = tuple(
+            replace(
+                regime,
+                base_s=tuple(factor * base for base in regime.base_s),
+                step_s=factor * regime.step_s,
+            )
+            for regime in found.regimes
+        )
+        return replace(found, regimes=regimes)
+
+    return Software(curve(software.inside), curve(software.between))
+
+
 @_quick
 @given(instances, st.floats(1e-3, 1e3))
 def test_the_unit_of_time_does_not_matter(instance, factor):
@@ -120,6 +139,7 @@ def test_the_unit_of_time_does_not_matter(instance, factor):
         slow.problem,
         table=_slower(instance.problem.table, factor),
         update_Bps=instance.problem.update_Bps / factor,
+        software=_slower_library(instance.problem.software, factor),
     )
     assert _seconds(replace(slow, problem=problem)) == pytest.approx(
         factor * _seconds(instance), rel=1e-9, abs=0
@@ -171,12 +191,16 @@ def test_relabelling_keeps_levels(tiers, seed):
 @_quick
 @given(fabrics, st.integers(0, 1000))
 def test_relabelling_keeps_collectives(tiers, seed):
+    """Groups of devices a stride apart, as plans have them, that occupy blocks evenly."""
     network, label, dice = _networks(tiers, seed)
-    size = int(dice.integers(1, network.devices + 1))
-    count = int(dice.integers(1, network.devices // size + 1))
-    groups = dice.permutation(network.devices)[: count * size].reshape(count, size)
-    before = collectives(network, np.sort(groups, axis=1))
-    after = collectives(network, np.sort(label[groups], axis=1))
+    sizes = np.cumprod([tier.group_size for tier in tiers])
+    stride = int(dice.choice([1, *sizes[:-1]]))
+    size = int(dice.choice([n for n in sizes // stride if n]))
+    count = network.devices // (stride * size)
+    blocks = np.arange(count * stride * size).reshape(count, size, stride)
+    groups = blocks.transpose(0, 2, 1).reshape(-1, size)
+    before = collectives(network, groups)
+    after = collectives(network, label[groups])
     np.testing.assert_allclose(after.alpha_s, before.alpha_s, rtol=1e-12)
     np.testing.assert_allclose(after.beta_s_per_byte, before.beta_s_per_byte, rtol=1e-12)
 

@@ -3,95 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
+import networkx as nx
 import pytest
-from hypothesis import given, settings
+from clos_specs import clos, counts
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nest_core.errors import InputError
 from nest_core.topology import MAX_DEVICES, Clos
-
-NODE = {
-    "devices_per_node": 8,
-    "nics_per_node": 8,
-    "nic_bandwidth_Bps": 50e9,
-    "hop_latency_s": 0.6e-6,
-    "intra_bandwidth_Bps": 450e9,
-    "intra_latency_s": 0.5e-6,
-}
-
-
-def clos(devices: int, radix: int, tiers: int, *ratios: float, **changes: Any) -> Clos:
-    """A leaf-spine fabric of nodes with eight devices and eight NICs."""
-    figures: dict[str, Any] = {**NODE, **changes}
-    return Clos(
-        name="clos",
-        kind=figures.pop("kind", "leaf_spine"),
-        devices=devices,
-        radix=radix,
-        tiers=tiers,
-        oversubscription=ratios or (1.0,) * (tiers - 1),
-        **figures,
-    )
-
-
-def counts(fabric: Clos) -> tuple[list[int], list[int]]:
-    """Switches of every tier, and cables into every tier, innermost first, last group whole."""
-    tiers = fabric.switch_tiers
-    switches = [tier.groups * tier.switches_per_group for tier in tiers]
-    children = [fabric.nodes] + [tier.groups for tier in tiers[:-1]]
-    cables = [count * tier.links_from_child for count, tier in zip(children, tiers, strict=True)]
-    return switches, cables
-
-
-# NVIDIA DGX SuperPOD reference architectures, compute fabric. Nodes there are wired rail by rail
-# (GPU i to leaf i of its scalable unit) and here all to one leaf: the same numbers of leaves,
-# spines, cores and cables, other switches at their ends.
-B200 = [  # Quantum-2 QM9700, radix 64: GPUs, tiers, (leaf, spine, core), cables into each
-    (512, 2, (16, 8), (512, 512)),
-    (1024, 2, (32, 16), (1024, 1024)),
-    (2048, 2, (64, 32), (2048, 2048)),
-    (4096, 3, (128, 128, 64), (4096, 4096, 4096)),
-    (8192, 3, (256, 256, 128), (8192, 8192, 8192)),
-    (16384, 3, (512, 512, 256), (16384, 16384, 16384)),
-]
-B300 = [  # Quantum-X800 Q3400, radix 144
-    (576, 2, (8, 4), (576, 576)),
-    (1152, 2, (16, 8), (1152, 1152)),
-    (2304, 2, (32, 18), (2304, 2304)),
-    (4608, 2, (64, 36), (4608, 4608)),
-    # 1,296 nodes of eight; the page prints 9,216 GPUs, and 10,368 cables.
-    (10368, 2, (144, 72), (10368, 10368)),
-]
-SPECTRUM = [  # Spectrum-4, radix 64. Its rows of 8 and 16 units (128 and 256 leaves in two tiers)
-    # take two planes, which one Clos of radix 64 is not: see the test below.
-    (512, 2, (16, 8), (512, 512)),
-    (1024, 2, (32, 16), (1024, 1024)),
-    (2048, 2, (64, 32), (2048, 2048)),
-]
-
-
-@pytest.mark.parametrize(
-    ("radix", "row"),
-    [(64, row) for row in B200] + [(144, row) for row in B300] + [(64, row) for row in SPECTRUM],
-    ids=str,
-)
-def test_switches_and_cables_are_those_of_the_reference_architectures(radix, row):
-    """Every full row of the 1:1 tables.
-
-    As-built rows, one node short for the fabric manager, keep their leaves at full size and are
-    left out; so are GB200 (racks of 72, rails) and A100 (its switch counts are recalled only).
-    """
-    devices, tiers, switches, cables = row
-    assert counts(clos(devices, radix, tiers)) == (list(switches), list(cables))
-
-
-def test_two_planes_are_not_one_fabric():
-    """Eight Spectrum units have 128 leaves: more than a spine of radix 64 can reach."""
-    with pytest.raises(InputError, match="128 leaves exceed radix 64, but is 2: use 3 tiers"):
-        clos(4096, 64, 2)
 
 
 @pytest.mark.parametrize("k", [4, 6, 8, 16])
@@ -118,66 +39,131 @@ def test_oversubscription_takes_whole_uplinks_from_a_fixed_leaf(ratio, uplinks):
 
 @st.composite
 def fabrics(draw: st.DrawFn) -> Clos:
-    """Any fabric that the sizing accepts."""
-    nics = draw(st.integers(1, 9))
-    radix = draw(st.integers(2 * nics, 160))
-    tiers = draw(st.integers(1, 3))
-    per_leaf = radix // 2 // nics
-    most = [radix // nics, per_leaf * radix, per_leaf * (radix // 2) * radix][tiers - 1]
-    nodes = draw(st.integers(1, max(1, most)))
-    per_node = draw(st.integers(1, 8))
-    ratio = st.floats(1, 40, allow_nan=False)
+    """Any fabric that the sizing accepts, of every kind."""
+    kind = draw(st.sampled_from(["leaf_spine", "fat_tree", "rail_optimised", "rail_only"]))
+    rails = draw(st.integers(1, 4)) if kind.startswith("rail") else 1
+    links = draw(st.integers(1, 5))  # of one node to one leaf
+    pods = draw(st.sampled_from(["units", "rails"])) if kind == "rail_optimised" else "units"
+    radix = draw(st.integers(2 * max(links, rails), 160))
+    tiers = draw(st.integers(2 if kind == "rail_optimised" else 1, 3))
+    together = rails if kind == "rail_optimised" else 1
+    half, per_leaf = radix // 2, radix // 2 // links
+    units = [1, radix // together, half // together * radix]
+    if pods == "rails":
+        units[2] = radix // rails * half
+    assume(units[tiers - 1] >= 1)
+    most = radix // links if tiers == 1 else per_leaf * units[tiers - 1]
+    per_node = rails * draw(st.integers(1, 3))
+    nodes = draw(st.integers(1, min(most, MAX_DEVICES // per_node)))
     return clos(
-        min(nodes, MAX_DEVICES // per_node) * per_node,
+        nodes * per_node,
         radix,
         tiers,
-        *[draw(ratio) for _ in range(tiers - 1)],
+        *[draw(st.floats(1, 40, allow_nan=False)) for _ in range(tiers - 1)],
+        kind=kind,
         devices_per_node=per_node,
-        nics_per_node=nics,
+        nics_per_node=rails * links,
+        rails=rails,
+        pods=pods,
+        planes=draw(st.integers(1, 3)),
     )
 
 
-@settings(max_examples=200, derandomize=True, database=None, deadline=None)
+@settings(max_examples=300, derandomize=True, database=None, deadline=None)
 @given(fabrics())
-def test_no_switch_has_more_links_than_ports_and_every_leaf_reaches_every_spine(fabric):
-    """What any sizing must keep: ports suffice, links spread evenly, and nothing is spare.
+def test_no_switch_has_more_links_than_ports_and_none_is_spare(fabric):
+    """What any sizing must keep: ports suffice, links spread evenly, no switch can be dropped.
 
     A failure: a fabric that could not be cabled, or a bill with too many switches.
     """
-    radix, nics = fabric.radix, fabric.nics_per_node
-    tiers = fabric.switch_tiers
-    leaf = tiers[0]
-    assert tiers[-1].groups == 1
-    assert leaf.links_from_child == nics
-    assert leaf.groups == -(-fabric.devices // leaf.devices_below)
+    radix, size = fabric.radix, fabric.sizing
+    links = fabric.nics_per_node // fabric.rails
+    assert size.nodes_per_unit * links <= radix
+    assert (size.units - 1) * size.nodes_per_unit < fabric.nodes <= size.units * size.nodes_per_unit
+    assert fabric.link_counts()[fabric.tier_names[0]] == fabric.nodes * fabric.nic_links()
     if fabric.tiers == 1:
-        assert fabric.nodes * nics <= radix
         return
-    nodes_per_leaf = radix // 2 // nics
-    down = nodes_per_leaf * nics
-    assert nodes_per_leaf * fabric.devices_per_node >= leaf.devices_below
-    for number, (below, tier) in enumerate(pairwise(tiers)):
-        top = tier is tiers[-1]
-        asked = fabric.oversubscription[number]
-        # One child switch: its own uplinks. (A pod's uplinks are those of all its spines.)
-        up, spare = divmod(tier.links_from_child, below.switches_per_group)
-        assert spare == 0
-        assert down + up <= radix
-        assert up == 1 or abs(up - down / asked) <= 0.5
-        assert tier.oversubscription == pytest.approx(down / up)
-        # Children of one group, and the ports that its switches turn to them. Pods are sized
-        # whole: radix/2 leaves, and half of the ports for the cores.
-        children = below.groups if top else radix // 2
-        ports = radix if top else radix // 2
-        links = children * tier.links_from_child
-        assert links <= tier.switches_per_group * ports
-        if number == 0:
-            assert up % tier.switches_per_group == 0
-            spread = [n for n in range(1, up + 1) if up % n == 0 and n * ports >= links]
-            assert tier.switches_per_group == spread[0]
-            down = children * up // tier.switches_per_group
-        else:
-            assert tier.switches_per_group == -(-links // radix)
+    half = radix // 2
+    assert half - links < size.down <= half
+    assert size.up == 1 or abs(size.up - size.down / fabric.oversubscription[0]) <= 0.5
+    assert sum(size.leaves) == len(size.pod_of) == size.units * fabric.rails
+    ports = half if fabric.tiers == 3 else radix
+    uplinks = [0] * len(set(size.top_of))
+    for pod, (leaves, spines, up) in enumerate(
+        zip(size.leaves, size.spines, size.spine_up, strict=True)
+    ):
+        assert 1 <= leaves <= ports
+        down, spare = divmod(leaves * size.up, spines)
+        assert size.up % spines == spare == 0  # every leaf reaches every spine alike
+        assert down <= ports
+        fewer = [n for n in range(1, spines) if size.up % n == 0]
+        assert all(leaves * size.up > n * ports for n in fewer)
+        if fabric.tiers == 3:
+            assert up == 1 or abs(up - down / fabric.oversubscription[1]) <= 0.5
+            uplinks[size.top_of[pod]] += spines * up
+    for total in uplinks:
+        assert (size.cores - 1) * radix < total <= size.cores * radix
+    if fabric.tiers == 3:
+        assert fabric.link_counts()["core"] == sum(uplinks) * fabric.planes
+
+
+@settings(max_examples=60, derandomize=True, database=None, deadline=None)
+@given(fabrics().filter(lambda fabric: fabric.devices <= 2000))
+def test_the_link_graph_agrees_with_the_counts(fabric):
+    """Links of every tier, added up over the drawn edges, are those of the bill."""
+    graph = fabric.explicit()
+    drawn = dict.fromkeys(fabric.tier_names, 0)
+    for a, b, link in graph.edges(data=True):
+        tiers = [end[0] for end in (a, b) if isinstance(end, tuple) and end[0] in drawn]
+        if tiers:
+            upper = max(tiers, key=fabric.tier_names.index)
+            drawn[upper] += link["count"]
+            assert link["bandwidth_Bps"] == fabric.nic_bandwidth_Bps / fabric.planes
+    assert drawn == fabric.link_counts()
+    assert sum(role == "device" for _, role in graph.nodes(data="role")) == fabric.devices
+
+
+@settings(max_examples=40, derandomize=True, database=None, deadline=None)
+@given(
+    fabrics().filter(lambda fabric: 8 <= fabric.devices <= 400 and fabric.kind != "rail_only"),
+    st.randoms(use_true_random=False),
+)
+def test_two_devices_meet_where_their_groups_first_agree(fabric, random):
+    """Twice as many links as the height of their lowest common group, found in the graph."""
+    slow_inside = replace(fabric, intra_latency_s=1.0)  # so that no path leads through a node
+    graph = slow_inside.explicit()
+    groups = [fabric.group_of(height) for height in range(1, fabric.tiers + 1)]
+    nodes = fabric.node_of()
+    for _ in range(10):
+        a, b = random.sample(range(fabric.devices), 2)
+        if nodes[a] == nodes[b]:
+            continue
+        height = 1 + [bool(group[a] == group[b]) for group in groups].index(True)
+        latency = nx.shortest_path_length(graph, a, b, weight="latency_s")
+        assert latency == pytest.approx(2 * height * fabric.hop_latency_s)
+
+
+@pytest.mark.parametrize("k", [4, 6])
+def test_a_fat_tree_has_full_bisection(k):
+    """Any half of the hosts sends to the other at full rate: the textbook's defining property."""
+    fabric = clos(k**3 // 4, k, 3, devices_per_node=1, nics_per_node=1, kind="fat_tree")
+    graph = fabric.explicit()
+    for _, _, link in graph.edges(data=True):
+        link["capacity"] = link["bandwidth_Bps"] * link["count"]
+    half = fabric.devices // 2
+    graph.add_edges_from(("source", device) for device in range(half))
+    graph.add_edges_from((device, "sink") for device in range(half, fabric.devices))
+    flow = nx.maximum_flow_value(graph, "source", "sink")
+    assert flow == pytest.approx(half * fabric.nic_bandwidth_Bps)
+
+
+def test_the_last_pod_has_only_the_switches_that_its_leaves_need():
+    """5 leaves of radix 8 make a pod of 4 and one of 1; the short one needs fewer spines."""
+    fabric = clos(20, 8, 3, devices_per_node=1, nics_per_node=1)
+    assert fabric.sizing.leaves == (4, 1)
+    assert fabric.sizing.spines == (4, 1)
+    assert counts(fabric) == ([5, 5, 3], [20, 20, 20])
+    assert fabric.uplinks(2).tolist() == [16, 4]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +200,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"devices": 8192}, "must be more than 2, because 256 leaves exceed radix 64, but is 2"),
     (
         {"devices": 32768, "radix": 32, "tiers": 3, "oversubscription": (1.0, 1.0)},
-        "must not need more than 32 pods of 256 devices, but is 32768",
+        "clos.devices must not need more than 32 pods, but is '128 pods'",
     ),
     ({"oversubscription": ()}, r"must have one entry per switch tier but the top one \(1\)"),
     ({"oversubscription": (1.0, 1.0)}, r"must have one entry per switch tier but the top one"),

@@ -1,0 +1,120 @@
+"""What the communication library adds to the wires, per collective and group.
+
+A family's `Curve` (fitted to measurements, ``presets/collectives``) gives the regimes that are
+open to a collective among so many devices; here they become `Protocol` entries for the halves
+that costs are made of. Without curves the wires alone count.
+
+Over several nodes the network's regimes apply between them, and inside them the fastest that the
+node's own curve reaches: NCCL pipelines chunks through both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nest_core.calibration import Curve
+from nest_core.network import IDEAL, Protocol
+
+__all__ = ["WIRES_ALONE", "Software"]
+
+_TRANSFER = "all_to_all"  # NCCL's all-to-all is made of sends and receives
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """Curves of the accelerators' own links and of the network between nodes.
+
+    Parameters
+    ----------
+    inside, between : Curve or None
+        None: wires as they are.
+    """
+
+    inside: Curve | None = None
+    between: Curve | None = None
+
+    @property
+    def reach(self) -> float:
+        """No protocol reaches more than this part of a port's bandwidth."""
+        if self.inside is None or self.between is None:
+            return max([1.0, *(_reach(c) for c in (self.inside, self.between) if c is not None)])
+        return max(_reach(self.inside), _reach(self.between))
+
+    @property
+    def in_network(self) -> bool:
+        """Whether switches reduce, in fewer steps than any exchange between devices takes."""
+        return self.inside is not None and self.inside.in_network_from is not None
+
+    def halves(
+        self, op: str, devices: int, nodes: int, *, meshed: bool = False
+    ) -> tuple[Protocol, ...]:
+        """Regimes of a reduce-scatter or all-gather, or of half an all-reduce.
+
+        Parameters
+        ----------
+        op : {"all_reduce", "reduce_scatter", "all_gather"}
+        devices, nodes : int
+            Of one group, and how many nodes it spans.
+        meshed : bool
+            Whether the wires tell which of a node's links so many devices can use; else the
+            curve does.
+        """
+        if devices == 1:
+            return IDEAL
+        parts = 2 if op == "all_reduce" else 1
+        return self._regimes(op, devices, nodes, parts, meshed)
+
+    def transfers(self, outside: bool, *, meshed: bool = False) -> tuple[Protocol, ...]:
+        """Regimes of point-to-point transfers, some of which leave their node or none."""
+        return self._regimes(_TRANSFER, 2, 2 if outside else 1, 1, meshed)
+
+    def _regimes(
+        self, op: str, devices: int, nodes: int, parts: int, meshed: bool
+    ) -> tuple[Protocol, ...]:
+        if nodes == 1:
+            if self.inside is None:
+                return IDEAL
+            share = self.inside.share(devices) if meshed else 1.0
+            return tuple(
+                Protocol(
+                    base_s=term.base_s / parts,
+                    step_inside_s=term.step_s,
+                    inside=term.efficiency / share,
+                    steps_inside=term.steps / parts,
+                )
+                for term in self.inside.terms(op, devices)
+            )
+        if self.between is None:
+            return IDEAL
+        while devices % nodes:  # a group that straddles nodes unevenly counts as more nodes
+            nodes += 1
+        reached, step = 1.0, 0.0
+        if self.inside is not None:
+            rings = self.inside.terms(op, devices, nodes=nodes)
+            reached = max(term.efficiency for term in rings)
+            step = min(term.step_s for term in rings)
+        return tuple(
+            Protocol(
+                base_s=term.base_s / parts,
+                step_inside_s=step,
+                step_outside_s=term.step_s,
+                inside=reached,
+                outside=term.efficiency,
+                steps_inside=devices // nodes - 1,
+            )
+            for term in self.between.terms(op, devices, nodes=nodes)
+        )
+
+
+WIRES_ALONE = Software()
+
+
+def _reach(curve: Curve) -> float:
+    """The largest part of the bandwidth that any regime reaches for any group.
+
+    An in-network regime moves ``1 + 1/n`` of a message where a ring moves ``2 (n - 1)/n``.
+    """
+    return max(
+        max(regime.efficiency) * (2.0 if regime.algorithm == "in_network" else 1.0)
+        for regime in curve.regimes
+    )

@@ -1,0 +1,165 @@
+"""Collective algorithms: strategies from a network and groups to stages of simultaneous flows.
+
+`ALGORITHMS` maps every operation to its algorithms by name; each is a function, so that others
+can be added. All count flows on ``network.wires`` and so know of every kind of fabric only where
+its links are.
+
+The buffer ``m`` is the per-rank input, for all-gather the per-rank output.
+"""
+
+from __future__ import annotations
+
+from nest_core.errors import InputError
+from nest_core.network.algorithms.schedules import (
+    MOST_FLOWS,
+    MOST_IN_ALL,
+    chain,
+    halving,
+    halving_far,
+    neighbours,
+    onwards,
+    pairwise,
+    ring,
+    ring_all_to_all,
+    ring_bidirectional,
+    tree,
+)
+from nest_core.network.algorithms.spread import Stage, backwards
+from nest_core.network.algorithms.strategies import (
+    Strategy,
+    at_once,
+    double_binary_tree,
+    everyone,
+    hierarchical,
+    hierarchical_at_once,
+    hierarchical_exchange,
+    in_network,
+    multi_rail_broadcast,
+    multi_rail_half,
+    multi_ring,
+    nvls_tree,
+    one_by_one,
+)
+from nest_core.network.levels import Network
+from nest_core.network.phases import Phase
+from nest_core.network.wires import IntArray
+
+__all__ = [
+    "ALGORITHMS",
+    "IN_NETWORK",
+    "MOST_FLOWS",
+    "MOST_IN_ALL",
+    "OPS",
+    "Stage",
+    "Strategy",
+    "algorithm_phases",
+    "algorithm_stages",
+]
+
+HALVES: dict[str, Strategy] = {
+    "ring": everyone(ring),
+    "ring_bidirectional": everyone(ring_bidirectional),
+    "halving_doubling": everyone(halving),
+    "halving_doubling_far": everyone(halving_far),
+    "direct": at_once,
+    "hierarchical_ring": hierarchical(ring),
+    "hierarchical_ring_bidirectional": hierarchical(ring_bidirectional),
+    "hierarchical_halving": hierarchical(halving),
+    "multi_rail": multi_rail_half,
+    "multi_ring": multi_ring,
+}
+"""Reduce-scatters; an all-gather is one backwards, an all-reduce both."""
+
+
+TURNED = frozenset({"halving_doubling", "halving_doubling_far", "direct", "hierarchical_halving"})
+"""Halves whose all-gather sends the other way what their reduce-scatter received."""
+
+
+def _gather(name: str, half: Strategy) -> Strategy:
+    def strategy(network: Network, groups: IntArray) -> list[Stage]:
+        stages = half(network, groups)
+        return [backwards(stage, turned=name in TURNED) for stage in reversed(stages)]
+
+    return strategy
+
+
+def _reduce(name: str, half: Strategy) -> Strategy:
+    """Scatter through the stages, turn round in the last, gather back."""
+
+    def strategy(network: Network, groups: IntArray) -> list[Stage]:
+        stages = half(network, groups)
+        if not stages:
+            return []
+        back = [backwards(stage, turned=name in TURNED) for stage in reversed(stages)]
+        return [*stages[:-1], [*stages[-1], *back[0]], *back[1:]]
+
+    return strategy
+
+
+ALGORITHMS: dict[str, dict[str, Strategy]] = {
+    "all_reduce": {
+        **{name: _reduce(name, half) for name, half in HALVES.items()},
+        "double_binary_tree": double_binary_tree,
+        "nvls_tree": nvls_tree,
+        "in_network": in_network,
+    },
+    "all_gather": {name: _gather(name, half) for name, half in HALVES.items()},
+    "reduce_scatter": HALVES,
+    "all_to_all": {
+        "direct": at_once,
+        "pairwise": one_by_one,
+        "ring": everyone(ring_all_to_all),
+        "hierarchical_direct": hierarchical_at_once,
+        "hierarchical_pairwise": hierarchical_exchange(pairwise),
+        "hierarchical_ring": hierarchical_exchange(ring_all_to_all),
+    },
+    "broadcast": {
+        "chain": everyone(chain),
+        "binary_tree": everyone(tree),
+        "multi_rail": multi_rail_broadcast,
+    },
+    "point_to_point": {"direct": everyone(onwards)},
+    "send_receive": {"direct": everyone(neighbours)},
+}
+"""Operation to algorithm to strategy."""
+
+OPS = tuple(ALGORITHMS)
+
+IN_NETWORK = frozenset({"nvls_tree", "in_network"})
+"""Algorithms that need switches that reduce."""
+
+
+def algorithm_stages(op: str, algorithm: str, network: Network, groups: IntArray) -> list[Stage]:
+    """Stages of an algorithm for all groups at once; within a stage phases follow one another.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, or where the algorithm does not suit fabric or groups.
+    """
+    if op not in ALGORITHMS:
+        raise InputError("op", "must be one of " + ", ".join(OPS), op, "choose one")
+    known = ALGORITHMS[op]
+    if algorithm not in known:
+        raise InputError(
+            "algorithm", f"must be one that {op} has: " + ", ".join(known), algorithm, "choose one"
+        )
+    return known[algorithm](network, groups)
+
+
+def algorithm_phases(op: str, algorithm: str, network: Network, groups: IntArray) -> list[Phase]:
+    """The same as phases that follow one another, ready for `price_phases`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nest_core.network import collapse, price_phases
+    >>> from nest_core.topology import Hierarchical, Tier
+    >>> network = collapse(Hierarchical("one", (Tier("node", 8, 100e9, 1e-6),)))
+    >>> phases = algorithm_phases("all_reduce", "ring", network, np.arange(8)[None])
+    >>> time = price_phases(network.wires, phases, 1)
+    >>> float(time.seconds(800e6)[0])
+    0.014014
+    """
+    stages = algorithm_stages(op, algorithm, network, groups)
+    return [phase for stage in stages for phase in stage]

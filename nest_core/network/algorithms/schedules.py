@@ -1,0 +1,245 @@
+"""Who sends what to whom among ``n`` members: schedules over the indices 0 .. n - 1.
+
+A schedule says nothing about wires; `spread` puts it on the members of groups, at once or
+level by level. Volumes are bytes per byte of the buffer ``m``: the input of a reduce-scatter,
+an all-reduce or an all-to-all, the message of a broadcast. An all-gather is a reduce-scatter
+backwards, so only one of the two is written down.
+
+References
+----------
+1. Thakur, Rabenseifner, Gropp: "Optimization of collective communication operations in MPICH",
+   IJHPCA 19(1), 2005 (ring, recursive halving and doubling, pairwise exchange).
+2. Sanders, Speck, Träff: "Two-tree algorithms for full bandwidth broadcast, reduction and
+   scan", Parallel Computing 35(12), 2009; NCCL ``src/graph/trees.cc`` for its numbering.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nest_core.errors import InputError
+from nest_core.network.wires import FloatArray, IntArray
+
+__all__ = [
+    "MOST_FLOWS",
+    "MOST_IN_ALL",
+    "Schedule",
+    "Step",
+    "chain",
+    "direct",
+    "double_tree",
+    "halving",
+    "halving_far",
+    "neighbours",
+    "onwards",
+    "pairwise",
+    "refuse_flows",
+    "ring",
+    "ring_all_to_all",
+    "ring_bidirectional",
+    "shift",
+    "together",
+    "tree",
+    "tree_depth",
+    "tree_edges",
+]
+
+MOST_FLOWS = 2_000_000
+"""Flows at once; finding their routes then takes about 1 GB."""
+
+MOST_IN_ALL = 10_000_000
+"""Flows of an algorithm, one after another; counting them then takes about 10 s."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """Messages that run at once between members, all arrays of shape (messages,).
+
+    Parameters
+    ----------
+    source, target : int array
+        Indices of members.
+    volume : float array
+        Bytes per byte of the buffer; of all repetitions where a message repeats.
+    steps : float array
+        Latencies paid one after another.
+    """
+
+    source: IntArray
+    target: IntArray
+    volume: FloatArray
+    steps: FloatArray
+
+
+Schedule = Callable[[int], list[Step]]
+"""Steps among so many members."""
+
+
+def shift(n: int, apart: int, volume: float, steps: float) -> Step:
+    """Every member sends to the one ``apart`` places on."""
+    index = np.arange(n)
+    return _step(index, (index + apart) % n, volume, steps)
+
+
+def ring(n: int) -> list[Step]:
+    """Reduce-scatter: ``n - 1`` steps round one ring, an n-th of the buffer in each."""
+    return [shift(n, 1, (n - 1) / n, n - 1)]
+
+
+def ring_bidirectional(n: int) -> list[Step]:
+    """Reduce-scatter on two counter-rotating rings, half of the buffer on each."""
+    return [together([shift(n, 1, (n - 1) / n / 2, n - 1), shift(n, -1, (n - 1) / n / 2, n - 1)])]
+
+
+def halving(n: int) -> list[Step]:
+    """Reduce-scatter by recursive halving: half of the buffer to the nearest member first.
+
+    Where ``n`` is not a power of two, the members above the largest power of two that fits first
+    hand their whole input to a neighbour and in the end receive their part from it (reference 1,
+    section 4.4).
+    """
+    return _halving(n, far=False)
+
+
+def halving_far(n: int) -> list[Step]:
+    """Recursive halving that starts with half of the buffer over distance ``n / 2``."""
+    return _halving(n, far=True)
+
+
+def direct(n: int) -> list[Step]:
+    """Everybody sends an n-th to everybody at once: an all-to-all, or a reduce-scatter."""
+    refuse_flows(n * (n - 1), n * (n - 1))
+    index = np.arange(n)
+    source = np.repeat(index, n - 1)
+    target = ((index[:, None] + index[None, 1:]) % n).reshape(-1)
+    return [_step(source, target, 1 / n, 1)]
+
+
+def pairwise(n: int) -> list[Step]:
+    """All-to-all, one peer at a time: in step ``r`` to the member ``r`` places on."""
+    refuse_flows(n, n * (n - 1))
+    return [shift(n, apart, 1 / n, 1) for apart in range(1, n)]
+
+
+def ring_all_to_all(n: int) -> list[Step]:
+    """All-to-all round one ring: what is meant for distance ``r`` is handed on ``r`` times."""
+    return [shift(n, 1, (n - 1) / 2, n * (n - 1) / 2)]
+
+
+def neighbours(n: int) -> list[Step]:
+    """Everybody sends the buffer to the next member and receives one (nccl-tests' sendrecv)."""
+    return [shift(n, 1, 1, 1)]
+
+
+def onwards(n: int) -> list[Step]:
+    """Every member but the last sends the buffer to the next one."""
+    index = np.arange(n - 1)
+    return [_step(index, index + 1, 1, 1)]
+
+
+def chain(n: int) -> list[Step]:
+    """Broadcast in small chunks from member to member."""
+    index = np.arange(n - 1)
+    return [_step(index, index + 1, 1, n - 1)]
+
+
+def tree(n: int) -> list[Step]:
+    """Broadcast in small chunks down a binary tree; an inner member sends everything twice."""
+    child, parent = tree_edges(n)
+    return [_step(parent, child, 1, tree_depth(n))]
+
+
+def double_tree(n: int) -> list[Step]:
+    """All-reduce in small chunks, up and down two binary trees, half of the buffer on each.
+
+    A leaf of one tree is an inner member of the other, so every member sends and receives the
+    buffer twice (reference 2).
+    """
+    steps = 2 * tree_depth(n)
+    parts = []
+    for child, parent in _two_trees(n):
+        parts += [_step(child, parent, 1 / 2, steps), _step(parent, child, 1 / 2, steps)]
+    return [together(parts)]
+
+
+def refuse_flows(at_once: int, in_all: int) -> None:
+    """Raise where flows are too many to count one by one."""
+    for found, most, how in ((at_once, MOST_FLOWS, " at once"), (in_all, MOST_IN_ALL, "")):
+        if found > most:
+            raise InputError(
+                "algorithm", f"must not need more than {most:,} flows{how}", found,
+                "use a hierarchical one, or smaller or fewer groups",
+            )  # fmt: skip
+
+
+def tree_depth(n: int) -> int:
+    """Levels below the root."""
+    return math.ceil(math.log2(n))
+
+
+def tree_edges(n: int) -> tuple[IntArray, IntArray]:
+    """Children and their parents in NCCL's binary tree, which is in order and rooted at 0.
+
+    Examples
+    --------
+    >>> child, parent = tree_edges(6)
+    >>> dict(zip(child.tolist(), parent.tolist()))
+    {1: 2, 2: 4, 3: 2, 4: 0, 5: 4}
+    """
+    child = np.arange(1, n)
+    bit = child & -child
+    parent = (child ^ bit) | (bit << 1)
+    return child, np.where(parent < n, parent, child ^ bit)
+
+
+def _two_trees(n: int) -> list[tuple[IntArray, IntArray]]:
+    """The tree and its complement: mirrored where ``n`` is even, else shifted by one."""
+    child, parent = tree_edges(n)
+    if n % 2 == 0:
+        return [(child, parent), (n - 1 - child, n - 1 - parent)]
+    return [(child, parent), ((child + 1) % n, (parent + 1) % n)]
+
+
+def _halving(n: int, *, far: bool) -> list[Step]:
+    power = 1 << (n.bit_length() - 1)
+    spare = n - power
+    rank = np.arange(power)
+    # Of the first 2 * spare members the odd ones step aside; their neighbours keep two parts.
+    member = np.where(rank < spare, 2 * rank, rank + spare)
+    part = np.where(rank < spare, 2 / n, 1 / n)
+    aside = 2 * np.arange(spare)
+    rounds = power.bit_length() - 1
+    found = [_step(aside + 1, aside, 1, 1)] if spare else []
+    decided = 0
+    for number in range(rounds):
+        apart = power >> (number + 1) if far else 1 << number
+        decided |= apart
+        peer = rank ^ apart
+        wanted = np.bincount(rank & decided, part, minlength=power)[peer & decided]
+        found.append(_step(member, member[peer], wanted, 1))
+    return [*found, _step(aside, aside + 1, 1 / n, 1)] if spare else found
+
+
+def _step(source: IntArray, target: IntArray, volume: npt.ArrayLike, steps: npt.ArrayLike) -> Step:
+    shape = source.shape
+    return Step(
+        source,
+        target,
+        np.broadcast_to(np.asarray(volume, dtype=np.float64), shape),
+        np.broadcast_to(np.asarray(steps, dtype=np.float64), shape),
+    )
+
+
+def together(parts: list[Step]) -> Step:
+    """Steps that run at once, as one."""
+    return Step(
+        np.concatenate([part.source for part in parts]),
+        np.concatenate([part.target for part in parts]),
+        np.concatenate([part.volume for part in parts]),
+        np.concatenate([part.steps for part in parts]),
+    )

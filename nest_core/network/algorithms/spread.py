@@ -1,0 +1,183 @@
+"""From schedules to phases: a schedule on all members of groups at once, or level by level.
+
+A *stage* is a list of phases that follow one another and that chunks of a buffer can pass
+through while others are in another stage; level by level, every level is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+import numpy as np
+import numpy.typing as npt
+
+from nest_core.network.algorithms.schedules import Schedule, Step, refuse_flows
+from nest_core.network.phases import Phase
+from nest_core.network.wires import FloatArray, IntArray
+
+__all__ = [
+    "Columns",
+    "Stage",
+    "backwards",
+    "columns",
+    "flat",
+    "latency_only",
+    "level_by_level",
+    "merged",
+    "on_columns",
+]
+
+Stage = list[Phase]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """Members that hold the same shard, one from each of the blocks that a level joins.
+
+    Parameters
+    ----------
+    members : int array (columns, fan)
+    owner : int array (columns,)
+        Group that they belong to.
+    shard : float array (columns,)
+        Part of the buffer that is theirs once the levels inside have scattered it.
+    weight : float array (columns, fan)
+        Members that stand behind each, per column of the block: 1 where blocks are equal.
+    """
+
+    members: IntArray
+    owner: IntArray
+    shard: FloatArray
+    weight: FloatArray
+
+
+def columns(groups: IntArray, nesting: tuple[IntArray, ...]) -> Iterator[list[Columns]]:
+    """Climb a hierarchy of blocks, innermost first; levels that join nothing are left out.
+
+    Blocks may hold unequal numbers of a group's members: there are then as many columns as the
+    largest of them has members, and members of smaller ones stand in several.
+
+    Parameters
+    ----------
+    groups : int array (groups, members)
+    nesting : tuple of int array (devices,)
+        Block of every device, innermost first; blocks nest, the last one holds everything.
+
+    Yields
+    ------
+    list of Columns
+        Of one level, by fan.
+    """
+    count, size = groups.shape
+    order = np.lexsort((groups, *(level[groups] for level in nesting)), axis=1)
+    member = np.take_along_axis(groups, order, axis=1).reshape(-1)
+    row = np.arange(count * size) // size
+    start = np.arange(count * size)  # first place of every inner block; at first a member each
+    for level in nesting:
+        block = level[member]
+        opens = np.ones(count * size, dtype=bool)
+        opens[1:] = (block[1:] != block[:-1]) | (row[1:] != row[:-1])
+        held = np.diff(np.append(start, count * size))
+        fan = np.bincount((np.cumsum(opens) - 1)[start])
+        first = np.cumsum(fan) - fan
+        found = []
+        for width in np.unique(fan[fan > 1]):
+            inner = first[fan == width][:, None] + np.arange(width)
+            tall = held[inner].max(axis=1)
+            which = np.repeat(np.arange(len(inner)), tall)
+            offset = np.arange(len(which)) - np.repeat(np.cumsum(tall) - tall, tall)
+            holds = held[inner[which]]
+            place = start[inner[which]] + offset[:, None] % holds
+            found.append(
+                Columns(member[place], row[place[:, 0]], 1.0 / tall[which],
+                        holds / tall[which][:, None])
+            )  # fmt: skip
+        if found:
+            yield found
+        start = np.flatnonzero(opens)
+
+
+def flat(groups: IntArray, schedule: Schedule) -> Stage:
+    """A schedule among all members of every group, in the order given."""
+    count, size = groups.shape
+    even = Columns(groups, np.arange(count), np.ones(count), np.ones(groups.shape))
+    return on_columns([even], schedule, scattered=True) if size > 1 else []
+
+
+def level_by_level(
+    groups: IntArray,
+    nesting: tuple[IntArray, ...],
+    schedule: Schedule,
+    *,
+    scattered: bool = True,
+) -> list[Stage]:
+    """A schedule among the members of columns, one stage per level, innermost first.
+
+    ``scattered``: every level works on the shard that those inside have left; otherwise on as
+    much as every member holds, as an all-to-all does.
+    """
+    levels = columns(groups, nesting)
+    return [on_columns(level, schedule, scattered=scattered) for level in levels]
+
+
+def on_columns(level: list[Columns], schedule: Schedule, *, scattered: bool) -> Stage:
+    """A schedule among the members of every column of one level."""
+    parts = [_placed(entry, schedule(entry.members.shape[1]), scattered) for entry in level]
+    return [
+        merged([phase for phase in together if phase is not None])
+        for together in zip_longest(*parts)
+    ]
+
+
+def backwards(stage: Stage, *, turned: bool) -> Stage:
+    """The phases in reverse order: an all-gather for a reduce-scatter.
+
+    ``turned``: messages go the other way too, as where an exchange is undone; rings turn on.
+    """
+    if not turned:
+        return stage[::-1]
+    return [replace(phase, source=phase.target, target=phase.source) for phase in stage[::-1]]
+
+
+def merged(phases: list[Phase]) -> Phase:
+    """Phases that run at once, as one."""
+    if len(phases) == 1:
+        return phases[0]
+    return Phase(
+        np.concatenate([phase.source for phase in phases]),
+        np.concatenate([phase.target for phase in phases]),
+        np.concatenate([phase.owner for phase in phases]),
+        np.concatenate([phase.volume for phase in phases]),
+        np.concatenate([phase.steps for phase in phases]),
+    )
+
+
+def latency_only(phase: Phase, steps: npt.ArrayLike) -> Phase:
+    """Steps whose bytes another phase carries."""
+    shape = phase.source.shape
+    return replace(
+        phase,
+        volume=np.zeros(shape),
+        steps=np.broadcast_to(np.asarray(steps, dtype=np.float64), shape),
+    )
+
+
+def _placed(entry: Columns, steps: list[Step], scattered: bool) -> list[Phase]:
+    flows = [len(entry.members) * len(step.source) for step in steps]
+    refuse_flows(max(flows, default=0), sum(flows))
+    found = []
+    for step in steps:
+        part = entry.shard[:, None] if scattered else entry.weight[:, step.source]
+        shape = (len(entry.members), len(step.source))
+        found.append(
+            Phase(
+                entry.members[:, step.source].reshape(-1),
+                entry.members[:, step.target].reshape(-1),
+                np.repeat(entry.owner, len(step.source)),
+                (step.volume * part).reshape(-1),
+                np.broadcast_to(step.steps, shape).reshape(-1),
+            )
+        )
+    return found

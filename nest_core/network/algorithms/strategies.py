@@ -1,0 +1,306 @@
+"""Algorithms that look at the fabric: levels, rails, dimensions of a torus, switches that reduce.
+
+Each takes a network and groups and returns stages (see `spread`). Those that reduce or gather by
+halves return the reduce-scatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from nest_core.errors import InputError
+from nest_core.network.algorithms.schedules import (
+    Schedule,
+    Step,
+    chain,
+    direct,
+    double_tree,
+    pairwise,
+    ring,
+    shift,
+    together,
+)
+from nest_core.network.algorithms.spread import (
+    Columns,
+    Stage,
+    columns,
+    flat,
+    latency_only,
+    level_by_level,
+    merged,
+    on_columns,
+)
+from nest_core.network.levels import Network
+from nest_core.network.phases import Phase
+from nest_core.network.traffic import multi_ring_half
+from nest_core.network.tree import TreeWires
+from nest_core.network.wires import IntArray
+
+__all__ = [
+    "Strategy",
+    "at_once",
+    "double_binary_tree",
+    "everyone",
+    "hierarchical",
+    "hierarchical_at_once",
+    "hierarchical_exchange",
+    "in_network",
+    "multi_rail_broadcast",
+    "multi_rail_half",
+    "multi_ring",
+    "nvls_tree",
+    "one_by_one",
+    "reduces_in_node",
+]
+
+Strategy = Callable[[Network, IntArray], list[Stage]]
+
+
+def everyone(schedule: Schedule) -> Strategy:
+    """A schedule among all members in the order given, wherever they sit."""
+
+    def strategy(network: Network, groups: IntArray) -> list[Stage]:
+        return [flat(groups, schedule)]
+
+    return strategy
+
+
+def hierarchical(schedule: Schedule) -> Strategy:
+    """Level by level, each on the shard that those inside have left."""
+
+    def strategy(network: Network, groups: IntArray) -> list[Stage]:
+        return level_by_level(groups, network.nesting, schedule)
+
+    return strategy
+
+
+def hierarchical_exchange(schedule: Schedule) -> Strategy:
+    """An all-to-all level by level; every level exchanges all that a member holds."""
+
+    def strategy(network: Network, groups: IntArray) -> list[Stage]:
+        return level_by_level(groups, network.nesting, schedule, scattered=False)
+
+    return strategy
+
+
+def at_once(network: Network, groups: IntArray) -> list[Stage]:
+    """Everybody sends to everybody at once.
+
+    Wires do not idle while the first bytes travel to far peers, so the latency is that to the
+    nearest peer; `collective` adds that no message arrives before its own latency.
+    """
+    return [[_nearest_first(network, phase) for phase in flat(groups, direct)]]
+
+
+def one_by_one(network: Network, groups: IntArray) -> list[Stage]:
+    """All-to-all, everybody with one peer at a time, without waiting for others.
+
+    A member pays the latency to each of its peers; members that are done early go on, so these
+    are added up per member, level by level, and not per round.
+    """
+    rounds = [replace(phase, steps=0 * phase.steps) for phase in flat(groups, pairwise)]
+    flows = merged(rounds)
+    met = network.wires.level(flows.source, flows.target)
+    waits = []
+    for level in np.unique(met):
+        first, steps = [], []
+        for owner in range(len(groups)):
+            found = np.flatnonzero((met == level) & (flows.owner == owner))
+            if len(found):
+                first.append(found[0])
+                steps.append(np.bincount(flows.source[found]).max())
+        one = np.array(first)
+        example = Phase(flows.source[one], flows.target[one], flows.owner[one], flows.volume[one],
+                        flows.steps[one])  # fmt: skip
+        waits.append(latency_only(example, np.array(steps)))
+    return [[*rounds, *waits]]
+
+
+def hierarchical_at_once(network: Network, groups: IntArray) -> list[Stage]:
+    """An all-to-all level by level, at each with all peers at once."""
+    stages = level_by_level(groups, network.nesting, direct, scattered=False)
+    return [[_nearest_first(network, phase) for phase in stage] for stage in stages]
+
+
+def multi_ring(network: Network, groups: IntArray) -> list[Stage]:
+    """Rings both ways over all dimensions of a torus at once, on rotated parts of the buffer."""
+    if network.torus is None:
+        raise InputError(
+            "algorithm", "multi_ring must run on a torus", "a fabric with switches",
+            "use multi_rail or hierarchical_ring",
+        )  # fmt: skip
+    phases = multi_ring_half(network.torus, network.place, groups)
+    return [[phase] for phase in phases]
+
+
+def multi_rail_half(network: Network, groups: IntArray) -> list[Stage]:
+    """Reduce-scatter on one ring per device of a node, as NCCL's channels are laid.
+
+    Every ring passes through all members and enters and leaves each node on its own rail, so all
+    NICs of a node work at once; it differs from ``hierarchical_ring``, which first reduces inside
+    nodes. Needs the same number of members in every node.
+    """
+    size = groups.shape[1]
+    return _rails(network, groups, (size - 1) / size, closed=True)
+
+
+def multi_rail_broadcast(network: Network, groups: IntArray) -> list[Stage]:
+    """Broadcast in small chunks along one chain per device of a node."""
+    return _rails(network, groups, 1.0, closed=False)
+
+
+def double_binary_tree(network: Network, groups: IntArray) -> list[Stage]:
+    """All-reduce up and down two trees that join nodes, with chains inside nodes (NCCL).
+
+    There is a pair of trees for each member of a node, on its own part of the buffer. Within one
+    node, or with one member in each, the trees join members.
+    """
+    inside, between = _node_columns(network, groups)
+    if inside is None or between is None:
+        return [flat(groups, double_tree)]
+    across = on_columns(between, double_tree, scattered=True)
+    chains = on_columns(inside, _up_and_down, scattered=True)
+    waits = [latency_only(phase, phase.steps) for phase in chains]
+    flows = merged([*across, *(replace(phase, steps=0 * phase.steps) for phase in chains)])
+    return [[flows, *waits]]
+
+
+def nvls_tree(network: Network, groups: IntArray) -> list[Stage]:
+    """All-reduce with reduction in the switch of every node and two trees between nodes."""
+    _need_switches(network, top=False)
+    inside, between = _node_columns(network, groups)
+    if inside is None:
+        return [flat(groups, double_tree)]
+    across = [] if between is None else on_columns(between, double_tree, scattered=True)
+    ports = on_columns(inside, _through_the_switch, scattered=True)
+    waits = [latency_only(phase, phase.steps) for phase in ports]
+    flows = merged([*across, *(replace(phase, steps=0 * phase.steps) for phase in ports)])
+    return [[flows, *waits]]
+
+
+def in_network(network: Network, groups: IntArray) -> list[Stage]:
+    """All-reduce in the switches (NVLS in a node, SHARP above): up once, down once.
+
+    A device sends and receives the buffer once; above its node, an uplink of the tree carries the
+    buffer once per group and direction, whatever the number of devices beneath. Neighbours in a
+    ring load the uplinks in the same way, so flows between them stand for the messages to the
+    switches: between blocks of level ``l`` every device sends the part of the buffer that is its
+    own there, less what it sends further up through the same uplinks. The latency is up and down
+    to the outermost level in use; messages are pipelined.
+    """
+    _need_switches(network, top=True)
+    levels = list(columns(groups, network.nesting))
+    phases: list[Phase] = []
+    for index, level in enumerate(levels):
+        further = 0.0
+        if index + 1 < len(levels) and _climbs_through(network, level, levels[index + 1]):
+            further = float(levels[index + 1][0].shard.min())
+        for entry in level:
+            own = replace(entry, shard=np.maximum(entry.shard - further, 0.0))
+            phases += on_columns([own], _through_the_switch, scattered=True)
+    return [[merged(phases)]] if phases else []
+
+
+def reduces_in_node(network: Network) -> bool:
+    """Whether nodes have a switch that could reduce."""
+    return isinstance(network.wires, TreeWires) and network.wires.interior is None
+
+
+def _need_switches(network: Network, *, top: bool) -> None:
+    if not reduces_in_node(network):
+        where = "switches at every level" if top else "a switch in every node"
+        raise InputError(
+            "algorithm", f"reduction in the network must have {where}", "a fabric without",
+            "use a ring or a tree",
+        )  # fmt: skip
+
+
+def _through_the_switch(n: int) -> list[Step]:
+    """As much up and down the port of every member as its buffer; there and back again."""
+    return [shift(n, 1, 1.0, 2)]
+
+
+def _up_and_down(n: int) -> list[Step]:
+    """Chains up and down through all members, one chain from each of them on its part."""
+    steps = 2 * (n - 1)
+    return [together([shift(n, 1, (n - 1) / n, steps), shift(n, -1, (n - 1) / n, steps)])]
+
+
+def _climbs_through(network: Network, inner: list[Columns], outer: list[Columns]) -> bool:
+    """Whether flows between outer blocks cross the same tier of links as those between inner."""
+    tiers = [
+        network.wires.tier[network.wires.routes(pair[:1], pair[1:2]).bundle]
+        for pair in (inner[0].members[0], outer[0].members[0])
+    ]
+    return bool(np.isin(tiers[0], tiers[1]).any())
+
+
+def _nearest_first(network: Network, phase: Phase) -> Phase:
+    """Only messages to the nearest peers pay their latency."""
+    met = network.wires.level(phase.source, phase.target)
+    nearest = np.full(int(phase.owner.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(nearest, phase.owner, met)
+    return replace(phase, steps=phase.steps * (met == nearest[phase.owner]))
+
+
+def _node_columns(
+    network: Network, groups: IntArray
+) -> tuple[list[Columns] | None, list[Columns] | None]:
+    """Columns inside nodes and between them; None where nodes, or groups, hold one only."""
+    if network.torus is not None:
+        return None, None
+    node = network.nesting[0]
+    inside = next(columns(groups, (node,)), None)
+    if (node[groups] == node[groups[:, :1]]).all():
+        return inside, None
+    *_, between = columns(groups, (node, np.zeros_like(node)))
+    return inside, between
+
+
+def _rails(network: Network, groups: IntArray, volume: float, *, closed: bool) -> list[Stage]:
+    """One ring or chain per rail, in one direction on even nodes and in the other on odd ones.
+
+    What enters a node on rail ``s`` visits all of its members and leaves on rail ``s - 1`` or
+    ``s + 1``; over all rails each member passes on ``(g - 1) / g`` inside its node and 1/g outside.
+    """
+    count, size = groups.shape
+    if network.torus is not None:
+        raise InputError(
+            "algorithm", "multi_rail must run on a fabric of nodes", "a torus", "use multi_ring"
+        )
+    order = np.lexsort((groups, network.nesting[0][groups]), axis=1)
+    member = np.take_along_axis(groups, order, axis=1)
+    node = network.nesting[0][member]
+    nodes = len(np.unique(node[0]))
+    held = size // nodes
+    if size % nodes or (node.reshape(count, -1, held) != node[:, ::held, None]).any():
+        raise InputError(
+            "algorithm", "multi_rail must find as many members of a group in every node",
+            "a group that is spread unevenly", "use hierarchical_ring",
+        )  # fmt: skip
+    if nodes == 1 or held == 1:
+        return [flat(groups, ring if closed else chain)]
+    member = member.reshape(count, nodes, held)
+    way = np.where(np.arange(nodes) % 2 == 0, 1, -1)[:, None]
+    beside = member[:, np.arange(nodes)[:, None], (np.arange(held) + way) % held]
+    beyond = np.roll(member, -1, axis=1)
+    if nodes % 2:  # the ring closes between two nodes of the same direction
+        beyond[:, -1] = np.roll(beyond[:, -1], -1, axis=1)
+    last = nodes if closed else nodes - 1
+    inner = _spread(member, beside, volume * (held - 1) / held, size - nodes)
+    outer = _spread(member[:, :last], beyond[:, :last], volume / held, nodes - 1)
+    flows = merged([outer, replace(inner, steps=0 * inner.steps)])
+    return [[flows, latency_only(inner, inner.steps)]]
+
+
+def _spread(source: IntArray, target: IntArray, volume: float, steps: float) -> Phase:
+    """A phase of flows, shape (groups, ...), that are alike."""
+    flows = source.size
+    owner = np.repeat(np.arange(len(source)), flows // len(source))
+    return Phase(
+        source.reshape(-1), target.reshape(-1), owner,
+        np.full(flows, volume), np.full(flows, float(steps)),
+    )  # fmt: skip

@@ -1,0 +1,176 @@
+"""Levels and wires of Clos fabrics: a node, then one level per switch tier.
+
+Devices of a node meet inside it; others climb through the NICs that serve them to their leaf
+and on. On rail-optimised fabrics devices of one rail share leaves, so the leaf level cuts
+across the nodes; on rail-only fabrics rails never meet, and a flow between rails is forwarded
+inside its source node.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nest_core.network.interior import InteriorWires, interior_wires
+from nest_core.network.levels import Level, Network
+from nest_core.network.tree import TreeTier, TreeWires
+from nest_core.network.wires import FloatArray, IntArray
+from nest_core.topology import Clos
+
+__all__ = ["ECMP_DRAWS", "clos_network", "node_wires"]
+
+ECMP_DRAWS = 8
+
+
+def clos_network(fabric: Clos) -> Network:
+    """Collapse a Clos fabric; exact."""
+    node = fabric.node_of()
+    devices = np.arange(fabric.devices)
+    ports = np.full(fabric.devices, fabric.intra_bandwidth_Bps)
+    inside = TreeTier(devices, node, ports, ports, fabric.intra_latency_s)
+    uplinks = [_uplink_tier(fabric, height) for height in range(2, fabric.tiers + 1)]
+    tiers = [inside, _nic_tier(fabric, node), *uplinks]
+    rails = fabric.rails if fabric.kind == "rail_only" else 1
+    ecmp = fabric.routing == "ecmp"
+    wires = TreeWires(
+        tuple(tiers),
+        interior=node_wires(fabric),
+        through=False,
+        rail=fabric.rail_of() if rails > 1 else None,
+        relay=_relays(fabric, node) if rails > 1 else None,
+        egress=_egress(fabric, node),
+        hashed=ecmp,
+        seed=fabric.ecmp_seed,
+        variants=ECMP_DRAWS if ecmp else 1,
+    )
+    return Network(fabric.devices, _levels(fabric, node), wires, _nesting(fabric, node))
+
+
+def node_wires(fabric: Clos) -> InteriorWires | None:
+    """Direct links between the devices of every node; None where a switch joins them."""
+    links = fabric.interior.links()
+    if not links:
+        return None
+    return interior_wires(fabric.node_of(), fabric.slot_of(), fabric.devices_per_node, links)
+
+
+def _nic_tier(fabric: Clos, node: IntArray) -> TreeTier:
+    """The NICs that serve every device, and the leaves that they reach.
+
+    A device has its own where there are enough, else several share one; where neither number
+    divides the other, several share several.
+    """
+    served = fabric.devices_per_node // fabric.rails
+    nics = fabric.nics_per_node // fabric.rails
+    pools = int(np.gcd(served, nics))
+    place = fabric.slot_of() // fabric.rails
+    pool = (node * fabric.rails + fabric.rail_of()) * pools + place // (served // pools)
+    leaf = fabric.group_of(1)
+    whole = nics * fabric.planes
+    left = np.zeros(int(pool.max()) + 1)
+    left[pool] = fabric.leaf_links()[leaf] / whole * (nics // pools) * fabric.nic_bandwidth_Bps
+    own = -(-nics // served)  # of the pool's NICs, as many as one device drives
+    return TreeTier(pool, leaf, left, left * own * pools / nics, 2 * fabric.hop_latency_s)
+
+
+def _uplink_tier(fabric: Clos, height: int) -> TreeTier:
+    """Uplinks of the switch groups below ``height``."""
+    links = fabric.uplinks(height - 1)
+    capacity: FloatArray = links.astype(np.float64) * fabric.link_bandwidth_Bps
+    child, group = fabric.group_of(height - 1), fabric.group_of(height)
+    latency = 2 * height * fabric.hop_latency_s
+    if fabric.routing == "adaptive":
+        return TreeTier(child, group, capacity, capacity, latency)
+    lane = np.full(len(links), fabric.link_bandwidth_Bps)
+    return TreeTier(
+        child, group, capacity, lane, latency, int(links.max()), links, _rank(child)
+    )  # fmt: skip
+
+
+def _rank(child: IntArray) -> IntArray:
+    """Place of every device among those of its child, shape (devices,)."""
+    order = np.argsort(child, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(child)) - np.searchsorted(child[order], child[order])
+    return rank
+
+
+def _relays(fabric: Clos, node: IntArray) -> IntArray:
+    """The device of its own node that forwards for each device to each rail."""
+    slot, rails = fabric.slot_of(), fabric.rails
+    at = np.full((int(node.max()) + 1, fabric.devices_per_node), -1, dtype=np.int64)
+    at[node, slot] = np.arange(fabric.devices)
+    wanted = slot[:, None] // rails * rails + np.arange(rails)[None, :]
+    relay = at[node[:, None], wanted]
+    return np.where(relay >= 0, relay, _any_of_rail(at, rails)[node])
+
+
+def _egress(fabric: Clos, node: IntArray) -> IntArray | None:
+    """The device through which each one leaves its node; None where all have their own way."""
+    alive = fabric.leaf_links()[fabric.group_of(1)] > 0
+    if alive.all():
+        return None
+    left = np.flatnonzero(alive)  # devices count nodes upwards, so these are sorted by node
+    count = np.bincount(node[left], minlength=int(node.max()) + 1)
+    start = np.cumsum(count) - count
+    instead = left[start[node] + fabric.slot_of() % np.maximum(count[node], 1)]
+    return np.where(alive, np.arange(fabric.devices), instead)
+
+
+def _any_of_rail(at: IntArray, rails: int) -> IntArray:
+    """A device of every node on every rail, shape (nodes, rails)."""
+    by_rail = at.reshape(len(at), -1, rails)
+    return np.asarray(by_rail.max(axis=1))
+
+
+def _nesting(fabric: Clos, node: IntArray) -> tuple[IntArray, ...]:
+    """Nodes, the nodes of one leaf or unit, pods, everything."""
+    unit = node // fabric.sizing.nodes_per_unit
+    blocks = [node, unit]
+    if fabric.tiers == 3 and fabric.pods == "units":
+        pod = np.zeros(int(unit.max()) + 1, dtype=np.int64)
+        pod[unit] = fabric.group_of(2)
+        blocks.append(pod[unit])
+    if int(blocks[-1].max()) != int(blocks[-1].min()):
+        blocks.append(np.zeros(fabric.devices, dtype=np.int64))
+    return tuple(blocks)
+
+
+def _levels(fabric: Clos, node: IntArray) -> tuple[Level, ...]:
+    count = int(np.unique(node).size)
+    levels = [
+        Level(
+            name="node",
+            kind="nested",
+            group_size=int(np.bincount(node).max()),
+            groups=count,
+            links=1,
+            link_bandwidth_Bps=fabric.intra_bandwidth_Bps,
+            latency_s=fabric.intra_latency_s,
+            child_size=1,
+        )
+    ]
+    sizes = np.bincount(node)
+    served = fabric.devices_per_node // fabric.rails
+    links = np.bincount(node, fabric.leaf_links()[fabric.group_of(1)]) / served
+    for index, name in enumerate(fabric.tier_names):
+        group = fabric.group_of(index + 1)
+        if index:
+            sizes = np.bincount(fabric.group_of(index))
+            links = fabric.uplinks(index).astype(np.float64)
+        members = np.bincount(group)
+        across = fabric.rails > 1 and int(members.max()) < fabric.devices
+        present = sizes > 0
+        scarce = int(np.argmin(np.where(present, links / np.maximum(sizes, 1), np.inf)))
+        levels.append(
+            Level(
+                name=name,
+                kind="affinity" if across else "nested",
+                group_size=int(members.max()),
+                groups=int(np.count_nonzero(members)),
+                links=round(float(links[scarce])),
+                link_bandwidth_Bps=fabric.link_bandwidth_Bps,
+                latency_s=2 * (index + 1) * fabric.hop_latency_s,
+                child_size=int(sizes[scarce]),
+            )
+        )
+    return tuple(levels)

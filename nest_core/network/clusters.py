@@ -1,0 +1,281 @@
+"""Levels of an arbitrary link graph: devices that see the rest alike, grouped step by step.
+
+1. *Distance.* Devices within a distance of one another form a group; all distances at which
+   something merges give a nested chain (single linkage: the minimum spanning tree of the
+   distances, found on the boundaries of one multi-source Dijkstra search as Mehlhorn 1988
+   does). The distance is that of routing: NICs, then forwarding devices, then hops.
+2. *Use.* A link, and the element behind it, belongs to the innermost level some of whose
+   shortest paths cross it. An element that only one group's paths cross is that group's inside.
+3. *Bandwidth.* The uplink of a child is the minimum cut between it, inside included, and all
+   other children, over the links of this level and whatever lies beyond them. A level states
+   the child with the least per device.
+4. *Cuts.* Where the minimum cuts between the children of a group (all pairs, by Gusfield's
+   tree) over the links used so far fall into at least two groups of several that hold together
+   better than with one another, those are a level of their own, and the steps begin again. In a
+   star the cut of two children is the lesser uplink, which leaves one such group at most: a
+   star is never split.
+
+A graph drawn from a hierarchy or a folded Clos fabric gives back its groups and bandwidths. What
+levels cannot say (rails, tori) stays in the links, which price everything; `collapse_error`
+says how much that is.
+
+References
+----------
+K. Mehlhorn, "A faster approximation algorithm for the Steiner problem in graphs", Inf. Process.
+Lett. 27 (1988). D. Gusfield, "Very simple methods for all pairs network flow analysis", SIAM J.
+Comput. 19(1), 1990.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import networkx as nx
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import (
+    connected_components,
+    dijkstra,
+    minimum_spanning_tree,
+)
+
+from nest_core.network.cuts import Cuts, separate
+from nest_core.network.graph import (
+    ECMP_DRAWS,
+    SWITCH,
+    TABLE,
+    GraphWires,
+    Links,
+    NextHops,
+    next_hops,
+    read_links,
+)
+from nest_core.network.levels import Level, Network
+from nest_core.network.wires import FloatArray, IntArray
+
+__all__ = ["graph_network"]
+
+TARGETS = 1024
+
+
+def graph_network(
+    graph: nx.Graph[Any],
+    routing: Literal["adaptive", "shortest_path", "ecmp"] = "adaptive",
+    seed: int = 0,
+) -> Network:
+    """The network of a link graph: levels to read, and its links to price.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        As `nest_core.network.graph.read_links` takes it.
+    routing, seed
+        As `GraphWires` takes them; ECMP is the mean of eight draws.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> star = nx.Graph()
+    >>> star.add_nodes_from(range(4), role="device")
+    >>> star.add_node("hub", role="switch")
+    >>> for device in range(4):
+    ...     star.add_edge(device, "hub", bandwidth_Bps=50e9, count=1, latency_s=1e-6)
+    >>> [(level.name, level.group_size) for level in graph_network(star).levels]
+    [('hub', 4)]
+    """
+    links = read_links(graph)
+    nesting = _by_distance(links)
+    while True:
+        use = _use(links, nesting)
+        cuts = [
+            Cuts.between(links, use.arc_level <= k, use.inside(k - 1), nesting[k])
+            for k in range(len(nesting))
+        ]
+        finer = [separate(entry) for entry in cuts]
+        split = next((k for k, parts in enumerate(finer) if parts is not None), None)
+        if split is None:
+            break
+        child = nesting[split - 1] if split else np.arange(links.devices)
+        parts = finer[split]
+        if parts is None:  # for the type checker
+            break
+        nesting = (*nesting[:split], _numbered(parts[child]), *nesting[split:])
+    draws = ECMP_DRAWS if routing == "ecmp" else 1
+    arc_level = np.minimum(use.arc_level, len(nesting) - 1)
+    wires = GraphWires(links, nesting, arc_level, routing, seed, draws)
+    latency = _latencies(links, wires, len(nesting))
+    levels = tuple(_level(links, use, nesting, k, latency[k]) for k in range(len(nesting)))
+    return Network(links.devices, levels, wires, nesting)
+
+
+def _numbered(group: IntArray) -> IntArray:
+    """Groups renumbered 0, 1, … in order of their first device."""
+    _, first, back = np.unique(group, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[back]
+
+
+def _by_distance(links: Links) -> tuple[IntArray, ...]:
+    """Nested groups of devices by single linkage, innermost first; the last is everything."""
+    if links.devices == 1:
+        return (np.zeros(1, np.int64),)
+    size = len(links.elements)
+    # Half of what entering either end costs: the same sums, but undirected.
+    enter = np.zeros(size)
+    enter[links.head] = links.weight - 1.0
+    weight = 1.0 + (enter[links.tail] + enter[links.head]) / 2
+    matrix = csr_array((weight, (links.tail, links.head)), shape=(size, size))
+    near, _, owner = dijkstra(
+        matrix, indices=np.arange(links.devices), min_only=True, return_predecessors=True
+    )
+    a, b = owner[links.tail].astype(np.int64), owner[links.head].astype(np.int64)
+    apart = (a != b) & (a >= 0) & (b >= 0)
+    length = (near[links.tail] + weight + near[links.head])[apart]
+    key = a[apart] * links.devices + b[apart]
+    order = np.lexsort((length, key))
+    key, first = np.unique(key[order], return_index=True)
+    shape = (links.devices, links.devices)
+    tree = minimum_spanning_tree(
+        csr_array((length[order][first], np.divmod(key, links.devices)), shape=shape)
+    ).tocoo()
+    nesting = []
+    for limit in np.unique(tree.data):
+        some = tree.data <= limit
+        joined = csr_array((tree.data[some], (tree.row[some], tree.col[some])), shape=shape)
+        nesting.append(_numbered(connected_components(joined, directed=False)[1]))
+    return tuple(nesting)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Use:
+    """Who crosses what.
+
+    ``arc_level`` (arcs,) is the innermost level whose paths cross an arc, the number of levels
+    where none does; ``owner[k]`` (elements,) the group of level ``k`` whose paths alone cross
+    an element, else −1.
+    """
+
+    arc_level: IntArray
+    owner: tuple[IntArray, ...]
+    devices: int
+
+    def inside(self, level: int) -> IntArray:
+        """Group that an element belongs to, −1 for none; below level 0 a device is its own."""
+        if level >= 0:
+            return self.owner[level]
+        alone = np.full(len(self.owner[0]), -1, np.int64)
+        alone[: self.devices] = np.arange(self.devices)
+        return alone
+
+
+def _use(links: Links, nesting: tuple[IntArray, ...]) -> _Use:
+    """Follow all shortest paths within every group of every level, target by target."""
+    size = len(links.elements)
+    arc_level = np.full(len(links.tail), len(nesting))
+    lowest = [np.full(size, size, np.int64) for _ in nesting]
+    highest = [np.full(size, -1, np.int64) for _ in nesting]
+    for table in _tables(links):
+        targets = np.flatnonzero(table.column >= 0)
+        for k in range(len(nesting) - 1, -1, -1):
+            group = nesting[k]
+            same = group[targets][:, None] == group[None, :]
+            row, device = np.nonzero(same)
+            seen = np.zeros(len(targets) * size, np.bool_)
+            front = row * size + device
+            while len(front):
+                seen[front] = True
+                first, fan = table.start[front], table.start[front + 1] - table.start[front]
+                entry = np.repeat(np.arange(len(front)), fan)
+                within = np.arange(len(entry)) - np.repeat(np.cumsum(fan) - fan, fan)
+                arc = table.arc[first[entry] + within]
+                arc_level[arc] = np.minimum(arc_level[arc], k)
+                ahead = front[entry] // size * size + links.head[arc]
+                front = np.unique(ahead[~seen[ahead]])
+            row, element = np.divmod(np.flatnonzero(seen), size)
+            np.minimum.at(lowest[k], element, group[targets[row]])
+            np.maximum.at(highest[k], element, group[targets[row]])
+    back = np.lexsort((links.tail, links.head))  # place of every arc's other direction
+    arc_level = np.minimum(arc_level, arc_level[back])
+    owner = tuple(np.where(low == high, low, -1) for low, high in zip(lowest, highest, strict=True))
+    return _Use(arc_level, owner, links.devices)
+
+
+def _tables(links: Links) -> Iterator[NextHops]:
+    """Next hops towards all devices, block by block."""
+    block = max(1, TABLE // len(links.elements) // 4)
+    for begin in range(0, links.devices, block):
+        yield next_hops(links, np.arange(begin, min(begin + block, links.devices)))
+
+
+def _latencies(links: Links, wires: GraphWires, levels: int) -> FloatArray:
+    """Largest latency between devices that meet at each level, shape (levels,).
+
+    From every device to at most 1,024 targets, evenly chosen.
+    """
+    worst = np.zeros(levels)
+    every = np.arange(links.devices)
+    chosen = np.unique(np.linspace(0, links.devices - 1, min(links.devices, TARGETS), dtype=int))
+    for some in np.array_split(chosen, max(1, len(chosen) * links.devices // TABLE)):
+        source, target = np.tile(every, len(some)), np.repeat(some, links.devices)
+        met = wires.level(source, target)
+        apart = met >= 0
+        latency = wires.latency_s(source[apart], target[apart])
+        np.maximum.at(worst, met[apart], latency)
+    return worst
+
+
+def _level(
+    links: Links, use: _Use, nesting: tuple[IntArray, ...], k: int, latency_s: float
+) -> Level:
+    """What people read of a level: its largest group and its worst child."""
+    inside = use.inside(k - 1)
+    beyond = (inside[links.tail] < 0) & (inside[links.head] < 0)
+    climbs = (use.arc_level <= k) | (beyond & (use.arc_level < len(nesting)))
+    cuts = Cuts.between(links, climbs, inside, np.zeros(links.devices, np.int64))
+    group = np.zeros(len(cuts.size), np.int64)
+    group[inside[: links.devices]] = nesting[k]
+    uplinks = np.where(np.bincount(group)[group] > 1, cuts.uplinks_Bps(), np.inf)
+    child = int(np.argmin(uplinks / cuts.size))
+    capacity = float(uplinks[child])
+    if not np.isfinite(capacity):  # one device alone: what it could send
+        capacity = float(links.capacity_Bps.sum()) / 2 or 1.0
+    leaves = (inside[links.tail] == child) & (inside[links.head] != child) & climbs
+    each = np.unique(links.bandwidth_Bps[leaves])
+    count = capacity / each[0] if len(each) == 1 else 1.0
+    if abs(count - round(count)) > 1e-9 * count:
+        count = 1.0
+    return Level(
+        name=_name(links, use, nesting, k),
+        kind="nested",
+        group_size=int(np.bincount(nesting[k]).max()),
+        groups=int(nesting[k].max()) + 1,
+        links=round(count),
+        link_bandwidth_Bps=capacity / round(count),
+        latency_s=float(latency_s),
+        child_size=int(cuts.size[child]),
+    )
+
+
+def _name(links: Links, use: _Use, nesting: tuple[IntArray, ...], k: int) -> str:
+    """The name, less its number, that the switches new at a level share; else the level's."""
+    known: set[str] = set()
+    stems: set[str] = set()
+    for within in use.owner[: k + 1]:
+        known |= stems
+        switches = np.flatnonzero((within >= 0) & (links.role == SWITCH))
+        stems = {_stem(links.elements[index]) for index in switches} - known
+    name = stems.pop() if len(stems) == 1 else ""
+    if not name and k == 0 and len(nesting) > 1:
+        name = "node"
+    return name or f"level {k}"
+
+
+def _stem(element: object) -> str:
+    if isinstance(element, tuple):
+        return next((part for part in element if isinstance(part, str)), "")
+    found = re.match(r"[^\W\d]+", str(element))
+    return found.group() if found else ""

@@ -1,0 +1,286 @@
+"""Times of one collective: which groups take part, which algorithm runs, and what it waits for.
+
+Messages are counted as nccl-tests counts them: ``size_bytes`` is the per-rank input, for
+all-gather the per-rank output; the bus bandwidth is ``factor * size_bytes / time`` (nccl-tests
+``PERFORMANCE.md``), so that it can be held against the rate of a port.
+
+Buffers may pass in ``chunks`` through the stages of a level-by-level algorithm; stages that are
+busy at the same time share the wires.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
+
+import numpy as np
+
+from nest_core.errors import InputError
+from nest_core.network.algorithms import (
+    ALGORITHMS,
+    IN_NETWORK,
+    OPS,
+    Stage,
+    algorithm_stages,
+)
+from nest_core.network.algorithms.spread import merged
+from nest_core.network.bottleneck import describe
+from nest_core.network.levels import Network
+from nest_core.network.nccl import nccl_choice
+from nest_core.network.phases import IDEAL, Phase, Protocol, price_phases
+from nest_core.network.wires import FloatArray, IntArray
+
+__all__ = ["Candidate", "CollectiveAnswer", "bus_factor", "collective", "member_groups"]
+
+Concurrent = Literal["one", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An algorithm and its time; None with the reason where it does not suit."""
+
+    algorithm: str
+    time_s: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveAnswer:
+    """Time of a collective.
+
+    Parameters
+    ----------
+    time_s : float
+        Of the slowest group.
+    bus_bandwidth_Bps : float
+        As nccl-tests counts it.
+    algorithm : str
+    bottleneck : str
+        What sets the time: a bundle of links and who shares it, or the latency.
+    level : str
+        Name of the level that the bottleneck belongs to.
+    candidates : tuple of Candidate
+        All that were priced, fastest first, then those that do not suit.
+    """
+
+    time_s: float
+    bus_bandwidth_Bps: float
+    algorithm: str
+    bottleneck: str
+    level: str
+    candidates: tuple[Candidate, ...]
+
+
+def collective(
+    network: Network,
+    op: str,
+    size_bytes: float,
+    size: int,
+    *,
+    stride: int = 1,
+    concurrent: Concurrent = "one",
+    algorithm: str = "fastest",
+    in_network: bool = False,
+    chunks: int = 1,
+    protocols: tuple[Protocol, ...] = IDEAL,
+) -> CollectiveAnswer:
+    """Time of a collective among ``size`` devices, ``stride`` apart.
+
+    Parameters
+    ----------
+    op : str
+        One of `OPS`.
+    size_bytes : float
+        Per-rank input, for all-gather the per-rank output.
+    concurrent : {"one", "all"}
+        The group that starts at device 0, or all groups that tile the fabric at once.
+    algorithm : str
+        A name, ``fastest``, or ``nccl`` for NCCL's choice (see `nest_core.network.nccl`).
+    in_network : bool
+        Whether switches can reduce; lets ``fastest`` and ``nccl`` choose such algorithms.
+    chunks : int
+        Parts in which the buffer passes through an algorithm's stages.
+
+    Raises
+    ------
+    InputError
+        Where the fabric has no such groups, or a named algorithm does not suit them.
+    """
+    if op not in ALGORITHMS:
+        raise InputError("op", "must be one of " + ", ".join(OPS), op, "choose one")
+    if not (np.isfinite(size_bytes) and size_bytes >= 0):
+        raise InputError("bytes", "must not be negative", size_bytes, "give a size in bytes")
+    if chunks < 1:
+        raise InputError("chunks", "must be at least 1", chunks, "use 1 for the whole buffer")
+    groups = member_groups(network.devices, size, stride=stride, concurrent=concurrent)
+    if algorithm == "nccl":
+        algorithm = nccl_choice(network, op, size_bytes, groups, in_network=in_network)
+    names = [algorithm]
+    if algorithm == "fastest":
+        names = [name for name in ALGORITHMS[op] if in_network or name not in IN_NETWORK]
+
+    @cache
+    def stages_of(name: str) -> list[Stage]:
+        return algorithm_stages(op, name, network, groups)
+
+    found: list[Candidate] = []
+    refusals: list[InputError] = []
+    for name in names:
+        try:
+            stages = stages_of(name)
+        except InputError as error:
+            refusals.append(error)
+            found.append(Candidate(name, None, str(error)))
+            continue
+        seconds = _seconds(network, stages, len(groups), size_bytes, chunks, protocols)
+        found.append(Candidate(name, seconds))
+    timed = [entry for entry in found if entry.time_s is not None]
+    if not timed:
+        raise refusals[-1]
+    timed.sort(key=lambda entry: entry.time_s or 0.0)
+    best = timed[0]
+    time_s = best.time_s or 0.0
+    phrase, level = describe(network, stages_of(best.algorithm), size_bytes / chunks)
+    return CollectiveAnswer(
+        time_s=time_s,
+        bus_bandwidth_Bps=bus_factor(op, size) * size_bytes / time_s if time_s else 0.0,
+        algorithm=best.algorithm,
+        bottleneck=phrase,
+        level=level,
+        candidates=(*timed, *(entry for entry in found if entry.time_s is None)),
+    )
+
+
+def member_groups(
+    devices: int, size: int, *, stride: int = 1, concurrent: Concurrent = "one"
+) -> IntArray:
+    """Groups {s, s + stride, ...}: the first, or all that tile the devices from 0 on.
+
+    Returns
+    -------
+    int array (groups, size)
+
+    Examples
+    --------
+    >>> member_groups(8, 2, stride=2, concurrent="all").tolist()
+    [[0, 2], [1, 3], [4, 6], [5, 7]]
+    """
+    if not 2 <= size <= devices:
+        raise InputError("size", f"must lie between 2 and {devices}", size, "choose a group size")
+    if stride < 1:
+        raise InputError("stride", "must be at least 1", stride, "use 1 for neighbours")
+    if (size - 1) * stride >= devices:
+        raise InputError(
+            "stride", f"must keep a group of {size} within the {devices} devices", stride,
+            f"use at most {(devices - 1) // (size - 1)}",
+        )  # fmt: skip
+    first = np.arange(size) * stride
+    if concurrent == "one":
+        return first[None]
+    tiles = devices // (size * stride)
+    if tiles == 0:
+        raise InputError(
+            "stride", f"must be such that {stride} groups of {size} fit into {devices} devices",
+            stride, f"use at most {devices // size}, or one group",
+        )  # fmt: skip
+    starts = (np.arange(tiles)[:, None] * size * stride + np.arange(stride)).reshape(-1)
+    return starts[:, None] + first
+
+
+def bus_factor(op: str, size: int) -> float:
+    """Bus bandwidth over algorithm bandwidth (nccl-tests ``PERFORMANCE.md``)."""
+    if op == "all_reduce":
+        return 2 * (size - 1) / size
+    if op in ("all_gather", "reduce_scatter", "all_to_all"):
+        return (size - 1) / size
+    return 1.0
+
+
+def _seconds(
+    network: Network,
+    stages: list[Stage],
+    count: int,
+    size_bytes: float,
+    chunks: int,
+    protocols: tuple[Protocol, ...],
+) -> float:
+    """Of the slowest group."""
+    if chunks == 1:
+        phases = [phase for stage in stages for phase in stage]
+        time = price_phases(network.wires, phases, count, protocols).seconds(size_bytes)
+        return float(np.maximum(time, _floor(network, stages, count, protocols)).max())
+    ways = [
+        _pipelined(network, stages, count, size_bytes, chunks, replace(entry, base_s=0.0))
+        for entry in protocols
+    ]
+    return min(way + entry.base_s for way, entry in zip(ways, protocols, strict=True))
+
+
+def _floor(
+    network: Network, stages: list[Stage], count: int, protocols: tuple[Protocol, ...]
+) -> FloatArray:
+    """No message arrives before its own latency, though it travels while others are sent."""
+    total = np.zeros(count)
+    for stage in stages:
+        phases = [phase for phase in stage if phase.volume.any()]
+        if any((phase.steps > 0).any() and (phase.steps < 1).any() for phase in phases):
+            total += np.max([_travel(network, phase, count, protocols) for phase in phases], axis=0)
+    return total
+
+
+def _travel(
+    network: Network, phase: Phase, count: int, protocols: tuple[Protocol, ...]
+) -> FloatArray:
+    alone = replace(phase, volume=0 * phase.volume, steps=np.ones(len(phase.source)))
+    return price_phases(network.wires, [alone], count, protocols).seconds(0.0)
+
+
+def _pipelined(
+    network: Network,
+    stages: list[Stage],
+    count: int,
+    size_bytes: float,
+    chunks: int,
+    protocol: Protocol,
+) -> float:
+    """Chunks follow one another through the stages; seconds of the slowest group.
+
+    A stage holds one chunk at a time and goes on as soon as the stage before has handed over; what
+    it takes depends on the other stages that are busy meanwhile and share its wires.
+    """
+    part = size_bytes / chunks
+    alone = [price_phases(network.wires, stage, count, (protocol,)) for stage in stages]
+
+    @cache
+    def pace(busy: tuple[int, ...]) -> FloatArray:
+        flows = [
+            replace(phase, owner=phase.owner + place * count)
+            for place, number in enumerate(busy)
+            for phase in stages[number]
+        ]
+        owners = len(busy) * count
+        shared = price_phases(network.wires, [merged(flows)], owners, (protocol,))
+        beta = shared.beta_s_per_byte.reshape(len(busy), count)
+        times = []
+        for place, number in enumerate(busy):
+            own = alone[number]
+            slower = np.maximum(own.beta_s_per_byte[0], beta[place])
+            times.append((own.alpha_s[0] + slower * part).max())
+        return np.array(times)
+
+    now = 0.0
+    done = [0] * len(stages)  # chunks that have left each stage
+    left = np.ones(len(stages))  # share still to do of the chunk in each stage
+    while done[-1] < chunks:
+        ready = [chunks, *done[:-1]]
+        busy = tuple(n for n in range(len(stages)) if done[n] < ready[n])
+        speed = 1 / np.maximum(pace(busy), np.finfo(np.float64).tiny)
+        passes = float((left[list(busy)] / speed).min())
+        now += passes
+        for place, n in enumerate(busy):
+            left[n] -= passes * speed[place]
+            if left[n] <= 1e-12:
+                done[n] += 1
+                left[n] = 1.0
+    return now

@@ -1,0 +1,243 @@
+"""Minimum cuts between the children of a level: their uplinks, and which hold together.
+
+Children are contracted to one vertex each. Elements with at most two neighbours vanish first
+(a NIC between a node and a leaf is a link with the lesser of its two bandwidths), and children
+with the same neighbours over the same bandwidths are one class: a cut is found per class.
+
+Cuts are exact: the flow algorithm sees capacities as integers to 2^-30 of the largest uplink,
+and the bandwidth is then added up over the links that its cut crosses.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components, maximum_flow
+
+from nest_core.network.graph import Links
+from nest_core.network.wires import BoolArray, FloatArray, IntArray
+
+__all__ = ["Cuts", "separate"]
+
+UNIT = 2**30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cuts:
+    """The children of one level in a contracted graph.
+
+    Parameters
+    ----------
+    parent : int array (children,)
+        Group that a child belongs to.
+    size : int array (children,)
+        Devices in it.
+    tail, head : int array (arcs,)
+        Between vertices, both directions; children come first.
+    capacity_Bps : float array (arcs,)
+    vertices : int
+    alike : int array (children,)
+        Class of children of one group that see the same neighbours.
+    leaving_Bps : float array (children,)
+        Over all links of a child.
+    """
+
+    parent: IntArray
+    size: IntArray
+    tail: IntArray
+    head: IntArray
+    capacity_Bps: FloatArray
+    vertices: int
+    alike: IntArray
+    leaving_Bps: FloatArray
+
+    @classmethod
+    def between(cls, links: Links, used: BoolArray, inside: IntArray, group: IntArray) -> Cuts:
+        """Contract the children of every group.
+
+        Parameters
+        ----------
+        used : bool array (arcs,)
+        inside : int array (elements,)
+            Child that an element belongs to, −1 for none.
+        group : int array (devices,)
+        """
+        child = inside[: links.devices]
+        children = int(child.max()) + 1
+        vertex = inside.copy()
+        loose = np.flatnonzero(inside < 0)
+        vertex[loose] = children + np.arange(len(loose))
+        vertices = children + len(loose)
+        tail, head, capacity = _merged(
+            vertex[links.tail[used]], vertex[links.head[used]], links.capacity_Bps[used], vertices
+        )
+        tail, head, capacity = _reduced(tail, head, capacity, vertices, children)
+        parent = np.zeros(children, np.int64)
+        parent[child] = group
+        leaving = np.asarray(np.bincount(tail, capacity, vertices)[:children], np.float64)
+        return cls(
+            parent, np.bincount(child), tail, head, capacity, vertices,
+            _alike(tail, head, capacity, parent), leaving,
+        )  # fmt: skip
+
+    def uplinks_Bps(self) -> FloatArray:
+        """Minimum cut between every child and the rest of its group; infinite for an only one."""
+        result = np.full(len(self.parent), np.inf)
+        for members in _by_value(self.parent):
+            if len(members) < 2:
+                continue
+            classes = _by_value(self.alike[members])
+            network = _Flows(self, members)
+            for index in classes:
+                cut, _ = network.cut(int(members[index[0]]))
+                result[members[index]] = cut
+        return result
+
+    def tree(self, members: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Edges of a tree whose least edge between two children is their minimum cut.
+
+        Gusfield's: one flow per class of children but the first; those of one class hang
+        together by all of their links.
+        """
+        classes = [members[index] for index in _by_value(self.alike[members])]
+        first = np.array([entry[0] for entry in classes])
+        towards = np.zeros(len(first), np.int64)
+        cut = np.full(len(first), np.inf)
+        network = _Flows(self, None)
+        for k in range(1, len(first)):
+            cut[k], side = network.cut(int(first[k]), int(first[towards[k]]))
+            moved = side[first[k + 1 :]] & (towards[k + 1 :] == towards[k])
+            towards[k + 1 :][moved] = k
+        ends = [(int(a), int(first[b])) for a, b in zip(first[1:], towards[1:], strict=True)]
+        value = list(cut[1:])
+        for entry in classes:
+            ends += [(int(entry[0]), int(other)) for other in entry[1:]]
+            value += [float(self.leaving_Bps[entry[0]])] * (len(entry) - 1)
+        pairs = np.array(ends, np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1], np.array(value)
+
+
+class _Flows:
+    """Maximum flows in the contracted graph, towards one vertex or all of ``members``."""
+
+    def __init__(self, cuts: Cuts, members: IntArray | None) -> None:
+        size = cuts.vertices
+        self.sink = size
+        some = np.zeros(0, np.int64) if members is None else members
+        most = float(cuts.leaving_Bps.max())
+        tail = np.concatenate([cuts.tail, some, np.full(len(some), size)])
+        head = np.concatenate([cuts.head, np.full(len(some), size), some])
+        capacity = np.concatenate([cuts.capacity_Bps, np.full(len(some), most), 0.0 * some])
+        order = np.lexsort((head, tail))
+        self.tail, self.head, self.capacity = tail[order], head[order], capacity[order]
+        whole = np.minimum(np.rint(self.capacity / most * UNIT), UNIT).astype(np.int32)
+        start = np.searchsorted(self.tail, np.arange(size + 2))
+        self.graph = csr_array(
+            (whole, self.head.astype(np.int32), start.astype(np.int32)),
+            shape=(size + 1, size + 1),
+        )
+
+    def cut(self, source: int, target: int | None = None) -> tuple[float, BoolArray]:
+        """Minimum cut in bytes/s and the source's side of it, shape (vertices + 1,)."""
+        graph = self.graph
+        own = np.zeros(0, np.int64)
+        if target is None:
+            own = np.flatnonzero((self.tail == source) & (self.head == self.sink))
+            graph = graph.copy()
+            graph.data[own] = 0
+        goal = self.sink if target is None else target
+        flow = maximum_flow(graph, source, goal).flow
+        rest = csr_array(graph - flow)
+        rest.eliminate_zeros()
+        side = np.zeros(self.sink + 1, np.bool_)
+        side[breadth_first_order(rest, source, return_predecessors=False)] = True
+        crossing = side[self.tail] & ~side[self.head]
+        crossing[own] = False
+        return float(self.capacity[crossing].sum()), side
+
+
+def separate(cuts: Cuts) -> IntArray | None:
+    """Groups of children that hold together better than with one another; None if there are none.
+
+    Returns
+    -------
+    int array (children,)
+        A number per part; children of groups that are not split stay alone.
+    """
+    parts = np.arange(len(cuts.parent))
+    found = False
+    for members in _by_value(cuts.parent):
+        if len(members) < 4 or len(np.unique(cuts.alike[members])) < 2:
+            continue
+        a, b, value = cuts.tree(members)
+        value = np.round(value / value.max(), 9)
+        for limit in np.unique(value)[:0:-1]:
+            keep = value >= limit
+            joined = csr_array(
+                (np.ones(int(keep.sum())), (a[keep], b[keep])), shape=2 * (len(parts),)
+            )
+            label = connected_components(joined, directed=False)[1][members]
+            if (np.bincount(label) > 1).sum() > 1:
+                for part in _by_value(label):
+                    parts[members[part]] = members[part[0]]
+                found = True
+                break
+    return parts if found else None
+
+
+def _by_value(values: IntArray) -> list[IntArray]:
+    """Indices with equal values, in order of the values."""
+    order = np.argsort(values, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(values[order])) + 1)
+
+
+def _merged(
+    tail: IntArray, head: IntArray, capacity: FloatArray, vertices: int
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Parallel arcs added up, loops dropped, sorted by tail, then head."""
+    real = tail != head
+    key, place = np.unique(tail[real] * vertices + head[real], return_inverse=True)
+    total = np.asarray(np.bincount(place, capacity[real], len(key)), np.float64)
+    return key // vertices, key % vertices, total
+
+
+def _reduced(
+    tail: IntArray, head: IntArray, capacity: FloatArray, vertices: int, children: int
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Without elements that end nowhere or only pass on, which keep all cuts of children."""
+    while True:
+        degree = np.bincount(tail, minlength=vertices)
+        thin = (degree <= 2) & (np.arange(vertices) >= children) & (degree > 0)
+        # Of neighbours that are both thin, the lower one goes first.
+        waits = np.zeros(vertices, np.bool_)
+        waits[tail[thin[tail] & thin[head] & (head < tail)]] = True
+        goes = thin & ~waits
+        if not goes.any():
+            return tail, head, capacity
+        out = goes[tail]
+        pairs = np.flatnonzero(out)
+        through = pairs[degree[tail[pairs]] == 2].reshape(-1, 2)
+        a, b = head[through].T
+        least = capacity[through].min(axis=1)
+        keep = ~out & ~goes[head]
+        tail, head, capacity = _merged(
+            np.concatenate([tail[keep], a, b]), np.concatenate([head[keep], b, a]),
+            np.concatenate([capacity[keep], least, least]), vertices,
+        )  # fmt: skip
+
+
+def _alike(tail: IntArray, head: IntArray, capacity: FloatArray, parent: IntArray) -> IntArray:
+    """Class of every child by its group, neighbours and bandwidths."""
+    start = np.searchsorted(tail, np.arange(len(parent) + 1))
+    number: dict[object, int] = defaultdict(lambda: len(number))
+    return np.array(
+        [
+            number[int(parent[c]), head[slice(*span)].tobytes(), capacity[slice(*span)].tobytes()]
+            for c, span in enumerate(pairwise(start))
+        ],
+        np.int64,
+    )

@@ -1,0 +1,258 @@
+"""Wires of dragonflies: minimal routes by index arithmetic, at most one global link per flow.
+
+A flow climbs from its node's port to its router, goes over a local link to a router that owns a
+global link to the target's group, over that link, over a local link, and down (Kim, Dally, Scott
+and Abts, ISCA 2008, section 3). Of the parallel links between two groups only those that need
+the fewest local hops count as minimal. ``adaptive`` divides a flow evenly over the routers that
+own such links (where the source's own router does, its links and the local links count by
+bandwidth), and there over the links; ``shortest_path`` takes the first link, ``ecmp`` a
+hashed one. No route is non-minimal (Valiant).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from nest_core.network.interior import InteriorWires, interior_wires
+from nest_core.network.levels import Level, Network
+from nest_core.network.wires import BoolArray, FloatArray, IntArray, Routes, hashed, joined
+from nest_core.topology.dragonfly import Dragonfly
+
+__all__ = ["DragonflyWires", "dragonfly_network"]
+
+ECMP_DRAWS = 8
+Parts = list[tuple[IntArray, IntArray, FloatArray]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DragonflyWires:
+    """Bundles: devices' ports or a node's inside, nodes' ports, local links, global links.
+
+    Parameters
+    ----------
+    fabric : Dragonfly
+    nesting : tuple of int array (devices,)
+    tiers : tuple of int
+        Level of what is inside nodes, of nodes' ports, of local and of global links.
+    speed : tuple of float
+        Factors on the bandwidths of the same four.
+    """
+
+    fabric: Dragonfly
+    nesting: tuple[IntArray, ...]
+    tiers: tuple[int, int, int, int]
+    speed: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
+    interior: InteriorWires | None = field(init=False, repr=False)
+    _node: IntArray = field(init=False, repr=False)
+    _router: IntArray = field(init=False, repr=False)
+    _starts: IntArray = field(init=False, repr=False)
+    _capacity: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        fabric, inside, node = self.fabric, self.fabric.interior, self.fabric.node_of()
+        links = inside.links()
+        interior = None
+        if links:
+            interior = interior_wires(node, fabric.slot_of(), fabric.devices_per_node, links)
+        within = 2 * fabric.devices if interior is None else len(interior.capacity_Bps)
+        counts = (
+            within,
+            2 * fabric.nodes,
+            fabric.routers * fabric.routers_per_group,
+            fabric.groups**2 * fabric.links_per_pair,
+        )
+        capacity = np.repeat(np.array(self.rates_Bps), counts)
+        if interior is not None:
+            capacity[:within] = interior.capacity_Bps * self.speed[0]
+        object.__setattr__(self, "interior", interior)
+        object.__setattr__(self, "_node", node)
+        object.__setattr__(self, "_router", fabric.router_of())
+        object.__setattr__(self, "_starts", np.cumsum([0, *counts]))
+        object.__setattr__(self, "_capacity", capacity)
+
+    @property
+    def rates_Bps(self) -> tuple[float, float, float, float]:
+        """One device's port inside, one node's port, one local and one global link."""
+        fabric, (a, b, c, d) = self.fabric, self.speed
+        return (
+            fabric.intra_bandwidth_Bps * a,
+            fabric.nic_bandwidth_Bps * b,
+            fabric.local_bandwidth_Bps * c,
+            fabric.global_bandwidth_Bps * d,
+        )
+
+    @property
+    def capacity_Bps(self) -> FloatArray:
+        """(bundles,)."""
+        return self._capacity
+
+    @property
+    def lane_Bps(self) -> FloatArray:
+        """(bundles,): every bundle is one link."""
+        return self._capacity
+
+    @property
+    def tier(self) -> IntArray:
+        """(bundles,)."""
+        return np.repeat(np.array(self.tiers), np.diff(self._starts))
+
+    @property
+    def outside(self) -> BoolArray:
+        """(bundles,)."""
+        return np.asarray(np.arange(len(self._capacity)) >= self._starts[1])
+
+    @property
+    def port_Bps(self) -> float:
+        """All links of a device inside its node, or its node's port."""
+        inside, port, _, _ = self.rates_Bps
+        if self.interior is not None:
+            inside = self.interior.port_Bps * self.speed[0]
+        return max(inside, port)
+
+    @property
+    def least_latency_s(self) -> float:
+        """Inside a node, or through one router."""
+        if self.fabric.devices_per_node > 1:
+            return self.fabric.intra_latency_s
+        return (2 + (self.fabric.nodes_per_router == 1)) * self.fabric.hop_latency_s
+
+    @property
+    def variants(self) -> int:
+        """Hash draws."""
+        return ECMP_DRAWS if self.fabric.routing == "ecmp" else 1
+
+    def faster(self, tier: int, factor: float) -> DragonflyWires:
+        """The same dragonfly with the links of one tier wider."""
+        a, b, c, d = (
+            speed * factor if own == tier else speed
+            for own, speed in zip(self.tiers, self.speed, strict=True)
+        )
+        return replace(self, speed=(a, b, c, d))
+
+    def level(self, source: IntArray, target: IntArray) -> IntArray:
+        """Innermost level whose group holds both; −1 for a device and itself."""
+        source, target = np.broadcast_arrays(source, target)
+        met = np.full(source.shape, len(self.nesting) - 1, dtype=np.int64)
+        for index in range(len(self.nesting) - 2, -1, -1):
+            group = self.nesting[index]
+            met[group[source] == group[target]] = index
+        met[source == target] = -1
+        return met
+
+    def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
+        """Minimal routes."""
+        outside = self._node[source] != self._node[target]
+        within = np.flatnonzero(~outside & (source != target))
+        flow = np.flatnonzero(outside)
+        hop = self.fabric.hop_latency_s
+        latency = np.zeros(len(source))
+        parts, latency[within] = self._inside(within, source[within], target[within])
+        source, target = source[flow], target[flow]
+        ports = self._starts[1]
+        whole = np.ones(len(flow))
+        parts.append((flow, ports + 2 * self._node[source], whole))
+        parts.append((flow, ports + 2 * self._node[target] + 1, whole))
+        latency[flow] = 2 * hop
+        a, b = self._router[source], self._router[target]
+        routers = self.fabric.routers_per_group
+        near = (a // routers == b // routers) & (a != b)
+        parts.append((flow[near], self._local(a[near], b[near]), whole[near]))
+        latency[flow[near]] += hop
+        far = a // routers != b // routers
+        if far.any():
+            draw = hashed(source[far], target[far], self.fabric.ecmp_seed + variant)
+            crossings, hops = self._across(flow[far], a[far], b[far], draw)
+            parts += crossings
+            latency[flow[far]] += hops * hop
+        flows, bundle, share = joined(parts)
+        return Routes(flows, bundle, share, latency, outside)
+
+    def _inside(
+        self, flow: IntArray, source: IntArray, target: IntArray
+    ) -> tuple[Parts, FloatArray]:
+        each = self.fabric.intra_latency_s
+        if self.interior is not None:
+            crossing, bundle, share = self.interior.crossings(source, target)
+            hops = self.interior.hops(source, target).astype(np.float64)
+            return [(flow[crossing], bundle, share)], hops * each
+        whole = np.ones(len(flow))
+        parts = [(flow, 2 * source, whole), (flow, 2 * target + 1, whole)]
+        return parts, np.full(len(flow), each)
+
+    def _local(self, a: IntArray, b: IntArray) -> IntArray:
+        """Bundle from router ``a`` to router ``b`` of the same group."""
+        routers = self.fabric.routers_per_group
+        return np.asarray(self._starts[2] + a * routers + b % routers)
+
+    def _across(
+        self, flow: IntArray, a: IntArray, b: IntArray, draw: IntArray
+    ) -> tuple[Parts, IntArray]:
+        """Local, global, local; and how many hops that takes. Shapes below: (flows, links)."""
+        fabric = self.fabric
+        routers, links = fabric.routers_per_group, fabric.links_per_pair
+        here, there = (a // routers)[:, None], (b // routers)[:, None]
+        link = np.arange(links)[None, :]
+        leave = np.asarray(fabric.gateway(here, there, link)) + here * routers
+        enter = np.asarray(fabric.gateway(there, here, link)) + there * routers
+        detour = (leave != a[:, None]).astype(np.int64) + (enter != b[:, None])
+        fewest = detour.min(axis=1, keepdims=True)
+        best = detour == fewest
+        if fabric.routing == "adaptive":
+            together = leave[:, :, None] == leave[:, None, :]
+            along = np.maximum((best[:, :, None] & together).sum(axis=1), 1)
+            _, _, near, far = self.rates_Bps
+            share = best * np.where(leave == a[:, None], far, near / along)
+            share /= share.sum(axis=1, keepdims=True)
+        else:
+            rank = np.cumsum(best, axis=1) * best
+            wanted = 1 + (draw % best.sum(axis=1) if fabric.routing == "ecmp" else 0 * draw)
+            share = (rank == wanted[:, None]).astype(np.float64)
+        bundle = self._starts[3] + (here * fabric.groups + there) * links + link
+        row, column = np.nonzero(share)
+        part = share[row, column]
+        first, last = leave[row, column], enter[row, column]
+        out, into = a[row] != first, b[row] != last
+        parts = [
+            (flow[row], bundle[row, column], part),
+            (flow[row[out]], self._local(a[row[out]], first[out]), part[out]),
+            (flow[row[into]], self._local(last[into], b[row[into]]), part[into]),
+        ]
+        return parts, 1 + fewest[:, 0]
+
+
+def dragonfly_network(fabric: Dragonfly) -> Network:
+    """Levels node, router, group and global, those left out that join nothing."""
+    hop, device = fabric.hop_latency_s, fabric.devices_per_node
+    nodes, routers = fabric.nodes_per_router, fabric.routers_per_group
+    port, local = fabric.nic_bandwidth_Bps, fabric.local_bandwidth_Bps
+    beyond = (fabric.groups - 1) * fabric.links_per_pair
+    uplinks = [
+        ("node", device, 1, fabric.intra_bandwidth_Bps, fabric.intra_latency_s),
+        ("router", nodes, 1, port, 2 * hop),
+        ("group", routers, routers - 1, local, 3 * hop),
+        ("global", fabric.groups, beyond, fabric.global_bandwidth_Bps, 5 * hop),
+    ]
+    levels: list[Level] = []
+    nesting: list[IntArray] = []
+    tiers: list[int] = []
+    devices, size, least = np.arange(fabric.devices), 1, np.inf
+    for index, (name, fan, links, bandwidth, latency) in enumerate(uplinks):
+        tiers.append(len(levels))
+        if fan == 1 and index:
+            # A lone child goes on through this uplink and the next: the lesser of them counts.
+            least = min(least, links * bandwidth) if links else least
+            continue
+        if links * bandwidth > least:
+            links, bandwidth = 1, least
+        levels.append(
+            Level(name, "nested", size * fan, fabric.devices // (size * fan),
+                  links, bandwidth, latency, size)
+        )  # fmt: skip
+        size, least = size * fan, np.inf
+        nesting.append(devices // size)
+    last = len(levels) - 1
+    a, b, c, d = (min(tier, last) for tier in tiers)
+    wires = DragonflyWires(fabric, tuple(nesting), (a, b, c, d))
+    return Network(fabric.devices, tuple(levels), wires, tuple(nesting))

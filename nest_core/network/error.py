@@ -1,0 +1,129 @@
+"""How far levels alone are from the links beneath them.
+
+The same traffic is priced twice: on the network's wires, and on a tree that knows only its
+levels: every child of a level has one uplink bundle of that level's capacity, from which one
+device draws at most `Level.single_flow_Bps`.
+The worst relative difference over the placements that a planner makes is the *collapse error*:
+0 for hierarchies and Clos fabrics of equal groups, and an honest figure for tori, rails,
+dragonflies and drawn graphs. Plans are priced on the wires and do not carry it.
+
+Placements: groups of contiguous devices and of devices a stride apart that cover the fabric
+(sizes and strides: powers of four and whole blocks of the nesting), reduced by a ring and level
+by level; and pipelines with stages of every such size. Latency counts as part of a message of
+1 GiB, so that bandwidth rules. Over 16,384 devices one size, the middle one, stands for all, and
+rings for collectives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nest_core.network.levels import Network
+from nest_core.network.phases import Phase, price_phases
+from nest_core.network.traffic import hierarchical_half, ring_half
+from nest_core.network.tree import TreeTier, TreeWires
+from nest_core.network.wires import FloatArray, IntArray
+
+__all__ = ["collapse_error", "levels_only"]
+
+MESSAGE = 2.0**30
+FEW_DEVICES = 16_384
+
+
+def levels_only(network: Network) -> Network:
+    """The network as its levels say: a tree with one uplink bundle per child.
+
+    A block of the nesting is priced by its level, on fabrics whose levels do not nest by the
+    level at which its farthest devices meet; there an uplink is what its devices have of the
+    level. One flow draws what one device may, or more where every link of the level lets it.
+    """
+    wires, devices = network.wires, np.arange(network.devices)
+    nested = all(level.kind == "nested" for level in network.levels)
+    tiers: list[TreeTier] = []
+    child, within = devices, -1
+    for index, group in enumerate(network.nesting):
+        members = np.flatnonzero(group == group[0])
+        met = int(wires.level(np.full(len(members), members[0]), members).max())
+        number = index if nested and len(network.levels) == len(network.nesting) else max(0, met)
+        level = network.levels[number]
+        size = np.bincount(child)
+        capacity = np.full(len(size), level.capacity_Bps)
+        if not nested:
+            capacity = level.bandwidth_Bps * np.maximum(size, 1.0)
+        lanes = wires.lane_Bps[(wires.tier > within) & (wires.tier <= number)]
+        most = max(level.single_flow_Bps, float(lanes.min(initial=np.inf)))
+        lane = np.minimum(most, capacity)
+        tiers.append(TreeTier(child, group, capacity, lane, level.latency_s))
+        child, within = group, number
+    return replace(network, wires=TreeWires(tuple(tiers)), torus=None)
+
+
+def collapse_error(network: Any) -> float:
+    """Worst relative difference between pricing by levels alone and on the links.
+
+    Parameters
+    ----------
+    network : Network or Fabric
+        A fabric is collapsed first.
+
+    Examples
+    --------
+    >>> from nest_core.topology import Hierarchical, Tier
+    >>> tiers = (Tier("node", 8, 900e9, 1e-7), Tier("rack", 4, 50e9, 2e-7))
+    >>> collapse_error(Hierarchical("two", tiers))
+    0.0
+    """
+    if not isinstance(network, Network):
+        from nest_core.network.collapse import collapse
+
+        network = collapse(network)
+    if network.devices == 1:
+        return 0.0
+    tree = levels_only(network)
+    worst = 0.0
+    for phases in _placements(network):
+        link, level = (_seconds(entry, phases) for entry in (network, tree))
+        worst = max(worst, abs(level / link - 1.0) if link else 0.0)
+    return float(worst) if worst > 1e-9 else 0.0
+
+
+def _seconds(network: Network, phases: list[Phase]) -> float:
+    time: FloatArray = price_phases(network.wires, phases, 1).seconds(MESSAGE)
+    return float(time[0])
+
+
+def _placements(network: Network) -> Iterator[list[Phase]]:
+    """Phases of every sampled placement, one owner each."""
+    devices = network.devices
+    every = np.arange(devices)
+    sizes = _sizes(network)
+    many = devices > FEW_DEVICES
+    for size in sizes:
+        for stride in sizes if many else [1, *sizes]:
+            count = devices // (size * stride)
+            if count == 0:
+                continue
+            groups = every[: count * size * stride].reshape(count, size, stride).swapaxes(1, 2)
+            rows: IntArray = groups.reshape(-1, size)
+            halves = [ring_half(rows)]
+            if not many:
+                halves.append(hierarchical_half(network, rows))
+            for half in halves:
+                yield [replace(phase, owner=0 * phase.owner) for phase in half]
+        if size < devices:
+            source, ones = every[:-size], np.ones(devices - size)
+            yield [Phase(source, source + size, 0 * source, ones, ones)]
+
+
+def _sizes(network: Network) -> list[int]:
+    """Group sizes and strides: powers of four, and the blocks of the nesting."""
+    powers = {4**k for k in range(1, 10)} | {2}
+    blocks = {int(np.bincount(group).max()) for group in network.nesting}
+    sizes = sorted(size for size in powers | blocks if 1 < size <= network.devices)
+    if network.devices > FEW_DEVICES:
+        return [sizes[len(sizes) // 2]]
+    return sizes

@@ -1,0 +1,257 @@
+"""Loads of every link, found on a fabric's explicit link graph with networkx.
+
+The slow way to the time of a traffic pattern, which shares no code with `Wires`: distances by
+`networkx`, flows walked one by one. It checks what the fast way counts. The rules are the same:
+
+* shortest paths by NICs crossed, then devices that forward, then hops; a device that may forward
+  inside its node does not leave through its own NIC;
+* adaptive routing divides a flow over all of them, at every hop in proportion to bandwidth;
+  shortest-path routing takes the neighbour listed first; ECMP hashes onto one parallel link with
+  a hash of its own, so that its times agree with others only in the mean;
+* tori go dimension by dimension, dragonflies stay within the two groups, and a hierarchy's
+  uplinks per device carry their own device's flows only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+
+from nest_core.topology import Hierarchical, Torus
+from nest_core.topology.dragonfly import Dragonfly
+
+__all__ = ["EXPLICIT_DEVICES", "ExplicitLoads", "LinkLoad", "explicit_loads"]
+
+EXPLICIT_DEVICES = 1024
+ENTER = {"device": 1e4, "nic": 1e8, "switch": 0.0}  # beside one per hop
+Flow = tuple[int, int, float, float]
+Link = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLoad:
+    """Bytes that cross a link (or all parallel links, one direction), and its bandwidth."""
+
+    name: str
+    load_bytes: float
+    capacity_Bps: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExplicitLoads:
+    """Seconds on the busiest link, and all links that carry something, busiest first."""
+
+    time_s: float
+    links: tuple[LinkLoad, ...]
+
+
+def explicit_loads(fabric: Any, phases: Iterable[list[Flow]], draw: int = 0) -> ExplicitLoads:
+    """Time of phases that follow one another.
+
+    Parameters
+    ----------
+    fabric : Fabric
+        With ``explicit()``.
+    phases : iterable of lists of (source, target, bytes, steps)
+        Flows of one phase run at once; each pays ``steps`` latencies.
+    draw : int
+        Of the ECMP hash.
+    """
+    paths = _Paths(fabric, draw)
+    seconds = 0.0
+    total: dict[Link, float] = defaultdict(float)
+    for flows in phases:
+        load: dict[Link, float] = defaultdict(float)
+        alone = started = 0.0
+        for source, target, size, steps in flows:
+            latency = 0.0
+            for link, share in paths.crossings(source, target).items():
+                load[link] += share * size
+                alone = max(alone, share * size / paths.lane[link])
+                latency += share * float(paths.graph.edges[link[0], link[1]]["latency_s"])
+            started = max(started, steps * latency)
+        busiest = max((load[link] / paths.capacity[link] for link in load), default=0.0)
+        seconds += max(busiest, alone) + started
+        for link, value in load.items():
+            total[link] += value
+    links = [
+        LinkLoad(f"{_named(link[0])} → {_named(link[1])}", value, paths.capacity[link])
+        for link, value in total.items()
+    ]
+    links.sort(key=lambda entry: (-entry.load_bytes / entry.capacity_Bps, entry.name))
+    return ExplicitLoads(seconds, tuple(links))
+
+
+def _named(element: object) -> str:
+    if isinstance(element, int):
+        return f"device {element}"
+    if isinstance(element, tuple):
+        name = next((part for part in element if isinstance(part, str)), "element")
+        return f"{name} {'.'.join(str(part) for part in element[element.index(name) + 1 :])}"
+    return str(element)
+
+
+class _Paths:
+    """The links that a flow crosses, and its share on each."""
+
+    def __init__(self, fabric: Any, draw: int) -> None:
+        self.fabric, self.draw = fabric, draw
+        self.routing = getattr(fabric, "routing", "adaptive")
+        self.graph: nx.Graph[Any] = fabric.explicit()
+        self.arcs = self._directed(self.graph)
+        self.capacity: dict[Link, float] = {}
+        self.lane: dict[Link, float] = {}
+        self.known: dict[tuple[int, int], dict[Link, float]] = {}
+        self.distances: dict[Hashable, dict[Any, float]] = {}
+        self.parts: dict[Hashable, nx.DiGraph[Any]] = {}
+
+    def _directed(self, graph: nx.Graph[Any]) -> nx.DiGraph[Any]:
+        """Arcs turned round, so that a search from a target finds distances to it."""
+        arcs: nx.DiGraph[Any] = nx.DiGraph()
+        for a, b in graph.edges:
+            for tail, head in ((a, b), (b, a)):
+                arcs.add_edge(head, tail, cost=1.0 + ENTER[graph.nodes[head]["role"]])
+        return arcs
+
+    def crossings(self, source: int, target: int) -> dict[Link, float]:
+        """Share of a flow on every link that it crosses."""
+        if (source, target) not in self.known:
+            if isinstance(self.fabric, Torus):
+                found = self._by_dimension(source, target)
+            else:
+                found = self._shortest(source, target)
+            self.known[source, target] = found
+        return self.known[source, target]
+
+    def _shortest(self, source: int, target: int) -> dict[Link, float]:
+        away = self._distance(source, target)
+        found: dict[Link, float] = defaultdict(float)
+        holding = {source: 1.0}
+        while holding:
+            ahead: dict[Any, float] = defaultdict(float)
+            for here, share in holding.items():
+                for link, head, part in self._next(here, away, source, target):
+                    found[link] += share * part
+                    if head != target:
+                        ahead[head] += share * part
+            holding = ahead
+        return dict(found)
+
+    def _distance(self, source: int, target: int) -> dict[Any, float]:
+        """From everywhere to the target, in a dragonfly within the two groups only."""
+        key: Hashable = target
+        arcs = self.arcs
+        if isinstance(self.fabric, Dragonfly):
+            group = self.fabric.group_of()
+            pair = frozenset((int(group[source]), int(group[target])))
+            key = (pair, target)
+            if pair not in self.parts:
+                self.parts[pair] = self._directed(self._groups(pair))
+            arcs = self.parts[pair]
+        if key not in self.distances:
+            self.distances[key] = dict(
+                nx.single_source_dijkstra_path_length(arcs, target, weight="cost")
+            )
+        return self.distances[key]
+
+    def _groups(self, groups: frozenset[int]) -> nx.Graph[Any]:
+        """What hangs on the routers of some dragonfly groups."""
+        size = self.fabric.routers_per_group
+        routers = {("router", group * size + i) for group in groups for i in range(size)}
+        others = [
+            element for element, data in self.graph.nodes(data=True)
+            if data["role"] == "switch" and element[0] == "router" and element not in routers
+        ]  # fmt: skip
+        rest = nx.restricted_view(self.graph, others, [])
+        keep = set().union(*(nx.node_connected_component(rest, router) for router in routers))
+        return rest.subgraph(keep)
+
+    def _next(
+        self, here: Any, away: dict[Any, float], source: int, target: int
+    ) -> list[tuple[Link, Any, float]]:
+        """Links of the next hop, where they lead, and their parts of what is here."""
+        roles = self.graph.nodes
+        heads = [
+            head for head in self.graph[here]
+            if head in away and here in away
+            and away[here] == away[head] + 1.0 + ENTER[roles[head]["role"]]
+        ]  # fmt: skip
+        if roles[here]["role"] == "device":
+            forwards = [head for head in heads if roles[head]["role"] != "nic"]
+            heads = forwards or heads
+        if self.routing == "adaptive":
+            rate = [self.graph.edges[here, head] for head in heads]
+            width = [edge["bandwidth_Bps"] * edge["count"] for edge in rate]
+            return [
+                (self._link(here, head, source, target), head, part / sum(width))
+                for head, part in zip(heads, width, strict=True)
+            ]
+        ports = [(head, lane) for head in heads for lane in range(self._count(here, head))]
+        head, lane = ports[0]
+        if self.routing == "ecmp":
+            text = repr((source, target, here, self.draw, self.fabric.ecmp_seed)).encode()
+            number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
+            head, lane = ports[number % len(ports)]
+        return [(self._link(here, head, source, target, lane), head, 1.0)]
+
+    def _count(self, here: Any, head: Any) -> int:
+        return int(self.graph.edges[here, head]["count"]) if self.routing == "ecmp" else 1
+
+    def _link(self, tail: Any, head: Any, source: int, target: int, lane: int = 0) -> Link:
+        """Name of a link; what it carries at most is noted on the way."""
+        edge = self.graph.edges[tail, head]
+        one, count = float(edge["bandwidth_Bps"]), int(edge["count"])
+        owner = self._owner(tail, head, source, target)
+        link: Link = (tail, head)
+        if owner is not None:
+            link, count = (tail, head, owner), 1
+        elif self.routing == "ecmp":
+            link, count = (tail, head, lane), 1
+        self.capacity[link] = one * count
+        self.lane[link] = one * count if self.routing == "adaptive" else one
+        return link
+
+    def _owner(self, tail: Any, head: Any, source: int, target: int) -> int | None:
+        """The device that a hierarchy gives this uplink to."""
+        if not isinstance(self.fabric, Hierarchical):
+            return None
+        up = isinstance(head, tuple) and (not isinstance(tail, tuple) or tail[0] < head[0])
+        tier = self.fabric.tiers[(head if up else tail)[0]]
+        return (source if up else target) if tier.uplink_per == "device" else None
+
+    def _by_dimension(self, source: int, target: int) -> dict[Link, float]:
+        """One dimension after the other, ties towards higher coordinates."""
+        fabric = self.fabric
+        place = fabric.place_of().tolist()
+        names: dict[tuple[int, ...], Any] = {}
+        for number in range(math.prod(fabric.shape)):
+            names[tuple(self._coordinates(number))] = ("router", number)
+        for device, number in enumerate(place):
+            names[tuple(self._coordinates(number))] = device
+        here, goal = self._coordinates(place[source]), self._coordinates(place[target])
+        found: dict[Link, float] = {}
+        for axis, (size, wrapped) in enumerate(zip(fabric.shape, fabric.wrap, strict=True)):
+            line: nx.Graph[int] = nx.path_graph(size)
+            if wrapped and size > 2:
+                line.add_edge(size - 1, 0)
+            ways = list(nx.all_shortest_paths(line, here[axis], goal[axis]))
+            way = min(ways, key=lambda way: (way[1] - way[0]) % size if len(way) > 1 else 0)
+            for a, b in nx.utils.pairwise(way):
+                tail = names[(*here[:axis], a, *here[axis + 1 :])]
+                head = names[(*here[:axis], b, *here[axis + 1 :])]
+                found[self._link(tail, head, source, target)] = 1.0
+            here[axis] = goal[axis]
+        return found
+
+    def _coordinates(self, place: int) -> list[int]:
+        found = []
+        for size in self.fabric.shape:
+            place, at = divmod(place, size)
+            found.append(at)
+        return found

@@ -1,0 +1,135 @@
+"""How the members of groups find one another: rings, exchanges and nested blocks.
+
+Groups come as an int array (groups, members) of devices, one row per group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nest_core.network.phases import Phase
+from nest_core.network.wires import FloatArray, IntArray
+
+__all__ = ["BlockRing", "block_rings", "exchange", "ring"]
+
+
+def ring(groups: IntArray, *, apart: int = 1, volume: float, steps: float) -> Phase:
+    """Every member sends to the one ``apart`` places on, in the order given."""
+    count, size = groups.shape
+    return Phase(
+        groups.reshape(-1),
+        np.roll(groups, -apart, axis=1).reshape(-1),
+        np.repeat(np.arange(count), size),
+        np.full(count * size, volume),
+        np.full(count * size, steps),
+    )
+
+
+def exchange(groups: IntArray, *, volume: float, steps: float) -> Phase:
+    """Every member sends to every other at once, ``volume`` to each."""
+    count, size = groups.shape
+    index = np.arange(size)
+    others = (index[:, None] + index[None, 1:]) % size
+    flows = count * size * (size - 1)
+    return Phase(
+        np.repeat(groups, size - 1, axis=1).reshape(-1),
+        groups[:, others].reshape(-1),
+        np.repeat(np.arange(count), size * (size - 1)),
+        np.full(flows, volume),
+        np.full(flows, steps),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockRing:
+    """The rings of one level of a hierarchy: who holds the same shard in neighbouring blocks.
+
+    Parameters
+    ----------
+    level : int
+        Index into the nesting.
+    source, target, owner : int array (flows,)
+        Ring neighbours, and the number of their group.
+    fan : int array (flows,)
+        Largest number of blocks that their group joins at this level.
+    shard : float array (flows,)
+        Part of the buffer that the levels inside have left to each member.
+    """
+
+    level: int
+    source: IntArray
+    target: IntArray
+    owner: IntArray
+    fan: IntArray
+    shard: FloatArray
+
+    def phase(self, *, volume: FloatArray | float, steps: FloatArray | float) -> Phase:
+        """These neighbours as one phase."""
+        shape = self.source.shape
+        return Phase(
+            self.source,
+            self.target,
+            self.owner,
+            np.broadcast_to(np.asarray(volume, dtype=np.float64), shape),
+            np.broadcast_to(np.asarray(steps, dtype=np.float64), shape),
+        )
+
+
+def block_rings(
+    groups: IntArray, nesting: tuple[IntArray, ...], direct: int = 0
+) -> Iterator[BlockRing]:
+    """Climb a hierarchy of blocks, innermost first; levels without traffic are left out.
+
+    Where a group occupies blocks unevenly, the largest fan-in sets the exchange and the
+    smallest the shard that it leaves, and members of a block with few do several's work.
+
+    Parameters
+    ----------
+    groups : int array (groups, members)
+    nesting : tuple of int array (devices,)
+        Block of every device, innermost first; blocks nest, the last one holds everything.
+    direct : int
+        In so many innermost levels every member has all others as neighbours, not the next.
+    """
+    count, size = groups.shape
+    order = np.lexsort((groups, *(level[groups] for level in nesting)), axis=1)
+    member = np.take_along_axis(groups, order, axis=1).reshape(-1)
+    place = np.arange(count * size)
+    row = place // size
+    child = place  # number of the inner block of every place; at first its own
+    start = place  # first place of every inner block
+    shard = np.ones(count)
+    for index, level in enumerate(nesting):
+        block = level[member]
+        opens = np.ones(count * size, dtype=bool)
+        opens[1:] = (block[1:] != block[:-1]) | (row[1:] != row[:-1])
+        outer = np.cumsum(opens) - 1
+        parent = outer[start]
+        fan = np.bincount(parent)
+        first = np.cumsum(fan) - fan
+        most = np.zeros(count, dtype=np.int64)
+        least = np.full(count, size, dtype=np.int64)
+        outer_start = place[opens]
+        np.maximum.at(most, row[outer_start], fan)
+        np.minimum.at(least, row[outer_start], fan)
+        if (most > 1).any():
+            held = np.diff(np.append(start, count * size))
+            reach = int(most.max()) if index < direct else 2
+            senders, targets = [], []
+            for apart in range(1, reach):
+                turn = (np.arange(len(start)) - first[parent] + apart) % fan[parent]
+                neighbour = (first[parent] + turn)[child]
+                target = member[start[neighbour] + (place - start[child]) % held[neighbour]]
+                sends = fan[outer] > apart
+                senders.append(place[sends])
+                targets.append(target[sends])
+            sender = np.concatenate(senders)
+            owner = row[sender]
+            yield BlockRing(
+                index, member[sender], np.concatenate(targets), owner, most[owner], shard[owner]
+            )
+        shard = shard / least
+        child, start = outer, outer_start

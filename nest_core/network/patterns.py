@@ -1,0 +1,198 @@
+"""Traffic of a placement, all of it at once, as the planner prices it and as links carry it.
+
+A replica is ``K`` contiguous devices. Two patterns of pipelines and two of data parallelism:
+
+* ``pp``: stages of ``S`` contiguous devices; every device ``j`` sends to ``j + S`` inside its
+  replica. With ``S = K`` a stage holds all replicas side by side, and ``j`` sends to ``j + K``
+  throughout. ``fwdbwd`` sends gradients back at the same time.
+* ``dp_ring``: groups ``{g, g + K, g + 2K, …}`` for ``g = 0 .. K - 1``, each one ring all-reduce
+  in index order; ``dp_hier``: the same groups, level by level over nodes and the groups above.
+
+Every pattern is one set of flows per phase; its time is that of the slowest flow, under static
+ECMP the mean of it over the hash draws. Bytes are what a device sends (``pp``) or holds (``dp``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from nest_core.errors import InputError
+from nest_core.network.explicit import (
+    EXPLICIT_DEVICES,
+    LinkLoad,
+    explicit_loads,
+)
+from nest_core.network.levels import Network
+from nest_core.network.phases import Phase, price_phases
+from nest_core.network.traffic import hierarchical_half, ring_half
+from nest_core.network.wires import IntArray
+
+__all__ = [
+    "DIRECTIONS",
+    "PATTERNS",
+    "Direction",
+    "Pattern",
+    "Traffic",
+    "data_parallel_groups",
+    "pattern_phases",
+    "pipeline_flows",
+    "traffic",
+]
+
+Pattern = Literal["dp_ring", "dp_hier", "pp"]
+Direction = Literal["fwd", "fwdbwd"]
+PATTERNS = ("dp_ring", "dp_hier", "pp")
+DIRECTIONS = ("fwd", "fwdbwd")
+BUSIEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What a pattern takes.
+
+    Parameters
+    ----------
+    time_s : float
+        As the planner prices it.
+    explicit_time_s : float or None
+        From the loads of the explicit link graph; None where there is none to walk.
+    contention_free_s : float
+        Each flow alone on its path.
+    busiest : tuple of LinkLoad
+        The busiest links of the explicit graph.
+    """
+
+    time_s: float
+    explicit_time_s: float | None
+    contention_free_s: float
+    busiest: tuple[LinkLoad, ...]
+
+
+def pipeline_flows(
+    devices: int, replica: int, stage: int, directions: Direction = "fwd"
+) -> tuple[IntArray, IntArray]:
+    """Senders and receivers of every stage of every replica.
+
+    Examples
+    --------
+    >>> source, target = pipeline_flows(8, 4, 2)
+    >>> list(zip(source.tolist(), target.tolist()))
+    [(0, 2), (1, 3), (4, 6), (5, 7)]
+    """
+    _check(devices, replica)
+    if directions not in DIRECTIONS:
+        raise InputError("directions", "must be fwd or fwdbwd", directions, "pick one of them")
+    if not 1 <= stage <= replica or replica % stage:
+        raise InputError(
+            "stage", f"must be a number of devices that divides the replica's {replica}", stage,
+            "use a divisor, or the replica itself for stages that hold all replicas",
+        )  # fmt: skip
+    device = np.arange(devices)
+    stays = device + replica < devices if stage == replica else device % replica + stage < replica
+    source = device[stays]
+    target = source + stage
+    if directions == "fwd":
+        return source, target
+    return np.concatenate([source, target]), np.concatenate([target, source])
+
+
+def data_parallel_groups(devices: int, replica: int) -> IntArray:
+    """Devices with equal place in their replicas, shape (replica, devices / replica)."""
+    _check(devices, replica)
+    return np.arange(devices).reshape(-1, replica).T
+
+
+def pattern_phases(
+    network: Network,
+    pattern: Pattern,
+    replica: int,
+    stage: int | None = None,
+    directions: Direction = "fwd",
+) -> list[Phase]:
+    """Phases of a pattern, one owner; an all-reduce is two halves.
+
+    Raises
+    ------
+    InputError
+        For an unknown pattern, replicas that do not divide the devices, or stages that do not
+        divide the replica.
+    """
+    if pattern not in PATTERNS:
+        raise InputError("pattern", "must be dp_ring, dp_hier or pp", pattern, "pick one of them")
+    if pattern == "pp":
+        if stage is None:
+            raise InputError("stage", "must be given for pp", None, "say how many devices it has")
+        source, target = pipeline_flows(network.devices, replica, stage, directions)
+        ones = np.ones(len(source))
+        return [Phase(source, target, np.zeros(len(source), np.int64), ones, ones)]
+    groups = data_parallel_groups(network.devices, replica)
+    if groups.shape[1] == 1:
+        return []
+    half = ring_half(groups) if pattern == "dp_ring" else hierarchical_half(network, groups)
+    return [
+        replace(phase, owner=np.zeros_like(phase.owner), steps=2 * phase.steps,
+                volume=2 * phase.volume)
+        for phase in half
+    ]  # fmt: skip
+
+
+def traffic(
+    network: Network,
+    pattern: Pattern,
+    replica: int,
+    stage: int | None,
+    size: float,
+    directions: Direction = "fwd",
+    fabric: Any = None,
+) -> Traffic:
+    """Time of a pattern of ``size`` bytes.
+
+    Parameters
+    ----------
+    fabric : Fabric or None
+        What ``network`` was collapsed from, for the explicit link loads: up to 1,024 devices,
+        and not on twisted tori, whose routes no graph search picks alone.
+    """
+    if not (np.isfinite(size) and size >= 0):
+        raise InputError("bytes", "must be a number of at least 0", size, "correct the figure")
+    phases = pattern_phases(network, pattern, replica, stage, directions)
+    time = price_phases(network.wires, phases, 1).seconds(size)[0]
+    seconds, busiest = _explicit(fabric, phases, size, network.wires.variants)
+    return Traffic(float(time), seconds, _alone(network, phases, size), busiest)
+
+
+def _explicit(
+    fabric: Any, phases: list[Phase], size: float, draws: int
+) -> tuple[float | None, tuple[LinkLoad, ...]]:
+    if fabric is None or fabric.devices > EXPLICIT_DEVICES or getattr(fabric, "twisted", False):
+        return None, ()
+    flows = [
+        list(zip(p.source.tolist(), p.target.tolist(), (p.volume * size).tolist(),
+                 p.steps.tolist(), strict=True))
+        for p in phases
+    ]  # fmt: skip
+    found = [explicit_loads(fabric, flows, draw) for draw in range(draws)]
+    return sum(entry.time_s for entry in found) / draws, found[0].links[:BUSIEST]
+
+
+def _alone(network: Network, phases: list[Phase], size: float) -> float:
+    """Every flow as if no other were there."""
+    wires, seconds = network.wires, 0.0
+    for phase in phases:
+        routes = wires.routes(phase.source, phase.target)
+        moved = routes.share * phase.volume[routes.flow] * size
+        lane = np.minimum(wires.lane_Bps, wires.capacity_Bps)[routes.bundle]
+        started = phase.steps * routes.latency_s
+        seconds += float((moved / lane).max(initial=0.0) + started.max(initial=0.0))
+    return seconds
+
+
+def _check(devices: int, replica: int) -> None:
+    if not 1 <= replica <= devices or devices % replica:
+        raise InputError(
+            "replica", f"must be a number of devices that divides the fabric's {devices:,}",
+            replica, "use a divisor",
+        )  # fmt: skip

@@ -1,0 +1,242 @@
+"""Wires of fabrics that are trees of groups: hierarchies and folded Clos networks.
+
+Every tier joins *children* (a device, a NIC, a node, a leaf) into *groups* through one uplink
+bundle per child. Two devices meet at the innermost tier whose group holds both, and their flow
+climbs through the uplinks of the source and down those of the target. Groups may be unequal
+and need not nest: on rail-optimised fabrics the leaf groups cut across the nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from nest_core.network.interior import InteriorWires
+from nest_core.network.wires import BoolArray, FloatArray, IntArray, Routes, hashed, joined
+
+__all__ = ["TreeTier", "TreeWires"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeTier:
+    """One tier of uplinks.
+
+    Parameters
+    ----------
+    child, group : int array (devices,)
+        The bundle that a device climbs through, and the group that it reaches.
+    capacity_Bps, lane_Bps : (children,)
+    latency_s : float
+        Between two devices that meet here, in total.
+    lanes : int
+        Parallel links of which a flow takes one, in the largest bundle; 1 where bundles are
+        shared ideally.
+    links, rank : int array (children,), (devices,); None where lanes is 1
+        Parallel links of every bundle, and the place of every device among those of its child,
+        by which routes fixed by the target pick a lane.
+    """
+
+    child: IntArray
+    group: IntArray
+    capacity_Bps: FloatArray
+    lane_Bps: FloatArray
+    latency_s: float
+    lanes: int = 1
+    links: IntArray | None = None
+    rank: IntArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeWires:
+    """A tree of groups.
+
+    Parameters
+    ----------
+    tiers : tuple of TreeTier
+        Innermost first.
+    interior : InteriorWires or None
+        Wires inside nodes, where they are not a switch. They replace tier 0.
+    through : bool
+        Whether flows to upper tiers cross tier 0 too: true for a plain hierarchy, false where
+        NICs leave the node beside its own switch.
+    rail : int array (devices,) or None
+        Where rails never meet above the node: flows between rails are forwarded inside the
+        source node by the device ``relay[device, rail of the target]``.
+    relay : int array (devices, rails) or None
+        -1 where the node has no device on that rail.
+    egress : int array (devices,) or None
+        The device of the same node through which each one leaves it, where some have lost
+        their own way out.
+    hashed : bool
+        Whether a flow's lane is a hash of its ends (static ECMP), or fixed by its target, as
+        InfiniBand's shortest-path tables fix it.
+    seed, variants : int
+        Of the hash; times are means over so many draws.
+    """
+
+    tiers: tuple[TreeTier, ...]
+    interior: InteriorWires | None = None
+    through: bool = True
+    rail: IntArray | None = None
+    relay: IntArray | None = None
+    egress: IntArray | None = None
+    hashed: bool = False
+    seed: int = 0
+    variants: int = 1
+    _offsets: tuple[int, ...] = field(init=False, repr=False)
+    _capacity: FloatArray = field(init=False, repr=False)
+    _lane: FloatArray = field(init=False, repr=False)
+    _tier: IntArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        capacity, lane, tier = [], [], []
+        offsets, offset = [], 0
+        if self.interior is not None:
+            capacity.append(self.interior.capacity_Bps)
+            lane.append(self.interior.capacity_Bps)
+            tier.append(np.zeros(len(self.interior.capacity_Bps), np.int64))
+            offset = len(self.interior.capacity_Bps)
+        for index, entry in enumerate(self.tiers):
+            copies = 2 * entry.lanes
+            alone = entry.capacity_Bps if entry.lanes == 1 else entry.lane_Bps
+            capacity.append(np.repeat(alone, copies))
+            lane.append(np.repeat(entry.lane_Bps, copies))
+            tier.append(np.full(copies * len(entry.capacity_Bps), index, np.int64))
+            offsets.append(offset)
+            offset += copies * len(entry.capacity_Bps)
+        object.__setattr__(self, "_offsets", tuple(offsets))
+        object.__setattr__(self, "_capacity", np.concatenate(capacity))
+        object.__setattr__(self, "_lane", np.concatenate(lane))
+        object.__setattr__(self, "_tier", np.concatenate(tier))
+
+    @property
+    def capacity_Bps(self) -> FloatArray:
+        """(bundles,)."""
+        return self._capacity
+
+    @property
+    def lane_Bps(self) -> FloatArray:
+        """(bundles,)."""
+        return self._lane
+
+    @property
+    def tier(self) -> IntArray:
+        """(bundles,)."""
+        return self._tier
+
+    @property
+    def outside(self) -> BoolArray:
+        """(bundles,)."""
+        return self._tier > 0
+
+    @property
+    def port_Bps(self) -> float:
+        """The widest first lane of any device, or all of its lanes inside a meshed node."""
+        first = [float(self.tiers[0].lane_Bps.max())] if self.interior is None else []
+        if self.interior is not None:
+            first.append(self.interior.port_Bps)
+        if not self.through and len(self.tiers) > 1:
+            first.append(float(self.tiers[1].lane_Bps.max()))
+        return max(first)
+
+    @property
+    def least_latency_s(self) -> float:
+        """Of any tier."""
+        return min(entry.latency_s for entry in self.tiers)
+
+    def faster(self, tier: int, factor: float) -> TreeWires:
+        """The same wires with one tier's bandwidth multiplied."""
+        entry = self.tiers[tier]
+        wider = replace(
+            entry,
+            capacity_Bps=entry.capacity_Bps * factor,
+            lane_Bps=entry.lane_Bps * factor,
+        )
+        interior = self.interior
+        if tier == 0 and interior is not None:
+            interior = interior.faster(factor)
+        tiers = (*self.tiers[:tier], wider, *self.tiers[tier + 1 :])
+        return replace(self, tiers=tiers, interior=interior)
+
+    def level(self, source: IntArray, target: IntArray) -> IntArray:
+        """Innermost tier whose group holds both; −1 for a device and itself."""
+        source, target = self._ends(*np.broadcast_arrays(source, target))
+        met = np.full(source.shape, len(self.tiers) - 1, dtype=np.int64)
+        for index in range(len(self.tiers) - 2, -1, -1):
+            group = self.tiers[index].group
+            met[group[source] == group[target]] = index
+        met[source == target] = -1
+        return met
+
+    def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
+        """Up the source's uplinks and down the target's, below the tier where they meet."""
+        flows = np.arange(len(source))
+        parts: list[tuple[IntArray, IntArray, FloatArray]] = []
+        met = self.level(source, target)
+        latency = np.array([0.0] + [entry.latency_s for entry in self.tiers])[met + 1]
+        first, last = self._ends(source, target)
+        for a, b in ((source, first), (last, target)):
+            forwards = a != b
+            if forwards.any():
+                parts += self._inside(flows[forwards], a[forwards], b[forwards])
+                latency[forwards] += self._inside_s(a[forwards], b[forwards])
+        source, target = first, last
+        outside = met > 0
+        if self.interior is not None or not self.through:
+            within = met == 0
+            if within.any():
+                parts += self._inside(flows[within], source[within], target[within])
+                latency[within] = self._inside_s(source[within], target[within])
+        start = 0 if self.through and self.interior is None else 1
+        for index in range(start, len(self.tiers)):
+            climbs = met >= index
+            if not climbs.any():
+                break
+            parts += self._uplinks(index, flows[climbs], source[climbs], target[climbs], variant)
+        flow, bundle, share = joined(parts)
+        return Routes(flow, bundle, share, latency, outside)
+
+    def _ends(self, source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
+        """Where flows leave and enter the rails: devices that forward inside their node.
+
+        In the node of the source, or of the target where the source's has none on that rail.
+        """
+        inside = self.tiers[0].group[source] == self.tiers[0].group[target]
+        if self.egress is not None:
+            source = np.where(inside, source, self.egress[source])
+            target = np.where(inside, target, self.egress[target])
+        if self.rail is None or self.relay is None:
+            return source, target
+        out = self.relay[source, self.rail[target]]
+        back = self.relay[target, self.rail[source]]
+        lacks = out < 0
+        return np.where(inside | lacks, source, out), np.where(inside | ~lacks, target, back)
+
+    def _inside_s(self, source: IntArray, target: IntArray) -> FloatArray:
+        """Latency between devices of one node each."""
+        hops = 1 if self.interior is None else self.interior.hops(source, target)
+        return np.asarray(hops * self.tiers[0].latency_s)
+
+    def _inside(
+        self, flows: IntArray, source: IntArray, target: IntArray
+    ) -> list[tuple[IntArray, IntArray, FloatArray]]:
+        if self.interior is not None:
+            crossing, bundle, share = self.interior.crossings(source, target)
+            return [(flows[crossing], bundle, share)]
+        return self._uplinks(0, flows, source, target, 0)
+
+    def _uplinks(
+        self, index: int, flows: IntArray, source: IntArray, target: IntArray, variant: int
+    ) -> list[tuple[IntArray, IntArray, FloatArray]]:
+        entry, offset = self.tiers[index], self._offsets[index]
+        up, down = entry.child[source], entry.child[target]
+        if entry.links is not None and entry.rank is not None:
+            key = hashed(source, target, self.seed + variant)
+            key = key if self.hashed else entry.rank[target]
+            up, down = (
+                child * entry.lanes + key % np.maximum(entry.links[child], 1)
+                for child in (up, down)
+            )
+        whole = np.ones(len(flows))
+        return [(flows, offset + 2 * up, whole), (flows, offset + 2 * down + 1, whole)]

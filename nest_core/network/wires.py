@@ -1,0 +1,116 @@
+"""Wires: directed bundles of links, and which of them every flow crosses.
+
+A *bundle* is what flows share: the parallel links of one direction between two places (a
+device's port, a node's NICs, a leaf's uplinks). `Wires` is the one thing that the rest of the
+network package asks of a fabric: a fabric that can say which bundles a flow crosses can be
+priced under any traffic.
+
+Units: bytes/s per direction, seconds one way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["BoolArray", "FloatArray", "IntArray", "Routes", "Wires", "hashed", "joined"]
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Routes:
+    """A sparse flow-by-bundle incidence, one entry per crossing.
+
+    Parameters
+    ----------
+    flow, bundle : int array (crossings,)
+    share : float array (crossings,)
+        Part of the flow's bytes that take this bundle; below 1 where a flow spreads.
+    latency_s : float array (flows,)
+        One way, end to end.
+    outside : bool array (flows,)
+        Whether the flow leaves its node.
+    """
+
+    flow: IntArray
+    bundle: IntArray
+    share: FloatArray
+    latency_s: FloatArray
+    outside: BoolArray
+
+
+class Wires(Protocol):
+    """Directed bundles and the routes over them.
+
+    Attributes
+    ----------
+    capacity_Bps : (bundles,)
+        All links of the bundle together.
+    lane_Bps : (bundles,)
+        Most that one flow draws from it: one link, unless a flow spreads over several.
+    tier : (bundles,)
+        Level whose traffic the bundle carries first; `Network.faster` scales by it.
+    outside : (bundles,)
+        Whether the bundle lies outside the nodes.
+    port_Bps : float
+        Most that one device sends at once in one phase of a collective.
+    least_latency_s : float
+        Between the two nearest devices.
+    variants : int
+        Hash draws that a time is the mean of; 1 unless routing is static ECMP.
+    """
+
+    @property
+    def capacity_Bps(self) -> FloatArray: ...
+    @property
+    def lane_Bps(self) -> FloatArray: ...
+    @property
+    def tier(self) -> IntArray: ...
+    @property
+    def outside(self) -> BoolArray: ...
+    @property
+    def port_Bps(self) -> float: ...
+    @property
+    def least_latency_s(self) -> float: ...
+    @property
+    def variants(self) -> int: ...
+
+    def faster(self, tier: int, factor: float) -> Wires:
+        """The same wires with the bandwidth of one tier multiplied."""
+
+    def level(self, source: IntArray, target: IntArray) -> IntArray:
+        """Level at which devices meet, element by element; −1 for a device and itself."""
+
+    def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
+        """Bundles that flows cross; ``source`` and ``target`` have shape (flows,)."""
+
+
+def joined(parts: list[tuple[IntArray, IntArray, FloatArray]]) -> tuple[
+    IntArray, IntArray, FloatArray
+]:  # fmt: skip
+    """Crossings collected part by part, as three arrays."""
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    flow, bundle, share = zip(*parts, strict=True)
+    return np.concatenate(flow), np.concatenate(bundle), np.concatenate(share)
+
+
+def hashed(source: IntArray, target: IntArray, seed: int) -> IntArray:
+    """A fixed pseudo-random number per (source, target, seed), as a switch's hash gives.
+
+    The mixing steps are splitmix64's (Steele, Lea and Flood, OOPSLA 2014).
+    """
+    mixed = source.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= target.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed += np.uint64((seed * 0x165667B19E3779F9) % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(1)).astype(np.int64)

@@ -1,0 +1,200 @@
+"""Fabrics drawn element by element: devices, NICs, switches and the links between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import networkx as nx
+
+from nest_core.errors import InputError
+from nest_core.topology.checks import MAX_EXPLICIT_DEVICES, Routing, check_routing, positive, whole
+
+__all__ = ["MAX_LINKS", "Element", "GraphFabric", "Link"]
+
+MAX_LINKS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A device, NIC or switch.
+
+    Parameters
+    ----------
+    id : str
+    role : {"device", "nic", "switch"}
+    radix : int
+        Ports; 0: not stated, never exceeded.
+    """
+
+    id: str
+    role: Literal["device", "nic", "switch"]
+    radix: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """``count`` equal parallel links between two elements, each way.
+
+    Parameters
+    ----------
+    a, b : str
+        Ids of elements.
+    bandwidth_Bps, latency_s : float
+        One link, one direction.
+    """
+
+    a: str
+    b: str
+    bandwidth_Bps: float
+    count: int = 1
+    latency_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFabric:
+    """Any fabric as a link graph; devices are numbered in the order they are listed.
+
+    Parameters
+    ----------
+    elements : tuple of Element
+    links : tuple of Link
+    routing, ecmp_seed
+        How flows choose among paths.
+    """
+
+    name: str
+    elements: tuple[Element, ...]
+    links: tuple[Link, ...]
+    routing: Routing = "adaptive"
+    ecmp_seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_routing(self.routing, self.ecmp_seed)
+        self._check_elements()
+        self._check_links()
+        self._check_ports()
+        self._check_connected()
+
+    @property
+    def devices(self) -> int:
+        """Number of devices."""
+        return sum(element.role == "device" for element in self.elements)
+
+    @property
+    def device_ids(self) -> tuple[str, ...]:
+        """Id of every device, by number."""
+        return tuple(element.id for element in self.elements if element.role == "device")
+
+    def explicit(self) -> nx.Graph[Any]:
+        """The link graph: devices are integers, other elements their ids.
+
+        Elements carry ``role``; edges carry ``bandwidth_Bps`` (one link, one direction),
+        ``count`` and ``latency_s``.
+        """
+        graph: nx.Graph[Any] = nx.Graph(name=self.name)
+        names: dict[str, Any] = {element.id: element.id for element in self.elements}
+        names |= {name: number for number, name in enumerate(self.device_ids)}
+        for element in self.elements:
+            graph.add_node(names[element.id], role=element.role)
+        for link in self.links:
+            graph.add_edge(
+                names[link.a],
+                names[link.b],
+                bandwidth_Bps=link.bandwidth_Bps,
+                count=link.count,
+                latency_s=link.latency_s,
+            )
+        return graph
+
+    def _check_elements(self) -> None:
+        if self.devices == 0:
+            raise InputError(
+                "element", "must list at least one device", 0, 'add one with role = "device"'
+            )
+        if self.devices > MAX_EXPLICIT_DEVICES:
+            raise InputError(
+                "element",
+                f"must list at most {MAX_EXPLICIT_DEVICES:,} devices",
+                self.devices,
+                "describe the fabric by a kind that is counted, not listed",
+            )
+        seen: set[str] = set()
+        for index, element in enumerate(self.elements):
+            if element.role not in ("device", "nic", "switch"):
+                raise InputError(
+                    f"element[{index}].role",
+                    "must be device, nic or switch",
+                    element.role,
+                    "pick one of them",
+                )
+            whole(f"element[{index}].radix", element.radix, least=0)
+            if element.id in seen:
+                raise InputError(
+                    f"element[{index}].id", "must be used once only", element.id, "rename it"
+                )
+            seen.add(element.id)
+
+    def _check_links(self) -> None:
+        if len(self.links) > MAX_LINKS:
+            raise InputError(
+                "link",
+                f"must list at most {MAX_LINKS:,} links",
+                len(self.links),
+                "join parallel links with count",
+            )
+        known = {element.id for element in self.elements}
+        joined: set[frozenset[str]] = set()
+        for index, link in enumerate(self.links):
+            field = f"link[{index}]"
+            for end in ("a", "b"):
+                if getattr(link, end) not in known:
+                    raise InputError(
+                        f"{field}.{end}",
+                        "must be the id of an element",
+                        getattr(link, end),
+                        "list the element or correct the id",
+                    )
+            if link.a == link.b:
+                raise InputError(
+                    f"{field}.b", "must be another element than a", link.b, "remove the link"
+                )
+            pair = frozenset((link.a, link.b))
+            if pair in joined:
+                raise InputError(
+                    field,
+                    "must be the only one between its ends",
+                    f"{link.a} - {link.b}",
+                    "state parallel links once, with count",
+                )
+            joined.add(pair)
+            positive(f"{field}.bandwidth_GBps", link.bandwidth_Bps)
+            whole(f"{field}.count", link.count)
+            positive(f"{field}.latency_us", link.latency_s, zero=True)
+
+    def _check_ports(self) -> None:
+        ports: Counter[str] = Counter()
+        for link in self.links:
+            ports[link.a] += link.count
+            ports[link.b] += link.count
+        for index, element in enumerate(self.elements):
+            if 0 < element.radix < ports[element.id]:
+                raise InputError(
+                    f"element[{index}].radix",
+                    f"must be at least {ports[element.id]}, the links of {element.id}",
+                    element.radix,
+                    "remove links or use a larger switch",
+                )
+
+    def _check_connected(self) -> None:
+        graph = self.explicit()
+        reached = nx.node_connected_component(graph, 0)
+        for number, name in enumerate(self.device_ids):
+            if number not in reached:
+                raise InputError(
+                    "link",
+                    f"must connect all devices, {name} with {self.device_ids[0]}",
+                    "no path",
+                    "add links or remove the device",
+                )

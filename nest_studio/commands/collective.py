@@ -1,0 +1,104 @@
+"""``nest-studio collective``: the time of one collective on a fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import typer
+
+from nest_studio.commands.output import JsonFlag, emit, table
+
+__all__ = ["collective"]
+
+SPELLINGS = {
+    "allreduce": "all_reduce",
+    "allgather": "all_gather",
+    "reducescatter": "reduce_scatter",
+    "alltoall": "all_to_all",
+    "pointtopoint": "point_to_point",
+    "p2p": "point_to_point",
+    "sendreceive": "send_receive",
+    "sendrecv": "send_receive",
+}
+
+
+def collective(
+    fabric: Annotated[str, typer.Argument(help="Fabric preset or file (TOML).")],
+    op: Annotated[str, typer.Option(help="all-reduce, all-gather, reduce-scatter, all-to-all, …")],
+    size_bytes: Annotated[
+        float, typer.Option("--bytes", help="Per-rank input; for all-gather the per-rank output.")
+    ],
+    size: Annotated[int, typer.Option(help="Devices in a group.")],
+    stride: Annotated[int, typer.Option(help="Distance between the members of a group.")] = 1,
+    concurrent: Annotated[
+        str, typer.Option(help="one group, or all that tile the fabric at once.")
+    ] = "one",
+    algorithm: Annotated[
+        str, typer.Option(help="An algorithm's name, fastest, or nccl for NCCL's choice.")
+    ] = "fastest",
+    in_network: Annotated[
+        bool, typer.Option("--in-network", help="Switches can reduce (NVLS, SHARP).")
+    ] = False,
+    chunks: Annotated[
+        int, typer.Option(help="Parts in which the buffer passes through the levels.")
+    ] = 1,
+    as_json: JsonFlag = False,
+) -> None:
+    """Time a collective: its algorithm, bus bandwidth and bottleneck."""
+    from nest_core.network import collapse
+    from nest_core.network.collective import collective as answer_of
+    from nest_core.scenario import load_fabric
+
+    answer = answer_of(
+        collapse(load_fabric(fabric)),
+        _plain(op),
+        size_bytes,
+        size,
+        stride=stride,
+        concurrent=_concurrent(concurrent),
+        algorithm=algorithm.lower().replace("-", "_"),
+        in_network=in_network,
+        chunks=chunks,
+    )
+    fields = {
+        "time_s": answer.time_s,
+        "bus_bandwidth_Bps": answer.bus_bandwidth_Bps,
+        "algorithm": answer.algorithm,
+        "bottleneck": answer.bottleneck,
+        "level": answer.level,
+        "candidates": [
+            {"algorithm": entry.algorithm, "time_s": entry.time_s, "reason": entry.reason or None}
+            for entry in answer.candidates
+        ],
+    }
+    emit(fields, as_json, _as_text)
+
+
+def _plain(op: str) -> str:
+    """An operation's name however it is spelled: all-reduce, AllReduce, all_reduce."""
+    letters = op.lower().replace("-", "").replace("_", "").replace(" ", "")
+    return SPELLINGS.get(letters, letters)
+
+
+def _concurrent(text: str) -> Literal["one", "all"]:
+    from nest_core.errors import InputError
+
+    if text == "one":
+        return "one"
+    if text == "all":
+        return "all"
+    raise InputError("concurrent", "must be one or all", text, "choose one")
+
+
+def _as_text(fields: Mapping[str, Any]) -> str:
+    lines = [
+        f"{fields['time_s'] * 1e6:,.4g} us, {fields['bus_bandwidth_Bps'] / 1e9:,.4g} GB/s bus",
+        f"algorithm   {fields['algorithm']}",
+        f"bottleneck  {fields['bottleneck']}",
+    ]
+    others = [entry for entry in fields["candidates"] if entry["time_s"] is not None]
+    if len(others) > 1:
+        rows = [[entry["algorithm"], f"{entry['time_s'] * 1e6:,.4g}"] for entry in others]
+        lines += ["", table(["algorithm", "us"], rows)]
+    return "\n".join(lines)

@@ -1,0 +1,329 @@
+"""Networks of arbitrary link graphs: routes, levels by cuts, and the error of levels alone."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from fabric_specs import CLOS, EXPLICIT, HIERARCHIES, RAILS, TORI, clos, torus, tree
+
+from nest_core.errors import InputError
+from nest_core.network import Network, collapse, transfers
+from nest_core.network.clusters import graph_network
+from nest_core.network.cuts import Cuts
+from nest_core.network.error import collapse_error, levels_only
+from nest_core.network.graph import read_links
+
+# Where links and structure state the same: not where a mesh's flows divide by another rule, and
+# not where a device drives one NIC of a pool but the pool counts as one bundle.
+AGREE = {
+    name: fabric
+    for name, fabric in {**HIERARCHIES, **CLOS, **RAILS}.items()
+    if name not in ("hybrid cube mesh", "three NICs for four devices", "one device")
+}
+SIMPLE = ["one tier", "two tiers, 3:1 in whole ports", "fat tree, k = 4", "rails, 4:1"]
+
+
+def link(graph: nx.Graph, a: object, b: object, GBps: float, us: float = 1.0, count: int = 1):
+    graph.add_edge(a, b, bandwidth_Bps=GBps * 1e9, count=count, latency_s=us * 1e-6)
+
+
+def drawn(devices: int, switches: list[object]) -> nx.Graph:
+    graph = nx.Graph()
+    graph.add_nodes_from(range(devices), role="device")
+    graph.add_nodes_from(switches, role="switch")
+    return graph
+
+
+def both(found, expected):
+    assert found.alpha_s == pytest.approx(expected.alpha_s, rel=1e-12)
+    assert found.beta_s_per_byte == pytest.approx(expected.beta_s_per_byte, rel=1e-12)
+
+
+def permutations(devices: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Some devices, each sending once and receiving once."""
+    dice = np.random.default_rng(seed)
+    some = int(dice.integers(1, devices + 1))
+    source, target = dice.permutation(devices)[:some], dice.permutation(devices)[:some]
+    return source[source != target], target[source != target]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", AGREE)
+def test_links_and_structure_give_the_same_times(name, seed):
+    """A failure: a flow takes another way through the graph than through the structure.
+
+    A hierarchy's uplinks per device are drawn as parallel links: there one path is one link.
+    """
+    fabric = AGREE[name]
+    routing = "shortest_path" if name in HIERARCHIES else "adaptive"
+    source, target = permutations(fabric.devices, seed)
+    found = transfers(graph_network(fabric.explicit(), routing), source, target)
+    both(found, transfers(collapse(fabric), source, target))
+
+
+@pytest.mark.parametrize("name", TORI)
+def test_a_torus_as_a_graph_keeps_latency_hops_and_straight_ways(name):
+    """Minimal ways differ in their turns, not in their length; straight ones are the same."""
+    fabric = TORI[name]
+    whole, structure = graph_network(fabric.explicit()).wires, collapse(fabric).wires
+    every = np.arange(fabric.devices)
+    source, target = np.repeat(every, fabric.devices), np.tile(every, fabric.devices)
+    apart = source != target
+    source, target = source[apart], target[apart]
+    found, expected = whole.routes(source, target), structure.routes(source, target)
+    assert found.latency_s == pytest.approx(expected.latency_s, rel=1e-12)
+    hops = np.bincount(found.flow, found.share)
+    assert hops == pytest.approx(np.bincount(expected.flow, expected.share), rel=1e-12)
+    near = expected.latency_s == expected.latency_s.min()
+    both(transfers(graph_network(fabric.explicit()), source[near][:4], target[near][:4]),
+         transfers(collapse(fabric), source[near][:4], target[near][:4]))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*SIMPLE, "4x4", "a short rack"])
+def test_numbers_of_devices_and_elements_do_not_matter(name):
+    """Relabelled, the same fabric gives the same levels and times."""
+    graph = EXPLICIT[name].explicit()
+    dice = np.random.default_rng(3)
+    devices = [element for element in graph if graph.nodes[element]["role"] == "device"]
+    others = [element for element in graph if graph.nodes[element]["role"] != "device"]
+    moved = dict(zip(devices, dice.permutation(len(devices)).tolist(), strict=True))
+    names = dict(zip(others, [f"x{i}" for i in dice.permutation(len(others))], strict=True))
+    other = nx.relabel_nodes(graph, moved | names)
+    a, b = graph_network(graph), graph_network(other)
+    assert [(x.group_size, x.groups, x.capacity_Bps, x.latency_s) for x in a.levels] == (
+        pytest.approx([(x.group_size, x.groups, x.capacity_Bps, x.latency_s) for x in b.levels])
+        if False
+        else [
+            (x.group_size, x.groups, pytest.approx(x.capacity_Bps), pytest.approx(x.latency_s))
+            for x in b.levels
+        ]
+    )
+    source, target = permutations(len(devices), 5)
+    place = np.array([moved[device] for device in devices])
+    both(transfers(b, place[source], place[target]), transfers(a, source, target))
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_more_bandwidth_is_never_slower(name):
+    """All links of one tier doubled: no flow of a random placement gets slower under one path."""
+    network = graph_network(EXPLICIT[name].explicit(), "shortest_path")
+    source, target = permutations(network.devices, 1)
+    if not len(source):
+        return
+    before = transfers(network, source, target).beta_s_per_byte
+    for tier in range(len(network.levels)):
+        wires = network.wires.faster(tier, 2.0)
+        after = transfers(Network(network.devices, network.levels, wires, network.nesting),
+                          source, target).beta_s_per_byte  # fmt: skip
+        assert (after <= before * (1 + 1e-12)).all()
+        assert (after >= before / 2 * (1 - 1e-12)).all()
+
+
+def test_every_flow_arrives_whole():
+    """Shares that enter an element leave it: what arrives at the target adds up to the flow."""
+    network = graph_network(torus((4, 4, 4), (True,) * 3).explicit())
+    source, target = permutations(64, 2)
+    routes = network.wires.routes(source, target)
+    links = network.wires.links
+    last = links.head[routes.bundle] == target[routes.flow]
+    assert np.bincount(routes.flow[last], routes.share[last]) == pytest.approx(1.0)
+
+
+def test_devices_forward_only_where_switches_do_not_connect():
+    """Two devices with a link to a third, and a long way over switches."""
+    graph = drawn(3, ["s0", "s1", "s2"])
+    link(graph, 0, 1, 100)
+    link(graph, 1, 2, 100)
+    for a, b in ((0, "s0"), ("s0", "s1"), ("s1", "s2"), ("s2", 2)):
+        link(graph, a, b, 10)
+    wires = graph_network(graph).wires
+    routes = wires.routes(np.array([0]), np.array([2]))
+    assert len(routes.bundle) == 4
+    assert routes.latency_s == pytest.approx([4e-6])
+    graph.remove_edge("s0", "s1")
+    routes = graph_network(graph).wires.routes(np.array([0]), np.array([2]))
+    assert len(routes.bundle) == 2
+
+
+def test_adaptive_flows_divide_by_capacity_and_single_ones_take_one_link():
+    """Two spines, one of three parallel links: 3/4 of the flow, or one link of 10 GB/s."""
+    graph = drawn(2, ["a", "b", "s0", "s1"])
+    link(graph, 0, "a", 100)
+    link(graph, 1, "b", 100)
+    for leaf in "ab":
+        link(graph, leaf, "s0", 10)
+        link(graph, leaf, "s1", 10, count=3)
+    ends = np.array([0]), np.array([1])
+    beta = {
+        routing: transfers(graph_network(graph, routing), *ends).beta_s_per_byte[0]
+        for routing in ("adaptive", "shortest_path", "ecmp")
+    }
+    expected = {"adaptive": 1 / 40e9, "shortest_path": 1 / 10e9, "ecmp": 1 / 10e9}
+    assert beta == pytest.approx(expected)
+
+
+def test_ecmp_collides_and_repeats():
+    """64 flows over 4 spines collide; the same seed gives the same, another seed another."""
+    graph = drawn(128, ["a", "b", *"wxyz"])
+    for device in range(128):
+        link(graph, device, "a" if device < 64 else "b", 10)
+    for leaf in "ab":
+        for spine in "wxyz":
+            link(graph, leaf, spine, 160)
+    source = np.arange(64)
+    times = {
+        seed: transfers(graph_network(graph, "ecmp", seed), source, source + 64).beta_s_per_byte
+        for seed in (0, 0.0, 7)
+    }
+    ideal = transfers(graph_network(graph), source, source + 64).beta_s_per_byte
+    assert ideal == pytest.approx(1 / 10e9)
+    assert 1.05 < times[0].max() * 10e9 < 2
+    assert (times[0] != times[7]).any()
+    both(transfers(graph_network(graph, "ecmp", 7), source, source + 64),
+         transfers(graph_network(graph, "ecmp", 7), source, source + 64))  # fmt: skip
+
+
+def real_tiers(network: Network) -> list[tuple[int, int, object, object]]:
+    """Levels that join something: devices, groups, bandwidth of a device, latency."""
+    found: list[tuple[int, int, object, object]] = []
+    lesser = np.inf
+    size = 1
+    for level in network.levels:
+        capacity = min(level.capacity_Bps, lesser)
+        if level.group_size == size:
+            lesser = capacity if level.group_size > 1 else np.inf
+            continue
+        found.append((level.group_size, level.groups, pytest.approx(capacity),
+                      pytest.approx(level.latency_s)))  # fmt: skip
+        size, lesser = level.group_size, np.inf
+    return found
+
+
+@pytest.mark.parametrize("name", {**HIERARCHIES, **CLOS})
+def test_clusters_of_a_drawn_tree_are_its_groups(name):
+    """A failure: distances or cuts join what the fabric keeps apart, or misjudge an uplink.
+
+    In meshes a device's cut is all of its links.
+    """
+    fabric = {**HIERARCHIES, **CLOS}[name]
+    if fabric.devices == 1:
+        return
+    network, expected = graph_network(fabric.explicit()), collapse(fabric)
+    found = [(x.group_size, x.groups, x.capacity_Bps, x.latency_s) for x in network.levels]
+    wanted = real_tiers(expected)
+    if name in ("ring nodes", "hybrid cube mesh"):
+        found, wanted = found[1:], wanted[1:]
+    assert found == wanted
+    outermost = [group for group in expected.nesting if len(np.unique(group)) < fabric.devices]
+    kept = {tuple(np.unique(group, return_inverse=True)[1]) for group in outermost}
+    assert {tuple(group) for group in network.nesting} == kept
+
+
+def test_meshes_of_equal_hops_are_told_apart_by_cuts():
+    """Two meshes of four at 100 GB/s, joined device by device at 10: hops alone see one group."""
+    graph = drawn(8, [])
+    for half in (range(4), range(4, 8)):
+        for a in half:
+            for b in half:
+                if a < b:
+                    link(graph, a, b, 100)
+    for a in range(4):
+        link(graph, a, a + 4, 10)
+    levels = graph_network(graph).levels
+    assert [(x.group_size, x.capacity_Bps) for x in levels] == [(4, 300e9), (8, 40e9)]
+
+
+def test_a_star_of_unequal_racks_is_not_split():
+    """Uplinks of 40, 40, 10 and 5 GB/s meet at one spine: one level, the worst child's uplink."""
+    graph = drawn(8, ["spine", *(f"rack{i}" for i in range(4))])
+    for device in range(8):
+        link(graph, device, f"rack{device // 2}", 100)
+    for rack, uplink in enumerate((40, 40, 10, 5)):
+        link(graph, f"rack{rack}", "spine", uplink)
+    levels = graph_network(graph).levels
+    assert [(x.name, x.group_size, x.capacity_Bps) for x in levels] == [
+        ("rack", 2, 100e9), ("spine", 8, 5e9),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_cut_tree_holds_every_pair(seed):
+    """Gusfield's tree against networkx's maximum flows on random graphs."""
+    dice = np.random.default_rng(seed)
+    graph = nx.connected_watts_strogatz_graph(12, 4, 0.5, seed=seed)
+    nx.set_node_attributes(graph, "device", "role")
+    for a, b in graph.edges:
+        link(graph, a, b, float(dice.integers(1, 9)))
+    links = read_links(graph)
+    every = np.arange(12)
+    cuts = Cuts.between(links, np.ones(len(links.tail), bool), every, np.zeros(12, int))
+    a, b, value = cuts.tree(every)
+    found = nx.Graph()
+    found.add_weighted_edges_from(zip(a.tolist(), b.tolist(), value.tolist(), strict=True))
+    nx.set_edge_attributes(
+        graph, {edge: graph.edges[edge]["bandwidth_Bps"] for edge in graph.edges}, "capacity"
+    )
+    for s in range(12):
+        for t in range(s):
+            path = nx.shortest_path(found, s, t)
+            least = min(found.edges[edge]["weight"] for edge in nx.utils.pairwise(path))
+            assert least == pytest.approx(nx.maximum_flow_value(graph, s, t))
+
+
+EQUAL = [
+    name for name in {**HIERARCHIES, **CLOS}
+    if name not in ("three tiers, short last pod", "three tiers, short leaf and pod",
+                    "a NIC for two devices", "eight NICs for six devices", "meshed nodes",
+                    "ring nodes", "hybrid cube mesh")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_levels_alone_price_trees_of_equal_groups_exactly(name):
+    """Their collapse error is 0, from the structure and from the drawing."""
+    fabric = {**HIERARCHIES, **CLOS}[name]
+    assert collapse_error(fabric) == 0.0
+    assert collapse_error(graph_network(fabric.explicit())) == 0.0
+
+
+@pytest.mark.parametrize("name", ["4x4", "4x4x4", "rails, 4:1", "meshed nodes", "ring nodes"])
+def test_what_levels_cannot_say_is_an_error(name):
+    """Tori, rails with oversubscription and switchless nodes are not trees."""
+    assert collapse_error(EXPLICIT[name]) > 0.1
+    assert collapse_error(graph_network(EXPLICIT[name].explicit())) > 0.1
+
+
+def test_a_wrong_level_shows_in_the_error():
+    """Half of a level's bandwidth is an error of 1: levels alone take twice as long."""
+    network = collapse(tree((8, 900, 0.1, "device", 1), (4, 100, 0.2, "child", 1)))
+    node, rack = network.levels
+    slower = type(rack)(**{f: getattr(rack, f) for f in rack.__slots__} | {
+        "link_bandwidth_Bps": rack.link_bandwidth_Bps / 2})  # fmt: skip
+    wrong = Network(network.devices, (node, slower), network.wires, network.nesting)
+    assert collapse_error(wrong) == pytest.approx(1.0, rel=1e-3)
+    assert levels_only(wrong).levels == wrong.levels
+
+
+def test_drawings_that_cannot_be_routed_are_refused():
+    lonely = drawn(2, [])
+    with pytest.raises(InputError, match="link must connect all devices"):
+        graph_network(lonely)
+    with pytest.raises(InputError, match="element must include a device"):
+        graph_network(drawn(0, ["s"]))
+
+
+def test_one_device_is_one_level():
+    graph = drawn(1, ["s"])
+    link(graph, 0, "s", 10)
+    network = graph_network(graph)
+    assert [(level.group_size, level.groups) for level in network.levels] == [(1, 1)]
+    assert network.wires.least_latency_s == 0.0
+
+
+def test_a_thousand_devices_collapse_in_seconds():
+    """A generous bound for a shared machine; benchmarks say more."""
+    network = graph_network(clos(1024, radix=64, ratios=(4.0,)).explicit())
+    assert [(level.name, level.group_size) for level in network.levels] == [
+        ("node", 8), ("leaf", 32), ("spine", 1024),
+    ]  # fmt: skip

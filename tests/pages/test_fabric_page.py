@@ -1,0 +1,178 @@
+"""The fabric page: every preset, every control, every state."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from nest_core.calibration.sweep import sweep
+from nest_core.figures.collectives import bandwidth_figure, time_figure
+from nest_core.network import collapse
+from nest_core.network.bisection import bisection_Bps
+from nest_core.presets import preset_names
+from nest_core.scenario import load_fabric
+from nest_core.units import humanise_rate
+
+CHARTS = 3
+
+
+@pytest.fixture
+def fabric_page(root):
+    """``fabric_page(**address)``: the page as it opens on an address's parameters."""
+
+    def opened(**address):
+        page = AppTest.from_file(str(root / "app.py"), default_timeout=120)
+        for key, value in address.items():
+            page.query_params[key] = value
+        page.switch_page("pages/fabric.py")
+        return page.run()
+
+    return opened
+
+
+def values(page):
+    return {metric.label: metric.value for metric in page.metric}
+
+
+def text_of(page):
+    return " ".join(element.proto.body for element in page.get("html"))
+
+
+def charts(page):
+    return [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
+
+
+def widget(page, key):
+    kinds = ("selectbox", "slider", "number_input")
+    return next(w for kind in kinds for w in getattr(page, kind) if w.key == key)
+
+
+@pytest.mark.parametrize("name", preset_names("fabrics"))
+def test_every_preset_shows_its_fabric(fabric_page, name):
+    page = fabric_page(fabric=name)
+    assert not page.exception
+    assert not page.error
+    assert not page.info
+    fabric = load_fabric(name)
+    network = collapse(fabric)
+    shown = values(page)
+    assert shown["Devices"] == f"{network.devices:,}"
+    assert shown["Levels"] == str(len(network.levels))
+    assert shown["Bisection"] == humanise_rate(bisection_Bps(fabric, network))
+    assert len(charts(page)) == CHARTS
+    assert bandwidth_figure(sweep(network, "all_reduce", 8)).title in text_of(page)
+    assert fabric.name in text_of(page)
+
+
+def test_a_slider_narrows_the_bisection(fabric_page):
+    page = fabric_page()
+    assert values(page)["Of full bisection"] == "100 %"
+    widget(page, "fabric.clos.oversubscription.0").set_value(4.0).run()
+    assert values(page)["Of full bisection"] == "25.0 %"
+    assert values(page)["Bisection"] == "6.40 TB/s"
+    assert "Changed: fabric.clos.oversubscription.0 = 4.0" in text_of(page)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "asked"),
+    [
+        ("collective.op", "all-to-all", {"op": "all_to_all"}),
+        ("collective.devices", 32, {"size": 32}),
+        ("collective.stride", 8, {"stride": 8}),
+        ("collective.groups", "all", {"concurrent": "all"}),
+        ("collective.algorithm", "ring", {"algorithm": "ring"}),
+        ("collective.algorithm", "NCCL", {"algorithm": "nccl"}),
+        ("collective.algorithm", "double binary tree", {"algorithm": "double_binary_tree"}),
+    ],
+)
+def test_every_control_is_priced(fabric_page, key, value, asked):
+    page = fabric_page(fabric="dgx-superpod-h100")
+    widget(page, key).set_value(value).run()
+    assert not page.exception
+    network = collapse(load_fabric("dgx-superpod-h100"))
+    expected = sweep(network, **({"op": "all_reduce", "size": 8} | asked))
+    assert bandwidth_figure(expected).title in text_of(page)
+    assert time_figure(expected).subtitle in text_of(page)
+
+
+def test_measured_runs_stand_beside_the_accelerator_that_was_measured(fabric_page):
+    page = fabric_page(fabric="h100-spine-leaf-64")
+    assert "measured, NVIDIA H100 80GB HBM3" in text_of(page)
+    widget(page, "collective.devices").set_value(16).run()
+    assert "There are no measured runs of this group." in text_of(page)
+
+
+def test_a_library_brings_its_choice_and_its_provenance(fabric_page):
+    page = fabric_page(fabric="a100-fat-tree-512")
+    widget(page, "collective.library").set_value("a100-nvlink3").run()
+    assert widget(page, "collective.algorithm").value == "NCCL"
+    assert "measured runs, " in text_of(page)
+    assert "assumed and not fitted" in text_of(page)
+    widget(page, "collective.library").set_value("ideal wires").run()
+    assert widget(page, "collective.algorithm").value == "fastest"
+
+
+def test_another_operation_drops_an_algorithm_that_it_lacks(fabric_page):
+    page = fabric_page()
+    widget(page, "collective.algorithm").set_value("multi rail").run()
+    widget(page, "collective.op").set_value("all-to-all").run()
+    assert not page.exception
+    assert widget(page, "collective.algorithm").value == "fastest"
+
+
+@pytest.mark.parametrize(
+    ("fabric", "changes", "sentence"),
+    [
+        (
+            "h100-spine-leaf-64",
+            {"collective.devices": 65},
+            "group size must lie between 2 and 64, but is 65",
+        ),
+        ("h100-spine-leaf-64", {"collective.stride": 64}, "stride must keep a group of 8"),
+        ("tpu-v5e-8x8", {"collective.algorithm": "multi rail"}, "multi_rail must run on a fabric"),
+        ("tpu-v5e-8x8", {"collective.library": "pooled"}, "library must be ideal wires on a torus"),
+    ],
+)
+def test_what_cannot_be_priced_is_one_sentence(fabric_page, fabric, changes, sentence):
+    page = fabric_page(fabric=fabric)
+    for key, value in changes.items():
+        widget(page, key).set_value(value)
+    page.run()
+    assert not page.exception
+    assert not page.error
+    (notice,) = page.info
+    assert notice.value.startswith("No times for this choice: ")
+    assert sentence in notice.value
+    assert len(charts(page)) == 1
+    assert values(page)["Levels"]
+
+
+def test_a_fabric_that_cannot_be_keeps_the_last_figures(fabric_page):
+    page = fabric_page(fabric="h100-spine-leaf-1024")
+    before, drawn = values(page), charts(page)
+    widget(page, "fabric.clos.devices").set_value(131_072).run()
+    assert not page.exception
+    (notice,) = page.error
+    assert "must" in notice.value
+    assert values(page) == before
+    assert charts(page) == drawn
+    assert ".st-key-results { opacity: 0.35" in text_of(page)
+
+
+def test_a_large_fabric_is_no_matrix(fabric_page):
+    page = fabric_page(fabric="hpn-dual-plane")
+    widget(page, "collective.devices").set_value(15_360).run()
+    assert not page.exception
+    assert len(charts(page)) == CHARTS
+    assert all(len(json.dumps(chart)) < 1_000_000 for chart in charts(page))
+
+
+def test_labels_carry_units_and_help_a_range(fabric_page):
+    page = fabric_page()
+    for control in (*page.number_input, *page.slider):
+        assert "," in control.label, control.label
+        assert " to " in control.help
+    for control in page.selectbox:
+        assert control.help
