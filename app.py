@@ -7,8 +7,9 @@ def main() -> None:
     """Show the page that the address names."""
     st.set_page_config(page_title="Nest Studio", page_icon="🪺", layout="wide")
     plan = st.Page("pages/plan.py", title="Plan", default=True)
+    fabric = st.Page("pages/fabric.py", title="Fabric", url_path="fabric")
     paper = st.Page("pages/paper.py", title="Paper", url_path="paper")
-    st.navigation([plan, paper]).run()
+    st.navigation([plan, fabric, paper]).run()
 
 
 # Worker processes started with "spawn" import this file again and must not draw.

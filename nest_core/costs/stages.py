@@ -51,17 +51,17 @@ def links(problem: Problem, point: Point) -> Links:
     tensor = devices.reshape(pp * dp, tp)
     data = devices.transpose(0, 2, 1).reshape(pp * tp, dp)
 
-    def halves(op: str, groups: IntArray, owner: IntArray, owners: int) -> MessageTime:
+    def halves(op: str, groups: IntArray, team: IntArray) -> MessageTime:
         protocols = software.halves(
             op, groups.shape[1], _nodes(network, groups), meshed=network.meshed_nodes
         )
-        return collectives(network, groups, protocols).slowest(owner, owners)
+        return collectives(network, groups, protocols, team)
 
     by_tensor = halves(
-        "reduce_scatter" if point.sp else "all_reduce", tensor, np.repeat(np.arange(pp), dp), pp
+        "reduce_scatter" if point.sp else "all_reduce", tensor, np.repeat(np.arange(pp), dp)
     )
     by_data = halves(
-        "reduce_scatter" if point.zero else "all_reduce", data, np.repeat(np.arange(pp), tp), pp
+        "reduce_scatter" if point.zero else "all_reduce", data, np.repeat(np.arange(pp), tp)
     )
     producer = np.full(pp, -1, dtype=np.int64)
     if pp == 1:
@@ -71,13 +71,12 @@ def links(problem: Problem, point: Point) -> Links:
     target = devices[1:].reshape(-1)
     receiver = np.repeat(np.arange(1, pp), dp * tp)
     outside = _nodes(network, np.stack([source, target], axis=1)) > 1
-    forward = transfers(
-        network, source, target, software.transfers(outside, meshed=network.meshed_nodes)
-    )
+    sending = software.transfers(outside, meshed=network.meshed_nodes)
+    forward = transfers(network, source, target, sending, receiver)
     np.maximum.at(producer, receiver, network.level(source, target))
     ends = np.stack([devices[0].reshape(-1), devices[-1].reshape(-1)], axis=1)
-    tied = halves("all_reduce", ends, np.zeros(dp * tp, dtype=np.int64), 1)
-    return Links(by_tensor, by_data, forward.slowest(receiver, pp), tied, producer)
+    tied = halves("all_reduce", ends, np.zeros(dp * tp, dtype=np.int64))
+    return Links(by_tensor, by_data, forward, tied, producer)
 
 
 def _nodes(network: Network, groups: IntArray) -> int:

@@ -89,7 +89,7 @@ def level_figure(network: Network, height: int = _HEIGHT) -> Picture:
     }
     layout = frame(
         height,
-        (52, 8, 6, 84),
+        (52, 8, 6, 98),
         xaxis=axis | {"range": [-0.5, end - 0.5]},
         yaxis=axis | {"range": [end - 0.5, -0.5], "scaleanchor": "x"},
     )
@@ -148,8 +148,8 @@ def _scale(count: int) -> list[tuple[float, str]]:
 
 def _colour_bar(levels: tuple[Level, ...]) -> dict[str, Any]:
     shown = range(0, len(levels), -(-len(levels) // _LABELLED_LEVELS))
-    labels = [f"{levels[i].name}, {humanise_rate(levels[i].bandwidth_Bps)}" for i in shown]
-    return class_bar(shown, labels)
+    labels = [f"{levels[i].name}<br>{humanise_rate(levels[i].bandwidth_Bps)}" for i in shown]
+    return class_bar(shown, labels) | {"tickangle": 0, "tickfont": {"size": 11}}
 
 
 def _finding(network: Network) -> str:

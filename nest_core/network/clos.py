@@ -13,12 +13,10 @@ import numpy as np
 from nest_core.network.interior import InteriorWires, interior_wires
 from nest_core.network.levels import Level, Network
 from nest_core.network.tree import TreeTier, TreeWires
-from nest_core.network.wires import FloatArray, IntArray
+from nest_core.network.wires import ECMP_DRAWS, FloatArray, IntArray
 from nest_core.topology import Clos
 
-__all__ = ["ECMP_DRAWS", "clos_network", "node_wires"]
-
-ECMP_DRAWS = 8
+__all__ = ["clos_network", "node_wires"]
 
 
 def clos_network(fabric: Clos) -> Network:
@@ -26,7 +24,7 @@ def clos_network(fabric: Clos) -> Network:
     node = fabric.node_of()
     devices = np.arange(fabric.devices)
     ports = np.full(fabric.devices, fabric.intra_bandwidth_Bps)
-    inside = TreeTier(devices, node, ports, ports, fabric.intra_latency_s)
+    inside = TreeTier(devices, node, ports, ports, fabric.intra_latency_s, direct=True)
     uplinks = [_uplink_tier(fabric, height) for height in range(2, fabric.tiers + 1)]
     tiers = [inside, _nic_tier(fabric, node), *uplinks]
     rails = fabric.rails if fabric.kind == "rail_only" else 1
@@ -34,7 +32,6 @@ def clos_network(fabric: Clos) -> Network:
     wires = TreeWires(
         tuple(tiers),
         interior=node_wires(fabric),
-        through=False,
         rail=fabric.rail_of() if rails > 1 else None,
         relay=_relays(fabric, node) if rails > 1 else None,
         egress=_egress(fabric, node),
@@ -69,7 +66,8 @@ def _nic_tier(fabric: Clos, node: IntArray) -> TreeTier:
     left = np.zeros(int(pool.max()) + 1)
     left[pool] = fabric.leaf_links()[leaf] / whole * (nics // pools) * fabric.nic_bandwidth_Bps
     own = -(-nics // served)  # of the pool's NICs, as many as one device drives
-    return TreeTier(pool, leaf, left, left * own * pools / nics, 2 * fabric.hop_latency_s)
+    lane = left * own * pools / nics
+    return TreeTier(pool, leaf, left, lane, 2 * fabric.hop_latency_s, direct=True)
 
 
 def _uplink_tier(fabric: Clos, height: int) -> TreeTier:
@@ -82,7 +80,7 @@ def _uplink_tier(fabric: Clos, height: int) -> TreeTier:
         return TreeTier(child, group, capacity, capacity, latency)
     lane = np.full(len(links), fabric.link_bandwidth_Bps)
     return TreeTier(
-        child, group, capacity, lane, latency, int(links.max()), links, _rank(child)
+        child, group, capacity, lane, latency, False, int(links.max()), links, _rank(child)
     )  # fmt: skip
 
 

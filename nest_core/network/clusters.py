@@ -44,7 +44,6 @@ from scipy.sparse.csgraph import (
 
 from nest_core.network.cuts import Cuts, separate
 from nest_core.network.graph import (
-    ECMP_DRAWS,
     SWITCH,
     TABLE,
     GraphWires,
@@ -54,7 +53,7 @@ from nest_core.network.graph import (
     read_links,
 )
 from nest_core.network.levels import Level, Network
-from nest_core.network.wires import FloatArray, IntArray
+from nest_core.network.wires import ECMP_DRAWS, FloatArray, IntArray
 
 __all__ = ["graph_network"]
 
@@ -180,6 +179,7 @@ def _use(links: Links, nesting: tuple[IntArray, ...]) -> _Use:
     highest = [np.full(size, -1, np.int64) for _ in nesting]
     for table in _tables(links):
         targets = np.flatnonzero(table.column >= 0)
+        slot = np.empty(len(targets) * size, np.int64)
         for k in range(len(nesting) - 1, -1, -1):
             group = nesting[k]
             same = group[targets][:, None] == group[None, :]
@@ -194,7 +194,9 @@ def _use(links: Links, nesting: tuple[IntArray, ...]) -> _Use:
                 arc = table.arc[first[entry] + within]
                 arc_level[arc] = np.minimum(arc_level[arc], k)
                 ahead = front[entry] // size * size + links.head[arc]
-                front = np.unique(ahead[~seen[ahead]])
+                ahead = ahead[~seen[ahead]]
+                slot[ahead] = np.arange(len(ahead))
+                front = ahead[slot[ahead] == np.arange(len(ahead))]  # each once
             row, element = np.divmod(np.flatnonzero(seen), size)
             np.minimum.at(lowest[k], element, group[targets[row]])
             np.maximum.at(highest[k], element, group[targets[row]])

@@ -58,7 +58,7 @@ def _hierarchical(fabric: Hierarchical) -> Network:
         )
         owner = devices if own else below
         rate = np.full(int(owner.max()) + 1, tier.link_bandwidth_Bps)
-        tiers.append(TreeTier(owner, group, rate, rate, tier.latency_s))
+        tiers.append(TreeTier(owner, group, rate, rate, tier.latency_s, own))
         below = group
     nesting = tuple(tier.group for tier in tiers)
     return Network(fabric.devices, tuple(levels), TreeWires(tuple(tiers)), nesting)

@@ -96,7 +96,8 @@ def collective(
     concurrent : {"one", "all"}
         The group that starts at device 0, or all groups that tile the fabric at once.
     algorithm : str
-        A name, ``fastest``, or ``nccl`` for NCCL's choice (see `nest_core.network.nccl`).
+        A name, ``fastest``, ``hierarchical`` for the fastest of those that go level by level,
+        or ``nccl`` for NCCL's choice (see `nest_core.network.nccl`).
     in_network : bool
         Whether switches can reduce; lets ``fastest`` and ``nccl`` choose such algorithms.
     chunks : int
@@ -116,9 +117,7 @@ def collective(
     groups = member_groups(network.devices, size, stride=stride, concurrent=concurrent)
     if algorithm == "nccl":
         algorithm = nccl_choice(network, op, size_bytes, groups, in_network=in_network)
-    names = [algorithm]
-    if algorithm == "fastest":
-        names = [name for name in ALGORITHMS[op] if in_network or name not in IN_NETWORK]
+    names = _named(op, algorithm, in_network)
 
     @cache
     def stages_of(name: str) -> list[Stage]:
@@ -150,6 +149,16 @@ def collective(
         level=level,
         candidates=(*timed, *(entry for entry in found if entry.time_s is None)),
     )
+
+
+def _named(op: str, algorithm: str, in_network: bool) -> list[str]:
+    """The algorithms that a name stands for."""
+    known = list(ALGORITHMS[op])
+    if algorithm == "fastest":
+        return [name for name in known if in_network or name not in IN_NETWORK]
+    if algorithm == "hierarchical":
+        return [name for name in known if name.startswith("hierarchical")] or [algorithm]
+    return [algorithm]
 
 
 def member_groups(

@@ -17,12 +17,19 @@ import numpy as np
 
 from nest_core.network.interior import InteriorWires, interior_wires
 from nest_core.network.levels import Level, Network
-from nest_core.network.wires import BoolArray, FloatArray, IntArray, Routes, hashed, joined
+from nest_core.network.wires import (
+    ECMP_DRAWS,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Routes,
+    hashed,
+    joined,
+)
 from nest_core.topology.dragonfly import Dragonfly
 
 __all__ = ["DragonflyWires", "dragonfly_network"]
 
-ECMP_DRAWS = 8
 Parts = list[tuple[IntArray, IntArray, FloatArray]]
 
 

@@ -57,7 +57,8 @@ def levels_only(network: Network) -> Network:
         lanes = wires.lane_Bps[(wires.tier > within) & (wires.tier <= number)]
         most = max(level.single_flow_Bps, float(lanes.min(initial=np.inf)))
         lane = np.minimum(most, capacity)
-        tiers.append(TreeTier(child, group, capacity, lane, level.latency_s))
+        owned = nested and level.links == level.child_size
+        tiers.append(TreeTier(child, group, capacity, lane, level.latency_s, owned))
         child, within = group, number
     return replace(network, wires=TreeWires(tuple(tiers)), torus=None)
 

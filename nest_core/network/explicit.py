@@ -8,8 +8,7 @@ The slow way to the time of a traffic pattern, which shares no code with `Wires`
 * adaptive routing divides a flow over all of them, at every hop in proportion to bandwidth;
   shortest-path routing takes the neighbour listed first; ECMP hashes onto one parallel link with
   a hash of its own, so that its times agree with others only in the mean;
-* tori go dimension by dimension, dragonflies stay within the two groups, and a hierarchy's
-  uplinks per device carry their own device's flows only.
+* tori go dimension by dimension, and dragonflies stay within the two groups.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Any
 
 import networkx as nx
 
-from nest_core.topology import Hierarchical, Torus
+from nest_core.topology import Torus
 from nest_core.topology.dragonfly import Dragonfly
 
 __all__ = ["EXPLICIT_DEVICES", "ExplicitLoads", "LinkLoad", "explicit_loads"]
@@ -189,7 +188,7 @@ class _Paths:
             rate = [self.graph.edges[here, head] for head in heads]
             width = [edge["bandwidth_Bps"] * edge["count"] for edge in rate]
             return [
-                (self._link(here, head, source, target), head, part / sum(width))
+                (self._link(here, head), head, part / sum(width))
                 for head, part in zip(heads, width, strict=True)
             ]
         ports = [(head, lane) for head in heads for lane in range(self._count(here, head))]
@@ -198,32 +197,21 @@ class _Paths:
             text = repr((source, target, here, self.draw, self.fabric.ecmp_seed)).encode()
             number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
             head, lane = ports[number % len(ports)]
-        return [(self._link(here, head, source, target, lane), head, 1.0)]
+        return [(self._link(here, head, lane), head, 1.0)]
 
     def _count(self, here: Any, head: Any) -> int:
         return int(self.graph.edges[here, head]["count"]) if self.routing == "ecmp" else 1
 
-    def _link(self, tail: Any, head: Any, source: int, target: int, lane: int = 0) -> Link:
+    def _link(self, tail: Any, head: Any, lane: int = 0) -> Link:
         """Name of a link; what it carries at most is noted on the way."""
         edge = self.graph.edges[tail, head]
         one, count = float(edge["bandwidth_Bps"]), int(edge["count"])
-        owner = self._owner(tail, head, source, target)
         link: Link = (tail, head)
-        if owner is not None:
-            link, count = (tail, head, owner), 1
-        elif self.routing == "ecmp":
+        if self.routing == "ecmp":
             link, count = (tail, head, lane), 1
         self.capacity[link] = one * count
         self.lane[link] = one * count if self.routing == "adaptive" else one
         return link
-
-    def _owner(self, tail: Any, head: Any, source: int, target: int) -> int | None:
-        """The device that a hierarchy gives this uplink to."""
-        if not isinstance(self.fabric, Hierarchical):
-            return None
-        up = isinstance(head, tuple) and (not isinstance(tail, tuple) or tail[0] < head[0])
-        tier = self.fabric.tiers[(head if up else tail)[0]]
-        return (source if up else target) if tier.uplink_per == "device" else None
 
     def _by_dimension(self, source: int, target: int) -> dict[Link, float]:
         """One dimension after the other, ties towards higher coordinates."""
@@ -245,7 +233,7 @@ class _Paths:
             for a, b in nx.utils.pairwise(way):
                 tail = names[(*here[:axis], a, *here[axis + 1 :])]
                 head = names[(*here[:axis], b, *here[axis + 1 :])]
-                found[self._link(tail, head, source, target)] = 1.0
+                found[self._link(tail, head)] = 1.0
             here[axis] = goal[axis]
         return found
 

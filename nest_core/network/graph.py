@@ -36,7 +36,7 @@ ROLES = {"device": DEVICE, "nic": NIC, "switch": SWITCH}
 FORWARD = 2.0**16  # more than any number of hops
 LEAVE = 2.0**32  # more than any number of forwarding devices
 TABLE = 2**24  # (element, target) pairs that are tabled at once
-ECMP_DRAWS = 8
+ARCS = 2**10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,16 +157,21 @@ def next_hops(links: Links, targets: IntArray) -> NextHops:
     """Table the next hops from every element to some devices, shape (targets,)."""
     size, weight = len(links.elements), links.weight
     matrix = csr_array((weight, (links.head, links.tail)), shape=(size, size))
-    distance = np.atleast_2d(dijkstra(matrix, indices=targets))
-    taken = distance[:, links.tail] == weight + distance[:, links.head]
-    taken &= np.isfinite(distance[:, links.tail])
+    distance = np.ascontiguousarray(np.atleast_2d(dijkstra(matrix, indices=targets)).T)
+    distance[np.isinf(distance)] = np.nan  # elements that hang nowhere equal nothing
+    taken = np.empty((len(weight), len(targets)), np.bool_)
+    for begin in range(0, len(weight), ARCS):
+        some = slice(begin, begin + ARCS)
+        ahead = weight[some, None] + distance[links.head[some]]
+        np.equal(distance[links.tail[some]], ahead, out=taken[some])
     # Forward inside the node first: drop a device's own NIC where another next hop is as near.
-    leaves = (links.role[links.tail] == DEVICE) & (links.role[links.head] == NIC)
+    own = int(np.searchsorted(links.tail, links.devices))  # arcs of devices come first
+    leaves = links.role[links.head[:own]] == NIC
     if leaves.any():
-        first = np.flatnonzero(np.diff(links.tail, prepend=-1))
-        forwards = np.logical_or.reduceat(taken & ~leaves, first, axis=1)
-        owner = np.cumsum(np.diff(links.tail, prepend=-1) != 0) - 1
-        taken &= ~(leaves & forwards[:, owner])
+        opens = np.diff(links.tail[:own], prepend=-1) != 0
+        forwards = np.logical_or.reduceat(taken[:own] & ~leaves[:, None], np.flatnonzero(opens))
+        taken[:own] &= ~(leaves[:, None] & forwards[np.cumsum(opens) - 1])
+    taken = np.ascontiguousarray(taken.T)
     row, arc = np.nonzero(taken)
     start = np.zeros(len(targets) * size + 1, np.int64)
     np.cumsum(np.bincount(row * size + links.tail[arc], minlength=len(start) - 1), out=start[1:])

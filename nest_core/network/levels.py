@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.network.torus import TorusShape, TorusWires
-from nest_core.network.tree import TreeWires
 from nest_core.network.wires import IntArray, Wires
 
 __all__ = ["Level", "Network"]
@@ -106,7 +105,7 @@ class Network:
     @property
     def meshed_nodes(self) -> bool:
         """Whether devices of a node are linked to one another and not to a switch."""
-        return isinstance(self.wires, TreeWires) and self.wires.interior is not None
+        return getattr(self.wires, "interior", None) is not None
 
     @property
     def place(self) -> IntArray:

@@ -80,16 +80,6 @@ class MessageTime:
         shape = (*self.alpha_s.shape, *(1,) * axes)
         return MessageTime(self.alpha_s.reshape(shape), self.beta_s_per_byte.reshape(shape))
 
-    def slowest(self, owner: IntArray, owners: int) -> MessageTime:
-        """Per regime the slowest alpha and beta of each owner's members; zeros where none."""
-        regimes = len(self.alpha_s)
-        alpha = np.zeros((regimes, owners))
-        beta = np.zeros((regimes, owners))
-        for r in range(regimes):
-            np.maximum.at(alpha[r], owner, self.alpha_s[r])
-            np.maximum.at(beta[r], owner, self.beta_s_per_byte[r])
-        return MessageTime(alpha, beta)
-
     def fastest(self, *others: MessageTime) -> MessageTime:
         """The choice between several ways to do the same."""
         every = (self, *others)
@@ -125,34 +115,60 @@ def price_phases(
     phases: list[Phase],
     owners: int,
     protocols: tuple[Protocol, ...] = IDEAL,
+    team: IntArray | None = None,
 ) -> MessageTime:
     """Time of phases that follow one another, for every owner, one regime per protocol.
 
-    Under static ECMP the mean over the fabric's hash draws.
+    Parameters
+    ----------
+    team : int array (owners,), optional
+        Owners that wait for one another; times are then those of the teams, the slowest alpha
+        and the slowest beta among their owners.
+
+    Notes
+    -----
+    Under static ECMP the mean over the fabric's hash draws, of the slowest in each draw.
     """
+    count = owners if team is None else int(team.max(initial=-1)) + 1
+    alpha = np.zeros((len(protocols), count))
+    beta = np.zeros((len(protocols), count))
+    for variant in range(wires.variants):
+        started, sent = _one_draw(wires, phases, owners, protocols, variant)
+        for total, found in ((alpha, started), (beta, sent)):
+            for index in range(len(protocols)):
+                slowest = found[index]
+                if team is not None:
+                    slowest = np.zeros(count)
+                    np.maximum.at(slowest, team, found[index])
+                total[index] += slowest / wires.variants
+    return MessageTime(alpha, beta)
+
+
+def _one_draw(
+    wires: Wires, phases: list[Phase], owners: int, protocols: tuple[Protocol, ...], variant: int
+) -> tuple[FloatArray, FloatArray]:
+    """Alpha and beta of every owner under one draw of the routes, shape (protocols, owners)."""
     alpha = np.zeros((len(protocols), owners))
     beta = np.zeros((len(protocols), owners))
     alpha += np.array([entry.base_s for entry in protocols])[:, None]
     capacity, lane, outside = wires.capacity_Bps, wires.lane_Bps, wires.outside
     for phase in phases:
-        for variant in range(wires.variants):
-            routes = wires.routes(phase.source, phase.target, variant)
-            moved = routes.share * phase.volume[routes.flow]
-            load = np.bincount(routes.bundle, moved, minlength=len(capacity))
-            taken = load[routes.bundle] / capacity[routes.bundle]
-            moved /= lane[routes.bundle]
-            np.maximum(taken, moved, out=taken)
-            owner = phase.owner[routes.flow]
-            beyond = outside[routes.bundle]
-            for index, protocol in enumerate(protocols):
-                worst = np.zeros(owners)
-                np.maximum.at(worst, owner, _reached(taken, beyond, protocol))
-                beta[index] += worst / wires.variants
+        routes = wires.routes(phase.source, phase.target, variant)
+        moved = routes.share * phase.volume[routes.flow]
+        load = np.bincount(routes.bundle, moved, minlength=len(capacity))
+        taken = load[routes.bundle].astype(np.float64)
+        taken /= capacity[routes.bundle]
+        moved /= lane[routes.bundle]
+        np.maximum(taken, moved, out=taken)
+        owner = phase.owner[routes.flow]
+        beyond = outside[routes.bundle]
         for index, protocol in enumerate(protocols):
-            longest = np.zeros(owners)
+            worst, longest = np.zeros(owners), np.zeros(owners)
+            np.maximum.at(worst, owner, _reached(taken, beyond, protocol))
             np.maximum.at(longest, phase.owner, _started(phase.steps, routes, protocol))
+            beta[index] += worst
             alpha[index] += longest
-    return MessageTime(alpha, beta)
+    return alpha, beta
 
 
 def _reached(taken: FloatArray, outside: BoolArray, protocol: Protocol) -> FloatArray:

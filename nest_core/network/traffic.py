@@ -29,37 +29,43 @@ def transfers(
     source: IntArray,
     target: IntArray,
     protocols: tuple[Protocol, ...] = IDEAL,
+    team: IntArray | None = None,
 ) -> MessageTime:
-    """Point-to-point flows that run at once, one member per element."""
+    """Point-to-point flows that run at once, one member per element, or per team of them."""
     flows = len(source)
     phase = Phase(source, target, np.arange(flows), np.ones(flows), np.ones(flows))
-    return price_phases(network.wires, [phase], flows, protocols)
+    return price_phases(network.wires, [phase], flows, protocols, team)
 
 
 def collectives(
-    network: Network, groups: IntArray, protocols: tuple[Protocol, ...] = IDEAL
+    network: Network,
+    groups: IntArray,
+    protocols: tuple[Protocol, ...] = IDEAL,
+    team: IntArray | None = None,
 ) -> MessageTime:
     """Reduce-scatter (or all-gather) of every group at once, by the fastest algorithm.
 
     Parameters
     ----------
     groups : int array (groups, members)
+    team : int array (groups,), optional
+        Groups that wait for one another.
 
     Returns
     -------
     MessageTime
-        One member per group; ``bytes`` is the whole buffer that each device holds before the
-        reduce-scatter or after the all-gather.
+        One member per group, or per team; ``bytes`` is the whole buffer that each device holds
+        before the reduce-scatter or after the all-gather.
     """
     count, size = groups.shape
     if size == 1:
-        return MessageTime.nothing(count)
+        return MessageTime.nothing(count if team is None else int(team.max()) + 1)
     ways = [ring_half(groups)]
     if network.torus is not None:
         ways.append(multi_ring_half(network.torus, network.place, groups))
     else:
         ways.append(hierarchical_half(network, groups))
-    first, *others = [price_phases(network.wires, way, count, protocols) for way in ways]
+    first, *others = [price_phases(network.wires, way, count, protocols, team) for way in ways]
     return first.fastest(*others)
 
 

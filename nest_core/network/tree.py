@@ -29,6 +29,9 @@ class TreeTier:
     capacity_Bps, lane_Bps : (children,)
     latency_s : float
         Between two devices that meet here, in total.
+    direct : bool
+        Whether every device owns its uplink (a port, a NIC): flows that meet at or above this
+        tier then leave by it and cross nothing further in.
     lanes : int
         Parallel links of which a flow takes one, in the largest bundle; 1 where bundles are
         shared ideally.
@@ -42,6 +45,7 @@ class TreeTier:
     capacity_Bps: FloatArray
     lane_Bps: FloatArray
     latency_s: float
+    direct: bool = False
     lanes: int = 1
     links: IntArray | None = None
     rank: IntArray | None = None
@@ -57,9 +61,6 @@ class TreeWires:
         Innermost first.
     interior : InteriorWires or None
         Wires inside nodes, where they are not a switch. They replace tier 0.
-    through : bool
-        Whether flows to upper tiers cross tier 0 too: true for a plain hierarchy, false where
-        NICs leave the node beside its own switch.
     rail : int array (devices,) or None
         Where rails never meet above the node: flows between rails are forwarded inside the
         source node by the device ``relay[device, rail of the target]``.
@@ -77,7 +78,6 @@ class TreeWires:
 
     tiers: tuple[TreeTier, ...]
     interior: InteriorWires | None = None
-    through: bool = True
     rail: IntArray | None = None
     relay: IntArray | None = None
     egress: IntArray | None = None
@@ -121,6 +121,12 @@ class TreeWires:
         return self._lane
 
     @property
+    def _leaves_by(self) -> IntArray:
+        """The tier by which a flow leaves its device, per tier where it meets its peer."""
+        owned = [index if entry.direct else 0 for index, entry in enumerate(self.tiers)]
+        return np.maximum.accumulate(np.array(owned, dtype=np.int64))
+
+    @property
     def tier(self) -> IntArray:
         """(bundles,)."""
         return self._tier
@@ -136,8 +142,7 @@ class TreeWires:
         first = [float(self.tiers[0].lane_Bps.max())] if self.interior is None else []
         if self.interior is not None:
             first.append(self.interior.port_Bps)
-        if not self.through and len(self.tiers) > 1:
-            first.append(float(self.tiers[1].lane_Bps.max()))
+        first += [float(entry.lane_Bps.max()) for entry in self.tiers[1:] if entry.direct]
         return max(first)
 
     @property
@@ -183,17 +188,16 @@ class TreeWires:
                 latency[forwards] += self._inside_s(a[forwards], b[forwards])
         source, target = first, last
         outside = met > 0
-        if self.interior is not None or not self.through:
-            within = met == 0
-            if within.any():
-                parts += self._inside(flows[within], source[within], target[within])
-                latency[within] = self._inside_s(source[within], target[within])
-        start = 0 if self.through and self.interior is None else 1
-        for index in range(start, len(self.tiers)):
-            climbs = met >= index
+        for index in range(len(self.tiers)):
+            climbs = (met >= index) & (self._leaves_by[met] <= index)
             if not climbs.any():
-                break
-            parts += self._uplinks(index, flows[climbs], source[climbs], target[climbs], variant)
+                continue
+            a, b = source[climbs], target[climbs]
+            if index == 0 and self.interior is not None:
+                parts += self._inside(flows[climbs], a, b)
+                latency[climbs] = self._inside_s(a, b)
+            else:
+                parts += self._uplinks(index, flows[climbs], a, b, variant)
         flow, bundle, share = joined(parts)
         return Routes(flow, bundle, share, latency, outside)
 

@@ -16,7 +16,19 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BoolArray", "FloatArray", "IntArray", "Routes", "Wires", "hashed", "joined"]
+__all__ = [
+    "ECMP_DRAWS",
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "Routes",
+    "Wires",
+    "hashed",
+    "joined",
+]
+
+ECMP_DRAWS = 32
+"""Hash draws that a time under static ECMP is the mean of: one draw is up to 2x another."""
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

@@ -156,8 +156,10 @@ class Hierarchical:
     def explicit(self) -> nx.Graph[Any]:
         """The link graph: devices are integers, switches ``(level, tier name, number)``.
 
-        Edges carry ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.
-        Groups without devices are not drawn.
+        Above the innermost level a device's own uplink hangs on a NIC ``("nic", level, device)``
+        of its own; an uplink of a child group joins two switches. Edges carry
+        ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``. Groups without
+        devices are not drawn.
 
         Raises
         ------
@@ -171,7 +173,8 @@ class Hierarchical:
         child = np.arange(self.devices, dtype=np.int64)
         reached = 0.0
         for index, tier in enumerate(self.tiers):
-            step = tier.latency_s / 2 - reached
+            own = tier.uplink_per == "device"
+            step = tier.latency_s / 2 - (0.0 if own else reached)
             if step < 0:
                 raise InputError(
                     f"level[{index}].latency_us",
@@ -180,19 +183,25 @@ class Hierarchical:
                     "state the total latency between two devices that meet at this level",
                 )
             group = self.group_of(index)
-            uplinks = self.uplinks(index)
-            for below, parent in np.unique(np.stack((child, group)), axis=1).T.tolist():
-                graph.add_node((index, tier.name, parent), role="switch")
-                graph.add_edge(
-                    (index - 1, self.tiers[index - 1].name, below) if index else below,
-                    (index, tier.name, parent),
-                    bandwidth_Bps=tier.link_bandwidth_Bps,
-                    count=int(uplinks[below]),
-                    latency_s=step,
-                )
+            below = np.arange(self.devices, dtype=np.int64) if own else child
+            for place, parent in np.unique(np.stack((below, group)), axis=1).T.tolist():
+                switch = (index, tier.name, parent)
+                end = place if own or not index else (index - 1, self.tiers[index - 1].name, place)
+                graph.add_node(switch, role="switch")
+                if own and index:
+                    # A port of its own, apart from the one that it has inside its node.
+                    nic = ("nic", index, place)
+                    graph.add_node(nic, role="nic")
+                    self._join(graph, tier, place, nic, 0.0)
+                    end = nic
+                self._join(graph, tier, end, switch, step)
             reached = tier.latency_s / 2
             child = group
         return graph
+
+    @staticmethod
+    def _join(graph: nx.Graph[Any], tier: Tier, a: Any, b: Any, latency_s: float) -> None:
+        graph.add_edge(a, b, bandwidth_Bps=tier.link_bandwidth_Bps, count=1, latency_s=latency_s)
 
 
 @lru_cache(maxsize=32)

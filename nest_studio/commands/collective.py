@@ -22,6 +22,28 @@ SPELLINGS = {
     "sendrecv": "send_receive",
 }
 
+# How papers, simulators and libraries spell what the studio has one name for.
+SYNONYMS = {
+    "recursive_halving_doubling": "halving_doubling",
+    "halving_doubling_flat_near": "halving_doubling",
+    "halving_doubling_flat_far": "halving_doubling_far",
+    "halving_doubling_dimwise": "hierarchical_halving",
+    "ring_flat": "ring",
+    "ring_dimwise": "hierarchical_ring",
+    "ring_bidir_multiport": "ring_bidirectional",
+    "ring_bidir_multiport_dimwise": "multi_ring",
+    "torus_multi_ring": "multi_ring",
+    "tree": "double_binary_tree",
+    "nvls": "in_network",
+    "sharp": "in_network",
+    "direct_flat": "direct",
+    "direct_all_at_once": "direct",
+    "direct_all_at_once_dimwise": "hierarchical_direct",
+    "direct_window1": "pairwise",
+    "direct_window1_dimwise": "hierarchical_pairwise",
+    "pairwise_flat": "pairwise",
+}
+
 
 def collective(
     fabric: Annotated[str, typer.Argument(help="Fabric preset or file (TOML).")],
@@ -57,7 +79,7 @@ def collective(
         size,
         stride=stride,
         concurrent=_concurrent(concurrent),
-        algorithm=algorithm.lower().replace("-", "_"),
+        algorithm=_algorithm(algorithm),
         in_network=in_network,
         chunks=chunks,
     )
@@ -73,6 +95,11 @@ def collective(
         ],
     }
     emit(fields, as_json, _as_text)
+
+
+def _algorithm(name: str) -> str:
+    plain = name.lower().replace("-", "_").replace(" ", "_")
+    return SYNONYMS.get(plain, plain)
 
 
 def _plain(op: str) -> str:

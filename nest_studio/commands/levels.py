@@ -43,21 +43,25 @@ def levels(
 
 
 def _as_text(fields: Mapping[str, Any]) -> str:
-    return f"{fields['devices']:,} devices\n\n" + table(
-        ["level", "kind", "group size", "groups", "links", "GB/s per device", "latency, us"],
-        [
+    return (
+        f"{fields['devices']:,} devices\n\n"
+        + table(
+            ["level", "kind", "group size", "groups", "links", "GB/s per device", "latency, us"],
             [
-                level["name"],
-                level["kind"],
-                level["group_size"],
-                level["groups"],
-                level["links"],
-                f"{level['bandwidth_Bps'] / 1e9:.4g}",
-                f"{level['latency_s'] * 1e6:.4g}",
-            ]
-            for level in fields["levels"]
-        ],
-    ) + (
-        f"\n\ncollapse error {fields['collapse_error']:.3g}: levels alone against the links,"
-        "\nworst relative difference over the planner's patterns; plans are priced on the links"
+                [
+                    level["name"],
+                    level["kind"],
+                    level["group_size"],
+                    level["groups"],
+                    level["links"],
+                    f"{level['bandwidth_Bps'] / 1e9:.4g}",
+                    f"{level['latency_s'] * 1e6:.4g}",
+                ]
+                for level in fields["levels"]
+            ],
+        )
+        + (
+            f"\n\ncollapse error {fields['collapse_error']:.3g}: levels alone against the links,"
+            "\nworst relative difference over the planner's patterns; plans are priced on the links"
+        )
     )

@@ -1,8 +1,9 @@
 """Flows over a fabric's explicit link graph, routed and counted without the network package.
 
-Trees have one way between two devices; insides of nodes have several, over which flows spread;
-tori are walked one dimension after another. Devices and NICs forward nothing, but devices of
-a torus do, and on rail-only fabrics those that relay between rails inside their node.
+Trees have one way between two devices, by the innermost level at which they meet; insides of
+nodes have several, over which flows spread; tori are walked one dimension after another. Devices
+and NICs forward nothing, but devices of a torus do, and on rail-only fabrics those that relay
+between rails inside their node.
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ class Counter:
         }  # fmt: skip
         self.inner = self.graph.edge_subgraph(inside)
         self.outer = self.graph.edge_subgraph(set(self.graph.edges) - inside)
+        if isinstance(self.fabric, Hierarchical):
+            own = [n for n, tier in enumerate(self.fabric.tiers) if tier.uplink_per == "device"]
+            self.outer = self.graph.edge_subgraph(
+                edge for edge in self.graph.edges
+                if max(map(_height, edge)) >= max(own, default=0)
+            )  # fmt: skip
 
     def way(self, source: int, target: int) -> dict[Link, float]:
         """Part of the bytes by directed link."""
@@ -50,7 +57,7 @@ class Counter:
         if isinstance(self.fabric, Torus):
             return self._spread([self._by_dimensions(self.fabric, source, target)])
         if isinstance(self.fabric, Hierarchical):
-            return self._climb(self.fabric, source, target)
+            return self._spread([nx.shortest_path(self.graph, source, target, self._avoid_nics)])
         node = self.fabric.node_of()
         if node[source] == node[target]:
             return self._spread(list(nx.all_shortest_paths(self.inner, source, target)))
@@ -59,6 +66,11 @@ class Counter:
             if relay != source:
                 return self.way(source, relay) | self.way(relay, target)
         return self._spread([nx.shortest_path(self.outer, source, target)])
+
+    def _avoid_nics(self, a: Any, b: Any, _: Any) -> int:
+        """Devices that meet further in do not use ports that leave further out."""
+        roles = {self.graph.nodes[end]["role"] for end in (a, b)}
+        return 100 if "nic" in roles else 1
 
     def _relay(self, fabric: Clos, source: int, target: int) -> int:
         """The device on the target's rail that stands where the source does in its node."""
@@ -78,19 +90,6 @@ class Counter:
                 self.latency[link] = edge["latency_s"]
                 result[link] += 1 / len(paths)
         return dict(result)
-
-    def _climb(self, fabric: Hierarchical, source: int, target: int) -> dict[Link, float]:
-        """Where every device owns its uplink, it takes that one whatever the others do."""
-        result = {}
-        for a, b in pairwise(nx.shortest_path(self.graph, source, target)):
-            edge = self.graph.edges[a, b]
-            height = [end[0] if isinstance(end, tuple) else -1 for end in (a, b)]
-            link: Link = (a, b)
-            if fabric.tiers[max(height)].uplink_per == "device":
-                link = (a, b, source if height[0] < height[1] else target)
-            self.rate[link], self.latency[link] = edge["bandwidth_Bps"], edge["latency_s"]
-            result[link] = 1.0
-        return result
 
     def _by_dimensions(self, fabric: Torus, source: int, target: int) -> list[Any]:
         """First dimension first; the shorter way round, upwards where both are equally long."""
@@ -146,3 +145,10 @@ def cut(graph: nx.Graph[Any], devices: int, inside: Any) -> float:
         else:
             routes.add_edge(("receive", device), "sink")
     return float(nx.maximum_flow_value(routes, "source", "sink"))
+
+
+def _height(element: Any) -> int:
+    """Level of an element of a hierarchy; −1 for devices."""
+    if not isinstance(element, tuple):
+        return -1
+    return int(element[1] if element[0] == "nic" else element[0])

@@ -228,10 +228,12 @@ def test_all_rails_work_at_once():
 
 
 def test_trees_join_nodes_and_chains_their_members():
-    """Two nodes of four: 2 * 3/4 of the buffer along chains, and its own quarter once across."""
-    network = collapse(tree((4, 100, 1, "device", 1), (2, 900, 1, "device", 1)))
-    seconds = one(network, "all_reduce", "double_binary_tree", 1e12, 8)
-    assert seconds == pytest.approx((2 * 3 / 4 + 1 / 4) * 1e12 / 100e9, rel=1e-5)
+    """Two nodes of four: 2 * 3/4 of the buffer along chains through ports of 100, while its own
+    quarter crosses through a NIC: of 900 at once, of 10 for longer than the chains take."""
+    for nic, expected in ((900, 2 * 3 / 4 / 100), (10, 1 / 4 / 10)):
+        network = collapse(tree((4, 100, 1, "device", 1), (2, nic, 1, "device", 1)))
+        seconds = one(network, "all_reduce", "double_binary_tree", 1e12, 8)
+        assert seconds == pytest.approx(expected * 1e12 / 1e9, rel=1e-5)
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 4, 5])
@@ -512,3 +514,13 @@ def test_the_command_refuses_in_one_sentence(line: str, capsys: pytest.CaptureFi
     assert not captured.out
     assert captured.err.endswith(".\n")
     assert captured.err.count("\n") == 1
+
+
+def test_hierarchical_is_the_fastest_of_its_kind():
+    network = NETWORKS["the paper's uplinks"]
+    answer = collective(network, "all_reduce", 1e8, 64, algorithm="hierarchical")
+    names = {entry.algorithm for entry in answer.candidates}
+    assert names == {
+        "hierarchical_ring", "hierarchical_ring_bidirectional", "hierarchical_halving",
+    }  # fmt: skip
+    assert answer.time_s == min(entry.time_s for entry in answer.candidates)

@@ -105,7 +105,8 @@ class Bundles:
     """
 
     def __init__(self, wires: TreeWires) -> None:
-        self.tiers = wires.tiers if wires.through else wires.tiers[1:]
+        owned = [index for index, tier in enumerate(wires.tiers) if tier.direct]
+        self.tiers = wires.tiers[max(owned, default=0) :]
         self.below = [self.tiers[0].child, *(tier.group for tier in self.tiers)]
 
     def up(self, index: int, devices: np.ndarray) -> float:
@@ -144,12 +145,13 @@ def test_uplink_bundles_are_minimum_cuts(name):
     """A failure: a group gets more, or less, than the cables that leave it.
 
     Where inner links or a short rest of the fabric are the narrower cut, the bundles must say
-    so too. Insides of nodes are another world on a Clos: NICs leave the nodes beside them.
+    so too. What lies below the outermost port that a device owns is another world: NICs leave
+    the nodes beside their insides.
     """
     fabric = EVERY[name]
     wires = collapse(fabric).wires
     bundles = Bundles(wires)
-    graph = Counter(fabric).outer if isinstance(fabric, Clos) else fabric.explicit()
+    graph = Counter(fabric).outer
     for index, below in enumerate(bundles.below[:-1]):
         there = np.unique(below)
         for group in {there[0], there[len(there) // 2], there[-1]}:
@@ -233,7 +235,7 @@ def test_collapsing_takes_no_link_graph():
 
 def test_latency_that_falls_outward_has_no_link_graph():
     """Levels may say it, but no cable can be shorter than the path inside it."""
-    fabric = tree((4, 450, 2.0, "device", 1), (4, 50, 1.0, "device", 1))
+    fabric = tree((4, 450, 2.0, "device", 1), (4, 50, 1.0, "child", 1))
     assert [level.latency_s for level in collapse(fabric).levels] == [2e-6, 1e-6]
     with pytest.raises(InputError, match=r"level\[1\].latency_us must not be smaller"):
         fabric.explicit()

@@ -145,9 +145,9 @@ def test_a_protocol_enters_where_it_should():
 
 
 def test_a_protocol_decides_link_by_link_which_one_is_slowest():
-    """A flow between nodes crosses a port of 100 and a NIC of 120: ideally the port is slower,
-    with a tenth of the NIC the NIC is."""
-    network = collapse(tree((4, 100, 0.5, "device", 1), (2, 120, 1.5, "device", 1)))
+    """A flow between nodes crosses a port of 100 and its node's uplink of 120: ideally the port
+    is slower, with a tenth of the uplink the uplink is."""
+    network = collapse(tree((4, 100, 0.5, "device", 1), (2, 120, 1.5, "child", 1)))
     protocols = (Protocol(), Protocol(outside=0.1), Protocol(inside=0.1))
     found = transfers(network, np.array([0]), np.array([4]), protocols)
     assert found.beta_s_per_byte[:, 0] == pytest.approx([1 / 100e9, 1 / 12e9, 1 / 10e9])

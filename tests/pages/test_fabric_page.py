@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import pytest
@@ -37,7 +38,7 @@ def values(page):
 
 
 def text_of(page):
-    return " ".join(element.proto.body for element in page.get("html"))
+    return html.unescape(" ".join(element.proto.body for element in page.get("html")))
 
 
 def charts(page):

@@ -97,6 +97,11 @@ class Wires:
         """The group of a level that holds a device."""
         return self.child(level, device)[:-1]
 
+    def path(self, meeting: int) -> range:
+        """The levels whose uplinks a flow takes: from the outermost port that a device owns on."""
+        owned = [level for level in range(meeting + 1) if self.own[level]]
+        return range(owned[-1] if owned else 0, meeting + 1)
+
     def meeting(self, a: int, b: int) -> int:
         """The innermost level whose group holds both."""
         return next(at for at in self.levels if self.block(at, a) == self.block(at, b))
@@ -106,7 +111,7 @@ def at_once(wires: Wires, flows: Sequence[Flow], protocol: Any, owners: int) -> 
     """Alpha and beta of every group while all flows run."""
     load: Counter[tuple[str, int, Child]] = Counter()
     for _, sender, receiver, volume, _ in flows:
-        for level in range(wires.meeting(sender, receiver) + 1):
+        for level in wires.path(wires.meeting(sender, receiver)):
             load["out", level, wires.port(level, sender)] += volume
             load["in", level, wires.port(level, receiver)] += volume
     result = [[0.0, 0.0] for _ in range(owners)]
@@ -122,7 +127,7 @@ def at_once(wires: Wires, flows: Sequence[Flow], protocol: Any, owners: int) -> 
             )
             / wires.link[level]
             / (protocol.outside if level else protocol.inside)
-            for level in range(meeting + 1)
+            for level in wires.path(meeting)
         )
         times = result[group]
         times[0] = max(times[0], steps * (wires.latency[meeting] + added))

@@ -18,17 +18,17 @@ def test_devices_are_the_product_of_group_sizes():
     assert Hierarchical("h", (NODE, RACK, Tier("pod", 3, 1e9, 1e-6))).devices == 8 * 4 * 3
 
 
-def test_the_link_graph_is_a_tree_with_one_switch_per_group():
-    """8 x 4 x 2: 64 devices, 8 nodes, 2 racks and the top, every group on one bundle."""
+def test_the_link_graph_has_one_switch_per_group_and_a_port_per_device():
+    """8 x 4 x 2: 64 devices, 8 nodes, 2 racks and the top; every device has its own way there."""
     fabric = Hierarchical("h", (NODE, RACK, Tier("top", 2, 400e9, 0.3e-6, "device", 2.0)))
     graph = fabric.explicit()
-    assert graph.number_of_nodes() == 64 + 8 + 2 + 1
-    assert graph.number_of_edges() == graph.number_of_nodes() - 1
+    assert graph.number_of_nodes() == 64 + 8 + 2 + 1 + 64
+    assert graph.number_of_edges() == 64 + 8 + 2 * 64
     shared = graph.edges[(0, "node", 0), (1, "rack", 0)]
     assert (shared["count"], shared["bandwidth_Bps"]) == (1, 100e9)
-    own = graph.edges[(1, "rack", 1), (2, "top", 0)]
-    # One uplink per device of the rack, each divided by the ratio.
-    assert (own["count"], own["bandwidth_Bps"]) == (32, 200e9)
+    own = graph.edges[("nic", 2, 40), (2, "top", 0)]
+    assert (own["count"], own["bandwidth_Bps"]) == (1, 200e9)
+    assert not graph.has_edge((1, "rack", 1), (2, "top", 0))
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -61,5 +61,5 @@ def test_a_hierarchy_has_levels():
 def test_an_undersubscribed_level_multiplies_its_uplinks():
     """A ratio below 1 is more bandwidth: Meta's racks have twice as much up as down."""
     fabric = Hierarchical("h", (NODE, Tier("rack", 2, 50e9, 1e-6, "device", 0.5)))
-    link = fabric.explicit().edges[(0, "node", 0), (1, "rack", 0)]
+    link = fabric.explicit().edges[("nic", 1, 0), (1, "rack", 0)]
     assert link["bandwidth_Bps"] == 100e9

@@ -1,0 +1,178 @@
+"""Bisection: the bandwidth between the two halves of a fabric's devices, one direction.
+
+The halves are the first and the last devices in nested order, as many as come closest to half
+without dividing a node. The bandwidth is that of a minimum cut between them:
+
+* trees of groups by a recursion over the groups, ``cut(g, s) = sum over children c of
+  min(cut(c, s), cut(c, not s) + uplinks(c))`` with ``s`` the half that a group's switches side
+  with;
+* tori by counting the links across a dimension (`Torus.bisection_Bps`), all places present;
+* graphs and dragonflies by a maximum flow on their links (Dinic; `scipy.sparse.csgraph`).
+
+Units: bytes/s.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
+from nest_core.network.graph import GraphWires, Links, read_links
+from nest_core.network.interior import InteriorWires
+from nest_core.network.levels import Network
+from nest_core.network.torus import TorusWires
+from nest_core.network.tree import TreeTier, TreeWires
+from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.topology import Fabric, Torus
+from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
+
+__all__ = ["bisection_Bps", "full_bisection_Bps", "halves"]
+
+UNIT = 2.0**30
+
+
+def bisection_Bps(fabric: Fabric, network: Network) -> float | None:
+    """Bandwidth between the halves; None for one device, and for link graphs of over 16,384.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    network : Network
+        What the fabric collapses to.
+
+    Examples
+    --------
+    >>> from nest_core.topology import Hierarchical, Tier
+    >>> from nest_core.network import collapse
+    >>> tiers = (Tier("node", 4, 100e9, 1e-6), Tier("rack", 4, 50e9, 2e-6))
+    >>> fabric = Hierarchical("sixteen", tiers)
+    >>> bisection_Bps(fabric, collapse(fabric)) / 1e9
+    400.0
+    """
+    if network.devices < 2:
+        return None
+    if isinstance(fabric, Torus):
+        return fabric.bisection_Bps()
+    last = halves(network)
+    if isinstance(network.wires, TreeWires):
+        return _tree_cut(network.wires, last)
+    if network.devices > MAX_EXPLICIT_DEVICES:
+        return None
+    wires = network.wires
+    links = wires.links if isinstance(wires, GraphWires) else read_links(fabric.explicit())
+    return _link_cut(links, last)
+
+
+def full_bisection_Bps(network: Network) -> float:
+    """What the smaller half could send if nothing above the nodes were a bottleneck.
+
+    Every device with its share of what leaves its node, on a torus with all of its links.
+    """
+    if network.devices < 2:
+        return 0.0
+    wires = network.wires
+    if isinstance(wires, TorusWires):
+        rate = wires.port_Bps
+    else:
+        beyond = wires.tier[wires.outside]
+        one_node = network.nesting[0].min() == network.nesting[0].max()
+        first = 0 if one_node or not len(beyond) else int(beyond.min())
+        rate = network.levels[min(first, len(network.levels) - 1)].bandwidth_Bps
+    last = int(halves(network).sum())
+    return min(last, network.devices - last) * rate
+
+
+def halves(network: Network) -> BoolArray:
+    """Whether a device is in the last half, shape (devices,)."""
+    devices = network.devices
+    order = np.lexsort(network.nesting)
+    middle = devices // 2
+    if network.torus is None:
+        wires = network.wires
+        node = wires.links.node() if isinstance(wires, GraphWires) else network.nesting[0]
+        along = node[order]
+        edges = np.flatnonzero(along[1:] != along[:-1]) + 1
+        if len(edges):
+            middle = int(edges[np.abs(2 * edges - devices).argmin()])
+    last = np.zeros(devices, np.bool_)
+    last[order[middle:]] = True
+    return last
+
+
+def _tree_cut(wires: TreeWires, last: BoolArray) -> float:
+    """Every tier by which devices leave on their own starts a network of its own."""
+    starts = [index for index, tier in enumerate(wires.tiers) if tier.direct or index == 0]
+    total = 0.0
+    for start, end in itertools.pairwise([*starts, len(wires.tiers)]):
+        if start and len(np.unique(wires.tiers[start - 1].group)) == 1:
+            continue  # all devices meet further in
+        if start == 0 and wires.interior is not None:
+            total += _direct_cut(wires.interior, last)
+        else:
+            total += _part_cut(wires.tiers[start:end], last)
+    return total
+
+
+def _part_cut(tiers: tuple[TreeTier, ...], last: BoolArray) -> float:
+    # A bundle that both halves share has its whole capacity up for one and down for the other.
+    unit = _numbered(tiers[0].child * 2 + last)
+    cost = np.full((int(unit.max()) + 1, 2), np.inf)
+    cost[unit, last.astype(np.int64)] = 0.0
+    for tier in tiers:
+        uplinks = _uplinks(unit, tier.child, tier.capacity_Bps)
+        least = np.minimum(cost, cost[:, ::-1] + uplinks[:, None])
+        group = _numbered(tier.group)
+        parent = np.zeros(len(cost), np.int64)
+        parent[unit] = group
+        above = np.zeros((int(group.max()) + 1, 2))
+        np.add.at(above, parent, least)
+        unit, cost = group, above
+    return float(cost.min(axis=1).sum())
+
+
+def _uplinks(unit: IntArray, bundle: IntArray, capacity_Bps: FloatArray) -> FloatArray:
+    """Capacity of all bundles through which a unit's devices climb, shape (units,)."""
+    pair = np.unique(np.stack([unit, bundle]), axis=1)
+    return np.asarray(np.bincount(pair[0], capacity_Bps[pair[1]]), np.float64)
+
+
+def _direct_cut(interior: InteriorWires, last: BoolArray) -> float:
+    """Links between slots of one node whose devices are in different halves."""
+    slots = len(interior.distance)
+    total = 0.0
+    for node in np.unique(interior.node):
+        here = np.flatnonzero(interior.node == node)
+        if last[here].all() or not last[here].any():
+            continue
+        for a in interior.slot[here[~last[here]]]:
+            for b in interior.slot[here[last[here]]]:
+                if interior.distance[a, b] == 1:
+                    link = interior.link[interior.start[a * slots + b]]
+                    total += float(interior.capacity_Bps[node * interior.links_per_node + link])
+    return total
+
+
+def _link_cut(links: Links, last: BoolArray) -> float:
+    """Minimum cut between the halves, each contracted to one vertex."""
+    size = len(links.elements) - links.devices + 2
+    vertex = np.concatenate([last.astype(np.int64), np.arange(2, size)])
+    tail, head, capacity = vertex[links.tail], vertex[links.head], links.capacity_Bps
+    leaving = float(capacity[(tail == 0) & (head != 0)].sum())
+    # The flow is counted in whole numbers below 2^31; the cut it finds is then added up exactly.
+    graph = csr_array((capacity / leaving * UNIT, (tail, head)), shape=(size, size))
+    graph.setdiag(0)
+    graph.eliminate_zeros()
+    graph.data = np.minimum(np.rint(graph.data), UNIT)
+    graph = csr_array(graph.astype(np.int32))
+    rest = csr_array(graph - maximum_flow(graph, 0, 1).flow)
+    rest.eliminate_zeros()
+    side = np.zeros(size, np.bool_)
+    side[breadth_first_order(rest, 0, return_predecessors=False)] = True
+    return float(capacity[side[tail] & ~side[head]].sum())
+
+
+def _numbered(values: IntArray) -> IntArray:
+    return np.asarray(np.unique(values, return_inverse=True)[1], np.int64)

@@ -1,0 +1,127 @@
+"""The fabric page as people meet it: navigation, keyboard, address, themes, widths."""
+
+from __future__ import annotations
+
+import pytest
+
+from nest_core.answer import answer
+from nest_core.calibration.sweep import sweep
+from nest_core.figures.collectives import bandwidth_figure
+from nest_core.network import collapse
+from nest_core.scenario import load_fabric, load_scenario
+from nest_core.summary import headlines
+
+pytestmark = pytest.mark.browser
+
+CHARTS = 3
+DRAWN = """count => !document.querySelector('[data-testid=stStatusWidget]')
+  && document.querySelectorAll('.stPlotlyChart .main-svg').length >= count"""
+OUTSIDE = """() => [...document.querySelectorAll('.stPlotlyChart')].flatMap(chart => {
+  const frame = chart.getBoundingClientRect();
+  return [...chart.querySelectorAll('.main-svg text')].filter(text => {
+    const box = text.getBoundingClientRect();
+    return box.width && (box.left < frame.left - 2 || box.right > frame.right + 2
+      || box.top < frame.top - 2 || box.bottom > frame.bottom + 2);
+  }).map(text => text.textContent);
+})"""
+
+
+def title(name, **asked):
+    network = collapse(load_fabric(name))
+    return bandwidth_figure(sweep(network, "all_reduce", **({"size": 8} | asked))).title
+
+
+def settle(window):
+    window.page.wait_for_function(DRAWN, arg=CHARTS, timeout=60_000)
+    window.page.wait_for_timeout(400)
+
+
+def enter(window):
+    """From the plan page, through the navigation."""
+    window.open()
+    window.page.get_by_role("link", name="Fabric").click()
+    window.page.get_by_text("Collective explorer").wait_for()
+    settle(window)
+
+
+def open_address(window, address):
+    """Straight to the page: Streamlit looks for its server below the page's path first."""
+    window.page.goto(f"{window.url}/fabric{address}")
+    settle(window)
+    missing = [entry for entry in window.complaints if "404 (Not Found)" in entry]
+    assert len(missing) == 2
+    window.complaints[:] = [entry for entry in window.complaints if entry not in missing]
+
+
+def test_another_group_has_another_finding(watched):
+    window = watched()
+    enter(window)
+    window.page.get_by_text(title("h100-spine-leaf-1024")).wait_for()
+    field = window.page.get_by_role("spinbutton", name="Group size")
+    field.fill("64")
+    field.press("Enter")
+    window.page.get_by_text(title("h100-spine-leaf-1024", size=64)).wait_for()
+    assert "collective.devices=64" in window.page.url
+    assert title("h100-spine-leaf-1024", size=64) != title("h100-spine-leaf-1024")
+
+
+def test_the_address_restores_the_page(watched):
+    window = watched()
+    open_address(
+        window, "?fabric=tpu-v4-4x4x4&collective.devices=16&collective.algorithm=multi+ring"
+    )
+    expected = title("tpu-v4-4x4x4", size=16, algorithm="multi_ring")
+    window.page.get_by_text(expected).wait_for()
+    assert window.values()[0] == "64"
+    assert "collective.algorithm=multi" in window.page.url
+
+
+def test_a_slider_moved_by_keyboard_moves_the_bisection(watched):
+    window = watched()
+    enter(window)
+    assert window.values()[2:4] == ["25.6 TB/s", "100 %"]
+    slider = window.page.get_by_role("slider", name="Leaf oversubscription")
+    slider.focus()
+    for _ in range(6):
+        window.page.keyboard.press("ArrowRight")
+    window.page.get_by_text("realised 4.00 : 1").wait_for()
+    window.page.wait_for_function(
+        "() => document.querySelectorAll('[data-testid=stMetricValue]')[3].innerText == '25.0 %'"
+    )
+    assert window.values()[2:4] == ["6.40 TB/s", "25.0 %"]
+
+
+def test_the_fabric_goes_along_to_the_plan(watched):
+    window = watched()
+    enter(window)
+    window.page.get_by_role("combobox", name="Fabric preset").click()
+    window.page.keyboard.type("h100-spine-leaf-64")
+    window.page.keyboard.press("Enter")
+    window.page.get_by_text("64 H100, spine-leaf 1:1").first.wait_for()
+    settle(window)
+    window.page.get_by_role("link", name="Plan").click()
+    window.page.get_by_text("Pipeline bubble").wait_for()
+    window.settle()
+    settings = ['fabric="h100-spine-leaf-64"']
+    found = answer(load_scenario("llama3-70b-1024-h100", settings))
+    assert window.values() == [line.value for line in headlines(found)]
+    window.page.get_by_role("link", name="Fabric").click()
+    window.page.get_by_text("Collective explorer").wait_for()
+    settle(window)
+    assert window.values()[0] == "64"
+
+
+@pytest.mark.parametrize(
+    ("fabric", "width", "scheme"),
+    [
+        ("dgx-superpod-b200", 1280, "light"),
+        ("tpu-v5p-16x16x24", 1280, "dark"),
+        ("drawn-8", 1920, "light"),
+        ("meta-3tier-7to1", 1920, "dark"),
+    ],
+)
+def test_nothing_is_cut_off(watched, fabric, width, scheme):
+    window = watched(width, scheme)
+    open_address(window, f"?fabric={fabric}")
+    assert window.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert window.page.evaluate(OUTSIDE) == []
