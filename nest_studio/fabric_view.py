@@ -31,7 +31,7 @@ from nest_studio.fabric_state import (
     sweep_of,
     waits_of,
 )
-from nest_studio.forms import _fabric, _fabric_group, _fabric_standards
+from nest_studio.forms import fabric_document, fabric_group, fabric_standards
 from nest_studio.show import PicturePlace, facts
 
 __all__ = ["DEFAULT_FABRIC", "explorer", "fabric_form", "fabric_headlines", "heading", "levels"]
@@ -71,10 +71,10 @@ def fabric_form(ratio_notes: list[Any]) -> FabricRequest:
         Receives one empty slot per oversubscription slider, for what the ratio becomes.
     """
     chosen: dict[str, Any] = {}
-    _fabric_group(chosen, {"fabric": DEFAULT_FABRIC}, ratio_notes)
+    fabric_group(chosen, {"fabric": DEFAULT_FABRIC}, ratio_notes)
     preset = chosen.pop("fabric")
-    document = _fabric(preset)
-    standard = _fabric_standards(document)
+    document = fabric_document(preset)
+    standard = fabric_standards(document)
     overrides = {key: value for key, value in chosen.items() if value != standard[key]}
     return FabricRequest(preset, document, overrides)
 

@@ -17,7 +17,16 @@ from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.scenario import load_model, scenario_document
 from nest_core.summary import model_in_words
 
-__all__ = ["DEFAULT_SCENARIO", "Request", "ratio_fields", "scenario_form", "use_memory"]
+__all__ = [
+    "DEFAULT_SCENARIO",
+    "Request",
+    "fabric_document",
+    "fabric_group",
+    "fabric_standards",
+    "ratio_fields",
+    "scenario_form",
+    "use_memory",
+]
 
 DEFAULT_SCENARIO = "llama3-70b-1024-h100"
 LARGEST_RATIO = 16.0
@@ -75,11 +84,11 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     st.caption(f"{document['name']}. {document.get('description', '')}")
     standard = _standards(document)
     chosen: dict[str, Any] = {}
-    _fabric_group(chosen, standard, ratio_notes)
+    fabric_group(chosen, standard, ratio_notes)
     _workload_group(chosen, standard)
     _limits_group(chosen, standard)
     fabric = chosen["fabric"]
-    standard |= _fabric_standards(_fabric(fabric))
+    standard |= fabric_standards(fabric_document(fabric))
     if chosen["accelerator"] != standard["accelerator"]:
         standard["accelerator.memory_GiB"] = _memory(chosen["accelerator"])
     different = {key: value for key, value in chosen.items() if value != standard[key]}
@@ -114,14 +123,15 @@ def ratio_fields(fabric: Mapping[str, Any]) -> tuple[RatioField, ...]:
     )
 
 
-def _fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: list[Any]) -> None:
+def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: list[Any]) -> None:
+    """Preset, size and ratios of a fabric; ``notes`` takes the places for realised ratios."""
     st.subheader("Fabric")
     names = preset_names("fabrics")
     chosen["fabric"] = st.selectbox(
         "Fabric preset", names, index=names.index(standard["fabric"]), key="fabric",
         bind=ADDRESS, on_change=_reset_fabric, help="Switches, links and nodes.",
     )  # fmt: skip
-    fabric = _fabric(chosen["fabric"])
+    fabric = fabric_document(chosen["fabric"])
     st.caption(fabric["name"], help=fabric.get("source"))
     if "clos" in fabric:
         per_node = fabric["clos"]["devices_per_node"]
@@ -134,13 +144,13 @@ def _fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: li
     for field in fields:
         chosen[field.key] = st.slider(
             f"{field.label.capitalize()} oversubscription, down : up",
-            1.0, max(LARGEST_RATIO, field.value), field.value, 0.5,
+            min(1.0, field.value), max(LARGEST_RATIO, field.value), field.value, 0.5,
             key=field.key, bind=ADDRESS, format="%.1f : 1",
             help="1 to 16; 1 : 1 is full bisection. What it becomes stands below.",
         )  # fmt: skip
         notes.append(st.empty())
     if not fields:
-        st.caption("A torus has no switch tiers to oversubscribe: every link joins two neighbours.")
+        st.caption("This fabric has no switch tiers to oversubscribe; its links are what they are.")
 
 
 def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
@@ -220,7 +230,7 @@ def _choice(
     )  # fmt: skip
 
 
-def _fabric_standards(fabric: Mapping[str, Any]) -> dict[str, Any]:
+def fabric_standards(fabric: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every widget that stands for a fabric's document."""
     standards: dict[str, Any] = {field.key: field.value for field in ratio_fields(fabric)}
     if "clos" in fabric:
@@ -228,7 +238,8 @@ def _fabric_standards(fabric: Mapping[str, Any]) -> dict[str, Any]:
     return standards
 
 
-def _fabric(name: str) -> dict[str, Any]:
+def fabric_document(name: str) -> dict[str, Any]:
+    """The TOML document of a fabric preset."""
     return load_toml(preset_path("fabrics", f"{name}.toml"))
 
 
@@ -292,7 +303,7 @@ def _start_over() -> None:
 
 
 def _reset_fabric() -> None:
-    for key, value in _fabric_standards(_fabric(st.session_state["fabric"])).items():
+    for key, value in fabric_standards(fabric_document(st.session_state["fabric"])).items():
         st.session_state[key] = value
 
 

@@ -12,6 +12,7 @@ from nest_core.answer import answer
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
 from nest_core.summary import certificate_line, headlines
+from nest_core.topology import Clos, Hierarchical
 from nest_studio import plan_state
 from nest_studio.scenario_file import command_line, scenario_toml
 
@@ -59,16 +60,17 @@ def test_the_first_visit_shows_the_default_scenario(plan_page):
 def test_every_fabric_has_its_sliders(plan_page, name):
     page = plan_page(scenario="llama2-7b-64-h100", fabric=name)
     assert not page.exception
-    tiers = {"leaf_spine": 1, "fat_tree": 2, "hierarchical": 2, "torus": 0}
     document = scenario_document("llama2-7b-64-h100")[0] | {"fabric": name}
     fabric = resolve_scenario(document).fabric
-    kind = getattr(fabric, "kind", type(fabric).__name__.lower())
-    assert len(page.slider) == tiers[kind]
     captions = [caption.value for caption in page.caption]
-    if kind == "torus":
-        assert any("no switch tiers" in caption for caption in captions)
-    elif kind in ("leaf_spine", "fat_tree"):
+    if isinstance(fabric, Clos):
+        assert len(page.slider) == fabric.tiers - 1
         assert sum("realised" in caption for caption in captions) == len(page.slider)
+    elif isinstance(fabric, Hierarchical):
+        assert len(page.slider) == len(fabric.tiers) - 1
+    else:
+        assert not page.slider
+        assert any("no switch tiers" in caption for caption in captions)
 
 
 def test_a_slider_is_an_override(plan_page):

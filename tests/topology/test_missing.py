@@ -198,7 +198,7 @@ def test_missing_groups_take_their_devices_and_uplinks():
     assert nx.is_connected(graph)
     assert graph.number_of_nodes() == 7 + 2 + 1 + 1 + 7
     assert fabric.group_of(1).tolist() == [0] * 7
-    assert set(graph[1, "rack", 0]) - {(2, "top", 0)} == {("nic", 1, place) for place in range(7)}
+    assert set(graph[1, "rack", 0]) - {(2, "pod", 0)} == {("nic", 1, place) for place in range(7)}
 
 
 BAD_LEVELS = [
