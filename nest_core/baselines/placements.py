@@ -112,7 +112,7 @@ def _evaluate(
     shared: dict[Point, Links] = {}
     plans = []
     for point in points:
-        key = replace(point, micro_batch=1, zero=min(point.zero, 1))
+        key = replace(point, sp=False, micro_batch=1, zero=0)
         if key not in shared:
             shared[key] = links(problem, point)
         plans.append(_best_recompute(problem, space, point, cuts, shared[key]))

@@ -36,9 +36,12 @@ class Software:
     @property
     def reach(self) -> float:
         """No protocol reaches more than this part of a port's bandwidth."""
-        if self.inside is None or self.between is None:
-            return max([1.0, *(_reach(c) for c in (self.inside, self.between) if c is not None)])
-        return max(_reach(self.inside), _reach(self.between))
+        return max(_reach(curve) for curve in (self.inside, self.between))
+
+    @property
+    def reach_outside(self) -> float:
+        """Nor more than this between nodes."""
+        return _reach(self.between)
 
     @property
     def in_network(self) -> bool:
@@ -109,11 +112,13 @@ class Software:
 WIRES_ALONE = Software()
 
 
-def _reach(curve: Curve) -> float:
+def _reach(curve: Curve | None) -> float:
     """The largest part of the bandwidth that any regime reaches for any group.
 
     An in-network regime moves ``1 + 1/n`` of a message where a ring moves ``2 (n - 1)/n``.
     """
+    if curve is None:
+        return 1.0
     return max(
         max(regime.efficiency) * (2.0 if regime.algorithm == "in_network" else 1.0)
         for regime in curve.regimes

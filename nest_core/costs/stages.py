@@ -22,10 +22,19 @@ import numpy as np
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import LayerTable, Problem, StateBytes, prefix
 from nest_core.layout import seats
-from nest_core.network import MessageTime, Network, collectives, transfers
+from nest_core.network import MessageTime, Network, transfers
+from nest_core.network.traffic import collectives_by
 from nest_core.network.wires import FloatArray, IntArray
 
 __all__ = ["Links", "StageCosts", "Traffic", "links", "stage_costs", "state_shares", "traffic"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Halves:
+    """Half an all-reduce, and a reduce-scatter or all-gather that stands alone."""
+
+    reduce: MessageTime
+    alone: MessageTime
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,8 +45,8 @@ class Links:
     direction; ``tied`` the pair of first and last stage.
     """
 
-    tensor: MessageTime
-    data: MessageTime
+    tensor: Halves
+    data: Halves
     forward: MessageTime
     tied: MessageTime
     producer_level: IntArray
@@ -51,18 +60,16 @@ def links(problem: Problem, point: Point) -> Links:
     tensor = devices.reshape(pp * dp, tp)
     data = devices.transpose(0, 2, 1).reshape(pp * tp, dp)
 
-    def halves(op: str, groups: IntArray, team: IntArray) -> MessageTime:
-        protocols = software.halves(
-            op, groups.shape[1], _nodes(network, groups), meshed=network.meshed_nodes
-        )
-        return collectives(network, groups, protocols, team)
+    def halves(groups: IntArray, team: IntArray) -> Halves:
+        nodes, meshed = _nodes(network, groups), network.meshed_nodes
+        libraries = [
+            software.halves(op, groups.shape[1], nodes, meshed=meshed)
+            for op in ("all_reduce", "reduce_scatter")
+        ]
+        return Halves(*collectives_by(network, groups, libraries, team))
 
-    by_tensor = halves(
-        "reduce_scatter" if point.sp else "all_reduce", tensor, np.repeat(np.arange(pp), dp)
-    )
-    by_data = halves(
-        "reduce_scatter" if point.zero else "all_reduce", data, np.repeat(np.arange(pp), tp)
-    )
+    by_tensor = halves(tensor, np.repeat(np.arange(pp), dp))
+    by_data = halves(data, np.repeat(np.arange(pp), tp))
     producer = np.full(pp, -1, dtype=np.int64)
     if pp == 1:
         nothing = MessageTime.nothing(1)
@@ -75,7 +82,7 @@ def links(problem: Problem, point: Point) -> Links:
     forward = transfers(network, source, target, sending, receiver)
     np.maximum.at(producer, receiver, network.level(source, target))
     ends = np.stack([devices[0].reshape(-1), devices[-1].reshape(-1)], axis=1)
-    tied = halves("all_reduce", ends, np.zeros(dp * tp, dtype=np.int64))
+    tied = halves(ends, np.zeros(dp * tp, dtype=np.int64)).reduce
     return Links(by_tensor, by_data, forward, tied, producer)
 
 
@@ -195,14 +202,16 @@ def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
     sends = traffic(point.zero, state)
     pp, dp = point.pp, point.dp
     held = _parameters(table, pp)
+    tensor = (shared.tensor.alone if point.sp else shared.tensor.reduce).along(2)
+    data = shared.data.alone if point.zero else shared.data.reduce
     per_layer = (
         table.compute_s
         + table.replay_s
-        + _halves(shared.tensor.along(2), table.tp_halves, table.tp_bytes)
-        + _halves(shared.tensor.along(2), table.tp_replay_halves, table.tp_replay_bytes)
+        + _halves(tensor, table.tp_halves, table.tp_bytes)
+        + _halves(tensor, table.tp_replay_halves, table.tp_replay_bytes)
     )
     if dp > 1:
-        per_layer = per_layer + _reduced(shared.data, sends.step, held)[:, None, :]
+        per_layer = per_layer + _reduced(data, sends.step, held)[:, None, :]
     hop = shared.forward.along(1).seconds(table.boundary_bytes)
     arrive = np.zeros((pp, table.layers + 1))
     retire = np.zeros((pp, table.layers + 1))
@@ -251,10 +260,11 @@ def _sync(
     problem: Problem, point: Point, shared: Links, table: LayerTable, held: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     state, dp = problem.state, point.dp
+    data = shared.data.alone if point.zero else shared.data.reduce
     layers = np.tile(update_seconds(problem, point.zero, dp) * held, (point.pp, 1))
     base = np.zeros(point.pp)
     if dp > 1:
-        layers = layers + _reduced(shared.data, traffic(point.zero, state).sync, held)
+        layers = layers + _reduced(data, traffic(point.zero, state).sync, held)
     if point.pp > 1 and table.tied_parameters:
         copy = 2 * shared.tied.seconds(table.tied_parameters * state.gradients)[0]
         base[0] += copy

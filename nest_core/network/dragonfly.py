@@ -119,6 +119,11 @@ class DragonflyWires:
         return max(inside, port)
 
     @property
+    def exit_Bps(self) -> float:
+        """Not told."""
+        return float("inf")
+
+    @property
     def least_latency_s(self) -> float:
         """Inside a node, or through one router."""
         if self.fabric.devices_per_node > 1:

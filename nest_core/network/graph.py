@@ -254,6 +254,11 @@ class GraphWires:
         return float(np.bincount(key, self._capacity[own], minlength=1).max(initial=0.0))
 
     @property
+    def exit_Bps(self) -> float:
+        """Not told."""
+        return float("inf")
+
+    @property
     def least_latency_s(self) -> float:
         """Between the two devices that are nearest in time, along their route."""
         if self.links.devices == 1:

@@ -114,6 +114,12 @@ class Network:
             return self.wires.place
         return np.arange(self.devices)
 
+    @property
+    def node_size(self) -> int:
+        """Devices of a node; 0 where nodes differ."""
+        sizes = np.unique(np.bincount(self.nesting[0]))
+        return int(sizes[0]) if len(sizes) == 1 else 0
+
     def faster(self, level: int, factor: float) -> Network:
         """The same network with the uplinks into one level wider; on a torus all links."""
         levels = tuple(

@@ -12,13 +12,14 @@ so a time is the minimum over such *regimes*.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.network.wires import BoolArray, FloatArray, IntArray, Routes, Wires
+from nest_core.network.wires import FloatArray, IntArray, Wires
 
 __all__ = ["IDEAL", "MessageTime", "Phase", "Protocol", "price_phases"]
 
@@ -79,6 +80,21 @@ class MessageTime:
         """The same members with trailing axes of length one, to broadcast against sizes."""
         shape = (*self.alpha_s.shape, *(1,) * axes)
         return MessageTime(self.alpha_s.reshape(shape), self.beta_s_per_byte.reshape(shape))
+
+    def repeated(self, members: int) -> MessageTime:
+        """One member's time for each of so many."""
+        return MessageTime(
+            np.repeat(self.alpha_s, members, axis=1),
+            np.repeat(self.beta_s_per_byte, members, axis=1),
+        )
+
+    def split(self, sizes: list[int]) -> list[MessageTime]:
+        """The regimes in consecutive parts."""
+        edges = np.cumsum([0, *sizes])
+        return [
+            MessageTime(self.alpha_s[a:b], self.beta_s_per_byte[a:b])
+            for a, b in itertools.pairwise(edges.tolist())
+        ]
 
     def fastest(self, *others: MessageTime) -> MessageTime:
         """The choice between several ways to do the same."""
@@ -160,27 +176,24 @@ def _one_draw(
         taken /= capacity[routes.bundle]
         moved /= lane[routes.bundle]
         np.maximum(taken, moved, out=taken)
-        owner = phase.owner[routes.flow]
-        beyond = outside[routes.bundle]
-        for index, protocol in enumerate(protocols):
-            worst, longest = np.zeros(owners), np.zeros(owners)
-            np.maximum.at(worst, owner, _reached(taken, beyond, protocol))
-            np.maximum.at(longest, phase.owner, _started(phase.steps, routes, protocol))
-            beta[index] += worst
-            alpha[index] += longest
+        crossing = 2 * phase.owner[routes.flow] + outside[routes.bundle]
+        flow = 2 * phase.owner + routes.outside
+        # By owner, inside nodes and outside; protocols differ in what they make of the two.
+        worst = _largest(taken, crossing, owners)
+        steps = _largest(phase.steps, flow, owners)
+        latency = _largest(phase.steps * routes.latency_s, flow, owners)
+        lone = _largest(routes.latency_s, flow, owners)
+        for index, entry in enumerate(protocols):
+            beta[index] += np.maximum(worst[:, 0] / entry.inside, worst[:, 1] / entry.outside)
+            inner = latency[:, 0] + steps[:, 0] * entry.step_inside_s
+            if entry.steps_inside is not None:
+                inner = entry.steps_inside * (lone[:, 0] + (steps[:, 0] > 0) * entry.step_inside_s)
+            alpha[index] += np.maximum(inner, latency[:, 1] + steps[:, 1] * entry.step_outside_s)
     return alpha, beta
 
 
-def _reached(taken: FloatArray, outside: BoolArray, protocol: Protocol) -> FloatArray:
-    """Seconds per byte when a protocol reaches only part of the bandwidth."""
-    if protocol.inside == protocol.outside == 1.0:
-        return taken
-    return np.asarray(taken / np.where(outside, protocol.outside, protocol.inside))
-
-
-def _started(steps: FloatArray, routes: Routes, protocol: Protocol) -> FloatArray:
-    """Seconds of every flow's latencies."""
-    added = np.where(routes.outside, protocol.step_outside_s, protocol.step_inside_s)
-    if protocol.steps_inside is not None:
-        steps = np.where(routes.outside, steps, protocol.steps_inside)
-    return np.asarray(steps * (routes.latency_s + added))
+def _largest(values: FloatArray, place: IntArray, owners: int) -> FloatArray:
+    """Per owner the largest value inside nodes and outside, shape (owners, 2)."""
+    result = np.zeros(2 * owners)
+    np.maximum.at(result, place, values)
+    return result.reshape(owners, 2)

@@ -166,6 +166,11 @@ class TorusWires:
         return sum(min(size - 1, 2) for size in self.shape.shape) * self.link_bandwidth_Bps
 
     @property
+    def exit_Bps(self) -> float:
+        """Not told."""
+        return float("inf")
+
+    @property
     def least_latency_s(self) -> float:
         """One hop."""
         return self.hop_latency_s

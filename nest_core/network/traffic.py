@@ -19,9 +19,17 @@ from nest_core.network.groups import BlockRing, block_rings, ring
 from nest_core.network.levels import Network
 from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, price_phases
 from nest_core.network.torus import TorusShape
+from nest_core.network.tree import TreeWires
 from nest_core.network.wires import IntArray
 
-__all__ = ["collectives", "hierarchical_half", "multi_ring_half", "ring_half", "transfers"]
+__all__ = [
+    "collectives",
+    "collectives_by",
+    "hierarchical_half",
+    "multi_ring_half",
+    "ring_half",
+    "transfers",
+]
 
 
 def transfers(
@@ -57,16 +65,36 @@ def collectives(
         One member per group, or per team; ``bytes`` is the whole buffer that each device holds
         before the reduce-scatter or after the all-gather.
     """
+    (found,) = collectives_by(network, groups, [protocols], team)
+    return found
+
+
+def collectives_by(
+    network: Network,
+    groups: IntArray,
+    libraries: list[tuple[Protocol, ...]],
+    team: IntArray | None = None,
+) -> list[MessageTime]:
+    """The same once per set of protocols, for one count of the links."""
     count, size = groups.shape
     if size == 1:
-        return MessageTime.nothing(count if team is None else int(team.max()) + 1)
+        nothing = MessageTime.nothing(count if team is None else int(team.max()) + 1)
+        return [nothing] * len(libraries)
+    if count > 1 and isinstance(network.wires, TreeWires) and network.wires.apart(groups):
+        members = count if team is None else int(team.max()) + 1
+        return [
+            one.repeated(members)
+            for one in collectives_by(network, groups[:1], libraries, np.zeros(1, np.int64))
+        ]
     ways = [ring_half(groups)]
     if network.torus is not None:
         ways.append(multi_ring_half(network.torus, network.place, groups))
     else:
         ways.append(hierarchical_half(network, groups))
-    first, *others = [price_phases(network.wires, way, count, protocols, team) for way in ways]
-    return first.fastest(*others)
+    every = tuple(protocol for library in libraries for protocol in library)
+    sizes = [len(library) for library in libraries]
+    by_way = [price_phases(network.wires, way, count, every, team).split(sizes) for way in ways]
+    return [first.fastest(*others) for first, *others in zip(*by_way, strict=True)]
 
 
 def ring_half(groups: IntArray) -> list[Phase]:

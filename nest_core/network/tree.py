@@ -145,6 +145,25 @@ class TreeWires:
         first += [float(entry.lane_Bps.max()) for entry in self.tiers[1:] if entry.direct]
         return max(first)
 
+    def apart(self, groups: IntArray) -> bool:
+        """Whether groups stay in their nodes and share nothing there: equal ports of their own."""
+        inside = self.tiers[0]
+        if self.interior is not None or not inside.direct or np.ptp(inside.capacity_Bps) > 0:
+            return False
+        node = inside.group[groups]
+        return bool((node == node[:, :1]).all())
+
+    @property
+    def exit_Bps(self) -> float:
+        """Uplinks of the widest node, with the ports that leave it for tiers further out."""
+        node = self.tiers[0].group
+        total = np.zeros(int(node.max()) + 1)
+        for index, entry in enumerate(self.tiers[1:]):
+            if index == 0 or entry.direct:
+                pair = np.unique(np.stack([node, entry.child]), axis=1)
+                total += np.bincount(pair[0], entry.capacity_Bps[pair[1]], minlength=len(total))
+        return float(total.max()) if len(self.tiers) > 1 else float("inf")
+
     @property
     def least_latency_s(self) -> float:
         """Of any tier."""

@@ -72,6 +72,8 @@ class Wires(Protocol):
         Whether the bundle lies outside the nodes.
     port_Bps : float
         Most that one device sends at once in one phase of a collective.
+    exit_Bps : float
+        Most that leaves one node at once; infinite where no such limit is known.
     least_latency_s : float
         Between the two nearest devices.
     variants : int
@@ -88,6 +90,8 @@ class Wires(Protocol):
     def outside(self) -> BoolArray: ...
     @property
     def port_Bps(self) -> float: ...
+    @property
+    def exit_Bps(self) -> float: ...
     @property
     def least_latency_s(self) -> float: ...
     @property

@@ -261,7 +261,7 @@ class _Search:
     def prepare(self, index: int) -> _Prepared:
         """Stage costs of a point under its real layout, and the bounds that they give."""
         point = self.points.point(index)
-        key = replace(point, micro_batch=1, zero=min(point.zero, 1))
+        key = replace(point, sp=False, micro_batch=1, zero=0)
         if key not in self.links:
             self.links[key] = links(self.problem, point)
         costs = stage_costs(self.problem, point, self.links[key])

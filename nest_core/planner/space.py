@@ -198,7 +198,7 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
     state = problem.state
     m = problem.batch // (points.dp * points.micro_batch)
 
-    scatter = (1.0 - 1.0 / points.dp) / port
+    scatter = np.maximum((1.0 - 1.0 / points.dp) / port, _beyond_nodes(problem, points))
     sends = [traffic(int(z), state) for z in range(4)]
     step = np.array([sum(entry.step) for entry in sends])[points.zero] * scatter
     sync = np.array([sum(entry.sync) for entry in sends])[points.zero] * scatter
@@ -228,6 +228,25 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
             points.dp > 1, np.array([gathered_bytes(z, state) for z in range(4)])[points.zero], 0.0
         ),
     )
+
+
+def _beyond_nodes(problem: Problem, points: Points) -> FloatArray:
+    """Seconds per byte that data-parallel halves take at least to leave their nodes.
+
+    A node whose devices all work sends, for each of its groups, the sums of all shards that
+    belong elsewhere: ``1 - g/n`` of the buffer where ``g`` of the group's ``n`` members sit in
+    it. Ranks count along tp first, so at most ``g = ceil(node / tp)`` do; a node holds at
+    least ``node / g`` groups.
+    """
+    network, software = problem.network, problem.software
+    node, way_out = network.node_size, network.wires.exit_Bps * software.reach_outside
+    if network.torus is not None or node == 0 or way_out == float("inf"):
+        return np.zeros(len(points))
+    natural = np.array([name == "natural" for _, name in points.orders])[points.order]
+    together = np.where(natural, -(-node // points.tp), node)
+    full = points.tp * points.dp * points.pp >= node
+    leaves = full & (points.dp > together)
+    return np.where(leaves, (1 - together / points.dp) * node / (together * way_out), 0.0)
 
 
 def _shares(points: Points, problem: Problem) -> FloatArray:
