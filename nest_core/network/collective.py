@@ -10,6 +10,7 @@ busy at the same time share the wires.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
@@ -271,11 +272,19 @@ def _pipelined(
         owners = len(busy) * count
         shared = price_phases(network.wires, [merged(flows)], owners, (protocol,))
         beta = shared.beta_s_per_byte.reshape(len(busy), count)
+        sending = [float((alone[n].beta_s_per_byte[0] * part).max()) for n in busy]
+        waiting = [float(alone[n].alpha_s[0].max()) for n in busy]
+        duty = [
+            send / max(send + wait, 1e-300) for send, wait in zip(sending, waiting, strict=True)
+        ]
         times = []
         for place, number in enumerate(busy):
             own = alone[number]
-            slower = np.maximum(own.beta_s_per_byte[0], beta[place])
-            times.append((own.alpha_s[0] + slower * part).max())
+            # While the others wait for latencies, this one has the wires to itself.
+            met = 1.0 - math.prod(1.0 - share for at, share in enumerate(duty) if at != place)
+            extra = np.maximum(beta[place] - own.beta_s_per_byte[0], 0.0)
+            slower = own.alpha_s[0] + (own.beta_s_per_byte[0] + met * extra) * part
+            times.append(np.maximum(slower, beta[place] * part).max())
         return np.array(times)
 
     now = 0.0
