@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from nest_core.calibration import Curve
 from nest_core.network import IDEAL, Protocol
 
@@ -43,10 +45,32 @@ class Software:
         """Nor more than this between nodes."""
         return _reach(self.between)
 
-    @property
-    def in_network(self) -> bool:
-        """Whether switches reduce, in fewer steps than any exchange between devices takes."""
-        return self.inside is not None and self.inside.in_network_from is not None
+    def least(
+        self, op: str, devices: int, nodes: tuple[bool, bool], latency_s: float, *, meshed: bool
+    ) -> tuple[tuple[float, float], ...]:
+        """Lines that no half of a collective comes under: seconds, and part of a port's rate.
+
+        Parameters
+        ----------
+        nodes : (bool, bool)
+            Whether the group may sit inside one node, and whether it may span several.
+        latency_s : float
+            The fabric's least.
+        """
+        lines = []
+        for may, span in zip(nodes, (1, devices), strict=True):
+            for entry in self.halves(op, devices, span, meshed=meshed) if may else ():
+                if span == 1:
+                    steps = entry.steps_inside
+                    fewest = 1.0 if meshed else np.log2(devices)
+                    count = fewest if steps is None else steps
+                    starts = entry.base_s + count * (latency_s + entry.step_inside_s)
+                    lines.append((float(starts), entry.inside))
+                else:
+                    # At least one step leaves the node; bytes may go inside or outside.
+                    starts = entry.base_s + latency_s + entry.step_outside_s
+                    lines.append((float(starts), max(entry.inside, entry.outside)))
+        return tuple(lines)
 
     def halves(
         self, op: str, devices: int, nodes: int, *, meshed: bool = False

@@ -184,15 +184,15 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
         problem.table(int(t), bool(s), int(b))
         for t, s, b in zip(widths, keys // span % 2, micro, strict=True)
     ]
-    port = problem.network.wires.port_Bps * problem.software.reach
-    steps_are_log2 = not problem.software.in_network
-    latency = problem.network.wires.least_latency_s if steps_are_log2 else 0.0
+    network = problem.network
+    latency = network.wires.least_latency_s
     time = np.stack(
         [
-            _best_case_time(entry, int(t), port, latency)
-            for entry, t in zip(tables, widths, strict=True)
+            _best_case_time(problem, entry, int(t), bool(s))
+            for entry, t, s in zip(tables, widths, keys // span % 2, strict=True)
         ]
     )
+    port = network.wires.port_Bps * problem.software.reach
     hop = np.array([latency + _smallest_boundary(entry) / port for entry in tables])
     sizes = np.stack([_untied(entry) for entry in tables])
     state = problem.state
@@ -257,14 +257,24 @@ def _shares(points: Points, problem: Problem) -> FloatArray:
     return np.asarray(weights + gradients + optimizer, dtype=np.float64)
 
 
-def _best_case_time(table: LayerTable, tp: int, port: float, latency: float) -> FloatArray:
-    alpha = np.log2(tp) * latency
-    beta = (1.0 - 1.0 / tp) / port
-    per_layer = (
-        table.compute_s + table.replay_s
-        + alpha * (table.tp_halves + table.tp_replay_halves)
-        + beta * (table.tp_bytes + table.tp_replay_bytes)
-    )  # fmt: skip
+def _best_case_time(problem: Problem, table: LayerTable, tp: int, sp: bool) -> FloatArray:
+    per_layer = table.compute_s + table.replay_s
+    if tp > 1:
+        network = problem.network
+        node = network.devices if network.torus is not None else network.node_size
+        may = (not node or tp <= node, network.torus is None and len(network.nesting) > 1)
+        lines = problem.software.least(
+            "reduce_scatter" if sp else "all_reduce", tp, may, network.wires.least_latency_s,
+            meshed=network.meshed_nodes,
+        )  # fmt: skip
+        per_byte = (1.0 - 1.0 / tp) / network.wires.port_Bps
+        for halves, size in (
+            (table.tp_halves, table.tp_bytes),
+            (table.tp_replay_halves, table.tp_replay_bytes),
+        ):
+            each = per_byte * size / np.maximum(halves, 1.0)
+            quickest = np.min([starts + each / reach for starts, reach in lines], axis=0)
+            per_layer = per_layer + halves * quickest
     return prefix(per_layer)
 
 
