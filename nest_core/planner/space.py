@@ -192,7 +192,7 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
             for entry, t, s in zip(tables, widths, keys // span % 2, strict=True)
         ]
     )
-    port = network.wires.port_Bps * problem.software.reach
+    port = (network.wires.port_Bps or float("inf")) * problem.software.reach  # 0: one device
     hop = np.array([latency + _smallest_boundary(entry) / port for entry in tables])
     sizes = np.stack([_untied(entry) for entry in tables])
     state = problem.state

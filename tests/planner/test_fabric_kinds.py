@@ -42,3 +42,12 @@ def test_a_device_order_on_offer_never_hurts(order):
         assert result.best is not None
         seconds.append(result.best.iteration_s)
     assert seconds[1] <= seconds[0]
+
+
+def test_one_drawn_device_is_a_fabric():
+    """It sends to nobody; the model fits or it does not."""
+    alone = "fabric={kind='graph', element=[{id='only', role='device'}]}"
+    scenario = load_scenario("llama2-7b-64-h100", [alone, "accelerator.memory_GiB=1000.0"])
+    result = search(scenario.problem(), scenario.space)
+    assert result.best is not None
+    assert result.best.plan.point.devices_used == 1
