@@ -32,7 +32,7 @@ from nest_core.schema import (
     check_plain,
     checked,
 )
-from nest_core.topology import Fabric
+from nest_core.topology import Fabric, Torus
 from nest_core.topology.files import build_fabric
 from nest_core.units import TERA, from_gbps_bytes, from_gib
 from nest_core.workload import Model, Strategy
@@ -268,14 +268,14 @@ def _scenario(file: ScenarioFile) -> Scenario:
         precision=work.precision,
         optimizer=work.optimizer,
         attention=work.attention,
-        space=_space(file, model, fabric.devices),
+        space=_space(file, model, fabric.devices, isinstance(fabric, Torus)),
         time_limit_s=file.search.time_limit_s,
         top=file.search.top,
         baselines=tuple(file.baselines.names),
     )
 
 
-def _space(file: ScenarioFile, model: Model, devices: int) -> SearchSpace:
+def _space(file: ScenarioFile, model: Model, devices: int, torus: bool) -> SearchSpace:
     search, batch = file.search, file.workload.global_batch_sequences
     shares = [size for size in range(1, batch + 1) if batch % size == 0]
     widths = [w for w in range(1, min(model.heads, devices) + 1) if model.heads % w == 0]
@@ -297,7 +297,7 @@ def _space(file: ScenarioFile, model: Model, devices: int) -> SearchSpace:
         zero=_listed(search.zero, (0, 1, 2, 3)),
         recompute=_listed(search.recompute, ("none", "selective", "full")),
         orders=_orders(search.order),
-        device_orders=_listed(search.device_order, ("natural",)),
+        device_orders=_device_orders(search.device_order, torus),
         idle_devices=search.idle_devices,
     )
 
@@ -306,6 +306,18 @@ def _listed(value: Any, everything: tuple[Any, ...]) -> tuple[Any, ...]:
     if value is None:
         return everything
     return tuple(dict.fromkeys(value)) if isinstance(value, list) else (value,)
+
+
+def _device_orders(value: Any, torus: bool) -> tuple[str, ...]:
+    """Those of the listed orders that the fabric has a meaning for."""
+    asked = _listed(value, ("natural",))
+    kept = tuple(order for order in asked if torus or order not in ("snake", "hilbert"))
+    if not kept:
+        raise InputError(
+            "search.device_order", "must be natural, rail or rack unless the fabric is a torus",
+            value, "pick natural",
+        )  # fmt: skip
+    return kept
 
 
 def _chosen(

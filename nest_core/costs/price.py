@@ -243,7 +243,7 @@ def _stage(
         compute_s=compute + update,
         recompute_s=replay,
         communication_s=m * load - compute - replay + sync - update,
-        idle_s=iteration - m * load - sync,
+        idle_s=max(0.0, iteration - m * load - sync),  # rounding
         sync_s=sync,
         producer_level=int(shared.producer_level[s]),
         memory=_memory(problem, plan, table, costs, s, span),

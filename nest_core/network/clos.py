@@ -79,8 +79,10 @@ def _uplink_tier(fabric: Clos, height: int) -> TreeTier:
     if fabric.routing == "adaptive":
         return TreeTier(child, group, capacity, capacity, latency)
     lane = np.full(len(links), fabric.link_bandwidth_Bps)
+    switches = fabric.switch_tiers[height - 1].switches_per_group
     return TreeTier(
-        child, group, capacity, lane, latency, False, int(links.max()), links, _rank(child)
+        child, group, capacity, lane, latency, False, int(links.max()), links, _rank(child),
+        max(1, int(links.max()) // switches),
     )  # fmt: skip
 
 

@@ -29,12 +29,14 @@ from nest_core.network.algorithms.spread import merged
 from nest_core.network.bottleneck import describe
 from nest_core.network.levels import Network
 from nest_core.network.nccl import nccl_choice
-from nest_core.network.phases import IDEAL, Phase, Protocol, price_phases
+from nest_core.network.phases import IDEAL, Phase, Protocol, check_size, price_phases
 from nest_core.network.wires import FloatArray, IntArray
 
 __all__ = ["Candidate", "CollectiveAnswer", "bus_factor", "collective", "member_groups"]
 
 Concurrent = Literal["one", "all"]
+
+MOST_CHUNKS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +113,14 @@ def collective(
     """
     if op not in ALGORITHMS:
         raise InputError("op", "must be one of " + ", ".join(OPS), op, "choose one")
-    if not (np.isfinite(size_bytes) and size_bytes >= 0):
-        raise InputError("bytes", "must not be negative", size_bytes, "give a size in bytes")
-    if chunks < 1:
-        raise InputError("chunks", "must be at least 1", chunks, "use 1 for the whole buffer")
+    check_size(size_bytes)
+    if not 1 <= chunks <= MOST_CHUNKS:
+        raise InputError(
+            "chunks",
+            f"must lie between 1 and {MOST_CHUNKS:,}",
+            chunks,
+            "use 1 for the whole buffer",
+        )
     groups = member_groups(network.devices, size, stride=stride, concurrent=concurrent)
     if algorithm == "nccl":
         algorithm = nccl_choice(network, op, size_bytes, groups, in_network=in_network)

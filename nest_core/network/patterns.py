@@ -26,7 +26,7 @@ from nest_core.network.explicit import (
     explicit_loads,
 )
 from nest_core.network.levels import Network
-from nest_core.network.phases import Phase, price_phases
+from nest_core.network.phases import Phase, check_size, price_phases
 from nest_core.network.traffic import hierarchical_half, ring_half
 from nest_core.network.wires import IntArray
 
@@ -156,8 +156,7 @@ def traffic(
         What ``network`` was collapsed from, for the explicit link loads: up to 1,024 devices,
         and not on twisted tori, whose routes no graph search picks alone.
     """
-    if not (np.isfinite(size) and size >= 0):
-        raise InputError("bytes", "must be a number of at least 0", size, "correct the figure")
+    check_size(size)
     phases = pattern_phases(network, pattern, replica, stage, directions)
     time = price_phases(network.wires, phases, 1).seconds(size)[0]
     seconds, busiest = _explicit(fabric, phases, size, network.wires.variants)

@@ -19,9 +19,10 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from nest_core.errors import InputError
 from nest_core.network.wires import FloatArray, IntArray, Wires
 
-__all__ = ["IDEAL", "MessageTime", "Phase", "Protocol", "price_phases"]
+__all__ = ["IDEAL", "MessageTime", "Phase", "Protocol", "check_size", "price_phases"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,16 @@ class Protocol:
 
 
 IDEAL = (Protocol(),)
+
+MOST_BYTES = 1e30
+
+
+def check_size(size: float) -> None:
+    """Refuse messages that are no number of bytes."""
+    if not 0 <= size <= MOST_BYTES:  # NaN fails too
+        raise InputError(
+            "bytes", f"must be a finite number between 0 and {MOST_BYTES:g}", size, "correct it"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,8 +182,7 @@ def _one_draw(
     for phase in phases:
         routes = wires.routes(phase.source, phase.target, variant)
         moved = routes.share * phase.volume[routes.flow]
-        load = np.bincount(routes.bundle, moved, minlength=len(capacity))
-        taken = load[routes.bundle].astype(np.float64)
+        taken = _load(routes.bundle, moved, len(capacity))
         taken /= capacity[routes.bundle]
         moved /= lane[routes.bundle]
         np.maximum(taken, moved, out=taken)
@@ -190,6 +200,13 @@ def _one_draw(
                 inner = entry.steps_inside * (lone[:, 0] + (steps[:, 0] > 0) * entry.step_inside_s)
             alpha[index] += np.maximum(inner, latency[:, 1] + steps[:, 1] * entry.step_outside_s)
     return alpha, beta
+
+
+def _load(bundle: IntArray, moved: FloatArray, bundles: int) -> FloatArray:
+    """What every crossing's bundle carries in all."""
+    if 16 * len(bundle) < bundles:  # few flows on a large fabric
+        _, bundle = np.unique(bundle, return_inverse=True)
+    return np.bincount(bundle, moved)[bundle].astype(np.float64)
 
 
 def _largest(values: FloatArray, place: IntArray, owners: int) -> FloatArray:

@@ -143,7 +143,7 @@ class TorusWires:
     @property
     def capacity_Bps(self) -> FloatArray:
         """(bundles,)."""
-        return np.full(self._bundles, self.link_bandwidth_Bps)
+        return np.broadcast_to(np.float64(self.link_bandwidth_Bps), (self._bundles,))
 
     @property
     def lane_Bps(self) -> FloatArray:
@@ -153,12 +153,12 @@ class TorusWires:
     @property
     def tier(self) -> IntArray:
         """(bundles,): all links carry one-hop traffic first."""
-        return np.zeros(self._bundles, np.int64)
+        return np.broadcast_to(np.int64(0), (self._bundles,))
 
     @property
     def outside(self) -> BoolArray:
         """(bundles,): a torus has no nodes, its links are the accelerator's own."""
-        return np.zeros(self._bundles, np.bool_)
+        return np.broadcast_to(np.bool_(False), (self._bundles,))
 
     @property
     def port_Bps(self) -> float:

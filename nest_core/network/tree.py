@@ -17,6 +17,8 @@ from nest_core.network.wires import BoolArray, FloatArray, IntArray, Routes, has
 
 __all__ = ["TreeTier", "TreeWires"]
 
+_DOWN = 7919  # sets the hash of the way down apart from that of the way up
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeTier:
@@ -38,6 +40,8 @@ class TreeTier:
     links, rank : int array (children,), (devices,); None where lanes is 1
         Parallel links of every bundle, and the place of every device among those of its child,
         by which routes fixed by the target pick a lane.
+    parallel : int
+        How many of them end at one switch above, which hashes anew for the way down.
     """
 
     child: IntArray
@@ -49,6 +53,7 @@ class TreeTier:
     lanes: int = 1
     links: IntArray | None = None
     rank: IntArray | None = None
+    parallel: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,9 +262,13 @@ class TreeWires:
         if entry.links is not None and entry.rank is not None:
             key = hashed(source, target, self.seed + variant)
             key = key if self.hashed else entry.rank[target]
-            up, down = (
-                child * entry.lanes + key % np.maximum(entry.links[child], 1)
-                for child in (up, down)
-            )
+            most = np.maximum(entry.links, 1)
+            climbs = key % most[up]
+            falls = climbs
+            if self.hashed and entry.parallel > 1:
+                again = hashed(target, source, self.seed + variant + _DOWN)
+                falls = climbs // entry.parallel * entry.parallel + again % entry.parallel
+            up = up * entry.lanes + climbs
+            down = down * entry.lanes + falls % most[down]
         whole = np.ones(len(flows))
         return [(flows, offset + 2 * up, whole), (flows, offset + 2 * down + 1, whole)]

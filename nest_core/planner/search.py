@@ -19,6 +19,7 @@ from nest_core.costs.plan import Plan, Point
 from nest_core.costs.price import Report, price
 from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.costs.stages import Links, StageCosts, links, stage_costs
+from nest_core.layout import DEVICE_ORDERS
 from nest_core.network.wires import FloatArray, IntArray
 from nest_core.planner.program import covers, solve_point
 from nest_core.planner.space import Bounds, Points, SearchSpace, bounds, enumerate_points
@@ -199,10 +200,11 @@ class _Leading:
         del self.found[self._size :]
 
 
-def _preference(plan: Plan) -> tuple[int, int, int, Point]:
-    """Fewest devices, then shallowest pipeline, then smallest widths."""
+def _preference(plan: Plan) -> tuple[int, int, int, int, Point]:
+    """Fewest devices, then shallowest pipeline, smallest widths, plainest device order."""
     point = plan.point
-    return (point.devices_used, point.pp, point.tp, point)
+    order = DEVICE_ORDERS.index(point.device_order)
+    return (point.devices_used, point.pp, point.tp, order, point)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,19 +29,20 @@ def shadow_prices(
     iteration_s : float
         Of the best plan on the problem as it is.
     time_limit_s : float
-        For each search; a price that could not be proven in it is None.
+        For all searches together, in equal parts; a price that could not be proven is None.
 
     Returns
     -------
     dict
         ``bandwidth.<level>`` and ``memory``; a torus has one bandwidth for all levels.
     """
+    each = time_limit_s / (len(problem.network.levels) + 1)
     prices = {
-        f"bandwidth.{name}": _gain(replace(problem, network=net), space, iteration_s, time_limit_s)
+        f"bandwidth.{name}": _gain(replace(problem, network=net), space, iteration_s, each)
         for name, net in _faster(problem.network)
     }
     roomier = replace(problem, memory_bytes=problem.memory_bytes * (1 + _STEP))
-    prices["memory"] = _gain(roomier, space, iteration_s, time_limit_s)
+    prices["memory"] = _gain(roomier, space, iteration_s, each)
     return prices
 
 

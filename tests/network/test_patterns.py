@@ -95,7 +95,7 @@ def test_large_fabrics_have_no_explicit_time():
         (("pp", 3, 1, 1.0), "replica must be a number of devices that divides"),
         (("pp", 4, 3, 1.0), "stage must be a number of devices that divides"),
         (("pp", 4, None, 1.0), "stage must be given for pp"),
-        (("pp", 4, 1, -1.0), "bytes must be a number of at least 0"),
+        (("pp", 4, 1, -1.0), "bytes must be a finite number between 0 and"),
         (("pp", 4, 1, 1.0, "both"), "directions must be fwd or fwdbwd"),
     ],
 )

@@ -58,7 +58,7 @@ def test_the_first_visit_shows_the_default_scenario(plan_page):
 
 @pytest.mark.parametrize("name", preset_names("fabrics"))
 def test_every_fabric_has_its_sliders(plan_page, name):
-    small = {"workload.global_batch_sequences": "32"}
+    small = {"workload.global_batch_sequences": "1"}
     page = plan_page(scenario="llama2-7b-64-h100", fabric=name, **small)
     assert not page.exception
     document = scenario_document("llama2-7b-64-h100")[0] | {"fabric": name}

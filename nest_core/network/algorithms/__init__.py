@@ -125,6 +125,9 @@ ALGORITHMS: dict[str, dict[str, Strategy]] = {
 
 OPS = tuple(ALGORITHMS)
 
+MOST_CROSSINGS = 20_000_000
+"""Links that the flows of an exchange cross on a torus, where a flow crosses many."""
+
 IN_NETWORK = frozenset({"nvls_tree", "in_network"})
 """Algorithms that need switches that reduce."""
 
@@ -144,6 +147,14 @@ def algorithm_stages(op: str, algorithm: str, network: Network, groups: IntArray
         raise InputError(
             "algorithm", f"must be one that {op} has: " + ", ".join(known), algorithm, "choose one"
         )
+    if network.torus is not None and algorithm in ("direct", "pairwise"):
+        count, size = groups.shape
+        crossings = count * size * (size - 1) * network.torus.diameter // 2
+        if crossings > MOST_CROSSINGS:
+            raise InputError(
+                "algorithm", f"must not cross more than about {MOST_CROSSINGS:,} links", crossings,
+                "use a hierarchical one, or smaller or fewer groups",
+            )  # fmt: skip
     return known[algorithm](network, groups)
 
 
