@@ -120,6 +120,17 @@ class Network:
         sizes = np.unique(np.bincount(self.nesting[0]))
         return int(sizes[0]) if len(sizes) == 1 else 0
 
+    @property
+    def exits(self) -> tuple[tuple[int, float], ...]:
+        """Devices of each kind of block, and the most that leaves one; where blocks are alike."""
+        found = []
+        for index, block in enumerate(self.nesting[:-1]):
+            sizes = np.unique(np.bincount(block))
+            way_out = self.wires.exit_Bps(index)
+            if len(sizes) == 1 and way_out < float("inf"):
+                found.append((int(sizes[0]), way_out))
+        return tuple(found)
+
     def faster(self, level: int, factor: float) -> Network:
         """The same network with the uplinks into one level wider; on a torus all links."""
         levels = tuple(

@@ -8,6 +8,7 @@ and need not nest: on rail-optimised fabrics the leaf groups cut across the node
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -158,16 +159,29 @@ class TreeWires:
         node = inside.group[groups]
         return bool((node == node[:, :1]).all())
 
-    @property
-    def exit_Bps(self) -> float:
-        """Uplinks of the widest node, with the ports that leave it for tiers further out."""
-        node = self.tiers[0].group
-        total = np.zeros(int(node.max()) + 1)
-        for index, entry in enumerate(self.tiers[1:]):
+    def exit_Bps(self, block: int) -> float:
+        """Uplinks of the widest group of a tier, with the ports that leave it further out.
+
+        Known where the tiers inside are the nesting, that is where groups do not cut across.
+        """
+        if block + 1 >= len(self.tiers) or (block and not self._nested):
+            return float("inf")
+        group = self.tiers[block].group
+        total = np.zeros(int(group.max()) + 1)
+        for index, entry in enumerate(self.tiers[block + 1 :]):
             if index == 0 or entry.direct:
-                pair = np.unique(np.stack([node, entry.child]), axis=1)
+                pair = np.unique(np.stack([group, entry.child]), axis=1)
                 total += np.bincount(pair[0], entry.capacity_Bps[pair[1]], minlength=len(total))
-        return float(total.max()) if len(self.tiers) > 1 else float("inf")
+        return float(total.max())
+
+    @property
+    def _nested(self) -> bool:
+        """Whether every group lies in one group of the next tier."""
+        return all(
+            len(np.unique(np.stack([below.group, above.group]), axis=1).T)
+            == len(np.unique(below.group))
+            for below, above in itertools.pairwise(self.tiers)
+        )
 
     @property
     def least_latency_s(self) -> float:

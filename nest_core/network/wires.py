@@ -72,8 +72,6 @@ class Wires(Protocol):
         Whether the bundle lies outside the nodes.
     port_Bps : float
         Most that one device sends at once in one phase of a collective.
-    exit_Bps : float
-        Most that leaves one node at once; infinite where no such limit is known.
     least_latency_s : float
         Between the two nearest devices.
     variants : int
@@ -91,14 +89,15 @@ class Wires(Protocol):
     @property
     def port_Bps(self) -> float: ...
     @property
-    def exit_Bps(self) -> float: ...
-    @property
     def least_latency_s(self) -> float: ...
     @property
     def variants(self) -> int: ...
 
     def faster(self, tier: int, factor: float) -> Wires:
         """The same wires with the bandwidth of one tier multiplied."""
+
+    def exit_Bps(self, block: int) -> float:
+        """Most that leaves one block of the nesting at once; infinite where that is not known."""
 
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Level at which devices meet, element by element; −1 for a device and itself."""

@@ -198,7 +198,7 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
     state = problem.state
     m = problem.batch // (points.dp * points.micro_batch)
 
-    scatter = np.maximum((1.0 - 1.0 / points.dp) / port, _beyond_nodes(problem, points))
+    scatter = np.maximum((1.0 - 1.0 / points.dp) / port, _beyond_blocks(problem, points))
     sends = [traffic(int(z), state) for z in range(4)]
     step = np.array([sum(entry.step) for entry in sends])[points.zero] * scatter
     sync = np.array([sum(entry.sync) for entry in sends])[points.zero] * scatter
@@ -230,23 +230,27 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
     )
 
 
-def _beyond_nodes(problem: Problem, points: Points) -> FloatArray:
-    """Seconds per byte that data-parallel halves take at least to leave their nodes.
+def _beyond_blocks(problem: Problem, points: Points) -> FloatArray:
+    """Seconds per byte that data-parallel halves take at least to leave their blocks.
 
-    A node whose devices all work sends, for each of its groups, the sums of all shards that
-    belong elsewhere: ``1 - g/n`` of the buffer where ``g`` of the group's ``n`` members sit in
-    it. Ranks count along tp first, so at most ``g = ceil(node / tp)`` do; a node holds at
-    least ``node / g`` groups.
+    A node, or a leaf, whose devices all work sends, for each of its groups, the sums of all
+    shards that belong elsewhere: ``1 - g/n`` of the buffer where ``g`` of the group's ``n``
+    members sit in it. Members are a stride apart, so at most ``g = ceil(block / stride)`` do,
+    and a block holds at least ``block / g`` groups.
     """
-    network, software = problem.network, problem.software
-    node, way_out = network.node_size, network.wires.exit_Bps * software.reach_outside
-    if network.torus is not None or node == 0 or way_out == float("inf"):
-        return np.zeros(len(points))
+    network = problem.network
+    found = np.zeros(len(points))
+    if network.torus is not None:
+        return found
     natural = np.array([name == "natural" for _, name in points.orders])[points.order]
-    together = np.where(natural, -(-node // points.tp), node)
-    full = points.tp * points.dp * points.pp >= node
-    leaves = full & (points.dp > together)
-    return np.where(leaves, (1 - together / points.dp) * node / (together * way_out), 0.0)
+    outer = np.array([axes.index("dp") > axes.index("pp") for axes, _ in points.orders])
+    stride = np.where(natural, points.tp * np.where(outer[points.order], points.pp, 1), 1)
+    for block, way_out in network.exits:
+        together = -(-block // stride)
+        leaves = (points.tp * points.dp * points.pp >= block) & (points.dp > together)
+        rate = together * way_out * problem.software.reach_outside
+        found = np.maximum(found, np.where(leaves, (1 - together / points.dp) * block / rate, 0.0))
+    return found
 
 
 def _shares(points: Points, problem: Problem) -> FloatArray:
