@@ -34,6 +34,7 @@ NotNegative = Annotated[float, Field(ge=0, le=1e18)]
 Share = Annotated[float, Field(ge=1e-6, le=1)]
 Ratio = Annotated[float, Field(ge=1, le=1e6)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
 
 
 class _Table(BaseModel):
@@ -111,11 +112,14 @@ class DragonflyTable(_Table):
 
 
 class ElementTable(_Table):
-    """One ``[[element]]`` of a graph."""
+    """One ``[[element]]`` of a graph; ``group``, ``x`` and ``y`` are for drawings alone."""
 
     id: Name
     role: Literal["device", "nic", "switch"]
     radix: Count | None = None
+    group: Annotated[str, Field(max_length=400)] = ""
+    x: Coordinate | None = None
+    y: Coordinate | None = None
 
 
 class LinkTable(_Table):

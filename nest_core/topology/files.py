@@ -195,7 +195,10 @@ def _tpu_slice(file: FabricFile) -> Torus | None:
 def _graph(file: FabricFile) -> GraphFabric:
     return GraphFabric(
         file.name,
-        tuple(Element(entry.id, entry.role, entry.radix or 0) for entry in file.element or ()),
+        tuple(
+            Element(entry.id, entry.role, entry.radix or 0, entry.group, entry.x, entry.y)
+            for entry in file.element or ()
+        ),
         tuple(
             Link(
                 entry.a,

@@ -26,11 +26,18 @@ class Element:
     role : {"device", "nic", "switch"}
     radix : int
         Ports; 0: not stated, never exceeded.
+    group : str
+        What it is drawn inside, outermost first: ``"pod 0/node 3"``; changes no cost.
+    x, y : float or None
+        Where it is drawn, y downwards; changes no cost.
     """
 
     id: str
     role: Literal["device", "nic", "switch"]
     radix: int = 0
+    group: str = ""
+    x: float | None = None
+    y: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

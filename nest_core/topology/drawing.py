@@ -1,0 +1,274 @@
+"""Drawings: graph documents that people edit, and any fabric turned into one.
+
+A drawing is the document of a fabric of kind ``graph`` (README, "Files"), plain dictionaries and
+lists, because while it is edited it need not be a fabric yet: elements may hang loose. Elements
+carry ``group``, the path of what they are drawn inside (``"rack 0/node 3"``), and their place.
+Whether it is a fabric, `nest_core.schema.checked` and `build_fabric` say.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from nest_core.errors import InputError
+from nest_core.topology.arrange import arranged, heights
+from nest_core.topology.checks import IntArray
+from nest_core.topology.clos import Clos
+from nest_core.topology.dragonfly import Dragonfly
+from nest_core.topology.graph import GraphFabric
+from nest_core.topology.hierarchical import Hierarchical
+from nest_core.topology.torus import Torus
+from nest_core.units import GB, MICROSECOND
+
+__all__ = ["MAX_DRAWN", "Drawing", "drawing_of", "duplicated", "edited", "empty_drawing"]
+
+MAX_DRAWN = 4096
+"""Devices of a fabric that can be drawn: more is a picture that nobody reads."""
+
+MAX_ELEMENTS = 40_000
+PITCH = 60.0
+_NESTED = ("node", "rack", "pod", "hall")
+_ELEMENT_KEYS = ("id", "role", "radix", "group", "x", "y")
+_LINK_KEYS = ("a", "b", "bandwidth_GBps", "count", "latency_us")
+
+Drawing = dict[str, Any]
+"""A document with ``schema``, ``name``, ``kind = "graph"``, ``element`` and ``link``."""
+
+
+def empty_drawing(name: str = "My fabric") -> Drawing:
+    """A drawing with nothing on it."""
+    return {"schema": 1, "name": name, "kind": "graph", "element": [], "link": []}
+
+
+def drawing_of(
+    fabric: Hierarchical | Clos | Torus | Dragonfly | GraphFabric, nesting: Sequence[IntArray]
+) -> Drawing:
+    """Any fabric as a drawing, grouped and arranged.
+
+    The switches of a tier that a fabric uses as one are one element, as in `Clos.explicit`.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    nesting : sequence of int array (devices,)
+        Groups of devices, innermost first, as a collapse finds them.
+
+    Raises
+    ------
+    InputError
+        Over `MAX_DRAWN` devices.
+    """
+    if fabric.devices > MAX_DRAWN:
+        raise InputError(
+            "drawing",
+            f"must have at most {MAX_DRAWN:,} devices",
+            f"{fabric.devices:,}",
+            "choose a smaller fabric; this one is described by its kind and its counts",
+        )
+    graph = fabric.explicit()
+    drawing = empty_drawing(fabric.name)
+    if isinstance(fabric, Clos | Dragonfly | GraphFabric) and fabric.routing != "adaptive":
+        drawing["routing"] = fabric.routing
+        if fabric.ecmp_seed:
+            drawing["ecmp_seed"] = fabric.ecmp_seed
+    names = _names(graph, fabric)
+    groups = _groups(graph, nesting, _group_names(fabric))
+    own = {entry.id: entry for entry in fabric.elements} if isinstance(fabric, GraphFabric) else {}
+    for node, data in graph.nodes(data=True):
+        element = {"id": names[node], "role": data["role"], "group": groups[node]}
+        known = own.get(names[node])
+        if known is not None and known.radix:
+            element["radix"] = known.radix
+        if known is not None and any(entry.group for entry in own.values()):
+            element["group"] = known.group
+        drawing["element"].append(element)
+    for a, b, data in graph.edges(data=True):
+        drawing["link"].append(
+            {
+                "a": names[a],
+                "b": names[b],
+                "bandwidth_GBps": data["bandwidth_Bps"] / GB,
+                "count": int(data["count"]),
+                "latency_us": data["latency_s"] / MICROSECOND,
+            }
+        )
+    if isinstance(fabric, Torus):
+        _on_a_grid(drawing["element"], fabric)
+        return drawing
+    return arranged(drawing)
+
+
+def edited(drawing: Drawing, elements: Iterable[Any], links: Iterable[Any]) -> Drawing:
+    """The drawing with other elements and links; keys that a drawing does not have are left out.
+
+    Raises
+    ------
+    InputError
+        If they are not lists of tables, or too many. What they hold is not judged here.
+    """
+    lists = {"element": list(elements), "link": list(links)}
+    for name, entries in lists.items():
+        if len(entries) > MAX_ELEMENTS:
+            raise InputError(
+                name, f"must have at most {MAX_ELEMENTS:,} entries", f"{len(entries):,}",
+                "join parallel links with count, or describe the fabric by a kind",
+            )  # fmt: skip
+        for entry in entries:
+            if not isinstance(entry, Mapping):
+                raise InputError(name, "must be a list of tables", entry, "draw it again")
+    return drawing | {
+        "element": [_only(entry, _ELEMENT_KEYS) for entry in lists["element"]],
+        "link": [_only(entry, _LINK_KEYS) for entry in lists["link"]],
+    }
+
+
+def duplicated(drawing: Drawing, ids: Collection[str]) -> tuple[Drawing, tuple[str, ...]]:
+    """The drawing with a copy of some elements at their right, and the copies' ids.
+
+    Copies are linked to one another as the originals are, and to everything else that the
+    originals are linked to: a second rack hangs on the same spines.
+
+    Examples
+    --------
+    >>> drawing = empty_drawing() | {"element": [{"id": "gpu 0", "role": "device"}]}
+    >>> duplicated(drawing, ["gpu 0"])[1]
+    ('gpu 1',)
+    """
+    chosen = [entry for entry in drawing["element"] if entry["id"] in set(ids)]
+    if not chosen:
+        return drawing, ()
+    taken = {entry["id"] for entry in drawing["element"]}
+    groups = _copied_groups(drawing, chosen)
+    names: dict[str, str] = {}
+    for entry in chosen:
+        names[entry["id"]] = _free(entry["id"], taken)
+        taken.add(names[entry["id"]])
+    xs = [entry["x"] for entry in chosen if entry.get("x") is not None]
+    shift = max(xs) - min(xs) + 2 * PITCH if xs else 0.0
+    copies = []
+    for entry in chosen:
+        copy = entry | {"id": names[entry["id"]]}
+        if entry.get("group"):
+            copy["group"] = groups.get(entry["group"], entry["group"])
+        if entry.get("x") is not None:
+            copy["x"] = entry["x"] + shift
+        copies.append(copy)
+    links = [
+        link | {"a": names.get(link["a"], link["a"]), "b": names.get(link["b"], link["b"])}
+        for link in drawing["link"]
+        if link["a"] in names or link["b"] in names
+    ]
+    bigger = edited(drawing, [*drawing["element"], *copies], [*drawing["link"], *links])
+    return bigger, tuple(names.values())
+
+
+def _only(entry: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    """Known keys with a value; what stands for "not stated" is left out."""
+    found = {key: entry[key] for key in keys if entry.get(key) is not None}
+    for key, nothing in (("radix", 0), ("group", "")):
+        if found.get(key) == nothing:
+            found.pop(key, None)
+    return found
+
+
+def _names(graph: nx.Graph[Any], fabric: Any) -> dict[Any, str]:
+    devices = (
+        fabric.device_ids
+        if isinstance(fabric, GraphFabric)
+        else [f"gpu {number}" for number in range(fabric.devices)]
+    )
+    return {node: devices[node] if isinstance(node, int) else _name(node) for node in graph}
+
+
+def _name(node: str | tuple[Any, ...]) -> str:
+    """``("nic", 3, 1)`` is nic 3.1; hierarchies put a tier's number before its name."""
+    if isinstance(node, str):
+        return node
+    words = node[1:] if isinstance(node[0], int) else node
+    return f"{words[0]} {'.'.join(map(str, words[1:]))}"
+
+
+def _group_names(fabric: Any) -> tuple[str, ...]:
+    if isinstance(fabric, Hierarchical):
+        return tuple(tier.name for tier in fabric.tiers)
+    if isinstance(fabric, Torus):
+        return ("row", "plane", "all")
+    if isinstance(fabric, Dragonfly):
+        return ("node", "router", "group", "all")
+    return _NESTED
+
+
+def _groups(
+    graph: nx.Graph[Any], nesting: Sequence[IntArray], names: Sequence[str]
+) -> dict[Any, str]:
+    """The group of every element: of a device as nested, of others what their devices share."""
+    used = [
+        (name, np.unique(blocks, return_inverse=True)[1].tolist())
+        for name, blocks in zip(names, nesting, strict=False)
+        if 1 < np.unique(blocks).size < blocks.size
+    ]
+    used.reverse()
+    paths: dict[Any, tuple[str, ...]] = {}
+    height = heights(graph, [node for node in graph if graph.nodes[node]["role"] == "device"])
+    for node in sorted(graph, key=lambda node: height.get(node, 0)):
+        if isinstance(node, int):
+            paths[node] = tuple(f"{name} {blocks[node]}" for name, blocks in used)
+        else:
+            below = [paths[other] for other in graph[node] if height[other] < height[node]]
+            paths[node] = _common(below)
+    return {node: "/".join(path) for node, path in paths.items()}
+
+
+def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    alike = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
+    return tuple(parts[0] for parts in alike)
+
+
+def _on_a_grid(elements: list[dict[str, Any]], fabric: Torus) -> None:
+    """Devices where they sit: planes of the third dimension side by side."""
+    across = fabric.shape[0] + 2
+    for element, place in zip(elements, fabric.place_of().tolist(), strict=False):
+        x, rest = place % fabric.shape[0], place // fabric.shape[0]
+        y, plane = rest % fabric.shape[1], rest // fabric.shape[1]
+        element["x"], element["y"] = (x + plane * across) * PITCH, y * PITCH
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """The name with its last number raised, or one added, until nobody has it."""
+    last = re.search(r"(\d{1,9})(\D*)$", name)
+    stem, number, rest = (name[: last.start()], last[1], last[2]) if last else (name, "", "")
+    numbers = itertools.count(int(number or 0) + 1)
+    free = (f"{stem}{'' if number else ' '}{following}{rest}" for following in numbers)
+    return next(candidate for candidate in free if candidate not in taken)
+
+
+def _copied_groups(drawing: Drawing, chosen: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """New paths for groups that are copied whole; parts of a group stay inside it."""
+    members: dict[str, int] = {}
+    picked: dict[str, int] = {}
+    for entries, counts in ((drawing["element"], members), (chosen, picked)):
+        for entry in entries:
+            for path in _ancestry(entry.get("group", "")):
+                counts[path] = counts.get(path, 0) + 1
+    renamed: dict[str, str] = {}
+    taken = {path.rpartition("/")[2] for path in members}
+    for path in sorted(picked, key=lambda path: path.count("/")):
+        above, _, own = path.rpartition("/")
+        within = renamed.get(above, above)
+        if picked[path] == members[path]:
+            own = _free(own, taken)
+            taken.add(own)
+        renamed[path] = f"{within}/{own}" if within else own
+    return renamed
+
+
+def _ancestry(group: str) -> list[str]:
+    parts = group.split("/") if group else []
+    return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]

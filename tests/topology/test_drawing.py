@@ -1,0 +1,184 @@
+"""Drawings: any fabric can become one, and it is the same fabric; copies are wired as originals."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import networkx as nx
+import pytest
+
+from nest_core.errors import InputError
+from nest_core.network import collapse
+from nest_core.presets import preset_names
+from nest_core.scenario import load_fabric
+from nest_core.schema import FabricFile, checked
+from nest_core.topology.arrange import arranged, heights
+from nest_core.topology.drawing import (
+    MAX_DRAWN,
+    MAX_ELEMENTS,
+    drawing_of,
+    duplicated,
+    edited,
+    empty_drawing,
+)
+from nest_core.topology.files import build_fabric
+
+FABRICS = {name: load_fabric(name) for name in preset_names("fabrics")}
+DRAWN = [name for name, fabric in FABRICS.items() if fabric.devices <= MAX_DRAWN]
+SMALL = [name for name in DRAWN if FABRICS[name].devices <= 600]
+
+
+def drawn(name):
+    fabric = FABRICS[name]
+    return drawing_of(fabric, collapse(fabric).nesting)
+
+
+def built(drawing):
+    return build_fabric(checked(FabricFile, drawing))
+
+
+def wiring(graph):
+    """Degrees and rates of all links, whatever elements are called."""
+    return Counter(
+        (
+            round(data["bandwidth_Bps"]),
+            data["count"],
+            f"{data['latency_s']:.9e}",
+            frozenset((graph.nodes[a]["role"], graph.nodes[b]["role"])),
+            frozenset((graph.degree[a], graph.degree[b])),
+        )
+        for a, b, data in graph.edges(data=True)
+    )
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_drawn_preset_has_the_presets_links(name):
+    """A failure: an element or a link is lost, doubled or renamed onto another."""
+    drawing = drawn(name)
+    found, meant = built(drawing).explicit(), FABRICS[name].explicit()
+    assert wiring(found) == wiring(meant)
+    assert len(found) == len(meant)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_elements_have_places_of_their_own(name):
+    places = [(entry["x"], entry["y"]) for entry in drawn(name)["element"]]
+    assert len(set(places)) == len(places)
+
+
+@pytest.mark.parametrize("name", ["h100-spine-leaf-64", "unequal-racks-88", "v100-pods-64"])
+def test_groups_hold_what_meets_inside_them(name):
+    """Every link that stays in a group's devices' reach is drawn inside it, spines outside."""
+    drawing = drawn(name)
+    group = {entry["id"]: entry.get("group", "") for entry in drawing["element"]}
+    roles = {entry["id"]: entry["role"] for entry in drawing["element"]}
+    graph = nx.Graph((link["a"], link["b"]) for link in drawing["link"])
+    height = heights(graph, [name for name, role in roles.items() if role == "device"])
+    for name_, path in group.items():
+        below = [group[other] for other in graph[name_] if height[other] < height[name_]]
+        assert all(inside == path or inside.startswith(f"{path}/") or not path for inside in below)
+    top = max(height, key=lambda name_: height[name_])
+    assert group[top] == ""
+    assert all(group[name_].count("/") == 1 for name_, role in roles.items() if role == "device")
+
+
+def test_what_is_above_stands_above():
+    """Switches stand above what hangs on them; y grows downwards."""
+    drawing = drawn("h100-spine-leaf-64")
+    y = {entry["id"]: entry["y"] for entry in drawing["element"]}
+    spines = [y[name] for name in y if name.startswith("spine")]
+    leaves = [y[name] for name in y if name.startswith("leaf")]
+    devices = [y[name] for name in y if name.startswith("gpu")]
+    assert max(spines) < min(leaves)
+    assert max(leaves) < min(devices)
+
+
+def test_a_large_fabric_is_not_drawn():
+    with pytest.raises(
+        InputError, match=r"drawing must have at most 4,096 devices, but is '15,360'"
+    ):
+        drawn("hpn-dual-plane")
+
+
+def rack():
+    """A leaf with two nodes of two devices, and a spine outside."""
+    drawing = empty_drawing()
+    elements = [{"id": "spine 0", "role": "switch", "group": "", "x": 0.0, "y": 0.0}]
+    links = []
+    elements.append({"id": "leaf 0", "role": "switch", "group": "rack 0", "x": 0.0, "y": 60.0})
+    links.append({"a": "leaf 0", "b": "spine 0", "bandwidth_GBps": 50.0, "count": 2})
+    for node in range(2):
+        for slot in range(2):
+            name = f"gpu {2 * node + slot}"
+            group = f"rack 0/node {node}"
+            elements.append({"id": name, "role": "device", "group": group, "x": 60.0 * slot})
+            links.append({"a": name, "b": "leaf 0", "bandwidth_GBps": 50.0, "latency_us": 1.0})
+    return edited(drawing, elements, links)
+
+
+def test_a_copied_rack_hangs_on_the_same_spine():
+    drawing = rack()
+    members = [entry["id"] for entry in drawing["element"] if entry.get("group")]
+    bigger, copies = duplicated(drawing, members)
+    assert copies == ("leaf 1", "gpu 4", "gpu 5", "gpu 6", "gpu 7")
+    assert {entry["group"] for entry in bigger["element"] if entry["id"] in copies} == {
+        "rack 1",
+        "rack 1/node 2",
+        "rack 1/node 3",
+    }
+    fabric = built(bigger)
+    assert fabric.devices == 8
+    graph = fabric.explicit()
+    assert graph.edges["leaf 1", "spine 0"]["count"] == 2
+    assert len(collapse(fabric).levels) == 2
+    assert drawing == rack(), "the original must stay as it was"
+
+
+def test_a_copied_part_of_a_group_stays_in_it():
+    bigger, copies = duplicated(rack(), ["gpu 3"])
+    assert copies == ("gpu 4",)
+    assert bigger["element"][-1]["group"] == "rack 0/node 1"
+    assert built(bigger).devices == 5
+
+
+def test_copies_of_nothing_change_nothing():
+    assert duplicated(rack(), ["nobody"]) == (rack(), ())
+
+
+def test_arranging_moves_and_changes_nothing_else():
+    before, after = rack(), arranged(rack())
+    assert [e["id"] for e in after["element"]] == [e["id"] for e in before["element"]]
+    assert built(after).links == built(before).links
+    assert all(isinstance(entry["x"], float) for entry in after["element"])
+    assert arranged(after) == after
+
+
+def test_arranging_takes_loose_ends():
+    """Nothing on it, no devices, links to what is not there: all are states of a drawing."""
+    assert arranged(empty_drawing())["element"] == []
+    loose = edited(empty_drawing(), [{"id": "a", "role": "switch"}], [{"a": "a", "b": "gone"}])
+    assert arranged(loose)["element"][0]["x"] > 0
+
+
+def test_edits_keep_known_keys_and_drop_what_is_not_stated():
+    drawing = edited(
+        empty_drawing("mine") | {"routing": "ecmp"},
+        [{"id": "a", "role": "device", "radix": 0, "group": "", "x": 1, "colour": "red"}],
+        [{"a": "a", "b": "b", "bandwidth_GBps": None}],
+    )
+    assert drawing["element"] == [{"id": "a", "role": "device", "x": 1}]
+    assert drawing["link"] == [{"a": "a", "b": "b"}]
+    assert drawing["routing"] == "ecmp"
+    assert drawing["name"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("elements", "message"),
+    [
+        (["gpu"], "element must be a list of tables"),
+        ([{}] * (MAX_ELEMENTS + 1), "element must have at most 40,000 entries"),
+    ],
+)
+def test_a_canvas_that_sends_something_else_is_refused(elements, message):
+    with pytest.raises(InputError, match=message):
+        edited(empty_drawing(), elements, [])
