@@ -21,18 +21,23 @@ from nest_core.calibration.sweep import (
     load_measured,
     sweep,
 )
+from nest_core.figures.levels import level_blocks, ways
 from nest_core.network import Network, collapse
 from nest_core.network.bisection import bisection_Bps
 from nest_core.network.collective import CollectiveAnswer, collective
 from nest_core.network.error import collapse_error
+from nest_core.network.paths import shortest_paths
 from nest_core.overrides import assign
 from nest_core.presets import load_toml, preset_path
 from nest_core.schema import FabricFile, checked
 from nest_core.topology import Fabric
+from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
+from nest_core.topology.drawing import element_names
 from nest_core.topology.files import build_fabric
 
 __all__ = [
     "IDEAL_WIRES",
+    "MAP_BLOCKS",
     "CollectiveRequest",
     "FabricRequest",
     "bisection_of",
@@ -45,9 +50,11 @@ __all__ = [
     "network_of",
     "sweep_of",
     "waits_of",
+    "ways_of",
 ]
 
 KEPT = 64
+MAP_BLOCKS = 64
 IDEAL_WIRES = "ideal wires"
 
 
@@ -96,6 +103,18 @@ def network_of(text: str) -> Network:
 def bisection_of(text: str) -> float | None:
     """Bisection bandwidth, bytes/s."""
     return bisection_Bps(fabric_of(text), network_of(text))
+
+
+@st.cache_data(max_entries=KEPT, show_spinner=False)
+def ways_of(text: str) -> list[list[str]] | None:
+    """What lies between the first devices of any two blocks of the map; None where too large."""
+    fabric, network = fabric_of(text), network_of(text)
+    if fabric.devices > MAX_EXPLICIT_DEVICES:
+        return None
+    size = level_blocks(network, MAP_BLOCKS).size
+    graph = fabric.explicit()
+    paths = shortest_paths(graph, range(0, fabric.devices, size))
+    return ways(paths, element_names(graph, fabric))
 
 
 @st.cache_data(max_entries=KEPT, show_spinner=False)

@@ -19,6 +19,7 @@ from nest_core.topology import Clos, Dragonfly, Fabric, GraphFabric, Hierarchica
 from nest_core.units import humanise, humanise_rate
 from nest_studio.fabric_state import (
     IDEAL_WIRES,
+    MAP_BLOCKS,
     CollectiveRequest,
     FabricRequest,
     bisection_of,
@@ -30,6 +31,7 @@ from nest_studio.fabric_state import (
     network_of,
     sweep_of,
     waits_of,
+    ways_of,
 )
 from nest_studio.forms import fabric_document, fabric_group, fabric_standards
 from nest_studio.show import PicturePlace, facts
@@ -118,7 +120,9 @@ def levels(text: str) -> None:
             tables += _switch_table(fabric)
         st.html(tables)
     with right:
-        PicturePlace("fabric-levels").draw(level_figure(network, MAP_HEIGHT))
+        PicturePlace("fabric-levels").draw(
+            level_figure(network, MAP_HEIGHT, ways_of(text), MAP_BLOCKS)
+        )
 
 
 def explorer(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,13 @@ import plotly.graph_objects as go
 from nest_core.figures.style import Picture, class_bar, frame, stepped_scale
 from nest_core.network import Network
 from nest_core.network.levels import Level
+from nest_core.network.paths import Path
 from nest_core.network.wires import IntArray
 from nest_core.units import GB, MICROSECOND, humanise, humanise_rate, humanise_seconds
 
-__all__ = ["MAX_BLOCKS", "LevelBlocks", "level_blocks", "level_figure", "level_rows"]
+__all__ = ["MAX_BLOCKS", "LevelBlocks", "level_blocks", "level_figure", "level_rows", "ways"]
+
+Ways = Sequence[Sequence[str]]
 
 MAX_BLOCKS = 128
 _HEIGHT = 440
@@ -22,6 +26,7 @@ _HEIGHT = 440
 # colour-blind readers.
 _INNER, _OUTER = (253, 231, 86), (67, 78, 108)
 _LABELLED_LEVELS = 5
+_LONGEST_WAY = 9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,13 +60,51 @@ def level_blocks(network: Network, limit: int = MAX_BLOCKS) -> LevelBlocks:
     return LevelBlocks(size, matrix)
 
 
+def ways(paths: Sequence[Sequence[Path | None]], names: Mapping[Any, str]) -> list[list[str]]:
+    """Paths in words; of long ones the middle is left out.
+
+    Parameters
+    ----------
+    paths : rows of Path or None
+        As `nest_core.network.paths.shortest_paths` finds them.
+    names : mapping
+        What elements of the graph are called.
+    """
+    return [[_way(path, names) if path else "" for path in row] for row in paths]
+
+
+def _way(path: Path, names: Mapping[Any, str]) -> str:
+    # Plotly reads tags in what it shows, and people name elements as they like.
+    steps = [names[element].replace("<", "&lt;") for element in path.elements]
+    if len(steps) > _LONGEST_WAY:
+        half = _LONGEST_WAY // 2
+        steps = [*steps[:half], f"… {len(steps) - 2 * half} more …", *steps[-half:]]
+    narrow = humanise_rate(path.bandwidth_Bps)
+    late = humanise_seconds(path.latency_s)
+    return f"{' → '.join(steps)}<br>narrowest step {narrow}, {late} in all"
+
+
 def _nests(size: int, groups: list[int]) -> bool:
     return all(group % size == 0 or size % group == 0 for group in groups)
 
 
-def level_figure(network: Network, height: int = _HEIGHT) -> Picture:
-    """The matrix, coloured by level; hovering names the level, its bandwidth and latency."""
-    blocks = level_blocks(network)
+def level_figure(
+    network: Network, height: int = _HEIGHT, ways: Ways | None = None, limit: int = MAX_BLOCKS
+) -> Picture:
+    """The matrix, coloured by level; hovering names the level, its bandwidth and latency.
+
+    Parameters
+    ----------
+    network : Network
+    height : int
+        Pixels.
+    ways : sequence of sequence of str, optional
+        What lies between the first devices of two blocks, shown on hovering; of the shape of
+        `level_blocks` with the same limit.
+    limit : int
+        Most blocks.
+    """
+    blocks = level_blocks(network, limit)
     size, end = float(blocks.size), float(len(blocks.matrix) * blocks.size)
     labels = np.array([_described(level) for level in network.levels] + ["the same device"])
     cells = {
@@ -77,8 +120,10 @@ def level_figure(network: Network, height: int = _HEIGHT) -> Picture:
         "colorscale": _scale(len(network.levels)),
         "colorbar": _colour_bar(network.levels),
         "hovertemplate": "devices near %{x:.0f} and %{y:.0f} meet at<br>%{text} (per device, one "
-        "way)<extra></extra>",
+        f"way){'' if ways is None else '%{customdata}'}<extra></extra>",
     }
+    if ways is not None:
+        cells["customdata"] = [[f"<br>{way}" if way else "" for way in row] for row in ways]
     axis = {
         "title": {"text": "device", "standoff": 4, "font": {"size": 12}},
         "showgrid": False,

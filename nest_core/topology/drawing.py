@@ -27,7 +27,15 @@ from nest_core.topology.hierarchical import Hierarchical
 from nest_core.topology.torus import Torus
 from nest_core.units import GB, MICROSECOND
 
-__all__ = ["MAX_DRAWN", "Drawing", "drawing_of", "duplicated", "edited", "empty_drawing"]
+__all__ = [
+    "MAX_DRAWN",
+    "Drawing",
+    "drawing_of",
+    "duplicated",
+    "edited",
+    "element_names",
+    "empty_drawing",
+]
 
 MAX_DRAWN = 4096
 """Devices of a fabric that can be drawn: more is a picture that nobody reads."""
@@ -78,7 +86,7 @@ def drawing_of(
         drawing["routing"] = fabric.routing
         if fabric.ecmp_seed:
             drawing["ecmp_seed"] = fabric.ecmp_seed
-    names = _names(graph, fabric)
+    names = element_names(graph, fabric)
     groups = _groups(graph, nesting, _group_names(fabric))
     own = {entry.id: entry for entry in fabric.elements} if isinstance(fabric, GraphFabric) else {}
     for node, data in graph.nodes(data=True):
@@ -178,7 +186,8 @@ def _only(entry: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _names(graph: nx.Graph[Any], fabric: Any) -> dict[Any, str]:
+def element_names(graph: nx.Graph[Any], fabric: Any) -> dict[Any, str]:
+    """What the elements of a fabric's link graph are called: gpu 3, nic 0.1, leaf 2."""
     devices = (
         fabric.device_ids
         if isinstance(fabric, GraphFabric)

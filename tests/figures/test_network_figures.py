@@ -9,12 +9,14 @@ from nest_core.costs.plan import Plan, Point
 from nest_core.figures import fabric_figure, level_figure
 from nest_core.figures.fabric import ranks
 from nest_core.figures.grid import MAX_CELLS, device_grid
-from nest_core.figures.levels import MAX_BLOCKS, level_blocks
+from nest_core.figures.levels import MAX_BLOCKS, level_blocks, ways
 from nest_core.layout import Layout
 from nest_core.network import collapse
+from nest_core.network.paths import shortest_paths
 from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric
 from nest_core.topology import Clos, Hierarchical, Tier, Torus
+from nest_core.topology.drawing import element_names
 
 
 def clos(devices: int) -> Clos:
@@ -175,6 +177,20 @@ def test_titles_are_sentences_without_a_full_stop(network):
         assert title
         assert not title.endswith(".")
         assert len(title) < 80
+
+
+def test_pointing_at_a_cell_shows_the_path():
+    """A failure: the path of another pair, or a name that plotly takes for a tag."""
+    fabric = FABRICS["h100-spine-leaf-64"]
+    graph = fabric.explicit()
+    names = element_names(graph, fabric) | {("spine", 0): "<b>top</b>"}
+    found = ways(shortest_paths(graph, range(64)), names)
+    cells = level_figure(collapse(fabric), ways=found, limit=64).plot.data[0]
+    assert cells.customdata[0][0] == ""
+    assert cells.customdata[0][1].startswith("<br>gpu 0 → node 0 → gpu 1<br>narrowest step 450 GB")
+    assert cells.customdata[3][63].startswith("<br>gpu 3 → nic 0.3 → leaf 0 → &lt;b>top&lt;/b> →")
+    assert "%{customdata}" in cells.hovertemplate
+    assert "customdata" not in level_figure(collapse(fabric)).plot.data[0].hovertemplate
 
 
 def test_specs_stay_small(answered):
