@@ -67,6 +67,7 @@ class ClosTable(_Table):
     planes: Annotated[int, Field(ge=1, le=64)] = 1
     rails: Count | None = None
     pods: Literal["units", "rails"] = "units"
+    oversubscribe: Literal["remove_uplinks", "split_radix"] = "remove_uplinks"
 
 
 class IntraNodeTable(_Table):

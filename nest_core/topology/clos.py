@@ -3,8 +3,9 @@
 Sizing follows NVIDIA's reference architectures (``docs/method.md``, "Sizing"): a leaf gives
 ``radix/2`` ports to nodes; oversubscription takes uplinks away from it, so the number of
 uplinks is the integer nearest to ``down / ratio`` and the realised ratio may differ from the
-one asked for. Spines are the fewest whose ports suffice and over which a leaf's uplinks spread
-evenly. A third tier groups ``radix/2`` leaves into a pod.
+one asked for; or, ``oversubscribe = "split_radix"``, it divides all ports anew. Spines are the
+fewest whose ports suffice and over which a leaf's uplinks spread evenly. A third tier groups
+``radix/2`` leaves into a pod.
 
 All NICs of a node go to one leaf, or, wired rail by rail, NIC ``i`` goes to the leaf of rail
 ``i`` of its unit. Rail-only fabrics join the rails nowhere above the node: what crosses rails
@@ -27,7 +28,7 @@ from nest_core.topology.asbuilt import AsBuilt, as_built, take_away
 from nest_core.topology.checks import IntArray, Routing, check_explicit_size
 from nest_core.topology.clos_rules import check_figures, set_rails
 from nest_core.topology.interior import Interconnect, Interior
-from nest_core.topology.sizing import Demand, Sizing, size
+from nest_core.topology.sizing import Demand, Oversubscribe, Sizing, size
 
 __all__ = ["TIER_NAMES", "Clos", "SwitchTier"]
 
@@ -110,6 +111,9 @@ class Clos:
         their tier). Switches are numbered group by group, within a group plane by plane.
     installed : int
         Left at 0: derived from ``devices``. Not 0 only where something is missing.
+    oversubscribe : {"remove_uplinks", "split_radix"}
+        Whether a ratio takes uplinks away from a leaf (and a pod) of fixed size, or divides the
+        radix anew, so that leaves and pods hold more.
     """
 
     name: str
@@ -132,6 +136,7 @@ class Clos:
     ecmp_seed: int = 0
     missing: tuple[str, ...] = ()
     installed: int = 0
+    oversubscribe: Oversubscribe = "remove_uplinks"
 
     def __post_init__(self) -> None:
         check_figures(self)
@@ -175,20 +180,24 @@ class Clos:
         )
 
     @property
+    def demand(self) -> Demand:
+        """What one plane has to carry."""
+        return Demand(
+            nodes=self.nodes,
+            radix=self.radix,
+            tiers=self.tiers,
+            links=self.nics_per_node // self.rails,
+            rails=self.rails,
+            apart=self.kind == "rail_only",
+            pods=self.pods,
+            oversubscription=self.oversubscription,
+            oversubscribe=self.oversubscribe,
+        )
+
+    @property
     def sizing(self) -> Sizing:
         """One plane in whole ports, nothing missing."""
-        return size(
-            Demand(
-                nodes=self.nodes,
-                radix=self.radix,
-                tiers=self.tiers,
-                links=self.nics_per_node // self.rails,
-                rails=self.rails,
-                apart=self.kind == "rail_only",
-                pods=self.pods,
-                oversubscription=self.oversubscription,
-            )
-        )
+        return size(self.demand)
 
     @property
     def as_built(self) -> AsBuilt:

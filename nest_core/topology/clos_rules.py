@@ -40,6 +40,13 @@ def check_figures(fabric: Clos) -> None:
             list(fabric.oversubscription),
             "give one ratio per tier, innermost first",
         )
+    if fabric.oversubscribe not in ("remove_uplinks", "split_radix"):
+        raise InputError(
+            "clos.oversubscribe",
+            "must be remove_uplinks or split_radix",
+            fabric.oversubscribe,
+            "pick one of them",
+        )
     for index, ratio in enumerate(fabric.oversubscription):
         field = f"clos.oversubscription[{index}]"
         positive(field, ratio)

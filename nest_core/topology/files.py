@@ -126,6 +126,7 @@ def _clos(file: FabricFile) -> Clos | None:
         planes=clos.planes,
         rails=clos.rails or 0,
         pods=clos.pods,
+        oversubscribe=clos.oversubscribe,
         routing=file.routing,
         ecmp_seed=file.ecmp_seed,
         missing=tuple(file.missing),

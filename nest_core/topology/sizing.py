@@ -7,6 +7,10 @@ Sources and formulae: ``docs/method.md``, "Sizing". Groups are numbered
 * height 3: one group, or one per rail where rails are apart.
 
 One plane is sized; the others are equal to it.
+
+Oversubscription has two meanings. ``"remove_uplinks"`` keeps half of a switch's ports down and
+takes uplinks away; ``"split_radix"`` divides all ports anew, ``floor(radix o / (o + 1))`` of them
+down, so that leaves and pods hold more and there are fewer of them.
 """
 
 from __future__ import annotations
@@ -21,7 +25,9 @@ import numpy as np
 from nest_core.errors import InputError
 from nest_core.topology.checks import IntArray
 
-__all__ = ["Demand", "Sizing", "size"]
+__all__ = ["Demand", "Oversubscribe", "Sizing", "down_ports", "size"]
+
+Oversubscribe = Literal["remove_uplinks", "split_radix"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,8 @@ class Demand:
     pods : {"units", "rails"}
         What a pod of three tiers gathers: all leaves of whole units, or leaves of one rail.
     oversubscription : tuple of float
+    oversubscribe : {"remove_uplinks", "split_radix"}
+        Whether a ratio takes uplinks away from half a switch, or divides its ports anew.
     """
 
     nodes: int
@@ -50,6 +58,7 @@ class Demand:
     apart: bool
     pods: Literal["units", "rails"]
     oversubscription: tuple[float, ...]
+    oversubscribe: Oversubscribe = "remove_uplinks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +115,20 @@ def size(demand: Demand) -> Sizing:
                 "use 2 tiers or a larger radix",
             )
         return Sizing(demand.nodes, 1, demand.rails, demand.nodes * links, 0)
-    per_unit = radix // 2 // links
+    most = down_ports(demand, 0)
+    per_unit = most // links
     if per_unit < 1:
+        split = demand.oversubscribe == "split_radix"
         raise InputError(
             "clos.radix",
-            f"must leave ports for one node of {links} NICs on half of the leaf",
+            f"must leave ports for one node of {links} NICs on "
+            + (f"the {most} ports of the leaf that point down" if split else "half of the leaf"),
             radix,
             f"use a radix of at least {2 * links}",
         )
     units = -(-demand.nodes // per_unit)
     down = per_unit * links
-    up = _uplinks(down, demand.oversubscription[0])
+    up = _up_ports(demand, 0, down)
     if demand.tiers == 2:
         return _two(demand, per_unit, units, down, up)
     return _three(demand, per_unit, units, down, up)
@@ -149,23 +161,23 @@ def _two(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Sizin
 
 
 def _three(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Sizing:
-    radix, rails, half = demand.radix, demand.rails, demand.radix // 2
+    radix, rails, most = demand.radix, demand.rails, down_ports(demand, 1)
     unit, rail = np.divmod(np.arange(units * rails), rails)
     by_rail = demand.apart or demand.pods == "rails"
     if by_rail:
-        per_rail = -(-units // half)
-        pod_of = rail * per_rail + unit // half
+        per_rail = -(-units // most)
+        pod_of = rail * per_rail + unit // most
         pods = per_rail * rails
     else:
-        if rails > half:
+        if rails > most:
             raise InputError(
                 "clos.rails",
-                f"must be at most {half}, because a pod of whole units has {half} leaves",
+                f"must be at most {most}, because a pod of whole units has {most} leaves",
                 rails,
                 'use fewer rails or pods = "rails"',
             )
-        pod_of = unit // (half // rails)
-        pods = -(-units // (half // rails))
+        pod_of = unit // (most // rails)
+        pods = -(-units // (most // rails))
     tops = rails if demand.apart else 1
     if pods // tops > radix:
         raise InputError(
@@ -175,11 +187,11 @@ def _three(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Siz
             "use a larger radix or fewer devices",
         )
     leaves = np.bincount(pod_of, minlength=pods)
-    spines = tuple(_spread(up, -(-int(count) * up // half)) for count in leaves)
+    spines = tuple(_spread(up, -(-int(count) * up // most)) for count in leaves)
     spine_down = [
         int(count) * up // switches for count, switches in zip(leaves, spines, strict=True)
     ]
-    spine_up = tuple(_uplinks(ports, demand.oversubscription[1]) for ports in spine_down)
+    spine_up = tuple(_up_ports(demand, 1, ports) for ports in spine_down)
     total = sum(count * ports for count, ports in zip(spines, spine_up, strict=True))
     return Sizing(
         per_unit,
@@ -196,9 +208,30 @@ def _three(demand: Demand, per_unit: int, units: int, down: int, up: int) -> Siz
     )
 
 
-def _uplinks(down: int, ratio: float) -> int:
-    """The whole number of uplinks nearest to ``down / ratio``, at least one."""
-    return max(1, math.floor(down / ratio + 0.5))
+def down_ports(demand: Demand, tier: int) -> int:
+    """Ports of a switch that may point down: half of them, or the share that the ratio gives.
+
+    Parameters
+    ----------
+    tier : int
+        0 for leaves, 1 for the spines of pods.
+    """
+    radix, ratio = demand.radix, demand.oversubscription[tier]
+    if demand.oversubscribe == "remove_uplinks":
+        return radix // 2
+    # A ratio written in decimals may miss a whole port by its last digit.
+    return max(1, min(radix - 1, math.floor(radix * ratio / (ratio + 1) + 1e-6)))
+
+
+def _up_ports(demand: Demand, tier: int, down: int) -> int:
+    """The whole number of uplinks nearest to ``down / ratio``, at least one.
+
+    A switch that divides its ports anew and has all its downlinks uses all the others, but not
+    more than it has down.
+    """
+    if demand.oversubscribe == "split_radix" and down == down_ports(demand, tier):
+        return min(down, demand.radix - down)
+    return max(1, math.floor(down / demand.oversubscription[tier] + 0.5))
 
 
 def _spread(up: int, least: int) -> int:

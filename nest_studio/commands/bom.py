@@ -1,0 +1,119 @@
+"""``nest-studio bom``: what a fabric's network consists of, costs and draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from nest_studio.commands.output import JsonFlag, emit, table
+
+__all__ = ["bom"]
+
+
+def bom(
+    fabric: Annotated[str, typer.Argument(help="Fabric preset or file.")],
+    prices: Annotated[
+        str, typer.Option(help="Price list: a preset or a TOML file, whole or with a base.")
+    ] = "2026",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="KEY=VALUE over the price list; the value is TOML."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Count and price the switches, cards, transceivers and cables of a fabric."""
+    from dataclasses import asdict
+
+    from nest_core.network import collapse
+    from nest_core.network.bisection import bisection_Bps
+    from nest_core.scenario import load_fabric
+    from nest_core.topology.bill import bill
+    from nest_core.topology.prices import load_prices
+
+    specification = load_fabric(fabric)
+    found = bill(specification, load_prices(prices, settings or ()))
+    by_kind: dict[str, int] = {}
+    for total in found.links:
+        for run in total.runs:
+            by_kind[run.kind] = by_kind.get(run.kind, 0) + run.count
+    links: dict[str, int] = {}
+    for total in found.links:
+        links[total.tier] = links.get(total.tier, 0) + total.count
+    switches: dict[str, int] = {}
+    for count in found.switches:
+        switches[count.role] = switches.get(count.role, 0) + count.count
+    fields = {
+        "name": found.name,
+        "prices": found.prices,
+        "switches": switches,
+        "links": links,
+        "nics": found.nics,
+        "transceivers": found.transceivers,
+        "transceiver_modules": found.modules,
+        "cables": found.cables,
+        "cables_by_kind": by_kind,
+        "price_usd": found.price_usd.typical,
+        "price_usd_low": found.price_usd.low,
+        "price_usd_high": found.price_usd.high,
+        "power_w": found.power_W.typical,
+        "power_w_low": found.power_W.low,
+        "power_w_high": found.power_W.high,
+        "bisection_Bps": bisection_Bps(specification, collapse(specification)),
+        "switch_ports": [asdict(total) for total in found.switches],
+        "link_tiers": [asdict(total) for total in found.links],
+        "lines": [asdict(line) for line in found.lines],
+        "nodes": found.nodes,
+        "racks": found.racks,
+        "network_racks": found.network_racks,
+        "nodes_per_rack": found.nodes_per_rack,
+        "node_power_w": found.node_power_W,
+        "rack_power_w": found.rack_power_W,
+        "server": found.server,
+        "checks": list(found.checks),
+    }
+    emit(fields, as_json, _as_text)
+
+
+def _as_text(fields: Mapping[str, Any]) -> str:
+    bisection = fields["bisection_Bps"]
+    rows = [
+        [
+            line["item"],
+            line["place"],
+            f"{line['count']:,}",
+            f"{line['price_usd']['typical']:,.0f}",
+            f"{line['price_usd']['low']:,.0f}",
+            f"{line['price_usd']['high']:,.0f}",
+            f"{line['power_W']['typical']:,.0f}",
+            "estimate" if line["estimate"] else "listed",
+        ]
+        for line in fields["lines"]
+    ]
+    rows.append(
+        [
+            "together", "", "–",
+            f"{fields['price_usd']:,.0f}",
+            f"{fields['price_usd_low']:,.0f}",
+            f"{fields['price_usd_high']:,.0f}",
+            f"{fields['power_w']:,.0f}",
+            "",
+        ]
+    )  # fmt: skip
+    header = ["part", "for", "number", "price, $", "low, $", "high, $", "power, W", "figures"]
+    lines = [
+        f"{fields['name']}, price list {fields['prices']}",
+        "",
+        table(header, rows),
+        "",
+        f"{fields['nics']:,} NICs, {fields['cables']:,} cables, {fields['transceivers']:,} "
+        f"transceivers in {fields['transceiver_modules']:,} modules",
+        "bisection unknown"
+        if bisection is None
+        else f"bisection {bisection / 1e12:,.4g} TB/s, one direction",
+        f"{fields['racks']:,} racks of {fields['nodes_per_rack']} {fields['server']}, "
+        f"{fields['rack_power_w'] / 1e3:,.4g} kW each, and {fields['network_racks']:,} of switches",
+        *(f"! {check}" for check in fields["checks"]),
+    ]
+    return "\n".join(lines)
