@@ -15,7 +15,14 @@ from typing import Any
 
 from nest_core.errors import InputError
 
-__all__ = ["MAX_FILE_BYTES", "load_toml", "preset_names", "preset_path", "read_text"]
+__all__ = [
+    "MAX_FILE_BYTES",
+    "load_toml",
+    "parse_toml",
+    "preset_names",
+    "preset_path",
+    "read_text",
+]
 
 MAX_FILE_BYTES = 5_000_000
 """Larger files are refused before they are parsed."""
@@ -132,7 +139,22 @@ def load_toml(path: Path) -> dict[str, Any]:
         If the file cannot be read, is too large, is not UTF-8, is not TOML or is
         nested too deeply.
     """
-    name, text = str(path), read_text(path)
+    return parse_toml(read_text(path), str(path))
+
+
+def parse_toml(text: str, name: str) -> dict[str, Any]:
+    """The document of a TOML text.
+
+    Parameters
+    ----------
+    name : str
+        Where it is from, for messages.
+
+    Raises
+    ------
+    InputError
+        If it is not TOML, has very long dotted keys or is nested too deeply.
+    """
     long_key = _LONG_KEY.search(text)
     if long_key:
         raise InputError(

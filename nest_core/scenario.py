@@ -22,7 +22,7 @@ from nest_core.hardware import Accelerator
 from nest_core.network import collapse
 from nest_core.overrides import assign, setting
 from nest_core.planner.space import ORDERS, SearchSpace
-from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.presets import load_toml, preset_names, preset_path, read_text
 from nest_core.schema import (
     AcceleratorFile,
     FabricFile,
@@ -39,6 +39,7 @@ from nest_core.workload import Model, Strategy
 
 __all__ = [
     "Scenario",
+    "fabric_document",
     "load_fabric",
     "load_model",
     "load_scenario",
@@ -155,8 +156,13 @@ def resolve_scenario(
 
 
 def load_fabric(name: str) -> Fabric:
-    """A fabric preset or file."""
-    return build_fabric(checked(FabricFile, load_toml(_locate("fabrics", name))))
+    """A fabric preset, or a file in any format that can be imported."""
+    return build_fabric(checked(FabricFile, fabric_document(name)))
+
+
+def fabric_document(name: str) -> dict[str, Any]:
+    """The document of a fabric preset or file, as its schema has it."""
+    return _fabric_file(_locate("fabrics", name))
 
 
 def load_model(name: str) -> Model:
@@ -172,10 +178,29 @@ def _locate(kind: str, name: str) -> Path:
     path = Path(name)
     if path.suffix == ".toml" or "/" in name or os.path.exists(name):
         return path
+    rule = "must be a preset or a path to a .toml file"
+    if kind == "fabrics":
+        rule += " or to another that can be imported"
+        if path.suffix and path.suffix.lower() in _importable():
+            return path
     raise InputError(
-        kind.removesuffix("s"), "must be a preset or a path to a .toml file", name,
-        "presets are " + ", ".join(preset_names(kind)),
-    )  # fmt: skip
+        kind.removesuffix("s"), rule, name, "presets are " + ", ".join(preset_names(kind))
+    )
+
+
+def _importable() -> set[str]:
+    """Endings of fabric files that can be imported."""
+    from nest_core.topology.formats import FORMATS  # yaml and XML are not for every start
+
+    return {suffix for entry in FORMATS.values() if entry.reads for suffix in entry.suffixes}
+
+
+def _fabric_file(path: Path) -> dict[str, Any]:
+    if path.suffix == ".toml":
+        return load_toml(path)
+    from nest_core.topology.formats import read_fabric  # yaml and XML are not for every start
+
+    return read_fabric(read_text(path).encode(), path.name).document
 
 
 def _known_preset(kind: str, name: str, field: str) -> None:
@@ -195,12 +220,14 @@ def _expanded(key: str, value: Any, folder: Path | None) -> Any:
         return load_toml(preset_path("accelerators", f"{value}.toml"))
     if value in preset_names("fabrics"):
         return load_toml(preset_path("fabrics", f"{value}.toml"))
-    if not value.endswith(".toml"):
+    suffix = Path(value).suffix
+    if suffix != ".toml" and (not suffix or suffix.lower() not in _importable()):
         raise InputError(
             "fabric", "must be a preset, a path to a .toml file or a table", value,
-            "presets are " + ", ".join(preset_names("fabrics")),
+            "name a file whose ending can be imported, or a preset: "
+            + ", ".join(preset_names("fabrics")),
         )  # fmt: skip
-    return load_toml((folder or Path()) / value)
+    return _fabric_file((folder or Path()) / value)
 
 
 def _accelerator(file: AcceleratorFile) -> Accelerator:

@@ -15,7 +15,9 @@ import typer
 
 from nest_core.errors import InputError
 from nest_studio.commands.app import app as app_command
+from nest_studio.commands.bom import bom as bom_command
 from nest_studio.commands.collective import collective as collective_command
+from nest_studio.commands.convert import convert as convert_command
 from nest_studio.commands.levels import levels as levels_command
 from nest_studio.commands.paper import paper as paper_command
 from nest_studio.commands.plan import plan as plan_command
@@ -40,6 +42,8 @@ cli.command("solve")(solve_command)
 cli.command("levels")(levels_command)
 cli.command("collective")(collective_command)
 cli.command("traffic")(traffic_command)
+cli.command("bom")(bom_command)
+cli.command("convert")(convert_command)
 cli.command("paper")(paper_command)
 cli.command("validate")(validate_command)
 

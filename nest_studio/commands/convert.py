@@ -1,0 +1,84 @@
+"""``nest-studio convert``: a fabric file in another format, and what that cannot hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nest_core.errors import InputError
+from nest_studio.commands.output import JsonFlag, emit
+
+__all__ = ["convert"]
+
+
+def convert(
+    source: Annotated[str, typer.Argument(metavar="IN", help="Fabric preset or file.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
+    read_as: Annotated[
+        str, typer.Option("--from", metavar="FORMAT", help="Format of IN, unless it is clear.")
+    ] = "",
+    write_as: Annotated[
+        str, typer.Option("--to", metavar="FORMAT", help="Format of OUT, unless its ending says.")
+    ] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Convert a fabric file, saying what is lost."""
+    from nest_core.presets import preset_names, preset_path, read_text
+    from nest_core.schema import FabricFile, checked
+    from nest_core.topology.files import build_fabric
+    from nest_core.topology.formats import read_fabric, write_fabric
+
+    preset = source in preset_names("fabrics")
+    path = preset_path("fabrics", f"{source}.toml") if preset else Path(source)
+    to = write_as or _by_ending(target)
+    content = read_text(path).encode()
+    if target.exists() and target.samefile(path):
+        raise InputError("OUT", "must not be the file that is read", str(target), "name another")
+    imported = read_fabric(content, path.name, format=read_as)
+    fabric = build_fabric(checked(FabricFile, imported.document))
+    exported = write_fabric(fabric, to, document=imported.document)
+    try:
+        target.write_text(exported.text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(
+            "OUT", "must be a file that can be written", error.strerror, "check the path"
+        ) from error
+    fields = {
+        "format": to,
+        "read_as": imported.format,
+        "devices": fabric.devices,
+        "lost": exported.lost,
+        "notes": imported.notes,
+        "output": str(target),
+    }
+    emit(fields, as_json, _as_text)
+
+
+def _by_ending(target: Path) -> str:
+    """The format that OUT's ending names; of several the first."""
+    from nest_core.topology.formats import FORMATS
+
+    suffix = target.suffix.lower()
+    for entry in FORMATS.values():
+        if entry.writes and suffix in entry.suffixes:
+            return entry.name
+    writable = [entry for entry in FORMATS.values() if entry.writes]
+    endings = dict.fromkeys(suffix for entry in writable for suffix in entry.suffixes)
+    raise InputError(
+        "OUT", "must end in one of " + " ".join(endings), str(target),
+        "rename it, or name the format: --to " + ", ".join(entry.name for entry in writable),
+    )  # fmt: skip
+
+
+def _as_text(fields: Mapping[str, Any]) -> str:
+    lines = [
+        f"{fields['output']}: {fields['devices']:,} devices, {fields['read_as']} to"
+        f" {fields['format']}"
+    ]
+    for title, key in (("Assumed or left out in reading", "notes"), ("Lost in writing", "lost")):
+        if fields[key]:
+            lines += ["", f"{title}:", *(f"- {sentence}" for sentence in fields[key])]
+    return "\n".join(lines)

@@ -1,0 +1,101 @@
+"""`nest-studio convert`, and fabrics of other formats wherever a fabric is named."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+from nest_core.presets import preset_path
+from nest_core.scenario import load_fabric, load_scenario
+from nest_core.topology import Hierarchical
+from nest_studio.cli import run
+
+TREE = "SwitchName=s0 Nodes=n[0-3]\nSwitchName=s1 Nodes=n[4-7]\nSwitchName=r Switches=s[0-1]\n"
+
+
+@pytest.fixture
+def conf(tmp_path):
+    path = tmp_path / "topology.conf"
+    path.write_text(TREE)
+    return path
+
+
+def ask(capsys, *arguments: str) -> dict:
+    assert run([*arguments, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return json.loads(out)
+
+
+def test_a_tree_becomes_toml_and_says_what_was_assumed(conf, capsys):
+    out = conf.with_name("fabric.toml")
+    fields = ask(capsys, "convert", str(conf), str(out))
+    assert fields["format"] == "toml"
+    assert fields["devices"] == 64
+    assert fields["lost"] == []
+    assert fields["output"] == str(out)
+    assert any("8 devices per node" in note for note in fields["notes"])
+    assert [level["group_size"] for level in tomllib.loads(out.read_text())["level"]] == [8, 4, 2]
+
+
+def test_presets_convert_too_and_losses_are_said(tmp_path, capsys):
+    out = tmp_path / "x.out"
+    fields = ask(capsys, "convert", "h100-spine-leaf-64", str(out), "--to", "slurm-tree")
+    assert any(sentence.startswith("Rates") for sentence in fields["lost"])
+    assert load_fabric(str(out)).devices == 64
+    assert run(["convert", "h100-spine-leaf-64", str(out), "--to", "slurm-tree"]) == 0
+    text = capsys.readouterr().out
+    assert "Lost in writing:\n- Rates" in text
+
+
+def test_toml_keeps_the_remarks_of_its_source(tmp_path, capsys):
+    ask(capsys, "convert", "drawn-8", str(tmp_path / "x.toml"))
+    mine = tomllib.loads((tmp_path / "x.toml").read_text())
+    assert mine == tomllib.loads(preset_path("fabrics", "drawn-8.toml").read_text())
+
+
+BAD = [
+    (["convert", "{conf}", "{conf}"], "OUT must not be the file that is read"),
+    (["convert", "{conf}", "x.foo"], "OUT must end in one of .toml .graphml .xml .json .csv .conf"),
+    (["convert", "{conf}", "x.toml", "--to", "visio"], "to must be a known format, but is 'visio'"),
+    (["convert", "{conf}", "x.toml", "--from", "csv"], "topology.conf, line 1 must name known col"),
+    (["convert", "{conf}", "no/where.toml"], "OUT must be a file that can be written"),
+    (["convert", "nowhere", "x.toml"], "nowhere must be a readable file"),
+    (["levels", "nowhere.conf"], "nowhere.conf must be a readable file"),
+    (["levels", "nowhere"], "fabric must be a preset or a path to a .toml file or to another that"),
+    (["plan", "llama2-7b-64-h100", "--set", 'fabric="{conf}.x"'], "fabric must be a preset, a pat"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[message for _, message in BAD])
+def test_bad_requests_get_one_sentence(arguments, message, conf, capsys, monkeypatch):
+    monkeypatch.chdir(conf.parent)
+    assert run([word.format(conf=conf) for word in arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(message)
+    assert err.count("\n") == 1
+    assert conf.read_text() == TREE
+
+
+def test_a_link_to_the_input_is_the_input(conf, capsys):
+    link = conf.with_name("link.toml")
+    link.symlink_to(conf)
+    assert run(["convert", str(conf), str(link)]) == 2
+    assert "OUT must not be the file that is read" in capsys.readouterr().err
+    assert conf.read_text() == TREE
+
+
+def test_any_format_is_a_fabric_wherever_one_is_named(conf, capsys, tmp_path):
+    fabric = load_fabric(str(conf))
+    assert isinstance(fabric, Hierarchical)
+    assert ask(capsys, "levels", str(conf))["devices"] == 64
+    scenario = preset_path("scenarios", "llama2-7b-64-h100.toml").read_text()
+    document = tomllib.loads(scenario)
+    file = tmp_path / "scenario.toml"
+    file.write_text(scenario.replace(f'"{document["fabric"]}"', '"topology.conf"'))
+    assert load_scenario(str(file)).fabric == fabric
+    overridden = load_scenario(str(file), ['fabric.missing=["node 1"]'])
+    assert overridden.fabric.devices == 56
