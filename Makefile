@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help app test check bench screenshots lint format lock wheel clean app-env test-env browser
+.PHONY: help app test check bench screenshots canvas lint format lock wheel clean app-env test-env browser
 
 PYTHON ?= python3
 ARGS ?=
@@ -48,6 +48,9 @@ bench: test-env ## benchmarks
 
 screenshots: test-env browser ## take the README's pictures again
 	@SCREENSHOTS=1 .venv/bin/python -m pytest tests/browser/test_screenshots.py
+
+canvas: ## build the drawing component's asset again (needs Node and npm)
+	@cd nest_studio/drawing/frontend && npm ci --silent && npm run --silent build
 
 lint: test-env ## ruff and mypy, changing nothing
 	@.venv/bin/ruff format --check .

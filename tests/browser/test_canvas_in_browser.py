@@ -1,0 +1,399 @@
+"""The drawing canvas under a real mouse and keyboard, on a page of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+HARNESS = Path(__file__).with_name("canvas_app.py")
+LAUNCH = """
+import sys
+from streamlit.web import cli
+port = sys.argv[-1]
+cli.main(["run", {path!r}, "--server.headless=true", "--server.port=" + port])
+"""
+
+
+@dataclass
+class Canvas:
+    """A page with the canvas, and what went wrong on it."""
+
+    page: Any
+    complaints: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+
+    @property
+    def root(self) -> Any:
+        return self.page.locator(".nd-root")
+
+    def data(self, name: str) -> str:
+        return str(self.root.get_attribute(f"data-{name}"))
+
+    def wait(self, **expected: object) -> None:
+        """Until the root says so."""
+        marks = "".join(f'[data-{name}="{value}"]' for name, value in expected.items())
+        self.page.locator(f".nd-root{marks}").wait_for(timeout=10_000)
+
+    def after(self, revision: str) -> None:
+        """Until Python has answered something newer."""
+        self.page.locator(f'.nd-root[data-revision]:not([data-revision="{revision}"])').wait_for()
+
+    def ask(self, script: str, argument: object = None) -> Any:
+        """Evaluate with the root as ``root`` and cytoscape as ``cy``."""
+        wrapped = f"(root, argument) => {{ const cy = root.__cy; return ({script}); }}"
+        return self.root.evaluate(wrapped, argument)
+
+    def ids(self, selector: str = "node") -> list[str]:
+        return self.ask("cy.$(argument).map(shown => shown.id()).sort()", selector)
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """A place on the stage as a place on the page."""
+        box = self.page.locator(".nd-stage").bounding_box()
+        return box["x"] + x, box["y"] + y
+
+    def place_of(self, key: str) -> tuple[float, float]:
+        where = self.ask(
+            "(s => s.isEdge() ? s.renderedMidpoint() : s.renderedPosition())"
+            "(cy.getElementById(argument))",
+            key,
+        )
+        return self.at(where["x"], where["y"])
+
+    def tool(self, name: str) -> None:
+        self.page.get_by_role("toolbar", name="Tools").get_by_role("button", name=name).click()
+
+    def put(self, tool: str, x: float, y: float) -> None:
+        before = self.data("revision")
+        self.tool(tool)
+        self.page.mouse.click(*self.at(x, y))
+        self.after(before)
+        self.tool("Select")
+
+    def click(self, key: str, *modifiers: str) -> None:
+        for modifier in modifiers:
+            self.page.keyboard.down(modifier)
+        self.page.mouse.click(*self.place_of(key))
+        for modifier in modifiers:
+            self.page.keyboard.up(modifier)
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        mouse = self.page.mouse
+        mouse.move(*start)
+        mouse.down()
+        mouse.move((start[0] + end[0]) / 2, (start[1] + end[1]) / 2, steps=4)
+        mouse.move(*end, steps=4)
+        mouse.up()
+
+    def link(self, start: str, end: str) -> None:
+        """By the handle above the first."""
+        before = self.data("revision")
+        self.page.mouse.move(*self.place_of(start))
+        handle = self.page.locator(".nd-handle")
+        handle.wait_for()
+        box = handle.bounding_box()
+        self.drag((box["x"] + 7, box["y"] + 7), self.place_of(end))
+        self.after(before)
+
+    def field(self, label: str) -> Any:
+        return self.page.locator(".nd-inspector").get_by_label(label, exact=True)
+
+    def fill(self, label: str, value: str) -> None:
+        self.field(label).fill(value)
+        self.field(label).press("Enter")
+
+    def says(self, text: str) -> None:
+        self.page.locator(".nd-said", has_text=text).wait_for(timeout=5000)
+
+
+@pytest.fixture(scope="module")
+def harness(root, serve, tmp_path_factory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("canvas")
+    command = [sys.executable, "-c", LAUNCH.format(path=str(HARNESS))]
+    with serve(command, root, folder / "log.txt") as url:
+        yield url
+
+
+@pytest.fixture
+def opened(browser, harness) -> Iterator[Any]:
+    """``opened(fabric)``: the harness in a window in which nothing may go wrong."""
+    windows: list[Canvas] = []
+
+    def open_(address: str = "", scheme: str = "light") -> Canvas:
+        context = browser.new_context(
+            viewport={"width": 1280, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        canvas = Canvas(context.new_page())
+        windows.append(canvas)
+        canvas.page.on(
+            "console",
+            lambda message: (
+                canvas.complaints.append(message.text)
+                if message.type in ("error", "warning")
+                else None
+            ),
+        )
+        canvas.page.on("pageerror", lambda error: canvas.complaints.append(str(error)))
+        canvas.page.on(
+            "request",
+            lambda request: (
+                None
+                if urlsplit(request.url).hostname in (None, "localhost")
+                else canvas.foreign.append(request.url)
+            ),
+        )
+        canvas.page.goto(f"{harness}/{address}")
+        canvas.wait(revision=1)
+        return canvas
+
+    yield open_
+    for canvas in windows:
+        canvas.page.context.close()
+        assert not canvas.complaints
+        assert not canvas.foreign
+
+
+def test_the_shipped_asset_is_built_from_the_shipped_sources(root):
+    folder = root / "nest_studio" / "drawing"
+    frontend = folder / "frontend"
+    names = ["build.mjs", "package-lock.json", "package.json"]
+    names += [f"src/{path.name}" for path in (frontend / "src").iterdir()]
+    digest = hashlib.sha256()
+    for name in sorted(names):
+        digest.update(f"{name}\0".encode() + (frontend / name).read_bytes() + b"\0")
+    banner = (folder / "assets" / "drawing.js").read_text(encoding="utf-8").partition("\n")[0]
+    assert re.search(r"sources (\w+);", banner)[1] == digest.hexdigest(), "run `make canvas`"
+
+
+def test_the_manifest_names_the_asset(root):
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    (component,) = project["tool"]["streamlit"]["component"]["components"]
+    asset = root / "nest_studio" / component["asset_dir"] / "drawing.js"
+    assert f"{project['project']['name']}.{component['name']}" == "nest-studio.drawing"
+    assert asset.is_file()
+
+
+def test_two_switches_and_a_device_are_placed_linked_edited_and_undone(opened):
+    canvas = opened()
+    canvas.put("Switch", 200, 120)
+    canvas.put("Switch", 450, 120)
+    canvas.put("Device", 325, 320)
+    assert canvas.ids() == ["e:device0", "e:switch0", "e:switch1"]
+    canvas.link("e:switch0", "e:device0")
+    canvas.says("Linked switch0 – device0, 50 GB/s")
+    canvas.link("e:device0", "e:switch1")
+    canvas.wait(elements=3, links=2)
+
+    before = canvas.data("revision")
+    canvas.click("e:device0")
+    canvas.click(canvas.ids("edge")[0])
+    canvas.fill("Bandwidth, GB/s", "400")
+    canvas.after(before)
+    canvas.says("Set bandwidth of 1 link")
+    assert canvas.ask("cy.edges().map(edge => edge.data('label')).sort()") == [
+        "400 GB/s",
+        "50 GB/s",
+    ]
+    assert canvas.field("Bandwidth, GB/s").input_value() == "400"
+
+    before = canvas.data("revision")
+    canvas.page.get_by_role("button", name="Undo").click()
+    canvas.after(before)
+    canvas.page.wait_for_timeout(100)
+    assert canvas.ask("cy.edges().map(edge => edge.data('label'))") == ["50 GB/s", "50 GB/s"]
+    assert canvas.field("Bandwidth, GB/s").input_value() == "50"
+
+
+def test_dragging_a_second_link_raises_the_count(opened):
+    canvas = opened("?fabric=node")
+    edge = canvas.ask(
+        "cy.getElementById('e:core0').edgesWith(cy.getElementById('e:pod0-spine0')).id()"
+    )
+    canvas.tool("Link")
+    before = canvas.data("revision")
+    canvas.drag(canvas.place_of("e:core0"), canvas.place_of("e:pod0-spine0"))
+    canvas.after(before)
+    canvas.says("Linked core0 – pod0-spine0, 2 × 50 GB/s")
+    canvas.wait(links=24)
+    canvas.drag(canvas.place_of("e:core0"), canvas.place_of("e:core1"))
+    canvas.wait(links=25, revision=3)
+    assert canvas.ask("cy.getElementById(argument).data('label')", edge) == "2 × 50 GB/s"
+
+
+def test_an_action_right_after_a_gesture_keeps_the_gesture(opened):
+    canvas = opened("?fabric=node")
+    canvas.click("e:core0")
+    canvas.field("Name").fill("north")
+    canvas.page.get_by_role("button", name="Duplicate").click()
+    canvas.wait(elements=21)
+    assert {"e:north", "e:north-copy"} <= set(canvas.ids())
+    before = canvas.data("revision")
+    canvas.page.locator(".nd-stage").focus()
+    canvas.page.keyboard.press("Control+z")
+    canvas.page.keyboard.press("Control+z")
+    canvas.wait(elements=20, revision=int(before) + 2)
+    assert "e:core0" in canvas.ids()
+    canvas.page.keyboard.press("Control+Shift+z")
+    canvas.page.keyboard.press("Control+y")
+    canvas.wait(elements=21)
+
+
+def test_a_name_stays_unique(opened):
+    canvas = opened("?fabric=node")
+    canvas.click("e:core0")
+    canvas.fill("Name", "core1")
+    canvas.page.get_by_text("There is already a core1.").wait_for()
+    assert canvas.field("Name").get_attribute("aria-invalid") == "true"
+    assert canvas.data("revision") == "1"
+    canvas.fill("Name", "<b>core</b>")
+    canvas.wait(revision=2)
+    assert "e:<b>core</b>" in canvas.ids()
+    assert canvas.page.locator(".nd-root b", has_text="core").count() == 0
+
+
+def test_many_are_selected_edited_duplicated_and_deleted(opened):
+    canvas = opened("?fabric=node")
+    canvas.click("e:core0")
+    for name in ("core1", "core2"):
+        canvas.click(f"e:{name}", "Control")
+    canvas.wait(selected=3)
+    canvas.fill("Radix, ports", "64")
+    canvas.wait(revision=2, selected=3)
+    canvas.click("e:core3")
+    canvas.click("e:core0")
+    for name in ("core1", "core2"):
+        canvas.click(f"e:{name}", "Control")
+    canvas.page.keyboard.press("Control+d")
+    canvas.wait(revision=3, elements=23, selected=3)
+    canvas.page.keyboard.press("Delete")
+    canvas.wait(revision=4, elements=20, links=21)
+    canvas.page.keyboard.press("Control+a")
+    canvas.page.keyboard.press("Delete")
+    canvas.wait(elements=0, links=0)
+
+
+def test_the_wheel_zooms_once_the_canvas_was_clicked(opened):
+    canvas = opened("?fabric=node")
+    before = canvas.ask("cy.zoom()")
+    canvas.page.mouse.move(*canvas.at(20, 20))
+    canvas.page.mouse.wheel(0, -100)
+    canvas.page.wait_for_timeout(300)
+    assert canvas.ask("cy.zoom()") == before
+    canvas.page.mouse.click(*canvas.at(20, 20))
+    canvas.page.mouse.wheel(0, -100)
+    canvas.page.wait_for_timeout(300)
+    assert canvas.ask("cy.zoom()") > before
+
+
+def test_shift_and_drag_select_a_box(opened):
+    canvas = opened("?fabric=node")
+    left, right = canvas.place_of("e:core0"), canvas.place_of("e:core3")
+    canvas.page.keyboard.down("Shift")
+    canvas.drag((left[0] - 40, left[1] - 15), (right[0] + 40, right[1] + 15))
+    canvas.page.keyboard.up("Shift")
+    canvas.wait(selected=4)
+
+
+def test_a_node_is_one_click_and_links_by_its_switch(opened):
+    canvas = opened()
+    canvas.tool("Node")
+    canvas.fill("Devices, each", "8")
+    canvas.page.mouse.click(*canvas.at(300, 300))
+    canvas.wait(elements=9, links=8)
+    canvas.put("Switch", 300, 80)
+    canvas.link("e:switch0", "g:node0")
+    canvas.says("Linked switch0 – node0, 50 GB/s")
+    assert canvas.ask("cy.getElementById('e:switch0').neighborhood('node').map(n => n.id())") == [
+        "e:node0-switch0"
+    ]
+
+
+def test_moving_keeps_viewport_selection_and_groups(opened):
+    canvas = opened("?fabric=node")
+    canvas.ask("(cy.viewport({zoom: 0.8, pan: {x: 420, y: 240}}), null)")
+    canvas.page.mouse.dblclick(*canvas.at(*_inside(canvas, "g:pod0/rack0/node1")))
+    assert "g:pod0/rack0/node1" in canvas.ids("node.closed")
+    x, y = canvas.place_of("g:pod0/rack0/node1")
+    before = canvas.ask("cy.getElementById('g:pod0/rack0/node1').position('x')")
+    canvas.drag((x, y), (x + 80, y))
+    canvas.wait(revision=2)
+    canvas.says("Moved 5 elements")
+    canvas.page.wait_for_timeout(200)
+    assert canvas.ask("[cy.zoom(), cy.pan().x, cy.pan().y]") == [0.8, 420, 240]
+    assert canvas.ids("node.closed:selected") == ["g:pod0/rack0/node1"]
+    after = canvas.ask("cy.getElementById('g:pod0/rack0/node1').position('x')")
+    assert after - before == pytest.approx(100, abs=1)
+
+
+def _inside(canvas, key):
+    """A place on an open group that none of its members covers."""
+    box = canvas.ask("cy.getElementById(argument).renderedBoundingBox({includeLabels: false})", key)
+    return box["x2"] - 6, box["y1"] + 6
+
+
+def test_a_thousand_devices_open_compressed(opened):
+    canvas = opened("?fabric=1024")
+    canvas.wait(elements=1236)
+    closed = canvas.ids("node.closed")
+    assert 8 <= len(closed) <= 150
+    assert canvas.ids("node.device") == []
+    label = canvas.ask("cy.getElementById('g:pod0/rack0').data('label')")
+    assert label.startswith("pod0/rack0\n32 devices")
+    assert "8 × 50 GB/s" in canvas.ask("cy.edges().map(edge => edge.data('label'))") or canvas.ask(
+        "cy.edges().some(edge => edge.data('label').startsWith('2 × 50'))"
+    )
+    canvas.page.mouse.dblclick(*canvas.place_of("g:pod0/rack0"))
+    canvas.page.locator(".nd-said", has_text="Opened rack0").wait_for()
+    assert len(canvas.ids("node.closed")) == len(closed) - 1 + 4
+    assert canvas.data("revision") == "1"
+
+
+def test_keys_typed_into_a_field_do_not_reach_streamlit(opened):
+    canvas = opened("?fabric=node")
+    canvas.click("e:core0")
+    canvas.field("Name").fill("")
+    canvas.page.keyboard.type("rcd")
+    canvas.page.wait_for_timeout(300)
+    assert canvas.field("Name").input_value() == "rcd"
+    assert canvas.page.get_by_test_id("stDialog").count() == 0
+
+
+def test_the_page_running_again_changes_nothing(opened):
+    canvas = opened("?fabric=node")
+    canvas.click("e:core0")
+    canvas.page.get_by_role("button", name="Run again").click()
+    canvas.page.wait_for_timeout(400)
+    canvas.wait(revision=1, selected=1)
+
+
+def test_looking_only(opened):
+    canvas = opened("?fabric=node&look=1")
+    assert canvas.page.get_by_role("toolbar", name="Tools").count() == 0
+    canvas.click("e:core0")
+    canvas.wait(selected=1)
+    assert canvas.field("Name").is_disabled()
+    canvas.page.keyboard.press("Delete")
+    canvas.wait(elements=20)
+
+
+def test_light_and_dark_differ(opened):
+    colours = {}
+    for scheme in ("light", "dark"):
+        canvas = opened("?fabric=node", scheme)
+        colours[scheme] = canvas.ask(
+            "[cy.edges()[0].style('line-color'), cy.$('.open')[0].style('color'),"
+            " getComputedStyle(root).backgroundColor, cy.$('.switch')[0].style('background-color')]"
+        )
+    light, dark = colours["light"], colours["dark"]
+    assert all(one != other for one, other in zip(light[:3], dark[:3], strict=True))
+    assert light[3] == dark[3] == "rgb(230,159,0)"
