@@ -34,12 +34,14 @@ from nest_core.topology import Fabric
 from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
 from nest_core.topology.drawing import element_names
 from nest_core.topology.files import build_fabric
+from nest_core.units import GIB
 
 __all__ = [
     "IDEAL_WIRES",
     "MAP_BLOCKS",
     "CollectiveRequest",
     "FabricRequest",
+    "all_reduce_of",
     "bisection_of",
     "canonical",
     "error_of",
@@ -55,6 +57,7 @@ __all__ = [
 
 KEPT = 64
 MAP_BLOCKS = 64
+LARGEST_ALL_REDUCE = 32_768
 IDEAL_WIRES = "ideal wires"
 
 
@@ -121,6 +124,15 @@ def ways_of(text: str) -> list[list[str]] | None:
 def error_of(text: str) -> float:
     """How far levels alone are from the links beneath them, relative."""
     return collapse_error(network_of(text))
+
+
+@st.cache_data(max_entries=KEPT, show_spinner=False)
+def all_reduce_of(text: str) -> float | None:
+    """Seconds for 1 GiB over all devices by the fastest algorithm; None where that takes long."""
+    network = network_of(text)
+    if not 2 <= network.devices <= LARGEST_ALL_REDUCE:
+        return None
+    return collective(network, "all_reduce", GIB, network.devices).time_s
 
 
 @st.cache_data(max_entries=KEPT, show_spinner=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import html
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -13,7 +13,7 @@ from nest_core.figures.collectives import bandwidth_figure, size_label, time_fig
 from nest_core.figures.levels import level_figure, level_rows
 from nest_core.network import Network
 from nest_core.network.algorithms import ALGORITHMS, OPS
-from nest_core.network.bisection import full_bisection_Bps
+from nest_core.network.bisection import full_bisection_Bps, knows_nodes
 from nest_core.summary import Headline, share
 from nest_core.topology import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
 from nest_core.units import humanise, humanise_rate
@@ -34,7 +34,7 @@ from nest_studio.fabric_state import (
     ways_of,
 )
 from nest_studio.forms import fabric_document, fabric_group, fabric_standards
-from nest_studio.show import PicturePlace, facts
+from nest_studio.show import PicturePlace, facts, table
 
 __all__ = ["DEFAULT_FABRIC", "explorer", "fabric_form", "fabric_headlines", "heading", "levels"]
 
@@ -48,32 +48,20 @@ CONCURRENT = ("one", "all")
 MAP_HEIGHT = 360
 MEASURED_NONE = "There are no measured runs of this group."
 
-_STYLE = """
-<style>
-.nest-table { width: 100%; border-collapse: collapse; font-size: 0.85rem; line-height: 1.35;
-  font-variant-numeric: tabular-nums; }
-.nest-table th { font-weight: 500; opacity: 0.75; text-align: right; vertical-align: bottom;
-  padding: 0.2rem 0.55rem 0.3rem; border-bottom: 1px solid rgba(128, 132, 138, 0.5); }
-.nest-table td { text-align: right; padding: 0.22rem 0.55rem;
-  border-bottom: 1px solid rgba(128, 132, 138, 0.2); }
-.nest-table th:nth-child(-n+2), .nest-table td:nth-child(-n+2) { text-align: left; }
-.nest-table th:first-child, .nest-table td:first-child { padding-left: 0; }
-.nest-scroll { max-height: 30rem; overflow: auto; }
-.st-key-charts { min-height: 30rem; }
-</style>
-"""
 
-
-def fabric_form(ratio_notes: list[Any]) -> FabricRequest:
+def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> FabricRequest:
     """Draw the form and return the fabric that it asks for.
 
     Parameters
     ----------
     ratio_notes : list
         Receives one empty slot per oversubscription slider, for what the ratio becomes.
+    bring : callable
+        Draws the ways to bring a fabric of one's own.
     """
     chosen: dict[str, Any] = {}
     fabric_group(chosen, {"fabric": DEFAULT_FABRIC}, ratio_notes)
+    bring()
     preset = chosen.pop("fabric")
     document = fabric_document(preset)
     standard = fabric_standards(document)
@@ -83,7 +71,6 @@ def fabric_form(ratio_notes: list[Any]) -> FabricRequest:
 
 def heading(request: FabricRequest, fabric: Fabric) -> None:
     """What fabric this is, and what it is made of."""
-    st.html(_STYLE)
     facts(fabric.name, kind="nest-scenario")
     changes = ", ".join(f"{key} = {value}" for key, value in request.overrides.items())
     facts(
@@ -112,13 +99,8 @@ def levels(text: str) -> None:
     network = network_of(text)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        tables = _table(
-            _level_finding(network), "Levels; bandwidth is one way", level_rows(network)
-        )
-        fabric = fabric_of(text)
-        if isinstance(fabric, Clos):
-            tables += _switch_table(fabric)
-        st.html(tables)
+        finding = _level_finding(network)
+        st.html(table(finding, "Levels; bandwidth is one way", level_rows(network)))
     with right:
         PicturePlace("fabric-levels").draw(
             level_figure(network, MAP_HEIGHT, ways_of(text), MAP_BLOCKS)
@@ -226,12 +208,16 @@ def _bisection(text: str, network: Network) -> tuple[Headline, Headline]:
             Headline("Bisection", "–", reason, ()),
             Headline("Of full bisection", "–", reason, ()),
         )
+    whole = Headline("Bisection", humanise_rate(cut), "between the halves, one way", (
+        "bisection = minimum cut between the first and the last half of the devices",
+        f"= {humanise_rate(cut)} one way",
+    ))  # fmt: skip
+    if not knows_nodes(network):
+        unknown = "no NICs drawn: where nodes end is not known"
+        return whole, Headline("Of full bisection", "–", unknown, ())
     full = full_bisection_Bps(network)
     return (
-        Headline("Bisection", humanise_rate(cut), "between the halves, one way", (
-            "bisection = minimum cut between the first and the last half of the devices",
-            f"= {humanise_rate(cut)} one way",
-        )),
+        whole,
         Headline("Of full bisection", share(cut / full), f"full: {humanise_rate(full)}", (
             "share = bisection / what one half could send if nothing above the nodes limited it",
             f"= {humanise_rate(cut)} / {humanise_rate(full)} = {share(cut / full)}",
@@ -317,36 +303,3 @@ def _level_finding(network: Network) -> str:
     if len(network.levels) == 1:
         return f"With all sending, a device has {first}"
     return f"With all sending, a device has {first} at level {inner.name}, {last} at {outer.name}"
-
-
-def _switch_table(fabric: Clos) -> str:
-    switches, links = fabric.switch_counts(), fabric.link_counts()
-    rows = [
-        {
-            "switches": tier.name,
-            "links to": below,
-            "number": f"{switches[tier.name]:,}",
-            "links below": f"{links[tier.name]:,}",
-            "links per child": f"{tier.links_from_child:,}",
-            "down : up of a child": f"{tier.oversubscription:.3g} : 1",
-        }
-        for tier, below in zip(fabric.switch_tiers, ("NICs", *fabric.tier_names), strict=False)
-    ]
-    total = f"{sum(switches.values()):,} switches and {sum(links.values()):,} links"
-    subtitle = "Switches and links in place" + (" in all planes" if fabric.planes > 1 else "")
-    joined = f"{total} join {fabric.nodes:,} nodes"
-    return '<div style="height: 1.1rem"></div>' + _table(joined, subtitle, rows)
-
-
-def _table(title: str, subtitle: str, rows: list[dict[str, str]]) -> str:
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(value)}</td>" for value in row.values()) + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<div class="nest-title">{html.escape(title)}</div>'
-        f'<div class="nest-subtitle">{html.escape(subtitle)}</div>'
-        f'<div class="nest-scroll"><table class="nest-table"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )

@@ -16,14 +16,17 @@ import streamlit as st
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.scenario import load_model, scenario_document
 from nest_core.summary import model_in_words
+from nest_studio.own_fabric import OWN, forget_places, own_document
 
 __all__ = [
     "DEFAULT_SCENARIO",
     "Request",
+    "changes_in_words",
     "fabric_document",
     "fabric_group",
     "fabric_standards",
     "ratio_fields",
+    "reset_fabric",
     "scenario_form",
     "use_memory",
 ]
@@ -31,6 +34,7 @@ __all__ = [
 DEFAULT_SCENARIO = "llama3-70b-1024-h100"
 LARGEST_RATIO = 16.0
 DEVICES = "fabric.clos.devices"
+MEANING = "fabric.clos.oversubscribe"
 ADDRESS: Any = "query-params"
 
 PRECISIONS = ("bf16", "fp16", "fp8", "tf32", "fp32")
@@ -38,6 +42,7 @@ OPTIMIZERS = ("adam", "adam_bf16", "adam_8bit", "sgd")
 ATTENTION = ("flash", "unfused")
 ZERO = (0, 1, 2, 3)
 RECOMPUTE = ("none", "selective", "full")
+MEANINGS = {"takes uplinks away": "remove_uplinks", "splits the ports anew": "split_radix"}
 ORDERS = {
     "both": None,
     "replicas of a stage side by side": ["tp", "cp", "dp", "pp"],
@@ -92,6 +97,8 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     if chosen["accelerator"] != standard["accelerator"]:
         standard["accelerator.memory_GiB"] = _memory(chosen["accelerator"])
     different = {key: value for key, value in chosen.items() if value != standard[key]}
+    if fabric == OWN:
+        different["fabric"] = fabric_document(OWN)
     return Request(scenario, document, _overrides(different), folder)
 
 
@@ -126,10 +133,11 @@ def ratio_fields(fabric: Mapping[str, Any]) -> tuple[RatioField, ...]:
 def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: list[Any]) -> None:
     """Preset, size and ratios of a fabric; ``notes`` takes the places for realised ratios."""
     st.subheader("Fabric")
-    names = preset_names("fabrics")
+    names = (*((OWN,) if own_document() is not None else ()), *preset_names("fabrics"))
     chosen["fabric"] = st.selectbox(
-        "Fabric preset", names, index=names.index(standard["fabric"]), key="fabric",
-        bind=ADDRESS, on_change=_reset_fabric, help="Switches, links and nodes.",
+        "Fabric", names, index=names.index(standard["fabric"]), key="fabric",
+        bind=ADDRESS, on_change=reset_fabric,
+        help=f"Switches, links and nodes: a preset, or {OWN} as the Fabric page drew or read it.",
     )  # fmt: skip
     fabric = fabric_document(chosen["fabric"])
     st.caption(fabric["name"], help=fabric.get("source"))
@@ -141,6 +149,13 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
             "many leaves need a fabric with another switch tier.",
         )  # fmt: skip
     fields = ratio_fields(fabric)
+    if "clos" in fabric and fields:
+        chosen[MEANING] = MEANINGS[st.selectbox(
+            "Oversubscription", tuple(MEANINGS), key=MEANING, bind=ADDRESS,
+            index=list(MEANINGS.values()).index(fabric_standards(fabric)[MEANING]),
+            help="A fixed leaf loses uplinks, its nodes stay; or the ports of a switch are split "
+            "anew, so that a leaf holds more nodes and there are fewer of them.",
+        )]  # fmt: skip
     for field in fields:
         chosen[field.key] = st.slider(
             f"{field.label.capitalize()} oversubscription, down : up",
@@ -235,12 +250,23 @@ def fabric_standards(fabric: Mapping[str, Any]) -> dict[str, Any]:
     standards: dict[str, Any] = {field.key: field.value for field in ratio_fields(fabric)}
     if "clos" in fabric:
         standards[DEVICES] = fabric["clos"]["devices"]
+        standards[MEANING] = fabric["clos"].get("oversubscribe", "remove_uplinks")
     return standards
 
 
 def fabric_document(name: str) -> dict[str, Any]:
-    """The TOML document of a fabric preset."""
+    """The document of a fabric preset, or of the person's own fabric."""
+    if name == OWN:
+        return forget_places(own_document() or {})
     return load_toml(preset_path("fabrics", f"{name}.toml"))
+
+
+def changes_in_words(overrides: Mapping[str, Any]) -> str:
+    """Keys and values that differ from the preset; a fabric in full by its name."""
+    return ", ".join(
+        f"{key} = {value['name'] if isinstance(value, Mapping) and 'name' in value else value}"
+        for key, value in overrides.items()
+    )
 
 
 def _accelerator(name: str) -> dict[str, Any]:
@@ -299,12 +325,14 @@ def _start_over() -> None:
     document, _ = scenario_document(st.session_state["scenario"])
     for key, value in _standards(document).items():
         st.session_state[key] = value
-    _reset_fabric()
+    reset_fabric()
 
 
-def _reset_fabric() -> None:
+def reset_fabric() -> None:
+    """Set the fabric widgets to what the chosen fabric says, for callbacks."""
+    words = {value: word for word, value in MEANINGS.items()}
     for key, value in fabric_standards(fabric_document(st.session_state["fabric"])).items():
-        st.session_state[key] = value
+        st.session_state[key] = words[value] if key == MEANING else value
 
 
 def _fit_device() -> None:

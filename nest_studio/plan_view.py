@@ -19,7 +19,7 @@ from nest_core.scenario import Scenario
 from nest_core.summary import certificate_line, plan_in_words, stage_rows
 from nest_core.units import to_gib
 from nest_studio.commands.output import plain
-from nest_studio.forms import Request, use_memory
+from nest_studio.forms import Request, changes_in_words, use_memory
 from nest_studio.plan_state import baselines_of, plan_of, scenario_of
 from nest_studio.scenario_file import command_line, scenario_toml
 from nest_studio.show import PicturePlace, facts
@@ -35,7 +35,7 @@ COSTS = (
 def heading(request: Request, text: str, scenario: Scenario) -> None:
     """What is planned, and the ways to take it along."""
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    changes = ", ".join(f"{key} = {value}" for key, value in request.overrides.items())
+    changes = changes_in_words(request.overrides)
     # Both files are made on the click: a ready file's address dies with the next redraw, and a
     # browser that asks for it meanwhile shows an error.
     with left:
@@ -53,7 +53,12 @@ def heading(request: Request, text: str, scenario: Scenario) -> None:
             help="What the command prints: plan, stages, certificate, baselines.",
         )  # fmt: skip
         with st.popover("Command", type="tertiary"):
-            st.code(command_line(request.scenario, request.overrides), "sh", wrap_lines=True)
+            if isinstance(request.overrides.get("fabric"), dict):
+                facts("The downloaded scenario holds your fabric.", kind="nest-quiet")
+                command = f"nest-studio plan {request.scenario}.toml"
+            else:
+                command = command_line(request.scenario, request.overrides)
+            st.code(command, "sh", wrap_lines=True)
 
 
 def plan_facts(answer: Answer) -> None:

@@ -14,7 +14,7 @@ import streamlit as st
 from nest_core.figures import Picture
 from nest_core.summary import Headline
 
-__all__ = ["HeadlineRow", "PicturePlace", "facts", "mark_results", "page_style"]
+__all__ = ["HeadlineRow", "PicturePlace", "facts", "mark_results", "page_style", "table"]
 
 PLOT_CONFIG = {"displayModeBar": False}
 
@@ -41,6 +41,16 @@ _STYLE = """
 .nest-legend i { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.35em;
   vertical-align: -0.05em; border: 1px solid rgba(128, 132, 138, 0.5); }
 .nest-reading { font-size: 0.82rem; line-height: 1.4; opacity: 0.75; min-height: 2.8em; }
+.nest-table { width: 100%; border-collapse: collapse; font-size: 0.85rem; line-height: 1.35;
+  font-variant-numeric: tabular-nums; }
+.nest-table th { font-weight: 500; opacity: 0.75; text-align: right; vertical-align: bottom;
+  padding: 0.2rem 0.55rem 0.3rem; border-bottom: 1px solid rgba(128, 132, 138, 0.5); }
+.nest-table td { text-align: right; padding: 0.22rem 0.55rem;
+  border-bottom: 1px solid rgba(128, 132, 138, 0.2); }
+.nest-table th:nth-child(-n+2), .nest-table td:nth-child(-n+2) { text-align: left; }
+.nest-table th:first-child, .nest-table td:first-child { padding-left: 0; }
+.nest-scroll { max-height: 30rem; overflow: auto; }
+.st-key-charts { min-height: 30rem; }
 </style>
 """
 
@@ -52,7 +62,10 @@ def page_style() -> None:
 
 def mark_results(*, earlier: bool) -> None:
     """Grey the results if they belong to an earlier request."""
-    st.html(f"<style>.st-key-results {{ opacity: {0.35 if earlier else 1}; }}</style>")
+    st.html(
+        "<style>.st-key-results, .st-key-results-below "
+        f"{{ opacity: {0.35 if earlier else 1}; }}</style>"
+    )
 
 
 def facts(*lines: str, kind: str = "nest-facts") -> None:
@@ -123,4 +136,19 @@ def _head(shown: Picture) -> str:
         f'<div class="nest-title">{html.escape(shown.title)}</div>'
         f'<div class="nest-subtitle">{html.escape(shown.subtitle)}</div>'
         + (f'<div class="nest-legend">{legend}</div>' if legend else "")
+    )
+
+
+def table(title: str, subtitle: str, rows: list[dict[str, str]]) -> str:
+    """Rows as HTML below a finding; names and values are escaped."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(value)}</td>" for value in row.values()) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="nest-title">{html.escape(title)}</div>'
+        f'<div class="nest-subtitle">{html.escape(subtitle)}</div>'
+        f'<div class="nest-scroll"><table class="nest-table"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
     )

@@ -9,42 +9,76 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.summary import realised_ratios
+from nest_studio.beside_view import beside
+from nest_studio.bill_view import bill_section
+from nest_studio.drawing_view import drawing_section, take_up_edits
+from nest_studio.exchange_view import bring_controls, take_along, what_was_read
 from nest_studio.fabric_state import FabricRequest, canonical, fabric_of, network_of
-from nest_studio.fabric_view import explorer, fabric_form, fabric_headlines, heading, levels
+from nest_studio.fabric_view import (
+    explorer,
+    fabric_form,
+    fabric_headlines,
+    heading,
+    levels,
+)
+from nest_studio.own_fabric import OWN
 from nest_studio.show import HeadlineRow, mark_results, page_style
 
 
 def main() -> None:
     """Draw the page."""
     page_style()
+    take_up_edits()
     problem = st.container(key="problem")
     notes: list[Any] = []
     with st.sidebar:
-        request = fabric_form(notes)
+        asked = fabric_form(notes, bring_controls)
+    request: FabricRequest | None = asked
     try:
-        fabric = fabric_of(canonical(request))
+        fabric = fabric_of(canonical(asked))
         for note, realised in zip(notes, realised_ratios(fabric), strict=True):
             note.caption(realised)
-        network_of(canonical(request))
+        network_of(canonical(asked))
     except InputError as error:
-        problem.error(str(error))
+        request = earlier_answer(asked)
         mark_results(earlier=True)
-        alone = replace(request, overrides={})
-        request = st.session_state.get("last good fabric", alone)
+        (st.info if request is None else problem.error)(
+            f"Not a fabric yet: {error}" if request is None else str(error)
+        )
     else:
         mark_results(earlier=False)
-        st.session_state["last good fabric"] = request
-    with st.container(key="results"):
-        show_answer(request)
+        st.session_state["last good fabric"] = asked
+    show_answer(asked, request)
 
 
-def show_answer(request: FabricRequest) -> None:
-    """Facts, levels, then the collective explorer."""
+def earlier_answer(asked: FabricRequest) -> FabricRequest | None:
+    """What to leave standing in grey; nothing while a new drawing is not a fabric."""
+    earlier: FabricRequest | None = st.session_state.get("last good fabric")
+    if asked.preset == OWN:
+        return earlier if earlier is not None and earlier.preset == OWN else None
+    return earlier or replace(asked, overrides={})
+
+
+def show_answer(asked: FabricRequest, request: FabricRequest | None) -> None:
+    """Facts, the drawing, levels and bill, the collective explorer, other fabrics beside it."""
+    if request is None:
+        drawing_section(asked.preset, None)
+        return
     text = canonical(request)
-    heading(request, fabric_of(text))
-    HeadlineRow(fabric_headlines(text))
-    levels(text)
-    explorer(text)
+    with st.container(key="results"):
+        left, right = st.columns([5, 1], vertical_alignment="bottom")
+        with left:
+            heading(request, fabric_of(text))
+        with right:
+            take_along(request)
+        what_was_read(request.preset)
+        HeadlineRow(fabric_headlines(text))
+    drawing_section(asked.preset, text)
+    with st.container(key="results-below"):
+        levels(text)
+        bill_section(text)
+        explorer(text)
+        beside(request)
 
 
 main()

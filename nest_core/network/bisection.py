@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from nest_core.network.graph import GraphWires, Links, read_links
+from nest_core.network.graph import NIC, GraphWires, Links, read_links
 from nest_core.network.interior import InteriorWires
 from nest_core.network.levels import Network
 from nest_core.network.torus import TorusWires
@@ -29,7 +29,7 @@ from nest_core.network.wires import BoolArray, FloatArray, IntArray
 from nest_core.topology import Fabric, Torus
 from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
 
-__all__ = ["bisection_Bps", "full_bisection_Bps", "halves"]
+__all__ = ["bisection_Bps", "full_bisection_Bps", "halves", "knows_nodes"]
 
 UNIT = 2.0**30
 
@@ -64,6 +64,12 @@ def bisection_Bps(fabric: Fabric, network: Network) -> float | None:
     wires = network.wires
     links = wires.links if isinstance(wires, GraphWires) else read_links(fabric.explicit())
     return _link_cut(links, last)
+
+
+def knows_nodes(network: Network) -> bool:
+    """Whether it is known what leaves a node: not of a drawing without NICs."""
+    wires = network.wires
+    return not isinstance(wires, GraphWires) or bool((wires.links.role == NIC).any())
 
 
 def full_bisection_Bps(network: Network) -> float:

@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, Literal
 
 import networkx as nx
 import numpy as np
@@ -35,6 +35,7 @@ __all__ = [
     "edited",
     "element_names",
     "empty_drawing",
+    "tabled",
 ]
 
 MAX_DRAWN = 4096
@@ -43,8 +44,14 @@ MAX_DRAWN = 4096
 MAX_ELEMENTS = 40_000
 PITCH = 60.0
 _NESTED = ("node", "rack", "pod", "hall")
-_ELEMENT_KEYS = ("id", "role", "radix", "group", "x", "y")
-_LINK_KEYS = ("a", "b", "bandwidth_GBps", "count", "latency_us")
+_KEYS = {
+    "element": ("id", "role", "radix", "group", "x", "y"),
+    "link": ("a", "b", "bandwidth_GBps", "count", "latency_us"),
+}
+_NEW: dict[str, dict[str, Any]] = {
+    "element": {"role": "switch"},
+    "link": {"bandwidth_GBps": 50.0, "count": 1, "latency_us": 0.6},
+}
 
 Drawing = dict[str, Any]
 """A document with ``schema``, ``name``, ``kind = "graph"``, ``element`` and ``link``."""
@@ -132,8 +139,8 @@ def edited(drawing: Drawing, elements: Iterable[Any], links: Iterable[Any]) -> D
             if not isinstance(entry, Mapping):
                 raise InputError(name, "must be a list of tables", entry, "draw it again")
     return drawing | {
-        "element": [_only(entry, _ELEMENT_KEYS) for entry in lists["element"]],
-        "link": [_only(entry, _LINK_KEYS) for entry in lists["link"]],
+        "element": [_only(entry, _KEYS["element"]) for entry in lists["element"]],
+        "link": [_only(entry, _KEYS["link"]) for entry in lists["link"]],
     }
 
 
@@ -175,6 +182,42 @@ def duplicated(drawing: Drawing, ids: Collection[str]) -> tuple[Drawing, tuple[s
     ]
     bigger = edited(drawing, [*drawing["element"], *copies], [*drawing["link"], *links])
     return bigger, tuple(names.values())
+
+
+def tabled(
+    drawing: Drawing, table: Literal["element", "link"], edits: Mapping[str, Any]
+) -> Drawing:
+    """The drawing after edits of the rows of one table.
+
+    Links follow an element that is renamed, and go with one that is deleted. Rows that are added
+    get what a new switch or a new link has where nothing was filled in.
+
+    Parameters
+    ----------
+    drawing : Drawing
+    table : {"element", "link"}
+    edits : mapping
+        ``edited_rows`` (row number to changed cells), ``added_rows`` and ``deleted_rows``, as
+        Streamlit's data editor gives them, all relative to ``drawing``.
+    """
+    rows = [dict(entry) for entry in drawing[table]]
+    names = [entry.get("id") for entry in rows]
+    for index, cells in edits.get("edited_rows", {}).items():
+        rows[int(index)] |= cells
+    gone = {int(index) for index in edits.get("deleted_rows", ())}
+    kept = [row for index, row in enumerate(rows) if index not in gone]
+    added = [_NEW[table] | _only(row, _KEYS[table]) for row in edits.get("added_rows", ())]
+    links = drawing["link"]
+    if table == "link":
+        return edited(drawing, drawing["element"], [*kept, *added])
+    renamed = {old: row.get("id") for old, row in zip(names, rows, strict=True)}
+    lost = {names[index] for index in gone}
+    links = [
+        link | {end: renamed.get(link.get(end), link.get(end)) for end in ("a", "b")}
+        for link in links
+        if not {link.get("a"), link.get("b")} & lost
+    ]
+    return edited(drawing, [*kept, *added], links)
 
 
 def _only(entry: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:

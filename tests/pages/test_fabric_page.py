@@ -16,7 +16,7 @@ from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric
 from nest_core.units import humanise_rate
 
-CHARTS = 3
+CHARTS = 4
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_what_cannot_be_priced_is_one_sentence(fabric_page, fabric, changes, sen
     (notice,) = page.info
     assert notice.value.startswith("No times for this choice: ")
     assert sentence in notice.value
-    assert len(charts(page)) == 1
+    assert len(charts(page)) == CHARTS - 2
     assert values(page)["Levels"]
 
 
@@ -159,7 +159,7 @@ def test_a_fabric_that_cannot_be_keeps_the_last_figures(fabric_page):
     assert "must" in notice.value
     assert values(page) == before
     assert charts(page) == drawn
-    assert ".st-key-results { opacity: 0.35" in text_of(page)
+    assert ".st-key-results-below { opacity: 0.35" in text_of(page)
 
 
 def test_a_large_fabric_is_no_matrix(fabric_page):

@@ -138,10 +138,10 @@ def test_bad_input_is_one_sentence_and_keeps_the_last_figures(plan_page):
     assert notice.value.startswith("workload.sequence_length_tokens must not exceed the 512 ")
     assert values(page) == before
     assert charts(page) == drawn
-    assert ".st-key-results { opacity: 0.35" in text_of(page)
+    assert ".st-key-results-below { opacity: 0.35" in text_of(page)
     widget(page, "workload.sequence_length_tokens").set_value(512).run()
     assert not page.error
-    assert ".st-key-results { opacity: 0.35" not in text_of(page)
+    assert ".st-key-results-below { opacity: 0.35" not in text_of(page)
 
 
 def test_bad_input_in_the_address_falls_back_to_the_preset(plan_page):

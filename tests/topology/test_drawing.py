@@ -20,6 +20,7 @@ from nest_core.topology.drawing import (
     duplicated,
     edited,
     empty_drawing,
+    tabled,
 )
 from nest_core.topology.files import build_fabric
 
@@ -182,3 +183,32 @@ def test_edits_keep_known_keys_and_drop_what_is_not_stated():
 def test_a_canvas_that_sends_something_else_is_refused(elements, message):
     with pytest.raises(InputError, match=message):
         edited(empty_drawing(), elements, [])
+
+
+def test_links_follow_an_element_that_a_table_renames():
+    drawing = tabled(rack(), "element", {"edited_rows": {1: {"id": "tor"}, "2": {"radix": 8}}})
+    assert [entry["id"] for entry in drawing["element"]][:2] == ["spine 0", "tor"]
+    assert drawing["element"][2]["radix"] == 8
+    assert built(drawing).explicit().degree["tor"] == 5
+
+
+def test_links_go_with_an_element_that_a_table_deletes():
+    drawing = tabled(rack(), "element", {"deleted_rows": [2, 3]})
+    assert built(drawing).devices == 2
+    assert len(drawing["link"]) == 3
+
+
+def test_rows_that_a_table_adds_have_what_new_things_have():
+    drawing = tabled(rack(), "element", {"added_rows": [{"id": "leaf 9"}, {"radix": None}]})
+    assert drawing["element"][-2:] == [{"role": "switch", "id": "leaf 9"}, {"role": "switch"}]
+    drawing = tabled(drawing, "link", {"added_rows": [{"a": "leaf 9", "b": "spine 0"}]})
+    new = {"bandwidth_GBps": 50.0, "count": 1, "latency_us": 0.6, "a": "leaf 9", "b": "spine 0"}
+    assert drawing["link"][-1] == new
+
+
+def test_a_table_edits_and_deletes_links():
+    edits = {"edited_rows": {0: {"bandwidth_GBps": 400.0}}, "deleted_rows": [4]}
+    drawing = tabled(rack(), "link", edits)
+    assert drawing["link"][0]["bandwidth_GBps"] == 400.0
+    with pytest.raises(InputError, match="must connect all devices, gpu 3 with gpu 0"):
+        built(drawing)

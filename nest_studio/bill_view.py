@@ -1,0 +1,160 @@
+"""What the fabric is made of and what it costs: whole ports, the bill, the price list behind it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.figures.bill import bill_figure, bill_rows, dollars, link_rows, port_rows, watts
+from nest_core.summary import realised_ratios
+from nest_core.topology import Fabric
+from nest_core.topology.bill import Bill, bill
+from nest_core.topology.prices import DEFAULT, load_prices
+from nest_studio.fabric_state import fabric_of
+from nest_studio.show import PicturePlace, facts, table
+
+__all__ = ["bill_figures", "bill_of", "bill_section"]
+
+SETTINGS = "price settings"
+MEDIA = "prices.media"
+LIMIT = "prices.rack_power"
+TABLE = "prices.table"
+KEPT = 64
+LISTS = ("switch", "nic", "transceiver", "cable")
+COLUMNS = {"price_usd": "price, $", "price_usd_per_m": "and per m, $", "power_W": "power, W"}
+
+
+@st.cache_data(max_entries=KEPT, show_spinner=False)
+def _bill(text: str, settings: tuple[str, ...]) -> Bill:
+    return bill(fabric_of(text), load_prices(DEFAULT, settings))
+
+
+def bill_of(text: str) -> Bill:
+    """The bill of a canonical request, on the price list as the session has it."""
+    return _bill(text, st.session_state.get(SETTINGS, ()))
+
+
+def bill_figures(found: Bill) -> dict[str, str]:
+    """The bill in a few figures, for fabrics side by side."""
+    return {
+        "Switches": f"{sum(total.count for total in found.switches):,}",
+        "Links outside nodes": f"{sum(total.count for total in found.links):,}",
+        "Transceivers": f"{found.transceivers:,}",
+        "Network price": dollars(found.price_usd.typical),
+        "Network power": watts(found.power_W.typical),
+        "Racks": f"{found.racks:,} + {found.network_racks:,} of switches",
+    }
+
+
+def bill_section(text: str) -> None:
+    """Ports, the bill's finding and lines, racks and what exceeds a limit."""
+    st.subheader("Bill of materials")
+    try:
+        found = bill_of(text)
+    except InputError as error:
+        st.error(str(error))
+        _price_list()
+        return
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        PicturePlace("bill").draw(bill_figure(found))
+        facts(_racks(found), kind="nest-quiet")
+        for check in found.checks:
+            facts(f"⚠ {check}")
+    with right:
+        fabric = fabric_of(text)
+        ports = port_rows(fabric)
+        if ports:
+            st.html(table(_ports_finding(fabric), "Whole ports of the fullest switch", ports))
+        st.html(table(_cables_finding(found), "Cables by tier and reach", link_rows(found)))
+    with st.expander("Every line of the bill, with its source"):
+        estimated = sum(line.price_usd.typical for line in found.lines if line.estimate)
+        part = estimated / found.price_usd.typical if found.price_usd.typical else 0.0
+        st.html(
+            table(
+                f"{100 * part:.0f} % of the price rests on estimates",
+                f"{found.name}, price list {found.prices}",
+                bill_rows(found),
+            )
+        )
+    _price_list()
+
+
+def _racks(found: Bill) -> str:
+    return (
+        f"{found.racks:,} racks of {found.nodes_per_rack} nodes at {watts(found.rack_power_W)} "
+        f"({found.server}: {watts(found.node_power_W)}), {found.network_racks:,} of switches. "
+        "Accelerators and servers are not in the price; low and high ends add up as if all came "
+        "together."
+    )
+
+
+def _ports_finding(fabric: Fabric) -> str:
+    realised = realised_ratios(fabric)
+    return f"Uplinks {realised[0]}" if realised else "Every port has its place"
+
+
+def _cables_finding(found: Bill) -> str:
+    longest = max((run.longest_m for total in found.links for run in total.runs), default=0)
+    return f"{found.cables:,} cables, the longest {longest} m"
+
+
+def _price_list() -> None:
+    """The price list to be edited; changes hold for this session and every fabric in it."""
+    with st.expander("Price list"):
+        facts(
+            "Type over a figure: it replaces the listed one with its range. Sources stand at the "
+            "right; what is marked estimate or recalled deserves your own quote.",
+            kind="nest-quiet",
+        )
+        prices = load_prices()
+        kinds = sorted({cable.kind for cable in prices.cable})
+        left, right = st.columns(2)
+        left.selectbox(
+            "Cabling", ("optical", "cheapest", *kinds), key=MEDIA, on_change=_apply,
+            help="Optics at every length, the cheapest that reaches, or one kind throughout.",
+        )  # fmt: skip
+        right.number_input(
+            "Rack power limit, kW", 1.0, 1e6, prices.floor.rack_power_limit_kW.typical,
+            key=LIMIT, on_change=_apply, help="Of a rack with nodes; 1 to 1,000,000.",
+        )  # fmt: skip
+        rows = _price_rows()
+        st.data_editor(
+            [{name: value for name, value in row.items() if name != "key"} for row in rows],
+            key=TABLE, on_change=_apply, hide_index=True, height=360,
+            disabled=["part", "item", "kind", "source"],
+        )  # fmt: skip
+
+
+def _price_rows() -> list[dict[str, Any]]:
+    prices = load_prices()
+    rows = []
+    for name in LISTS:
+        for index, entry in enumerate(getattr(prices, name)):
+            figures = {label: getattr(entry, key, None) for key, label in COLUMNS.items()}
+            price = entry.price_usd
+            rows.append(
+                {"key": f"{name}.{index}", "part": name, "item": entry.name}
+                | {label: figure and figure.typical for label, figure in figures.items()}
+                | {"kind": price.kind, "source": f"{price.date}: {price.source}"}
+            )
+    return rows
+
+
+def _apply() -> None:
+    """What differs from the listed prices, as settings over the list."""
+    rows, settings = _price_rows(), []
+    edits = st.session_state.get(TABLE, {}).get("edited_rows", {})
+    keys = {label: key for key, label in COLUMNS.items()}
+    for index, cells in edits.items():
+        row = rows[int(index)]
+        for label, value in cells.items():
+            if value is not None and row[label] is not None:
+                settings.append(f"{row['key']}.{keys[label]}.typical={float(value)!r}")
+    if st.session_state[MEDIA] != load_prices().cabling.media:
+        settings.append(f'cabling.media="{st.session_state[MEDIA]}"')
+    if st.session_state[LIMIT] != load_prices().floor.rack_power_limit_kW.typical:
+        settings.append(f"floor.rack_power_limit_kW.typical={st.session_state[LIMIT]!r}")
+    st.session_state[SETTINGS] = tuple(settings)

@@ -1,0 +1,235 @@
+"""The drawing on the fabric page: the canvas, the tables beside it, and what edits do.
+
+A preset is shown to be looked at; `OWN` is edited. Every edit, by mouse or in a table, is a new
+document in `nest_studio.own_fabric`, so that undo knows them all.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, Literal
+
+import pandas as pd
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.topology.arrange import arranged
+from nest_core.topology.drawing import (
+    MAX_DRAWN,
+    Drawing,
+    drawing_of,
+    duplicated,
+    edited,
+    empty_drawing,
+    tabled,
+)
+from nest_studio.drawing.canvas import CanvasResult, canvas, pending
+from nest_studio.fabric_state import fabric_of, network_of
+from nest_studio.forms import reset_fabric
+from nest_studio.own_fabric import (
+    OWN,
+    change,
+    is_drawing,
+    own_document,
+    redo,
+    revision,
+    start,
+    undo,
+)
+from nest_studio.show import facts
+
+__all__ = ["drawing_section", "new_drawing", "own_from", "take_up_edits"]
+
+CANVAS = "canvas"
+HEIGHT = 560
+ROLES = ("device", "nic", "switch")
+COLUMNS = {
+    "id": "string",
+    "role": "string",
+    "radix": "Int64",
+    "group": "string",
+    "a": "string",
+    "b": "string",
+    "bandwidth_GBps": "float64",
+    "count": "Int64",
+    "latency_us": "float64",
+}
+
+Table = Literal["element", "link"]
+
+
+def take_up_edits() -> None:
+    """Bring the person's own fabric up to date with what was done on the canvas."""
+    if is_drawing(own_document()):
+        try:
+            _take_up(pending(CANVAS))
+        except InputError as error:
+            st.session_state["drawing problem"] = str(error)
+
+
+def new_drawing() -> None:
+    """Begin with an empty canvas; a button's callback."""
+    own_from(empty_drawing(OWN))
+
+
+def own_from(document: dict[str, Any], about: tuple[str, ...] = ()) -> None:
+    """Make a document the person's own fabric and show it; for callbacks."""
+    start(document, about)
+    reset_fabric()
+
+
+def drawing_section(chosen: str, text: str | None) -> None:
+    """The canvas with the chosen fabric, and its tables where it can be edited.
+
+    Parameters
+    ----------
+    chosen : str
+        What the form's fabric is called.
+    text : str or None
+        Canonical text of the fabric that the answers are about; None where there is none.
+    """
+    own = own_document() if chosen == OWN else None
+    problem = st.session_state.pop("drawing problem", None)
+    if problem:
+        st.warning(problem)
+    if own is not None and is_drawing(own):
+        _show(own, revision(), editable=True)
+        _tables(own)
+        return
+    if text is None:
+        return
+    if fabric_of(text).devices > MAX_DRAWN:
+        facts(
+            f"Not drawn: more than {MAX_DRAWN:,} devices. Levels, ports and the bill below are "
+            "counted, not drawn; choose a smaller size to see its links.",
+            kind="nest-quiet",
+        )
+        return
+    # A person's own drawing has revisions from 1; those of presets lie far above.
+    _show(_drawn(text), 2**31 + zlib.crc32(text.encode()), editable=False)
+    st.button(
+        "Edit as my own drawing", on_click=_draw_preset, args=(text,),
+        help="Copies this fabric, element by element, to be changed on the canvas and in tables. "
+        "Switches of a tier that is used as one become one switch.",
+    )  # fmt: skip
+
+
+def _draw_preset(text: str) -> None:
+    own_from(_drawn(text) | {"name": OWN})
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _drawn(text: str) -> Drawing:
+    return drawing_of(fabric_of(text), network_of(text).nesting)
+
+
+def _show(drawing: Drawing, shown: int, *, editable: bool) -> None:
+    canvas(
+        {
+            "revision": shown,
+            "name": drawing["name"],
+            "elements": [
+                {
+                    "id": str(entry.get("id", "")),
+                    "role": entry.get("role", "switch"),
+                    "radix": entry.get("radix", 0),
+                    "group": entry.get("group", ""),
+                    "x": entry.get("x"),
+                    "y": entry.get("y"),
+                }
+                for entry in drawing.get("element", ())
+            ],
+            "links": [
+                {
+                    "a": str(link.get("a", "")),
+                    "b": str(link.get("b", "")),
+                    "bandwidth_GBps": link.get("bandwidth_GBps", 0.0),
+                    "count": link.get("count", 1),
+                    "latency_us": link.get("latency_us", 0.0),
+                }
+                for link in drawing.get("link", ())
+            ],
+        },
+        key=CANVAS,
+        height=HEIGHT,
+        editable=editable,
+    )
+
+
+def _take_up(sent: CanvasResult) -> None:
+    if sent.drawing:
+        change(edited(own_document() or {}, sent.drawing["elements"], sent.drawing["links"]))
+    if not sent.action:
+        return
+    document, ids = own_document() or {}, sent.action["ids"]
+    match sent.action["name"]:
+        case "undo":
+            undo()
+        case "redo":
+            redo()
+        case "duplicate":
+            change(duplicated(document, ids)[0])
+        case "arrange":
+            change(arranged(document))
+
+
+def _tables(drawing: Drawing) -> None:
+    with st.expander("Elements and links as tables"):
+        facts(
+            "The same drawing by keyboard: type in a cell, add a row at the end, select rows and "
+            "press Delete.",
+            kind="nest-quiet",
+        )
+        left, right = st.columns(2, gap="medium")
+        with left:
+            _table(drawing, "element", {
+                "id": st.column_config.TextColumn("element", required=True),
+                "role": st.column_config.SelectboxColumn("role", options=ROLES, required=True),
+                "radix": st.column_config.NumberColumn("radix, ports", min_value=1, step=1),
+                "group": st.column_config.TextColumn("group", help="rack 0/node 3"),
+            })  # fmt: skip
+        with right:
+            _table(drawing, "link", {
+                "a": st.column_config.TextColumn("from", required=True),
+                "b": st.column_config.TextColumn("to", required=True),
+                "bandwidth_GBps": st.column_config.NumberColumn(
+                    "GB/s of one link", help="One way.", format="%.4g"),
+                "count": st.column_config.NumberColumn("links", min_value=1, step=1),
+                "latency_us": st.column_config.NumberColumn("latency, µs", format="%.4g"),
+            })  # fmt: skip
+
+
+def _table(drawing: Drawing, table: Table, columns: dict[str, Any]) -> None:
+    """One table; it keeps its focus while it is the only one that changes the drawing."""
+    memory = f"{table} table"
+    state = st.session_state.get(memory)
+    if state is None or state["revision"] != revision():
+        serial = state["serial"] + 1 if state else 0
+        state = {"revision": revision(), "base": drawing, "serial": serial}
+        st.session_state[memory] = state
+    key = f"{table}s {state['serial']}"
+    st.data_editor(
+        _frame(state["base"][table], tuple(columns)),
+        column_config=columns, num_rows="dynamic", hide_index=True, height=320, key=key,
+        on_change=_table_edited, args=(table, key),
+    )  # fmt: skip
+
+
+def _frame(entries: list[dict[str, Any]], names: tuple[str, ...]) -> pd.DataFrame:
+    """Typed columns, also where there are no rows yet."""
+    return pd.DataFrame(
+        {
+            name: pd.Series([entry.get(name) for entry in entries], dtype=COLUMNS[name])
+            for name in names
+        }
+    )
+
+
+def _table_edited(table: Table, key: str) -> None:
+    memory = f"{table} table"
+    state = st.session_state[memory]
+    try:
+        change(tabled(state["base"], table, st.session_state[key]))
+    except InputError as error:
+        st.session_state["drawing problem"] = str(error)
+    st.session_state[memory] = state | {"revision": revision()}

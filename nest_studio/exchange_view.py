@@ -1,0 +1,109 @@
+"""Bringing a fabric as a file, and taking one along in another program's format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.topology.formats import FORMATS, Assumed, Exported, read_fabric, write_fabric
+from nest_studio.drawing_view import new_drawing, own_from
+from nest_studio.fabric_state import FabricRequest, canonical, fabric_of
+from nest_studio.own_fabric import OWN, notes, own_document
+from nest_studio.show import facts
+
+__all__ = ["bring_controls", "take_along", "what_was_read"]
+
+UPLOAD = "fabric file"
+ASSUMED = {
+    "devices_per_node": ("Node size, devices", 1, 1024),
+    "intra_bandwidth_GBps": ("Inside nodes, GB/s per device", 0.001, 1e6),
+    "link_bandwidth_GBps": ("Links without a rate, GB/s", 0.001, 1e6),
+    "hop_latency_us": ("Latency per link, µs", 0.0, 1e6),
+}
+
+
+def bring_controls() -> None:
+    """Import a file or begin an empty drawing; below the form's fabric."""
+    with st.container(horizontal=True, gap="small"):
+        with st.popover("Import a file", width="stretch"):
+            _import()
+        st.button(
+            "New drawing", on_click=new_drawing, width="stretch",
+            help="An empty canvas on this page; it becomes your fabric on every page.",
+        )  # fmt: skip
+    failed = st.session_state.get("import problem")
+    if failed:
+        st.error(failed)
+
+
+def what_was_read(chosen: str) -> None:
+    """What was assumed or left out when the person's fabric was read from a file."""
+    about = notes()
+    if chosen == OWN and about:
+        facts("As read: " + " ".join(_sentence(note) for note in about), kind="nest-quiet")
+
+
+def take_along(request: FabricRequest) -> None:
+    """Downloads in every format, with what each cannot hold."""
+    with st.popover("Export", type="tertiary"):
+        names = [name for name, entry in FORMATS.items() if entry.writes]
+        format_ = st.selectbox(
+            "Format", names, key="export.format", format_func=lambda name: FORMATS[name].label,
+            help="What the chosen format cannot hold stands below.",
+        )  # fmt: skip
+        try:
+            exported = _exported(request, format_)
+        except InputError as error:
+            st.info(str(error))
+            return
+        for loss in exported.lost:
+            facts(_sentence(loss), kind="nest-quiet")
+        if not exported.lost:
+            facts("Holds everything.", kind="nest-quiet")
+        st.download_button(
+            "↓ Download", lambda: _exported(request, format_).text,
+            f"fabric{FORMATS[format_].suffixes[0]}", on_click="ignore",
+        )  # fmt: skip
+
+
+def _exported(request: FabricRequest, format_: str) -> Exported:
+    text = canonical(request)
+    places = own_document() if request.preset == OWN and not request.overrides else None
+    return write_fabric(fabric_of(text), format_, document=places)
+
+
+def _import() -> None:
+    readable = [entry for entry in FORMATS.values() if entry.reads]
+    facts("Read: " + ", ".join(entry.label for entry in readable) + ".", kind="nest-quiet")
+    for name, (label, least, most) in ASSUMED.items():
+        standard = getattr(Assumed(), name)
+        st.number_input(
+            label, type(standard)(least), type(standard)(most), standard, key=f"assumed.{name}",
+            on_change=_read, help=f"{least:g} to {most:,.0f}; assumed where the file does not say.",
+        )  # fmt: skip
+    st.file_uploader(
+        "Fabric file", key=UPLOAD, on_change=_read,
+        help="At most 5 MB. The file stays on this machine.",
+    )  # fmt: skip
+
+
+def _read() -> None:
+    """Read the uploaded file anew; what is there stays if it cannot be read."""
+    file: Any = st.session_state.get(UPLOAD)
+    if file is None:
+        return
+    figures = {name: st.session_state[f"assumed.{name}"] for name in ASSUMED}
+    try:
+        found = read_fabric(file.getvalue(), file.name, assumed=Assumed(**figures))
+    except InputError as error:
+        st.session_state["import problem"] = str(error)
+        return
+    st.session_state.pop("import problem", None)
+    origin = f"{FORMATS[found.format].label}, {file.name}"
+    own_from(found.document, (origin, *found.notes))
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."

@@ -1,0 +1,103 @@
+"""The fabric that a person drew or brought: one per session, on every page, with its history.
+
+It is a document like a preset's (README, "Files"). While it is drawn it need not be a fabric
+yet; pages then keep the last answer and say what is missing. What stands in the session is plain
+data, replaced and never changed in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+__all__ = [
+    "OWN",
+    "change",
+    "forget_places",
+    "is_drawing",
+    "notes",
+    "own_document",
+    "redo",
+    "revision",
+    "start",
+    "undo",
+]
+
+OWN = "My fabric"
+STEPS = 100
+_KEY = "own fabric"
+
+
+def own_document() -> dict[str, Any] | None:
+    """The document, or None where nobody drew or brought one."""
+    state = st.session_state.get(_KEY)
+    return None if state is None else state["document"]
+
+
+def is_drawing(document: Mapping[str, Any] | None) -> bool:
+    """Whether it can be edited on the canvas."""
+    return document is not None and document.get("kind") == "graph"
+
+
+def notes() -> tuple[str, ...]:
+    """What was assumed or left out when the document was read."""
+    return tuple(st.session_state.get(_KEY, {}).get("notes", ()))
+
+
+def revision() -> int:
+    """Grows with every change; 0 where there is no document."""
+    return int(st.session_state.get(_KEY, {}).get("revision", 0))
+
+
+def start(document: dict[str, Any], about: tuple[str, ...] = ()) -> None:
+    """Begin anew; what stood there can be had back by `undo`."""
+    change(document)
+    st.session_state[_KEY] |= {"notes": about}
+    st.session_state["fabric"] = OWN
+
+
+def change(document: dict[str, Any]) -> None:
+    """Put a changed document in place of the present one."""
+    state = st.session_state.get(_KEY, {"document": None, "revision": 0, "past": ()})
+    past = state["past"] if state["document"] is None else (*state["past"], state["document"])
+    _put(document, past[-STEPS:], ())
+
+
+def undo() -> None:
+    """Back to the document before the last change, if there is one."""
+    state = st.session_state.get(_KEY)
+    if state and state["past"]:
+        *past, document = state["past"]
+        _put(document, tuple(past), (state["document"], *state["future"]))
+
+
+def redo() -> None:
+    """Take the last `undo` back, if nothing changed since."""
+    state = st.session_state.get(_KEY)
+    if state and state["future"]:
+        document, *future = state["future"]
+        _put(document, (*state["past"], state["document"]), tuple(future))
+
+
+def forget_places(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document without what changes no cost, so that moving an element computes nothing."""
+    if not is_drawing(document):
+        return dict(document)
+    plain = [
+        {key: value for key, value in entry.items() if key not in ("group", "x", "y")}
+        for entry in document.get("element", ())
+    ]
+    return {**document, "element": plain}
+
+
+def _put(document: dict[str, Any], past: tuple[Any, ...], future: tuple[Any, ...]) -> None:
+    before = st.session_state.get(_KEY, {})
+    st.session_state[_KEY] = {
+        "document": document,
+        "revision": before.get("revision", 0) + 1,
+        "past": past,
+        "future": future,
+        "notes": before.get("notes", ()),
+    }

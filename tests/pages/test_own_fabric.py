@@ -1,0 +1,246 @@
+"""A fabric of one's own, drawn or brought: every page reads it, every edit can be undone."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from nest_core.network import collapse
+from nest_core.network.bisection import bisection_Bps
+from nest_core.scenario import load_fabric
+from nest_core.topology.formats import write_fabric
+from nest_core.units import humanise_rate
+from nest_studio.own_fabric import OWN
+
+
+@pytest.fixture
+def fabric_page(root):
+    """``fabric_page(**address)``: the page as it opens on an address's parameters."""
+
+    def opened(**address):
+        page = AppTest.from_file(str(root / "app.py"), default_timeout=120)
+        for key, value in address.items():
+            page.query_params[key] = value
+        page.switch_page("pages/fabric.py")
+        return page.run()
+
+    return opened
+
+
+def values(page):
+    return {metric.label: metric.value for metric in page.metric}
+
+
+def text_of(page):
+    return html.unescape(" ".join(element.proto.body for element in page.get("html")))
+
+
+def press(page, label):
+    return next(button for button in page.button if button.label == label).click().run()
+
+
+def element(name: str, role: str, group: str = "") -> dict[str, Any]:
+    return {"id": name, "role": role, "radix": 0, "group": group, "x": 0.0, "y": 0.0}
+
+
+def link(a: str, b: str, rate: float, count: int = 1) -> dict[str, Any]:
+    return {"a": a, "b": b, "bandwidth_GBps": rate, "count": count, "latency_us": 0.5}
+
+
+def two_racks(uplink: float) -> tuple[list[Any], list[Any]]:
+    """Two leaves of four devices under a spine."""
+    elements, links = [element("spine", "switch")], []
+    for rack in range(2):
+        elements.append(element(f"leaf {rack}", "switch", f"rack {rack}"))
+        links.append(link(f"leaf {rack}", "spine", uplink))
+        for slot in range(4):
+            name = f"gpu {4 * rack + slot}"
+            elements.append(element(name, "device", f"rack {rack}"))
+            links.append(link(name, f"leaf {rack}", 50.0))
+    return elements, links
+
+
+class Canvas:
+    """What a browser's canvas would send."""
+
+    def __init__(self, page):
+        self.page = page
+        self.edition = self.serial = 0
+
+    def draw(self, elements, links):
+        self.edition += 1
+        change = {"base": 1, "edition": self.edition, "elements": elements, "links": links}
+        return self._send({"drawing": change})
+
+    def ask(self, name, ids=()):
+        self.serial += 1
+        action = {"name": name, "ids": list(ids), "groups": [], "serial": self.serial}
+        return self._send({"action": action})
+
+    def _send(self, sent):
+        self.page.session_state["canvas"] = sent
+        return self.page.run()
+
+
+@pytest.fixture
+def drawn(fabric_page):
+    page = press(fabric_page(), "New drawing")
+    canvas = Canvas(page)
+    canvas.draw(*two_racks(200.0))
+    return canvas
+
+
+def test_an_empty_drawing_says_what_it_lacks_and_is_no_error(fabric_page):
+    page = press(fabric_page(), "New drawing")
+    assert not page.exception
+    assert not page.error
+    assert [info.value for info in page.info] == [
+        "Not a fabric yet: element must list at least one device, but is 0: add one with "
+        'role = "device".'
+    ]
+    assert not page.metric
+
+
+def test_a_drawing_becomes_levels_and_bisection(drawn):
+    shown = values(drawn.page)
+    assert shown["Devices"] == "8"
+    assert shown["Bisection"] == humanise_rate(200e9)
+    assert shown["Of full bisection"] == "–", "nodes end nowhere without NICs"
+    drawn.draw(*two_racks(50.0))
+    assert values(drawn.page)["Bisection"] == humanise_rate(50e9)
+    assert values(drawn.page)["Levels"] == "2"
+
+
+def test_a_drawing_that_falls_apart_keeps_the_last_figures(drawn):
+    elements, links = two_racks(200.0)
+    drawn.draw(elements, links[1:])
+    assert "must connect all devices" in drawn.page.error[0].value
+    assert values(drawn.page)["Devices"] == "8"
+    assert ".st-key-results-below { opacity: 0.35" in text_of(drawn.page)
+    drawn.ask("undo")
+    assert not drawn.page.error
+
+
+def test_undo_and_redo_walk_through_every_edit(drawn):
+    drawn.draw(*two_racks(50.0))
+    drawn.draw(*two_racks(25.0))
+    drawn.ask("undo")
+    assert values(drawn.page)["Bisection"] == humanise_rate(50e9)
+    drawn.ask("undo")
+    assert values(drawn.page)["Bisection"] == humanise_rate(200e9)
+    drawn.ask("redo")
+    assert values(drawn.page)["Bisection"] == humanise_rate(50e9)
+    drawn.draw(*two_racks(100.0))
+    drawn.ask("redo")
+    assert values(drawn.page)["Bisection"] == humanise_rate(100e9)
+
+
+def test_a_duplicated_rack_is_there(drawn):
+    drawn.ask("duplicate", ["leaf 1", "gpu 4", "gpu 5", "gpu 6", "gpu 7"])
+    assert values(drawn.page)["Devices"] == "12"
+    assert values(drawn.page)["Levels"] == "2"
+
+
+def test_an_answered_gesture_is_taken_up_once(drawn):
+    page = drawn.page.run()
+    assert page.session_state["own fabric"]["revision"] == 2
+    assert page.run().session_state["own fabric"]["revision"] == 2
+
+
+def test_moving_computes_nothing(drawn):
+    elements, links = two_racks(200.0)
+    before = drawn.page.session_state["last good fabric"]
+    drawn.draw([entry | {"x": 99.0} for entry in elements], links)
+    assert drawn.page.session_state["own fabric"]["document"]["element"][0]["x"] == 99.0
+    assert drawn.page.session_state["last good fabric"] == before
+
+
+def test_the_plan_page_plans_on_it(drawn):
+    page = drawn.page
+    page.switch_page("pages/plan.py").run()
+    page.selectbox(key="scenario").set_value("llama2-7b-64-h100").run()
+    page.selectbox(key="fabric").set_value(OWN).run()
+    assert not page.exception
+    assert not page.error
+    assert "Changed: fabric = My fabric" in text_of(page)
+    assert "8 devices" in text_of(page)
+    assert any("no switch tiers" in caption.value for caption in page.caption)
+
+
+def test_a_preset_becomes_a_drawing(fabric_page):
+    page = fabric_page(fabric="h100-spine-leaf-64")
+    before = values(page)
+    press(page, "Edit as my own drawing")
+    assert not page.exception
+    assert page.selectbox(key="fabric").value == OWN
+    assert values(page)["Devices"] == before["Devices"]
+    assert values(page)["Bisection"] == before["Bisection"]
+    assert values(page)["Levels"] == before["Levels"]
+
+
+def test_a_large_fabric_says_why_it_is_not_drawn(fabric_page):
+    page = fabric_page(fabric="hpn-dual-plane")
+    assert "Not drawn: more than 4,096 devices" in text_of(page)
+    assert not any(button.label == "Edit as my own drawing" for button in page.button)
+
+
+def test_a_hierarchy_of_ones_own_has_its_sliders(fabric_page):
+    """Imported TOML keeps its kind; the form starts from its figures, not the preset's before."""
+    page = fabric_page(fabric="h100-spine-leaf-1024-4to1")
+    exported = write_fabric(load_fabric("nest-fat-tree-256"), "toml").text
+    upload(page, "mine.toml", exported)
+    assert not page.exception
+    assert values(page)["Devices"] == "256"
+    fabric = load_fabric("nest-fat-tree-256")
+    assert values(page)["Bisection"] == humanise_rate(bisection_Bps(fabric, collapse(fabric)))
+    assert "As read: Nest Studio TOML, mine.toml." in text_of(page)
+
+
+def test_a_file_that_cannot_be_read_changes_nothing(fabric_page):
+    page = fabric_page()
+    before = values(page)
+    upload(page, "broken.toml", "kind = ")
+    assert not page.exception
+    assert len(page.error) == 1
+    assert "TOML" in page.error[0].value
+    assert values(page) == before
+
+
+def upload(page, name, text):
+    page.file_uploader(key="fabric file").upload(name, text.encode(), "text/plain").run()
+
+
+def test_fabrics_stand_side_by_side(fabric_page):
+    page = fabric_page(fabric="h100-spine-leaf-64")
+    page.multiselect(key="beside").set_value(["torus-16x16", "v100-pods-64"]).run()
+    assert not page.exception
+    shown = text_of(page)
+    for letter, name in (("A", "h100-spine-leaf-64"), ("B", "torus-16x16"), ("C", "v100-pods-64")):
+        assert f"{letter}: {load_fabric(name).name}" in shown
+    assert "All-reduce of 1 GiB over all devices" in shown
+    assert "Network price" in shown
+
+
+def test_the_price_list_is_edited_for_every_fabric(fabric_page):
+    page = fabric_page(fabric="h100-spine-leaf-64")
+    before = text_of(page)
+    page.selectbox(key="prices.media").set_value("cheapest").run()
+    assert not page.exception
+    assert "copper" in text_of(page)
+    assert "copper" not in before
+    page.number_input(key="prices.rack_power").set_value(5.0).run()
+    assert "⚠" in text_of(page)
+
+
+def test_both_meanings_of_oversubscription_are_offered(fabric_page):
+    page = fabric_page(fabric="h100-spine-leaf-1024-4to1")
+    meaning = page.selectbox(key="fabric.clos.oversubscribe")
+    assert "32" in text_of(page)
+    meaning.set_value("splits the ports anew").run()
+    assert not page.exception
+    assert "fabric.clos.oversubscribe = split_radix" in text_of(page)
+    leaf = page.session_state["last good fabric"]
+    assert leaf.overrides == {"fabric.clos.oversubscribe": "split_radix"}
