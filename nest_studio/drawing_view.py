@@ -38,7 +38,7 @@ from nest_studio.own_fabric import (
 )
 from nest_studio.show import facts
 
-__all__ = ["drawing_section", "new_drawing", "own_from", "take_up_edits"]
+__all__ = ["drawing_section", "edit_button", "new_drawing", "own_from", "take_up_edits"]
 
 CANVAS = "canvas"
 HEIGHT = 560
@@ -107,6 +107,12 @@ def drawing_section(chosen: str, text: str | None) -> None:
         return
     # A person's own drawing has revisions from 1; those of presets lie far above.
     _show(_drawn(text), 2**31 + zlib.crc32(text.encode()), editable=False)
+
+
+def edit_button(chosen: str, text: str) -> None:
+    """Copy the shown fabric onto a canvas of one's own, where that can be drawn."""
+    if (chosen == OWN and is_drawing(own_document())) or fabric_of(text).devices > MAX_DRAWN:
+        return
     st.button(
         "Edit as my own drawing", on_click=_draw_preset, args=(text,),
         help="Copies this fabric, element by element, to be changed on the canvas and in tables. "

@@ -47,7 +47,7 @@ def what_was_read(chosen: str) -> None:
 
 def take_along(request: FabricRequest) -> None:
     """Downloads in every format, with what each cannot hold."""
-    with st.popover("Export", type="tertiary"):
+    with st.popover("Export"):
         names = [name for name, entry in FORMATS.items() if entry.writes]
         format_ = st.selectbox(
             "Format", names, key="export.format", format_func=lambda name: FORMATS[name].label,

@@ -26,6 +26,7 @@ from nest_core.network import Network, collapse
 from nest_core.network.bisection import bisection_Bps
 from nest_core.network.collective import CollectiveAnswer, collective
 from nest_core.network.error import collapse_error
+from nest_core.network.graph import GraphWires
 from nest_core.network.paths import shortest_paths
 from nest_core.overrides import assign
 from nest_core.presets import load_toml, preset_path
@@ -58,6 +59,7 @@ __all__ = [
 KEPT = 64
 MAP_BLOCKS = 64
 LARGEST_ALL_REDUCE = 32_768
+LARGEST_DRAWN_ERROR = 1024
 IDEAL_WIRES = "ideal wires"
 
 
@@ -121,9 +123,12 @@ def ways_of(text: str) -> list[list[str]] | None:
 
 
 @st.cache_data(max_entries=KEPT, show_spinner=False)
-def error_of(text: str) -> float:
-    """How far levels alone are from the links beneath them, relative."""
-    return collapse_error(network_of(text))
+def error_of(text: str) -> float | None:
+    """How far levels alone are from the links beneath them, relative; None where it takes long."""
+    network = network_of(text)
+    if isinstance(network.wires, GraphWires) and network.devices > LARGEST_DRAWN_ERROR:
+        return None
+    return collapse_error(network)
 
 
 @st.cache_data(max_entries=KEPT, show_spinner=False)

@@ -34,9 +34,18 @@ from nest_studio.fabric_state import (
     ways_of,
 )
 from nest_studio.forms import fabric_document, fabric_group, fabric_standards
-from nest_studio.show import PicturePlace, facts, table
+from nest_studio.own_fabric import OWN
+from nest_studio.show import HeadlineRow, PicturePlace, facts, table
 
-__all__ = ["DEFAULT_FABRIC", "explorer", "fabric_form", "fabric_headlines", "heading", "levels"]
+__all__ = [
+    "DEFAULT_FABRIC",
+    "explorer",
+    "fabric_form",
+    "fabric_headlines",
+    "heading",
+    "levels",
+    "no_heading",
+]
 
 DEFAULT_FABRIC = "h100-spine-leaf-1024"
 ADDRESS: Any = "query-params"
@@ -73,10 +82,19 @@ def heading(request: FabricRequest, fabric: Fabric) -> None:
     """What fabric this is, and what it is made of."""
     facts(fabric.name, kind="nest-scenario")
     changes = ", ".join(f"{key} = {value}" for key, value in request.overrides.items())
+    origin = "" if request.preset == OWN else "As in the preset."
     facts(
-        f"{_contents(fabric)} {f'Changed: {changes}.' if changes else 'As in the preset.'}",
+        f"{_contents(fabric)} {f'Changed: {changes}.' if changes else origin}",
         kind="nest-quiet",
     )
+
+
+def no_heading(lacking: str) -> None:
+    """The same places while a drawing is not a fabric yet, so that the canvas stays put."""
+    facts(OWN, kind="nest-scenario")
+    facts(f"Not a fabric yet: {lacking}", kind="nest-quiet")
+    names = ("Devices", "Levels", "Bisection", "Of full bisection", "Collapse error")
+    HeadlineRow(tuple(Headline(name, "–", "once it is a fabric", ()) for name in names))
 
 
 def fabric_headlines(text: str) -> tuple[Headline, ...]:
@@ -227,6 +245,10 @@ def _bisection(text: str, network: Network) -> tuple[Headline, Headline]:
 
 def _collapse_error(text: str) -> Headline:
     error = error_of(text)
+    if error is None:
+        return Headline("Collapse error", "–", "not computed for large drawings", (
+            "nest-studio levels FILE computes it, in minutes",
+        ))  # fmt: skip
     return Headline(
         "Collapse error",
         share(error) if error < 1 else f"{humanise(error)} ×",

@@ -33,7 +33,7 @@ _STYLE = """
 .nest-note { font-size: 0.82rem; line-height: 1.35; min-height: 2.2rem; opacity: 0.75; }
 .nest-facts { font-size: 0.88rem; line-height: 1.5; }
 .nest-facts + .nest-facts { margin-top: 0.35rem; }
-.nest-quiet { font-size: 0.82rem; line-height: 1.5; opacity: 0.75; }
+.nest-quiet { font-size: 0.82rem; line-height: 1.5; opacity: 0.75; min-height: 1.5em; }
 .nest-title { font-size: 1rem; font-weight: 600; line-height: 1.3; }
 .nest-subtitle, .nest-legend { font-size: 0.82rem; line-height: 1.45; }
 .nest-subtitle { opacity: 0.8; }

@@ -11,7 +11,7 @@ from nest_core.errors import InputError
 from nest_core.summary import realised_ratios
 from nest_studio.beside_view import beside
 from nest_studio.bill_view import bill_section
-from nest_studio.drawing_view import drawing_section, take_up_edits
+from nest_studio.drawing_view import drawing_section, edit_button, take_up_edits
 from nest_studio.exchange_view import bring_controls, take_along, what_was_read
 from nest_studio.fabric_state import FabricRequest, canonical, fabric_of, network_of
 from nest_studio.fabric_view import (
@@ -20,6 +20,7 @@ from nest_studio.fabric_view import (
     fabric_headlines,
     heading,
     levels,
+    no_heading,
 )
 from nest_studio.own_fabric import OWN
 from nest_studio.show import HeadlineRow, mark_results, page_style
@@ -34,21 +35,30 @@ def main() -> None:
     with st.sidebar:
         asked = fabric_form(notes, bring_controls)
     request: FabricRequest | None = asked
+    lacking = ""
     try:
         fabric = fabric_of(canonical(asked))
         for note, realised in zip(notes, realised_ratios(fabric), strict=True):
             note.caption(realised)
-        network_of(canonical(asked))
+        with st.spinner("Collapsing the fabric into levels …", show_time=True):
+            network_of(canonical(asked))
     except InputError as error:
         request = earlier_answer(asked)
-        mark_results(earlier=True)
-        (st.info if request is None else problem.error)(
-            f"Not a fabric yet: {error}" if request is None else str(error)
-        )
+        mark_results(earlier=request is not None)
+        if request is None:
+            lacking = str(error)
+        elif asked.preset == OWN:
+            problem.info(f"The figures are those of the last whole fabric: {error}")
+        else:
+            problem.error(str(error))
     else:
         mark_results(earlier=False)
         st.session_state["last good fabric"] = asked
-    show_answer(asked, request)
+    if request is None:
+        no_heading(lacking)
+        drawing_section(asked.preset, None)
+    else:
+        show_answer(asked, request)
 
 
 def earlier_answer(asked: FabricRequest) -> FabricRequest | None:
@@ -59,21 +69,17 @@ def earlier_answer(asked: FabricRequest) -> FabricRequest | None:
     return earlier or replace(asked, overrides={})
 
 
-def show_answer(asked: FabricRequest, request: FabricRequest | None) -> None:
+def show_answer(asked: FabricRequest, request: FabricRequest) -> None:
     """Facts, the drawing, levels and bill, the collective explorer, other fabrics beside it."""
-    if request is None:
-        drawing_section(asked.preset, None)
-        return
     text = canonical(request)
     with st.container(key="results"):
-        left, right = st.columns([5, 1], vertical_alignment="bottom")
-        with left:
-            heading(request, fabric_of(text))
-        with right:
-            take_along(request)
+        heading(request, fabric_of(text))
         what_was_read(request.preset)
         HeadlineRow(fabric_headlines(text))
     drawing_section(asked.preset, text)
+    with st.container(horizontal=True):
+        edit_button(asked.preset, text)
+        take_along(request)
     with st.container(key="results-below"):
         levels(text)
         bill_section(text)

@@ -216,11 +216,11 @@ def _tables(links: Links) -> Iterator[NextHops]:
 def _latencies(links: Links, wires: GraphWires, levels: int) -> FloatArray:
     """Largest latency between devices that meet at each level, shape (levels,).
 
-    From every device to at most 1,024 targets, evenly chosen.
+    From every device to at most 1,024 targets, evenly chosen; to fewer in larger graphs.
     """
     worst = np.zeros(levels)
     every = np.arange(links.devices)
-    chosen = np.unique(np.linspace(0, links.devices - 1, min(links.devices, TARGETS), dtype=int))
+    chosen = np.unique(np.linspace(0, links.devices - 1, _targets(links), dtype=int))
     for some in np.array_split(chosen, max(1, len(chosen) * links.devices // TABLE)):
         source, target = np.tile(every, len(some)), np.repeat(some, links.devices)
         met = wires.level(source, target)
@@ -228,6 +228,11 @@ def _latencies(links: Links, wires: GraphWires, levels: int) -> FloatArray:
         latency = wires.latency_s(source[apart], target[apart])
         np.maximum.at(worst, met[apart], latency)
     return worst
+
+
+def _targets(links: Links) -> int:
+    """So many that one table of next hops serves them all."""
+    return max(1, min(links.devices, TARGETS, TABLE // len(links.elements) // 8))
 
 
 def _level(
@@ -263,21 +268,26 @@ def _level(
 
 
 def _name(links: Links, use: _Use, nesting: tuple[IntArray, ...], k: int) -> str:
-    """The name, less its number, that the switches new at a level share; else the level's."""
+    """The word that the names of all switches new at a level share; else the level's number."""
     known: set[str] = set()
-    stems: set[str] = set()
+    name = ""
     for within in use.owner[: k + 1]:
-        known |= stems
+        known.add(name)
         switches = np.flatnonzero((within >= 0) & (links.role == SWITCH))
-        stems = {_stem(links.elements[index]) for index in switches} - known
-    name = stems.pop() if len(stems) == 1 else ""
+        fresh = [
+            found
+            for index in switches
+            if (found := _words(links.elements[index])) and not known & set(found)
+        ]
+        common = set(fresh[0]).intersection(*fresh) if fresh else set()
+        name = next((word for word in fresh[0] if word in common), "") if fresh else ""
     if not name and k == 0 and len(nesting) > 1:
         name = "node"
     return name or f"level {k}"
 
 
-def _stem(element: object) -> str:
+def _words(element: object) -> list[str]:
+    """The words in a name: IBLEAF in A09-P1-IBLEAF-04; initials and numbers are none."""
     if isinstance(element, tuple):
-        return next((part for part in element if isinstance(part, str)), "")
-    found = re.match(r"[^\W\d]+", str(element))
-    return found.group() if found else ""
+        return [part for part in element if isinstance(part, str)][:1]
+    return re.findall(r"[^\W\d_]{3,}", str(element))

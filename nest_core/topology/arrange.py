@@ -21,8 +21,11 @@ MARGIN = 36.0
 WIDER = 2.2
 """Width over height that a group of groups aims at."""
 
-FEW = 4
+FEW = 2
 """Groups that always stand side by side."""
+
+FLAT = 24.0
+"""Width over height of a row of switches above groups: room for them to be seen from afar."""
 
 MOST_IN_A_ROW = 16
 
@@ -130,6 +133,7 @@ class _Boxes:
         self, names: list[str], width: float, below: Places
     ) -> tuple[float, float, float, Places]:
         """Names in rows over ``width``: shift of what is there, width, height, places."""
+        pitch = max(PITCH, width / FLAT) if below else PITCH
         mean = {name: self._mean(name, below) for name in names}
         order = sorted(names, key=lambda name: mean[name]) if below else names
         columns = min(len(order), max(MOST_IN_A_ROW, int(width // PITCH)))
@@ -137,14 +141,14 @@ class _Boxes:
         wide = max(width, columns * PITCH)
         step = wide / columns
         places = {
-            name: ((index % columns + 0.5) * step, (index // columns + 0.5) * PITCH)
+            name: ((index % columns + 0.5) * step, (index // columns + 0.5) * pitch)
             for index, name in enumerate(order)
         }
         last = len(order) - (rows - 1) * columns
         for name in order[len(order) - last :] if rows > 1 else ():
             x, y = places[name]
             places[name] = (x + (columns - last) * step / 2, y)
-        return (wide - width) / 2, wide, (rows + 0.4) * PITCH, places
+        return (wide - width) / 2, wide, (rows + 0.4) * pitch, places
 
     def _mean(self, name: str, below: Places) -> float:
         known = [below[other][0] for other in self._graph[name] if other in below]

@@ -38,11 +38,11 @@ __all__ = [
     "tabled",
 ]
 
-MAX_DRAWN = 4096
+MAX_DRAWN = 8192
 """Devices of a fabric that can be drawn: more is a picture that nobody reads."""
 
 MAX_ELEMENTS = 40_000
-PITCH = 60.0
+PITCH = 80.0
 _NESTED = ("node", "rack", "pod", "hall")
 _KEYS = {
     "element": ("id", "role", "radix", "group", "x", "y"),

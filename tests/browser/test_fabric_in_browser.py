@@ -13,7 +13,7 @@ from nest_core.summary import headlines
 
 pytestmark = pytest.mark.browser
 
-CHARTS = 3
+CHARTS = 4
 DRAWN = """count => !document.querySelector('[data-testid=stStatusWidget]')
   && document.querySelectorAll('.stPlotlyChart .main-svg').length >= count"""
 OUTSIDE = """() => [...document.querySelectorAll('.stPlotlyChart')].flatMap(chart => {
@@ -94,7 +94,7 @@ def test_a_slider_moved_by_keyboard_moves_the_bisection(watched):
 def test_the_fabric_goes_along_to_the_plan(watched):
     window = watched()
     enter(window)
-    window.page.get_by_role("combobox", name="Fabric preset").click()
+    window.page.get_by_role("combobox", name="Fabric", exact=True).click()
     window.page.keyboard.type("h100-spine-leaf-64")
     window.page.keyboard.press("Enter")
     window.page.get_by_text("64 H100, spine-leaf 1:1").first.wait_for()

@@ -96,7 +96,7 @@ def test_what_is_above_stands_above():
 
 def test_a_large_fabric_is_not_drawn():
     with pytest.raises(
-        InputError, match=r"drawing must have at most 4,096 devices, but is '15,360'"
+        InputError, match=r"drawing must have at most 8,192 devices, but is '15,360'"
     ):
         drawn("hpn-dual-plane")
 

@@ -205,7 +205,7 @@ BAD = [
     ("x.graphml", "<graphml>", "line 1 must be valid XML"),
     ("x.graphml", "<a/>", "must hold one graph of GraphML, but is '0 graphs'"),
     ("x.graphml", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", "must have no document type or enti"),
-    ("x.graphml", "<!DOCTYPE graphml>" + GRAPHML.format(NODES), "must have no document type or ent"),
+    ("x.graphml", "<!DOCTYPE graphml>" + GRAPHML.format(NODES), "must have no document type"),
     ("x.graphml", "<a>" * 50, "must nest at most 32 XML elements"),
     ("x.graphml", GRAPHML.format(""), "must have a device, but is '0 elements without one'"),
     ("x.graphml", GRAPHML.format(NODES + EDGE.format("x")), "must be GraphML that networkx reads"),

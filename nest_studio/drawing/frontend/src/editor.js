@@ -77,6 +77,8 @@ export class Editor {
   update(data, port) {
     this.bridge.connect(port);
     this.#dress(data);
+    // The palette comes or goes, and with it the room to show everything in.
+    if (this.editable !== data.editable) this.#fitted = false;
     this.editable = data.editable;
     this.name = data.name;
     this.#allowMoving();

@@ -7,7 +7,7 @@ const SHAPES = { device: "rectangle", nic: "ellipse", switch: "round-rectangle" 
 export function stylesheet(theme) {
   const roles = Object.keys(COLOURS).map((role) => ({
     selector: `node.${role}`,
-    style: { "background-color": COLOURS[role], shape: SHAPES[role] },
+    style: { "background-color": COLOURS[role], shape: SHAPES[role], "font-size": "data(font)" },
   }));
   return [
     {
@@ -30,7 +30,7 @@ export function stylesheet(theme) {
     { selector: "node.device", style: { "text-valign": "bottom", "text-margin-y": 3 } },
     {
       selector: "node.nic",
-      style: { "text-halign": "right", "text-valign": "center", "text-margin-x": 3, "font-size": 9 },
+      style: { "text-halign": "right", "text-valign": "center", "text-margin-x": 3 },
     },
     {
       selector: "node.switch",

@@ -25,6 +25,7 @@ export class View {
     this.boxes = extents(groups);
     const wanted = new Map();
     this.#nodes(open, wanted);
+    this.#enlarge(wanted);
     this.#edges(open, wanted);
     this.#replace(wanted);
     this.#tune();
@@ -50,6 +51,7 @@ export class View {
           label: cut(shortName(element.id, element.group), most),
           width,
           height,
+          font: element.role === "nic" ? 9 : 10,
         },
       });
     }
@@ -98,12 +100,38 @@ export class View {
     });
   }
 
+  /** Elements beside closed groups grow with these, as far as there is room. */
+  #enlarge(wanted) {
+    const shown = [...wanted.values()];
+    const closed = shown.filter((node) => node.classes === "closed");
+    if (!closed.length) return;
+    const singles = shown.filter((node) => node.classes in SIZES);
+    const tops = closed.map((node) => node.position.y - node.data.height / 2);
+    const rows = Map.groupBy(singles, (node) => Math.round(node.position.y));
+    let most = Math.min(...closed.map((node) => node.data.font)) / 12;
+    for (const [y, row] of rows) {
+      const xs = row.map((node) => node.position.x).sort((one, other) => one - other);
+      for (let i = 1; i < xs.length; i += 1) most = Math.min(most, (0.85 * (xs[i] - xs[i - 1])) / row[0].data.width);
+      for (const top of [...tops, ...rows.keys()]) {
+        if (top > y) most = Math.min(most, (0.85 * (top - y)) / row[0].data.height);
+      }
+    }
+    if (most <= 1) return;
+    for (const { data } of singles) {
+      data.width *= most;
+      data.height *= most;
+      data.font *= most;
+    }
+  }
+
   #edges(open, wanted) {
     const seenAs = (id) => {
       const closed = closedAround(this.drawing.elements.get(id).group, open);
       return closed === undefined ? elementKey(id) : groupKey(closed);
     };
-    const fonts = [...wanted.values()].map((node) => node.data.font).filter(Boolean);
+    const fonts = [...wanted.values()]
+      .filter((node) => node.classes === "closed")
+      .map((node) => node.data.font);
     const scale = fonts.length ? Math.max(1, Math.min(...fonts) / 12) : 1;
     for (const node of wanted.values()) if (node.classes === "open") node.data.line = scale;
     this.links = new Map();
@@ -297,7 +325,7 @@ export class View {
 function fitting(text, width, height) {
   const lines = text.split("\n");
   const longest = Math.max(...lines.map((line) => line.length));
-  return Math.min((0.86 * width) / (CHARACTER * longest), (0.75 * height) / lines.length, 90);
+  return Math.min((0.86 * width) / (CHARACTER * longest), (0.75 * height) / lines.length, 240);
 }
 
 function overlap([x, y, width, height], [otherX, otherY, otherWidth, otherHeight]) {

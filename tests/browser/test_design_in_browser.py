@@ -1,0 +1,201 @@
+"""Fabrics that people draw and bring, by mouse and by keyboard, and the plans on them."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from canvas_driver import Canvas
+
+from nest_core.topology.formats import read_fabric
+
+pytestmark = pytest.mark.browser
+
+
+def enter(window):
+    """From the plan page, through the navigation."""
+    window.open()
+    window.page.get_by_role("link", name="Fabric").click()
+    window.page.get_by_text("Collective explorer").wait_for()
+    return Canvas(window.page)
+
+
+def shows(window, index, value):
+    window.page.wait_for_function(
+        """([index, value]) => {
+          const shown = document.querySelectorAll('[data-testid=stMetricValue]')[index];
+          return shown && shown.innerText === value;
+        }""",
+        arg=[index, value],
+        timeout=20_000,
+    )
+
+
+def level_names(window):
+    """First column of the level table."""
+    rows = window.page.locator(".nest-table").first.locator("tbody tr")
+    return [row.locator("td").first.inner_text() for row in rows.all()]
+
+
+def new_drawing(window):
+    canvas = enter(window)
+    window.page.get_by_role("button", name="New drawing").click()
+    window.page.get_by_text("Not a fabric yet").wait_for()
+    canvas.wait(elements=0)
+    return canvas
+
+
+def draw_racks(canvas):
+    """Two racks of two nodes under leaves, and a spine; the spine is linked by nobody yet."""
+    for x in (130, 400, 700, 970):
+        canvas.put("Node", x, 400)
+    for x in (265, 835):
+        canvas.put("Switch", x, 230)
+    canvas.put("Switch", 550, 80)
+    switches = canvas.ids("node[id ^= 'e:switch']")
+    assert len(switches) == 3
+    for node, leaf in ((0, 0), (1, 0), (2, 1), (3, 1)):
+        canvas.link(f"e:node{node}-switch0", switches[leaf])
+    return switches
+
+
+def test_two_racks_and_an_oversubscribed_spine_are_drawn_and_planned(watched):
+    """The level matrix gains a level with the spine, and the plan gives way to its uplinks."""
+    window = watched(1920)
+    canvas = new_drawing(window)
+    switches = draw_racks(canvas)
+    canvas.wait(links=20)
+    assert window.values()[0] == "4"  # the first node stands alone until all are connected
+    window.page.get_by_text("must connect all devices").wait_for()
+
+    canvas.link(switches[0], switches[2])
+    canvas.link(switches[1], switches[2])
+    shows(window, 0, "16")
+    shows(window, 1, "3")
+    shows(window, 2, "50.0 GB/s")
+    assert len(level_names(window)) == 3
+
+    edges = canvas.ask(
+        "cy.getElementById(argument).connectedEdges().map(edge => edge.id())", switches[2]
+    )
+    canvas.click(edges[0])
+    canvas.click(edges[1], "Control")
+    canvas.fill("Bandwidth, GB/s", "0.5")
+    shows(window, 2, "500 MB/s")
+    narrow = plan(window)
+    before = canvas.data("revision")
+    window.page.get_by_role("button", name="Undo").click()
+    canvas.after(before)
+    shows(window, 2, "50.0 GB/s")
+    wide = plan(window)
+    assert narrow[0] != wide[0], "throughput"
+    assert narrow[1] != wide[1], "plan"
+
+
+def plan(window):
+    """Throughput and plan in words on one's own fabric; back to the Fabric page."""
+    page = window.page
+    page.get_by_role("link", name="Plan").click()
+    page.get_by_text("Pipeline bubble").wait_for()
+    choose(page, "Scenario preset", "llama2-7b-64-h100")
+    choose(page, "Fabric", "My fabric")
+    page.get_by_text("Changed: fabric = My fabric").wait_for()
+    window.settle()
+    found = window.values()[0], page.locator(".nest-facts").first.inner_text()
+    page.get_by_role("link", name="Fabric").click()
+    page.get_by_text("Collective explorer").wait_for()
+    return found
+
+
+def choose(page, name, option):
+    page.get_by_role("combobox", name=name, exact=True).click()
+    page.keyboard.type(option)
+    page.keyboard.press("Enter")
+
+
+def test_a_running_clusters_fabric_is_imported(watched, root, tmp_path):
+    """600 nodes as ibnetdiscover prints them: hosts, leaves and spines by their names."""
+    sys.path.insert(0, str(root / "tests" / "topology" / "formats"))
+    from ibnet_sample import ibnetdiscover_text
+
+    text = ibnetdiscover_text(70, hosts_per_unit=35, spines=8)
+    nodes = sum(line.startswith(("Switch", "Ca")) for line in text.splitlines())
+    assert nodes >= 600
+    path = tmp_path / "fabric.ibnetdiscover"
+    path.write_text(text)
+    found = read_fabric(text.encode(), path.name)
+    devices = sum(entry["role"] == "device" for entry in found.document["element"])
+
+    window = watched()
+    canvas = enter(window)
+    window.page.get_by_role("button", name="Import a file").click()
+    window.page.locator("input[type=file]").set_input_files(str(path))
+    shows(window, 0, f"{devices:,}")
+    window.page.keyboard.press("Escape")
+    window.page.get_by_text("As read: ibnetdiscover output, fabric.ibnetdiscover.").wait_for()
+    window.page.locator(".nest-table").first.get_by_text("IBLEAF").wait_for()
+    assert level_names(window) == ["dgx", "IBLEAF", "IBSPINE"]
+    canvas.wait(links=len(found.document["link"]))
+    assert not canvas.ids("node[id ^= 'e:'][id *= 'gpu']"), "a large fabric opens compressed"
+
+
+def test_a_file_that_cannot_be_read_leaves_the_page_as_it_was(watched, tmp_path):
+    window = watched()
+    enter(window)
+    before = window.values()
+    path = tmp_path / "broken.graphml"
+    path.write_bytes(b"<!DOCTYPE a [<!ENTITY b 'c'>]><graphml>&b;</graphml>")
+    window.page.get_by_role("button", name="Import a file").click()
+    window.page.locator("input[type=file]").set_input_files(str(path))
+    window.page.get_by_text("must have no document type or entities").wait_for()
+    assert window.values() == before
+
+
+def test_a_drawing_is_edited_by_keyboard_alone(watched):
+    """A preset becomes a drawing, and a cell of its link table changes the figures."""
+    window = watched()
+    enter(window)
+    page = window.page
+    combobox = page.get_by_role("combobox", name="Fabric", exact=True)
+    combobox.focus()
+    page.keyboard.type("v100-pods-64")
+    page.keyboard.press("Enter")
+    shows(window, 0, "64")
+    before = window.values()[2]
+    button = page.get_by_role("button", name="Edit as my own drawing")
+    button.focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("Drawn: 64 devices").wait_for()
+    assert window.values()[2] == before
+    page.locator("summary", has_text="Elements and links as tables").focus()
+    page.keyboard.press("Enter")
+    tables = page.locator("details", has_text="Elements and links as tables")
+    table = tables.get_by_test_id("stDataFrame").last
+    table.wait_for()
+    table.scroll_into_view_if_needed()
+    page.wait_for_timeout(500)
+    table.locator("canvas").first.focus()
+    press = page.keyboard.press
+    press("Control+Home")
+    for _ in range(2):
+        press("ArrowRight")
+    press("Enter")
+    page.wait_for_timeout(200)
+    page.keyboard.type("1", delay=30)
+    page.wait_for_timeout(200)
+    press("Enter")
+    page.get_by_text("a device has 1.00 GB/s at level node").wait_for()
+    press("Enter")
+    page.wait_for_timeout(200)
+    page.keyboard.type("2", delay=30)
+    page.wait_for_timeout(200)
+    press("Enter")
+    # The table kept its focus, one row down, and the canvas followed both edits.
+    page.get_by_text("a device has 1.00 GB/s at level node").wait_for()
+    canvas = Canvas(page)
+    for _ in range(20):
+        labels = canvas.ask("cy.edges().map(edge => edge.data('label'))")
+        if labels[:2] == ["1 GB/s", "2 GB/s"]:
+            break
+        page.wait_for_timeout(200)
+    assert labels[:2] == ["1 GB/s", "2 GB/s"]
