@@ -56,6 +56,8 @@ def beside(request: FabricRequest) -> None:
     names = [
         f"{letter}: {fabric_of(text).name}" for letter, text in zip("ABC", texts, strict=False)
     ]
+    if request.overrides:
+        names[0] += ", changed"
     rows = [
         {"figure": label}
         | {name: column[label] for name, column in zip(names, columns, strict=True)}

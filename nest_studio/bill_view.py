@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import streamlit as st
@@ -21,6 +22,9 @@ SETTINGS = "price settings"
 MEDIA = "prices.media"
 LIMIT = "prices.rack_power"
 TABLE = "prices.table"
+SHOWN = "price rows"
+CABLING = "cabling.media"
+RACK_LIMIT = "floor.rack_power_limit_kW.typical"
 KEPT = 64
 LISTS = ("switch", "nic", "transceiver", "cable")
 COLUMNS = {"price_usd": "price, $", "price_usd_per_m": "and per m, $", "power_W": "power, W"}
@@ -33,7 +37,12 @@ def _bill(text: str, settings: tuple[str, ...]) -> Bill:
 
 def bill_of(text: str) -> Bill:
     """The bill of a canonical request, on the price list as the session has it."""
-    return _bill(text, st.session_state.get(SETTINGS, ()))
+    return _bill(text, tuple(f"{key}={json.dumps(value)}" for key, value in _settings().items()))
+
+
+def _settings() -> dict[str, Any]:
+    """What differs from the listed prices, by dotted key; widgets are gone on other pages."""
+    return dict(st.session_state.get(SETTINGS, {}))
 
 
 def bill_figures(found: Bill) -> dict[str, str]:
@@ -109,52 +118,65 @@ def _price_list() -> None:
             "right; what is marked estimate or recalled deserves your own quote.",
             kind="nest-quiet",
         )
-        prices = load_prices()
-        kinds = sorted({cable.kind for cable in prices.cable})
+        prices, settings = load_prices(), _settings()
+        media = ("optical", "cheapest", *sorted({cable.kind for cable in prices.cable}))
         left, right = st.columns(2)
         left.selectbox(
-            "Cabling", ("optical", "cheapest", *kinds), key=MEDIA, on_change=_apply,
+            "Cabling", media, media.index(settings.get(CABLING, prices.cabling.media)),
+            key=MEDIA, on_change=_apply,
             help="Optics at every length, the cheapest that reaches, or one kind throughout.",
         )  # fmt: skip
         right.number_input(
-            "Rack power limit, kW", 1.0, 1e6, prices.floor.rack_power_limit_kW.typical,
+            "Rack power limit, kW", 1.0, 1e6,
+            settings.get(RACK_LIMIT, prices.floor.rack_power_limit_kW.typical),
             key=LIMIT, on_change=_apply, help="Of a rack with nodes; 1 to 1,000,000.",
         )  # fmt: skip
-        rows = _price_rows()
+        if TABLE not in st.session_state:
+            st.session_state[SHOWN] = _price_rows(settings)
         st.data_editor(
-            [{name: value for name, value in row.items() if name != "key"} for row in rows],
+            [
+                {name: value for name, value in row.items() if name != "key"}
+                for row in st.session_state[SHOWN]
+            ],
             key=TABLE, on_change=_apply, hide_index=True, height=360,
             disabled=["part", "item", "kind", "source"],
+            column_config={
+                label: st.column_config.NumberColumn(min_value=0) for label in COLUMNS.values()
+            },
         )  # fmt: skip
 
 
-def _price_rows() -> list[dict[str, Any]]:
+def _price_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """The price list with these settings over it."""
     prices = load_prices()
     rows = []
     for name in LISTS:
         for index, entry in enumerate(getattr(prices, name)):
-            figures = {label: getattr(entry, key, None) for key, label in COLUMNS.items()}
+            figures = {}
+            for key, label in COLUMNS.items():
+                figure = getattr(entry, key, None)
+                listed = figure and figure.typical
+                figures[label] = settings.get(f"{name}.{index}.{key}.typical", listed)
             price = entry.price_usd
             rows.append(
                 {"key": f"{name}.{index}", "part": name, "item": entry.name}
-                | {label: figure and figure.typical for label, figure in figures.items()}
+                | figures
                 | {"kind": price.kind, "source": f"{price.date}: {price.source}"}
             )
     return rows
 
 
 def _apply() -> None:
-    """What differs from the listed prices, as settings over the list."""
-    rows, settings = _price_rows(), []
+    """Keep what differs from the listed prices, as settings over the list."""
+    prices, settings = load_prices(), dict[str, Any]()
     edits = st.session_state.get(TABLE, {}).get("edited_rows", {})
-    keys = {label: key for key, label in COLUMNS.items()}
-    for index, cells in edits.items():
-        row = rows[int(index)]
-        for label, value in cells.items():
-            if value is not None and row[label] is not None:
-                settings.append(f"{row['key']}.{keys[label]}.typical={float(value)!r}")
-    if st.session_state[MEDIA] != load_prices().cabling.media:
-        settings.append(f'cabling.media="{st.session_state[MEDIA]}"')
-    if st.session_state[LIMIT] != load_prices().floor.rack_power_limit_kW.typical:
-        settings.append(f"floor.rack_power_limit_kW.typical={st.session_state[LIMIT]!r}")
-    st.session_state[SETTINGS] = tuple(settings)
+    for index, listed in enumerate(_price_rows({})):
+        row = st.session_state[SHOWN][index] | edits.get(index, {})
+        for key, label in COLUMNS.items():
+            if row[label] not in (None, listed[label]) and listed[label] is not None:
+                settings[f"{row['key']}.{key}.typical"] = float(row[label])
+    if st.session_state[MEDIA] != prices.cabling.media:
+        settings[CABLING] = st.session_state[MEDIA]
+    if st.session_state[LIMIT] != prices.floor.rack_power_limit_kW.typical:
+        settings[RACK_LIMIT] = st.session_state[LIMIT]
+    st.session_state[SETTINGS] = settings

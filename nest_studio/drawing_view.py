@@ -28,6 +28,7 @@ from nest_studio.fabric_state import fabric_of, network_of
 from nest_studio.forms import reset_fabric
 from nest_studio.own_fabric import (
     OWN,
+    can_undo,
     change,
     is_drawing,
     own_document,
@@ -110,7 +111,12 @@ def drawing_section(chosen: str, text: str | None) -> None:
 
 
 def edit_button(chosen: str, text: str) -> None:
-    """Copy the shown fabric onto a canvas of one's own, where that can be drawn."""
+    """Copy the shown fabric onto a canvas of one's own, where that can be drawn; or go back."""
+    if chosen == OWN and not is_drawing(own_document()) and can_undo():
+        st.button(
+            "Undo import", on_click=_undo_import,
+            help="Back to your fabric as it was before; a drawing has this on its canvas.",
+        )  # fmt: skip
     if (chosen == OWN and is_drawing(own_document())) or fabric_of(text).devices > MAX_DRAWN:
         return
     st.button(
@@ -118,6 +124,11 @@ def edit_button(chosen: str, text: str) -> None:
         help="Copies this fabric, element by element, to be changed on the canvas and in tables. "
         "Switches of a tier that is used as one become one switch.",
     )  # fmt: skip
+
+
+def _undo_import() -> None:
+    undo()
+    reset_fabric()
 
 
 def _draw_preset(text: str) -> None:
@@ -171,8 +182,10 @@ def _take_up(sent: CanvasResult) -> None:
     match sent.action["name"]:
         case "undo":
             undo()
+            reset_fabric()
         case "redo":
             redo()
+            reset_fabric()
         case "duplicate":
             change(duplicated(document, ids)[0])
         case "arrange":

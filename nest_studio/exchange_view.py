@@ -58,10 +58,8 @@ def take_along(request: FabricRequest) -> None:
         except InputError as error:
             st.info(str(error))
             return
-        for loss in exported.lost:
-            facts(_sentence(loss), kind="nest-quiet")
-        if not exported.lost:
-            facts("Holds everything.", kind="nest-quiet")
+        lost = [_sentence(loss) for loss in exported.lost]
+        facts(*(["Left out:", *lost] if lost else ["Holds everything."]), kind="nest-quiet")
         st.download_button(
             "↓ Download", lambda: _exported(request, format_).text,
             f"fabric{FORMATS[format_].suffixes[0]}", on_click="ignore",
@@ -91,6 +89,7 @@ def _import() -> None:
 
 def _read() -> None:
     """Read the uploaded file anew; what is there stays if it cannot be read."""
+    st.session_state.pop("import problem", None)
     file: Any = st.session_state.get(UPLOAD)
     if file is None:
         return
@@ -100,7 +99,6 @@ def _read() -> None:
     except InputError as error:
         st.session_state["import problem"] = str(error)
         return
-    st.session_state.pop("import problem", None)
     origin = f"{FORMATS[found.format].label}, {file.name}"
     own_from(found.document, (origin, *found.notes))
 

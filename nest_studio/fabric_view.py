@@ -302,10 +302,13 @@ def _contents(fabric: Fabric) -> str:
         count = dict.fromkeys(("device", "NIC", "switch"), 0)
         for element in fabric.elements:
             count["NIC" if element.role == "nic" else element.role] += 1
-        return (
-            f"Drawn: {count['device']:,} devices, {count['NIC']:,} NICs, {count['switch']:,} "
-            f"switches, {len(fabric.links):,} links."
-        )
+        count["link"] = len(fabric.links)
+        plurals = {"switch": "switches"}
+        parts = [
+            f"{number:,} {name if number == 1 else plurals.get(name, f'{name}s')}"
+            for name, number in count.items()
+        ]
+        return f"Drawn: {', '.join(parts)}."
     steps = [
         f"{humanise_rate(tier.link_bandwidth_Bps)} per "
         f"{'device' if tier.uplink_per == 'device' else 'uplink'} into the {tier.name}"

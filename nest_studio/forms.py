@@ -36,6 +36,7 @@ LARGEST_RATIO = 16.0
 DEVICES = "fabric.clos.devices"
 MEANING = "fabric.clos.oversubscribe"
 ADDRESS: Any = "query-params"
+LOST = "own fabric is lost"
 
 PRECISIONS = ("bf16", "fp16", "fp8", "tf32", "fp32")
 OPTIMIZERS = ("adam", "adam_bf16", "adam_8bit", "sgd")
@@ -133,6 +134,7 @@ def ratio_fields(fabric: Mapping[str, Any]) -> tuple[RatioField, ...]:
 def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: list[Any]) -> None:
     """Preset, size and ratios of a fabric; ``notes`` takes the places for realised ratios."""
     st.subheader("Fabric")
+    _lost_fabric()
     names = (*((OWN,) if own_document() is not None else ()), *preset_names("fabrics"))
     chosen["fabric"] = st.selectbox(
         "Fabric", names, index=names.index(standard["fabric"]), key="fabric",
@@ -166,6 +168,19 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
         notes.append(st.empty())
     if not fields:
         st.caption("This fabric has no switch tiers to oversubscribe; its links are what they are.")
+
+
+def _lost_fabric() -> None:
+    """Say that an address names a fabric of one's own that this session never had."""
+    if own_document() is not None:
+        st.session_state.pop(LOST, None)
+    elif st.query_params.get("fabric") == OWN:
+        st.session_state[LOST] = True
+    if st.session_state.get(LOST):
+        st.info(
+            f"{OWN} is not here: it lasts as long as its browser tab and a reload ends it. "
+            "What was exported can be imported again."
+        )
 
 
 def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:

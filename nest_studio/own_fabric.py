@@ -14,6 +14,7 @@ import streamlit as st
 
 __all__ = [
     "OWN",
+    "can_undo",
     "change",
     "forget_places",
     "is_drawing",
@@ -28,6 +29,9 @@ __all__ = [
 OWN = "My fabric"
 STEPS = 100
 _KEY = "own fabric"
+
+Step = tuple[dict[str, Any], tuple[str, ...]]
+"""A document, and what was assumed or left out when it was read."""
 
 
 def own_document() -> dict[str, Any] | None:
@@ -53,32 +57,36 @@ def revision() -> int:
 
 def start(document: dict[str, Any], about: tuple[str, ...] = ()) -> None:
     """Begin anew; what stood there can be had back by `undo`."""
-    change(document)
-    st.session_state[_KEY] |= {"notes": about}
+    change(document, about)
     st.session_state["fabric"] = OWN
 
 
-def change(document: dict[str, Any]) -> None:
-    """Put a changed document in place of the present one."""
-    state = st.session_state.get(_KEY, {"document": None, "revision": 0, "past": ()})
-    past = state["past"] if state["document"] is None else (*state["past"], state["document"])
-    _put(document, past[-STEPS:], ())
+def change(document: dict[str, Any], about: tuple[str, ...] | None = None) -> None:
+    """Put a changed document in place of the present one; its notes stay unless others come."""
+    state = st.session_state.get(_KEY)
+    past = () if state is None else (*state["past"], _step(state))
+    _put((document, notes() if about is None else about), past[-STEPS:], ())
+
+
+def can_undo() -> bool:
+    """Whether there is something to go back to."""
+    return bool(st.session_state.get(_KEY, {}).get("past"))
 
 
 def undo() -> None:
     """Back to the document before the last change, if there is one."""
     state = st.session_state.get(_KEY)
     if state and state["past"]:
-        *past, document = state["past"]
-        _put(document, tuple(past), (state["document"], *state["future"]))
+        *past, step = state["past"]
+        _put(step, tuple(past), (_step(state), *state["future"]))
 
 
 def redo() -> None:
     """Take the last `undo` back, if nothing changed since."""
     state = st.session_state.get(_KEY)
     if state and state["future"]:
-        document, *future = state["future"]
-        _put(document, (*state["past"], state["document"]), tuple(future))
+        step, *future = state["future"]
+        _put(step, (*state["past"], _step(state)), tuple(future))
 
 
 def forget_places(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,12 +100,16 @@ def forget_places(document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "element": plain}
 
 
-def _put(document: dict[str, Any], past: tuple[Any, ...], future: tuple[Any, ...]) -> None:
-    before = st.session_state.get(_KEY, {})
+def _step(state: Mapping[str, Any]) -> Step:
+    return state["document"], state["notes"]
+
+
+def _put(step: Step, past: tuple[Step, ...], future: tuple[Step, ...]) -> None:
+    document, about = step
     st.session_state[_KEY] = {
         "document": document,
-        "revision": before.get("revision", 0) + 1,
+        "revision": revision() + 1,
         "past": past,
         "future": future,
-        "notes": before.get("notes", ()),
+        "notes": about,
     }

@@ -47,7 +47,7 @@ _STYLE = """
   padding: 0.2rem 0.55rem 0.3rem; border-bottom: 1px solid rgba(128, 132, 138, 0.5); }
 .nest-table td { text-align: right; padding: 0.22rem 0.55rem;
   border-bottom: 1px solid rgba(128, 132, 138, 0.2); }
-.nest-table th:nth-child(-n+2), .nest-table td:nth-child(-n+2) { text-align: left; }
+.nest-table :is(th, td).nest-words { text-align: left; }
 .nest-table th:first-child, .nest-table td:first-child { padding-left: 0; }
 .nest-scroll { max-height: 30rem; overflow: auto; }
 .st-key-charts { min-height: 30rem; }
@@ -139,12 +139,24 @@ def _head(shown: Picture) -> str:
     )
 
 
+def _figure(text: str) -> bool:
+    """Whether a cell holds a number, or stands for one that there is not."""
+    return text[:1] in ("–", "$") or text[:1].isdigit()
+
+
 def table(title: str, subtitle: str, rows: list[dict[str, str]]) -> str:
-    """Rows as HTML below a finding; names and values are escaped."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
+    """Rows as HTML below a finding; names and values are escaped, words stand at the left."""
+    names = list(rows[0])
+    words = {name for name in names[1:] if not any(_figure(row[name]) for row in rows)}
+    words.add(names[0])
+
+    def cell(tag: str, name: str, text: str) -> str:
+        kind = ' class="nest-words"' if name in words else ""
+        return f"<{tag}{kind}>{html.escape(text)}</{tag}>"
+
+    head = "".join(cell("th", name, name) for name in names)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(value)}</td>" for value in row.values()) + "</tr>"
-        for row in rows
+        "<tr>" + "".join(cell("td", name, row[name]) for name in names) + "</tr>" for row in rows
     )
     return (
         f'<div class="nest-title">{html.escape(title)}</div>'

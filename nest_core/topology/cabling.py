@@ -2,7 +2,8 @@
 
 Of the listed cables that reach, the cheapest with both of its ends: copper and active cables
 carry theirs, fibres take a transceiver per end. ``media`` of the price list narrows the choice:
-``"optical"`` to fibres, a kind of cable to that kind. A rate that is not listed takes the next
+``"optical"`` to fibres, a kind of cable to that kind; links through an optical switch are fibres
+whatever it says. A rate that is not listed takes the next
 faster module; faster than all, and only if nothing else reaches, the fastest in proportion, marked
 as an estimate. Copper and active cables of another rate are priced in proportion, also as
 estimates, and so is a single-port module where only twin-port ones are listed.
@@ -121,6 +122,9 @@ def choose(prices: Prices, link: LinkCount, metres: int) -> Choice:
         for cable in prices.cable
         if media == "cheapest" or cable.kind == media or (media == "optical" and cable.optics)
     ]
+    if link.cables_per_link > 1:  # an optical switch passes light on, nothing else
+        fibres = [cable for cable in prices.cable if cable.optics]
+        allowed = [cable for cable in allowed if cable.optics] or fibres or allowed
     options = [_option(prices, cable, link, metres) for cable in allowed]
     reaching = [option for option in options if option.reaches]
     if reaching:

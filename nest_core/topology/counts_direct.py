@@ -15,6 +15,11 @@ from nest_core.topology.torus import Torus
 
 __all__ = ["graph_parts", "torus_parts"]
 
+_NO_NICS = (
+    "The drawing has no NICs that would tell nodes from the network: switches and links inside "
+    "nodes are billed as well; draw NICs to leave them out."
+)
+
 
 def torus_parts(fabric: Torus, prices: Prices) -> Inventory:
     """Links between chips; whole cubes behind optical switches."""
@@ -156,7 +161,10 @@ def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
             LinkCount(tier, rate, ((metres, count),), end, "chip" if tier == "chip" else "switch")
             for (tier, rate, end), count in sorted(tiers.items())
         ),
-        (f"A drawn fabric has no floor: every cable is taken as {metres} m (floor.unknown_m).",),
+        (
+            f"A drawn fabric has no floor: every cable is taken as {metres} m (floor.unknown_m).",
+            *((_NO_NICS,) if boxes and not cards else ()),
+        ),
     )
 
 

@@ -56,6 +56,9 @@ _NEW: dict[str, dict[str, Any]] = {
 Drawing = dict[str, Any]
 """A document with ``schema``, ``name``, ``kind = "graph"``, ``element`` and ``link``."""
 
+Passed = dict[tuple[str, str], tuple[int, int]]
+"""By what stands around a number: the first and the last one tried, of which the last was free."""
+
 
 def empty_drawing(name: str = "My fabric") -> Drawing:
     """A drawing with nothing on it."""
@@ -96,12 +99,13 @@ def drawing_of(
     names = element_names(graph, fabric)
     groups = _groups(graph, nesting, _group_names(fabric))
     own = {entry.id: entry for entry in fabric.elements} if isinstance(fabric, GraphFabric) else {}
+    grouped = any(entry.group for entry in own.values())
     for node, data in graph.nodes(data=True):
         element = {"id": names[node], "role": data["role"], "group": groups[node]}
         known = own.get(names[node])
         if known is not None and known.radix:
             element["radix"] = known.radix
-        if known is not None and any(entry.group for entry in own.values()):
+        if known is not None and grouped:
             element["group"] = known.group
         drawing["element"].append(element)
     for a, b, data in graph.edges(data=True):
@@ -156,14 +160,16 @@ def duplicated(drawing: Drawing, ids: Collection[str]) -> tuple[Drawing, tuple[s
     >>> duplicated(drawing, ["gpu 0"])[1]
     ('gpu 1',)
     """
-    chosen = [entry for entry in drawing["element"] if entry["id"] in set(ids)]
+    picked = set(ids)
+    chosen = [entry for entry in drawing["element"] if entry["id"] in picked]
     if not chosen:
         return drawing, ()
     taken = {entry["id"] for entry in drawing["element"]}
     groups = _copied_groups(drawing, chosen)
     names: dict[str, str] = {}
+    passed: Passed = {}
     for entry in chosen:
-        names[entry["id"]] = _free(entry["id"], taken)
+        names[entry["id"]] = _free(entry["id"], taken, passed)
         taken.add(names[entry["id"]])
     xs = [entry["x"] for entry in chosen if entry.get("x") is not None]
     shift = max(xs) - min(xs) + 2 * PITCH if xs else 0.0
@@ -292,13 +298,21 @@ def _on_a_grid(elements: list[dict[str, Any]], fabric: Torus) -> None:
         element["x"], element["y"] = (x + plane * across) * PITCH, y * PITCH
 
 
-def _free(name: str, taken: Collection[str]) -> str:
-    """The name with its last number raised, or one added, until nobody has it."""
+def _free(name: str, taken: Collection[str], passed: Passed) -> str:
+    """The name with its last number raised, or one added, until nobody has it.
+
+    ``passed`` remembers the numbers that the last search for such names went through: many
+    copies do not start over.
+    """
     last = re.search(r"(\d{1,9})(\D*)$", name)
-    stem, number, rest = (name[: last.start()], last[1], last[2]) if last else (name, "", "")
-    numbers = itertools.count(int(number or 0) + 1)
-    free = (f"{stem}{'' if number else ' '}{following}{rest}" for following in numbers)
-    return next(candidate for candidate in free if candidate not in taken)
+    stem, number, rest = (name[: last.start()], last[1], last[2]) if last else (name + " ", "", "")
+    first = int(number or 0) + 1
+    low, high = passed.get((stem, rest), (first, first))
+    within = low <= first <= high
+    numbers = itertools.count(high if within else first)
+    free = next(number for number in numbers if f"{stem}{number}{rest}" not in taken)
+    passed[stem, rest] = (low if within else first, free)
+    return f"{stem}{free}{rest}"
 
 
 def _copied_groups(drawing: Drawing, chosen: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -311,11 +325,12 @@ def _copied_groups(drawing: Drawing, chosen: Sequence[Mapping[str, Any]]) -> dic
                 counts[path] = counts.get(path, 0) + 1
     renamed: dict[str, str] = {}
     taken = {path.rpartition("/")[2] for path in members}
+    passed: Passed = {}
     for path in sorted(picked, key=lambda path: path.count("/")):
         above, _, own = path.rpartition("/")
         within = renamed.get(above, above)
         if picked[path] == members[path]:
-            own = _free(own, taken)
+            own = _free(own, taken, passed)
             taken.add(own)
         renamed[path] = f"{within}/{own}" if within else own
     return renamed

@@ -109,7 +109,8 @@ class Hall:
         racks : int array, shape (switches,)
             Where each stands; every unordered pair counts once.
         """
-        columns = int(self.floor.racks_per_row.typical)
+        # A row is not longer than what stands in it.
+        columns = min(int(self.floor.racks_per_row.typical), int(racks.max()) + 1)
         rows = int(racks.max()) // columns + 1
         shape = (2 * rows, 2 * columns)
         here = np.zeros(shape)

@@ -114,7 +114,6 @@ class Inventory:
 
 def by_metres(lengths: IntArray, counts: IntArray) -> tuple[tuple[int, int], ...]:
     """Links by whole metres, those that there are none of left out."""
-    if not len(lengths):
-        return ()
-    total = np.bincount(lengths, counts).astype(np.int64)
-    return tuple((int(metres), int(total[metres])) for metres in np.flatnonzero(total))
+    metres, place = np.unique(lengths, return_inverse=True)
+    total = np.bincount(place, counts, minlength=len(metres)).astype(np.int64)
+    return tuple((m, n) for m, n in zip(metres.tolist(), total.tolist(), strict=True) if n)

@@ -288,7 +288,7 @@ def _drop(document: Any, key: str) -> None:
 
 def _named(value: Any) -> bool:
     return isinstance(value, list) and all(
-        isinstance(entry, dict) and "name" in entry for entry in value
+        isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in value
     )
 
 
@@ -329,11 +329,24 @@ def _check(prices: Prices) -> None:
             "prices.floor.server", "must be a listed server", floor.server,
             "pick " + ", ".join(server.name for server in prices.server),
         )  # fmt: skip
-    for name in ("racks_per_row", "chips_per_rack", "rack_units", "rack_power_limit_kW"):
+    for name in ("rack_units", "rack_power_limit_kW"):
         if getattr(floor, name).typical <= 0:
             raise InputError(
                 f"prices.floor.{name}.typical", "must be above 0", 0, "correct the figure"
             )
+    for name in ("racks_per_row", "chips_per_rack"):
+        count = getattr(floor, name).typical
+        if count < 1 or count != int(count):
+            raise InputError(
+                f"prices.floor.{name}.typical", "must be a whole number of at least 1", count,
+                "correct the figure",
+            )  # fmt: skip
+    optical = prices.optical_switch
+    if optical.used_ports > optical.ports:
+        raise InputError(
+            "prices.optical_switch.used_ports", f"must be at most {optical.ports}, its ports",
+            optical.used_ports, "correct one of them",
+        )  # fmt: skip
 
 
 def _figures(path: str, table: BaseModel) -> list[tuple[str, Figure]]:

@@ -92,6 +92,38 @@ def test_two_racks_and_an_oversubscribed_spine_are_drawn_and_planned(watched):
     assert narrow[1] != wide[1], "plan"
 
 
+def test_copies_are_selected_and_what_is_arranged_is_in_sight(watched):
+    """A copy of the copy stands beside it, not on it; nodes of two racks have two names."""
+    canvas = new_drawing(watched(1920))
+    canvas.put("Switch", 200, 200)
+    canvas.click("e:switch0")
+    before = canvas.data("revision")
+    canvas.fill("Group", "rack 0")
+    canvas.after(before)
+    canvas.put("Node", 200, 215)
+    canvas.put("Node", 800, 215)
+    assert {"g:rack 0/node0", "g:node1"} <= set(canvas.ids())
+
+    canvas.ask("cy.$(':selected').unselect() && cy.getElementById('g:rack 0').select() && 0")
+    for name in ("rack 1", "rack 2"):
+        before = canvas.data("revision")
+        canvas.page.get_by_role("button", name="Duplicate").click()
+        canvas.after(before)
+        assert canvas.ids(":selected") == [f"g:{name}"]
+    places = canvas.ask(
+        "argument.map(path => cy.getElementById(path).position('x'))",
+        [f"g:rack {number}" for number in range(3)],
+    )
+    assert places == sorted(set(places))
+    before = canvas.data("revision")
+    canvas.page.get_by_role("button", name="Arrange").click()
+    canvas.after(before)
+    assert canvas.ask(
+        "(box => box.x1 >= 0 && box.y1 >= 0 && box.x2 <= cy.width() && box.y2 <= cy.height())"
+        "(cy.elements().renderedBoundingBox())"
+    )
+
+
 def plan(window):
     """Throughput and plan in words on one's own fabric; back to the Fabric page."""
     page = window.page

@@ -136,6 +136,27 @@ def test_undo_and_redo_walk_through_every_edit(drawn):
     assert values(drawn.page)["Bisection"] == humanise_rate(100e9)
 
 
+def test_what_was_read_goes_and_comes_with_its_document(drawn):
+    """An import that has no canvas can be undone too, and notes belong to one document."""
+    page = drawn.page
+    upload(page, "topology.conf", "SwitchName=leaf Nodes=n[1-4]\n")
+    assert "As read: Slurm topology.conf" in text_of(page)
+    assert values(page)["Devices"] == "32"
+    press(page, "Undo import")
+    assert not page.exception
+    assert values(page)["Devices"] == "8"
+    assert "As read" not in text_of(page)
+    drawn.ask("redo")
+    assert "As read: Slurm topology.conf" in text_of(page)
+
+
+def test_an_address_that_names_a_fabric_of_another_session_says_so(fabric_page):
+    page = fabric_page(fabric=OWN)
+    assert "is not here" in page.info[0].value
+    assert "is not here" in page.run().info[0].value
+    assert not press(page, "New drawing").info
+
+
 def test_a_duplicated_rack_is_there(drawn):
     drawn.ask("duplicate", ["leaf 1", "gpu 4", "gpu 5", "gpu 6", "gpu 7"])
     assert values(drawn.page)["Devices"] == "12"
@@ -222,6 +243,15 @@ def test_fabrics_stand_side_by_side(fabric_page):
     assert "Network price" in shown
 
 
+def test_a_changed_fabric_says_so_beside_its_preset(fabric_page):
+    page = fabric_page(fabric="h100-spine-leaf-64", beside="h100-spine-leaf-64")
+    assert ", changed" not in text_of(page)
+    page.slider(key="fabric.clos.oversubscription.0").set_value(2.0).run()
+    name = load_fabric("h100-spine-leaf-64").name
+    assert f"A: {name}, changed" in text_of(page)
+    assert f"B: {name}, changed" not in text_of(page)
+
+
 def test_the_price_list_is_edited_for_every_fabric(fabric_page):
     page = fabric_page(fabric="h100-spine-leaf-64")
     before = text_of(page)
@@ -231,6 +261,11 @@ def test_the_price_list_is_edited_for_every_fabric(fabric_page):
     assert "copper" not in before
     page.number_input(key="prices.rack_power").set_value(5.0).run()
     assert "⚠" in text_of(page)
+    page.switch_page("pages/plan.py").run()
+    page.switch_page("pages/fabric.py").run()
+    assert page.selectbox(key="prices.media").value == "cheapest"
+    assert page.number_input(key="prices.rack_power").value == 5.0
+    assert "copper" in text_of(page)
 
 
 def test_both_meanings_of_oversubscription_are_offered(fabric_page):

@@ -226,6 +226,16 @@ def test_a_drawn_fabric_is_billed_without_the_insides_of_its_nodes():
         ("tier 2", 1, 6, 2),
     ]
     assert found.nics == 4
+    assert not any("no NICs" in check for check in found.checks)
+
+
+def test_a_drawing_without_nics_says_that_nodes_are_billed_too():
+    boxes = (Element("nv", "switch"), Element("leaf", "switch"))
+    devices = tuple(Element(f"gpu{i}", "device") for i in range(2))
+    wires = tuple(Link(f"gpu{i}", "nv", 450e9) for i in range(2))
+    found = billed(GraphFabric("g", (*devices, *boxes), (*wires, Link("nv", "leaf", 50e9))))
+    assert [total.role for total in found.switches] == ["tier 1", "tier 2"]
+    assert any("The drawing has no NICs" in check for check in found.checks)
 
 
 def test_a_hierarchy_has_cables_for_what_climbs():
@@ -381,6 +391,19 @@ BAD = [
         f"[floor]\nrack_units = {{ typical = 40, high = 30, {OFFER} }}\n",
         "prices.floor.rack_units must have low <= typical <= high",
     ),
+    (
+        f"[floor]\nracks_per_row = {{ typical = 0.5, {OFFER} }}\n",
+        "prices.floor.racks_per_row.typical must be a whole number of at least 1, but is 0.5",
+    ),
+    (
+        f"[floor]\nchips_per_rack = {{ typical = 2.5, {OFFER} }}\n",
+        "prices.floor.chips_per_rack.typical must be a whole number of at least 1, but is 2.5",
+    ),
+    (
+        "[optical_switch]\nused_ports = 137\n",
+        "prices.optical_switch.used_ports must be at most 136",
+    ),
+    ("[[switch]]\nname = [1]\n", "prices.switch[0].name must be text"),
     ("[floor]\nrows = 3\n", "prices.floor.rows is not a known key, but is 3"),
     (
         f"[optical_switch]\nprice_usd_per_port = {{ typical = -1, {OFFER} }}\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import networkx as nx
@@ -212,3 +213,17 @@ def test_a_table_edits_and_deletes_links():
     assert drawing["link"][0]["bandwidth_GBps"] == 400.0
     with pytest.raises(InputError, match="must connect all devices, gpu 3 with gpu 0"):
         built(drawing)
+
+
+def test_many_copies_are_named_as_one_by_one_and_at_once():
+    ids = [f"gpu {number}" for number in range(4000)] + ["leaf", "rack 7 a", "gpu 9000"]
+    drawing = empty_drawing() | {"element": [{"id": name, "role": "device"} for name in ids]}
+    start = time.monotonic()
+    _, copies = duplicated(drawing, ids)
+    assert time.monotonic() - start < 1
+    assert copies == (
+        *(f"gpu {number}" for number in range(4000, 8000)), "leaf 1", "rack 8 a", "gpu 9001"
+    )  # fmt: skip
+    # Below, between and above the numbers that were tried.
+    few = empty_drawing() | {"element": [{"id": f"n{k}", "role": "device"} for k in (5, 6, 2, 9)]}
+    assert duplicated(few, ["n5", "n6", "n2", "n9"])[1] == ("n7", "n8", "n3", "n10")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
 import pytest
 from clos_specs import clos
 
+from nest_core.scenario import load_fabric
 from nest_core.topology import Clos, Dragonfly
 from nest_core.topology.bill import bill
 from nest_core.topology.cabling import choose
@@ -206,3 +208,26 @@ def test_a_new_typical_figure_has_ends_of_its_own():
     assert (found.low, found.typical, found.high) == (9, 9, 9)
     ends = prices("switch.0.price_usd.typical=9", "switch.0.price_usd.high=10").switch[0]
     assert ends.price_usd.range.high == 10
+
+
+@pytest.mark.parametrize(
+    "setting", ["floor.rack_width_m.typical=1e9", "floor.racks_per_row.typical=1e9"]
+)
+def test_halls_of_any_size_take_no_memory(setting):
+    dragonfly = load_fabric("dragonfly-1056")
+    tracemalloc.start()
+    found = bill(dragonfly, prices(setting))
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+    assert [total.count for total in found.links] == [1056, 924, 528]
+    if "row" in setting:  # one row is as long as the hall needs
+        one_row = bill(dragonfly, prices("floor.racks_per_row.typical=10000"))
+        assert one_row.links == found.links
+
+
+@pytest.mark.parametrize("media", ["DAC", "AOC", "cheapest", "optical", "SMF"])
+def test_optical_switches_take_fibres_only(media):
+    found = bill(load_fabric("tpu-v4-4x4x8-twisted"), prices(f'cabling.media="{media}"'))
+    kinds = {total.tier: [run.kind for run in total.runs] for total in found.links}
+    assert kinds["cube"] == ["DAC"]
+    assert kinds["between cubes"] == ["SMF" if media == "SMF" else "MMF"]

@@ -89,7 +89,7 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ibnetdiscover", re.compile(r'(?m)^(?:(?:Switch|Ca|Rt)\s+\d+\s+"|switchguid=|caguid=)')),
     ("ibnetdiscover", re.compile(r"# Topology file: generated|#\n# Topology file: generated")),
     ("astrasim", re.compile(r"(?m)^[ \t]*npus_count[ \t]*:")),
-    ("slurm-yaml", re.compile(r"(?m)^[ \t]*(?:-[ \t]+)?topology[ \t]*:")),
+    ("slurm-yaml", re.compile(r"(?m)^[ \t]*(?:-[ \t]+)?[\"']?topology[\"']?[ \t]*:")),
     ("csv", re.compile(r'(?m)\A\s*(?:[\w"]+,)*"?(?:a|b)"?(?:,|$)')),
     ("toml", re.compile(r"(?m)^[ \t]*(?:schema|kind)[ \t]*=")),
 )

@@ -28,6 +28,7 @@ from nest_core.topology.formats.values import (
     microseconds,
 )
 from nest_core.topology.formats.yaml_text import Table, line_of, yaml_values
+from nest_core.topology.graph import MAX_LINKS
 
 __all__ = ["read_astrasim", "write_astrasim"]
 
@@ -87,6 +88,12 @@ def _product(source: Source, dimensions: list[Dimension]) -> Read:
             "npus_count", f"must give at most {MAX_EXPLICIT_DEVICES:,} NPUs for this product", npus,
             "use switches only, or rings of one rate",
         )  # fmt: skip
+    links = sum(npus * _links_each(kind, size) for kind, size, *_ in dimensions) // 2
+    if links > MAX_LINKS:
+        raise source.wrong(
+            "npus_count", f"must give at most {MAX_LINKS:,} links for this product", links,
+            "use a Switch for the large dimension",
+        )  # fmt: skip
     draft = Draft(source)
     draft.notes.append("This product is neither levels nor a torus: it was drawn link by link.")
     for npu in range(npus):
@@ -108,6 +115,13 @@ def _product(source: Source, dimensions: list[Dimension]) -> Read:
                 draft.link("", a, b, rate, latency)
         stride *= size
     return draft.document(source.name)
+
+
+def _links_each(kind: str, size: int) -> int:
+    """Twice the links of a dimension per NPU."""
+    if kind == "FullyConnected":
+        return size - 1
+    return 2 if kind == "Switch" or size > 2 else 1
 
 
 def _dimensions(source: Source) -> list[Dimension]:

@@ -15,6 +15,7 @@ from nest_core.topology.formats.values import Document, Source, gigabytes, micro
 from nest_core.topology.graph import Element, GraphFabric, Link
 
 __all__ = [
+    "OF_LINKS",
     "add_element",
     "add_link",
     "element_attributes",
@@ -23,10 +24,14 @@ __all__ = [
     "with_fabric_attributes",
 ]
 
+_OF_ELEMENTS = ("role", "radix", "group", "x", "y")
+OF_LINKS = ("bandwidth_GBps", "gbps", "count", "latency_us", "latency_ns")
+
 
 def add_element(draft: Draft, where: str, name: str, attributes: Mapping[str, Any]) -> None:
     """Add an element with what its attributes say; other attributes are not the studio's."""
     source, drawn = draft.source, {}
+    draft.leave_out(key for key in attributes if key not in _OF_ELEMENTS)
     for axis in ("x", "y"):
         if attributes.get(axis) is not None:
             drawn[axis] = _coordinate(source, where, axis, attributes[axis])
@@ -42,6 +47,7 @@ def add_element(draft: Draft, where: str, name: str, attributes: Mapping[str, An
 def add_link(draft: Draft, where: str, a: str, b: str, attributes: Mapping[str, Any]) -> None:
     """Add a link with what its attributes say."""
     source = draft.source
+    draft.leave_out(key for key in attributes if key not in OF_LINKS)
     bandwidth = latency = None
     if attributes.get("bandwidth_GBps") is not None:
         bandwidth = source.rate(where, "bandwidth_GBps", attributes["bandwidth_GBps"])

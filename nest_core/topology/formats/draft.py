@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
@@ -34,6 +35,8 @@ class Draft:
         self._links: dict[tuple[str, str], dict[str, Any]] = {}
         self._devices = 0
         self._unrated = self._untimed = self._inferred = 0
+        self._both_ways: set[tuple[str, str]] = set()
+        self._left_out: dict[str, None] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._elements
@@ -110,6 +113,12 @@ class Draft:
                 "make them alike, or put a switch between",
             )  # fmt: skip
         known["count"] += count
+        if known["a"] != a:
+            self._both_ways.add(key)
+
+    def leave_out(self, attributes: Iterable[str]) -> None:
+        """Remember attributes that mean nothing here, to say so."""
+        self._left_out.update(dict.fromkeys(attributes))
 
     def host(self, where: int | str, name: str, nics: dict[str, float], latency_us: float) -> None:
         """Add a host: its devices on a switch of its own, and on its NICs in blocks by rail.
@@ -162,6 +171,16 @@ class Draft:
                 f"{plural(self._untimed, 'link')} without a latency:"
                 f" {assumed.hop_latency_us:g} us assumed."
             )
+        if self._both_ways:
+            pairs = plural(len(self._both_ways), "pair")
+            notes.append(
+                f"{pairs} of elements with links listed in both directions: each is a link of its"
+                " own, and works both ways."
+            )
+        if self._left_out:
+            names = [repr(name[:40]) for name in self._left_out]
+            more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
+            notes.append(f"Attributes left out: {', '.join(names[:8])}{more}.")
         document: Document = {
             "schema": 1, "name": title(name), "kind": "graph",
             "element": list(self._elements.values()), "link": list(self._links.values()),

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.topology import Clos, Dragonfly, Fabric
+from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical
 from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
 from nest_core.topology.formats.values import plural
 from nest_core.topology.graph import Element, GraphFabric, Link
@@ -61,8 +61,12 @@ def _lost(fabric: Fabric) -> tuple[str, ...]:
     """What a drawing of a counted fabric no longer says."""
     lost = [
         "The counts and rules that make up the fabric: it is written element by element, link by"
-        " link."
+        " link.",
+        "Racks and ports: the bill of a drawing takes every cable as equally long, and a switch to"
+        " have as many ports as links.",
     ]
+    if not isinstance(fabric, Hierarchical):
+        lost.append("Its levels: those of a drawing are found from its links, and may differ.")
     if isinstance(fabric, Clos):
         lost.append("Switches of one tier that the fabric uses as one are written as one.")
     return tuple(lost)

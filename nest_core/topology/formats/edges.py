@@ -1,8 +1,8 @@
 """Edge lists: CSV with one link per row.
 
 Columns ``a``, ``b``, ``bandwidth_GBps``, ``count``, ``latency_us`` and, for roles, ``a_role``,
-``b_role``; all but the first two are optional and may be empty. Devices are numbered in the
-order in which rows name them.
+``b_role``; all but the first two are optional and may be empty. Semicolons or tabs may stand for
+the commas. Devices are numbered in the order in which rows name them.
 """
 
 from __future__ import annotations
@@ -110,7 +110,11 @@ def _lost(graph: GraphFabric) -> tuple[str, ...]:
 
 def _rows(source: Source) -> Iterator[tuple[int, dict[str, str]]]:
     """Line numbers and cells by column."""
-    reader = csv.reader(io.StringIO(source.text), strict=True)
+    text = io.StringIO(source.text, newline=None)  # any line ends
+    first = next((line for line in text if line.strip()), "")
+    separator = next((sign for sign in ",;\t" if sign in first), ",")
+    text.seek(0)
+    reader = csv.reader(text, delimiter=separator, skipinitialspace=True, strict=True)
     header: list[str] = []
     try:
         for cells in reader:

@@ -20,6 +20,7 @@ from defusedxml.ElementTree import DefusedXMLParser
 
 from nest_core.topology import Fabric
 from nest_core.topology.formats.attributes import (
+    OF_LINKS,
     add_element,
     add_link,
     element_attributes,
@@ -48,16 +49,21 @@ def read_graphml(source: Source) -> tuple[Document, tuple[str, ...]]:
     ends = _check_xml(source)
     graph = _parsed(source)
     draft = Draft(source)
+    # networkx reads the defaults of keys, but does not apply them.
+    of_nodes, of_edges = (graph.graph.get(f"{owner}_default", {}) for owner in ("node", "edge"))
     for name, attributes in graph.nodes(data=True):
-        add_element(draft, f"node {name!r}", name, attributes)
+        add_element(draft, f"node {name!r}", name, of_nodes | attributes)
     attributes_of: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for a, b, attributes in graph.edges(data=True):
-        attributes_of.setdefault(_pair(graph, a, b), []).append(attributes)
+        # The id of an edge is its key as well.
+        stated = {key: value for key, value in attributes.items() if key != "id"}
+        attributes_of.setdefault(_pair(graph, a, b), []).append(of_edges | stated)
     if graph.is_directed():
         draft.notes.append(
             f"{plural(len(ends), 'directed edge')} read as links that work both ways."
         )
     seen: Counter[tuple[str, str]] = Counter()
+    ways: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for index, (a, b) in enumerate(ends):
         waiting = attributes_of.get(_pair(graph, a, b))
         if not waiting:
@@ -69,11 +75,21 @@ def read_graphml(source: Source) -> tuple[Document, tuple[str, ...]]:
             )
         attributes = waiting.pop(0)
         seen[a, b] += 1
+        ways.setdefault((a, b), []).append(attributes)
         # The way back of a link that has been counted is no second link.
         if not graph.is_directed() or seen[a, b] > seen[b, a]:
             add_link(draft, f"edge[{index}]", a, b, attributes)
+        elif _figures(attributes) != _figures(ways[b, a][seen[a, b] - 1]):
+            raise source.wrong(
+                f"edge[{index}]", "must have the attributes of its way back", f"{a} - {b}",
+                "make both directions alike, or the graph undirected",
+            )  # fmt: skip
     document, notes = draft.document(source.name)
     return with_fabric_attributes(source, document, graph.graph), notes
+
+
+def _figures(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in attributes.items() if key in OF_LINKS}
 
 
 def _pair(graph: nx.Graph[Any], a: str, b: str) -> tuple[str, str]:

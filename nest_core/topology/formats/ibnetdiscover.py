@@ -30,12 +30,17 @@ LANE_GBPS = {
 _NODE = re.compile(r'(Switch|Ca|Rt)\s+(\d{1,5})\s+"([SHR]-[0-9a-f]{1,16})"\s*#\s*"([^"]*)"')
 _LINK = re.compile(
     r'\[(\d{1,5})\](?:\[ext \d+\])?(?:\([0-9a-f]+\))?\s+"([SHR]-[0-9a-f]{1,16})"'
-    r"\[(\d{1,5})\](?:\[ext \d+\])?(?:\([0-9a-f]+\))?(?:\s*#\s*(.*))?$"
+    r"\[(\d{1,5})\](?:\[ext \d+\])?(?:\s*\([0-9a-f]+\))?(?:\s*#\s*(.*))?$"
 )
 _SPEED = re.compile(r"\b(\d{1,2})x(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\b")
 _RAIL = re.compile(r"(?:mlx\d+_|HCA-)(\d{1,6})(?!\d)")
-_SKIPPED = ("vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=", "#", "Chassis")
-_SHARP = "Mellanox Technologies Aggregation Node"
+_SKIPPED = (
+    "vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=", "#",
+    "Chassis", "Non-Chassis Nodes", "Hostname:",
+)  # fmt: skip
+_NAMELESS = "Mellanox Technologies"
+"""In descriptions of adapters until their host gives its name."""
+_SHARP = f"{_NAMELESS} Aggregation Node"
 
 End = tuple[str, int]
 """A GUID with its prefix, and a port."""
@@ -161,16 +166,31 @@ def _hosts(
 ) -> dict[str, _Host]:
     hosts: dict[str, _Host] = {}
     left_out: set[str] = set()
+    nameless = repeated = 0
     for guid, node in nodes.items():
         if node.kind != "Ca" or guid in skipped:
             continue
-        words = node.description.split() or [guid]
+        unnamed = not node.description or _NAMELESS in node.description
+        words = [guid] if unnamed else node.description.split()
         if guid not in linked:
             left_out.add(words[0])
             continue
+        nameless += unnamed
         host = hosts.setdefault(words[0], _Host(node.line))
         rail = _RAIL.search(" ".join(words[1:]))
-        host.adapters.append((int(rail[1]) if rail else len(host.adapters), guid))
+        number = int(rail[1]) if rail else len(host.adapters)
+        repeated += rail is not None and any(number == known for known, _ in host.adapters)
+        host.adapters.append((number, guid))
+    if nameless:
+        draft.notes.append(
+            f"{plural(nameless, 'adapter')} without a host's name in the description: each taken"
+            " as a host of its own, called by its GUID."
+        )
+    if repeated:
+        draft.notes.append(
+            f"{plural(repeated, 'adapter')} with the host and rail of another: taken as further"
+            " NICs of one host."
+        )
     alone = len(left_out - set(hosts))
     if alone:
         draft.notes.append(f"{plural(alone, 'host')} without links left out.")

@@ -26,6 +26,8 @@ from nest_core.topology.formats.values import Document, Exported, Source
 __all__ = ["read_netjson", "write_netjson"]
 
 MAX_DEPTH = 32
+_OF_NODES = ("id", "properties")
+_OF_LINKS = ("source", "target", "cost", "properties")
 
 
 def read_netjson(source: Source) -> tuple[Document, tuple[str, ...]]:
@@ -40,12 +42,14 @@ def read_netjson(source: Source) -> tuple[Document, tuple[str, ...]]:
     for index, node in enumerate(_list(source, graph, "nodes")):
         where = f"nodes[{index}]"
         entry = _object(source, where, node)
+        draft.leave_out(key for key in entry if key not in _OF_NODES)
         add_element(
             draft, where, _id(source, where, entry, "id"), _properties(source, where, entry)
         )
     for index, link in enumerate(_list(source, graph, "links")):
         where = f"links[{index}]"
         entry = _object(source, where, link)
+        draft.leave_out(key for key in entry if key not in _OF_LINKS)
         a, b = (_id(source, where, entry, end) for end in ("source", "target"))
         add_link(draft, where, a, b, _properties(source, where, entry))
     own = _properties(source, "properties", graph)

@@ -28,7 +28,9 @@ from nest_core.topology.formats.values import Document, Exported, Source, plural
 __all__ = ["check_block_sizes", "read_slurm", "write_slurm_block", "write_slurm_tree"]
 
 _KEYS = ("switchname", "switches", "nodes", "linkspeed", "blockname", "blocksizes", "ringname")
-_PAIR = re.compile(r"([A-Za-z]+)=(\S+)")
+# As Slurm's own parser has it: blanks around the sign, values in double quotes.
+_PAIR = re.compile(r"\s*([A-Za-z]+)\s*=\s*(?:\"([^\"]*)\"|([^\s\"]+))(?=\s|$)")
+_BETWEEN = re.compile(r"\s*,\s*|\s+")
 _NAMES = ("leaf", "spine", "core")
 
 Line = tuple[int, dict[str, str]]
@@ -225,17 +227,21 @@ def _lines(source: Source) -> Iterator[Line]:
         if not line:
             continue
         pairs: dict[str, str] = {}
-        for word in line.split():
-            match = _PAIR.fullmatch(word)
+        at = 0
+        while at < len(line):
+            match = _PAIR.match(line, at)
             key = match[1].lower() if match else ""
-            if match is None or key not in _KEYS:
+            value = _BETWEEN.sub(",", (match[2] or match[3] or "").strip()) if match else ""
+            if match is None or key not in _KEYS or not value:
                 raise source.wrong(
-                    first, "must consist of keys of topology.conf and their values", word,
+                    first, "must consist of keys of topology.conf and their values",
+                    line[at:].split(maxsplit=1)[0],
                     "write it as in SwitchName=leaf0 Nodes=node[1-8]",
                 )  # fmt: skip
             if key in pairs:
                 raise source.wrong(first, "must state a key once", match[1], "remove one")
-            pairs[key] = match[2]
+            pairs[key] = value
+            at = match.end()
         yield first, pairs
     if pending:
         raise source.wrong(

@@ -75,17 +75,21 @@ def _flat(source: Source, entry: Table) -> Read:
 
 def _tree(source: Source, entry: Table) -> Read:
     switches: dict[str, Switch] = {}
-    left = MAX_DEVICES
+    left, speeds = MAX_DEVICES, False
     for item in _items(source, entry["tree"], "tree", "switches"):
         name = _name(source, item, "switch", ("children", "nodes", "link_speed"))
         if name in switches:
             raise source.wrong(item.line, "must define a switch once", name, "remove one")
         lists = []
         for key in ("children", "nodes"):
-            lists.append(_names(source, item, key, left) if key in item else [])
+            lists.append(_names(source, item, key, left) if item.get(key, "") != "" else [])
             left -= len(lists[-1])
+        speeds |= "link_speed" in item
         switches[name] = Switch(item.line, tuple(lists[0]), tuple(lists[1]))
-    return tree_document(source, switches)
+    document, notes = tree_document(source, switches)
+    if speeds:
+        notes += ("link_speed left out: Slurm gives it no unit and does not use it.",)
+    return document, notes
 
 
 def _block(source: Source, entry: Table) -> Read:
@@ -128,11 +132,11 @@ def _torus3d(source: Source, entry: Table) -> Read:
             "write nodes: with x varying fastest",
         )  # fmt: skip
     dims = _table(source, item.get("dims", "missing"), "dims")
-    if list(dims) != ["x", "y", "z"]:
+    if sorted(dims) != ["x", "y", "z"]:
         raise source.wrong(
             item.line, "must have x, y and z as dims", ", ".join(dims), "give three sizes"
         )
-    shape = tuple(int(source.number(dims.line, axis, dims[axis], whole=True)) for axis in dims)
+    shape = tuple(int(source.number(dims.line, axis, dims[axis], whole=True)) for axis in "xyz")
     nodes = _names(source, item, "nodes", MAX_DEVICES)
     if math.prod(shape) != len(nodes):
         raise source.wrong(

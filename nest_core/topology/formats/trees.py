@@ -98,6 +98,12 @@ def block_document(
         sizes.append([count])
         names.append("cluster")
     notes = ["Slurm states no rates, latencies or numbers of links: no oversubscription assumed."]
+    small = sum(len(nodes) < base for nodes in blocks.values())
+    if small:
+        notes.append(
+            f"{plural(small, 'block')} with fewer nodes than the base block size of {base:,}, which"
+            " Slurm's block plugin refuses: read as it stands."
+        )
     return _levels(source, sizes, names, tuple(notes))
 
 
@@ -176,10 +182,15 @@ def _levels(
             "uplink_per": "device", "bandwidth_GBps": assumed.link_bandwidth_GBps,
             "latency_us": 2 * height * assumed.hop_latency_us,
         })  # fmt: skip
+    inside = (
+        f" at {assumed.intra_bandwidth_GBps:g} GB/s and {assumed.intra_latency_us:g} us inside it"
+        if assumed.devices_per_node > 1
+        else ""
+    )
     notes += (
-        f"{plural(assumed.devices_per_node, 'device')} per node at"
-        f" {assumed.intra_bandwidth_GBps:g} GB/s, and {assumed.link_bandwidth_GBps:g} GB/s per"
-        f" device and {assumed.hop_latency_us:g} us per hop between nodes, assumed.",
+        f"{plural(assumed.devices_per_node, 'device')} per node{inside}, and"
+        f" {assumed.link_bandwidth_GBps:g} GB/s per device and {assumed.hop_latency_us:g} us per"
+        " hop between nodes, assumed.",
         "Names of nodes and switches are left out: devices are numbered along the tree.",
     )
     head = {"schema": 1, "name": title(source.name), "kind": "hierarchical"}
@@ -287,6 +298,7 @@ def _graph_rows(fabric: GraphFabric) -> list[IntArray]:
     }
     joined = nx.utils.UnionFind(graph.nodes)
     rows: list[IntArray] = []
+    outside = False
 
     def row() -> IntArray:
         number: dict[Any, int] = {}
@@ -299,9 +311,10 @@ def _graph_rows(fabric: GraphFabric) -> list[IntArray]:
         nics = (
             graph.nodes[other]["role"] == "nic" for node in tiers[tier] for other in graph[node]
         )
-        if tier > (0,) and not rows and any(nics):
-            # What NICs reach is outside of hosts, also where a host has one device.
-            rows.append(row())
+        if tier > (0,) and not outside and any(nics):
+            # What NICs reach is outside of hosts, also where a host has one device; what joined
+            # devices before, such as a NIC of two, is the inside of one.
+            rows, outside = [row()], True
         for node in tiers[tier]:
             joined.union(node, *(other for other in graph[node] if rank[other] <= tier))
         found = row()

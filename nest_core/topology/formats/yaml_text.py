@@ -3,7 +3,7 @@
 Built from the parser's events: nothing is constructed that a file could choose. Aliases, anchors
 and tags are refused, and so are repeated keys, several documents and nesting over 32 levels.
 Plain scalars stay text (`Scalar`, with its line): a node called ``on`` or ``0123`` keeps its name,
-and the reader of a format knows which of its keys are numbers.
+and the reader of a format knows which of its keys are numbers. Only ``~`` and ``null`` are empty.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ __all__ = ["Scalar", "Table", "line_of", "yaml_values"]
 
 MAX_DEPTH = 32
 MAX_VALUES = 500_000
+_NOTHING = ("~", "null", "Null", "NULL")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -83,7 +84,8 @@ class _Builder:
                         line, "must hold one YAML document", "a second one", "split the file"
                     )
             elif isinstance(event, yaml.ScalarEvent):
-                scalar = Scalar(event.value)
+                nothing = event.implicit[0] and event.value in _NOTHING
+                scalar = Scalar("" if nothing else event.value)
                 scalar.line = line
                 self._place(scalar, line)
             elif isinstance(event, yaml.MappingStartEvent):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 from nest_core.errors import InputError
 from nest_core.presets import MAX_FILE_BYTES
+from nest_core.scenario import load_fabric
 from nest_core.schema import FabricFile, checked
 from nest_core.topology import Element, Fabric, GraphFabric, Link
 from nest_core.topology.files import build_fabric
@@ -270,3 +271,75 @@ def test_bombs_end_quickly(bomb):
     with pytest.raises(InputError):
         read(text, name)
     assert time.monotonic() - start < 5
+
+
+PLAIN = "a,b,bandwidth_GBps,count,latency_us\ngpu0,leaf,50,1,1\ngpu1,leaf,50,1,1\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN.replace(",", ";"), PLAIN.replace(",", "\t"), PLAIN.replace(",", " , "),
+        PLAIN.replace("\n", "\r\n"), PLAIN.replace("\n", "\r"), "\n" + PLAIN,
+        PLAIN.replace("gpu1,leaf", 'gpu1, "leaf"'),
+    ],
+    ids=["semicolons", "tabs", "spaces", "windows", "mac", "blank line", "space before a quote"],
+)  # fmt: skip
+def test_edge_lists_of_spreadsheets_are_read(text):
+    fabric = read(text, "x.csv")
+    assert fabric.links == read(PLAIN, "x.csv").links
+
+
+def test_defaults_of_graphml_keys_apply():
+    """The rate of every edge that states none; networkx itself leaves such defaults unused."""
+    keys = (
+        '<key id="w" for="edge" attr.name="gbps" attr.type="double"><default>400</default></key>'
+        '<key id="r" for="node" attr.name="role" attr.type="string"><default>device</default></key>'
+    )
+    text = (
+        f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{keys}'
+        '<graph edgedefault="undirected"><node id="n0"/><node id="n1"/>'
+        '<node id="n2"><data key="r">switch</data></node><edge source="n0" target="n2"/>'
+        '<edge source="n1" target="n2"><data key="w">200</data></edge></graph></graphml>'
+    )
+    fabric = read(text, "x.graphml")
+    assert [link.bandwidth_Bps for link in fabric.links] == [50e9, 25e9]
+    assert fabric.device_ids == ("n0", "n1")
+
+
+def test_directions_of_unequal_rate_are_refused(tmp_path):
+    graph = nx.DiGraph()
+    graph.add_edge("gpu0", "gpu1", gbps=400, weight=1.0)
+    graph.add_edge("gpu1", "gpu0", gbps=400, weight=2.0)
+    nx.write_graphml(graph, tmp_path / "x.graphml")
+    text = (tmp_path / "x.graphml").read_text()
+    assert [link.count for link in read(text, "x.graphml").links] == [1]
+    with pytest.raises(InputError, match=r"edge\[1\] must have the attributes of its way back"):
+        read(text.replace(">400<", ">200<", 1), "x.graphml")
+
+
+def test_attributes_of_other_programs_are_named_when_they_are_left_out():
+    text = json.dumps(netjson(["a", "b"], [("a", "b")], gbps=100, weight=3, bandwidth=7))
+    assert "Attributes left out: 'weight', 'bandwidth'." in notes(text, "x.json")
+    labelled = text.replace('{"id": "a"', '{"label": "first", "id": "a"')
+    assert "Attributes left out: 'label', 'weight', 'bandwidth'." in notes(labelled, "x.json")
+    many = json.dumps(netjson(["a", "b"], [("a", "b")], **{f"k{n}": n for n in range(20)}))
+    assert any(note.endswith("'k7' and 12 more.") for note in notes(many, "x.json"))
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.csv"])
+def test_links_listed_in_both_directions_are_told(name):
+    text = (
+        json.dumps(netjson(["a", "b"], [("a", "b"), ("b", "a")]))
+        if name == "x.json"
+        else "a,b\ngpu0,gpu1\ngpu1,gpu0\n"
+    )
+    assert [link.count for link in read(text, name).links] == [2]
+    assert any("1 pair of elements with links listed in both" in note for note in notes(text, name))
+
+
+@pytest.mark.parametrize("preset", ["tpu-v4-2x2x4", "dgx-superpod-h100"])
+def test_drawings_say_that_levels_and_bill_may_differ(preset):
+    lost = write_fabric(load_fabric(preset), "netjson").lost
+    assert any(sentence.startswith("Its levels") for sentence in lost)
+    assert any("bill" in sentence for sentence in lost)

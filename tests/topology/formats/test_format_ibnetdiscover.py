@@ -153,3 +153,33 @@ def test_a_large_subnet_is_read_within_seconds():
     fabric, _ = read(text)
     assert fabric.devices == 4800
     assert time.monotonic() - start < 20
+
+
+def test_grouped_and_full_output_is_read():
+    """``-g`` adds headings and external ports, ``-f`` figures; two adapters may share a cable."""
+    grouped = SMALL.replace("vendid", "Non-Chassis Nodes\n\nvendid", 1)
+    grouped = grouped.replace("\n\n", "\n\nChassis 1 (guid 0x2c9)\nHostname: a\n# Spine Nodes\n", 1)
+    grouped = grouped.replace("[1]\t", "[1][ext 7]\t").replace(" 4xNDR", " 4xNDR s=4 w=2 v=3 e=8")
+    assert read(grouped) == read(SMALL)
+    pair = "".join(
+        f'Ca\t1 "H-000000000000000{a}"\t\t# "h{a} mlx5_0"\n'
+        f'[1](1{a}) \t"H-000000000000000{b}"[1] (1{b}) \t\t# lid {a} lmc 0 "h{b} mlx5_0" lid {b}'
+        " 4xNDR\n\n"
+        for a, b in ((1, 2), (2, 1))
+    )
+    fabric, _ = read(pair, devices_per_node=1)
+    assert fabric.devices == 2
+
+
+def test_adapters_that_do_not_name_their_host_are_hosts_of_their_own():
+    text = re.sub(r"a01-p1-dgx-00\d-c01 mlx5_\d", "MT4129 ConnectX7   Mellanox Technologies", SMALL)
+    fabric, notes = read(text, devices_per_node=1)
+    assert fabric.devices == 4
+    assert any(note.startswith("4 adapters without a host's name") for note in notes)
+
+
+def test_hosts_of_one_name_are_told():
+    text = SMALL.replace("a01-p1-dgx-002", "a01-p1-dgx-001")
+    fabric, notes = read(text, devices_per_node=1)
+    assert fabric.devices == 1
+    assert any(note.startswith("2 adapters with the host and rail of another") for note in notes)

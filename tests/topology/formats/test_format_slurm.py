@@ -363,3 +363,67 @@ def test_tori_have_no_tree():
     for format in ("slurm-tree", "slurm-block"):
         with pytest.raises(InputError, match="fabric must have switches to be written as"):
             write_fabric(load_fabric("torus-16x16"), format)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SwitchName = a  Nodes = n[1-2]\nSwitchName=b Nodes=n3\nSwitchName=c Switches= a,b\n",
+        'SwitchName="a" Nodes="n1, n2"\nSwitchName="b" Nodes="n3"\nSwitchName=c Switches="a b"\n',
+    ],
+    ids=["blanks", "quotes"],
+)
+def test_blanks_and_quotes_are_those_of_slurms_parser(text):
+    assert nested(read(text, devices_per_node=1)) == [[0, 0, 1], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("line", ['SwitchName="a Nodes=n1', 'SwitchName="a"b Nodes=n1', "=a", '""'])
+def test_broken_quotes_are_refused(line):
+    with pytest.raises(InputError, match="must consist of keys of"):
+        read_fabric((line + "\n").encode(), "topology.conf", format="slurm-tree")
+
+
+def test_blocks_below_the_base_size_are_told():
+    text = "BlockName=a Nodes=n[1-4]\nBlockName=b Nodes=n[5-7]\nBlockSizes=4\n"
+    told = read_fabric(text.encode(), "topology.conf").notes
+    assert any("1 block with fewer nodes than the base block size of 4" in note for note in told)
+
+
+def test_assumptions_name_what_is_used():
+    text = b"SwitchName=a Nodes=n[1-4]\n"
+    alone = read_fabric(text, "t.conf", assumed=Assumed(devices_per_node=1)).notes
+    assert not any("450 GB/s" in note for note in alone)
+    several = read_fabric(text, "t.conf").notes
+    assert any("8 devices per node at 450 GB/s and 0.5 us" in note for note in several)
+
+
+def test_yaml_keys_stand_in_any_order_and_quotes():
+    turned = TORUS.replace("{x: 4, y: 3, z: 2}", "{z: 2, x: 4, y: 3}")
+    assert turned != TORUS
+    found = read(turned.replace("- topology:", '- "topology":'), "t.yaml", devices_per_node=1)
+    assert found == read(TORUS, "t.yaml", devices_per_node=1)
+
+
+def test_yaml_speeds_are_told_to_be_left_out():
+    text = TOP + "  tree:\n    switches:\n      - {switch: a, nodes: n1, link_speed: 100}\n"
+    told = read_fabric(text.encode(), "topology.yaml").notes
+    assert any("link_speed left out" in note for note in told)
+
+
+def test_the_hosts_of_a_drawing_are_all_that_nics_do_not_join():
+    """Two devices on one NIC of four that one switch joins are half of a host, not a host."""
+    text = write_fabric(load_fabric("drawn-8"), "slurm-tree").text
+    assert text == "SwitchName=leaf0 Nodes=node[0000-0001]\n"
+
+
+def test_what_yaml_calls_null_is_no_node():
+    text = TOP + "  tree:\n    switches:\n      - {switch: a, children: null, nodes: 'n[1-2]'}\n"
+    assert read(text, "topology.yaml", devices_per_node=1).devices == 2
+    for nothing in ("null", "~", ""):
+        with pytest.raises(InputError, match="must give a switch either switches or nodes"):
+            read(
+                TOP + f"  tree:\n    switches:\n      - switch: a\n        nodes: {nothing}\n",
+                "t.yaml",
+            )
+    quoted = TOP + "  tree:\n    switches:\n      - {switch: a, nodes: 'null'}\n"
+    assert read(quoted, "topology.yaml", devices_per_node=1).devices == 1

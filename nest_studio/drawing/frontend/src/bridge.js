@@ -6,6 +6,9 @@ export class Bridge {
   revision = null;
   edition = 0;
   serial = 0;
+  /** The action that the latest message answers; "" if none. */
+  done = "";
+  #asked = "";
   #answered = { edition: 0, serial: 0 };
   #waiting = false;
   #queue = [];
@@ -21,6 +24,7 @@ export class Bridge {
 
   /** Whether what Python sent is to be shown; not if it has not seen the latest gesture. */
   receive({ revision, answered }) {
+    this.done = answered.serial > this.#answered.serial ? this.#asked : "";
     this.#answered = answered;
     const fresh = this.revision === null;
     if (fresh) {
@@ -49,6 +53,7 @@ export class Bridge {
     const action = this.#queue.shift();
     if (!action) return;
     this.serial += 1;
+    this.#asked = action.name;
     this.#wait(true);
     this.timer = setTimeout(() => this.#done(), PATIENCE_MS);
     this.port.setTriggerValue("action", { ...action, serial: this.serial });

@@ -5,13 +5,13 @@ import edgehandles from "cytoscape-edgehandles";
 import { Bridge } from "./bridge.js";
 import { h } from "./dom.js";
 import { attach } from "./gestures.js";
-import { attachments, inSight, nameOf, openAtFirst, parentOf, tree, within } from "./groups.js";
+import { around, attachments, inSight, nameOf, openAtFirst, parentOf, tree, within } from "./groups.js";
 import { Inspector } from "./inspector.js";
 import { place } from "./layout.js";
 import { Drawing, tiers } from "./model.js";
 import { handles, palette, toolbar, zoomButtons } from "./panels.js";
 import { stylesheet } from "./style.js";
-import { counted, linksLabel, rolesCounted } from "./text.js";
+import { counted, linksLabel, rolesCounted, whole } from "./text.js";
 import { readTheme } from "./theme.js";
 import { View, elementKey, groupKey } from "./view.js";
 
@@ -98,7 +98,9 @@ export class Editor {
 
   #replace(data) {
     const before = this.drawing.elements;
-    const same = data.elements.some((element) => before.has(element.id));
+    // What cannot be edited and has another size is another drawing.
+    const same = data.elements.some((element) => before.has(element.id))
+      && (this.editable || data.elements.length === before.size);
     this.drawing.replace(data);
     const relaid = data.elements.some((element) => element.x == null || element.y == null);
     place(this.drawing);
@@ -108,7 +110,20 @@ export class Editor {
       this.#known = new Set(this.groups.keys());
     }
     this.#show();
-    if (!same || relaid) this.fit();
+    if (!same || relaid || this.bridge.done === "arrange") this.fit();
+    if (this.bridge.done === "duplicate") this.#selectAdded(before);
+  }
+
+  /** What was not there before, whole groups as such, and in sight. */
+  #selectAdded(before) {
+    const earlier = tree(before);
+    const added = [...this.drawing.elements.values()].filter(({ id }) => !before.has(id));
+    this.select(new Set(added.map(({ id, group }) => {
+      const copied = around(group).find((path) => !earlier.has(path));
+      return copied === undefined ? elementKey(id) : groupKey(copied);
+    })));
+    const { x1, y1, x2, y2 } = this.cy.$(":selected").renderedBoundingBox();
+    if (x1 < 0 || y1 < 0 || x2 > this.cy.width() || y2 > this.cy.height()) this.fit();
   }
 
   /** After any change of the drawing: groups, view, panels. */
@@ -146,7 +161,7 @@ export class Editor {
     const parallel = links.reduce((sum, link) => sum + link.count, 0);
     this.counted.textContent = [
       rolesCounted(this.counts()) || "no elements",
-      counted(links.length, "link") + (parallel > links.length ? ` (${parallel} with parallel ones)` : ""),
+      counted(links.length, "link") + (parallel > links.length ? ` (${whole(parallel)} with parallel ones)` : ""),
       ...(any ? [`${any} selected`] : []),
     ].join(", ");
     const { dataset } = this.root;
@@ -214,10 +229,11 @@ export class Editor {
     this.select([elementKey(id)]);
   }
 
-  #placeNode({ x, y }, around) {
-    const prefix = around ? `${around}/` : "";
+  #placeNode({ x, y }, outer) {
+    const prefix = outer ? `${outer}/` : "";
     const path = prefix + this.drawing.freeName("node", (name) =>
-      this.groups.has(prefix + name) || this.drawing.elements.has(`${name}-switch`));
+      this.groups.has(prefix + name)
+      || [...this.drawing.elements.keys()].some((id) => id.startsWith(`${name}-`)));
     const name = nameOf(path);
     const count = this.devicesPerNode;
     const hub = this.drawing.freeName(`${name}-switch`);

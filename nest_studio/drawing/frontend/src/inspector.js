@@ -95,7 +95,7 @@ export class Inspector {
       ["Shift-drag", "select a box"],
       ["Ctrl-click", "add to the selection"],
       ["Double click", "open or close a group"],
-      ["Circle above", "drag it to link"],
+      ...(editor.editable ? [["Circle above", "drag it to link"]] : []),
       ["Wheel", "zoom, once clicked"],
     ];
     return this.#section(editor.name || "Drawing",

@@ -5,7 +5,9 @@ const PLURALS = { device: "devices", nic: "NICs", switch: "switches" };
 
 export const number = (value) => String(Number(Number(value).toPrecision(6)));
 
-export const counted = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
+export const whole = (count) => count.toLocaleString("en-US");
+
+export const counted = (count, one, many = `${one}s`) => `${whole(count)} ${count === 1 ? one : many}`;
 
 export const rolesCounted = (counts) =>
   Object.keys(ROLES)
