@@ -17,17 +17,17 @@ MAX_SETTING = 8192
 """Characters of one ``KEY=VALUE``: tomllib takes memory with the square of a dotted key."""
 
 
-def setting(text: str) -> tuple[str, Any]:
-    """Key and value of one ``--set KEY=VALUE``; the value is TOML."""
+def setting(text: str, option: str = "--set") -> tuple[str, Any]:
+    """Key and value of one ``--set KEY=VALUE``, or of another option; the value is TOML."""
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not key:
-        raise InputError("--set", "must read KEY=VALUE", text, "give a dotted key and a TOML value")
+        raise InputError(option, "must read KEY=VALUE", text, "give a dotted key and a TOML value")
     if len(text) > MAX_SETTING:
         raise InputError(
-            "--set", f"must hold at most {MAX_SETTING:,} characters", text, "write a scenario file"
+            option, f"must hold at most {MAX_SETTING:,} characters", text, "write a scenario file"
         )
     malformed = InputError(
-        f"--set {key}", "must be a TOML value", value, "put text in double quotes"
+        f"{option} {key}", "must be a TOML value", value, "put text in double quotes"
     )
     try:
         parsed = tomllib.loads(f"value = {value}")

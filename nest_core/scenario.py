@@ -7,6 +7,7 @@ A scenario names a fabric, an accelerator and a model, or holds a fabric inline;
 from __future__ import annotations
 
 import copy
+import logging
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ __all__ = [
     "resolve_scenario",
     "scenario_document",
 ]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,10 @@ def resolve_scenario(
 
 
 def load_fabric(name: str) -> Fabric:
-    """A fabric preset, or a file in any format that can be imported."""
+    """A fabric preset, or a file in any format that can be imported.
+
+    What a foreign format does not state is assumed, and logged as a warning.
+    """
     return build_fabric(checked(FabricFile, fabric_document(name)))
 
 
@@ -200,7 +206,10 @@ def _fabric_file(path: Path) -> dict[str, Any]:
         return load_toml(path)
     from nest_core.topology.formats import read_fabric  # yaml and XML are not for every start
 
-    return read_fabric(read_text(path).encode(), path.name).document
+    found = read_fabric(read_text(path).encode(), path.name)
+    for note in found.notes:
+        _LOG.warning("%s: %s", path.name, note)
+    return found.document
 
 
 def _known_preset(kind: str, name: str, field: str) -> None:

@@ -9,9 +9,9 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.figures.bill import bill_figure, bill_rows, dollars, link_rows, port_rows, watts
-from nest_core.summary import realised_ratios
 from nest_core.topology import Fabric
 from nest_core.topology.bill import Bill, bill
+from nest_core.topology.ports import switch_ports
 from nest_core.topology.prices import DEFAULT, load_prices
 from nest_studio.fabric_state import fabric_of
 from nest_studio.show import PicturePlace, facts, table
@@ -101,8 +101,9 @@ def _racks(found: Bill) -> str:
 
 
 def _ports_finding(fabric: Fabric) -> str:
-    realised = realised_ratios(fabric)
-    return f"Uplinks {realised[0]}" if realised else "Every port has its place"
+    first = switch_ports(fabric)[0]
+    free = f", {first.free} free" if first.free else ""
+    return f"A {first.name} has {first.down} ports down and {first.up} up{free}"
 
 
 def _cables_finding(found: Bill) -> str:

@@ -10,7 +10,7 @@ from nest_core.errors import InputError
 from nest_core.topology.formats import FORMATS, Assumed, Exported, read_fabric, write_fabric
 from nest_studio.drawing_view import new_drawing, own_from
 from nest_studio.fabric_state import FabricRequest, canonical, fabric_of
-from nest_studio.own_fabric import OWN, notes, own_document
+from nest_studio.own_fabric import OWN, notes, own_document, revision
 from nest_studio.show import facts
 
 __all__ = ["bring_controls", "take_along", "what_was_read"]
@@ -79,7 +79,8 @@ def _import() -> None:
         standard = getattr(Assumed(), name)
         st.number_input(
             label, type(standard)(least), type(standard)(most), standard, key=f"assumed.{name}",
-            on_change=_read, help=f"{least:g} to {most:,.0f}; assumed where the file does not say.",
+            on_change=_read_again,
+            help=f"{least:g} to {most:,.0f}; assumed where the file does not say.",
         )  # fmt: skip
     st.file_uploader(
         "Fabric file", key=UPLOAD, on_change=_read,
@@ -101,6 +102,13 @@ def _read() -> None:
         return
     origin = f"{FORMATS[found.format].label}, {file.name}"
     own_from(found.document, (origin, *found.notes))
+    st.session_state["imported revision"] = revision()
+
+
+def _read_again() -> None:
+    """Read the file with other assumptions, unless what it gave was edited since."""
+    if st.session_state.get("imported revision", revision()) == revision():
+        _read()
 
 
 def _sentence(text: str) -> str:

@@ -78,15 +78,17 @@ def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> FabricRequ
     return FabricRequest(preset, document, overrides)
 
 
-def heading(request: FabricRequest, fabric: Fabric) -> None:
-    """What fabric this is, and what it is made of."""
-    facts(fabric.name, kind="nest-scenario")
+def heading(request: FabricRequest, fabric: Fabric, lacking: str = "") -> None:
+    """What fabric this is, and what it is made of; or why the figures are earlier ones."""
     changes = ", ".join(f"{key} = {value}" for key, value in request.overrides.items())
-    origin = "" if request.preset == OWN else "As in the preset."
-    facts(
-        f"{_contents(fabric)} {f'Changed: {changes}.' if changes else origin}",
-        kind="nest-quiet",
-    )
+    facts(f"{fabric.name}{', changed' if changes else ''}", kind="nest-scenario")
+    if lacking:
+        line = f"The figures are those of the last whole fabric: {lacking}"
+    elif changes:
+        line = f"{_contents(fabric)} Changed: {changes}."
+    else:
+        line = f"{_contents(fabric)}{'' if request.preset == OWN else ' As in the preset.'}"
+    facts(line, kind="nest-quiet")
 
 
 def no_heading(lacking: str) -> None:

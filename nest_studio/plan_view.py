@@ -39,7 +39,7 @@ def heading(request: Request, text: str, scenario: Scenario) -> None:
     # Both files are made on the click: a ready file's address dies with the next redraw, and a
     # browser that asks for it meanwhile shows an error.
     with left:
-        facts(scenario.name, kind="nest-scenario")
+        facts(f"{scenario.name}{', changed' if changes else ''}", kind="nest-scenario")
         facts(f"Changed: {changes}" if changes else "As in the preset.", kind="nest-quiet")
     with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         st.download_button(

@@ -45,10 +45,8 @@ def main() -> None:
     except InputError as error:
         request = earlier_answer(asked)
         mark_results(earlier=request is not None)
-        if request is None:
+        if asked.preset == OWN:
             lacking = str(error)
-        elif asked.preset == OWN:
-            problem.info(f"The figures are those of the last whole fabric: {error}")
         else:
             problem.error(str(error))
     else:
@@ -58,7 +56,7 @@ def main() -> None:
         no_heading(lacking)
         drawing_section(asked.preset, None)
     else:
-        show_answer(asked, request)
+        show_answer(asked, request, lacking)
 
 
 def earlier_answer(asked: FabricRequest) -> FabricRequest | None:
@@ -69,11 +67,11 @@ def earlier_answer(asked: FabricRequest) -> FabricRequest | None:
     return earlier or replace(asked, overrides={})
 
 
-def show_answer(asked: FabricRequest, request: FabricRequest) -> None:
+def show_answer(asked: FabricRequest, request: FabricRequest, lacking: str) -> None:
     """Facts, the drawing, levels and bill, the collective explorer, other fabrics beside it."""
     text = canonical(request)
+    heading(request, fabric_of(text), lacking)
     with st.container(key="results"):
-        heading(request, fabric_of(text))
         what_was_read(request.preset)
         HeadlineRow(fabric_headlines(text))
     drawing_section(asked.preset, text)

@@ -11,7 +11,7 @@ Placements: groups of contiguous devices and of devices a stride apart that cove
 (sizes and strides: powers of four and whole blocks of the nesting), reduced by a ring and level
 by level; and pipelines with stages of every such size. Latency counts as part of a message of
 1 GiB, so that bandwidth rules. Over 16,384 devices one size, the middle one, stands for all, and
-rings for collectives.
+rings for collectives; of a link graph over 1,024 devices so do 1,024 devices, evenly spread.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from nest_core.network.graph import GraphWires
 from nest_core.network.levels import Network
 from nest_core.network.phases import Phase, price_phases
 from nest_core.network.traffic import hierarchical_half, ring_half
@@ -32,6 +33,7 @@ __all__ = ["collapse_error", "levels_only"]
 
 MESSAGE = 2.0**30
 FEW_DEVICES = 16_384
+FEW_DRAWN = 1024
 
 
 def levels_only(network: Network) -> Network:
@@ -99,10 +101,12 @@ def _seconds(network: Network, phases: list[Phase]) -> float:
 
 def _placements(network: Network) -> Iterator[list[Phase]]:
     """Phases of every sampled placement, one owner each."""
-    devices = network.devices
-    every = np.arange(devices)
-    sizes = _sizes(network)
-    many = devices > FEW_DEVICES
+    every = np.arange(network.devices)
+    if isinstance(network.wires, GraphWires) and len(every) > FEW_DRAWN:
+        every = np.linspace(0, len(every) - 1, FEW_DRAWN).astype(np.int64)
+    devices = len(every)
+    sizes = _sizes(network, devices)
+    many = network.devices > min(FEW_DEVICES, devices)
     for size in sizes:
         for stride in sizes if many else [1, *sizes]:
             count = devices // (size * stride)
@@ -116,15 +120,15 @@ def _placements(network: Network) -> Iterator[list[Phase]]:
             for half in halves:
                 yield [replace(phase, owner=0 * phase.owner) for phase in half]
         if size < devices:
-            source, ones = every[:-size], np.ones(devices - size)
-            yield [Phase(source, source + size, 0 * source, ones, ones)]
+            source, target, ones = every[:-size], every[size:], np.ones(devices - size)
+            yield [Phase(source, target, 0 * source, ones, ones)]
 
 
-def _sizes(network: Network) -> list[int]:
+def _sizes(network: Network, devices: int) -> list[int]:
     """Group sizes and strides: powers of four, and the blocks of the nesting."""
     powers = {4**k for k in range(1, 10)} | {2}
     blocks = {int(np.bincount(group).max()) for group in network.nesting}
-    sizes = sorted(size for size in powers | blocks if 1 < size <= network.devices)
-    if network.devices > FEW_DEVICES:
+    sizes = sorted(size for size in powers | blocks if 1 < size <= devices)
+    if network.devices > min(FEW_DEVICES, devices):
         return [sizes[len(sizes) // 2]]
     return sizes

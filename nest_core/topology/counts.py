@@ -22,7 +22,7 @@ __all__ = ["clos_parts", "dragonfly_parts", "hierarchical_parts"]
 
 def clos_parts(fabric: Clos, prices: Prices) -> Inventory:
     """Leaves amid their nodes, spines amid their pod or the hall."""
-    hall = node_hall(prices, fabric.nodes, fabric.devices_per_node)
+    hall = node_hall(prices, fabric.nodes, fabric.devices_per_node, fabric.name)
     rate = fabric.link_bandwidth_Bps * BITS
     nodes = np.unique(fabric.node_of())
     switches, links = fabric.as_built.switches, fabric.as_built.links
@@ -100,7 +100,7 @@ def hierarchical_parts(fabric: Hierarchical, prices: Prices) -> Inventory:
     """Cables by what climbs into each level, and the fewest switches that hold them."""
     node = fabric.group_of(0)
     places = fabric.groups[0]
-    hall = node_hall(prices, places, fabric.tiers[0].group_size)
+    hall = node_hall(prices, places, fabric.tiers[0].group_size, fabric.name)
     present = np.unique(node)
     largest = max(switch.rate_Gbps for switch in prices.switch)
     rack = hall.rack_of(np.arange(places))
@@ -185,7 +185,7 @@ def _hierarchical_switches(
 
 def dragonfly_parts(fabric: Dragonfly, prices: Prices) -> Inventory:
     """The routers of a group stand together amid its nodes."""
-    hall = node_hall(prices, fabric.nodes, fabric.devices_per_node)
+    hall = node_hall(prices, fabric.nodes, fabric.devices_per_node, fabric.name)
     a, p, groups = fabric.routers_per_group, fabric.nodes_per_router, fabric.groups
     per_group = a * p
     first = np.arange(groups) * per_group

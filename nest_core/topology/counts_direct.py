@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
+import networkx as nx
 import numpy as np
 
 from nest_core.topology.checks import IntArray
@@ -143,14 +145,18 @@ def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
     ports: Counter[tuple[int, int, float]] = Counter()
     for name, count in used.items():
         if role[name] == "switch":
-            key = (height[name], radix[name] or count, fastest[name])
+            key = (
+                height[name],
+                radix[name] or _listed(prices, count, fastest[name]),
+                fastest[name],
+            )
             boxes[key] += 1
             ports[key] += count
     rates = [fastest[name] for name in cards if name in fastest]
-    hall = node_hall(prices, fabric.devices, 1)
+    nodes = _nodes(fabric) if cards else fabric.devices
     return Inventory(
-        hall,
-        fabric.devices,
+        node_hall(prices, nodes, -(-fabric.devices // nodes), fabric.name),
+        nodes,
         len(cards),
         max(rates, default=0.0),
         tuple(
@@ -166,6 +172,28 @@ def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
             *((_NO_NICS,) if boxes and not cards else ()),
         ),
     )
+
+
+def _listed(prices: Prices, used: int, rate_Gbps: float) -> int:
+    """Ports of the smallest listed switch of that rate with enough of them; else those used."""
+    enough = [
+        switch.ports
+        for switch in prices.switch
+        if switch.ports >= used and math.isclose(switch.rate_Gbps, rate_Gbps, rel_tol=1e-6)
+    ]
+    return min(enough, default=used)
+
+
+def _nodes(fabric: GraphFabric) -> int:
+    """Nodes with devices: what hangs together without cards."""
+    inside: nx.Graph[str] = nx.Graph()
+    cards = {element.id for element in fabric.elements if element.role == "nic"}
+    inside.add_nodes_from(fabric.device_ids)
+    inside.add_edges_from(
+        (link.a, link.b) for link in fabric.links if link.a not in cards and link.b not in cards
+    )
+    devices = set(fabric.device_ids)
+    return sum(bool(devices & part) for part in nx.connected_components(inside))
 
 
 def _heights(fabric: GraphFabric, ends: list[str]) -> dict[str, int]:

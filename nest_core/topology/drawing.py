@@ -171,8 +171,7 @@ def duplicated(drawing: Drawing, ids: Collection[str]) -> tuple[Drawing, tuple[s
     for entry in chosen:
         names[entry["id"]] = _free(entry["id"], taken, passed)
         taken.add(names[entry["id"]])
-    xs = [entry["x"] for entry in chosen if entry.get("x") is not None]
-    shift = max(xs) - min(xs) + 2 * PITCH if xs else 0.0
+    shift = _room_beside(drawing["element"], chosen, picked)
     copies = []
     for entry in chosen:
         copy = entry | {"id": names[entry["id"]]}
@@ -188,6 +187,30 @@ def duplicated(drawing: Drawing, ids: Collection[str]) -> tuple[Drawing, tuple[s
     ]
     bigger = edited(drawing, [*drawing["element"], *copies], [*drawing["link"], *links])
     return bigger, tuple(names.values())
+
+
+def _room_beside(
+    elements: Sequence[Mapping[str, Any]], chosen: Sequence[Mapping[str, Any]], picked: set[str]
+) -> float:
+    """How far to the right a copy stands clear of what is there."""
+
+    def placed(entries: Iterable[Mapping[str, Any]]) -> list[tuple[float, float]]:
+        found = ((entry.get("x"), entry.get("y") or 0.0) for entry in entries)
+        return [(float(x), float(y)) for x, y in found if x is not None]
+
+    own = placed(chosen)
+    if not own:
+        return 0.0
+    (left, right), (top, low) = ((min(at), max(at)) for at in zip(*own, strict=True))
+    others = [
+        x
+        for x, y in placed(entry for entry in elements if entry["id"] not in picked)
+        if top - PITCH < y < low + PITCH
+    ]
+    shift: float = right - left + 2 * PITCH
+    if any(left + shift - PITCH < x < right + shift + PITCH for x in others):
+        shift = max(others) - left + 2 * PITCH
+    return shift
 
 
 def tabled(

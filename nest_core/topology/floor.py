@@ -128,15 +128,19 @@ class Hall:
         return found
 
 
-def node_hall(prices: Prices, nodes: int, devices_per_node: int) -> Hall:
+def node_hall(prices: Prices, nodes: int, devices_per_node: int, fabric: str = "") -> Hall:
     """Racks of servers.
 
-    A node is ``[floor] server`` where that has as many devices, else the listed server that has,
-    else as many times the power of a device.
+    Of the listed servers that have as many devices as a node it is ``[floor] server``, else the
+    one whose accelerator the fabric's name gives (B300 in DGX B300), else the first; if none has,
+    a node draws as many times the power of a device.
     """
     floor = prices.floor
+    words = set(fabric.replace(",", " ").split())
     fitting = [server for server in prices.server if server.devices == devices_per_node]
-    fitting.sort(key=lambda server: server.name != floor.server)
+    fitting.sort(
+        key=lambda server: (server.name != floor.server, server.name.split()[-1] not in words)
+    )
     server = fitting[0] if fitting else None
     power = server.power_kW.range if server else devices_per_node * floor.device_power_kW.range
     units = server.rack_units if server else max(1, devices_per_node)

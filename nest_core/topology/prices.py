@@ -77,7 +77,7 @@ class Figure(_Table):
     typical: _Amount
     low: _Amount | None = None
     high: _Amount | None = None
-    kind: Literal["vendor", "third-party", "estimate", "recalled"]
+    kind: Literal["vendor", "third-party", "estimate", "recalled", "own"]
     date: _Name
     source: _Name
 
@@ -232,9 +232,12 @@ def load_prices(name: str = DEFAULT, settings: Sequence[str] = ()) -> Prices:
     for text in settings:
         key, value = setting(text)
         assign(document, key, value)
-        if key.endswith(".typical"):  # without the ends of the figure that it replaces
+        if key.endswith(".typical"):  # a new figure, without the old one's ends and source
+            figure = key.removesuffix("typical")
             for end in ("low", "high"):
-                _drop(document, key.removesuffix("typical") + end)
+                _drop(document, figure + end)
+            for name, own in (("kind", "own"), ("date", "now"), ("source", "set by hand")):
+                assign(document, figure + name, own)
     prices = checked(Prices, document, "prices.")
     _check(prices)
     return prices

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nest_core.errors import InputError
+from nest_core.overrides import setting
 from nest_studio.commands.output import JsonFlag, emit
+
+if TYPE_CHECKING:
+    from nest_core.topology.formats import Assumed
 
 __all__ = ["convert"]
 
@@ -23,6 +27,14 @@ def convert(
     write_as: Annotated[
         str, typer.Option("--to", metavar="FORMAT", help="Format of OUT, unless its ending says.")
     ] = "",
+    assume: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--assume",
+            metavar="KEY=VALUE",
+            help="What IN does not state: devices_per_node=4, link_bandwidth_GBps=25, …",
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Convert a fabric file, saying what is lost."""
@@ -37,7 +49,8 @@ def convert(
     content = read_text(path).encode()
     if target.exists() and target.samefile(path):
         raise InputError("OUT", "must not be the file that is read", str(target), "name another")
-    imported = read_fabric(content, path.name, format=read_as)
+    assumed = _assumed(assume or ())
+    imported = read_fabric(content, path.name, format=read_as, assumed=assumed)
     fabric = build_fabric(checked(FabricFile, imported.document))
     exported = write_fabric(fabric, to, document=imported.document)
     try:
@@ -55,6 +68,27 @@ def convert(
         "output": str(target),
     }
     emit(fields, as_json, _as_text)
+
+
+def _assumed(settings: Iterable[str]) -> Assumed:
+    """The assumptions with some replaced."""
+    from dataclasses import asdict
+
+    from nest_core.topology.formats import Assumed
+
+    figures = asdict(Assumed())
+    for text in settings:
+        key, value = setting(text, "--assume")
+        if key not in figures:
+            raise InputError(
+                "--assume", "must name an assumption", key, "use " + ", ".join(figures)
+            )
+        whole = isinstance(value, int) or key != "devices_per_node"
+        if isinstance(value, bool) or not isinstance(value, int | float) or not whole:
+            rule = "must be a number" if whole else "must be a whole number"
+            raise InputError(f"--assume {key}", rule, value, "correct it")
+        figures[key] = value
+    return Assumed(**figures)
 
 
 def _by_ending(target: Path) -> str:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from clos_specs import clos
 
+from nest_core.network import collapse
 from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric
+from nest_core.schema import FabricFile, checked
 from nest_core.topology import (
     Clos,
     Dragonfly,
@@ -23,6 +25,8 @@ from nest_core.topology import (
     Torus,
 )
 from nest_core.topology.bill import Bill, bill
+from nest_core.topology.drawing import drawing_of
+from nest_core.topology.files import build_fabric
 from nest_core.topology.ports import switch_ports
 from nest_core.topology.prices import Prices, load_prices
 
@@ -430,3 +434,16 @@ def test_every_figure_of_the_list_has_its_source_without_a_machine():
         kind, told = line.source.split(", ", 1)
         assert kind in ("vendor", "third-party", "estimate", "recalled")
         assert ": " in told
+
+
+def test_a_drawn_copy_has_the_nodes_of_its_original():
+    """A failure: every device is taken for a node, or an unlisted switch is invented."""
+    original = load_fabric("h100-spine-leaf-64")
+    drawing = drawing_of(original, collapse(original).nesting)
+    copy = build_fabric(checked(FabricFile, drawing))
+    one, other = bill(original, load_prices()), bill(copy, load_prices())
+    assert (other.nodes, other.nics) == (one.nodes, one.nics) == (8, 64)
+    assert other.server == one.server
+    drawing["link"][-1]["count"] = 5
+    fewer = bill(build_fabric(checked(FabricFile, drawing)), load_prices())
+    assert not any("No listed switch" in check for check in fewer.checks)

@@ -136,6 +136,16 @@ def test_a_copied_rack_hangs_on_the_same_spine():
     assert drawing == rack(), "the original must stay as it was"
 
 
+def test_a_copy_stands_clear_of_what_is_there():
+    """Copying the first of two racks: the copy lands beside both, not on the second."""
+    bigger, _ = duplicated(rack(), [e["id"] for e in rack()["element"] if e.get("group")])
+    first = [entry["id"] for entry in rack()["element"] if entry.get("group")]
+    third, copies = duplicated(bigger, first)
+    own = [entry["x"] for entry in third["element"] if entry["id"] in copies]
+    others = [e["x"] for e in third["element"] if e["id"] not in copies and e.get("group")]
+    assert min(own) > max(others)
+
+
 def test_a_copied_part_of_a_group_stays_in_it():
     bigger, copies = duplicated(rack(), ["gpu 3"])
     assert copies == ("gpu 4",)

@@ -231,3 +231,18 @@ def test_optical_switches_take_fibres_only(media):
     kinds = {total.tier: [run.kind for run in total.runs] for total in found.links}
     assert kinds["cube"] == ["DAC"]
     assert kinds["between cubes"] == ["SMF" if media == "SMF" else "MMF"]
+
+
+@pytest.mark.parametrize(
+    ("fabric", "server"),
+    [
+        ("8,192 B300, two Ethernet planes", "DGX B300"),
+        ("DGX SuperPOD A100", "DGX A100"),
+        ("1,024 H100, spine-leaf 1:1", "DGX H100"),
+        ("My fabric", "DGX H100"),
+    ],
+)
+def test_a_fabrics_name_tells_its_servers(fabric, server):
+    assert node_hall(prices(), 16, 8, fabric).server == server
+    set_by_hand = node_hall(prices('floor.server="DGX B200"'), 16, 8, fabric)
+    assert set_by_hand.server == "DGX B200"

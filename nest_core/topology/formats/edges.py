@@ -2,7 +2,8 @@
 
 Columns ``a``, ``b``, ``bandwidth_GBps``, ``count``, ``latency_us`` and, for roles, ``a_role``,
 ``b_role``; all but the first two are optional and may be empty. Semicolons or tabs may stand for
-the commas. Devices are numbered in the order in which rows name them.
+the commas; ``from`` and ``to``, ``source`` and ``target``, ``src`` and ``dst`` for ``a`` and
+``b``. Devices are numbered in the order in which rows name them.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from nest_core.topology.graph import GraphFabric
 __all__ = ["COLUMNS", "read_edges", "write_edges"]
 
 COLUMNS = ("a", "b", "bandwidth_GBps", "count", "latency_us", "a_role", "b_role")
+_ALSO = {"from": "a", "source": "a", "src": "a", "to": "b", "target": "b", "dst": "b"}
 
 
 def read_edges(source: Source) -> tuple[Document, tuple[str, ...]]:
@@ -139,6 +141,7 @@ def _rows(source: Source) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _header(source: Source, line: int, row: list[str]) -> list[str]:
+    row = [_ALSO.get(name.lower(), name) for name in row]
     for name in row:
         if name not in COLUMNS or row.count(name) > 1:
             raise source.wrong(

@@ -56,7 +56,24 @@ def test_toml_keeps_the_remarks_of_its_source(tmp_path, capsys):
     assert mine == tomllib.loads(preset_path("fabrics", "drawn-8.toml").read_text())
 
 
+def test_assumptions_can_be_stated(conf, capsys):
+    out = conf.with_name("fabric.toml")
+    settings = ["--assume", "devices_per_node=4", "--assume", "link_bandwidth_GBps=25"]
+    assert ask(capsys, "convert", str(conf), str(out), *settings)["devices"] == 32
+    levels = tomllib.loads(out.read_text())["level"]
+    assert levels[-1]["bandwidth_GBps"] == 25.0
+
+
+def test_what_a_command_assumes_of_a_foreign_file_stands_on_standard_error(conf, capsys, caplog):
+    assert run(["levels", str(conf), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["devices"] == 64
+    assert any("8 devices per node" in record.getMessage() for record in caplog.records)
+
+
 BAD = [
+    (["convert", "{conf}", "x.toml", "--assume", "rails=4"], "--assume must name an assumption"),
+    (["convert", "{conf}", "x.toml", "--assume", "devices_per_node=x"], "--assume devices_per_node must be a T"),
+    (["convert", "{conf}", "x.toml", "--assume", "devices_per_node=1.5"], "--assume devices_per_n"),
     (["convert", "{conf}", "{conf}"], "OUT must not be the file that is read"),
     (["convert", "{conf}", "x.foo"], "OUT must end in one of .toml .graphml .xml .json .csv .conf"),
     (["convert", "{conf}", "x.toml", "--to", "visio"], "to must be a known format, but is 'visio'"),

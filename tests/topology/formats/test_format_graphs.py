@@ -343,3 +343,9 @@ def test_drawings_say_that_levels_and_bill_may_differ(preset):
     lost = write_fabric(load_fabric(preset), "netjson").lost
     assert any(sentence.startswith("Its levels") for sentence in lost)
     assert any("bill" in sentence for sentence in lost)
+
+
+@pytest.mark.parametrize(("a", "b"), [("from", "to"), ("Source", "Target"), ("src", "dst")])
+def test_other_names_of_the_two_ends_are_known(a, b):
+    found = read_fabric(f"{a},{b}\ngpu0,leaf\ngpu1,leaf\n".encode(), "links.csv")
+    assert [entry["a"] for entry in found.document["link"]] == ["gpu0", "gpu1"]
