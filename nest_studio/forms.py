@@ -178,7 +178,7 @@ def _lost_fabric() -> None:
         st.session_state[LOST] = True
     if st.session_state.get(LOST):
         st.info(
-            f"{OWN} is not here: it lasts as long as its browser tab and a reload ends it. "
+            f"{OWN} is not here any more: the studio keeps it for this address while it runs. "
             "What was exported can be imported again."
         )
 

@@ -3,10 +3,16 @@
 It is a document like a preset's (README, "Files"). While it is drawn it need not be a fabric
 yet; pages then keep the last answer and say what is missing. What stands in the session is plain
 data, replaced and never changed in place.
+
+The address carries a key under which the server keeps the document for as long as it runs, so
+that a reload brings it back. A page opened with somebody's key starts from a copy.
 """
 
 from __future__ import annotations
 
+import secrets
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +22,7 @@ __all__ = [
     "OWN",
     "can_undo",
     "change",
+    "follow_address",
     "forget_places",
     "is_drawing",
     "notes",
@@ -28,10 +35,22 @@ __all__ = [
 
 OWN = "My fabric"
 STEPS = 100
+KEPT = 64
 _KEY = "own fabric"
+_ADDRESS = "own"
 
 Step = tuple[dict[str, Any], tuple[str, ...]]
 """A document, and what was assumed or left out when it was read."""
+
+
+def follow_address() -> None:
+    """Bring back what the address names, and let it name what is there; first on every page."""
+    state = st.session_state.get(_KEY)
+    if state is None and (step := _Shelf.shared().get(st.query_params.get(_ADDRESS, ""))):
+        _put(step, (), ())
+        state = st.session_state[_KEY]
+    if state is not None and st.query_params.get(_ADDRESS) != state["key"]:
+        st.query_params[_ADDRESS] = state["key"]
 
 
 def own_document() -> dict[str, Any] | None:
@@ -106,10 +125,40 @@ def _step(state: Mapping[str, Any]) -> Step:
 
 def _put(step: Step, past: tuple[Step, ...], future: tuple[Step, ...]) -> None:
     document, about = step
+    key = st.session_state.get(_KEY, {}).get("key") or secrets.token_urlsafe(9)
+    _Shelf.shared().put(key, step)
     st.session_state[_KEY] = {
+        "key": key,
         "document": document,
         "revision": revision() + 1,
         "past": past,
         "future": future,
         "notes": about,
     }
+
+
+class _Shelf:
+    """The last documents of all sessions, by key."""
+
+    def __init__(self) -> None:
+        self._steps: OrderedDict[str, Step] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @staticmethod
+    @st.cache_resource(show_spinner=False)
+    def shared() -> _Shelf:
+        """The one of this server."""
+        return _Shelf()
+
+    def get(self, key: str) -> Step | None:
+        """What stands under a key, if it still does."""
+        with self._lock:
+            return self._steps.get(key)
+
+    def put(self, key: str, step: Step) -> None:
+        """Keep it; the one untouched longest goes."""
+        with self._lock:
+            self._steps[key] = step
+            self._steps.move_to_end(key)
+            while len(self._steps) > KEPT:
+                self._steps.popitem(last=False)

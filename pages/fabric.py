@@ -22,13 +22,14 @@ from nest_studio.fabric_view import (
     levels,
     no_heading,
 )
-from nest_studio.own_fabric import OWN
+from nest_studio.own_fabric import OWN, follow_address
 from nest_studio.show import HeadlineRow, mark_results, page_style
 
 
 def main() -> None:
     """Draw the page."""
     page_style()
+    follow_address()
     take_up_edits()
     problem = st.container(key="problem")
     notes: list[Any] = []

@@ -12,6 +12,7 @@ from nest_core.errors import InputError
 from nest_core.figures import entries, pending_entries
 from nest_core.summary import headlines, realised_ratios
 from nest_studio.forms import Request, scenario_form
+from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import (
     baselines_of,
     baselines_within,
@@ -32,6 +33,7 @@ PATIENCE_S = 0.3
 def main() -> None:
     """Draw the page."""
     page_style()
+    follow_address()
     problem = st.container(key="problem")
     notes: list[Any] = []
     with st.sidebar:

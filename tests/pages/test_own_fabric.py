@@ -288,3 +288,22 @@ def test_other_assumptions_read_the_file_again_until_it_is_edited(fabric_page):
     press(page, "Edit as my own drawing")
     page.number_input(key="assumed.devices_per_node").set_value(2).run()
     assert values(page)["Devices"] == "16"
+
+
+def test_a_reload_brings_the_drawing_back_as_a_copy(drawn, fabric_page):
+    """Another session with the address starts from the drawing and leaves the first alone."""
+    key = drawn.page.query_params["own"]
+    key = key[0] if isinstance(key, list) else key
+    again = fabric_page(own=key, fabric=OWN)
+    assert not again.exception
+    assert values(again) == values(drawn.page)
+    assert again.session_state["own fabric"]["key"] != key
+    Canvas(again).draw(*two_racks(25.0))
+    assert values(again)["Bisection"] == humanise_rate(25e9)
+    assert values(drawn.page.run())["Bisection"] == humanise_rate(200e9)
+
+
+def test_an_address_that_nobody_knows_opens_the_page(fabric_page):
+    page = fabric_page(own="nobody")
+    assert not page.exception
+    assert values(page)["Devices"] == "1,024"

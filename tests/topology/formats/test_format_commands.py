@@ -73,7 +73,7 @@ def test_what_a_command_assumes_of_a_foreign_file_stands_on_standard_error(conf,
 BAD = [
     (["convert", "{conf}", "x.toml", "--assume", "rails=4"], "--assume must name an assumption"),
     (["convert", "{conf}", "x.toml", "--assume", "devices_per_node=x"], "--assume devices_per_no"),
-    (["convert", "{conf}", "x.toml", "--assume", "devices_per_node=1.5"], "--assume devices_per_node"),
+    (["convert", "{conf}", "x.csv", "--assume", "devices_per_node=1.5"], "--assume devices_per_n"),
     (["convert", "{conf}", "{conf}"], "OUT must not be the file that is read"),
     (["convert", "{conf}", "x.foo"], "OUT must end in one of .toml .graphml .xml .json .csv .conf"),
     (["convert", "{conf}", "x.toml", "--to", "visio"], "to must be a known format, but is 'visio'"),
