@@ -45,8 +45,14 @@ def test_examples_in_docstrings(name: str) -> None:
         if line.startswith(".venv/bin/nest-studio ")
     ],
 )
-def test_commands_in_the_readme(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_in_the_readme(
+    line: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Every command line ends well and prints something."""
+    monkeypatch.chdir(tmp_path)
     assert run(shlex.split(line)) == 0
     assert capsys.readouterr().out.strip()
 
