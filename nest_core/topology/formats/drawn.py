@@ -62,8 +62,8 @@ def _lost(fabric: Fabric) -> tuple[str, ...]:
     lost = [
         "The counts and rules that make up the fabric: it is written element by element, link by"
         " link.",
-        "Racks and ports: the bill of a drawing takes every cable as equally long, and a switch to"
-        " have as many ports as links.",
+        "Racks and ports: the bill of a drawing takes every cable as equally long, and the smallest"
+        " listed switch with enough ports.",
     ]
     if not isinstance(fabric, Hierarchical):
         lost.append("Its levels: those of a drawing are found from its links, and may differ.")
