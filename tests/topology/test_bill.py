@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Any
 
@@ -303,10 +302,11 @@ def test_every_preset_adds_up(name):
     ],
     ids=["rails", "single devices", "torus", "dragonfly"],
 )
-def test_large_fabrics_are_instant(fabric):
-    start = time.perf_counter()
-    billed(fabric)
-    assert time.perf_counter() - start < 1.0
+def test_large_fabrics_are_counted_too(fabric):
+    """By arithmetic: how fast, `benchmarks/test_bill.py` shows."""
+    found = billed(fabric)
+    assert found.cables >= sum(total.count for total in found.links) >= fabric.devices
+    assert 0 < found.price_usd.low <= found.price_usd.typical <= found.price_usd.high
 
 
 @pytest.mark.parametrize("kind", ["leaf_spine", "rail_optimised"])

