@@ -218,7 +218,7 @@ def test_a_node_is_one_click_and_links_by_its_switch(opened):
     canvas.tool("Node")
     canvas.fill("Devices, each", "8")
     canvas.page.mouse.click(*canvas.at(300, 300))
-    canvas.wait(elements=9, links=8)
+    canvas.wait(elements=9, links=8, revision=2)
     canvas.put("Switch", 300, 80)
     canvas.link("e:switch0", "g:node0")
     canvas.says("Linked switch0 – node0, 50 GB/s")
