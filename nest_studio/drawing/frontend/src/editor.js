@@ -97,6 +97,7 @@ export class Editor {
   }
 
   #replace(data) {
+    if (this.#fitted && !this.bridge.done && this.drawing.same(data)) return;
     const before = this.drawing.elements;
     // What cannot be edited and has another size is another drawing.
     const same = data.elements.some((element) => before.has(element.id))

@@ -51,6 +51,12 @@ export class Drawing {
     };
   }
 
+  /** Whether Python sent back what is here: then nothing moves under the person's hand. */
+  same({ elements, links }) {
+    const sent = { elements: elements.map(plainElement), links: links.map(plainLink) };
+    return JSON.stringify(sent) === JSON.stringify(this.plain());
+  }
+
   add(element) {
     this.elements.set(element.id, element);
   }
