@@ -8,6 +8,7 @@ Gb/s), ``count``, ``latency_us`` (or ``latency_ns``). The fabric: ``name``, ``ro
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from nest_core.topology.formats.draft import Draft
@@ -104,11 +105,10 @@ def fabric_attributes(fabric: GraphFabric) -> dict[str, Any]:
 
 
 def _coordinate(source: Source, where: str, axis: str, value: object) -> float:
-    try:
-        plain = isinstance(value, (int, float, str)) and not isinstance(value, bool)
-        found = float(value) if plain else None  # type: ignore[arg-type]
-    except (ValueError, OverflowError):
-        found = None
+    found = None
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        with suppress(ValueError, OverflowError):  # refused below, with everything else
+            found = float(value)
     if found is None or not abs(found) <= 1e6:
         raise source.wrong(
             where, f"must have a number from -1e6 to 1e6 as {axis}", value, "correct it"

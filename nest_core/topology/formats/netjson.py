@@ -8,6 +8,7 @@ Required are ``type``, ``protocol``, ``version``, ``metric``, ``nodes`` and ``li
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from nest_core.topology import Fabric
@@ -93,8 +94,7 @@ def _parsed(source: Source) -> object:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            seen: set[str] = set()
-            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
             raise source.wrong("", "must have every key of an object once", twice, "remove one")
         return found
 
