@@ -17,7 +17,7 @@ from nest_core.errors import InputError
 __all__ = [
     "AcceleratorFile",
     "FabricFile",
-    "ModelFile",
+    "Name",
     "Range",
     "ScenarioFile",
     "SearchTable",
@@ -31,7 +31,6 @@ Count = Annotated[int, Field(ge=1, le=10_000_000)]
 # Below these floors times overflow to infinity, and infinities become NaN.
 Positive = Annotated[float, Field(ge=1e-9, le=1e18)]
 NotNegative = Annotated[float, Field(ge=0, le=1e18)]
-Share = Annotated[float, Field(ge=1e-6, le=1)]
 Ratio = Annotated[float, Field(ge=1, le=1e6)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
@@ -171,55 +170,43 @@ class CollectivesTable(_Table):
 
 
 class AcceleratorFile(_Table):
-    """An accelerator preset, or its overridden form."""
+    """An accelerator preset, or its overridden form: what the device has.
+
+    What kernels reach of it are the fitted parameters of its family.
+    """
 
     name: Name
+    family: Name = "uncalibrated"
     memory_GiB: Positive
     memory_bandwidth_GBps: Positive
     peak_TFLOPs: Annotated[
         dict[Literal["fp32", "tf32", "bf16", "fp16", "fp8"], Positive], Field(min_length=1)
     ]
-    matmul_efficiency: Share
-    attention_efficiency: Share
-    memory_efficiency: Share
+    matmul_TFLOPs: dict[Literal["fp32", "tf32", "bf16", "fp16", "fp8"], Positive] = {}
+    units: Count
+    tile: Annotated[list[Count], Field(min_length=2, max_length=2)]
+    power_W: Positive | None = None
     reserved_GiB: NotNegative
-    source: Name
+    source: Annotated[str, Field(min_length=1, max_length=1000)]
     collectives: CollectivesTable | None = None
-
-
-class ModelFile(_Table):
-    """A model preset."""
-
-    name: Name
-    blocks: Annotated[int, Field(ge=1, le=1998)]
-    hidden: Count
-    heads: Count
-    kv_heads: Count
-    head_dim: Count
-    ffn: Count
-    vocabulary: Count
-    positions: Annotated[int, Field(ge=0, le=10_000_000)] = 0
-    mlp: Literal["gelu", "swiglu"]
-    norm: Literal["layernorm", "rmsnorm"]
-    bias: bool = False
-    causal: bool = True
-    dropout: bool = False
-    tied: bool = False
-    head_transform: bool = False
-    experts: Count = 1
-    top_k: Count = 1
-    source: Name
+    profile: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
 
 
 class WorkloadTable(_Table):
-    """``[workload]``."""
+    """``[workload]``; a model as a table has the fields of `nest_core.model_files.ModelFile`."""
 
-    model: Name
+    model: Name | dict[str, Any]
     sequence_length_tokens: Annotated[int, Field(ge=1, le=10_000_000)]
     global_batch_sequences: Annotated[int, Field(ge=1, le=1_000_000)]
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8"] = "bf16"
     optimizer: Literal["adam", "adam_bf16", "adam_8bit", "sgd"] = "adam"
+    gradient_bytes: Literal[2, 4] | None = None
     attention: Literal["flash", "unfused"] = "flash"
+    context: Literal["ring", "all_gather"] = "ring"
+    expert_tensor: bool = True
+    imbalance: Annotated[float, Field(ge=1, le=1_000)] = 1.0
+    capacity: Annotated[float, Field(ge=0, le=1_000)] = 0.0
+    overlap: Literal["none", "ideal", "fitted"] = "fitted"
 
 
 class Range(_Table):

@@ -1,6 +1,27 @@
 """Accelerators and the analytical estimator."""
 
-from nest_core.hardware.accelerators import PRECISIONS, Accelerator
-from nest_core.hardware.roofline import backward_seconds, forward_seconds
+from nest_core.hardware.accelerators import PRECISIONS, UNCALIBRATED, Accelerator
+from nest_core.hardware.estimator import (
+    backward_seconds,
+    forward_seconds,
+    kernels,
+    measured_share,
+    seconds,
+)
+from nest_core.hardware.families import Family, load_family
+from nest_core.hardware.profiles import Profile, load_profile
 
-__all__ = ["PRECISIONS", "Accelerator", "backward_seconds", "forward_seconds"]
+__all__ = [
+    "PRECISIONS",
+    "UNCALIBRATED",
+    "Accelerator",
+    "Family",
+    "Profile",
+    "backward_seconds",
+    "forward_seconds",
+    "kernels",
+    "load_family",
+    "load_profile",
+    "measured_share",
+    "seconds",
+]

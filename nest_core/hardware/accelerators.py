@@ -1,12 +1,20 @@
-"""Accelerators: peak rates, memory, and how much of either real kernels reach."""
+"""Accelerators: what a device has, as its vendor publishes it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["PRECISIONS", "Accelerator"]
+from nest_core.hardware.families import Family
+from nest_core.hardware.profiles import Profile
+
+__all__ = ["PRECISIONS", "UNCALIBRATED", "Accelerator"]
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
+UNCALIBRATED = "uncalibrated"
+
+# H100: 1,402.6 of 1,979 TFLOP/s in fp8 over 794.5 of 989 in bf16, as tabled in
+# stas00/ml-engineering@b9e2972, "Maximum Achievable Matmul FLOPS".
+_EIGHT_BITS = (1402.6 / 1979.0) / (794.5 / 989.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,35 +24,62 @@ class Accelerator:
     Parameters
     ----------
     name : str
+    family : Family
+        What its kernels reach of the peaks; `UNCALIBRATED`'s where no measurement was fitted.
     peak_flops : tuple of (str, float)
         Dense FLOP/s by precision, for those that it has.
+    matmul_flops : tuple of (str, float)
+        The largest rate of a matrix product that was measured, FLOP/s by precision; may be empty.
     memory_bytes : float
     memory_bandwidth_Bps : float
-    matmul_efficiency, attention_efficiency, memory_efficiency : float
-        Share of the peak that large kernels reach, in (0, 1].
+    units : int
+        Streaming multiprocessors, compute units or systolic arrays that share the tiles of a
+        matrix product.
+    tile : tuple of int
+        Rows and columns of the output that one unit works on.
     reserved_bytes : float
         Taken by driver, communication buffers and allocator before the first tensor.
     source : str
+    power_w : float or None
+        Design power, W; None where the vendor publishes none.
     links, network : str
         Curves in ``presets/collectives`` of its own links and of the network between nodes;
         empty: wires as they are.
+    profile : Profile or None
+        Measured times, which go before the estimate where a kernel has one.
     """
 
     name: str
+    family: Family
     peak_flops: tuple[tuple[str, float], ...]
+    matmul_flops: tuple[tuple[str, float], ...]
     memory_bytes: float
     memory_bandwidth_Bps: float
-    matmul_efficiency: float
-    attention_efficiency: float
-    memory_efficiency: float
+    units: int
+    tile: tuple[int, int]
     reserved_bytes: float
     source: str
+    power_w: float | None = None
     links: str = ""
     network: str = ""
+    profile: Profile | None = None
 
     def peak(self, precision: str) -> float:
         """Dense FLOP/s at a precision; KeyError where the device lacks it."""
         return dict(self.peak_flops)[precision]
+
+    def matmul_peak(self, precision: str) -> float:
+        """FLOP/s of the best matrix product: measured, else the peak's share of those measured.
+
+        fp8 keeps less of its peak than 16 bits do; where it was not measured, as much less as on
+        H100 (`_EIGHT_BITS`).
+        """
+        measured, peaks = dict(self.matmul_flops), dict(self.peak_flops)
+        if precision in measured or not measured:
+            return measured.get(precision, peaks[precision])
+        known = next(iter(measured))
+        share = measured[known] / peaks[known]
+        return peaks[precision] * share * (_EIGHT_BITS if precision == "fp8" else 1.0)
 
     @property
     def precisions(self) -> tuple[str, ...]:

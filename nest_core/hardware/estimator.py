@@ -1,0 +1,146 @@
+"""How long kernels take: the roofline with what real kernels reach of either roof.
+
+A product of ``g`` times ``m x n x k`` is cut into tiles of the accelerator's size (rows and
+columns rounded up to whole tiles), which ``units`` work through in waves. Filling and draining
+the pipelines of a unit costs as much as ``wave_tail`` waves more per product, and ``depth_tail``
+elements more per tile along ``k``:
+
+    w = g ceil(m / tile_m) ceil(n / tile_n) / units
+    t = max(2 g m' n' k / (best e) (1 + wave_tail / w) (1 + depth_tail / k), bytes / (bandwidth h))
+
+with ``best`` the largest rate measured on the device (its peak where none was), and ``e`` and
+``h`` what large products and copies reach of it and of the memory bandwidth. Fused
+attention reaches a share of the peak of its own; everything else moves bytes. In fp8 only
+products with weights run at the fp8 rate, and their operands are converted on the way.
+
+Few parameters, one set per family of accelerators (`Family`), fitted where the rules of
+``docs/method.md``, "Calibration", allow; ``presets/estimators`` says to what.
+
+Kernels that the accelerator's profile measured (`nest_core.hardware.profiles`) take the measured
+time instead.
+
+References
+----------
+Williams, Waterman and Patterson 2009, the roofline; NVIDIA, "Matrix Multiplication Background
+User's Guide", tile and wave quantisation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from nest_core.hardware.accelerators import Accelerator
+from nest_core.hardware.families import Family
+from nest_core.hardware.profiles import Direction
+from nest_core.workload.operators import Kernel, Operator
+
+__all__ = ["backward_seconds", "forward_seconds", "kernels", "measured_share", "seconds"]
+
+# Casting an element to fp8: two bytes read, one written, and one once more transposed for the
+# product that reads it the other way (NVIDIA Transformer Engine's cast and transpose).
+_CAST_BYTES = 4.0
+_SIXTEEN_BITS = ("bf16", "fp16")
+
+
+def seconds(
+    kernel: Kernel, accelerator: Accelerator, precision: str, op: str = "",
+    direction: Direction = "forward",
+) -> float:  # fmt: skip
+    """Time of one kernel on a device: what its profile measured, else the estimate.
+
+    Parameters
+    ----------
+    precision : str
+        Of the training run: products with weights run in it, the rest in 16 bits under fp8.
+    op, direction : str
+        Of the operator and the pass that it belongs to, where they are known: a profile tells
+        kernels apart by them.
+    """
+    profile = accelerator.profile
+    measured = profile.seconds(kernel, precision, op, direction) if profile else None
+    if measured is not None:
+        return measured
+    family = accelerator.family
+    traffic = kernel.bytes
+    if kernel.unit == "memory":
+        return traffic / (accelerator.memory_bandwidth_Bps * family.memory_efficiency)
+    eight = precision == "fp8" and kernel.unit == "gemm"
+    used = precision if eight else _sixteen(precision, accelerator)
+    best = accelerator.matmul_peak(used)
+    cast = 0.0
+    if kernel.unit == "attention":
+        arithmetic = kernel.flops / (best * family.attention_efficiency)
+    elif kernel.unit == "biased_attention":
+        arithmetic = kernel.flops / (best * family.biased_attention_efficiency)
+    else:
+        groups, m, n, k = kernel.shape
+        arithmetic = _product_seconds(groups, m, n, k, best, accelerator, family)
+        if eight:
+            traffic /= 2.0
+            cast = _CAST_BYTES * kernel.cast
+    reached = accelerator.memory_bandwidth_Bps * family.memory_efficiency
+    return max(arithmetic, traffic / reached) + cast / reached
+
+
+def forward_seconds(operator: Operator, accelerator: Accelerator, precision: str) -> float:
+    """Device time of an operator's forward pass, seconds."""
+    return sum(
+        seconds(kernel, accelerator, precision, operator.op, "forward")
+        for kernel in operator.forward
+    )
+
+
+def backward_seconds(operator: Operator, accelerator: Accelerator, precision: str) -> float:
+    """Device time of an operator's backward pass, seconds."""
+    return sum(
+        seconds(kernel, accelerator, precision, operator.op, "backward")
+        for kernel in operator.backward
+    )
+
+
+def measured_share(
+    runs: Iterable[tuple[Operator, int]], accelerator: Accelerator, precision: str
+) -> float:
+    """Share of the time of operators, each so many times, that the profile measured; 0 without."""
+    profile = accelerator.profile
+    if profile is None:
+        return 0.0
+    whole = known = 0.0
+    for operator, times in runs:
+        for direction, found in _passes(operator):
+            for kernel in found:
+                measured = profile.seconds(kernel, precision, operator.op, direction)
+                known += times * (measured or 0.0)
+                whole += times * seconds(kernel, accelerator, precision, operator.op, direction)
+    return known / whole if whole else 0.0
+
+
+def kernels(operator: Operator) -> tuple[int, int]:
+    """Kernels that the host issues for an operator, forward and backward."""
+    return len(operator.forward), len(operator.backward)
+
+
+def _passes(operator: Operator) -> tuple[tuple[Direction, tuple[Kernel, ...]], ...]:
+    return ("forward", operator.forward), ("backward", operator.backward)
+
+
+def _sixteen(precision: str, accelerator: Accelerator) -> str:
+    """The precision of what fp8 leaves alone."""
+    if precision != "fp8":
+        return precision
+    return next((name for name in _SIXTEEN_BITS if name in accelerator.precisions), precision)
+
+
+def _product_seconds(
+    groups: float, m: float, n: float, k: float, peak: float, accelerator: Accelerator,
+    family: Family,
+) -> float:  # fmt: skip
+    rows, columns = accelerator.tile
+    across, down = math.ceil(m / rows), math.ceil(n / columns)
+    waves = groups * across * down / accelerator.units
+    if not waves:
+        return 0.0
+    padded = 2.0 * groups * across * rows * down * columns * k
+    fill = (1.0 + family.wave_tail / waves) * (1.0 + family.depth_tail / k)
+    return padded / (peak * family.gemm_efficiency) * fill

@@ -1,0 +1,133 @@
+"""Which kernels a profile of a model holds: those that the estimator would price.
+
+Every distinct kernel of the layers under the strategies asked for, with the lengths of its
+operator's tensors on one rank; `nest_core.hardware.profiling` runs them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from nest_core.errors import InputError
+from nest_core.hardware.profiles import Direction, Signature, signature
+from nest_core.workload.graph import Dim, Graph, Node, Sizes, extent, sizes
+from nest_core.workload.layers import layer_graph, layers_of
+from nest_core.workload.models import Model
+from nest_core.workload.operators import Kernel, operators
+from nest_core.workload.strategies import Strategy
+
+__all__ = ["CPU_BYTES", "CPU_FLOPS", "Case", "cases", "check_affordable"]
+
+Shape = tuple[int, ...]
+
+CPU_FLOPS = 2e11
+CPU_BYTES = 4e9
+"""A kernel with more takes seconds on a CPU, and is refused there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One kernel to measure.
+
+    Parameters
+    ----------
+    signature : Signature
+    function : str
+    operators : tuple of str
+        Where it was met.
+    kernel : Kernel
+    index : int
+        Which of its operator's kernels in this pass.
+    inputs : tuple of tuple of int
+        Shapes of what the operator reads on this rank.
+    output, weight : tuple of int
+        Shapes of what it writes and of its first parameter.
+    keys, window : int
+        Of attention; ``window`` 0: all keys.
+    causal : bool
+    transposed : bool
+        Whether the right operand of a forward product is stored with its summed length last.
+    """
+
+    signature: Signature
+    function: str
+    operators: tuple[str, ...]
+    kernel: Kernel
+    index: int
+    inputs: tuple[Shape, ...]
+    output: Shape
+    weight: Shape
+    keys: int
+    window: int
+    causal: bool
+    transposed: bool
+
+
+def cases(model: Model, strategies: Iterable[Strategy]) -> tuple[Case, ...]:
+    """The distinct kernels of a model's layers under strategies."""
+    found: dict[tuple[Signature, str], Case] = {}
+    for strategy in strategies:
+        at = sizes(model, strategy.micro_batch, strategy.sequence)
+        for kind, _ in layers_of(model):
+            graph = layer_graph(model, kind, strategy)
+            for case in _cases(graph, at, strategy.width, f"{model.name}, {kind}"):
+                key = (case.signature, case.function)
+                if key in found:
+                    met = dict.fromkeys((*found[key].operators, *case.operators))
+                    found[key] = replace(found[key], operators=tuple(met))
+                else:
+                    found[key] = case
+    return tuple(found.values())
+
+
+def _cases(graph: Graph, at: Sizes, width: float, place: str) -> Iterator[Case]:
+    for operator in operators(graph, at, width):
+        node = graph[operator.name]
+        read = graph.inputs(node)
+        inputs = tuple(_lengths(entry.shape, node, at) for entry in read)
+        output = _lengths(node.shape, node, at)
+        weight = _lengths(node.weights[0], node, at) if node.weights else ()
+        passes: tuple[tuple[Direction, tuple[Kernel, ...]], ...] = (
+            ("forward", operator.forward),
+            ("backward", operator.backward),
+        )
+        for direction, kernels in passes:
+            for index, kernel in enumerate(kernels):
+                if not kernel.bytes:
+                    continue
+                yield Case(
+                    signature=signature(operator.op, direction, kernel),
+                    function=node.function,
+                    operators=(f"{place}, {operator.name}",),
+                    kernel=kernel,
+                    index=index,
+                    inputs=inputs,
+                    output=output,
+                    weight=weight,
+                    keys=int(at["keys"]),
+                    window=int(at.get("window", 0)),
+                    causal=node.causal,
+                    transposed=node.op != "matmul" or inputs[1][-1] == inputs[0][-1],
+                )
+
+
+def check_affordable(found: Sequence[Case], device: str) -> None:
+    """Refuse kernels that would take a CPU many seconds each."""
+    if device != "cpu":
+        return
+    for case in found:
+        if case.kernel.flops > CPU_FLOPS or case.kernel.bytes > CPU_BYTES:
+            raise InputError(
+                case.operators[0],
+                f"must have at most {CPU_FLOPS / 1e9:,.0f} GFLOP and {CPU_BYTES / 1e9:.0f} GB to "
+                "be measured on a CPU",
+                f"{case.kernel.flops / 1e9:,.3g} GFLOP and {case.kernel.bytes / 1e9:.3g} GB",
+                "shorten --sequence, lower --micro-batch or raise --tp",
+            )
+
+
+def _lengths(shape: Iterable[Dim], node: Node, at: Sizes) -> Shape:
+    """A tensor's lengths on this rank, shares of an element rounded up."""
+    return tuple(math.ceil(extent(dim, at, node.split)) for dim in shape)

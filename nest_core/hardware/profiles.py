@@ -1,0 +1,375 @@
+"""Profiles: how long kernels took on a device, measured by ``nest-studio profile``.
+
+A profile is a list of kernels with the median seconds of each, in one precision on one device.
+A kernel is known by what the estimator sees of it (`Signature`): the operator that it belongs
+to, the pass, its unit, shape, FLOP and bytes. Kernels that a signature cannot tell apart (two
+element-wise functions over the same bytes) share the mean of what they took.
+
+Profiles are JSON files: presets in ``presets/profiles``, or a person's own. Reading them needs
+no torch; `nest_core.hardware.profiling` makes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nest_core.errors import InputError
+from nest_core.presets import preset_names, preset_path, read_text
+from nest_core.schema import Name, checked
+from nest_core.workload.operators import Kernel, Unit
+
+__all__ = [
+    "Direction",
+    "Measurement",
+    "Profile",
+    "Signature",
+    "Skipped",
+    "joined",
+    "load_profile",
+    "read_profile",
+    "signature",
+    "write_profile",
+]
+
+FIELD = "accelerator.profile"
+MAX_KERNELS = 20_000
+Direction = Literal["forward", "backward"]
+# Sizes that are equal on paper may differ in the last digit, by the order of their divisions.
+_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What the estimator sees of a kernel.
+
+    Parameters
+    ----------
+    op : str
+        Of the operator that it belongs to.
+    direction : {"forward", "backward"}
+    unit, shape : str, tuple of float
+        As `Kernel` has them.
+    flops, bytes : float
+    """
+
+    op: str
+    direction: Direction
+    unit: str
+    shape: tuple[float, ...]
+    flops: float
+    bytes: float
+
+    @property
+    def anywhere(self) -> Signature:
+        """The kernel, whichever operator and pass ran it."""
+        return replace(self, op="", direction="forward")
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One kernel that was measured.
+
+    Parameters
+    ----------
+    signature : Signature
+    function : str
+        Which norm or element-wise function; empty for the rest.
+    operators : tuple of str
+        Where it was met: ``model, layer, operator``.
+    seconds : float
+        Median of the repeats.
+    spread : float
+        Difference of the quartiles over the median.
+    repeats : int
+    how : str
+        What ran.
+    """
+
+    signature: Signature
+    function: str
+    operators: tuple[str, ...]
+    seconds: float
+    spread: float
+    repeats: int
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """One kernel that could not be measured, and why.
+
+    Parameters
+    ----------
+    signature : Signature
+    function : str
+    operators : tuple of str
+    reason : str
+    """
+
+    signature: Signature
+    function: str
+    operators: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """Measured kernels of one device in one precision; equal and hashed by its contents.
+
+    Parameters
+    ----------
+    name : str
+    device : str
+        As the driver names it.
+    backend : {"cuda", "cpu"}
+    precision : str
+        Of the training run whose kernels these are.
+    torch, cuda : str
+        Versions; ``cuda`` is empty on a CPU.
+    date : str
+        Day of the measurement, ISO 8601.
+    measured : tuple of Measurement
+    skipped : tuple of Skipped
+    """
+
+    name: str
+    device: str
+    backend: Literal["cuda", "cpu"]
+    precision: str
+    torch: str
+    cuda: str
+    date: str
+    measured: tuple[Measurement, ...]
+    skipped: tuple[Skipped, ...] = ()
+    _times: dict[Signature, float] = field(init=False, repr=False)
+    _digest: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        times: dict[Signature, list[float]] = {}
+        for entry in self.measured:
+            for key in (entry.signature, entry.signature.anywhere):
+                times.setdefault(key, []).append(entry.seconds)
+        object.__setattr__(self, "_times", {key: fmean(found) for key, found in times.items()})
+        digest = hashlib.sha256(write_profile(self).encode()).hexdigest()
+        object.__setattr__(self, "_digest", digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Profile) and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+    def seconds(
+        self, kernel: Kernel, precision: str, op: str = "", direction: Direction = "forward"
+    ) -> float | None:
+        """Measured time of a kernel; None where it was not measured, or in another precision.
+
+        Parameters
+        ----------
+        op, direction : str
+            Of its operator and pass; without ``op``, any that ran such a kernel.
+        """
+        if precision != self.precision:
+            return None
+        sought = signature(op, direction, kernel)
+        return self._times.get(sought if op else sought.anywhere)
+
+
+def signature(op: str, direction: Direction, kernel: Kernel) -> Signature:
+    """The signature of an operator's kernel.
+
+    Examples
+    --------
+    >>> signature("norm", "forward", Kernel("memory", 0.0, 2048.0)).bytes
+    2048.0
+    """
+    shape = tuple(map(_rounded, kernel.shape))
+    return Signature(
+        op, direction, kernel.unit, shape, _rounded(kernel.flops), _rounded(kernel.bytes)
+    )
+
+
+def load_profile(choice: str, folder: Path | None = None) -> Profile:
+    """The profile that somebody names.
+
+    Parameters
+    ----------
+    choice : str
+        A preset's name, or a path to a ``.json`` file.
+    folder : Path, optional
+        Where a relative path starts; the current folder without it.
+
+    Raises
+    ------
+    InputError
+        If there is no such profile, or it cannot be one.
+    """
+    known = preset_names("profiles", ".json")
+    if choice in known:
+        return read_profile(read_text(preset_path("profiles", f"{choice}.json")))
+    if not choice.endswith(".json"):
+        listed = f"pick {', '.join(known)}, or " if known else ""
+        raise InputError(
+            FIELD, "must be a profile's name or the path of a .json file", choice,
+            f"{listed}measure one with nest-studio profile",
+        )  # fmt: skip
+    return read_profile(read_text((folder or Path()) / choice))
+
+
+def read_profile(text: str) -> Profile:
+    """The profile of a JSON text.
+
+    Raises
+    ------
+    InputError
+        If it is not JSON, or not a profile; the message names the first field at fault.
+    """
+    try:
+        document = json.loads(text)
+    except RecursionError as error:
+        raise InputError(
+            FIELD, "must not nest deeply", "nested too deeply", "measure it again"
+        ) from error
+    except ValueError as error:  # a syntax error, or a number too long to read
+        raise InputError(FIELD, "must be valid JSON", str(error), "measure it again") from error
+    if not isinstance(document, dict):
+        raise InputError(
+            FIELD, "must be a JSON object", type(document).__name__, "measure it again"
+        )
+    entry = checked(_ProfileFile, document, "profile.")
+    return Profile(
+        name=entry.name,
+        device=entry.device,
+        backend=entry.backend,
+        precision=entry.precision,
+        torch=entry.torch,
+        cuda=entry.cuda,
+        date=entry.date,
+        measured=tuple(
+            Measurement(
+                _signature(each), each.function, tuple(each.operators), each.seconds,
+                each.spread, each.repeats, each.how,
+            )
+            for each in entry.kernels
+        ),
+        skipped=tuple(
+            Skipped(_signature(each), each.function, tuple(each.operators), each.reason)
+            for each in entry.skipped
+        ),
+    )  # fmt: skip
+
+
+def write_profile(profile: Profile) -> str:
+    """The profile as JSON, one kernel a line; `read_profile` gives it back."""
+    head = {
+        item.name: getattr(profile, item.name)
+        for item in fields(Profile)
+        if item.init and item.name not in ("measured", "skipped")
+    }
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
+    for key, entries in (("kernels", profile.measured), ("skipped", profile.skipped)):
+        rows = ",\n    ".join(json.dumps(_row(entry)) for entry in entries)
+        lines.append(f'  "{key}": [\n    {rows}\n  ]' if entries else f'  "{key}": []')
+    return '{\n  "schema": 1,\n' + ",\n".join(lines) + "\n}\n"
+
+
+def joined(first: Profile, second: Profile) -> Profile:
+    """Two profiles of one device as one; where both measured a kernel, the second counts.
+
+    Raises
+    ------
+    InputError
+        If device, precision or versions differ.
+    """
+    for key in ("device", "backend", "precision", "torch", "cuda"):
+        old, new = getattr(first, key), getattr(second, key)
+        if old != new:
+            raise InputError(
+                f"profile.{key}", f"must be {new!r} as in the profile that is added", old,
+                "write to another file",
+            )  # fmt: skip
+    measured: dict[tuple[Signature, str], Measurement] = {}
+    for entry in (*first.measured, *second.measured):
+        key_of = (entry.signature, entry.function)
+        before = measured.get(key_of)
+        met = tuple(dict.fromkeys((*(before.operators if before else ()), *entry.operators)))
+        measured[key_of] = Measurement(
+            entry.signature, entry.function, met, entry.seconds, entry.spread, entry.repeats,
+            entry.how,
+        )  # fmt: skip
+    skipped = {
+        (entry.signature, entry.function): entry
+        for entry in (*first.skipped, *second.skipped)
+        if (entry.signature, entry.function) not in measured
+    }
+    return Profile(
+        first.name, second.device, second.backend, second.precision, second.torch, second.cuda,
+        second.date, tuple(measured.values()), tuple(skipped.values()),
+    )  # fmt: skip
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def _row(entry: Measurement | Skipped) -> dict[str, Any]:
+    row = asdict(entry)
+    return {**cast(dict[str, Any], row.pop("signature")), **row}
+
+
+def _signature(entry: _KernelTable) -> Signature:
+    shape = tuple(map(_rounded, entry.shape))
+    return Signature(
+        entry.op, entry.direction, entry.unit, shape, _rounded(entry.flops), _rounded(entry.bytes)
+    )
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+_Text = Annotated[str, Field(max_length=400)]
+_Amount = Annotated[float, Field(ge=0, le=1e24)]
+_Seconds = Annotated[float, Field(ge=1e-9, le=1e6)]
+
+
+class _KernelTable(_Table):
+    op: Name
+    direction: Direction
+    unit: Unit
+    shape: Annotated[list[_Amount], Field(max_length=4)]
+    flops: _Amount
+    bytes: _Amount
+    function: _Text
+    operators: Annotated[list[_Text], Field(max_length=1000)]
+
+
+class _MeasuredTable(_KernelTable):
+    seconds: _Seconds
+    spread: _Amount
+    repeats: Annotated[int, Field(ge=1, le=1_000_000)]
+    how: _Text
+
+
+class _SkippedTable(_KernelTable):
+    reason: _Text
+
+
+class _ProfileFile(_Table):
+    version: Literal[1] = Field(alias="schema")
+    name: Name
+    device: Name
+    backend: Literal["cuda", "cpu"]
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
+    torch: _Text
+    cuda: _Text
+    date: _Text
+    kernels: Annotated[list[_MeasuredTable], Field(max_length=MAX_KERNELS)]
+    skipped: Annotated[list[_SkippedTable], Field(max_length=MAX_KERNELS)] = []
