@@ -79,12 +79,12 @@ def preset_path(*parts: str) -> Path:
     return _root().joinpath(*parts)
 
 
-def preset_names(kind: str) -> tuple[str, ...]:
-    """Names of the presets of one kind: the stems of its TOML files, sorted.
+def preset_names(kind: str, ending: str = ".toml") -> tuple[str, ...]:
+    """Names of the presets of one kind: the stems of its files, sorted.
 
     A kind without presets has no names; that is not an error.
     """
-    return tuple(sorted(path.stem for path in preset_path(kind).glob("*.toml")))
+    return tuple(sorted(path.stem for path in preset_path(kind).glob(f"*{ending}")))
 
 
 def read_text(path: Path) -> str:

@@ -1,77 +1,44 @@
-"""The chain of layers of a transformer under tensor and sequence parallelism.
+"""The chain of layers of a model under a strategy: what one rank runs, holds and sends.
 
-An embedding, equal blocks, and a head (final norm, vocabulary projection, loss), each with its
-operators, collectives, parameters and boundary. What backward keeps follows Korthikanti et al.
-2022 (arXiv:2205.05198), section 4, operator by operator: for a GPT block without tensor
-parallelism the sum is ``s b h (34 + 5 a s / h)`` bytes.
-
-Tensor parallelism is Megatron-LM's (Shoeybi et al. 2019): column then row projections, two
-all-reduces per block each way; with sequence parallelism each becomes an all-gather and a
-reduce-scatter and everything between them is divided. Vocabulary-parallel embedding and head.
+An embedding, equal blocks (in a mixture of experts dense ones first, where the model has any),
+and a head: final norm, vocabulary projection, loss. Each is its family's traced graph
+(`nest_core.workload.graph`), rewritten by the strategies and evaluated at the model's sizes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, cast
 
+from nest_core.workload.gradients import gradient_bytes
+from nest_core.workload.graph import Graph, count, load_trace, sizes
 from nest_core.workload.models import Model
-from nest_core.workload.operators import (
-    Operator,
-    elementwise,
-    flash_attention,
-    matmul,
-    unfused_attention,
-)
+from nest_core.workload.operators import Operator, kept_bytes, operators
+from nest_core.workload.strategies import STRATEGIES, Rewrite, Strategy, rewritten
 
-__all__ = ["Chain", "Collective", "Layer", "Strategy", "chain"]
+__all__ = ["Chain", "Collective", "Layer", "chain", "layer_graph", "layers_of"]
 
-# fp32 passes over the logits in the loss, forward and backward together about 60 bytes per
-# element (docs/method.md, "Operators").
-_LOSS_BYTES_EACH_WAY = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """The sub-graph strategy of a stage and the shapes it works on.
-
-    Parameters
-    ----------
-    tp : int
-        Tensor-parallel degree.
-    sp : bool
-        Sequence parallelism, of the same degree.
-    micro_batch : int
-        Sequences.
-    sequence : int
-        Tokens per sequence.
-    width : float
-        Bytes per activation element.
-    attention : {"flash", "unfused"}
-    """
-
-    tp: int
-    sp: bool
-    micro_batch: int
-    sequence: int
-    width: float = 2.0
-    attention: Literal["flash", "unfused"] = "flash"
+Axis = Literal["tp", "cp", "ep"]
 
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """Collectives of one kind within the tensor-parallel group, per layer and micro-batch.
+    """Equal collectives of a layer in one axis's group, per micro-batch.
 
     Parameters
     ----------
-    op : {"all_reduce", "all_gather", "reduce_scatter"}
+    axis : {"tp", "cp", "ep"}
+    op : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ring"}
+        A ring passes every rank's part once around.
     bytes : float
-        The whole buffer.
+        The whole buffer; what one rank sends for an all-to-all.
     forward, backward : int
         How many in each pass.
     """
 
-    op: Literal["all_reduce", "all_gather", "reduce_scatter"]
+    axis: Axis
+    op: Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ring"]
     bytes: float
     forward: int
     backward: int
@@ -83,10 +50,14 @@ class Layer:
 
     Parameters
     ----------
-    kind : {"embedding", "block", "head"}
-    operators, collectives : tuple
+    kind : {"embedding", "block", "moe_block", "head"}
+    operators : tuple of Operator
+        Without collectives.
+    collectives : tuple of Collective
     parameters : float
-        Elements that this rank holds.
+        Elements that this rank holds, experts left out.
+    expert_parameters : float
+        Elements of experts on this rank.
     tied_parameters : float
         Those of them that are a second copy of the embedding's when the two layers lie in
         different stages, and the same tensor when they share one.
@@ -96,23 +67,36 @@ class Layer:
         Sent to the next stage by this rank.
     recomputable : bool
         Whether recomputation applies.
+    gradient_bytes : float
+        The most that gradients of activations hold at once in backward.
     """
 
-    kind: Literal["embedding", "block", "head"]
+    kind: Literal["embedding", "block", "moe_block", "head"]
     operators: tuple[Operator, ...]
     collectives: tuple[Collective, ...]
     parameters: float
+    expert_parameters: float
     tied_parameters: float
     input_bytes: float
     output_bytes: float
     recomputable: bool
+    gradient_bytes: float = 0.0
 
-    def kept_bytes(self, recompute: str) -> float:
-        """Bytes kept from forward to backward under none, selective or full recomputation."""
+    def kept_bytes(self, recompute: str, *, eight_bits: bool = False) -> float:
+        """Bytes kept from forward to backward under none, selective or full recomputation.
+
+        Parameters
+        ----------
+        eight_bits : bool
+            Whether projections of blocks keep their inputs in fp8, as they multiply them
+            (Transformer Engine); the head's is never in fp8.
+        """
         if recompute == "full" and self.recomputable:
             return self.input_bytes
-        skip = recompute == "selective" and self.recomputable
-        return sum(op.kept_bytes for op in self.operators if not (skip and op.core))
+        found = self.operators
+        if eight_bits and self.recomputable:
+            found = tuple(_in_eight_bits(operator) for operator in found)
+        return kept_bytes(found, without_core=recompute == "selective" and self.recomputable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,218 +114,99 @@ class Chain:
     @property
     def layers(self) -> int:
         """Length of the chain."""
-        return sum(count for _, count in self.runs)
+        return sum(times for _, times in self.runs)
+
+
+def layers_of(model: Model) -> tuple[tuple[str, int], ...]:
+    """Kinds of layers in model order with how often each stands in a row."""
+    sparse = model.blocks - model.dense_blocks if model.experts > 1 else 0
+    runs = (
+        ("embedding", 1),
+        ("block", model.blocks - sparse),
+        ("moe_block", sparse),
+        ("head", 1),
+    )
+    return tuple((kind, times) for kind, times in runs if times)
 
 
 def chain(model: Model, strategy: Strategy) -> Chain:
     """The layers of a model under a strategy.
 
+    Raises
+    ------
+    InputError
+        If a degree does not divide what it must, or the family has no trace.
+
     Examples
     --------
-    >>> toy = Model("toy", blocks=3, hidden=64, heads=4, kv_heads=4, head_dim=16, ffn=256,
-    ...             vocabulary=100)
-    >>> chain(toy, Strategy(tp=1, sp=False, micro_batch=1, sequence=8)).layers
+    >>> toy = Model("toy", "llama", blocks=3, hidden=64, heads=4, kv_heads=4, head_dim=16,
+    ...             ffn=256, vocabulary=100)
+    >>> chain(toy, Strategy(sequence=8)).layers
     5
     """
-    return Chain(
-        (
-            (_embedding(model, strategy), 1),
-            (_block(model, strategy), model.blocks),
-            (_head(model, strategy), 1),
-        )
-    )
+    return Chain(tuple((_layer(model, kind, strategy), times) for kind, times in layers_of(model)))
 
 
-def _exchange(model: Model, strategy: Strategy, columns: int, rows: int) -> tuple[Collective, ...]:
-    """Collectives of a layer that enters and leaves tensor-parallel regions so often.
-
-    A column projection sums its input's gradients over the ranks, a row projection its output;
-    with sequence parallelism each sum is a reduce-scatter, and a gather undoes it in the other
-    pass.
-    """
-    if strategy.tp == 1:
-        return ()
-    size = strategy.micro_batch * strategy.sequence * model.hidden * strategy.width
-    if strategy.sp:
-        return (
-            Collective("all_gather", size, columns, rows),
-            Collective("reduce_scatter", size, rows, columns),
-        )
-    return (Collective("all_reduce", size, rows, columns),)
+def layer_graph(model: Model, kind: str, strategy: Strategy) -> Graph:
+    """What one rank runs of a kind of layer, as a graph with its collectives."""
+    # Rewrites do not depend on how many sequences a micro-batch holds.
+    shape = replace(strategy, micro_batch=1, width=2.0)
+    return _rewritten(model, kind, shape, tuple(STRATEGIES.values()))
 
 
-def _outside(model: Model, strategy: Strategy) -> float:
-    """Elements of the residual stream on a rank outside the tensor-parallel regions."""
-    whole = float(strategy.micro_batch * strategy.sequence * model.hidden)
-    return whole / strategy.tp if strategy.sp else whole
+@lru_cache(maxsize=4096)
+def _rewritten(
+    model: Model, kind: str, strategy: Strategy, registered: tuple[Rewrite, ...]
+) -> Graph:
+    return rewritten(load_trace(model.family)[kind], strategy, sizes(model, 1, strategy.sequence))
 
 
-def _embedding(model: Model, strategy: Strategy) -> Layer:
-    outside = _outside(model, strategy)
-    mask = outside if model.dropout else 0.0
-    operators = (
-        elementwise(
-            "embedding", outside, strategy.width, reads=2, kept_bytes=mask, backward_reads=3
-        ),
-    )
-    table = model.vocabulary * model.hidden / strategy.tp + model.positions * model.hidden
+def _layer(model: Model, kind: str, strategy: Strategy) -> Layer:
+    at = sizes(model, strategy.micro_batch, strategy.sequence)
+    graph = layer_graph(model, kind, strategy)
+    found = operators(graph, at, strategy.width)
+    entry, last = graph.nodes[0], graph.output
+    routed = sum(operator.parameters for operator in found if operator.op == "grouped_linear")
+    tied = 0.0
+    if kind == "head" and model.tied:
+        tied = count(graph["logits"].weights[0], at, graph["logits"].split)
+    inner = kind in ("block", "moe_block")
+    # A last collective says its whole buffer; what leaves is divided like what enters.
+    shares = entry.split
     return Layer(
-        "embedding",
-        operators,
-        _exchange(model, strategy, columns=0, rows=1),
-        table,
-        0.0,
-        0.0,
-        outside * strategy.width,
-        recomputable=False,
+        kind=cast(Literal["embedding", "block", "moe_block", "head"], kind),
+        operators=tuple(operator for operator in found if operator.op != "collective"),
+        collectives=_collectives(graph, found),
+        parameters=sum(operator.parameters for operator in found) - routed,
+        expert_parameters=routed,
+        tied_parameters=tied,
+        input_bytes=strategy.width * count(entry.shape, at, entry.split) if inner else 0.0,
+        output_bytes=0.0 if kind == "head" else strategy.width * count(last.shape, at, shares),
+        recomputable=inner,
+        gradient_bytes=gradient_bytes(graph, at, strategy.width),
     )
 
 
-def _head(model: Model, strategy: Strategy) -> Layer:
-    width = strategy.width
-    outside = _outside(model, strategy)
-    tokens = strategy.micro_batch * strategy.sequence
-    vocabulary = model.vocabulary / strategy.tp
-    logits = tokens * vocabulary
-    projection = model.vocabulary * model.hidden / strategy.tp
-    operators = [elementwise("final norm", outside, width, reads=2, kept_bytes=outside * width)]
-    parameters = float(model.norm_parameters) + projection
-    if model.head_transform:
-        operators.append(
-            matmul(
-                "transform", tokens, model.hidden, model.hidden, width, kept_bytes=outside * width
-            )
-        )
-        parameters += model.hidden * (model.hidden + 1) + vocabulary
-    operators.append(
-        matmul("logits", tokens, model.hidden, vocabulary, width, kept_bytes=outside * width)
+def _in_eight_bits(operator: Operator) -> Operator:
+    """A projection of 16-bit activations with its input kept in fp8, a tensor of its own."""
+    if operator.op not in ("linear", "grouped_linear"):
+        return operator
+    kept = tuple((f"{name}:fp8", size / 2.0) for name, size in operator.kept)
+    return replace(operator, kept=kept)
+
+
+def _collectives(graph: Graph, found: tuple[Operator, ...]) -> tuple[Collective, ...]:
+    """Calls of a layer, equal ones together."""
+    calls: dict[tuple[str, str, float], list[int]] = {}
+    for operator in found:
+        if operator.op != "collective":
+            continue
+        node = graph[operator.name]
+        for which, names in enumerate((node.forward, node.backward)):
+            for name in names:
+                entry = calls.setdefault((node.axis, name, operator.buffer_bytes), [0, 0])
+                entry[which] += 1
+    return tuple(
+        Collective(axis, op, size, *times)  # type: ignore[arg-type]  # names checked by tests
+        for (axis, op, size), times in calls.items()
     )
-    operators.append(
-        Operator(
-            "loss",
-            "memory",
-            0.0,
-            _LOSS_BYTES_EACH_WAY * logits,
-            0.0,
-            _LOSS_BYTES_EACH_WAY * logits,
-            4.0 * logits,
-        )
-    )
-    return Layer(
-        "head",
-        tuple(operators),
-        _exchange(model, strategy, columns=1, rows=0),
-        parameters,
-        projection if model.tied else 0.0,
-        0.0,
-        0.0,
-        recomputable=False,
-    )
-
-
-def _block(model: Model, strategy: Strategy) -> Layer:
-    width, tp = strategy.width, strategy.tp
-    outside = _outside(model, strategy)
-    operators = [
-        elementwise("attention norm", outside, width, reads=2, kept_bytes=outside * width),
-        *_attention(model, strategy, outside),
-        elementwise("mlp norm", outside, width, reads=2, kept_bytes=outside * width),
-        *_mlp(model, strategy, outside),
-    ]
-    for name in ("attention residual", "mlp residual"):
-        mask = outside if model.dropout else 0.0
-        operators.append(
-            elementwise(name, outside, width, reads=3, kept_bytes=mask, backward_reads=2)
-        )
-    heads, kv_heads = model.heads / tp, max(model.kv_heads / tp, 1.0)
-    gates = 2 if model.mlp == "swiglu" else 1
-    attention = model.hidden * model.head_dim * (2 * heads + 2 * kv_heads)
-    expert = (gates + 1) * model.hidden * model.ffn / tp
-    if model.bias:  # those of the row projections are whole on every rank
-        attention += (heads + 2 * kv_heads) * model.head_dim + model.hidden
-        expert += gates * model.ffn / tp + model.hidden
-    router = model.experts * model.hidden if model.experts > 1 else 0
-    parameters = attention + model.experts * expert + router + 2 * model.norm_parameters
-    return Layer(
-        "block",
-        tuple(operators),
-        _exchange(model, strategy, columns=2, rows=2),
-        parameters,
-        0.0,
-        outside * width,
-        outside * width,
-        recomputable=True,
-    )
-
-
-def _attention(model: Model, strategy: Strategy, outside: float) -> list[Operator]:
-    width, tp = strategy.width, strategy.tp
-    tokens = strategy.micro_batch * strategy.sequence
-    heads = model.heads / tp
-    kv_heads = max(model.kv_heads / tp, 1.0)
-    columns = (heads + 2 * kv_heads) * model.head_dim
-    shape = (strategy.micro_batch, strategy.sequence, heads, kv_heads, model.head_dim, width)
-    core = (
-        (flash_attention(*shape, causal=model.causal),)
-        if strategy.attention == "flash"
-        else unfused_attention(*shape, dropout=model.dropout)
-    )
-    inner = heads * model.head_dim
-    return [
-        matmul("qkv", tokens, model.hidden, columns, width, kept_bytes=outside * width),
-        *core,
-        matmul("output", tokens, inner, model.hidden, width, kept_bytes=tokens * inner * width),
-    ]
-
-
-def _mlp(model: Model, strategy: Strategy, outside: float) -> list[Operator]:
-    width = strategy.width
-    ffn = model.ffn / strategy.tp
-    gates = 2 if model.mlp == "swiglu" else 1
-    tokens = float(strategy.micro_batch * strategy.sequence)
-    if model.experts == 1:
-        return [
-            matmul("mlp in", tokens, model.hidden, gates * ffn, width, kept_bytes=outside * width),
-            elementwise(
-                "activation",
-                tokens * ffn,
-                width,
-                reads=gates + 1,
-                kept_bytes=gates * tokens * ffn * width,
-            ),
-            matmul("mlp out", tokens, ffn, model.hidden, width, kept_bytes=tokens * ffn * width),
-        ]
-    routed = tokens * model.top_k
-    copies = routed * model.hidden
-    return [
-        matmul("router", tokens, model.hidden, model.experts, width, kept_bytes=outside * width),
-        elementwise(
-            "dispatch", copies, width, reads=2, kept_bytes=copies * width, backward_reads=2
-        ),
-        matmul(
-            "experts in",
-            routed,
-            model.hidden,
-            gates * ffn,
-            width,
-            kept_bytes=0.0,
-            weights=model.experts * model.hidden * gates * ffn,
-        ),
-        elementwise(
-            "activation",
-            routed * ffn,
-            width,
-            reads=gates + 1,
-            kept_bytes=gates * routed * ffn * width,
-        ),
-        matmul(
-            "experts out",
-            routed,
-            ffn,
-            model.hidden,
-            width,
-            kept_bytes=routed * ffn * width,
-            weights=model.experts * model.hidden * ffn,
-        ),
-        elementwise("combine", copies, width, reads=2, kept_bytes=copies * width, backward_reads=3),
-    ]

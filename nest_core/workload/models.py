@@ -1,49 +1,79 @@
-"""Transformer architectures, as their configuration files describe them.
+"""Transformer architectures: the sizes from which everything else follows.
 
-A `Model` is the small set of numbers from which layers, parameters and operator counts
-follow. Presets live in ``presets/models``; each names its source.
+A `Model` says how large a model is; what norm, activation, bias or causality it has is its
+family's business, and stands in the family's trace. Parameters are counted by evaluating that
+trace at the model's sizes. Presets lie in ``presets/models``; each names its source.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import functools
+import math
+from dataclasses import dataclass, fields
 
 from nest_core.errors import InputError
 
-__all__ = ["Model"]
+__all__ = ["LARGEST_SIZE", "MOST_BLOCKS", "Model"]
+
+MOST_BLOCKS = 1998
+"""Blocks of a model; with embedding and head it has at most 2,000 layers."""
+
+LARGEST_SIZE = 10_000_000
+"""No width, count or vocabulary is larger."""
+
+_AT_LEAST_ONE = (
+    "blocks", "hidden", "heads", "kv_heads", "head_dim", "vocabulary", "experts", "top_k",
+)  # fmt: skip
+_LATENT = ("q_rank", "kv_rank", "rope_dim", "value_dim")
+_FAMILY_SIZES = ("ffn", "positions", "expert_ffn", "shared_ffn", *_LATENT)
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A stack of identical transformer blocks between an embedding and a head.
+    """A stack of transformer blocks between an embedding and a head.
 
     Parameters
     ----------
     name : str
-    blocks, hidden, heads, kv_heads, head_dim, ffn, vocabulary : int
-        ``ffn`` is one expert's inner width in a mixture of experts.
+    family : str
+        The trace it uses: a file of ``presets/traces`` without its ending.
+    blocks : int
+        All transformer blocks.
+    hidden : int
+        Width of the residual stream.
+    heads, kv_heads, head_dim : int
+        Query heads, key-value heads and the width of one. Under latent attention ``head_dim``
+        is the part of a query's head without position.
+    ffn : int
+        Inner width of a dense MLP; 0 where no block has one.
+    vocabulary : int
     positions : int
-        Learned position embeddings; 0 for rotary ones.
-    mlp : {"gelu", "swiglu"}
-        Two or three projections.
-    norm : {"layernorm", "rmsnorm"}
-    bias : bool
-        Whether projections carry biases.
-    causal : bool
-        Whether attention skips the upper triangle.
-    dropout : bool
-        Whether dropout masks are kept for the backward pass.
+        Learned position embeddings; 0 for rotary ones and ALiBi.
     tied : bool
         Whether the head shares the embedding's weights.
-    head_transform : bool
-        BERT's dense layer and norm before the vocabulary projection.
+    window : int
+        Tokens that sliding-window attention sees; 0 for all.
     experts, top_k : int
-        1 and 1 for dense models.
+        Experts of a block, and how many of them a token visits; 1 and 1 for dense models.
+    expert_ffn : int
+        Inner width of one expert.
+    shared_ffn : int
+        Inner width of all shared experts together.
+    dense_blocks : int
+        Leading blocks with a dense MLP in a mixture of experts.
+    q_rank, kv_rank, rope_dim, value_dim : int
+        Latent attention: ranks of the query's and the key-value projections, width of a head's
+        part with position, width of a value head. All or none are given.
     source : str
+
+    Raises
+    ------
+    InputError
+        If a size is out of range or sizes contradict one another.
     """
 
     name: str
+    family: str
     blocks: int
     hidden: int
     heads: int
@@ -52,85 +82,158 @@ class Model:
     ffn: int
     vocabulary: int
     positions: int = 0
-    mlp: Literal["gelu", "swiglu"] = "swiglu"
-    norm: Literal["layernorm", "rmsnorm"] = "rmsnorm"
-    bias: bool = False
-    causal: bool = True
-    dropout: bool = False
     tied: bool = False
-    head_transform: bool = False
+    window: int = 0
     experts: int = 1
     top_k: int = 1
+    expert_ffn: int = 0
+    shared_ffn: int = 0
+    dense_blocks: int = 0
+    q_rank: int = 0
+    kv_rank: int = 0
+    rope_dim: int = 0
+    value_dim: int = 0
     source: str = ""
 
     def __post_init__(self) -> None:
-        for field in ("blocks", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocabulary"):
-            value = getattr(self, field)
-            if value < 1:
-                raise InputError(f"model.{field}", "must be at least 1", value, "correct it")
+        self._check_ranges()
         if self.heads % self.kv_heads:
-            raise InputError(
-                "model.kv_heads",
-                f"must divide model.heads = {self.heads}",
-                self.kv_heads,
-                "correct it",
+            _refuse(self, "kv_heads", f"must divide model.heads = {self.heads}")
+        if self.top_k > self.experts:
+            _refuse(self, "top_k", f"must not exceed model.experts = {self.experts}")
+        self._check_mlps()
+        self._check_latent()
+
+    def _check_ranges(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type != "int":
+                continue
+            least = 1 if field.name in _AT_LEAST_ONE else 0
+            most = MOST_BLOCKS if field.name == "blocks" else LARGEST_SIZE
+            if isinstance(value, bool) or not isinstance(value, int):
+                _refuse(self, field.name, "must be a whole number")
+            if value < least:
+                _refuse(self, field.name, f"must be at least {least}")
+            if value > most:
+                _refuse(self, field.name, f"must be at most {most:,}")
+
+    def _check_mlps(self) -> None:
+        if self.experts == 1:
+            for name in ("expert_ffn", "shared_ffn", "dense_blocks"):
+                if getattr(self, name):
+                    _refuse(self, name, "must be 0 in a model of one expert", "give model.experts")
+        else:
+            if not self.expert_ffn:
+                _refuse(self, "expert_ffn", f"must be at least 1 with {self.experts} experts")
+            if self.dense_blocks >= self.blocks:
+                _refuse(self, "dense_blocks", f"must be fewer than model.blocks = {self.blocks}")
+        if self.plain_blocks and not self.ffn:
+            _refuse(self, "ffn", f"must be at least 1 for {self.plain_blocks} dense blocks")
+        if self.ffn and not self.plain_blocks:
+            _refuse(
+                self, "ffn", "must be 0 where no block has a dense MLP",
+                "give model.expert_ffn, or model.dense_blocks",
+            )  # fmt: skip
+
+    def _check_latent(self) -> None:
+        given = [name for name in _LATENT if getattr(self, name)]
+        missing = [name for name in _LATENT if not getattr(self, name)]
+        if given and missing:
+            _refuse(
+                self, missing[0], f"must be at least 1 beside model.{given[0]}",
+                f"latent attention needs all of {', '.join(_LATENT)}",
+            )  # fmt: skip
+        if given and self.kv_heads != self.heads:
+            _refuse(self, "kv_heads", f"must equal model.heads = {self.heads} in latent attention")
+
+    def check_family(self) -> None:
+        """Compare the sizes with those that the family's trace knows.
+
+        Raises
+        ------
+        InputError
+            If the family has no trace, lacks a kind of block, needs a size that is not given or
+            does not know one that is.
+        """
+        from nest_core.workload.graph import load_trace  # which reads models
+
+        trace = load_trace(self.family)
+        for kind, _ in self.runs:
+            if kind not in trace:
+                what = "mixture-of-experts blocks" if kind == "moe_block" else "dense blocks"
+                _refuse(self, "family", f"must be one that has {what}", "change the sizes or it")
+        known = {
+            symbol for kind, _ in self.runs for node in trace[kind].nodes for symbol in node.symbols
+        }
+        for name in _FAMILY_SIZES:
+            if name in known and not getattr(self, name):
+                _refuse(self, name, f"must be at least 1 in a model of family {self.family}")
+            if name not in known and getattr(self, name):
+                _refuse(self, name, f"must be 0 in a model of family {self.family}")
+
+    @property
+    def plain_blocks(self) -> int:
+        """Blocks with a dense MLP."""
+        return self.blocks if self.experts == 1 else self.dense_blocks
+
+    @property
+    def runs(self) -> tuple[tuple[str, int], ...]:
+        """Layers from first to last: kinds of the family's trace, and how many follow on."""
+        return tuple(
+            (kind, count)
+            for kind, count in (
+                ("embedding", 1),
+                ("block", self.plain_blocks),
+                ("moe_block", self.blocks - self.plain_blocks),
+                ("head", 1),
             )
-        if not 1 <= self.top_k <= self.experts:
-            raise InputError(
-                "model.top_k",
-                f"must lie between 1 and experts = {self.experts}",
-                self.top_k,
-                "correct it",
-            )
-
-    @property
-    def norm_parameters(self) -> int:
-        """Parameters of one normalisation."""
-        return self.hidden * (2 if self.norm == "layernorm" else 1)
-
-    @property
-    def attention_parameters(self) -> int:
-        """Query, key, value and output projections of one block."""
-        rows = (self.heads + 2 * self.kv_heads) * self.head_dim
-        weights = self.hidden * rows + self.heads * self.head_dim * self.hidden
-        return weights + (rows + self.hidden if self.bias else 0)
-
-    @property
-    def mlp_parameters(self) -> int:
-        """Feed-forward projections of one block, all experts and the router."""
-        gates = 2 if self.mlp == "swiglu" else 1
-        bias = gates * self.ffn + self.hidden if self.bias else 0
-        expert = (gates + 1) * self.hidden * self.ffn + bias
-        router = self.experts * self.hidden if self.experts > 1 else 0
-        return self.experts * expert + router
-
-    @property
-    def block_parameters(self) -> int:
-        """One transformer block with its two norms."""
-        return self.attention_parameters + self.mlp_parameters + 2 * self.norm_parameters
-
-    @property
-    def embedding_parameters(self) -> int:
-        """Token and position embeddings."""
-        return (self.vocabulary + self.positions) * self.hidden
-
-    @property
-    def head_parameters(self) -> int:
-        """Final norm and vocabulary projection, without the projection where it is tied."""
-        transform = self.hidden * (self.hidden + 1) + self.vocabulary if self.head_transform else 0
-        projection = 0 if self.tied else self.vocabulary * self.hidden
-        return self.norm_parameters + transform + projection
+            if count
+        )
 
     @property
     def parameters(self) -> int:
         """All parameters, tied ones once."""
-        return (
-            self.embedding_parameters + self.blocks * self.block_parameters + self.head_parameters
-        )
+        return sum(count * self.layer_parameters(kind) for kind, count in self.runs)
 
     @property
     def active_parameters(self) -> int:
-        """Parameters that one token passes through (experts: the top k)."""
-        projections = 3 if self.mlp == "swiglu" else 2
-        idle = (self.experts - self.top_k) * projections * self.hidden * self.ffn
-        return self.parameters - self.blocks * idle
+        """Parameters that one token passes through: of the experts, the top k."""
+        return sum(
+            count * (self.layer_parameters(kind) - _idle(self, kind)) for kind, count in self.runs
+        )
+
+    def layer_parameters(self, kind: str) -> int:
+        """Parameters of one layer; a tied head's projection is the embedding's.
+
+        Parameters
+        ----------
+        kind : {"embedding", "block", "moe_block", "head"}
+        """
+        return sum(count for _, count in _weights(self, kind))
+
+
+def _refuse(model: Model, field: str, rule: str, remedy: str = "correct it") -> None:
+    raise InputError(f"model.{field}", rule, getattr(model, field), remedy)
+
+
+def _idle(model: Model, kind: str) -> int:
+    """Parameters of the experts of one layer that a token does not visit."""
+    held = sum(count for op, count in _weights(model, kind) if op == "grouped_linear")
+    return held // model.experts * (model.experts - model.top_k)
+
+
+@functools.lru_cache(maxsize=1024)
+def _weights(model: Model, kind: str) -> tuple[tuple[str, int], ...]:
+    """Operator and elements of every weight that a layer has to itself."""
+    from nest_core.workload.graph import load_trace, sizes  # which reads models
+
+    size = sizes(model, 1, 1)
+    counts = []
+    for node in load_trace(model.family)[kind].nodes:
+        for weight in node.weights:
+            if model.tied and kind == "head" and weight == (("vocabulary",), ("hidden",)):
+                continue
+            factors = [size[part] if isinstance(part, str) else part for d in weight for part in d]
+            counts.append((node.op, round(math.prod(factors))))
+    return tuple(counts)

@@ -1,20 +1,64 @@
 """Operators of one layer on one rank: work, traffic and what backward must keep.
 
-Counts are closed forms per micro-batch. Units: FLOP (a multiply-add is two) and bytes.
+`operators` evaluates a graph at sizes: for every node the *kernels* of its forward and backward
+pass, the tensors that backward reads again, its parameters, and for a collective its buffer.
+Counts are per micro-batch. Units: FLOP (a multiply-add is two) and bytes.
+
+What is kept follows what PyTorch's autograd saves: a projection its input, a product of
+activations both, a norm and an activation their input, softmax its output, dropout its mask,
+fused attention its operands, output and a statistic per row (Dao 2023). A tensor that several
+operators save counts once; for a GPT block the sum is Korthikanti et al. 2022's
+``s b h (34 + 5 a s / h)``, which tests assert.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Operator", "elementwise", "flash_attention", "matmul", "unfused_attention"]
+from nest_core.workload.graph import Graph, Node, Sizes, count, extent, weight_count
 
-# Bytes that the unfused score matrix's element-wise chain (scale, mask, softmax, dropout)
-# moves per score element, forward and backward, in 16-bit precision; docs/method.md,
-# "Operators".
-_SCORE_BYTES_FORWARD = 13.0
-_SCORE_BYTES_BACKWARD = 17.0
+__all__ = ["Kernel", "Operator", "kept_bytes", "operators"]
+
+Unit = Literal["gemm", "batched", "attention", "biased_attention", "memory"]
+
+# Bytes that an unfused cross-entropy moves per logit. Forward: cast to fp32 (2 + 4), maximum (4),
+# difference, exponential and quotient in place (8 each), sum (4). Backward: scale the
+# probabilities (8), cast back (4 + 2).
+_LOSS_FORWARD_BYTES = 38.0
+_LOSS_BACKWARD_BYTES = 14.0
+
+_MASK_BYTES = 1.0
+_STATISTIC_BYTES = 4.0
+
+# Functions whose backward pass needs nothing of the forward one, and those that read the output.
+_SAVES_NOTHING = frozenset({"add", "rope", "scale", "dropout", "sub", "neg"})
+_SAVES_OUTPUT = frozenset({"sigmoid", "tanh", "exp", "relu"})
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel launch.
+
+    Parameters
+    ----------
+    unit : {"gemm", "batched", "attention", "biased_attention", "memory"}
+        A product with weights, a product of activations, fused attention (with a bias added to
+        its scores: another kernel), or a pass over memory.
+    flops, bytes : float
+    shape : tuple of float
+        Products: how many of them, and rows, columns and summed length of each. Attention:
+        batch times heads, queries, keys, head dimension.
+    cast : float
+        Elements that are converted first where the product runs in fp8.
+    """
+
+    unit: Unit
+    flops: float
+    bytes: float
+    shape: tuple[float, ...] = ()
+    cast: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,122 +67,269 @@ class Operator:
 
     Parameters
     ----------
-    name : str
-    unit : {"matmul", "attention", "memory"}
-        Which efficiency of the accelerator applies.
-    flops, bytes : float
-        Forward.
-    backward_flops, backward_bytes : float
-    kept_bytes : float
-        Saved from forward to backward when nothing is recomputed.
+    name, op : str
+        Of its node.
+    forward, backward : tuple of Kernel
+    kept : tuple of (str, float)
+        Tensors saved for backward and their bytes.
+    parameters : float
+        Elements on this rank.
     core : bool
-        Whether selective recomputation re-runs it instead of keeping its output
-        (Korthikanti et al. 2022, section 5).
+        Whether selective recomputation runs it again.
+    buffer_bytes : float
+        Of a collective: the whole buffer.
     """
 
     name: str
-    unit: Literal["matmul", "attention", "memory"]
-    flops: float
-    bytes: float
-    backward_flops: float
-    backward_bytes: float
-    kept_bytes: float
-    core: bool = False
+    op: str
+    forward: tuple[Kernel, ...]
+    backward: tuple[Kernel, ...]
+    kept: tuple[tuple[str, float], ...]
+    parameters: float
+    core: bool
+    buffer_bytes: float = 0.0
+
+    @property
+    def flops(self) -> float:
+        """Of the forward pass."""
+        return sum(kernel.flops for kernel in self.forward)
+
+    @property
+    def bytes(self) -> float:
+        """Read and written in the forward pass."""
+        return sum(kernel.bytes for kernel in self.forward)
 
 
-def matmul(
-    name: str,
-    rows: float,
-    inner: float,
-    columns: float,
-    width: float,
-    *,
-    kept_bytes: float,
-    weights: float | None = None,
-) -> Operator:
-    """A projection ``(rows, inner) x (inner, columns)``; backward has two such products.
+def operators(graph: Graph, sizes: Sizes, width: float) -> tuple[Operator, ...]:
+    """All operators of a graph at sizes, views left out.
+
+    Projections that run together have their kernels at the first of them.
 
     Parameters
     ----------
+    sizes : mapping of symbol to size
     width : float
-        Bytes per element.
-    weights : float, optional
-        Weight elements read when they are not ``inner * columns`` (several experts).
+        Bytes per activation or weight element.
     """
-    weights = inner * columns if weights is None else weights
-    traffic = width * (rows * inner + weights + rows * columns)
-    flops = 2.0 * rows * inner * columns
-    return Operator(name, "matmul", flops, traffic, 2 * flops, 2 * traffic, kept_bytes)
-
-
-def elementwise(
-    name: str,
-    elements: float,
-    width: float,
-    *,
-    reads: float,
-    kept_bytes: float,
-    backward_reads: float | None = None,
-) -> Operator:
-    """A memory-bound pass over ``elements`` with ``reads`` accesses each, writes included."""
-    backward = (reads + 1 if backward_reads is None else backward_reads) * elements * width
-    return Operator(name, "memory", 0.0, reads * elements * width, 0.0, backward, kept_bytes)
-
-
-def flash_attention(
-    batch: float,
-    sequence: float,
-    heads: float,
-    kv_heads: float,
-    head_dim: float,
-    width: float,
-    *,
-    causal: bool,
-) -> Operator:
-    """Fused attention: scores never reach memory; backward does 2.5 times the work (Dao 2023)."""
-    flops = 4.0 * batch * sequence * sequence * heads * head_dim * (0.5 if causal else 1.0)
-    tokens = batch * sequence
-    traffic = width * tokens * (2 * heads + 2 * kv_heads) * head_dim
-    inputs = width * tokens * (heads + 2 * kv_heads) * head_dim
-    statistics = 4.0 * tokens * heads
-    return Operator(
-        "attention", "attention", flops, traffic, 2.5 * flops, 2 * traffic, inputs + statistics
+    wider: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        if node.together:
+            wider.setdefault(node.together, []).append(node)
+    return tuple(
+        _operator(graph, node, wider.get(node.name, []), sizes, width)
+        for node in graph.nodes
+        if node.op not in ("input", "reshape")
     )
 
 
-def unfused_attention(
-    batch: float,
-    sequence: float,
-    heads: float,
-    kv_heads: float,
-    head_dim: float,
-    width: float,
-    *,
-    dropout: bool,
-) -> tuple[Operator, Operator]:
-    """Batched products and a stored score matrix; returns (inputs kept, core attention)."""
-    scores = batch * heads * sequence * sequence
-    tokens = batch * sequence
-    flops = 4.0 * scores * head_dim
-    operands = width * tokens * (2 * heads + 2 * kv_heads) * head_dim
-    kept = scores * ((2 * width + 1) if dropout else width)
-    inputs = Operator(
-        "query, key, value",
-        "memory",
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        width * tokens * (heads + 2 * kv_heads) * head_dim,
+def kept_bytes(found: Sequence[Operator], *, without_core: bool = False) -> float:
+    """Bytes kept from forward to backward by a layer's operators, shared tensors once.
+
+    Parameters
+    ----------
+    without_core : bool
+        Leave out what core attention would make again from its inputs.
+    """
+    core = {operator.name for operator in found if operator.core} if without_core else set()
+    tensors: dict[str, float] = {}
+    for operator in found:
+        for name, size in operator.kept:
+            made_again = name.split(":")[0] in core
+            if not (operator.name in core and made_again):
+                tensors[name] = size
+    return sum(tensors.values())
+
+
+def _operator(graph: Graph, node: Node, wider: list[Node], sizes: Sizes, width: float) -> Operator:
+    inputs = graph.inputs(node)
+    if node.op == "collective":
+        size = count(node.shape, sizes, node.split) * width
+        return Operator(node.name, node.op, (), (), (), 0.0, node.core, size)
+    forward: tuple[Kernel, ...] = ()
+    backward: tuple[Kernel, ...] = ()
+    if not node.together:
+        forward, backward = _kernels(node, inputs, wider, sizes, width)
+    kept = tuple(_kept(graph, node, sizes, width))
+    parameters = weight_count(node, sizes)
+    return Operator(node.name, node.op, forward, backward, kept, parameters, node.core)
+
+
+def _kernels(
+    node: Node, inputs: list[Node], wider: list[Node], sizes: Sizes, width: float
+) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
+    if node.op in ("linear", "grouped_linear"):
+        return _projection(node, wider, sizes, width)
+    if node.op == "matmul":
+        return _product(node, inputs, sizes, width)
+    if node.op == "attention":
+        return _attention(node, inputs, sizes, width)
+    if node.op == "loss":
+        logits = count(inputs[0].shape, sizes, node.split)
+        return (
+            (Kernel("memory", 0.0, _LOSS_FORWARD_BYTES * logits),),
+            (Kernel("memory", 0.0, _LOSS_BACKWARD_BYTES * logits),),
+        )
+    written = count(node.shape, sizes, node.split)
+    read = sum(count(entry.shape, sizes, node.split) for entry in inputs if not entry.is_tokens)
+    again = read  # what backward reads besides the gradient
+    made = read  # gradients that it writes
+    masks = 0.0
+    if node.op in ("embedding", "position"):
+        read, again, made = written, written, written
+    elif node.op == "softmax":
+        again = written
+    elif node.op in ("dispatch", "combine"):
+        again = 0.0
+    elif _saves_nothing(node):
+        again = 0.0
+        masks = _MASK_BYTES * written if "dropout" in _functions(node) else 0.0
+        if "add" in _functions(node):  # the gradient of a sum is handed on, and summed up once
+            made = written
+    forward = Kernel("memory", 0.0, width * (read + written) + masks)
+    backward = Kernel("memory", 0.0, width * (written + again + made) + masks)
+    return (forward,), (backward,)
+
+
+def _projection(
+    node: Node, wider: list[Node], sizes: Sizes, width: float
+) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
+    weight = node.weights[0]
+    inner = extent(weight[-1], sizes, node.split)
+    columns = sum(extent(each.weights[0][-2], sizes, each.split) for each in (node, *wider))
+    groups = count(weight[:-2], sizes, node.split)
+    rows = count(node.shape[:-1], sizes, node.split) / groups
+
+    def product(m: float, n: float, k: float, cast: float) -> Kernel:
+        traffic = width * groups * (m * k + k * n + m * n)
+        return Kernel("gemm", 2.0 * groups * m * n * k, traffic, (groups, m, n, k), groups * cast)
+
+    # Inputs and gradients of outputs are cast once, for both products that read them; weights
+    # are cast once for many micro-batches.
+    gradients = product(rows, inner, columns, rows * columns), product(columns, inner, rows, 0.0)
+    return (product(rows, columns, inner, rows * inner),), gradients
+
+
+def _product(
+    node: Node, inputs: list[Node], sizes: Sizes, width: float
+) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
+    left = inputs[0].shape
+    *batch, rows_dim, columns_dim = node.shape
+    groups = count(batch, sizes, node.split)
+    rows = extent(rows_dim, sizes, node.split)
+    columns = extent(columns_dim, sizes, node.split)
+    inner = extent(left[-1], sizes, node.split)
+
+    def product(m: float, n: float, k: float) -> Kernel:
+        traffic = width * groups * (m * k + k * n + m * n)
+        return Kernel("batched", 2.0 * groups * m * n * k, traffic, (groups, m, n, k))
+
+    return (
+        (product(rows, columns, inner),),
+        (product(rows, inner, columns), product(inner, columns, rows)),
     )
-    core = Operator(
-        "core attention",
-        "attention",
-        flops,
-        operands + _SCORE_BYTES_FORWARD * scores * width / 2,
-        2 * flops,
-        2 * operands + _SCORE_BYTES_BACKWARD * scores * width / 2,
-        kept,
-        core=True,
+
+
+def _attention(
+    node: Node, inputs: list[Node], sizes: Sizes, width: float
+) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
+    query, value = inputs[0], inputs[-1]
+    lengths = [extent(entry.shape[-1], sizes) for entry in inputs]
+    scored = lengths[0] + (lengths[1] if len(inputs) == 5 else 0.0)
+    groups = count(query.shape[:-2], sizes, node.split)
+    rows = extent(query.shape[-2], sizes, node.split)
+    keys = sizes["keys"]
+    seen = _keys_seen(keys, sizes.get("window", 0.0), causal=node.causal)
+    flops = 2.0 * groups * rows * seen * (scored + lengths[-1])
+    whole = tuple(entry for entry in node.split if entry.axis != "cp")
+    queries = inputs[: len(inputs) // 2]  # with their part of the position, where they have one
+    operands = sum(count(entry.shape, sizes, whole) for entry in inputs[len(queries) :])
+    own = sum(count(entry.shape, sizes, node.split) for entry in queries)
+    own += groups * rows * lengths[-1]
+    traffic = width * (own + operands)
+    shape = (groups, rows, keys, (scored + extent(value.shape[-1], sizes)) / 2)
+    # Backward computes the scores again and four products of their size.
+    unit: Unit = "biased_attention" if node.function == "alibi" else "attention"
+    return (
+        (Kernel(unit, flops, traffic, shape),),
+        (Kernel(unit, 2.5 * flops, 2.0 * traffic, shape),),
     )
-    return inputs, core
+
+
+def _keys_seen(keys: float, window: float, *, causal: bool) -> float:
+    """Keys that a query sees on average.
+
+    Examples
+    --------
+    >>> _keys_seen(8.0, 0.0, causal=True), _keys_seen(8.0, 4.0, causal=True)
+    (4.0, 3.0)
+    """
+    if not causal:
+        return keys
+    if not window or window >= keys:
+        return keys / 2.0
+    return window - window * window / (2.0 * keys)
+
+
+def _kept(graph: Graph, node: Node, sizes: Sizes, width: float) -> list[tuple[str, float]]:
+    """What backward reads again: tensors by the name of who made them."""
+    found: list[tuple[str, float]] = []
+
+    def save(entry: Node) -> None:
+        source = graph.source(entry)
+        if source.is_tokens:
+            return  # a few bytes per token
+        found.append((source.name, width * _held(graph, source, node, sizes)))
+
+    inputs = graph.inputs(node)
+    written = count(node.shape, sizes, node.split)
+    if node.op in ("linear", "grouped_linear", "norm", "matmul"):
+        for entry in inputs:
+            save(entry)
+    elif node.op == "attention":
+        for entry in (*inputs, node):
+            save(entry)
+        rows = count(inputs[0].shape[:-1], sizes, node.split)
+        found.append((f"{node.name}:statistics", _STATISTIC_BYTES * rows))
+    elif node.op == "softmax":
+        save(node)
+    elif node.op == "loss":
+        logits = count(inputs[0].shape, sizes, node.split)
+        found.append((f"{node.name}:probabilities", 4.0 * logits))
+    elif node.op == "combine":
+        save(inputs[0])
+    elif node.op in ("elementwise", "dropout"):
+        functions = _functions(node)
+        if "dropout" in functions:
+            found.append((f"{node.name}:mask", _MASK_BYTES * written))
+        if any(name in _SAVES_OUTPUT for name in functions):
+            save(node)
+        if not all(name in _SAVES_NOTHING or name in _SAVES_OUTPUT for name in functions):
+            for entry in inputs:
+                save(entry)
+    return found
+
+
+def _held(graph: Graph, source: Node, reader: Node, sizes: Sizes) -> float:
+    """Elements that a rank keeps of a tensor."""
+    if source.op != "collective":
+        return count(source.shape, sizes, source.split)
+    if source.forward == ("all_to_all",):  # a rank keeps what arrives: for it, or for its experts
+        load = tuple(entry for entry in reader.split if entry.axis == "load")
+        rest = tuple(entry for entry in source.split if entry.axis != "load")
+        return count(source.shape, sizes, rest + load)
+    whole = count(source.shape, sizes, source.split)
+    if source.forward != ("reduce_scatter",):
+        return whole
+    summed = graph[source.inputs[0]].split
+    return whole / max(entry.ranks for entry in summed if entry.axis == source.axis)
+
+
+def _functions(node: Node) -> list[str]:
+    return (node.function or node.op).split("+")
+
+
+def _saves_nothing(node: Node) -> bool:
+    functions = _functions(node)
+    return node.op in ("elementwise", "dropout") and all(
+        name in _SAVES_NOTHING for name in functions
+    )

@@ -1,0 +1,203 @@
+"""What ``nest-studio trace`` tells about a model: its layers on one rank, operator by operator.
+
+Counts are of one rank and one micro-batch; FLOP (a multiply-add is two) and bytes.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from nest_core.errors import InputError
+from nest_core.workload.graph import SYMBOLS, Graph, Node, Sizes, extent, load_trace, sizes
+from nest_core.workload.models import Model
+from nest_core.workload.operators import Operator, kept_bytes, operators
+from nest_core.workload.strategies import Strategy, rewritten
+from nest_core.workload.strategies.tensor import divided_symbols
+
+__all__ = ["own_sizes", "read_strategy", "report_layers", "report_model"]
+
+_CHOICES = {"attention": ("flash", "unfused"), "context": ("ring", "all_gather")}
+_DTYPES = {1.0: "fp8", 2.0: "bf16", 4.0: "fp32"}
+_MOST = 1_048_576
+_NUMBER = (int, float)
+
+
+def read_strategy(text: str, **defaults: Any) -> Strategy:
+    """The strategy of ``tp=8,sp=true,sequence=4096``.
+
+    Parameters
+    ----------
+    text : str
+        Fields of `Strategy`, each at most once; empty: all defaults.
+    **defaults
+        Values of fields that the text leaves out.
+
+    Raises
+    ------
+    InputError
+        If a field is unknown, repeated, or its value is none of its own.
+
+    Examples
+    --------
+    >>> read_strategy("tp=8,sp=true", sequence=4096).tp
+    8
+    """
+    kinds = {field.name: str(field.type).partition("[")[0] for field in fields(Strategy)}
+    found: dict[str, Any] = {}
+    for part in text.split(",") if text.strip() else ():
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or name not in kinds or name in found:
+            raise InputError(
+                "--strategy", f"must set each of {', '.join(kinds)} at most once", part,
+                "write tp=8,sp=true",
+            )  # fmt: skip
+        found[name] = _value(name, kinds[name], value)
+    if not 0.125 <= found.get("width", 2.0) <= 8.0:
+        raise InputError(
+            "--strategy width", "must lie between 0.125 and 8 bytes", found["width"], "2 is bf16"
+        )
+    return Strategy(**{**defaults, **found})
+
+
+def _value(name: str, kind: str, text: str) -> Any:
+    if name in _CHOICES:
+        if text.strip("\"'") not in _CHOICES[name]:
+            choices = " or ".join(_CHOICES[name])
+            raise InputError(f"--strategy {name}", f"must be {choices}", text, "pick one")
+        return text.strip("\"'")
+    most = f"of at most {_MOST:,}"
+    rules = {"int": f"a whole number {most}", "bool": "true or false", "float": f"a number {most}"}
+    try:
+        value: Any = tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):  # also a number too long to read
+        value = None
+    number = not isinstance(value, bool) and isinstance(value, int if kind == "int" else _NUMBER)
+    if not (isinstance(value, bool) if kind == "bool" else number and abs(value) <= _MOST):
+        raise InputError(f"--strategy {name}", f"must be {rules[kind]}", text, "correct it")
+    return float(value) if kind == "float" else value
+
+
+def report_model(model: Model, strategy: Strategy) -> dict[str, Any]:
+    """Parameters and layers of a model under a strategy.
+
+    Parameters
+    ----------
+    model : Model
+    strategy : Strategy
+        With the sequences and tokens of a micro-batch.
+
+    Returns
+    -------
+    dict
+        The fields of ``trace`` in ``shared/cli.md``, and more.
+    """
+    trace = load_trace(model.family)
+    at = sizes(model, strategy.micro_batch, strategy.sequence)
+    if model.positions and strategy.sequence > model.positions:
+        raise InputError(
+            "--strategy sequence", f"must be at most the model's {model.positions} positions",
+            strategy.sequence, "shorten the sequence",
+        )  # fmt: skip
+    layers = [(trace[kind], count, at) for kind, count in model.runs]
+    return {
+        "model": model.name,
+        "family": model.family,
+        "parameters": model.parameters,
+        "active_parameters": model.active_parameters,
+        "micro_batch": strategy.micro_batch,
+        "sequence": strategy.sequence,
+        "layers": report_layers(layers, strategy),
+    }
+
+
+def own_sizes(graph: Graph, given: Mapping[str, int], strategy: Strategy) -> dict[str, float]:
+    """Sizes of a person's graph: those given, and nothing that is not.
+
+    Raises
+    ------
+    InputError
+        If the strategy divides what no given size names.
+    """
+    wanted = {
+        "tp": (strategy.tp, divided_symbols(strategy)),
+        "cp": (strategy.cp, {"sequence"}),
+        "ep": (strategy.ep, {"experts"}),
+    }
+    for name, (degree, symbols) in wanted.items():
+        if degree > 1 and not symbols & given.keys():
+            raise InputError(
+                f"--strategy {name}", "must be 1 where build() gives no size that it divides",
+                degree, f"let build() name one of {', '.join(sorted(symbols))}",
+            )  # fmt: skip
+    found: dict[str, float] = {**dict.fromkeys(SYMBOLS, 0.0), "window": 0.0, **given}
+    found["kv_heads"] = float(given.get("kv_heads", given.get("heads", 0)))
+    attended = [node for node in graph.nodes if node.op == "attention"]
+    keys = [extent(graph[node.inputs[1]].shape[-2], found) for node in attended]
+    found["keys"] = max(keys, default=float(given.get("sequence", 0)))
+    return found
+
+
+def report_layers(
+    layers: Iterable[tuple[Graph, int, Sizes]], strategy: Strategy
+) -> list[dict[str, Any]]:
+    """One entry per distinct layer.
+
+    Parameters
+    ----------
+    layers : iterable of (Graph, int, mapping)
+        Graph before any strategy, how often it stands in a row, its sizes.
+    """
+    return [_layer(graph, count, at, strategy) for graph, count, at in layers]
+
+
+def _layer(graph: Graph, count: int, at: Sizes, strategy: Strategy) -> dict[str, Any]:
+    rank = rewritten(graph, strategy, at)
+    found = operators(rank, at, strategy.width)
+    work = [entry for entry in found if entry.op != "collective"]
+    return {
+        "kind": graph.kind,
+        "count": count,
+        "flops": sum(entry.flops for entry in work),
+        "backward_flops": sum(kernel.flops for entry in work for kernel in entry.backward),
+        "bytes": sum(entry.bytes for entry in work),
+        "parameters": round(sum(entry.parameters for entry in work)),
+        "parameter_bytes": strategy.width * sum(entry.parameters for entry in work),
+        "activation_bytes": kept_bytes(work),
+        "collectives": _collectives(rank, found),
+        "operators": [_operator(rank[entry.name], entry, at, strategy.width) for entry in work],
+    }
+
+
+def _operator(node: Node, entry: Operator, at: Sizes, width: float) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "op": entry.op,
+        "function": node.function,
+        "inputs": list(node.inputs),
+        "shape": [extent(dim, at, node.split) for dim in node.shape],
+        "dtype": "fp32" if entry.op == "loss" else _DTYPES.get(width, f"{width:g} bytes"),
+        "flops": entry.flops,
+        "backward_flops": sum(kernel.flops for kernel in entry.backward),
+        "bytes": entry.bytes,
+        "backward_bytes": sum(kernel.bytes for kernel in entry.backward),
+        "parameter_bytes": width * entry.parameters,
+        "kept": [{"tensor": name, "bytes": size} for name, size in entry.kept],
+    }
+
+
+def _collectives(graph: Graph, found: Sequence[Operator]) -> list[dict[str, Any]]:
+    """Calls of a layer's collectives, equal ones together."""
+    calls: dict[tuple[str, str, float], dict[str, Any]] = {}
+    for entry in found:
+        node = graph[entry.name]
+        if entry.op != "collective":
+            continue
+        for which, names in (("forward", node.forward), ("backward", node.backward)):
+            for op in names:
+                key = (node.axis, op, entry.buffer_bytes)
+                fresh = {"axis": key[0], "op": op, "bytes": key[2], "forward": 0, "backward": 0}
+                calls.setdefault(key, fresh)[which] += 1
+    return list(calls.values())

@@ -1,0 +1,98 @@
+"""Which kernels run: stored scores or none, and what runs in one pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from nest_core.workload.graph import Dim, Graph, Node, Sizes
+from nest_core.workload.strategies.edges import connected
+from nest_core.workload.strategies.strategy import Strategy
+
+__all__ = ["fused_elementwise", "joined_projections", "unfused_attention"]
+
+_POINTWISE = ("elementwise", "dropout")
+
+
+def unfused_attention(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
+    """Attention as products around a stored score matrix (Megatron-LM before FlashAttention)."""
+    if strategy.attention == "flash" or not any(node.op == "attention" for node in graph.nodes):
+        return graph
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        nodes += _unfused(node) if node.op == "attention" else [node]
+    return connected(Graph(graph.kind, tuple(nodes)), strategy.context)
+
+
+def _unfused(node: Node) -> list[Node]:
+    *pairs, value = node.inputs
+    queries, keys = (pairs[:2], pairs[2:]) if len(pairs) == 4 else (pairs[:1], pairs[1:])
+    shape: tuple[Dim, ...] = (*node.shape[:-1], ("keys",))
+    # The scores belong to query heads alone, the products to key and value heads too.
+    scored = tuple(entry for entry in node.split if entry.symbol != "kv_heads")
+
+    def step(name: str, op: str, *inputs: str, function: str = "") -> Node:
+        split = node.split if op == "matmul" else scored
+        return Node(f"{node.name}.{name}", op, function, inputs, shape, split=split, core=True)
+
+    made = [
+        step("scores" if number == 0 else "scores_rope", "matmul", query, key)
+        for number, (query, key) in enumerate(zip(queries, keys, strict=True))
+    ]
+    if len(made) == 2:
+        made.append(step("scores_sum", "elementwise", made[0].name, made[1].name, function="add"))
+    made.append(step("softmax", "softmax", made[-1].name))
+    if node.function == "dropout":
+        made.append(step("dropout", "dropout", made[-1].name))
+    values = replace(
+        node, op="matmul", function="", inputs=(made[-1].name, value), core=True, causal=False
+    )
+    return [*made, values]
+
+
+def fused_elementwise(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
+    """Neighbouring element-wise operators as one kernel where nobody else reads between them."""
+    if not strategy.fused:
+        return graph
+    readers = Counter(name for node in graph.nodes for name in node.inputs)
+    merged: dict[str, Node] = {}
+    for node in graph.nodes:
+        before = [
+            merged[name]
+            for name in node.inputs
+            if node.op in _POINTWISE
+            and readers[name] == 1
+            and name in merged
+            and merged[name].op in _POINTWISE
+            and (merged[name].core, merged[name].split) == (node.core, node.split)
+        ]
+        for earlier in before:
+            node = _joined(earlier, node)
+            del merged[earlier.name]
+        merged[node.name] = node
+    return Graph(graph.kind, tuple(merged.values()))
+
+
+def joined_projections(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
+    """Projections of one module that read the same tensor run as one product.
+
+    Query, key and value are one matrix in Megatron-LM and its descendants, as are the gate and
+    the up projection of a gated MLP.
+    """
+    if not strategy.fused:
+        return graph
+    first: dict[tuple[str, ...], str] = {}
+    nodes = []
+    for node in graph.nodes:
+        if node.op in ("linear", "grouped_linear"):
+            module = node.name.rpartition(".")[0]
+            head = first.setdefault((module, node.op, *node.inputs), node.name)
+            node = replace(node, together="" if head == node.name else head)
+        nodes.append(node)
+    return Graph(graph.kind, tuple(nodes))
+
+
+def _joined(earlier: Node, node: Node) -> Node:
+    inputs = (*earlier.inputs, *(name for name in node.inputs if name != earlier.name))
+    function = f"{earlier.function or earlier.op}+{node.function or node.op}"
+    return replace(node, op="elementwise", function=function, inputs=tuple(dict.fromkeys(inputs)))

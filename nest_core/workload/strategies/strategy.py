@@ -1,0 +1,73 @@
+"""What is chosen for a stage: degrees, shapes and kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from nest_core.errors import InputError
+
+__all__ = ["Strategy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """The sub-graph strategy of a stage and the shapes it works on.
+
+    Parameters
+    ----------
+    tp : int
+        Tensor-parallel degree.
+    sp : bool
+        Sequence parallelism, of the same degree.
+    micro_batch : int
+        Sequences.
+    sequence : int
+        Tokens per sequence.
+    width : float
+        Bytes per activation element.
+    attention : {"flash", "unfused"}
+        Scores stay on the chip, or are written out.
+    fused : bool
+        Whether neighbouring element-wise operators run as one kernel.
+    cp : int
+        Context-parallel degree; ranks take equal causal work (two chunks, one from each end).
+    context : {"ring", "all_gather"}
+        How ranks see each other's keys and values.
+    ep : int
+        Expert-parallel degree.
+    expert_tensor : bool
+        Whether tensor parallelism divides experts too (Megatron-LM's default).
+    imbalance : float
+        Tokens of the busiest rank's experts over the mean, where experts are spread.
+    capacity : float
+        Slots of an expert over the mean, filled or not; 0: dropless.
+    """
+
+    tp: int = 1
+    sp: bool = False
+    micro_batch: int = 1
+    sequence: int = 1
+    width: float = 2.0
+    attention: Literal["flash", "unfused"] = "flash"
+    fused: bool = True
+    cp: int = 1
+    context: Literal["ring", "all_gather"] = "ring"
+    ep: int = 1
+    expert_tensor: bool = True
+    imbalance: float = 1.0
+    capacity: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("tp", "cp", "ep", "micro_batch", "sequence"):
+            value = getattr(self, name)
+            if value < 1:
+                raise InputError(f"strategy.{name}", "must be at least 1", value, "correct it")
+        if self.imbalance < 1.0:
+            raise InputError(
+                "strategy.imbalance", "must be at least 1", self.imbalance, "1 is balanced"
+            )
+        if self.capacity < 0.0:
+            raise InputError(
+                "strategy.capacity", "must not be negative", self.capacity, "0 is dropless"
+            )

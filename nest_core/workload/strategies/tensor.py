@@ -1,0 +1,80 @@
+"""Tensor and sequence parallelism (Shoeybi et al. 2019; Korthikanti et al. 2022).
+
+Tensor parallelism divides heads, the inner widths of MLPs and the vocabulary: a projection whose
+outputs are divided is column parallel, one whose inputs are is row parallel, and everything
+between them runs on a part. Where there are fewer key and value heads than ranks, ranks hold
+copies of them. Sequence parallelism divides the tokens of everything outside these regions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nest_core.errors import InputError
+from nest_core.workload.graph import Graph, Node, Sizes, Split
+from nest_core.workload.strategies.edges import TOKENS, connected
+from nest_core.workload.strategies.strategy import Strategy
+
+__all__ = ["divided_symbols", "sequence_parallel", "tensor_parallel"]
+
+_WIDTHS = ("heads", "kv_heads", "ffn", "shared_ffn", "vocabulary")
+
+
+def divided_symbols(strategy: Strategy) -> frozenset[str]:
+    """Symbols that tensor-parallel ranks divide."""
+    return frozenset((*_WIDTHS, "expert_ffn") if strategy.expert_tensor else _WIDTHS)
+
+
+def tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
+    """Divide heads, inner widths and the vocabulary.
+
+    Raises
+    ------
+    InputError
+        If the degree does not divide the heads, or neither divides the key and value heads nor
+        is a multiple of them.
+    """
+    if strategy.tp == 1:
+        return graph
+    ranks = {symbol: float(strategy.tp) for symbol in divided_symbols(strategy)}
+    ranks["kv_heads"] = float(_shared_heads(strategy.tp, sizes))
+    nodes = []
+    for node in graph.nodes:
+        found = _touched(graph, node) & ranks.keys()
+        split = tuple(Split(symbol, "tp", ranks[symbol]) for symbol in sorted(found))
+        nodes.append(replace(node, split=node.split + split))
+    return connected(Graph(graph.kind, tuple(nodes)), strategy.context)
+
+
+def sequence_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
+    """Divide the tokens of what tensor parallelism leaves whole."""
+    if strategy.tp == 1 or not strategy.sp:
+        return graph
+    width = divided_symbols(strategy)
+    split = tuple(Split(symbol, "tp", float(strategy.tp)) for symbol in sorted(TOKENS))
+    nodes = [
+        node if _touched(graph, node) & width else replace(node, split=node.split + split)
+        for node in graph.nodes
+    ]
+    return connected(Graph(graph.kind, tuple(nodes)), strategy.context)
+
+
+def _touched(graph: Graph, node: Node) -> frozenset[str]:
+    """Symbols of a node's output, weights and inputs; those of collectives follow from them."""
+    if node.op == "collective":
+        return frozenset()
+    return node.symbols.union(*(graph[name].written for name in node.inputs))
+
+
+def _shared_heads(tp: int, sizes: Sizes) -> int:
+    heads, kv_heads = int(sizes["heads"]), int(sizes["kv_heads"])
+    if heads % tp:
+        raise InputError("tp", f"must divide the model's {heads} heads", tp, "choose a divisor")
+    if kv_heads % tp and tp % kv_heads:
+        raise InputError(
+            "tp",
+            f"must divide the model's {kv_heads} key and value heads or be a multiple of them",
+            tp,
+            "choose another degree",
+        )
+    return min(tp, kv_heads)

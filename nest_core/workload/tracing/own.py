@@ -1,0 +1,205 @@
+"""A person's own module: ``package.module:build`` to operator graphs.
+
+``build()`` returns what to trace: ``(module, inputs)``, ``(module, inputs, sizes)`` with the
+sizes that strategies may divide (``{"heads": 12, "ffn": 3072}``), or a mapping from kinds of
+layers (embedding, block, moe_block, head) to such tuples, where a further number says how often
+the layer stands in a row. It runs on PyTorch's meta device, so that nothing is allocated.
+
+Importing runs the person's code: only the command line and Python come here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from nest_core.errors import InputError
+from nest_core.workload.graph import KINDS, SYMBOLS
+from nest_core.workload.tracing.tracer import trace
+
+__all__ = ["OwnLayer", "trace_own"]
+
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_RETURNS = "(module, inputs), (module, inputs, sizes) or a mapping from kinds of layers to those"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLayer:
+    """One distinct layer of a person's model.
+
+    Parameters
+    ----------
+    kind : str
+        One of `nest_core.workload.graph.KINDS`.
+    count : int
+        How often it stands in a row.
+    nodes : list of dict
+        As in a trace file.
+    sizes : mapping of str to int
+        What its symbols stand for.
+    parameters : int
+        Elements of its parameters, shared ones once.
+    """
+
+    kind: str
+    count: int
+    nodes: list[dict[str, Any]]
+    sizes: Mapping[str, int]
+    parameters: int
+
+
+def trace_own(target: str, folder: Path) -> list[OwnLayer]:
+    """Import, build and trace.
+
+    Parameters
+    ----------
+    target : str
+        ``package.module:build``.
+    folder : pathlib.Path
+        Where the package is looked for first.
+
+    Raises
+    ------
+    InputError
+        If any of the three fails, in one sentence.
+    """
+    build = _imported(target, folder)
+    built = _built(build, target)
+    if not isinstance(built, Mapping):
+        kind = "moe_block" if "experts" in _third(built) else "block"
+        built = {kind: built}
+    if not built:
+        raise InputError(target, f"must return {_RETURNS}", "an empty mapping", "name a layer")
+    return [_layer(target, kind, entry) for kind, entry in built.items()]
+
+
+def _imported(target: str, folder: Path) -> Callable[[], Any]:
+    if not _TARGET.fullmatch(target):
+        raise InputError("MODEL", "must read package.module:build", target, "name a function")
+    name, _, path = target.partition(":")
+    with _first_on_path(folder):
+        try:
+            found: Any = importlib.import_module(name)
+        except Exception as error:  # whatever the person's module does when it is imported
+            missing = error.name if isinstance(error, ModuleNotFoundError) else None
+            if missing and f"{name}.".startswith(f"{missing}."):
+                raise InputError(
+                    f"module {name}", "must be importable", "not found",
+                    "run the command in the folder that holds it, or install it",
+                ) from error  # fmt: skip
+            raise InputError(
+                f"module {name}", "must be importable", _line(error), "correct the module"
+            ) from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise InputError(
+                f"module {name}", f"must have {path}", f"without {part}", "correct the name"
+            )
+        found = getattr(found, part)
+    if not callable(found):
+        raise InputError(
+            target, "must be a function without arguments", type(found).__name__,
+            f"let it return {_RETURNS}",
+        )  # fmt: skip
+    return found  # type: ignore[no-any-return]  # callable, as was just asked
+
+
+@contextmanager
+def _first_on_path(folder: Path) -> Iterator[None]:
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _built(build: Callable[[], Any], target: str) -> Any:
+    """What build() returns: without memory where it can, in memory where it must."""
+    try:
+        with torch.device("meta"):
+            return build()
+    except Exception:  # some initialisations read values, which the meta device has not
+        try:
+            return build()
+        except Exception as error:  # whatever the person's function raises
+            raise InputError(
+                f"{target}()", "must return a module", _line(error), "correct the function"
+            ) from error
+
+
+def _third(entry: Any) -> Any:
+    return entry[2] if isinstance(entry, tuple) and len(entry) > 2 else {}
+
+
+def _layer(target: str, kind: Any, entry: Any) -> OwnLayer:
+    if kind not in KINDS:
+        raise InputError(
+            f"{target}()", f"must name layers {', '.join(KINDS)}", kind, "rename the layer"
+        )
+    if not isinstance(entry, tuple) or not 2 <= len(entry) <= 4:
+        raise InputError(
+            f"{target}()", f"must return {_RETURNS}", _kind_of(entry), "return a tuple"
+        )
+    module, inputs, *rest = entry
+    sizes = _sizes(target, rest[0] if rest else {})
+    count = rest[1] if len(rest) > 1 else 1
+    if not isinstance(module, nn.Module):
+        raise InputError(
+            f"{target}()", "must return a torch.nn.Module first", _kind_of(module),
+            f"return {_RETURNS}",
+        )  # fmt: skip
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 2000:
+        raise InputError(
+            f"{target}() {kind}", "must stand 1 to 2,000 times in a row", count, "correct it"
+        )
+    given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    if not any(isinstance(each, torch.Tensor) for each in given):
+        raise InputError(
+            f"{target}()", "must return example inputs second, tensors", _kind_of(inputs),
+            f"return {_RETURNS}",
+        )  # fmt: skip
+    parameters = sum(each.numel() for each in module.parameters())
+    return OwnLayer(kind, count, trace(module, given, sizes), sizes, parameters)
+
+
+def _sizes(target: str, given: Any) -> dict[str, int]:
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"{target}()", "must return sizes third, a dictionary", _kind_of(given),
+            'write {"heads": 12, "ffn": 3072}',
+        )  # fmt: skip
+    for name, size in given.items():
+        if name not in SYMBOLS:
+            raise InputError(
+                f"{target}() sizes", f"must be of {', '.join(SYMBOLS)}", name, "rename the size"
+            )
+        if isinstance(size, bool) or not isinstance(size, int) or size < 2:
+            raise InputError(
+                f"{target}() sizes.{name}", "must be a whole number of 2 or more", size,
+                "leave it out where it is 1",
+            )  # fmt: skip
+        twin = next((other for other in given if other != name and given[other] == size), None)
+        if twin is not None:
+            raise InputError(
+                f"{target}() sizes.{name}", f"must differ from {twin}", size,
+                "build the module at sizes that are told apart, primes best of all",
+            )  # fmt: skip
+    return dict(given)
+
+
+def _kind_of(value: Any) -> str:
+    return f"of {len(value)} entries" if isinstance(value, tuple) else type(value).__name__
+
+
+def _line(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

@@ -1,0 +1,140 @@
+"""``nest-studio trace``: a model's operators, layer by layer, on one rank.
+
+Presets and ``config.json`` files are evaluated from the traces that ship; a person's own
+``package.module:build`` is traced with PyTorch, from here and never from the web page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nest_core.errors import InputError
+from nest_studio.commands.output import JsonFlag, emit, table
+
+__all__ = ["trace"]
+
+
+def trace(
+    model: Annotated[
+        str, typer.Argument(help="Model preset, config.json, or package.module:build.")
+    ] = "",
+    strategy: Annotated[
+        str, typer.Option(help="What one rank runs: tp=8,sp=true,micro_batch=1,sequence=4096,…")
+    ] = "",
+    output: Annotated[
+        Path | None, typer.Option(help="Save the trace of package.module:build as JSON.")
+    ] = None,
+    write_presets: Annotated[
+        bool, typer.Option("--write-presets", help="Trace every family anew (needs torch).")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show a model's layers, their work, memory and collectives."""
+    if write_presets:
+        return emit({"written": _write_presets(model, strategy, output)}, as_json, _as_list)
+    if not model:
+        raise InputError(
+            "MODEL", "must be given", "missing", "name a preset or package.module:build"
+        )
+    if ":" in model:
+        return emit(_own(model, strategy, output), as_json, _as_text)
+    if output is not None:
+        raise InputError(
+            "--output", "must come with package.module:build", str(output), "leave it out"
+        )
+    from nest_core.model_files import load_model
+    from nest_core.workload.report import read_strategy, report_model
+
+    known = load_model(model)
+    asked = read_strategy(strategy, sequence=known.positions or 4096)
+    return emit(report_model(known, asked), as_json, _as_text)
+
+
+def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
+    _require_torch()
+    from nest_core.workload.graph import graph_of
+    from nest_core.workload.report import own_sizes, read_strategy, report_layers
+    from nest_core.workload.tracing.own import trace_own
+    from nest_core.workload.tracing.shipped import as_document
+
+    asked = read_strategy(strategy)
+    layers = trace_own(target, Path.cwd())
+    if output is not None:
+        _save(output, as_document(output.stem, target, {each.kind: each.nodes for each in layers}))
+    graphs = [(graph_of(each.kind, each.nodes), each) for each in layers]
+    return {
+        "model": target,
+        "parameters": sum(each.count * each.parameters for each in layers),
+        "layers": report_layers(
+            [(graph, each.count, own_sizes(graph, each.sizes, asked)) for graph, each in graphs],
+            asked,
+        ),
+    }
+
+
+def _save(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            "--output", "must be a file that can be written", error.strerror, "choose another"
+        ) from error
+
+
+def _write_presets(*others: object) -> list[str]:
+    if any(others):
+        raise InputError(
+            "--write-presets", "must stand alone", "beside others", "leave the others out"
+        )
+    _require_torch()
+    from nest_core.presets import preset_path
+    from nest_core.workload.tracing.shipped import write_presets
+
+    return [str(path) for path in write_presets(preset_path("traces"))]
+
+
+def _require_torch() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        raise InputError(
+            "torch", "must be installed to trace a module", "missing",
+            "pip install nest-studio[torch]",
+        )  # fmt: skip
+
+
+def _as_list(fields: Mapping[str, Any]) -> str:
+    return "\n".join(fields["written"])
+
+
+def _as_text(fields: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            layer["kind"],
+            layer["count"],
+            f"{layer['flops'] / 1e9:.4g}",
+            f"{layer['parameter_bytes'] / 2**20:.4g}",
+            f"{layer['activation_bytes'] / 2**20:.4g}",
+            len(layer["operators"]),
+            sum(call["forward"] + call["backward"] for call in layer["collectives"]),
+        ]
+        for layer in fields["layers"]
+    ]
+    columns = [
+        "layer", "count", "forward, GFLOP", "weights, MiB", "kept, MiB", "operators", "collectives",
+    ]  # fmt: skip
+    calls = [
+        [layer["kind"], call["axis"], call["op"], f"{call['bytes'] / 2**20:.4g}",
+         call["forward"], call["backward"]]
+        for layer in fields["layers"]
+        for call in layer["collectives"]
+    ]  # fmt: skip
+    text = f"{fields['model']}: {fields['parameters']:,} parameters; one rank, one micro-batch\n\n"
+    text += table(columns, rows)
+    if calls:
+        text += "\n\n" + table(["layer", "axis", "collective", "MiB", "forward", "backward"], calls)
+    return text
