@@ -13,9 +13,11 @@ from typing import Any
 
 import streamlit as st
 
+from nest_core.model_files import model_table
 from nest_core.presets import load_toml, preset_names, preset_path
-from nest_core.scenario import load_model, scenario_document
-from nest_core.summary import model_in_words
+from nest_core.scenario import load_accelerator, scenario_document
+from nest_core.summary import accelerator_in_words, model_in_words
+from nest_studio.model_view import OWN_MODEL, chosen_model, own_controls, own_table
 from nest_studio.own_fabric import OWN, forget_places, own_document
 
 __all__ = [
@@ -37,6 +39,7 @@ DEVICES = "fabric.clos.devices"
 MEANING = "fabric.clos.oversubscribe"
 ADDRESS: Any = "query-params"
 LOST = "own fabric is lost"
+PRESET_BEFORE = "model preset before"
 
 PRECISIONS = ("bf16", "fp16", "fp8", "tf32", "fp32")
 OPTIMIZERS = ("adam", "adam_bf16", "adam_8bit", "sgd")
@@ -100,6 +103,8 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     different = {key: value for key, value in chosen.items() if value != standard[key]}
     if fabric == OWN:
         different["fabric"] = fabric_document(OWN)
+    if chosen["workload.model"] == OWN_MODEL:
+        different["workload.model"] = model_table(chosen_model(OWN_MODEL))
     return Request(scenario, document, _overrides(different), folder)
 
 
@@ -185,12 +190,7 @@ def _lost_fabric() -> None:
 
 def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
     st.subheader("Workload")
-    chosen["workload.model"] = _choice(
-        "Model", preset_names("models"), "workload.model", standard,
-        "Architecture presets; one with learned positions limits the sequence length.",
-        on_change=_fit_sequence,
-    )  # fmt: skip
-    st.caption(model_in_words(load_model(chosen["workload.model"])))
+    chosen["workload.model"] = _model(standard)
     chosen["workload.global_batch_sequences"] = st.number_input(
         "Global batch, sequences", 1, 1_000_000, standard["workload.global_batch_sequences"], 64,
         key="workload.global_batch_sequences", bind=ADDRESS,
@@ -211,6 +211,25 @@ def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None
             chosen[key] = _choice(label, options, key, standard, text)
 
 
+def _model(standard: Mapping[str, Any]) -> str:
+    """The model's choice, with the controls of a model of one's own."""
+    picked: str = _choice(
+        "Model", (*preset_names("models"), OWN_MODEL), "workload.model", standard,
+        f"A preset, or {OWN_MODEL}: a config.json pasted or uploaded, or its sizes. One with "
+        "learned positions limits the sequence length.",
+        on_change=_fit_sequence,
+    )  # fmt: skip
+    if picked == OWN_MODEL:
+        table = own_table(st.session_state.get(PRESET_BEFORE, standard["workload.model"]))
+        own_controls(table, _fit_sequence)
+    else:
+        st.session_state[PRESET_BEFORE] = picked
+    model = chosen_model(picked)
+    words = model_in_words(model)
+    st.caption(f"{model.name}: {words}" if picked == OWN_MODEL else words, help=model.source)
+    return picked
+
+
 def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
     st.subheader("Device and limits")
     chosen["accelerator"] = _choice(
@@ -218,8 +237,8 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
         "Peak rates and memory; choosing one sets the memory below, and a precision that it has.",
         on_change=_fit_device,
     )  # fmt: skip
-    accelerator = _accelerator(chosen["accelerator"])
-    st.caption(_rates(accelerator), help=accelerator["source"])
+    accelerator = load_accelerator(chosen["accelerator"])
+    st.caption(accelerator_in_words(accelerator), help=accelerator.source)
     chosen["accelerator.memory_GiB"] = st.number_input(
         "Memory per device, GiB", 1.0, 4096.0, _memory(chosen["accelerator"]), 4.0,
         key="accelerator.memory_GiB", bind=ADDRESS, format="%.1f", help="1 to 4,096.",
@@ -288,14 +307,6 @@ def _accelerator(name: str) -> dict[str, Any]:
     return load_toml(preset_path("accelerators", f"{name}.toml"))
 
 
-def _rates(accelerator: Mapping[str, Any]) -> str:
-    precision, peak = next(iter(accelerator["peak_TFLOPs"].items()))
-    return (
-        f"{accelerator['name']}: {peak:,.0f} TFLOP/s in {precision}, "
-        f"{accelerator['memory_bandwidth_GBps']:,.0f} GB/s of memory bandwidth"
-    )
-
-
 def _memory(accelerator: str) -> float:
     return float(_accelerator(accelerator)["memory_GiB"])
 
@@ -359,7 +370,10 @@ def _fit_device() -> None:
 
 
 def _fit_sequence() -> None:
-    positions = load_model(st.session_state["workload.model"]).positions
+    picked = st.session_state["workload.model"]
+    if picked == OWN_MODEL:
+        own_table(st.session_state[PRESET_BEFORE])
+    positions = chosen_model(picked).positions
     if positions and st.session_state["workload.sequence_length_tokens"] > positions:
         st.session_state["workload.sequence_length_tokens"] = positions
 

@@ -1,0 +1,110 @@
+"""The models that people name: a preset, a path to a ``config.json``, or a table of sizes.
+
+Presets and tables have the fields of `Model`, checked key by key; a ``config.json`` is read by
+`nest_core.workload.hugging_face`. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nest_core.errors import InputError
+from nest_core.presets import load_toml, preset_names, preset_path, read_text
+from nest_core.schema import Name, checked
+from nest_core.workload.hugging_face import read_config, renamed
+from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
+
+__all__ = ["ModelFile", "load_model", "model_of", "model_table"]
+
+Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
+MaybeSize = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
+
+
+class ModelFile(BaseModel):
+    """A model preset, or ``workload.model`` as a table; `Model` says what the fields are."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: Name
+    family: Name
+    blocks: Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
+    hidden: Size
+    heads: Size
+    kv_heads: Size
+    head_dim: Size
+    ffn: MaybeSize = 0
+    vocabulary: Size
+    positions: MaybeSize = 0
+    tied: bool = False
+    window: MaybeSize = 0
+    experts: Size = 1
+    top_k: Size = 1
+    expert_ffn: MaybeSize = 0
+    shared_ffn: MaybeSize = 0
+    dense_blocks: MaybeSize = 0
+    q_rank: MaybeSize = 0
+    kv_rank: MaybeSize = 0
+    rope_dim: MaybeSize = 0
+    value_dim: MaybeSize = 0
+    source: Annotated[str, Field(max_length=1000)] = ""
+
+
+def load_model(choice: str | Mapping[str, Any], folder: Path | None = None) -> Model:
+    """The model that somebody names.
+
+    Parameters
+    ----------
+    choice : str or mapping
+        A preset's name, a path to a ``config.json``, or a table with the fields of `Model`.
+    folder : Path, optional
+        Where a relative path starts; the current folder without it.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or it cannot be one.
+    """
+    if isinstance(choice, Mapping):
+        return model_of(choice, "workload.model")
+    if choice in preset_names("models"):
+        return model_of(load_toml(preset_path("models", f"{choice}.toml")), "model")
+    if choice.endswith(".json"):
+        path = (folder or Path()) / choice
+        text = read_text(path)
+        place = path.resolve()
+        return read_config(text, place.parent.name if place.stem == "config" else place.stem)
+    raise InputError(
+        "workload.model", "must be one of the presets, a path to a config.json or a table", choice,
+        "pick " + ", ".join(preset_names("models")),
+    )  # fmt: skip
+
+
+def model_of(table: Mapping[str, Any], where: str = "model") -> Model:
+    """The model of a table.
+
+    Parameters
+    ----------
+    where : str
+        The table's name in messages.
+    """
+    entry = checked(ModelFile, dict(table), f"{where}.")
+    try:
+        model = Model(**entry.model_dump())
+        model.check_family()
+    except InputError as error:
+        raise renamed(error, lambda field: f"{where}.{field}") from error
+    return model
+
+
+def model_table(model: Model) -> dict[str, Any]:
+    """The table of a model: what differs from the defaults, in the order of `Model`."""
+    return {
+        field.name: value
+        for field in fields(model)
+        if (value := getattr(model, field.name)) != field.default or field.default is MISSING
+    }

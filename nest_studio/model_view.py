@@ -1,0 +1,207 @@
+"""A model of one's own: a ``config.json`` pasted or uploaded, or its sizes in a form.
+
+It is a table as scenario files have it under ``workload.model``. The session keeps it on every
+page and the address carries it, so that a link or a reload brings it back. What cannot be read
+says so in one sentence, and the last good model stays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.model_files import load_model, model_of, model_table
+from nest_core.workload.graph import families, load_trace
+from nest_core.workload.hugging_face import read_config
+from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
+
+__all__ = ["OWN_MODEL", "chosen_model", "own_controls", "own_table"]
+
+OWN_MODEL = "My model"
+LONGEST_ADDRESS = 2000
+_STATE = "own model"
+_PROBLEM = "own model problem"
+_ADDRESS = "own_model"
+_TEXT = "own model text"
+_FILE = "own model file"
+
+_ALWAYS = ("blocks", "hidden", "heads", "kv_heads", "head_dim", "vocabulary")
+_LABELS = {
+    "blocks": "Blocks, layers",
+    "hidden": "Hidden width, elements",
+    "heads": "Query heads, per block",
+    "kv_heads": "KV heads, per block",
+    "head_dim": "Head width, elements",
+    "ffn": "MLP width, elements",
+    "vocabulary": "Vocabulary, tokens",
+    "positions": "Learned positions, tokens",
+    "window": "Window, tokens",
+    "experts": "Experts, per block",
+    "top_k": "Top k, experts",
+    "expert_ffn": "Expert width, elements",
+    "shared_ffn": "Shared width, elements",
+    "dense_blocks": "Dense blocks, layers",
+    "q_rank": "Query rank, elements",
+    "kv_rank": "Key-value rank, elements",
+    "rope_dim": "Rotary width, elements",
+    "value_dim": "Value width, elements",
+}
+_HELP = {
+    "dense_blocks": "; the first blocks, which have an MLP instead of experts",
+    "expert_ffn": "; inner width of one expert",
+    "ffn": "; inner width of a dense MLP",
+    "shared_ffn": "; inner width of all shared experts together",
+    "window": "; what sliding-window attention sees, 0 for everything",
+}
+
+
+def own_table(start: str) -> dict[str, Any]:
+    """The person's model; a copy of a preset until there is one.
+
+    Parameters
+    ----------
+    start : str
+        The preset that it starts from.
+    """
+    if _STATE not in st.session_state:
+        _put(_from_address() or model_table(load_model(start)))
+    table: dict[str, Any] = st.session_state[_STATE]["table"]
+    text = json.dumps(table, separators=(",", ":"))
+    if len(text) <= LONGEST_ADDRESS and st.query_params.get(_ADDRESS) != text:
+        st.query_params[_ADDRESS] = text
+    return table
+
+
+def chosen_model(choice: str) -> Model:
+    """The model of a choice in the form: a preset, or the person's own, once there is one."""
+    return load_model(st.session_state[_STATE]["table"] if choice == OWN_MODEL else choice)
+
+
+def own_controls(table: Mapping[str, Any], on_change: Callable[[], None]) -> None:
+    """Ways to change the person's model.
+
+    Parameters
+    ----------
+    table : mapping
+        As it is.
+    on_change : callable
+        Called after it changed, inside a callback.
+    """
+    with st.popover("Change my model", width="stretch"):
+        st.text_area(
+            "Paste a config.json", key=_TEXT, on_change=_paste, args=(on_change,), height=120,
+            help="A Hugging Face configuration; nothing is downloaded.",
+        )  # fmt: skip
+        st.file_uploader(
+            "Or upload one", type=["json"], key=_FILE, on_change=_upload, args=(on_change,),
+            help="At most 5 MB. The file stays on this machine.",
+        )  # fmt: skip
+        _form(table, on_change)
+    problem = st.session_state.get(_PROBLEM)
+    if problem:
+        st.error(problem)
+
+
+def _form(table: Mapping[str, Any], on_change: Callable[[], None]) -> None:
+    revision = st.session_state[_STATE]["revision"]
+    names = families()
+    family = st.selectbox(
+        "Or give its sizes; family", names, index=names.index(table["family"]),
+        key=f"own model family {revision}",
+        help="Norms, activation, biases and the kind of attention and experts.",
+    )  # fmt: skip
+    with st.form(f"own model sizes {revision}", border=False):
+        left, right = st.columns(2)
+        fields = _fields(family)
+        for place, field in enumerate(fields):
+            least = 0 if field in ("window", "dense_blocks") else 1
+            most = MOST_BLOCKS if field == "blocks" else LARGEST_SIZE
+            (right if place % 2 else left).number_input(
+                _LABELS[field], least, most, max(least, table.get(field, 0)), 1,
+                key=_key(revision, field), help=f"{least} to {most:,}{_HELP.get(field, '')}.",
+            )  # fmt: skip
+        st.checkbox(
+            "The head shares the embedding's weights", table.get("tied", False),
+            key=_key(revision, "tied"),
+        )  # fmt: skip
+        st.form_submit_button(
+            "Use these sizes", on_click=_use_sizes, args=(family, fields, revision, on_change)
+        )
+
+
+def _fields(family: str) -> tuple[str, ...]:
+    """The sizes that a family has."""
+    trace = load_trace(family)
+    known = {symbol for graph in trace.values() for node in graph.nodes for symbol in node.symbols}
+    mixture = "moe_block" in trace
+    more = {
+        "experts": mixture,
+        "top_k": mixture,
+        "dense_blocks": mixture and "block" in trace,
+        "window": "kv_rank" not in known,
+    }
+    return tuple(field for field in _LABELS if field in _ALWAYS or more.get(field, field in known))
+
+
+def _key(revision: int, field: str) -> str:
+    # A new table needs new widgets: a widget keeps its value when only its default changes.
+    return f"own model {revision} {field}"
+
+
+def _use_sizes(
+    family: str, fields: tuple[str, ...], revision: int, on_change: Callable[[], None]
+) -> None:
+    sizes = {field: st.session_state[_key(revision, field)] for field in (*fields, "tied")}
+    before = st.session_state[_STATE]["table"]
+    table = {"name": OWN_MODEL, "family": family, **sizes}
+    same = all(before.get(key, value) == value for key, value in table.items() if key != "name")
+    _take(lambda: model_of(before if same else table), on_change)
+
+
+def _paste(on_change: Callable[[], None]) -> None:
+    text = st.session_state[_TEXT]
+    if text.strip():
+        _take(lambda: read_config(text, OWN_MODEL), on_change)
+    else:
+        st.session_state.pop(_PROBLEM, None)
+
+
+def _upload(on_change: Callable[[], None]) -> None:
+    file: Any = st.session_state.get(_FILE)
+    if file is None:
+        st.session_state.pop(_PROBLEM, None)
+        return
+    _take(lambda: read_config(file.getvalue(), OWN_MODEL), on_change)
+
+
+def _take(read: Callable[[], Model], on_change: Callable[[], None]) -> None:
+    """Put what is read in place of the present model, or say why that cannot be."""
+    try:
+        table = model_table(read())
+    except InputError as error:
+        st.session_state[_PROBLEM] = str(error)
+        return
+    _put(table)
+    on_change()
+
+
+def _put(table: dict[str, Any]) -> None:
+    revision = st.session_state.get(_STATE, {}).get("revision", 0)
+    st.session_state[_STATE] = {"table": table, "revision": revision + 1}
+    st.session_state.pop(_PROBLEM, None)
+
+
+def _from_address() -> dict[str, Any] | None:
+    """The table that the address carries, if it is a model."""
+    text = st.query_params.get(_ADDRESS, "")
+    if not text or len(text) > LONGEST_ADDRESS:
+        return None
+    try:
+        table = json.loads(text)
+        return model_table(model_of(table)) if isinstance(table, dict) else None
+    except (ValueError, RecursionError):  # no JSON, or InputError: no model
+        return None
