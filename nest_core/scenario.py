@@ -14,20 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from nest_core.calibration import Curve, load_curve
 from nest_core.costs.problem import Problem
-from nest_core.costs.software import Software
-from nest_core.costs.tables import element_bytes, layer_table, model_flops, state_bytes
 from nest_core.errors import InputError
-from nest_core.hardware import Accelerator
-from nest_core.network import collapse
+from nest_core.hardware import Accelerator, load_family, load_profile
+from nest_core.job import Job
+from nest_core.model_files import load_model, model_table
 from nest_core.overrides import assign, setting
 from nest_core.planner.space import ORDERS, SearchSpace
 from nest_core.presets import load_toml, preset_names, preset_path, read_text
 from nest_core.schema import (
     AcceleratorFile,
     FabricFile,
-    ModelFile,
     Range,
     ScenarioFile,
     check_plain,
@@ -36,11 +33,12 @@ from nest_core.schema import (
 from nest_core.topology import Fabric, Torus
 from nest_core.topology.files import build_fabric
 from nest_core.units import TERA, from_gbps_bytes, from_gib
-from nest_core.workload import Model, Strategy
+from nest_core.workload import Model
 
 __all__ = [
     "Scenario",
     "fabric_document",
+    "load_accelerator",
     "load_fabric",
     "load_model",
     "load_scenario",
@@ -64,6 +62,8 @@ class Scenario:
     sequence, batch : int
         Tokens per sequence, sequences per iteration.
     precision, optimizer, attention : str
+    context, expert_tensor, imbalance, capacity, overlap, gradient_bytes
+        See `Job`.
     space : SearchSpace
     time_limit_s : float
     top : int
@@ -80,35 +80,29 @@ class Scenario:
     precision: str
     optimizer: str
     attention: Literal["flash", "unfused"]
+    context: Literal["ring", "all_gather"]
+    expert_tensor: bool
+    imbalance: float
+    capacity: float
+    overlap: Literal["none", "ideal", "fitted"]
     space: SearchSpace
     time_limit_s: float
     top: int
     baselines: tuple[str, ...]
+    gradient_bytes: float = 0.0
 
     def problem(self) -> Problem:
         """The arrays that this scenario's plans are priced from."""
-        width = element_bytes(self.precision)
+        return self.job.problem(self.fabric)
 
-        def table(tp: int, sp: bool, micro_batch: int) -> Any:
-            strategy = Strategy(tp, sp, micro_batch, self.sequence, width, self.attention)
-            return layer_table(self.model, strategy, self.accelerator, self.precision)
-
-        accelerator = self.accelerator
-        return Problem(
-            network=collapse(self.fabric),
-            table=table,
-            batch=self.batch,
-            tokens=self.sequence,
-            memory_bytes=accelerator.memory_bytes,
-            reserved_bytes=accelerator.reserved_bytes,
-            state=state_bytes(self.precision, self.optimizer),
-            update_Bps=accelerator.memory_bandwidth_Bps * accelerator.memory_efficiency,
-            model_flops=model_flops(self.model, self.sequence),
-            peak_flops=accelerator.peak(self.precision),
-            software=Software(
-                _curve(accelerator.links, "nvlink"), _curve(accelerator.network, "network")
-            ),
-        )
+    @property
+    def job(self) -> Job:
+        """What is trained, without the fabric and the search space."""
+        return Job(
+            self.accelerator, self.model, self.sequence, self.batch, self.precision,
+            self.optimizer, self.attention, self.context, self.expert_tensor, self.imbalance,
+            self.capacity, self.overlap, self.gradient_bytes,
+        )  # fmt: skip
 
 
 def load_scenario(name: str, sets: Iterable[str] = ()) -> Scenario:
@@ -153,9 +147,11 @@ def resolve_scenario(
             merged[key] = changes.pop(key)
         if key in merged:
             merged[key] = _expanded(key, merged[key], folder)
+    if any(key.startswith("workload.model.") for key in changes):
+        _name_to_sizes(merged, changes, folder)
     for key, value in changes.items():
         assign(merged, key, value)
-    return _scenario(checked(ScenarioFile, merged))
+    return _scenario(checked(ScenarioFile, merged), folder)
 
 
 def load_fabric(name: str) -> Fabric:
@@ -171,11 +167,11 @@ def fabric_document(name: str) -> dict[str, Any]:
     return _fabric_file(_locate("fabrics", name))
 
 
-def load_model(name: str) -> Model:
-    """A model preset."""
-    _known_preset("models", name, "workload.model")
-    entry = checked(ModelFile, load_toml(preset_path("models", f"{name}.toml")), "model.")
-    return Model(**entry.model_dump())
+def load_accelerator(name: str) -> Accelerator:
+    """An accelerator preset."""
+    _known_preset("accelerators", name, "accelerator")
+    entry = load_toml(preset_path("accelerators", f"{name}.toml"))
+    return _accelerator(checked(AcceleratorFile, entry, "accelerator."))
 
 
 def _locate(kind: str, name: str) -> Path:
@@ -239,38 +235,40 @@ def _expanded(key: str, value: Any, folder: Path | None) -> Any:
     return _fabric_file((folder or Path()) / value)
 
 
-def _accelerator(file: AcceleratorFile) -> Accelerator:
+def _name_to_sizes(document: dict[str, Any], changes: dict[str, Any], folder: Path | None) -> None:
+    """Put the named model's table in its place, so that its single sizes can be changed."""
+    if "workload" in changes:
+        return
+    if "workload.model" in changes:
+        assign(document, "workload.model", changes.pop("workload.model"))
+    work = document.get("workload")
+    if isinstance(work, dict) and isinstance(work.get("model"), str):
+        work["model"] = model_table(load_model(work["model"], folder))
+
+
+def _accelerator(file: AcceleratorFile, folder: Path | None = None) -> Accelerator:
     return Accelerator(
         name=file.name,
+        family=load_family(file.family),
         peak_flops=tuple((name, peak * TERA) for name, peak in file.peak_TFLOPs.items()),
+        matmul_flops=tuple((name, rate * TERA) for name, rate in file.matmul_TFLOPs.items()),
         memory_bytes=from_gib(file.memory_GiB),
         memory_bandwidth_Bps=from_gbps_bytes(file.memory_bandwidth_GBps),
-        matmul_efficiency=file.matmul_efficiency,
-        attention_efficiency=file.attention_efficiency,
-        memory_efficiency=file.memory_efficiency,
+        units=file.units,
+        tile=(file.tile[0], file.tile[1]),
         reserved_bytes=from_gib(file.reserved_GiB),
         source=file.source,
+        power_w=file.power_W,
         links=(file.collectives and file.collectives.links) or "",
         network=(file.collectives and file.collectives.network) or "",
+        profile=load_profile(file.profile, folder) if file.profile else None,
     )
 
 
-def _curve(name: str, link: str) -> Curve | None:
-    """The fitted curve of a name; None without one."""
-    field = f"accelerator.collectives.{'links' if link == 'nvlink' else 'network'}"
-    if not name:
-        return None
-    _known_preset("collectives", name, field)
-    curve = load_curve(name)
-    if curve.link != link:
-        raise InputError(field, f"must be a curve of kind {link}", name, "pick another")
-    return curve
-
-
-def _scenario(file: ScenarioFile) -> Scenario:
+def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
     fabric = build_fabric(file.fabric)
-    accelerator = _accelerator(file.accelerator)
-    model = load_model(file.workload.model)
+    accelerator = _accelerator(file.accelerator, folder)
+    model = load_model(file.workload.model, folder)
     work = file.workload
     if work.precision not in accelerator.precisions:
         raise InputError(
@@ -281,6 +279,12 @@ def _scenario(file: ScenarioFile) -> Scenario:
         raise InputError(
             "accelerator.peak_TFLOPs", "must give bf16 beside fp8, which speeds projections only",
             list(accelerator.precisions), "add bf16",
+        )  # fmt: skip
+    profile = accelerator.profile
+    if profile is not None and profile.precision != work.precision:
+        raise InputError(
+            "accelerator.profile", f"must have been measured in {work.precision}",
+            profile.precision, "measure it with --precision, or leave it out",
         )  # fmt: skip
     if accelerator.reserved_bytes >= accelerator.memory_bytes:
         raise InputError(
@@ -304,17 +308,23 @@ def _scenario(file: ScenarioFile) -> Scenario:
         precision=work.precision,
         optimizer=work.optimizer,
         attention=work.attention,
+        context=work.context,
+        expert_tensor=work.expert_tensor,
+        imbalance=work.imbalance,
+        capacity=work.capacity,
+        overlap=work.overlap,
         space=_space(file, model, fabric.devices, isinstance(fabric, Torus)),
         time_limit_s=file.search.time_limit_s,
         top=file.search.top,
         baselines=tuple(file.baselines.names),
+        gradient_bytes=float(work.gradient_bytes or 0),
     )
 
 
 def _space(file: ScenarioFile, model: Model, devices: int, torus: bool) -> SearchSpace:
     search, batch = file.search, file.workload.global_batch_sequences
     shares = [size for size in range(1, batch + 1) if batch % size == 0]
-    widths = [w for w in range(1, min(model.heads, devices) + 1) if model.heads % w == 0]
+    widths = [w for w in range(1, min(model.heads, devices) + 1) if _splits(model, w)]
     by_batch = f"divide the batch of {batch}"
     depth = min(model.blocks + 2, devices)
     return SearchSpace(
@@ -336,6 +346,12 @@ def _space(file: ScenarioFile, model: Model, devices: int, torus: bool) -> Searc
         device_orders=_device_orders(search.device_order, torus),
         idle_devices=search.idle_devices,
     )
+
+
+def _splits(model: Model, width: int) -> bool:
+    """Whether tensor parallelism of a width has whole heads on every rank."""
+    shared = model.kv_heads % width == 0 or width % model.kv_heads == 0
+    return model.heads % width == 0 and shared
 
 
 def _listed(value: Any, everything: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,7 +1,8 @@
 """Plans as people give them: a JSON file, ``dp=8,tp=4,pp=2,…``, or Megatron-LM flags.
 
 What is left out takes a stated default: degree 1, ZeRO 0, no recomputation, micro-batch 1,
-Megatron-LM's axis order, and layers cut as evenly as they go.
+1F1B (interleaved where a stage has several chunks), Megatron-LM's axis order, and layers cut as
+evenly as they go.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nest_core.costs.plan import Plan, Point
+from nest_core.costs.plan import SCHEDULES, Plan, Point
 from nest_core.costs.problem import RECOMPUTE
 from nest_core.errors import InputError
 from nest_core.layout import DEVICE_ORDERS
@@ -21,11 +22,10 @@ from nest_core.presets import read_text
 
 __all__ = ["even_cuts", "parse_plan", "read_plan"]
 
-_DEGREES = ("tp", "dp", "pp", "micro_batch")
-_FIXED = {"cp": 1, "ep": 1, "schedule": "1f1b", "interleave": 1}
+_DEGREES = ("tp", "dp", "pp", "cp", "ep", "micro_batch", "interleave")
 _KNOWN = (
-    *_DEGREES, "sp", "zero", "recompute", "order", "device_order", "cuts", "stage_recompute",
-    "devices_used",
+    *_DEGREES, "sp", "zero", "schedule", "recompute", "order", "device_order", "cuts",
+    "stage_recompute", "devices_used",
 )  # fmt: skip
 _MEGATRON = {
     "--tensor-model-parallel-size": "tp",
@@ -35,7 +35,20 @@ _MEGATRON = {
     "--micro-batch-size": "micro_batch",
     "--data-parallel-size": "dp",
     "--recompute-granularity": "recompute",
+    "--num-virtual-stages-per-pipeline-rank": "interleave",
+    "--num-layers-per-virtual-pipeline-stage": "chunk_blocks",
+    "--data-parallel-sharding-strategy": "sharding",
+    "--recompute-method": "method",
+    "--recompute-num-layers": "uniform",
 }
+_SWITCHES = {
+    "--sequence-parallel": ("sp", True),
+    "--use-distributed-optimizer": ("zero", 1),
+    "--use-torch-fsdp2": ("zero", 3),
+    "--recompute-activations": ("recompute", "selective"),
+    "--use-tp-pp-dp-mapping": ("order", ("tp", "cp", "pp", "dp")),
+}
+_SHARDING = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
 
 
 def read_plan(text: str, layers: int, devices: int) -> Plan:
@@ -53,7 +66,7 @@ def read_plan(text: str, layers: int, devices: int) -> Plan:
         If the text is none of these or names an unknown key.
     """
     if text.lstrip().startswith("--"):
-        return parse_plan(_megatron(text, devices), layers)
+        return parse_plan(_megatron(text, devices, layers), layers)
     if "=" in text and not os.path.exists(text):
         return parse_plan(_pairs(text), layers)
     return parse_plan(_file(Path(text)), layers)
@@ -69,9 +82,7 @@ def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
         `nest_core.costs.check_plan`'s business.
     """
     for name, value in fields.items():
-        if name in _FIXED and value != _FIXED[name]:
-            raise InputError(f"plan.{name}", f"must be {_FIXED[name]}", value, "leave it out")
-        if name not in _FIXED and name not in _KNOWN:
+        if name not in _KNOWN:
             raise InputError(
                 f"plan.{name}", "is not a known field", value, "use " + ", ".join(_KNOWN)
             )
@@ -90,17 +101,35 @@ def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
             "plan.device_order", "must be one of the orders", device_order,
             "pick " + ", ".join(DEVICE_ORDERS),
         )  # fmt: skip
-    pp = degrees["pp"]
+    pp, chunks = degrees["pp"], degrees["interleave"]
+    schedule = fields.get("schedule", "1f1b" if chunks == 1 else "interleaved")
+    if schedule not in SCHEDULES:
+        raise InputError(
+            "plan.schedule", "must be one of the schedules", schedule,
+            "pick " + ", ".join(SCHEDULES),
+        )  # fmt: skip
     if pp > layers:
         raise InputError("plan.pp", f"must not exceed the model's {layers} layers", pp, "lower pp")
+    if pp * chunks > layers:
+        raise InputError(
+            "plan.interleave", f"times pp = {pp} must not exceed the model's {layers} layers",
+            chunks, "lower it",
+        )  # fmt: skip
     zero = _whole("zero", fields.get("zero", 0), least=0)
-    point = Point(sp=sp, zero=zero, order=order, device_order=device_order, **degrees)
+    point = Point(
+        sp=sp, zero=zero, order=order, device_order=device_order, schedule=schedule, **degrees
+    )
     cuts = tuple(_whole("cuts", cut, least=0) for cut in _sequence(fields, "cuts"))
-    return Plan(point, cuts or even_cuts(layers, pp), _recompute(fields, pp))
+    return Plan(point, cuts or even_cuts(layers, pp * chunks), _recompute(fields, pp))
 
 
 def even_cuts(layers: int, depth: int) -> tuple[int, ...]:
-    """Blocks as evenly as they go, embedding with the first stage and head with the last.
+    """Blocks as evenly as they go, embedding with the first part and head with the last.
+
+    Parameters
+    ----------
+    depth : int
+        Parts: stages, or under the interleaved schedule chunks.
 
     Examples
     --------
@@ -169,7 +198,7 @@ def _scalar(text: str) -> Any:
     return tuple(map(_scalar, parts)) if all(parts) and len(parts) > 1 else text
 
 
-def _megatron(text: str, devices: int) -> dict[str, Any]:
+def _megatron(text: str, devices: int, layers: int) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     try:
         words = shlex.split(text)
@@ -179,23 +208,48 @@ def _megatron(text: str, devices: int) -> dict[str, Any]:
         flag, equals, value = words.pop(0).partition("=")
         if equals:
             words.insert(0, value)
-        if flag == "--sequence-parallel":
-            fields["sp"] = True
-        elif flag == "--use-distributed-optimizer":
-            fields["zero"] = 1
-        elif flag == "--recompute-activations":
-            fields["recompute"] = "selective"
+        if flag in _SWITCHES and not equals:
+            name, setting = _SWITCHES[flag]
+            fields[name] = setting
         elif flag in _MEGATRON and words:
             fields[_MEGATRON[flag]] = _scalar(words.pop(0))
         else:
-            known = ", ".join(_MEGATRON)
+            known = ", ".join((*_MEGATRON, *_SWITCHES))
             raise InputError(
                 "--plan", "must consist of known flags with values", flag, f"use {known}"
             )
+    _settle_recomputation(fields)
+    if "sharding" in fields:
+        strategy = fields.pop("sharding")
+        if strategy not in _SHARDING:
+            raise InputError(
+                "--data-parallel-sharding-strategy", "must be one of Megatron-LM's", strategy,
+                "pick " + ", ".join(_SHARDING),
+            )  # fmt: skip
+        fields["zero"] = _SHARDING[strategy]
+    tp, cp, pp = (_whole(name, fields.get(name, 1)) for name in ("tp", "cp", "pp"))
+    if "chunk_blocks" in fields:
+        chunk, blocks = _whole("interleave", fields.pop("chunk_blocks")), layers - 2
+        if blocks % (pp * chunk):
+            raise InputError(
+                "--num-layers-per-virtual-pipeline-stage",
+                f"times pp = {pp} must divide the model's {blocks} blocks", chunk,
+                "choose a divisor",
+            )  # fmt: skip
+        fields["interleave"] = blocks // (pp * chunk)
     if "dp" not in fields:
-        group = _whole("tp", fields.get("tp", 1)) * _whole("pp", fields.get("pp", 1))
-        fields["dp"] = max(1, devices // group)
+        fields["dp"] = max(1, devices // (tp * cp * pp))
     return fields
+
+
+def _settle_recomputation(fields: dict[str, Any]) -> None:
+    """Full recomputation keeps each layer's input: Megatron-LM's uniform method, one layer each."""
+    method, layers = fields.pop("method", "uniform"), fields.pop("uniform", 1)
+    if (method, layers) != ("uniform", 1):
+        raise InputError(
+            "--recompute-method", "must be uniform with one layer each",
+            f"{method}, {layers}", "recompute every layer, or give stage_recompute",
+        )  # fmt: skip
 
 
 def _file(path: Path) -> dict[str, Any]:

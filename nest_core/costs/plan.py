@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from nest_core.layout import Layout
 
-__all__ = ["Plan", "Point"]
+__all__ = ["SCHEDULES", "Plan", "Point"]
+
+SCHEDULES = ("1f1b", "gpipe", "interleaved")
+"""Orders of forward and backward passes in a pipeline (`nest_core.costs.schedules`)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -19,11 +22,20 @@ class Point:
     micro_batch : int
         Sequences.
     zero : int
-        ZeRO stage 0-3.
+        ZeRO stage 0-3, over the ``dp * cp`` ranks that share weights.
     order : tuple of str
         Axes, innermost first.
     device_order : str
         Which devices carry the ranks, one of `DEVICE_ORDERS`.
+    cp : int
+        Context-parallel degree.
+    ep : int
+        Expert-parallel degree: of the ``dp * cp`` ranks of a stage, so many neighbours share
+        the experts.
+    schedule : str
+        One of `SCHEDULES`.
+    interleave : int
+        Chunks of layers per stage; more than one under ``interleaved`` only.
     """
 
     tp: int
@@ -34,16 +46,30 @@ class Point:
     zero: int
     order: tuple[str, ...]
     device_order: str = "natural"
+    cp: int = 1
+    ep: int = 1
+    schedule: str = "1f1b"
+    interleave: int = 1
 
     @property
     def layout(self) -> Layout:
         """Where every rank sits."""
-        return Layout(self.tp, 1, self.dp, self.pp, self.order)
+        return Layout(self.tp, self.cp, self.dp, self.pp, self.order)
 
     @property
     def devices_used(self) -> int:
         """Number of devices that work."""
-        return self.tp * self.dp * self.pp
+        return self.tp * self.cp * self.dp * self.pp
+
+    @property
+    def sharers(self) -> int:
+        """Ranks that hold the same dense weights; they reduce gradients and shard states."""
+        return self.dp * self.cp
+
+    @property
+    def expert_sharers(self) -> int:
+        """Ranks that hold the same experts."""
+        return self.dp * self.cp // self.ep
 
     def micro_batches(self, batch: int) -> int:
         """Micro-batches that each replica runs per iteration."""
@@ -58,7 +84,8 @@ class Plan:
     ----------
     point : Point
     cuts : tuple of int
-        Stage ``s`` holds layers ``cuts[s]`` to ``cuts[s + 1] - 1``; length ``pp + 1``.
+        Chunk ``c`` holds layers ``cuts[c]`` to ``cuts[c + 1] - 1`` and runs on stage
+        ``c % pp``; length ``pp * interleave + 1``.
     recompute : tuple of str
         Per stage: none, selective or full.
     """
@@ -72,6 +99,18 @@ class Plan:
         """The common choice, or ``mixed``."""
         return self.recompute[0] if len(set(self.recompute)) == 1 else "mixed"
 
+    def chunks(self, stage: int) -> tuple[tuple[int, int], ...]:
+        """First layer and the one after the last, of every chunk of a stage.
+
+        Examples
+        --------
+        >>> point = Point(1, False, 1, 2, 1, 0, ("tp", "cp", "dp", "pp"), interleave=2)
+        >>> Plan(point, (0, 3, 5, 7, 10), ("none", "none")).chunks(1)
+        ((3, 5), (7, 10))
+        """
+        numbers = range(stage, len(self.cuts) - 1, self.point.pp)
+        return tuple((self.cuts[c], self.cuts[c + 1]) for c in numbers)
+
     def to_json(self) -> dict[str, object]:
         """The fields of the command line's ``plan``."""
         point = self.point
@@ -79,14 +118,14 @@ class Plan:
             "dp": point.dp,
             "tp": point.tp,
             "pp": point.pp,
-            "cp": 1,
-            "ep": 1,
+            "cp": point.cp,
+            "ep": point.ep,
             "sp": point.sp,
             "zero": point.zero,
             "recompute": self.recompute_summary,
             "micro_batch": point.micro_batch,
-            "schedule": "1f1b",
-            "interleave": 1,
+            "schedule": point.schedule,
+            "interleave": point.interleave,
             "order": list(point.order),
             "device_order": point.device_order,
             "devices_used": point.devices_used,

@@ -1,8 +1,9 @@
 """The one judge of every plan: what it takes, where, and whether it fits.
 
-``iteration = sum(t_s) + (m - 1) * max(t_s) + max(sync_s)`` for 1F1B with ``m`` micro-batches
-(Narayanan et al. 2021, PipeDream-Flush), ``t_s`` the forward and backward of one micro-batch on
-stage ``s`` with its communication, ``sync_s`` its gradient synchronisation and optimizer step.
+``iteration = m * max(t_s) + fill + max(e_s)`` with ``m`` micro-batches per replica, ``t_s`` the
+forward and backward of one micro-batch on stage ``s`` with its communication, ``fill`` what the
+slowest stage waits while the pipeline fills and drains (`nest_core.costs.schedules`), and ``e_s``
+the gradient synchronisation and optimizer step.
 """
 
 from __future__ import annotations
@@ -11,45 +12,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nest_core.costs.checks import check_plan
+from nest_core.costs.memory import Memory, stage_memory
 from nest_core.costs.plan import Plan
 from nest_core.costs.problem import RECOMPUTE, LayerTable, Problem
+from nest_core.costs.schedules import fill_seconds, iteration_seconds
 from nest_core.costs.stages import (
+    LayerSeconds,
     Links,
     StageCosts,
-    gathered_bytes,
+    layer_seconds,
     links,
     stage_costs,
-    state_shares,
-    update_seconds,
+    update_layers,
 )
-from nest_core.errors import InputError
+from nest_core.network.wires import FloatArray
 from nest_core.units import humanise_bytes
 
 __all__ = ["Memory", "Report", "Stage", "check_plan", "price"]
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Bytes on one device of a stage, at its fullest."""
-
-    weights: float
-    gradients: float
-    optimizer: float
-    activations: float
-    stash: float
-    buffers: float
-
-    @property
-    def total(self) -> float:
-        """All of it."""
-        return (
-            self.weights
-            + self.gradients
-            + self.optimizer
-            + self.activations
-            + self.stash
-            + self.buffers
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +37,10 @@ class Stage:
     """One pipeline stage of a priced plan; times are per iteration.
 
     ``compute_s + recompute_s + communication_s + idle_s`` is the iteration time; compute is
-    forward, backward and optimizer step. ``micro_batch_s`` is the stage's load ``t_s``,
-    ``sync_s`` its gradient synchronisation and optimizer step ``e_s``.
+    forward, backward and optimizer step, and ``launch_s`` the part of it in which the device
+    waits for its host. Communication is what is exposed, and what the rest slows compute down.
+    ``micro_batch_s`` is the stage's load ``t_s``, ``sync_s`` its gradient synchronisation and
+    optimizer step ``e_s``. ``chunks`` are its layers, ``first`` and ``last`` their ends.
     """
 
     first: int
@@ -72,6 +54,8 @@ class Stage:
     sync_s: float
     producer_level: int
     memory: Memory
+    launch_s: float = 0.0
+    chunks: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,52 +88,6 @@ class Report:
     stages: tuple[Stage, ...]
 
 
-def check_plan(problem: Problem, plan: Plan) -> None:
-    """Refuse plans that do not exist on this problem; InputError names the field."""
-    point = plan.point
-    layers, devices = problem.layers, problem.network.devices
-    for field in ("tp", "dp", "pp", "micro_batch"):
-        if getattr(point, field) < 1:
-            raise InputError(
-                f"plan.{field}", "must be at least 1", getattr(point, field), "correct it"
-            )
-    if point.zero not in (0, 1, 2, 3):
-        raise InputError("plan.zero", "must be 0, 1, 2 or 3", point.zero, "pick a ZeRO stage")
-    if point.devices_used > devices:
-        raise InputError(
-            "plan",
-            f"must use at most the fabric's {devices} devices",
-            point.devices_used,
-            "lower dp, tp or pp",
-        )
-    if problem.batch % (point.dp * point.micro_batch):
-        raise InputError(
-            "plan.dp",
-            f"times micro_batch = {point.micro_batch} must divide the batch of {problem.batch}",
-            point.dp,
-            "choose another dp or micro_batch",
-        )
-    if point.pp > layers:
-        raise InputError(
-            "plan.pp", f"must not exceed the model's {layers} layers", point.pp, "lower pp"
-        )
-    rising = all(a < b for a, b in zip(plan.cuts, plan.cuts[1:], strict=False))
-    if len(plan.cuts) != point.pp + 1 or plan.cuts[0] != 0 or plan.cuts[-1] != layers or not rising:
-        raise InputError(
-            "plan.cuts",
-            f"must rise from 0 to {layers} in {point.pp} steps",
-            list(plan.cuts),
-            "give the first layer of every stage and the total",
-        )
-    if len(plan.recompute) != point.pp or not set(plan.recompute) <= set(RECOMPUTE):
-        raise InputError(
-            "plan.recompute",
-            f"must name none, selective or full for {point.pp} stages",
-            list(plan.recompute),
-            "correct it",
-        )
-
-
 def price(problem: Problem, plan: Plan) -> Report:
     """Time, terms and memory of a plan.
 
@@ -163,39 +101,31 @@ def price(problem: Problem, plan: Plan) -> Report:
     point = plan.point
     shared = links(problem, point)
     costs = stage_costs(problem, point, shared)
-    table = problem.table(point.tp, point.sp, point.micro_batch)
-    spans = [
-        (plan.cuts[s], plan.cuts[s + 1], RECOMPUTE.index(plan.recompute[s]))
-        for s in range(point.pp)
-    ]
-    loads = np.array([costs.load(s, *span) for s, span in enumerate(spans)])
-    syncs = np.array([costs.sync_seconds(s, i, j) for s, (i, j, _) in enumerate(spans)])
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+    works = _works(problem, plan, table, costs, shared)
+    loads = np.array([work.load for work in works])
+    syncs = np.array([work.sync for work in works])
     m = costs.micro_batches
-    fill = float(loads.sum() - loads.max())
-    iteration = float(loads.sum() + (m - 1) * loads.max() + syncs.max())
+    iteration = iteration_seconds(point, m, loads, syncs)
+    fill = fill_seconds(point, loads)
     stages = tuple(
-        _stage(
-            problem,
-            plan,
-            table,
-            costs,
-            shared,
-            s,
-            span,
-            iteration,
-            float(loads[s]),
-            float(syncs[s]),
-        )
-        for s, span in enumerate(spans)
+        _stage(problem, plan, table, costs, shared, s, work, iteration)
+        for s, work in enumerate(works)
     )
     reason = _overflow(stages, problem)
-    worst = int(loads.argmax())
-    i, j, c = spans[worst]
-    compute = m * float(table.compute_s[i:j].sum())
-    replay = m * float(table.replay_s[c, i:j].sum())
-    steady = m * float(loads.max())
+    worst = works[int(loads.argmax())]
     samples = problem.batch / iteration
     devices = problem.network.devices
+    terms = {
+        "compute of the slowest stage": m * worst.compute,
+        "recomputation of the slowest stage": m * worst.replay,
+        "kernel launches of the slowest stage": m * worst.launch,
+        "communication of the slowest stage": m * worst.communication,
+        "pipeline fill and drain": fill,
+        "gradient synchronisation and optimizer step": float(syncs.max()),
+    }
+    if not worst.launch:
+        del terms["kernel launches of the slowest stage"]
     return Report(
         plan=plan,
         feasible=not reason,
@@ -206,15 +136,57 @@ def price(problem: Problem, plan: Plan) -> Report:
         mfu=samples * problem.model_flops / (devices * problem.peak_flops),
         bubble=fill / iteration,
         memory_limit_bytes=problem.memory_bytes,
-        terms=(
-            ("compute of the slowest stage", compute),
-            ("recomputation of the slowest stage", replay),
-            ("communication of the slowest stage", steady - compute - replay),
-            ("pipeline fill and drain", fill),
-            ("gradient synchronisation and optimizer step", float(syncs.max())),
-        ),
+        terms=tuple(terms.items()),
         stages=stages,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Seconds of a stage: per micro-batch, and (``sync``, of it ``update``) per iteration."""
+
+    chunks: tuple[tuple[int, int], ...]
+    choice: int
+    load: float
+    compute: float
+    replay: float
+    launch: float
+    sync: float
+    update: float
+
+    @property
+    def communication(self) -> float:
+        """What communication costs a micro-batch."""
+        return max(0.0, self.load - self.compute - self.replay - self.launch)  # rounding
+
+
+def _works(
+    problem: Problem, plan: Plan, table: LayerTable, costs: StageCosts, shared: Links
+) -> list[_Work]:
+    point = plan.point
+    layered: LayerSeconds = layer_seconds(problem, point, shared, table)
+    update = update_layers(problem, point, table)
+    works = []
+    for s in range(point.pp):
+        chunks, choice = plan.chunks(s), RECOMPUTE.index(plan.recompute[s])
+        waiting = layered.total[s, choice] - layered.device[s, choice]
+        works.append(
+            _Work(
+                chunks=chunks,
+                choice=choice,
+                load=costs.chunks_load(s, chunks, choice),
+                compute=_over(table.compute_s, chunks),
+                replay=_over(table.replay_s[choice], chunks),
+                launch=_over(waiting, chunks),
+                sync=costs.chunks_sync(s, chunks),
+                update=_over(update, chunks),
+            )
+        )
+    return works
+
+
+def _over(layers: FloatArray, chunks: tuple[tuple[int, int], ...]) -> float:
+    return float(sum(layers[i:j].sum() for i, j in chunks))
 
 
 def _stage(
@@ -224,59 +196,24 @@ def _stage(
     costs: StageCosts,
     shared: Links,
     s: int,
-    span: tuple[int, int, int],
+    work: _Work,
     iteration: float,
-    load: float,
-    sync: float,
 ) -> Stage:
-    i, j, c = span
     m = costs.micro_batches
-    compute = m * float(table.compute_s[i:j].sum())
-    replay = m * float(table.replay_s[c, i:j].sum())
-    point = plan.point
-    update = _elements(table, i, j, point.pp) * update_seconds(problem, point.zero, point.dp)
     return Stage(
-        first=i,
-        last=j,
+        first=work.chunks[0][0],
+        last=work.chunks[-1][1],
         recompute=plan.recompute[s],
-        micro_batch_s=load,
-        compute_s=compute + update,
-        recompute_s=replay,
-        communication_s=m * load - compute - replay + sync - update,
-        idle_s=max(0.0, iteration - m * load - sync),  # rounding
-        sync_s=sync,
+        micro_batch_s=work.load,
+        compute_s=m * (work.compute + work.launch) + work.update,
+        recompute_s=m * work.replay,
+        communication_s=m * work.communication + work.sync - work.update,
+        idle_s=max(0.0, iteration - m * work.load - work.sync),  # rounding
+        sync_s=work.sync,
         producer_level=int(shared.producer_level[s]),
-        memory=_memory(problem, plan, table, costs, s, span),
-    )
-
-
-def _elements(table: LayerTable, i: int, j: int, pp: int) -> float:
-    """Parameters on a rank; a tied copy in the same stage is the embedding itself."""
-    return float(table.parameters[i:j].sum()) - (table.tied_parameters if pp == 1 else 0.0)
-
-
-def _memory(
-    problem: Problem,
-    plan: Plan,
-    table: LayerTable,
-    costs: StageCosts,
-    s: int,
-    span: tuple[int, int, int],
-) -> Memory:
-    i, j, c = span
-    point = plan.point
-    elements = _elements(table, i, j, point.pp)
-    weights, gradients, optimizer = state_shares(point.zero, point.dp, problem.state)
-    gathered = gathered_bytes(point.zero, problem.state) if point.dp > 1 else 0.0
-    peak = (table.working_bytes[c, i:j] + gathered * table.parameters[i:j]).max()
-    kept = float(table.kept_bytes[c, i:j].sum())
-    return Memory(
-        weights=elements * weights,
-        gradients=elements * gradients,
-        optimizer=elements * optimizer,
-        activations=kept,
-        stash=(float(costs.in_flight[s]) - 1) * kept,
-        buffers=float(peak) + problem.reserved_bytes,
+        memory=stage_memory(problem, plan.point, table, costs, s, work.chunks, work.choice),
+        launch_s=m * work.launch,
+        chunks=work.chunks,
     )
 
 

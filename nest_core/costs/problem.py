@@ -6,18 +6,51 @@ searched. It is built from a scenario (`nest_core.scenario`) or directly from ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
+from nest_core.costs.overlap import NO_OVERLAP, Overlap
 from nest_core.costs.software import WIRES_ALONE, Software
 from nest_core.network import Network
 from nest_core.network.wires import FloatArray
 
-__all__ = ["RECOMPUTE", "LayerTable", "Problem", "StateBytes"]
+__all__ = ["AXES_OF_CALLS", "RECOMPUTE", "CallKind", "Calls", "LayerTable", "Problem", "StateBytes"]
 
 RECOMPUTE = ("none", "selective", "full")
+
+AXES_OF_CALLS = ("tp", "cp", "ep")
+"""Axes whose ranks work on one layer together."""
+
+CallKind = Literal["reduce", "halves", "all_to_all", "ring"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calls:
+    """Collectives of one kind in the groups of one axis, layer by layer.
+
+    Parameters
+    ----------
+    kind : {"reduce", "halves", "all_to_all", "ring"}
+        ``reduce``: halves of all-reduces; ``halves``: reduce-scatters and all-gathers that stand
+        alone; ``ring``: exchanges that hand every rank's part round the group in ``n - 1`` sends
+        and receives.
+    number : (L,)
+        Of halves, all-to-alls or exchanges, in both passes.
+    bytes : (L,)
+        Their buffers added up. The buffer of a half and of a ring is the whole one, that of an
+        all-to-all what one rank sends, its own part included.
+    replay_number, replay_bytes : (3, L)
+        Once more under recomputation.
+    """
+
+    kind: CallKind
+    number: FloatArray
+    bytes: FloatArray
+    replay_number: FloatArray
+    replay_bytes: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,32 +63,36 @@ class LayerTable:
     Parameters
     ----------
     compute_s : (L,)
-        Forward and backward.
+        Forward and backward, on the device.
+    forward_s : (L,)
+        Of it, forward.
     replay_s : (3, L)
         Extra forward work under recomputation.
-    tp_halves, tp_bytes : (L,)
-        Collectives in the tensor-parallel group, both passes: number of halves, and their
-        buffer bytes added up.
-    tp_replay_halves, tp_replay_bytes : (3, L)
+    launch_s : (3, L)
+        What the host needs to issue the kernels of both passes and of the replay.
+    calls : mapping of str to Calls
+        Collectives by axis: tp, cp, ep; axes without any may be left out.
     parameters : (L,)
-        Elements.
+        Elements that all data- and context-parallel ranks share.
+    expert_parameters : (L,)
+        Elements of the rank's own experts, which only every ``ep``-th of those ranks shares.
     tied_parameters : float
-        Elements of the last layer that are a copy of the first layer's.
+        Elements of the last layer's ``parameters`` that are a copy of the first layer's.
     kept_bytes : (3, L)
         From forward to backward.
     working_bytes : (3, L)
-        Re-materialised while the layer's backward runs.
+        Re-materialised while the layer's backward runs, and gradients of activations.
     boundary_bytes : (L + 1,)
         Sent between layers ``i - 1`` and ``i``; zero at both ends.
     """
 
     compute_s: FloatArray
+    forward_s: FloatArray
     replay_s: FloatArray
-    tp_halves: FloatArray
-    tp_bytes: FloatArray
-    tp_replay_halves: FloatArray
-    tp_replay_bytes: FloatArray
+    launch_s: FloatArray
+    calls: Mapping[str, Calls]
     parameters: FloatArray
+    expert_parameters: FloatArray
     tied_parameters: float
     kept_bytes: FloatArray
     working_bytes: FloatArray
@@ -69,11 +106,23 @@ class LayerTable:
 
 @dataclass(frozen=True, slots=True)
 class StateBytes:
-    """Bytes per parameter held by the training state, before any sharding."""
+    """Bytes per parameter held by the training state, before any sharding.
+
+    Parameters
+    ----------
+    weights, gradients, optimizer : float
+        As they are stored and sent.
+    own_gradients : float
+        Of gradients in their own precision that stay beside those that are added up and sent.
+    temporary : float
+        That the optimizer step needs while it runs, sharded like its states.
+    """
 
     weights: float
     gradients: float
     optimizer: float
+    own_gradients: float = 0.0
+    temporary: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +132,7 @@ class Problem:
     Parameters
     ----------
     network : Network
-    table : callable (tp, sp, micro_batch) -> LayerTable
+    table : callable (tp, sp, micro_batch, cp, ep) -> LayerTable
         Must be pure; called once per strategy.
     batch : int
         Sequences per iteration.
@@ -91,6 +140,8 @@ class Problem:
         Per sequence.
     memory_bytes, reserved_bytes : float
         Device memory, and what of it is taken before the first tensor.
+    fragmentation : float
+        Share of what tensors hold that the allocator holds beyond it.
     state : StateBytes
     update_Bps : float
         Memory bandwidth that the optimizer step reaches.
@@ -100,10 +151,12 @@ class Problem:
         Of one device.
     software : Software
         What the communication library adds to the wires.
+    overlap : Overlap
+        What hides behind compute; named on screen.
     """
 
     network: Network
-    table: Callable[[int, bool, int], LayerTable]
+    table: Callable[[int, bool, int, int, int], LayerTable]
     batch: int
     tokens: int
     memory_bytes: float
@@ -113,11 +166,18 @@ class Problem:
     model_flops: float
     peak_flops: float
     software: Software = WIRES_ALONE
+    overlap: Overlap = NO_OVERLAP
+    fragmentation: float = 0.0
+
+    @property
+    def tensor_bytes(self) -> float:
+        """Bytes that the tensors of a device may hold."""
+        return (self.memory_bytes - self.reserved_bytes) / (1.0 + self.fragmentation)
 
     @property
     def layers(self) -> int:
         """Length of the chain."""
-        return self.table(1, False, 1).layers
+        return self.table(1, False, 1, 1, 1).layers
 
 
 def prefix(values: FloatArray) -> FloatArray:

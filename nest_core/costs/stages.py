@@ -1,145 +1,87 @@
 """What every possible stage of an outer point costs.
 
-For a point (degrees, micro-batch, ZeRO, order) the time, synchronisation and memory of a stage
-follow from its position ``s`` and its layers ``i..j-1`` alone, and all of it is differences of
-prefix sums. `StageCosts` holds those; the planner's program and `nest_core.costs.price` both
-read it. Equations: ``docs/method.md``, "Time" and "Memory".
+For a point (degrees, micro-batch, ZeRO, order, schedule) the time, synchronisation and memory of
+a stage follow from its position ``s`` and its layers ``i..j-1`` alone, and all of it is
+differences of prefix sums. `StageCosts` holds those; the planner's program and
+`nest_core.costs.price` both read it. Equations: ``docs/method.md``, "Time" and "Memory".
 
 Declared rules that make this separable
 ---------------------------------------
 * A position is priced at its slowest replica, collective by collective.
 * All flows of one traffic class run at once and share links; different classes follow one
-  another (nothing overlaps: the default, named on screen).
+  another.
 * Other stages' flows carry this stage's bytes.
+* A layer's communication hides behind its own compute only, a stage's transfers behind the
+  stage's.
+* A layer takes the longer of what its device and its host need.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from nest_core.costs.links import Links, links
+from nest_core.costs.overlap import cost
 from nest_core.costs.plan import Point
-from nest_core.costs.problem import LayerTable, Problem, StateBytes, prefix
-from nest_core.layout import seats
-from nest_core.network import MessageTime, Network, transfers
-from nest_core.network.traffic import collectives_by
-from nest_core.network.wires import FloatArray, IntArray
+from nest_core.costs.problem import AXES_OF_CALLS, CallKind, LayerTable, Problem, prefix
+from nest_core.costs.schedules import in_flight
+from nest_core.costs.zero import (
+    Traffic,
+    state_shares,
+    step_share,
+    traffic,
+    update_seconds,
+    whole_bytes,
+)
+from nest_core.network import MessageTime
+from nest_core.network.wires import FloatArray
 
-__all__ = ["Links", "StageCosts", "Traffic", "links", "stage_costs", "state_shares", "traffic"]
+__all__ = [
+    "LayerSeconds",
+    "Links",
+    "StageCosts",
+    "Traffic",
+    "layer_seconds",
+    "links",
+    "stage_costs",
+    "traffic",
+]
+
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Halves:
-    """Half an all-reduce, and a reduce-scatter or all-gather that stands alone."""
+class LayerSeconds:
+    """Seconds per micro-batch of every layer at every position, shape (pp, 3, L).
 
-    reduce: MessageTime
-    alone: MessageTime
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Links:
-    """Times of each traffic class, a member for each stage position (one for ``tied``).
-
-    ``forward[s]`` prices the link from stage ``s - 1`` to ``s`` (zero at ``s = 0``), in either
-    direction; ``tied`` the pair of first and last stage.
+    ``device`` is compute, replay and what communication costs; ``total`` with the host's
+    launches.
     """
 
-    tensor: Halves
-    data: Halves
-    forward: MessageTime
-    tied: MessageTime
-    producer_level: IntArray
+    device: FloatArray
+    total: FloatArray
 
 
-def links(problem: Problem, point: Point) -> Links:
-    """Count who shares which link under a point's layout."""
-    network, software = problem.network, problem.software
-    devices = seats(network, point.layout, point.device_order)
-    pp, dp, tp = devices.shape
-    tensor = devices.reshape(pp * dp, tp)
-    data = devices.transpose(0, 2, 1).reshape(pp * tp, dp)
-
-    def halves(groups: IntArray, team: IntArray) -> Halves:
-        nodes, meshed = _nodes(network, groups), network.meshed_nodes
-        libraries = [
-            software.halves(op, groups.shape[1], nodes, meshed=meshed)
-            for op in ("all_reduce", "reduce_scatter")
-        ]
-        return Halves(*collectives_by(network, groups, libraries, team))
-
-    by_tensor = halves(tensor, np.repeat(np.arange(pp), dp))
-    by_data = halves(data, np.repeat(np.arange(pp), tp))
-    producer = np.full(pp, -1, dtype=np.int64)
-    if pp == 1:
-        nothing = MessageTime.nothing(1)
-        return Links(by_tensor, by_data, nothing, nothing, producer)
-    source = devices[:-1].reshape(-1)
-    target = devices[1:].reshape(-1)
-    receiver = np.repeat(np.arange(1, pp), dp * tp)
-    outside = _nodes(network, np.stack([source, target], axis=1)) > 1
-    sending = software.transfers(outside, meshed=network.meshed_nodes)
-    forward = transfers(network, source, target, sending, receiver)
-    np.maximum.at(producer, receiver, network.level(source, target))
-    ends = np.stack([devices[0].reshape(-1), devices[-1].reshape(-1)], axis=1)
-    tied = halves(ends, np.zeros(dp * tp, dtype=np.int64)).reduce
-    return Links(by_tensor, by_data, forward, tied, producer)
-
-
-def _nodes(network: Network, groups: IntArray) -> int:
-    """The most nodes that any of the groups spans; a torus has no nodes to leave."""
-    if network.torus is not None:
-        return 1
-    node = np.sort(network.nesting[0][groups], axis=1)
-    return int((node[:, 1:] != node[:, :-1]).sum(axis=1).max(initial=0)) + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """Data-parallel traffic of ZeRO (Rajbhandari et al. 2020, section 7).
-
-    Bytes per parameter of every half (reduce-scatter or all-gather): ``step`` once per
-    micro-batch and layer, ``sync`` once per iteration and layer.
-    """
-
-    step: tuple[float, ...]
-    sync: tuple[float, ...]
-
-
-def traffic(zero: int, state: StateBytes) -> Traffic:
-    """What a ZeRO stage sends: all-reduce at 0, and from 1 on reduce-scatter and all-gather.
-
-    Stage 2 keeps no full gradient between micro-batches, so it reduces after each; stage 3
-    also gathers the weights before the forward and the backward pass.
-    """
-    if zero == 0:
-        return Traffic((), (state.gradients, state.gradients))
-    if zero == 1:
-        return Traffic((), (state.gradients, state.weights))
-    if zero == 2:
-        return Traffic((state.gradients,), (state.weights,))
-    return Traffic((state.gradients, state.weights, state.weights), ())
-
-
-def state_shares(zero: int, dp: int, state: StateBytes) -> tuple[float, float, float]:
-    """Bytes per parameter of weights, gradients and optimizer states on one rank."""
-    return (
-        state.weights / (dp if zero >= 3 else 1),
-        state.gradients / (dp if zero >= 2 else 1),
-        state.optimizer / (dp if zero >= 1 else 1),
-    )
-
-
-def update_seconds(problem: Problem, zero: int, dp: int) -> float:
-    """Optimizer step per parameter: reads and writes states, reads gradients, writes weights."""
-    state = problem.state
-    touched = 2 * state.optimizer + state.gradients + state.weights
-    return touched / problem.update_Bps / (dp if zero >= 1 else 1)
-
-
-def gathered_bytes(zero: int, state: StateBytes) -> float:
-    """Bytes per parameter of the one layer that ZeRO 2 and 3 hold whole at a time."""
-    return {2: state.gradients, 3: state.gradients + state.weights}.get(zero, 0.0)
+def layer_seconds(problem: Problem, point: Point, shared: Links, table: LayerTable) -> LayerSeconds:
+    """What the layers of a point take, pipeline transfers left out."""
+    overlap = problem.overlap
+    compute = table.compute_s + table.replay_s
+    inside = np.zeros((point.pp, *compute.shape))
+    for axis in AXES_OF_CALLS:
+        if axis in table.calls and getattr(point, axis) > 1:
+            calls = table.calls[axis]
+            time = shared.time(axis, calls.kind).along(2)
+            inside += _called(time, calls.number, calls.bytes)
+            inside += _called(time, calls.replay_number, calls.replay_bytes)
+    device = compute + cost(inside, compute, overlap.within)
+    step = traffic(point.zero, problem.state).step
+    if step and point.sharers > 1:
+        sent = _sharded(point, shared, table, step)[:, None, :]
+        device = device + cost(sent, compute, overlap.data)
+    return LayerSeconds(device, np.maximum(device, table.launch_s))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,121 +94,177 @@ class StageCosts:
     time : (pp, 3, L + 1)
         Seconds per micro-batch without pipeline transfers.
     arrive, retire : (pp, L + 1)
-        Seconds to receive activations where a stage starts at ``i``, gradients where it ends
+        Seconds to receive activations where a chunk starts at ``i``, gradients where it ends
         at ``j``.
+    transfer_saved : float
+        Seconds saved per second of transfers that has compute to hide behind.
     sync : (pp, L + 1) and sync_base : (pp,)
         Gradient synchronisation and optimizer step, once per iteration.
     static : (L + 1,)
-        Bytes of weights, gradients and optimizer states, reserve excluded.
+        Bytes of weights, gradients and optimizer states.
     kept : (3, L + 1)
         Bytes kept per micro-batch in flight.
     peak : (3, L)
         Bytes that live only while a layer runs; the largest of a stage counts.
+    step : (L + 1,)
+        Bytes that live only while the optimizer steps, when nothing is in flight.
     in_flight : (pp,)
-        Micro-batches whose activations a position holds (1F1B).
+        Micro-batches whose activations a position holds.
     limit : float
-        Bytes for all of this.
+        Bytes that tensors may hold.
     """
 
     micro_batches: int
     time: FloatArray
     arrive: FloatArray
     retire: FloatArray
+    transfer_saved: float
     sync: FloatArray
     sync_base: FloatArray
     static: FloatArray
     kept: FloatArray
     peak: FloatArray
+    step: FloatArray
     in_flight: FloatArray
     limit: float
 
     def load(self, s: int, i: int, j: int, c: int) -> float:
         """Seconds per micro-batch of a stage: layers ``i..j-1`` at position ``s``, choice ``c``."""
-        within = self.time[s, c, j] - self.time[s, c, i]
-        return float(within + self.arrive[s, i] + self.retire[s, j])
+        return self.chunks_load(s, ((i, j),), c)
+
+    def chunks_load(self, s: int, chunks: Sequence[Span], c: int) -> float:
+        """The same of a stage that holds several chunks."""
+        within = sum(float(self.time[s, c, j] - self.time[s, c, i]) for i, j in chunks)
+        hops = sum(float(self.arrive[s, i] + self.retire[s, j]) for i, j in chunks)
+        return within + hops - self.transfer_saved * min(hops, within)
 
     def sync_seconds(self, s: int, i: int, j: int) -> float:
-        """Gradient synchronisation and optimizer step of that stage."""
-        return float(self.sync[s, j] - self.sync[s, i] + self.sync_base[s])
+        """Gradient synchronisation and optimizer step of a stage."""
+        return self.chunks_sync(s, ((i, j),))
+
+    def chunks_sync(self, s: int, chunks: Sequence[Span]) -> float:
+        """The same of a stage that holds several chunks."""
+        layers = sum(float(self.sync[s, j] - self.sync[s, i]) for i, j in chunks)
+        return layers + float(self.sync_base[s])
 
     def used(self, s: int, i: int, j: int, c: int) -> float:
-        """Bytes of that stage, reserve excluded."""
+        """Bytes that the tensors of a stage of one chunk hold."""
         kept = self.in_flight[s] * (self.kept[c, j] - self.kept[c, i])
-        return float(self.static[j] - self.static[i] + kept + self.peak[c, i:j].max())
+        passes = kept + self.peak[c, i:j].max()
+        return float(self.static[j] - self.static[i] + max(passes, self.step[j] - self.step[i]))
 
 
 def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
     """All stages of a point, in O(pp * L) memory."""
-    table = problem.table(point.tp, point.sp, point.micro_batch)
-    state = problem.state
-    sends = traffic(point.zero, state)
-    pp, dp = point.pp, point.dp
-    held = _parameters(table, pp)
-    tensor = (shared.tensor.alone if point.sp else shared.tensor.reduce).along(2)
-    data = shared.data.alone if point.zero else shared.data.reduce
-    per_layer = (
-        table.compute_s
-        + table.replay_s
-        + _halves(tensor, table.tp_halves, table.tp_bytes)
-        + _halves(tensor, table.tp_replay_halves, table.tp_replay_bytes)
-    )
-    if dp > 1:
-        per_layer = per_layer + _reduced(data, sends.step, held)[:, None, :]
-    hop = shared.forward.along(1).seconds(table.boundary_bytes)
-    arrive = np.zeros((pp, table.layers + 1))
-    retire = np.zeros((pp, table.layers + 1))
-    arrive[1:] = hop[1:]
-    retire[:-1] = hop[1:]
-    sync, base = _sync(problem, point, shared, table, held)
-    kept_in_flight = np.minimum(point.micro_batches(problem.batch), pp - np.arange(pp))
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+    state, zero = problem.state, point.zero
+    dense, experts = held(table, point.pp), table.expert_parameters
+    arrive, retire = _hops(point, shared, table)
+    sync, base = _sync(problem, point, shared, table)
+    m = point.micro_batches(problem.batch)
     return StageCosts(
-        micro_batches=point.micro_batches(problem.batch),
-        time=prefix(per_layer),
+        micro_batches=m,
+        time=prefix(layer_seconds(problem, point, shared, table).total),
         arrive=arrive,
         retire=retire,
+        transfer_saved=problem.overlap.transfer,
         sync=sync,
         sync_base=base,
-        static=prefix(held) * sum(state_shares(point.zero, dp, state)),
+        static=prefix(
+            dense * sum(state_shares(zero, point.sharers, state))
+            + experts * sum(state_shares(zero, point.expert_sharers, state))
+        ),
         kept=prefix(table.kept_bytes),
-        peak=table.working_bytes
-        + (gathered_bytes(point.zero, state) if dp > 1 else 0.0) * table.parameters,
-        in_flight=kept_in_flight.astype(np.float64),
-        limit=problem.memory_bytes - problem.reserved_bytes,
+        peak=peak_bytes(problem, point, table),
+        step=prefix(
+            dense * step_share(zero, point.sharers, state)
+            + experts * step_share(zero, point.expert_sharers, state)
+        ),
+        in_flight=in_flight(point, m),
+        limit=problem.tensor_bytes,
     )
 
 
-def _halves(time: MessageTime, halves: FloatArray, size: FloatArray) -> FloatArray:
-    """Seconds of ``halves`` equal messages with ``size`` bytes in all."""
-    return halves * time.seconds(size / np.maximum(halves, 1.0))
-
-
-def _reduced(time: MessageTime, per_parameter: tuple[float, ...], held: FloatArray) -> FloatArray:
-    """Seconds of the data-parallel halves of every layer, shape (pp, L)."""
-    seconds = np.zeros((time.alpha_s.shape[1], len(held)))
-    for size in per_parameter:
-        seconds += time.along(1).seconds(size * held)
-    return np.where(held > 0, seconds, 0.0)
-
-
-def _parameters(table: LayerTable, pp: int) -> FloatArray:
-    """Elements per layer; a tied copy is the embedding itself where one stage holds both."""
-    held = table.parameters.copy()
+def held(table: LayerTable, pp: int) -> FloatArray:
+    """Dense elements per layer; a tied copy is the embedding where one stage holds both."""
+    elements = table.parameters.copy()
     if pp == 1:
-        held[-1] -= table.tied_parameters
-    return held
+        elements[-1] -= table.tied_parameters
+    return elements
+
+
+def peak_bytes(problem: Problem, point: Point, table: LayerTable) -> FloatArray:
+    """Bytes that live only while a layer runs, shape (3, L)."""
+    return table.working_bytes + whole_bytes(problem, point, table)
+
+
+def _called(time: MessageTime, number: FloatArray, size: FloatArray) -> FloatArray:
+    """Seconds of ``number`` equal messages with ``size`` bytes in all."""
+    return number * time.seconds(size / np.where(number > 0, number, 1.0))
+
+
+def _hops(point: Point, shared: Links, table: LayerTable) -> tuple[FloatArray, FloatArray]:
+    """Seconds of the transfers into a chunk, by its first layer and by its end.
+
+    Tensor-parallel ranks that hold the same tensor send a part each and gather it again on
+    arrival (Narayanan et al. 2021, SC, section 4.1).
+    """
+    arrive = np.zeros((point.pp, table.layers + 1))
+    retire = np.zeros((point.pp, table.layers + 1))
+    whole = table.boundary_bytes
+    alike = point.tp > 1 and not point.sp  # every rank of a stage holds the whole tensor
+    hop = shared.forward.along(1).seconds(whole / point.tp if alike else whole)
+    gather = np.zeros((point.pp, table.layers + 1))
+    if alike:
+        gathered = shared.time("tp", "halves").along(1).seconds(whole)
+        gather = np.where(whole > 0, gathered, 0.0)
+    arrive[1:] = hop[1:] + gather[1:]
+    retire[:-1] = hop[1:] + gather[:-1]
+    if point.interleave > 1:  # the last stage feeds the first, but at the ends of the chain
+        arrive[0, 1:] = hop[0, 1:] + gather[0, 1:]
+        retire[-1, :-1] = hop[0, :-1] + gather[-1, :-1]
+    return arrive, retire
+
+
+def _sharded(
+    point: Point, shared: Links, table: LayerTable, per_parameter: tuple[float, ...]
+) -> FloatArray:
+    """Seconds of the data-parallel halves of every layer, shape (pp, L)."""
+    kind: CallKind = "halves" if point.zero else "reduce"
+    dense, experts = held(table, point.pp), table.expert_parameters
+    buckets = [("data", point.sharers, dense), ("expert_data", point.expert_sharers, experts)]
+    if point.ep == 1:
+        buckets = [("data", point.sharers, dense + experts)]
+    seconds = np.zeros((point.pp, table.layers))
+    for axis, sharers, elements in buckets:
+        if sharers > 1 and elements.any():
+            time = shared.time(axis, kind).along(1)
+            sent = np.sum([time.seconds(size * elements) for size in per_parameter], axis=0)
+            seconds += np.where(elements > 0, sent, 0.0)
+    return seconds
 
 
 def _sync(
-    problem: Problem, point: Point, shared: Links, table: LayerTable, held: FloatArray
+    problem: Problem, point: Point, shared: Links, table: LayerTable
 ) -> tuple[FloatArray, FloatArray]:
-    state, dp = problem.state, point.dp
-    data = shared.data.alone if point.zero else shared.data.reduce
-    layers = np.tile(update_seconds(problem, point.zero, dp) * held, (point.pp, 1))
+    """Prefix sums of what comes once per iteration, and what ends of the pipeline add."""
+    state, overlap = problem.state, problem.overlap
+    layers = np.zeros((point.pp, table.layers)) + update_layers(problem, point, table)
+    once = traffic(point.zero, state).sync
+    if once and point.sharers > 1:
+        sent = _sharded(point, shared, table, once)
+        layers = layers + cost(sent, table.compute_s - table.forward_s, overlap.data)
     base = np.zeros(point.pp)
-    if dp > 1:
-        layers = layers + _reduced(data, traffic(point.zero, state).sync, held)
     if point.pp > 1 and table.tied_parameters:
-        copy = 2 * shared.tied.seconds(table.tied_parameters * state.gradients)[0]
+        tied = shared.time("tied", "reduce")
+        copy = 2 * tied.seconds(table.tied_parameters * state.gradients)[0]
         base[0] += copy
         base[-1] += copy
     return prefix(layers), base
+
+
+def update_layers(problem: Problem, point: Point, table: LayerTable) -> FloatArray:
+    """Seconds of the optimizer step, layer by layer."""
+    dense = update_seconds(problem, point.zero, point.sharers)
+    experts = update_seconds(problem, point.zero, point.expert_sharers)
+    return dense * held(table, point.pp) + experts * table.expert_parameters

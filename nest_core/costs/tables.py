@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
-from nest_core.costs.problem import RECOMPUTE, LayerTable, StateBytes
-from nest_core.hardware import Accelerator, backward_seconds, forward_seconds
-from nest_core.workload import Chain, Collective, Layer, Model, Strategy, chain
+from nest_core.costs.problem import RECOMPUTE, CallKind, Calls, LayerTable, StateBytes
+from nest_core.hardware import (
+    Accelerator,
+    backward_seconds,
+    forward_seconds,
+    kernels,
+)
+from nest_core.network.wires import FloatArray
+from nest_core.workload import Collective, Graph, Layer, Model, Strategy, chain, load_trace
+from nest_core.workload.graph import sizes
+from nest_core.workload.layers import layers_of
+from nest_core.workload.operators import operators
 
 __all__ = ["OPTIMIZERS", "element_bytes", "layer_table", "model_flops", "state_bytes"]
 
@@ -21,82 +31,164 @@ def element_bytes(precision: str) -> float:
     return 4.0 if precision in ("fp32", "tf32") else 2.0
 
 
-def state_bytes(precision: str, optimizer: str) -> StateBytes:
+def state_bytes(precision: str, optimizer: str, gradient_bytes: float = 0.0) -> StateBytes:
     """Bytes per parameter of weights, gradients and optimizer states.
 
-    Mixed precision keeps an fp32 master copy beside the 16-bit weights. bf16 and fp8 training
-    accumulates gradients in fp32, fp16 training keeps them in 16 bits (Megatron-LM). Adam has
-    two moments in fp32, bf16 (``adam_bf16``, which also drops the master copy) or 8 bits
-    (Dettmers et al. 2022).
+    Mixed precision keeps an fp32 master copy beside the 16-bit weights. Gradients are added up
+    and reduced in fp32, but in 16 bits in fp16 training, where the optimizer step makes an fp32
+    copy of them: 18 and 20 bytes with Adam ([1]_, "Distributed Optimizer"; [2]_ counts 16,
+    without that copy). Adam has two moments in fp32, bf16 (``adam_bf16``, which also drops the
+    master copy and has 16-bit gradients) or 8 bits [3]_; ``sgd`` has none. fp8 training holds
+    weights in two bytes too: in 8 bits, as they are and transposed, since products of Hopper read
+    both operands along the summed dimension [4]_. Software that keeps 16-bit weights beside
+    those needs two bytes more.
+
+    Parameters
+    ----------
+    precision, optimizer : str
+    gradient_bytes : float
+        Per gradient element, 2 or 4; 0: as above.
+
+    References
+    ----------
+    .. [1] Megatron Core developer guide: fp16 parameters and gradients 20 bytes, or 4 + 16 / d
+           over d ranks; bf16 parameters and fp32 gradients 18, or 6 + 12 / d.
+    .. [2] Rajbhandari et al., "ZeRO", 2020, section 3.1.
+    .. [3] Dettmers et al., "8-bit optimizers via block-wise quantization", 2022.
+    .. [4] Transformer Engine, "Using FP8 with Transformer Engine", and Megatron-LM's
+           ``--fp8-param-gather``: fp8 weights without 16-bit ones (both recalled).
+
+    Examples
+    --------
+    >>> state_bytes("fp16", "adam")
+    StateBytes(weights=2.0, gradients=2.0, optimizer=12.0, own_gradients=0.0, temporary=4.0)
     """
     weights = element_bytes(precision)
     mixed = weights == 2.0
-    gradients = 4.0 if precision in ("fp32", "tf32", "bf16", "fp8") else 2.0
-    master = 4.0 if mixed else 0.0
-    if optimizer == "adam_bf16":
-        return StateBytes(weights, 2.0 if mixed else 4.0, 4.0)
-    moments = {"adam": 8.0, "adam_8bit": 2.0, "sgd": 0.0}[optimizer]
-    return StateBytes(weights, gradients, master + moments)
+    pure = optimizer == "adam_bf16"
+    usual = 2.0 if mixed and (pure or precision == "fp16") else 4.0
+    gradients = gradient_bytes or usual
+    master = 4.0 if mixed and not pure else 0.0
+    moments = {"adam": 8.0, "adam_bf16": 4.0, "adam_8bit": 2.0, "sgd": 0.0}[optimizer]
+    return StateBytes(
+        weights,
+        gradients,
+        master + moments,
+        temporary=4.0 if master and gradients < 4.0 else 0.0,
+    )
 
 
 @lru_cache(maxsize=4096)
 def layer_table(
-    model: Model, strategy: Strategy, accelerator: Accelerator, precision: str
+    model: Model,
+    strategy: Strategy,
+    accelerator: Accelerator,
+    precision: str,
+    eight_bits: bool | None = None,
 ) -> LayerTable:
-    """Per-layer figures of a model under a strategy on an accelerator."""
+    """Per-layer figures of a model under a strategy on an accelerator.
+
+    Parameters
+    ----------
+    eight_bits : bool, optional
+        Whether projections keep their inputs in fp8; by default where they compute in it.
+    """
+    narrow = precision == "fp8" if eight_bits is None else eight_bits
     layers = chain(model, strategy)
-    rows = [_row(layer, accelerator, precision) for layer, _ in layers.runs]
-    counts = [count for _, count in layers.runs]
-    columns = np.repeat(np.array(rows), counts, axis=0).T
+    distinct = [layer for layer, _ in layers.runs]
+    counts = [times for _, times in layers.runs]
+
+    def column(values: Sequence[float]) -> FloatArray:
+        return np.repeat(np.array(values, dtype=np.float64), counts)
+
+    def rows(values: Sequence[Sequence[float]]) -> FloatArray:
+        return np.repeat(np.array(values, dtype=np.float64), counts, axis=0).T
+
+    times = [_times(layer, accelerator, precision) for layer in distinct]
+    kept = [[layer.kept_bytes(name, eight_bits=narrow) for name in RECOMPUTE] for layer in distinct]
     boundary = np.zeros(layers.layers + 1)
-    boundary[1:-1] = np.repeat([layer.output_bytes for layer, _ in layers.runs], counts)[:-1]
+    boundary[1:-1] = column([layer.output_bytes for layer in distinct])[:-1]
+    calls = {
+        axis: Calls(
+            _kind(axis, strategy),
+            column([sum(number for number, _ in _calls(layer, axis)) for layer in distinct]),
+            column([sum(size for _, size in _calls(layer, axis)) for layer in distinct]),
+            rows([_replayed(layer, axis, 0) for layer in distinct]),
+            rows([_replayed(layer, axis, 1) for layer in distinct]),
+        )
+        for axis in ("tp", "cp", "ep")
+        if any(call.axis == axis for layer in distinct for call in layer.collectives)
+    }
     return LayerTable(
-        compute_s=columns[0],
-        replay_s=columns[1:4],
-        tp_halves=columns[4],
-        tp_bytes=columns[5],
-        tp_replay_halves=columns[6:9],
-        tp_replay_bytes=columns[9:12],
-        parameters=columns[12],
-        tied_parameters=layers.runs[-1][0].tied_parameters,
-        kept_bytes=columns[13:16],
-        working_bytes=columns[16:19],
+        compute_s=column([forward + backward for forward, backward, _, _ in times]),
+        forward_s=column([forward for forward, _, _, _ in times]),
+        replay_s=rows([replay for _, _, replay, _ in times]),
+        launch_s=rows([launch for _, _, _, launch in times]),
+        calls=calls,
+        parameters=column([layer.parameters for layer in distinct]),
+        expert_parameters=column([layer.expert_parameters for layer in distinct]),
+        tied_parameters=distinct[-1].tied_parameters,
+        kept_bytes=rows(kept),
+        working_bytes=rows(
+            [
+                [row[0] - size + layer.gradient_bytes for size in row]
+                for row, layer in zip(kept, distinct, strict=True)
+            ]
+        ),
         boundary_bytes=boundary,
     )
 
 
-def _row(layer: Layer, accelerator: Accelerator, precision: str) -> list[float]:
+def _times(
+    layer: Layer, accelerator: Accelerator, precision: str
+) -> tuple[float, float, tuple[float, ...], tuple[float, ...]]:
+    """Forward, backward, replays and what the host needs to issue them, seconds."""
     forward = [forward_seconds(op, accelerator, precision) for op in layer.operators]
     backward = sum(backward_seconds(op, accelerator, precision) for op in layer.operators)
     core = sum(seconds for op, seconds in zip(layer.operators, forward, strict=True) if op.core)
-    again = (0.0, core, sum(forward)) if layer.recomputable else (0.0, 0.0, 0.0)
-    once = _halves(layer.collectives, backward=False)
-    back = _halves(layer.collectives, backward=True)
-    repeated = once if layer.recomputable else (0.0, 0.0)
-    kept = [layer.kept_bytes(name) for name in RECOMPUTE]
-    return [
-        sum(forward) + backward,
-        *again,
-        once[0] + back[0],
-        once[1] + back[1],
-        0.0, 0.0, repeated[0],
-        0.0, 0.0, repeated[1],
-        layer.parameters,
-        *kept,
-        *(kept[0] - size for size in kept),
-    ]  # fmt: skip
+    replay = (0.0, core, sum(forward)) if layer.recomputable else (0.0, 0.0, 0.0)
+    issue = accelerator.family.host_s
+    first = sum(kernels(op)[0] for op in layer.operators)
+    first += sum(call.forward for call in layer.collectives)
+    core_first = sum(kernels(op)[0] for op in layer.operators if op.core)
+    both = first + sum(kernels(op)[1] for op in layer.operators)
+    both += sum(call.backward for call in layer.collectives)
+    again = (0, core_first, first) if layer.recomputable else (0, 0, 0)
+    return sum(forward), backward, replay, tuple(issue * (both + number) for number in again)
 
 
-def _halves(collectives: tuple[Collective, ...], *, backward: bool) -> tuple[float, float]:
-    """Number of halves and their bytes; an all-reduce is a reduce-scatter and an all-gather."""
-    number = size = 0.0
-    for call in collectives:
-        times = (call.backward if backward else call.forward) * (
-            2 if call.op == "all_reduce" else 1
-        )
-        number += times
-        size += times * call.bytes
-    return number, size
+def _kind(axis: str, strategy: Strategy) -> CallKind:
+    if axis == "ep":
+        return "all_to_all"
+    if axis == "cp":
+        return "ring" if strategy.context == "ring" else "halves"
+    return "halves" if strategy.sp else "reduce"
+
+
+def _parts(call: Collective) -> int:
+    """An all-reduce is a reduce-scatter and an all-gather."""
+    return 2 if call.op == "all_reduce" else 1
+
+
+def _calls(layer: Layer, axis: str) -> list[tuple[float, float]]:
+    """Number and bytes of an axis's calls, both passes."""
+    found = []
+    for call in layer.collectives:
+        if call.axis == axis:
+            number = _parts(call) * (call.forward + call.backward)
+            found.append((float(number), number * call.bytes))
+    return found
+
+
+def _replayed(layer: Layer, axis: str, which: int) -> tuple[float, float, float]:
+    """Number (0) or bytes (1) of the calls that recomputation repeats, in rows of `RECOMPUTE`."""
+    if not layer.recomputable:
+        return (0.0, 0.0, 0.0)
+    once = 0.0
+    for call in layer.collectives:
+        if call.axis == axis:
+            once += _parts(call) * call.forward * (call.bytes if which else 1.0)
+    return (0.0, 0.0, once)
 
 
 def model_flops(model: Model, sequence: int) -> float:
@@ -105,9 +197,14 @@ def model_flops(model: Model, sequence: int) -> float:
     Attention counts the whole score matrix, as Megatron-LM's figures do, and backward twice
     the forward pass.
     """
-    layers: Chain = chain(
-        replace(model, causal=False),
-        Strategy(1, False, 1, sequence, attention="flash"),
+    trace = load_trace(model.family)
+    at = sizes(model, 1, sequence)
+    forward = sum(
+        times * sum(op.flops for op in operators(_whole_scores(trace[kind]), at, 2.0))
+        for kind, times in layers_of(model)
     )
-    forward = sum(op.flops * count for layer, count in layers.runs for op in layer.operators)
     return 3.0 * forward
+
+
+def _whole_scores(graph: Graph) -> Graph:
+    return Graph(graph.kind, tuple(replace(node, causal=False) for node in graph.nodes))

@@ -70,6 +70,17 @@ class Layout:
         replicas = (dp[:, None] + cp[None, :]).reshape(-1)
         return pp[:, None, None] + replicas[None, :, None] + tp[None, None, :]
 
+    @property
+    def nearest(self) -> IntArray:
+        """Columns of the middle axis of `devices` in the order of their ranks, shape (dp * cp,).
+
+        Examples
+        --------
+        >>> Layout(tp=1, cp=2, dp=2, pp=1, order=("tp", "dp", "cp", "pp")).nearest
+        array([0, 2, 1, 3])
+        """
+        return np.argsort(self.devices[0, :, 0], kind="stable")
+
     def stage_of(self, devices: int) -> IntArray:
         """Stage of each of the fabric's devices; −1 where idle. Shape (devices,)."""
         return self._painted(devices, 0)

@@ -44,6 +44,7 @@ def solve_point(
     Parameters
     ----------
     costs : StageCosts
+        Of a point with one chunk per stage.
     allowed : (choices,)
         Rows of `RECOMPUTE` that may be used.
     sum_bound, sync_bound : float
@@ -59,18 +60,18 @@ def solve_point(
     cuts = np.zeros(pp + 1, dtype=np.int64)
     choices = np.zeros(pp, dtype=np.int64)
     seconds = _solve(
-        costs.time, costs.arrive, costs.retire, costs.sync, costs.sync_base, costs.static,
-        costs.kept, costs.peak, costs.in_flight, costs.limit, costs.micro_batches, allowed,
-        sum_bound, sync_bound, cutoff, cuts, choices,
+        costs.time, costs.arrive, costs.retire, costs.transfer_saved, costs.sync, costs.sync_base,
+        costs.static, costs.kept, costs.peak, costs.step, costs.in_flight, costs.limit,
+        costs.micro_batches, allowed, sum_bound, sync_bound, cutoff, cuts, choices,
     )  # fmt: skip
     return float(seconds), cuts, choices
 
 
 @_compiled
 def _solve(
-    time: Any, arrive: Any, retire: Any, sync: Any, sync_base: Any, static: Any, kept: Any,
-    peak: Any, in_flight: Any, limit: Any, m: Any, allowed: Any, sum_bound: Any, sync_bound: Any,
-    cutoff: Any, cuts: Any, choices: Any,
+    time: Any, arrive: Any, retire: Any, saved: Any, sync: Any, sync_base: Any, static: Any,
+    kept: Any, peak: Any, stepping: Any, in_flight: Any, limit: Any, m: Any, allowed: Any,
+    sum_bound: Any, sync_bound: Any, cutoff: Any, cuts: Any, choices: Any,
 ) -> Any:  # fmt: skip
     pp = time.shape[0]
     layers = static.shape[0] - 1
@@ -90,8 +91,8 @@ def _solve(
             load_cap = (room - sum_bound) / (m - 1) * (1.0 + 1e-12)
         while True:
             total = _smallest_sum(
-                time, arrive, retire, sync, sync_base, static, kept, peak, in_flight, limit,
-                allowed, load_cap, sync_cap, best, step, pick,
+                time, arrive, retire, saved, sync, sync_base, static, kept, peak, stepping,
+                in_flight, limit, allowed, load_cap, sync_cap, best, step, pick,
             )  # fmt: skip
             if total == np.inf:
                 break
@@ -103,7 +104,9 @@ def _solve(
                 j = step[s, i]
                 trial_cuts[s + 1] = j
                 c = pick[s, i]
-                load = time[s, c, j] - time[s, c, i] + arrive[s, i] + retire[s, j]
+                within = time[s, c, j] - time[s, c, i]
+                hops = arrive[s, i] + retire[s, j]
+                load = within + hops - saved * min(hops, within)
                 worst_load = max(worst_load, load)
                 worst_sync = max(worst_sync, sync[s, j] - sync[s, i] + sync_base[s])
             value = total + (m - 1) * worst_load
@@ -127,9 +130,9 @@ def _solve(
 
 @_compiled
 def _smallest_sum(
-    time: Any, arrive: Any, retire: Any, sync: Any, sync_base: Any, static: Any, kept: Any,
-    peak: Any, in_flight: Any, limit: Any, allowed: Any, load_cap: Any, sync_cap: Any,
-    best: Any, step: Any, pick: Any,
+    time: Any, arrive: Any, retire: Any, saved: Any, sync: Any, sync_base: Any, static: Any,
+    kept: Any, peak: Any, stepping: Any, in_flight: Any, limit: Any, allowed: Any, load_cap: Any,
+    sync_cap: Any, best: Any, step: Any, pick: Any,
 ) -> Any:  # fmt: skip
     pp = time.shape[0]
     layers = static.shape[0] - 1
@@ -150,15 +153,16 @@ def _smallest_sum(
                     if not alive[c]:
                         continue
                     high[c] = max(high[c], peak[c, j - 1])
-                    used = (
-                        static[j] - static[i] + in_flight[s] * (kept[c, j] - kept[c, i]) + high[c]
-                    )
-                    within = time[s, c, j] - time[s, c, i] + arrive[s, i]
-                    if used > slack or within > load_cap:
+                    passes = in_flight[s] * (kept[c, j] - kept[c, i]) + high[c]
+                    used = static[j] - static[i] + max(passes, stepping[j] - stepping[i])
+                    within = time[s, c, j] - time[s, c, i]
+                    begun = within + arrive[s, i] - saved * min(arrive[s, i], within)
+                    if used > slack or begun > load_cap:
                         alive[c] = False  # both only grow with j
                         continue
                     some = True
-                    load = within + retire[s, j]
+                    hops = arrive[s, i] + retire[s, j]
+                    load = within + hops - saved * min(hops, within)
                     if load <= load_cap and load + best[s + 1, j] < best[s, i]:
                         best[s, i] = load + best[s + 1, j]
                         step[s, i] = j
@@ -170,9 +174,9 @@ def _smallest_sum(
 
 @_compiled
 def covers(
-    time: Any, hop: Any, parameters: Any, tied: Any, kept: Any, working: Any, allowed: Any,
-    table: Any, pp: Any, m: Any, per_parameter: Any, gathered: Any, load_cap: Any, limit: Any,
-    alive: Any,
+    time: Any, hop: Any, saved: Any, parameters: Any, tied: Any, kept: Any, working: Any,
+    allowed: Any, table: Any, pp: Any, m: Any, per_parameter: Any, stepping: Any, whole: Any,
+    fetched: Any, load_cap: Any, limit: Any, alive: Any,
 ) -> None:  # fmt: skip
     """Screen points: can stages that fit, each at most ``load_cap`` seconds, cover the chain?
 
@@ -183,12 +187,16 @@ def covers(
 
     Parameters
     ----------
-    time : (tables, 3, L + 1), hop : (tables,), parameters : (tables, L + 1), tied : (tables,)
-        Prefix sums at best-case communication; cost of one pipeline transfer; elements without
-        the last layer's tied copy, and the copy.
+    time : (tables, 3, L + 1), hop : (tables,), saved : float
+        Prefix sums at best-case communication; cost of one pipeline transfer, and what is saved
+        per second of it that hides.
+    parameters : (tables, L + 1), tied : (tables,)
+        Elements without the last layer's tied copy, and the copy.
     kept : (tables, 3, L + 1), working : (tables, 3, L)
     table, pp, m : (points,)
-    per_parameter, gathered, load_cap : (points,)
+    per_parameter, stepping, whole, fetched, load_cap : (points,)
+        Bytes per parameter of what a stage holds, of what the optimizer step adds, of the layer
+        that runs and of the one before it; seconds.
     """
     layers = parameters.shape[1] - 1
     slack = limit * (1.0 + 1e-12)
@@ -211,13 +219,13 @@ def covers(
                     size = parameters[t, i] - parameters[t, i - 1]
                     if i == layers:
                         size += tied[t]
-                    high = max(high, working[t, c, i - 1] + gathered[p] * size)
-                    used = (
-                        (parameters[t, j] - parameters[t, i - 1] + copy) * per_parameter[p]
-                        + in_flight * (kept[t, c, j] - kept[t, c, i - 1])
-                        + high
-                    )
-                    load = time[t, c, j] - time[t, c, i - 1] + transfer
+                    before = parameters[t, i - 1] - parameters[t, i - 2] if i > 1 else 0.0
+                    high = max(high, working[t, c, i - 1] + whole[p] * size + fetched[p] * before)
+                    held = parameters[t, j] - parameters[t, i - 1] + copy
+                    passes = in_flight * (kept[t, c, j] - kept[t, c, i - 1]) + high
+                    used = held * per_parameter[p] + max(passes, held * stepping[p])
+                    within = time[t, c, j] - time[t, c, i - 1]
+                    load = within + transfer - saved * min(transfer, within)
                     if used > slack or load > load_cap[p]:
                         break
                     i -= 1

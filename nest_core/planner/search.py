@@ -237,7 +237,7 @@ class _Search:
 
     @property
     def _limit(self) -> float:
-        return self.problem.memory_bytes - self.problem.reserved_bytes
+        return self.problem.tensor_bytes
 
     def _covered(
         self, chosen: IntArray, load_cap: FloatArray, limit: float
@@ -245,9 +245,10 @@ class _Search:
         bound = self.bound
         alive = np.ones(len(chosen), dtype=bool)
         covers(
-            bound.time, bound.hop, bound.parameters, bound.tied, bound.kept, bound.working,
-            self.allowed, bound.table[chosen], self.points.pp[chosen], bound.micro_batches[chosen],
-            bound.per_parameter[chosen], bound.gathered[chosen], load_cap, limit, alive,
+            bound.time, bound.hop, self.problem.overlap.transfer, bound.parameters, bound.tied,
+            bound.kept, bound.working, self.allowed, bound.table[chosen], self.points.pp[chosen],
+            bound.micro_batches[chosen], bound.per_parameter[chosen], bound.stepping[chosen],
+            bound.whole[chosen], bound.fetched[chosen], load_cap, limit, alive,
         )  # fmt: skip
         return alive
 
@@ -270,7 +271,8 @@ class _Search:
         lightest = np.diff(costs.time[:, self.allowed], axis=2).min(axis=(0, 1))
         hops = costs.arrive[1:, 1:-1].min(axis=1, initial=np.inf)
         back = costs.retire[:-1, 1:-1].min(axis=1, initial=np.inf)
-        total = max(float(self.bound.total[index]), float(lightest.sum() + hops.sum() + back.sum()))
+        exposed = (1.0 - costs.transfer_saved) * float(hops.sum() + back.sum())
+        total = max(float(self.bound.total[index]), float(lightest.sum()) + exposed)
         per_stage = np.diff(costs.sync, axis=1).min(axis=0).sum() / point.pp
         sync = max(float(self.bound.sync[index]), float(per_stage + costs.sync_base.mean()))
         bottleneck = max(total / point.pp, float(lightest.max()))
@@ -306,7 +308,7 @@ class _Search:
             else:
                 low, fits = middle, np.ones(len(chosen), dtype=bool)
         point = self.points.point(int(chosen[fits][0]))
-        needed = high + self.problem.reserved_bytes
+        needed = high * (1.0 + self.problem.fragmentation) + self.problem.reserved_bytes
         have = self.problem.memory_bytes
         return needed, (
             f"no plan fits into memory: the leanest (tp {point.tp}, pp {point.pp}, dp {point.dp}, "

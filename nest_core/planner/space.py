@@ -7,13 +7,15 @@ layers, so no plan of the point beats it. The bounds of all points are computed 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from nest_core.costs.overlap import cost
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import LayerTable, Problem, prefix
-from nest_core.costs.stages import gathered_bytes, traffic, update_seconds
+from nest_core.costs.zero import gathered, state_shares, step_share, traffic, update_seconds
 from nest_core.errors import InputError
 from nest_core.network.wires import FloatArray, IntArray
 
@@ -163,7 +165,9 @@ class Bounds:
     kept: FloatArray
     working: FloatArray
     per_parameter: FloatArray
-    gathered: FloatArray
+    stepping: FloatArray
+    whole: FloatArray
+    fetched: FloatArray
 
 
 def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
@@ -173,7 +177,10 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
     -----
     A reduce-scatter among ``n`` ranks takes at least ``log2(n)`` of the smallest latency and
     ``(1 - 1/n)`` of the buffer over all that one device can send through at once, because the
-    levels' fan-ins multiply to at least ``n`` and protocols only add to wires.
+    levels' fan-ins multiply to at least ``n`` and protocols only add to wires. Of a second sent
+    ``1 - saved`` shows at least, whatever the cover; of all layers' traffic all but what their
+    cover in all can save. The longer of device and host is convex in what
+    the device does, so its slope at the least bounds what more of it adds.
     """
     span = int(points.micro_batch.max()) + 1
     keys, table = np.unique(
@@ -181,20 +188,20 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
     )
     widths, micro = keys // (2 * span), keys % span
     tables = [
-        problem.table(int(t), bool(s), int(b))
+        problem.table(int(t), bool(s), int(b), 1, 1)
         for t, s, b in zip(widths, keys // span % 2, micro, strict=True)
     ]
     network = problem.network
     latency = network.wires.least_latency_s
-    time = np.stack(
-        [
-            _best_case_time(problem, entry, int(t), bool(s))
-            for entry, t, s in zip(tables, widths, keys // span % 2, strict=True)
-        ]
-    )
+    fast = [_best_case(problem, entry, int(t)) for entry, t in zip(tables, widths, strict=True)]
+    time = prefix(np.stack([seconds for seconds, _ in fast]))
     port = (network.wires.port_Bps or float("inf")) * problem.software.reach  # 0: one device
-    hop = np.array([latency + _smallest_boundary(entry) / port for entry in tables])
+    parts = np.where(keys // span % 2 == 1, 1, widths)  # alike ranks send a part each
+    smallest = np.array([_smallest_boundary(entry) for entry in tables])
+    hop = latency + smallest / parts / port
     sizes = np.stack([_untied(entry) for entry in tables])
+    # Of a second that ZeRO adds to a layer's device so much counts at least.
+    slope = np.stack([shown[allowed].min(axis=0) for _, shown in fast])
     state = problem.state
     m = problem.batch // (points.dp * points.micro_batch)
 
@@ -202,15 +209,26 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
     sends = [traffic(int(z), state) for z in range(4)]
     step = np.array([sum(entry.step) for entry in sends])[points.zero] * scatter
     sync = np.array([sum(entry.sync) for entry in sends])[points.zero] * scatter
-    sync = sync + update_seconds(problem, 0, 1) / np.where(points.zero >= 1, points.dp, 1)
+    update = update_seconds(problem, 0, 1) / np.where(points.zero >= 1, points.dp, 1)
+    saved = problem.overlap.data
+    backward = np.array([(entry.compute_s - entry.forward_s).sum() for entry in tables])
+    busy = np.array([(entry.compute_s + entry.replay_s.max(axis=0)).sum() for entry in tables])
 
     lightest = np.diff(time[:, allowed, :], axis=2).min(axis=1)
     within, tallest = lightest.sum(axis=1), lightest.max(axis=1)
     parameters = sizes.sum(axis=1)
-    total = within[table] + 2 * (points.pp - 1) * hop[table] + step * parameters[table]
-    largest = np.maximum(parameters[table] / points.pp, sizes.max(axis=1)[table])
-    sync_bound = sync * largest
+    exposed = 1.0 - problem.overlap.transfer
+    total = within[table] + 2 * exposed * (points.pp - 1) * hop[table]
+    total = total + np.maximum(
+        (1.0 - saved) * step * (slope * sizes).sum(axis=1)[table],
+        slope.min(axis=1)[table] * cost(step * parameters[table], busy[table], saved),
+    )
+    shown = cost(sync * parameters[table], backward[table], saved) + update * parameters[table]
+    tallest_sync = ((1.0 - saved) * sync + update) * sizes.max(axis=1)[table]
+    sync_bound = np.maximum(shown / points.pp, tallest_sync)
     bottleneck = np.maximum(total / points.pp, tallest[table])
+    shards = np.array([gathered(zero, 2, state) for zero in range(4)])
+    own, before = shards[np.where(points.dp > 1, points.zero, 0)].T
     return Bounds(
         seconds=total + (m - 1) * bottleneck + sync_bound,
         total=total,
@@ -223,10 +241,10 @@ def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
         tied=np.array([entry.tied_parameters for entry in tables]),
         kept=prefix(np.stack([entry.kept_bytes for entry in tables])),
         working=np.stack([entry.working_bytes for entry in tables]),
-        per_parameter=_shares(points, problem),
-        gathered=np.where(
-            points.dp > 1, np.array([gathered_bytes(z, state) for z in range(4)])[points.zero], 0.0
-        ),
+        per_parameter=_shares(points, lambda zero, dp: sum(state_shares(zero, dp, state))),
+        stepping=_shares(points, lambda zero, dp: step_share(zero, dp, state)),
+        whole=own,
+        fetched=before,
     )
 
 
@@ -253,33 +271,37 @@ def _beyond_blocks(problem: Problem, points: Points) -> FloatArray:
     return found
 
 
-def _shares(points: Points, problem: Problem) -> FloatArray:
-    state = problem.state
-    weights = state.weights / np.where(points.zero >= 3, points.dp, 1)
-    gradients = state.gradients / np.where(points.zero >= 2, points.dp, 1)
-    optimizer = state.optimizer / np.where(points.zero >= 1, points.dp, 1)
-    return np.asarray(weights + gradients + optimizer, dtype=np.float64)
+def _shares(points: Points, share: Callable[[int, int], float]) -> FloatArray:
+    """Bytes per parameter of every point, from its ZeRO stage and data-parallel degree."""
+    kinds, which = np.unique(np.stack([points.zero, points.dp]), axis=1, return_inverse=True)
+    shares = [share(int(zero), int(dp)) for zero, dp in kinds.T]
+    return np.array(shares, dtype=np.float64)[which.reshape(-1)]
 
 
-def _best_case_time(problem: Problem, table: LayerTable, tp: int, sp: bool) -> FloatArray:
-    per_layer = table.compute_s + table.replay_s
-    if tp > 1:
+def _best_case(problem: Problem, table: LayerTable, tp: int) -> tuple[FloatArray, FloatArray]:
+    """Seconds of every layer, (3, L), and their slope against what its device does."""
+    compute = table.compute_s + table.replay_s
+    inside = np.zeros_like(compute)
+    calls = table.calls.get("tp")
+    if tp > 1 and calls and calls.kind in ("reduce", "halves"):
         network = problem.network
         node = network.devices if network.torus is not None else network.node_size
         may = (not node or tp <= node, network.torus is None and len(network.nesting) > 1)
         lines = problem.software.least(
-            "reduce_scatter" if sp else "all_reduce", tp, may, network.wires.least_latency_s,
-            meshed=network.meshed_nodes,
+            "all_reduce" if calls.kind == "reduce" else "reduce_scatter", tp, may,
+            network.wires.least_latency_s, meshed=network.meshed_nodes,
         )  # fmt: skip
         per_byte = (1.0 - 1.0 / tp) / network.wires.port_Bps
-        for halves, size in (
-            (table.tp_halves, table.tp_bytes),
-            (table.tp_replay_halves, table.tp_replay_bytes),
+        for number, size in (
+            (calls.number, calls.bytes),
+            (calls.replay_number, calls.replay_bytes),
         ):
-            each = per_byte * size / np.maximum(halves, 1.0)
-            quickest = np.min([starts + each / reach for starts, reach in lines], axis=0)
-            per_layer = per_layer + halves * quickest
-    return prefix(per_layer)
+            each = per_byte * size / np.where(number > 0, number, 1.0)
+            inside = inside + number * np.min(
+                [starts + each / reach for starts, reach in lines], axis=0
+            )
+    device = compute + cost(inside, compute, problem.overlap.within)
+    return np.maximum(device, table.launch_s), (device >= table.launch_s).astype(np.float64)
 
 
 def _smallest_boundary(table: LayerTable) -> float:
@@ -288,6 +310,6 @@ def _smallest_boundary(table: LayerTable) -> float:
 
 
 def _untied(table: LayerTable) -> FloatArray:
-    sizes = table.parameters.copy()
+    sizes = table.parameters + table.expert_parameters
     sizes[-1] -= table.tied_parameters
     return sizes

@@ -26,14 +26,18 @@ def plans(draw: st.DrawFn) -> tuple[Plan, int]:
     """A plan and the number of its layers."""
     layers = draw(st.integers(1, 60))
     pp = draw(st.integers(1, min(layers, 12)))
-    inner = draw(st.sets(st.integers(1, layers - 1), min_size=pp - 1, max_size=pp - 1)) if (
+    chunks = draw(st.integers(1, min(layers // pp, 3)))
+    count = pp * chunks - 1
+    inner = draw(st.sets(st.integers(1, layers - 1), min_size=count, max_size=count)) if (
         layers > 1
     ) else set()  # fmt: skip
+    schedule = "interleaved" if chunks > 1 else draw(st.sampled_from(["1f1b", "gpipe"]))
     recompute = st.sampled_from(["none", "selective", "full"])
     point = Point(
         tp=draw(st.integers(1, 64)), sp=draw(st.booleans()), dp=draw(st.integers(1, 512)), pp=pp,
         micro_batch=draw(st.integers(1, 64)), zero=draw(st.integers(0, 3)),
-        order=draw(st.sampled_from([MEGATRON, PAPER])),
+        order=draw(st.sampled_from([MEGATRON, PAPER])), cp=draw(st.integers(1, 16)),
+        ep=draw(st.integers(1, 16)), schedule=schedule, interleave=chunks,
     )  # fmt: skip
     chosen = tuple(draw(recompute) for _ in range(pp))
     return Plan(point, (0, *sorted(inner), layers), chosen), layers
@@ -57,7 +61,8 @@ def test_key_value_pairs_can_say_every_plan(drawn):
     parts = {
         "tp": point.tp, "dp": point.dp, "pp": point.pp, "micro_batch": point.micro_batch,
         "zero": point.zero, "sp": str(point.sp).lower(), "order": "-".join(point.order),
-        "cuts": "-".join(map(str, plan.cuts)),
+        "cuts": "-".join(map(str, plan.cuts)), "cp": point.cp, "ep": point.ep,
+        "schedule": point.schedule, "interleave": point.interleave,
     }  # fmt: skip
     if point.pp > 1:
         parts["stage_recompute"] = "-".join(plan.recompute)
@@ -97,8 +102,50 @@ def test_megatron_switches():
         64,
     )
     assert plan == Plan(Point(8, True, 8, 1, 2, 1, MEGATRON), (0, 34), ("selective",))
-    full = read_plan("--recompute-granularity full --pipeline-model-parallel-size 2", 34, 2)
-    assert full.recompute == ("full", "full")
+    for text in (
+        "--recompute-granularity full --pipeline-model-parallel-size 2",
+        "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"
+        " --pipeline-model-parallel-size 2",
+    ):
+        assert read_plan(text, 34, 2).recompute == ("full", "full")
+    assert read_plan("--use-tp-pp-dp-mapping", 34, 8).point.order == PAPER
+
+
+@pytest.mark.parametrize(
+    ("text", "zero"),
+    [
+        ("--use-torch-fsdp2", 3),
+        ("--data-parallel-sharding-strategy no_shard", 0),
+        ("--data-parallel-sharding-strategy optim", 1),
+        ("--data-parallel-sharding-strategy optim_grads", 2),
+        ("--data-parallel-sharding-strategy=optim_grads_params", 3),
+    ],
+)
+def test_megatron_sharding(text, zero):
+    assert read_plan(text, 34, 8).point.zero == zero
+
+
+def test_megatron_context_and_expert_degrees():
+    """128 devices over tp 2, cp 4 and pp 4 make 4 replicas; experts take no devices."""
+    plan = read_plan(
+        "--tensor-model-parallel-size 2 --context-parallel-size 4"
+        " --pipeline-model-parallel-size 4 --expert-model-parallel-size 8",
+        34,
+        128,
+    )
+    assert plan.point == Point(2, False, 4, 4, 1, 0, MEGATRON, cp=4, ep=8)
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["--num-virtual-stages-per-pipeline-rank 2", "--num-layers-per-virtual-pipeline-stage 4"],
+)
+def test_megatron_chunks(flag):
+    """32 blocks over 4 stages of 2 chunks: 4 blocks each, embedding and head at the ends."""
+    plan = read_plan(f"--pipeline-model-parallel-size 4 {flag}", 34, 4)
+    assert (plan.point.schedule, plan.point.interleave) == ("interleaved", 2)
+    assert plan.cuts == (0, 5, 9, 13, 17, 21, 25, 29, 34)
+    assert plan.chunks(1) == ((5, 9), (21, 25))
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3, 10, 34, 98])
@@ -135,9 +182,17 @@ BAD_TEXT = [
     ("dp=" + "8," * 5000 + "=", "must read key=value,key=value"),
     ("sp=1", "plan.sp must be true or false, but is 1"),
     ("pp=35", "plan.pp must not exceed the model's 34 layers, but is 35"),
-    ("cp=2", "plan.cp must be 1, but is 2: leave it out"),
-    ("ep=4", "plan.ep must be 1, but is 4: leave it out"),
-    ("schedule=gpipe", "plan.schedule must be 1f1b, but is 'gpipe': leave it out"),
+    ("cp=0", "plan.cp must be a whole number from 1, but is 0"),
+    ("ep=x", "plan.ep must be a whole number from 1, but is 'x'"),
+    ("schedule=zb", "plan.schedule must be one of the schedules, but is 'zb': pick 1f1b, gpipe"),
+    ("pp=4,interleave=9", "plan.interleave times pp = 4 must not exceed the model's 34 layers"),
+    (
+        "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 3",
+        "stage times pp = 4 must divide the model's 32 blocks, but is 3",
+    ),
+    ("--data-parallel-sharding-strategy all", "must be one of Megatron-LM's, but is 'all'"),
+    ("--recompute-method block --recompute-num-layers 2", "must be uniform with one layer each"),
+    ("--sequence-parallel=true", "must consist of known flags with values"),
     ("device_order=spiral", "plan.device_order must be one of the orders, but is 'spiral'"),
     ("recompute=some", "plan.recompute must be none, selective or full, but is 'some'"),
     ("recompute=mixed", "but is 'mixed': give stage_recompute for a mixed plan"),
@@ -150,7 +205,7 @@ BAD_TEXT = [
     ("--tensor-model-parallel-size 'abc", "must close its quotes"),
     ("--tensor-model-parallel-size 0", "plan.tp must be a whole number from 1, but is 0"),
     ("--num-layers 96", "must consist of known flags with values, but is '--num-layers'"),
-    ("--context-parallel-size 2", "plan.cp must be 1, but is 2"),
+    ("--context-parallel-size 0", "plan.cp must be a whole number from 1, but is 0"),
 ]
 
 
@@ -181,7 +236,9 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"tp": float("inf")}, "plan.tp must be a whole number from 1, but is inf"),
     ({"zero": -1}, "plan.zero must be a whole number from 0, but is -1"),
     ({"sp": None}, "plan.sp must be true or false, but is None"),
-    ({"cp": [1]}, r"plan.cp must be 1, but is \[1\]"),
+    ({"cp": [1]}, r"plan.cp must be a whole number from 1, but is \[1\]"),
+    ({"schedule": ["1f1b"]}, "plan.schedule must be one of the schedules"),
+    ({"interleave": 2.0}, "plan.interleave must be a whole number from 1, but is 2.0"),
     ({"virtual": 2}, "plan.virtual is not a known field, but is 2"),
 ]
 
@@ -236,7 +293,7 @@ anything = st.recursive(
 )
 names = st.sampled_from(
     ["tp", "dp", "pp", "micro_batch", "sp", "zero", "recompute", "order", "cuts", "cp",
-     "stage_recompute", "devices_used", "schedule"]
+     "stage_recompute", "devices_used", "schedule", "ep", "interleave"]
 )  # fmt: skip
 
 

@@ -15,22 +15,14 @@ from nest_core.costs.tables import (
     model_flops,
     state_bytes,
 )
-from nest_core.hardware import PRECISIONS, Accelerator, backward_seconds, forward_seconds
-from nest_core.scenario import load_model
-from nest_core.workload import Layer, Strategy, chain
+from nest_core.hardware import PRECISIONS, backward_seconds, forward_seconds
+from nest_core.scenario import load_accelerator, load_model
+from nest_core.workload import Layer, Strategy, chain, load_trace
 
-MODELS = ["bert-large", "gpt3-175b", "llama2-7b", "llama3-70b", "mixtral-8x7b"]
-DEVICE = Accelerator(
-    name="round figures",
-    peak_flops=(("bf16", 1000e12), ("fp8", 2000e12)),
-    memory_bytes=80e9,
-    memory_bandwidth_Bps=2e12,
-    matmul_efficiency=0.8,
-    attention_efficiency=0.5,
-    memory_efficiency=0.9,
-    reserved_bytes=0.0,
-    source="test",
-)
+DENSE = ["bert-large", "gpt3-175b", "llama2-7b", "llama3-70b", "qwen3-8b"]
+MIXTURES = ["mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3"]
+MODELS = [*DENSE, *MIXTURES]
+DEVICE = load_accelerator("h100-80gb")
 
 
 @pytest.mark.parametrize(
@@ -39,8 +31,8 @@ DEVICE = Accelerator(
         # Megatron-LM: bf16 weights, fp32 gradients, master and two moments: 18 bytes.
         ("bf16", "adam", StateBytes(2, 4, 12)),
         ("fp8", "adam", StateBytes(2, 4, 12)),
-        # fp16 gradients: 16 bytes, as Rajbhandari et al. 2020 count.
-        ("fp16", "adam", StateBytes(2, 2, 12)),
+        # fp16 gradients: 16 bytes (Rajbhandari et al. 2020), 20 in the step (Megatron Core).
+        ("fp16", "adam", StateBytes(2, 2, 12, temporary=4)),
         ("fp32", "adam", StateBytes(4, 4, 8)),
         ("tf32", "adam", StateBytes(4, 4, 8)),
         # No master copy, moments in bf16.
@@ -74,14 +66,16 @@ def rows(name: str, strategy: Strategy) -> list[Layer]:
     return [layer for layer, count in chain(load_model(name), strategy).runs for _ in range(count)]
 
 
-STRATEGIES = [
-    Strategy(1, False, 2, 256),
-    Strategy(4, False, 1, 256, attention="unfused"),
-    Strategy(8, True, 1, 512),
-]
+STRATEGIES = {
+    "alone": Strategy(micro_batch=2, sequence=256),
+    "tp 4": Strategy(tp=4, micro_batch=1, sequence=256, attention="unfused"),
+    "tp 4 with sp": Strategy(tp=4, sp=True, micro_batch=1, sequence=512),
+    "cp 2": Strategy(tp=2, sp=True, cp=2, micro_batch=2, sequence=256, context="all_gather"),
+    "ep 4": Strategy(ep=4, tp=2, sp=True, cp=2, micro_batch=2, sequence=256, imbalance=1.2),
+}
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=["alone", "tp 4", "tp 8 with sp"])
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_row_is_the_sum_of_its_operators(name, strategy):
     """Time, bytes and parameters of every layer, added up here from the chain itself."""
@@ -93,85 +87,171 @@ def test_a_row_is_the_sum_of_its_operators(name, strategy):
         forward = [forward_seconds(entry, DEVICE, "bf16") for entry in layer.operators]
         backward = [backward_seconds(entry, DEVICE, "bf16") for entry in layer.operators]
         core = sum(s for s, entry in zip(forward, layer.operators, strict=True) if entry.core)
-        again = [0.0, core, sum(forward)] if layer.kind == "block" else [0.0] * 3
+        inner = layer.kind in ("block", "moe_block")
+        again = [0.0, core, sum(forward)] if inner else [0.0] * 3
         assert table.compute_s[number] == pytest.approx(sum(forward) + sum(backward))
+        assert table.forward_s[number] == pytest.approx(sum(forward))
         assert table.replay_s[:, number] == pytest.approx(again)
         assert table.parameters[number] == layer.parameters
+        assert table.expert_parameters[number] == layer.expert_parameters
         kept = [layer.kept_bytes(choice) for choice in RECOMPUTE]
         assert table.kept_bytes[:, number] == pytest.approx(kept)
         # What recomputation dropped is there again while the layer's backward runs.
-        assert table.working_bytes[:, number] + kept == pytest.approx(kept[0])
+        again = table.working_bytes[:, number] + kept
+        assert again == pytest.approx(kept[0] + layer.gradient_bytes)
+        assert table.boundary_bytes[number + 1] == (
+            layer.output_bytes if number + 1 < len(layers) else 0
+        )
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 @pytest.mark.parametrize("name", MODELS)
-def test_halves_count_all_reduces_twice_and_full_recomputation_repeats_forward(name):
-    """Four all-reduces of 2 b s h per block and micro-batch are eight halves; two again."""
+def test_the_host_issues_every_kernel_and_collective(name, strategy):
+    """Both passes, and what is replayed once more; a kernel takes the family's host time."""
+    table = layer_table(load_model(name), strategy, DEVICE, "bf16")
+    for number, layer in enumerate(rows(name, strategy)):
+        sent = [(call.forward, call.backward) for call in layer.collectives]
+        forward = sum(len(entry.forward) for entry in layer.operators)
+        forward += sum(first for first, _ in sent)
+        backward = sum(len(entry.backward) for entry in layer.operators)
+        backward += sum(second for _, second in sent)
+        core = sum(len(entry.forward) for entry in layer.operators if entry.core)
+        inner = layer.kind in ("block", "moe_block")
+        again = np.array([0, core, forward] if inner else [0, 0, 0])
+        expected = DEVICE.family.host_s * (forward + backward + again)
+        assert table.launch_s[:, number] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+@pytest.mark.parametrize("name", MODELS)
+def test_calls_are_the_chains_collectives(name, strategy):
+    """By axis: numbers and bytes, an all-reduce as two halves; forward again when replayed."""
+    table = layer_table(load_model(name), strategy, DEVICE, "bf16")
+    layers = rows(name, strategy)
+    axes = {call.axis for layer in layers for call in layer.collectives}
+    assert set(table.calls) == axes
+    kinds = {
+        "tp": "halves" if strategy.sp else "reduce", "ep": "all_to_all",
+        "cp": "ring" if strategy.context == "ring" else "halves",
+    }  # fmt: skip
+    for axis, calls in table.calls.items():
+        assert calls.kind == kinds[axis]
+        for number, layer in enumerate(layers):
+            inner = layer.kind in ("block", "moe_block")
+            total = sent = once = again = 0.0
+            for call in layer.collectives:
+                if call.axis == axis:
+                    parts = 2 if call.op == "all_reduce" else 1
+                    total += parts * (call.forward + call.backward)
+                    sent += parts * (call.forward + call.backward) * call.bytes
+                    once += parts * call.forward * inner
+                    again += parts * call.forward * call.bytes * inner
+            assert (calls.number[number], calls.bytes[number]) == (total, sent)
+            assert calls.replay_number[:, number].tolist() == [0, 0, once]
+            assert calls.replay_bytes[:, number].tolist() == [0, 0, again]
+
+
+@pytest.mark.parametrize("name", DENSE)
+@pytest.mark.parametrize("sp", [False, True])
+def test_blocks_send_eight_halves_and_replay_four(name, sp):
+    """Four all-reduces of 2 b s h per block and micro-batch; at the ends one, and the loss's."""
     model = load_model(name)
     size = 2 * 256 * model.hidden
-    for sp in (False, True):
-        table = layer_table(model, Strategy(4, sp, 1, 256), DEVICE, "bf16")
-        assert (table.tp_halves[1:-1] == 8).all()
-        assert (table.tp_bytes[1:-1] == 8 * size).all()
-        assert (table.tp_halves[[0, -1]] == 2).all()
-        assert (table.tp_bytes[[0, -1]] == 2 * size).all()
-        assert (table.tp_replay_halves[:, 1:-1].T == [0, 0, 4]).all()
-        assert (np.array([0, 0, 4 * size]) == table.tp_replay_bytes[:, 1:-1].T).all()
-        assert not table.tp_replay_halves[:, [0, -1]].any()
-    alone = layer_table(model, Strategy(1, False, 1, 256), DEVICE, "bf16")
-    assert not alone.tp_halves.any()
-    assert not alone.tp_bytes.any()
+    calls = layer_table(model, Strategy(tp=4, sp=sp, sequence=256), DEVICE, "bf16").calls["tp"]
+    assert (calls.number[1:-1] == 8).all()
+    assert (calls.bytes[1:-1] == 8 * size).all()
+    assert (calls.replay_number[:, 1:-1].T == [0, 0, 4]).all()
+    assert (np.array([0, 0, 4 * size]) == calls.replay_bytes[:, 1:-1].T).all()
+    assert (calls.number[0], calls.bytes[0]) == (2, 2 * size)
+    assert (calls.number[-1], calls.bytes[-1]) == (2 + 6, 2 * size + 6 * 2 * 256)
+    assert not calls.replay_number[:, [0, -1]].any()
+    assert not layer_table(model, Strategy(sp=sp, sequence=256), DEVICE, "bf16").calls
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_experts_have_parameters_of_their_own(name):
+    """Expert-parallel ranks hold their part of the experts and all of the rest; dense blocks
+    come first and have none."""
+    model = load_model(name)
+    one = layer_table(model, Strategy(sequence=256), DEVICE, "bf16")
+    four = layer_table(model, Strategy(ep=4, sequence=256), DEVICE, "bf16")
+    dense = 1 + model.dense_blocks
+    each = 3 * model.experts * model.hidden * model.expert_ffn
+    assert not one.expert_parameters[:dense].any()
+    assert not one.expert_parameters[-1:].any()
+    assert (one.expert_parameters[dense:-1] == each).all()
+    assert (four.expert_parameters * 4 == one.expert_parameters).all()
+    assert (four.parameters == one.parameters).all()
+    assert one.parameters.sum() + one.expert_parameters.sum() == model.parameters
+    # Under expert-tensor parallelism experts are divided by both.
+    both, whole = (
+        layer_table(model, Strategy(ep=2, tp=2, sequence=256, expert_tensor=cut), DEVICE, "bf16")
+        for cut in (True, False)
+    )
+    assert (both.expert_parameters * 4 == one.expert_parameters).all()
+    assert (whole.expert_parameters * 2 == one.expert_parameters).all()
 
 
 def test_boundaries_lie_between_layers():
     """Nothing is sent before the first layer or after the last; the stream in between."""
-    table = layer_table(load_model("llama2-7b"), Strategy(1, False, 3, 128), DEVICE, "bf16")
-    assert table.boundary_bytes.shape == (table.layers + 1,)
-    assert table.boundary_bytes[[0, -1]].tolist() == [0, 0]
-    assert (table.boundary_bytes[1:-1] == 2 * 3 * 128 * 4096).all()
+    for case, share in (({}, 1), ({"tp": 4, "sp": True}, 4), ({"tp": 2, "cp": 2}, 2)):
+        strategy = Strategy(micro_batch=3, sequence=128, **case)
+        table = layer_table(load_model("llama2-7b"), strategy, DEVICE, "bf16")
+        assert table.boundary_bytes.shape == (table.layers + 1,)
+        assert table.boundary_bytes[[0, -1]].tolist() == [0, 0]
+        assert (table.boundary_bytes[1:-1] == 2 * 3 * 128 * 4096 / share).all()
 
 
 def test_only_a_tied_head_has_a_copy():
     for name in MODELS:
         model = load_model(name)
-        table = layer_table(model, Strategy(2, False, 1, 128), DEVICE, "bf16")
+        table = layer_table(model, Strategy(tp=2, sequence=128), DEVICE, "bf16")
         copy = model.vocabulary * model.hidden / 2 if model.tied else 0
         assert table.tied_parameters == copy
         # Every parameter once, and copies of norms and the like on top.
-        assert 2 * (table.parameters.sum() - copy) >= model.parameters
+        held = table.parameters.sum() + table.expert_parameters.sum()
+        assert 2 * (held - copy) >= model.parameters
+        assert held <= model.parameters
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model_flops_are_six_per_weight_and_token_and_the_scores(name):
-    """6 s N over the weights that a token multiplies, and 12 L s^2 a d (no causal discount).
+    """6 s N over the weights that a token multiplies, and 6 L s^2 a (d_qk + d_v), all scores.
 
     The formula of Narayanan et al. 2021, appendix, in its exact form: N leaves out
     embeddings, norms and biases.
     """
     model, s = load_model(name), 128
-    gates = 3 if model.mlp == "swiglu" else 2
-    rows_ = (model.heads + 2 * model.kv_heads + model.heads) * model.head_dim
-    router = model.experts if model.experts > 1 else 0
-    block = model.hidden * (rows_ + model.top_k * gates * model.ffn + router)
-    transform = model.hidden**2 if model.head_transform else 0
-    weights = model.blocks * block + model.vocabulary * model.hidden + transform
-    scores = 12 * model.blocks * s**2 * model.heads * model.head_dim
+    trace = load_trace(model.family)
+    size = {field: getattr(model, field) for field in model.__slots__}
+    weights = 0.0
+    for kind, times in model.runs:
+        for node in trace[kind].nodes:
+            if node.op in ("linear", "grouped_linear"):
+                matrix = 1.0
+                for dim in node.weights[0]:
+                    for part in dim:
+                        matrix *= size[part]
+                share = model.top_k / model.experts if node.op == "grouped_linear" else 1.0
+                weights += times * share * matrix
+    width = model.head_dim + model.rope_dim + (model.value_dim or model.head_dim)
+    scores = 6 * model.blocks * s**2 * model.heads * width
     assert model_flops(model, s) == pytest.approx(6 * s * weights + scores, rel=1e-12)
 
 
 def test_wider_and_faster_are_never_slower():
     """More ranks or a better device never add compute time to a layer."""
     model = load_model("llama3-70b")
-    before = layer_table(model, Strategy(1, False, 1, 1024), DEVICE, "bf16")
+    before = layer_table(model, Strategy(sequence=1024), DEVICE, "bf16")
     for tp in (2, 4, 8):
-        after = layer_table(model, Strategy(tp, False, 1, 1024), DEVICE, "bf16")
+        after = layer_table(model, Strategy(tp=tp, sequence=1024), DEVICE, "bf16")
         assert (after.compute_s < before.compute_s + 1e-15).all()
         assert (after.kept_bytes <= before.kept_bytes).all()
         before = after
-    quick = replace(DEVICE, memory_bandwidth_Bps=4e12)
-    plain = layer_table(model, Strategy(8, True, 1, 1024), DEVICE, "bf16")
-    assert (
-        layer_table(model, Strategy(8, True, 1, 1024), quick, "bf16").compute_s <= plain.compute_s
-    ).all()
-    eight = layer_table(model, Strategy(8, True, 1, 1024), DEVICE, "fp8")
+    quick = replace(DEVICE, memory_bandwidth_Bps=2 * DEVICE.memory_bandwidth_Bps)
+    strategy = Strategy(tp=8, sp=True, sequence=4096, micro_batch=2)
+    plain = layer_table(model, strategy, DEVICE, "bf16")
+    assert (layer_table(model, strategy, quick, "bf16").compute_s <= plain.compute_s).all()
+    eight = layer_table(model, strategy, DEVICE, "fp8")
     assert (eight.compute_s <= plain.compute_s).all()
-    assert np.array_equal(eight.kept_bytes, plain.kept_bytes)
+    assert (eight.kept_bytes <= plain.kept_bytes).all()

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, permutations, product
 from typing import Any, NamedTuple
 
 CHOICES = ("none", "selective", "full")
@@ -39,11 +39,16 @@ class Choice(NamedTuple):
     micro_batch: int
     zero: int
     order: tuple[str, ...]
+    device_order: str = "natural"
+    cp: int = 1
+    ep: int = 1
+    schedule: str = "1f1b"
+    interleave: int = 1
 
     @property
     def devices(self) -> int:
         """Devices that work."""
-        return self.tp * self.dp * self.pp
+        return self.tp * self.cp * self.dp * self.pp
 
 
 class Stage(NamedTuple):
@@ -225,84 +230,162 @@ def seconds(time: Time, size: float) -> float:
     return min(alpha + beta * size for alpha, beta in time)
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """What communication costs each stage position of one layout."""
+def ring_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any) -> list[Time]:
+    """An n-th of the buffer to the next member, n - 1 times one after another."""
+    n = len(groups[0])
+    flows = [
+        (number, a, group[(at + 1) % n], 1 / n, 1)
+        for number, group in enumerate(groups)
+        for at, a in enumerate(group)
+    ]
+    protocols = software.transfers(nodes_of(wires, groups) > 1)
+    regimes = [in_turn(wires, [flows], protocol, len(groups)) for protocol in protocols]
+    return [[((n - 1) * a, (n - 1) * b) for a, b in times] for times in zip(*regimes, strict=True)]
 
-    tensor: list[Time]
-    data: list[Time]
-    link: list[Time]
-    """By receiving stage; the first stage has none."""
-    tied: Time
-    highest: int
-    """The outermost level that any group or transfer climbs to; -1 without any."""
+
+def exchange_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any) -> list[Time]:
+    """An n-th of the buffer to every other member, all at once."""
+    n = len(groups[0])
+    flows = [
+        (number, a, b, 1 / n, 1)
+        for number, group in enumerate(groups)
+        for a, b in permutations(group, 2)
+    ]
+    protocols = software.halves("all_to_all", n, nodes_of(wires, groups))
+    regimes = [in_turn(wires, [flows], protocol, len(groups)) for protocol in protocols]
+    return [list(times) for times in zip(*regimes, strict=True)]
 
 
-def place(choice: Choice) -> dict[tuple[int, int, int], int]:
-    """Device of every (stage, replica, tensor rank), handed out one by one from 0."""
-    sizes = {"tp": choice.tp, "cp": 1, "dp": choice.dp, "pp": choice.pp}
+Seat = tuple[int, int, int, int]
+"""Stage, data-parallel, context-parallel and tensor-parallel rank."""
+
+
+def place(choice: Choice) -> dict[Seat, int]:
+    """Device of every rank, handed out one by one from 0."""
+    sizes = {"tp": choice.tp, "cp": choice.cp, "dp": choice.dp, "pp": choice.pp}
     outermost_first = list(reversed(choice.order))
     seats = {}
     for device, numbers in enumerate(product(*(range(sizes[axis]) for axis in outermost_first))):
         rank = dict(zip(outermost_first, numbers, strict=True))
-        seats[rank["pp"], rank["dp"], rank["tp"]] = device
+        seats[rank["pp"], rank["dp"], rank["cp"], rank["tp"]] = device
     return seats
 
 
-def _by_stage(
-    wires: Wires, groups: dict[int, list[list[int]]], software: Any, op: str
-) -> list[Time]:
-    """Half times of every stage's groups while the groups of all stages run."""
-    everyone = [group for stage in sorted(groups) for group in groups[stage]]
-    times = iter(half_times(wires, everyone, software, op))
-    return [_slowest([next(times) for _ in groups[stage]]) for stage in sorted(groups)]
+class Traffic:
+    """What communication costs each stage position of one layout, counted when it is asked for."""
 
+    def __init__(self, wires: Wires, choice: Choice, software: Any) -> None:
+        self.wires, self.choice, self.software = wires, choice, software
+        self.seats = place(choice)
+        self.stages, self.ranks = range(choice.pp), range(choice.tp)
+        inner_first = [axis for axis in choice.order if axis in ("dp", "cp")]
+        pairs = list(product(range(choice.dp), range(choice.cp)))
+        outer, inner = (("dp", "cp").index(axis) for axis in reversed(inner_first))
+        self.sharers = sorted(pairs, key=lambda pair: (pair[outer], pair[inner]))
+        self.links = self._links()
+        self._found: dict[tuple[str, str], list[Time]] = {}
 
-def measure(wires: Wires, choice: Choice, software: Any) -> Traffic:
-    """Groups and transfers of a layout as lists of devices, and what they cost."""
-    seats = place(choice)
-    stages, replicas, ranks = range(choice.pp), range(choice.dp), range(choice.tp)
-    tensor = {s: [[seats[s, d, t] for t in ranks] for d in replicas] for s in stages}
-    data = {s: [[seats[s, d, t] for d in replicas] for t in ranks] for s in stages}
-    pairs = [(s, d, t) for s in stages[1:] for d in replicas for t in ranks]
-    transfers = [(seats[s - 1, d, t], seats[s, d, t]) for s, d, t in pairs]
-    outside = bool(transfers) and nodes_of(wires, transfers) > 1
-    protocols = software.transfers(outside)
-    timed = list(zip(pairs, transfer_times(wires, transfers, protocols), strict=True))
-    link = [_slowest([time for (s, _, _), time in timed if s == stage]) for stage in stages[1:]]
-    ends = [[seats[0, d, t], seats[choice.pp - 1, d, t]] for d in replicas for t in ranks]
-    talking = [*transfers, *(pair for groups in (tensor, data) for s in stages
-               for group in groups[s] for pair in combinations(group, 2))]  # fmt: skip
-    return Traffic(
-        _by_stage(wires, tensor, software, "reduce_scatter" if choice.sp else "all_reduce"),
-        _by_stage(wires, data, software, "reduce_scatter" if choice.zero else "all_reduce"),
-        [[(0.0, 0.0)], *link],
-        _slowest(half_times(wires, ends, software, "all_reduce"))
-        if choice.pp > 1
-        else [(0.0, 0.0)],
-        max((wires.meeting(a, b) for a, b in talking), default=-1),
-    )
+    def groups(self, axis: str) -> dict[int, list[list[int]]]:
+        """The groups of an axis, stage by stage."""
+        choice, seats, near = self.choice, self.seats, self.sharers
+        cells = [near[at : at + choice.ep] for at in range(0, len(near), choice.ep)]
+        rows = {
+            "tp": [[(d, c, t) for t in self.ranks] for d, c in near],
+            "cp": [
+                [(d, c, t) for c in range(choice.cp)] for d in range(choice.dp) for t in self.ranks
+            ],
+            "ep": [[(d, c, t) for d, c in cell] for cell in cells for t in self.ranks],
+            "data": [[(d, c, t) for d, c in near] for t in self.ranks],
+            "expert_data": [
+                [(*cell[place], t) for cell in cells]
+                for place in range(choice.ep)
+                for t in self.ranks
+            ],
+        }[axis]
+        return {s: [[seats[s, d, c, t] for d, c, t in row] for row in rows] for s in self.stages}
 
+    def time(self, axis: str, kind: str) -> list[Time]:
+        """By stage, what a call of a kind takes while the groups of all stages run."""
+        if (axis, kind) not in self._found:
+            groups = self.groups(axis)
+            everyone = [group for stage in self.stages for group in groups[stage]]
+            times = iter(self._at_once(everyone, kind))
+            self._found[axis, kind] = [
+                _slowest([next(times) for _ in groups[stage]]) for stage in self.stages
+            ]
+        return self._found[axis, kind]
 
-class Lump(NamedTuple):
-    """Sums over the layers of a stage under one recomputation choice."""
+    def _at_once(self, groups: Sequence[Sequence[int]], kind: str) -> list[Time]:
+        if len(groups[0]) == 1:
+            return [[(0.0, 0.0)] for _ in groups]
+        if kind == "ring":
+            return ring_times(self.wires, groups, self.software)
+        if kind == "all_to_all":
+            return exchange_times(self.wires, groups, self.software)
+        op = {"reduce": "all_reduce", "halves": "reduce_scatter"}[kind]
+        return half_times(self.wires, groups, self.software, op)
 
-    seconds: float
-    kept: float
+    def _pairs(self) -> list[tuple[int, int, int]]:
+        """Receiving stage, sender and receiver of every pipeline transfer."""
+        if self.choice.pp == 1:
+            return []
+        into = self.stages if self.choice.interleave > 1 else self.stages[1:]
+        return [
+            (s, self.seats[(s - 1) % self.choice.pp, d, c, t], self.seats[s, d, c, t])
+            for s in into
+            for d, c in self.sharers
+            for t in self.ranks
+        ]
+
+    def _links(self) -> dict[int, Time]:
+        """By receiving stage; the first has one when the last stage feeds it."""
+        pairs = self._pairs()
+        if not pairs:
+            return {}
+        transfers = [(a, b) for _, a, b in pairs]
+        protocols = self.software.transfers(nodes_of(self.wires, transfers) > 1)
+        timed = transfer_times(self.wires, transfers, protocols)
+        by_stage: dict[int, list[Time]] = {}
+        for (stage, _, _), time in zip(pairs, timed, strict=True):
+            by_stage.setdefault(stage, []).append(time)
+        return {stage: _slowest(times) for stage, times in by_stage.items()}
+
+    @cached_property
+    def tied(self) -> Time:
+        """Half an all-reduce between the first and the last stage, all pairs at once."""
+        last = self.choice.pp - 1
+        ends = [
+            [self.seats[0, d, c, t], self.seats[last, d, c, t]]
+            for d, c in self.sharers
+            for t in self.ranks
+        ]
+        return _slowest(half_times(self.wires, ends, self.software, "all_reduce"))
+
+    @property
+    def highest(self) -> int:
+        """The outermost level that any group or transfer climbs to; -1 without any."""
+        talking = [(a, b) for _, a, b in self._pairs()]
+        for axis in ("tp", "data"):
+            for groups in self.groups(axis).values():
+                talking += [pair for group in groups for pair in combinations(group, 2)]
+        return max((self.wires.meeting(a, b) for a, b in talking), default=-1)
 
 
 @dataclass
 class Strategy:
-    """One layer table as lists, and sums over ranges of its layers."""
+    """One layer table as lists."""
 
     table: Any
-    lumps: dict[tuple[int, int, int], Lump] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        names = ("compute_s", "replay_s", "tp_halves", "tp_bytes", "tp_replay_halves",
-                 "tp_replay_bytes", "parameters", "kept_bytes", "working_bytes",
-                 "boundary_bytes")  # fmt: skip
+        names = ("compute_s", "forward_s", "replay_s", "launch_s", "parameters",
+                 "expert_parameters", "kept_bytes", "working_bytes", "boundary_bytes")  # fmt: skip
         self.rows: dict[str, Any] = {name: getattr(self.table, name).tolist() for name in names}
+        self.calls = {
+            axis: (calls.kind, calls.number.tolist(), calls.bytes.tolist(),
+                   calls.replay_number.tolist(), calls.replay_bytes.tolist())
+            for axis, calls in self.table.calls.items()
+        }  # fmt: skip
 
     @cached_property
     def untied(self) -> list[float]:
@@ -312,19 +395,12 @@ class Strategy:
         return parameters
 
     def parameters(self, pp: int) -> list[float]:
-        """Parameters layer by layer."""
+        """Dense parameters layer by layer."""
         return self.untied if pp == 1 else self.rows["parameters"]
 
-    def lump(self, first: int, end: int, c: int) -> Lump:
-        """Compute and what is kept for backward of layers first to end - 1."""
-        key = first, end, c
-        if key not in self.lumps:
-            rows, layers = self.rows, range(first, end)
-            self.lumps[key] = Lump(
-                math.fsum(rows["compute_s"][k] + rows["replay_s"][c][k] for k in layers),
-                math.fsum(rows["kept_bytes"][c][k] for k in layers),
-            )
-        return self.lumps[key]
+
+Chunks = tuple[tuple[int, int], ...]
+"""First layer of each chunk of a stage, and the layer after its last."""
 
 
 class Pricer:
@@ -333,82 +409,145 @@ class Pricer:
     def __init__(self, problem: Any, choice: Choice, traffic: Traffic, strategy: Strategy) -> None:
         self.problem, self.choice = problem, choice
         self.traffic, self.strategy = traffic, strategy
-        self.parameters = strategy.parameters(choice.pp)
+        self.dense = strategy.parameters(choice.pp)
+        self.experts = strategy.rows["expert_parameters"]
+        self.sharers = choice.dp * choice.cp
+        self.expert_sharers = self.sharers // choice.ep
         self.micro_batches = problem.batch // (choice.dp * choice.micro_batch)
         w, g = problem.state.weights, problem.state.gradients
-        sharing = choice.dp > 1
-        self.each_micro_batch = ((), (), (g,), (g, w, w))[choice.zero] if sharing else ()
-        self.once = ((g, g), (g, w), (w,), ())[choice.zero] if sharing else ()
-        self.gathered = (0.0, 0.0, g, g + w)[choice.zero] if sharing else 0.0
-        self.memo: dict[tuple[int, int, int, int], Stage] = {}
+        self.each_micro_batch = ((), (), (g,), (g, w, w))[choice.zero]
+        self.once = ((g, g), (g, w), (w,), ())[choice.zero]
+        self.whole = (w, w, w + g, w + g + w)[choice.zero]
+        self.fetched = w if choice.zero == 3 else 0.0
+        self.memo: dict[tuple[int, Chunks, int], Stage] = {}
+        self.layers: dict[tuple[int, int, int], float] = {}
 
-    def stage(self, position: int, first: int, end: int, c: int) -> Stage:
+    def stage(self, position: int, chunks: Chunks, c: int) -> Stage:
         """Time and memory of one stage, whatever the other cuts are."""
-        key = position, first, end, c
+        key = position, chunks, c
         if key not in self.memo:
             self.memo[key] = Stage(
-                self._seconds(position, first, end, c),
-                self._sync(position, first, end),
-                self._memory(position, first, end, c),
+                self._seconds(position, chunks, c),
+                self._sync(position, chunks),
+                self._memory(position, chunks, c),
             )
         return self.memo[key]
 
-    def _hop(self, position: int, boundary: int) -> float:
-        return seconds(self.traffic.link[position], self.strategy.rows["boundary_bytes"][boundary])
+    def _cost(self, time: float, cover: float, share: float) -> float:
+        """Exposed communication, and the compute that the hidden part slows down."""
+        hidden = share * min(time, cover)
+        return time - hidden + self.problem.overlap.slowdown * hidden
 
-    def _tensor(self, position: int, layer: int, c: int) -> float:
-        rows, time = self.strategy.rows, self.traffic.tensor[position]
+    def _inside(self, position: int, layer: int, c: int) -> float:
         total = 0.0
-        for halves, size in (
-            (rows["tp_halves"][layer], rows["tp_bytes"][layer]),
-            (rows["tp_replay_halves"][c][layer], rows["tp_replay_bytes"][c][layer]),
-        ):
-            total += halves * seconds(time, size / halves) if halves else 0.0
+        for axis, (kind, number, size, again, again_size) in self.strategy.calls.items():
+            time = self.traffic.time(axis, kind)[position]
+            for count, amount in ((number[layer], size[layer]),
+                                  (again[c][layer], again_size[c][layer])):  # fmt: skip
+                total += count * seconds(time, amount / count) if count else 0.0
         return total
 
     def _data(self, position: int, layer: int, halves: Sequence[float]) -> float:
-        held, time = self.parameters[layer], self.traffic.data[position]
-        return sum(seconds(time, size * held) for size in halves) if held > 0 else 0.0
-
-    def _seconds(self, position: int, first: int, end: int, c: int) -> float:
-        total = self.strategy.lump(first, end, c).seconds
-        for layer in range(first, end):
-            total += self._tensor(position, layer, c)
-            total += self._data(position, layer, self.each_micro_batch)
-        if position > 0:
-            total += self._hop(position, first)
-        if position < self.choice.pp - 1:
-            total += self._hop(position + 1, end)
+        kind = "halves" if self.choice.zero else "reduce"
+        buckets = [("data", self.sharers, self.dense[layer]),
+                   ("expert_data", self.expert_sharers, self.experts[layer])]  # fmt: skip
+        if self.choice.ep == 1:
+            buckets = [("data", self.sharers, self.dense[layer] + self.experts[layer])]
+        total = 0.0
+        for axis, ranks, held in buckets:
+            if ranks > 1 and held > 0:
+                time = self.traffic.time(axis, kind)[position]
+                total += sum(seconds(time, size * held) for size in halves)
         return total
 
-    def _sync(self, position: int, first: int, end: int) -> float:
-        choice, state = self.choice, self.problem.state
-        held = sum(self.parameters[first:end])
-        touched = held * (2 * state.optimizer + state.gradients + state.weights)
-        total = touched / self.problem.update_Bps / (choice.dp if choice.zero >= 1 else 1)
-        total += sum(self._data(position, layer, self.once) for layer in range(first, end))
+    def _layer(self, position: int, layer: int, c: int) -> float:
+        key = position, layer, c
+        if key not in self.layers:
+            rows, overlap = self.strategy.rows, self.problem.overlap
+            compute = rows["compute_s"][layer] + rows["replay_s"][c][layer]
+            device = compute + self._cost(self._inside(position, layer, c), compute, overlap.tp)
+            sharded = self._data(position, layer, self.each_micro_batch)
+            device += self._cost(sharded, compute, overlap.dp)
+            host = rows["launch_s"][c][layer]
+            self.layers[key] = max(device, host)
+        return self.layers[key]
+
+    def _hops(self, position: int, chunks: Chunks) -> float:
+        """A chunk waits for activations unless it opens the chain, for gradients unless last."""
+        edges, pp = self.strategy.rows["boundary_bytes"], self.choice.pp
+        chain = len(edges) - 1
+        copies = 1 if self.choice.sp else self.choice.tp  # each sends a part of what all hold
+        total = 0.0
+        for first, end in chunks:
+            for boundary, link in ((first, position), (end, (position + 1) % pp)):
+                if 0 < boundary < chain:
+                    total += seconds(self.traffic.links[link], edges[boundary] / copies)
+                    if copies > 1 and edges[boundary] > 0:
+                        gather = self.traffic.time("tp", "halves")[position]
+                        total += seconds(gather, edges[boundary])
+        return total
+
+    def _seconds(self, position: int, chunks: Chunks, c: int) -> float:
+        works = math.fsum(
+            self._layer(position, layer, c) for first, end in chunks for layer in range(first, end)
+        )
+        return works + self._cost(self._hops(position, chunks), works, self.problem.overlap.pp)
+
+    def _sync(self, position: int, chunks: Chunks) -> float:
+        choice, state, rows = self.choice, self.problem.state, self.strategy.rows
+        total = 0.0
+        for layer in (layer for first, end in chunks for layer in range(first, end)):
+            for held, ranks in ((self.dense, self.sharers), (self.experts, self.expert_sharers)):
+                touched = held[layer] * (2 * state.optimizer + state.gradients + state.weights)
+                total += touched / self.problem.update_Bps / (ranks if choice.zero >= 1 else 1)
+            backward = rows["compute_s"][layer] - rows["forward_s"][layer]
+            sent = self._data(position, layer, self.once)
+            total += self._cost(sent, backward, self.problem.overlap.dp)
         tied = self.strategy.table.tied_parameters
         if choice.pp > 1 and tied > 0 and position in (0, choice.pp - 1):
             total += 2 * seconds(self.traffic.tied, tied * state.gradients)
         return total
 
-    def _memory(self, position: int, first: int, end: int, c: int) -> float:
+    def _in_flight(self, position: int) -> float:
+        """Micro-batches of this stage whose activations are held."""
+        pp, v, m = self.choice.pp, self.choice.interleave, self.micro_batches
+        if self.choice.schedule == "gpipe":
+            return m
+        if self.choice.schedule == "1f1b":
+            return min(m, pp - position)
+        return min(m * v, 2 * (pp - position - 1) + (v - 1) * pp + 1) / v
+
+    def _memory(self, position: int, chunks: Chunks, c: int) -> float:
         choice, state, rows = self.choice, self.problem.state, self.strategy.rows
-        z1, z2, z3 = (choice.dp if choice.zero >= least else 1 for least in (1, 2, 3))
-        states = state.weights / z3 + state.gradients / z2 + state.optimizer / z1
-        in_flight = min(self.micro_batches, choice.pp - position)
-        peak = max(
-            rows["working_bytes"][c][k] + self.gathered * rows["parameters"][k]
-            for k in range(first, end)
-        )
-        kept = in_flight * self.strategy.lump(first, end, c).kept
-        return sum(self.parameters[first:end]) * states + kept + peak + self.problem.reserved_bytes
+        layers = [layer for first, end in chunks for layer in range(first, end)]
+        total = stepping = 0.0
+        peaks = {layer: rows["working_bytes"][c][layer] for layer in layers}
+        for held, whole, ranks in (
+            (self.dense, rows["parameters"], self.sharers),
+            (self.experts, self.experts, self.expert_sharers),
+        ):
+            z1, z2, z3 = (ranks if choice.zero >= least else 1 for least in (1, 2, 3))
+            states = state.weights / z3 + state.optimizer / z1
+            states += (state.gradients + state.own_gradients) / z2
+            elements = sum(held[layer] for layer in layers)
+            total += elements * states
+            stepping += elements * state.temporary / z1
+            for layer in layers:
+                alone = ranks == 1
+                peaks[layer] += (state.weights if alone else self.whole) * whole[layer]
+                if layer and not alone:
+                    peaks[layer] += self.fetched * whole[layer - 1]
+        kept = math.fsum(rows["kept_bytes"][c][layer] for layer in layers)
+        passes = self._in_flight(position) * kept + max(peaks.values())
+        tensors = total + max(passes, stepping)
+        return tensors * (1 + self.problem.fragmentation) + self.problem.reserved_bytes
 
     def seconds(self, stages: Sequence[Stage]) -> float:
         """Iteration time of the stages of one plan."""
         loads = [stage.seconds for stage in stages]
-        sync = max(stage.sync for stage in stages)
-        return sum(loads) + (self.micro_batches - 1) * max(loads) + sync
+        slowest, sync = max(loads), max(stage.sync for stage in stages)
+        fill = (sum(loads) - slowest) / self.choice.interleave
+        return self.micro_batches * slowest + fill + sync
 
 
 class Oracle:
@@ -426,27 +565,27 @@ class Oracle:
         self.problem, self.space = problem, space
         self.wires = Wires(fabric.tiers)
         self.devices = len(self.wires.address)
-        self._strategies: dict[tuple[int, bool, int], Strategy] = {}
+        self._strategies: dict[tuple[int, bool, int, int, int], Strategy] = {}
         self._traffic: dict[tuple[Any, ...], Traffic] = {}
         self.layers = len(self.strategy(1, False, 1).rows["compute_s"])
 
-    def strategy(self, tp: int, sp: bool, micro_batch: int) -> Strategy:
+    def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int = 1, ep: int = 1) -> Strategy:
         """The layer table of one strategy."""
-        key = tp, sp, micro_batch
+        key = tp, sp, micro_batch, cp, ep
         if key not in self._strategies:
             self._strategies[key] = Strategy(self.problem.table(*key))
         return self._strategies[key]
 
     def traffic(self, choice: Choice) -> Traffic:
         """What communication costs the stages of a point."""
-        key = choice.tp, choice.dp, choice.pp, choice.order, choice.sp, choice.zero > 0
+        key = choice._replace(sp=False, micro_batch=1, zero=0, schedule="")
         if key not in self._traffic:
-            self._traffic[key] = measure(self.wires, choice, self.problem.software)
+            self._traffic[key] = Traffic(self.wires, choice, self.problem.software)
         return self._traffic[key]
 
     def pricer(self, choice: Choice) -> Pricer:
         """Prices stages of a point."""
-        strategy = self.strategy(choice.tp, choice.sp, choice.micro_batch)
+        strategy = self.strategy(choice.tp, choice.sp, choice.micro_batch, choice.cp, choice.ep)
         return Pricer(self.problem, choice, self.traffic(choice), strategy)
 
     def choices(self) -> Iterator[Choice]:
@@ -476,11 +615,10 @@ class Oracle:
     def price(self, choice: Choice, cuts: Sequence[int], recompute: Sequence[str]) -> Priced:
         """One whole plan."""
         pricer = self.pricer(choice)
+        chunks = list(pairwise(cuts))
         stages = tuple(
-            pricer.stage(position, first, end, CHOICES.index(name))
-            for position, ((first, end), name) in enumerate(
-                zip(pairwise(cuts), recompute, strict=True)
-            )
+            pricer.stage(position, tuple(chunks[position :: choice.pp]), CHOICES.index(name))
+            for position, name in enumerate(recompute)
         )
         return Priced(pricer.seconds(stages), stages)
 
@@ -499,7 +637,7 @@ class Oracle:
             for position, (first, end) in enumerate(pairwise(cuts)):
                 key = position, first, end
                 if key not in fitting:
-                    priced = [(c, pricer.stage(position, first, end, c)) for c in allowed]
+                    priced = [(c, pricer.stage(position, ((first, end),), c)) for c in allowed]
                     fitting[key] = [(c, s.seconds, s.sync) for c, s in priced if s.memory <= limit]
                 rows.append(fitting[key])
             for stages in product(*rows):

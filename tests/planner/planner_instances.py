@@ -14,13 +14,21 @@ import numpy as np
 from oracle import Choice, Oracle
 
 from nest_core.calibration import Curve, Regime
-from nest_core.costs import LayerTable, Problem, StateBytes
+from nest_core.costs import (
+    IDEAL_OVERLAP,
+    NO_OVERLAP,
+    Calls,
+    LayerTable,
+    Overlap,
+    Problem,
+    StateBytes,
+)
 from nest_core.costs.software import WIRES_ALONE, Software
 from nest_core.network import collapse
 from nest_core.planner import ORDERS, SearchSpace
 from nest_core.topology import Hierarchical, Tier
 
-Tables = Callable[[int, bool, int], LayerTable]
+Tables = Callable[[int, bool, int, int, int], LayerTable]
 
 # Group sizes, innermost first: equal and odd ones, and levels that join one child only.
 _SHAPES = (
@@ -111,11 +119,27 @@ def random_instance(seed: int) -> Instance:
     fabric = random_fabric(dice, family)
     tables = random_tables(dice, family, layers=int(dice.choice(family.layers)))
     problem = _problem(dice, family, fabric, tables)
+    problem = replace(
+        problem, state=random_state(seed, problem.state), fragmentation=0.07 * (seed % 4)
+    )
     space = random_space(dice, family, fabric.devices, problem.batch, problem.layers)
     loose = Instance(seed, family, fabric, problem, space)
     memory = _memory(dice, loose)
-    software = random_software(seed)
-    return replace(loose, problem=replace(problem, memory_bytes=memory, software=software))
+    return replace(
+        loose,
+        problem=replace(
+            problem,
+            memory_bytes=memory,
+            software=random_software(seed),
+            overlap=random_overlap(seed),
+        ),
+    )
+
+
+def random_state(seed: int, state: StateBytes) -> StateBytes:
+    """Two instances in three with gradients of their own, an optimizer step that needs more."""
+    own, temporary = ((0.0, 0.0), (2.0, 4.0), (0.0, 40.0))[seed % 3]
+    return replace(state, own_gradients=own, temporary=temporary)
 
 
 def _problem(
@@ -133,6 +157,15 @@ def _problem(
         model_flops=1.0,
         peak_flops=1.0,
     )
+
+
+def random_overlap(seed: int) -> Overlap:
+    """Some overlap in every other instance; all of it in a few."""
+    if seed % 2:
+        return NO_OVERLAP
+    if seed % 16 == 0:
+        return IDEAL_OVERLAP
+    return Overlap("fitted", *np.random.default_rng([seed, 13]).uniform(0, 1, 4))
 
 
 def random_software(seed: int) -> Software:
@@ -191,13 +224,16 @@ def random_tables(dice: np.random.Generator, family: Family, layers: int) -> Tab
         batching=float(dice.uniform(0.2, 0.8)),
     )
     entropy = int(dice.integers(2**31))
-    made: dict[tuple[int, bool, int], LayerTable] = {}
+    made: dict[tuple[int, bool, int, int, int], LayerTable] = {}
+    more = _Extras.drawn(np.random.default_rng([entropy, 5]), layers)
 
-    def table(tp: int, sp: bool, micro_batch: int) -> LayerTable:
-        key = tp, sp, micro_batch
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
+        key = tp, sp, micro_batch, cp, ep
         if key not in made:
-            own = np.random.default_rng([entropy, *map(int, key)])
-            made[key] = chain.table(own, tp, sp, micro_batch)
+            own = np.random.default_rng([entropy, tp, int(sp), micro_batch])
+            plain = chain.table(own, tp, sp, micro_batch)
+            spread = np.random.default_rng([entropy, *map(int, key)])
+            made[key] = more.added(plain, spread, cp, ep)
         return made[key]
 
     return table
@@ -230,18 +266,73 @@ class _Chain:
         parameters = self.weights / tp
         edge = self.boundary * micro_batch / (tp if sp else 1)
         edge[[0, -1]] = 0.0
+        none_sent = 0 * sent
+        calls = Calls(
+            "halves" if sp else "reduce",
+            halves,
+            sent,
+            np.stack([none_sent, none_sent, halves / 2]),
+            np.stack([none_sent, none_sent, sent / 2]),
+        )
         return LayerTable(
             compute_s=compute,
+            forward_s=compute / 3,
             replay_s=compute * replay[:, None],
-            tp_halves=halves,
-            tp_bytes=sent,
-            tp_replay_halves=np.stack([0 * halves, 0 * halves, halves / 2]),
-            tp_replay_bytes=np.stack([0 * sent, 0 * sent, sent / 2]),
+            launch_s=np.zeros((3, layers)),
+            calls={"tp": calls},
             parameters=parameters,
+            expert_parameters=np.zeros(layers),
             tied_parameters=float(min(parameters[0], parameters[-1])) if self.tied else 0.0,
             kept_bytes=held,
             working_bytes=none - held,
             boundary_bytes=edge,
+        )
+
+
+@dataclass(frozen=True)
+class _Extras:
+    """Hosts that are slow to launch, experts, and what cp and ep change."""
+
+    launch: np.ndarray
+    experts: np.ndarray
+    exchange: np.ndarray
+
+    @classmethod
+    def drawn(cls, dice: np.random.Generator, layers: int) -> _Extras:
+        """Neither, one or both."""
+        slow, mixed = dice.random(2) < 0.3
+        return cls(
+            slow * dice.uniform(0, 3, layers),
+            mixed * dice.uniform(0, 8, layers) * dice.choice([0.0, 1.0], layers),
+            dice.uniform(0.5, 20, layers),
+        )
+
+    def added(self, table: LayerTable, dice: np.random.Generator, cp: int, ep: int) -> LayerTable:
+        """The table of one context- and expert-parallel rank."""
+        layers = table.layers
+        calls = dict(table.calls)
+        for axis, degree, kinds in (
+            ("cp", cp, ("ring", "halves")),
+            ("ep", ep, ("all_to_all",)),
+        ):
+            if degree > 1:
+                number = dice.choice([0.0, 2.0, 4.0], layers)
+                size = number * self.exchange * dice.uniform(0.5, 1.5, layers)
+                again = np.array([0.0, 0.3, 0.5])[:, None]
+                kind = kinds[dice.integers(len(kinds))]
+                calls[axis] = Calls(kind, number, size, again * number, again * size)
+        launch = self.launch * np.array([1.0, 1.1, 1.4])[:, None]
+        return replace(
+            table,
+            compute_s=table.compute_s / cp,
+            forward_s=table.forward_s / cp * dice.uniform(0.8, 1.2, layers),
+            replay_s=table.replay_s / cp,
+            launch_s=launch,
+            calls=calls,
+            expert_parameters=self.experts / ep,
+            kept_bytes=table.kept_bytes / cp,
+            working_bytes=table.working_bytes / cp,
+            boundary_bytes=table.boundary_bytes / cp,
         )
 
 
@@ -311,6 +402,9 @@ def large_instance(seed: int) -> Instance:
     fabric = random_fabric(dice, family)
     tables = random_tables(dice, family, layers=int(dice.choice(family.layers)))
     problem = _problem(dice, family, fabric, tables)
+    problem = replace(
+        problem, state=random_state(seed, problem.state), fragmentation=0.07 * (seed % 4)
+    )
     every = tuple(range(1, fabric.devices + 1))
     space = replace(
         random_space(dice, family, fabric.devices, problem.batch, problem.layers),
@@ -318,7 +412,57 @@ def large_instance(seed: int) -> Instance:
         idle_devices=True,
     )
     loose = Instance(seed, family, fabric, problem, space)
-    return replace(loose, problem=replace(problem, memory_bytes=_memory(dice, loose)))
+    return replace(
+        loose,
+        problem=replace(
+            problem,
+            memory_bytes=_memory(dice, loose),
+            software=random_software(seed + 1),
+            overlap=random_overlap(seed),
+        ),
+    )
+
+
+def any_choice(dice: np.random.Generator, instance: Instance) -> Choice:
+    """Any point that exists, of all degrees, orders and schedules: more than planners search."""
+    devices, problem = instance.fabric.devices, instance.problem
+    while True:
+        tp, cp, dp = (int(dice.choice([1, 1, 2, 3, 4])) for _ in range(3))
+        pp = int(dice.choice([1, 2, 2, 3, 4]))
+        schedule = str(dice.choice(["1f1b", "gpipe", "interleaved"]))
+        v = int(dice.choice([2, 3])) if schedule == "interleaved" and pp > 1 else 1
+        micro = int(dice.choice([1, 2]))
+        divisors = [ep for ep in range(1, dp * cp + 1) if dp * cp % ep == 0]
+        m = problem.batch // (dp * micro)
+        if (
+            tp * cp * dp * pp <= devices
+            and pp * v <= problem.layers
+            and problem.batch % (dp * micro) == 0
+            and (v == 1 or m % pp == 0)
+        ):
+            return Choice(
+                tp=tp,
+                sp=bool(tp > 1 and dice.random() < 0.5),
+                dp=dp,
+                pp=pp,
+                micro_batch=micro,
+                zero=int(dice.integers(4)),
+                order=tuple(str(axis) for axis in dice.permutation(["tp", "cp", "dp", "pp"])),
+                cp=cp,
+                ep=int(dice.choice(divisors)),
+                schedule="1f1b" if v == 1 and schedule == "interleaved" else schedule,
+                interleave=v,
+            )
+
+
+def any_stages(
+    dice: np.random.Generator, instance: Instance, choice: Choice
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Any cut into chunks, any recomputation."""
+    layers, parts = instance.problem.layers, choice.pp * choice.interleave
+    inner = sorted(1 + dice.choice(layers - 1, parts - 1, replace=False))
+    names = dice.choice(["none", "selective", "full"], choice.pp)
+    return (0, *map(int, inner), layers), tuple(map(str, names))
 
 
 def _quiet(compute: np.ndarray, boundary: np.ndarray) -> LayerTable:
@@ -327,12 +471,12 @@ def _quiet(compute: np.ndarray, boundary: np.ndarray) -> LayerTable:
     nothing, none = np.zeros(layers), np.zeros((3, layers))
     return LayerTable(
         compute_s=compute,
+        forward_s=nothing,
         replay_s=none,
-        tp_halves=nothing,
-        tp_bytes=nothing,
-        tp_replay_halves=none,
-        tp_replay_bytes=none,
+        launch_s=none,
+        calls={},
         parameters=nothing,
+        expert_parameters=nothing,
         tied_parameters=0.0,
         kept_bytes=none,
         working_bytes=none,
@@ -372,7 +516,7 @@ def even_instance(seed: int) -> Instance:
     edge = np.full(layers + 1, float(dice.choice([0, 0, 1])))
     edge[[0, -1]] = 0.0
 
-    def table(tp: int, sp: bool, micro_batch: int) -> LayerTable:
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
         return _quiet(load * micro_batch / tp**speedup, edge * micro_batch)
 
     every = tuple(range(1, fabric.devices + 1))
@@ -393,7 +537,7 @@ def level_instance() -> Instance:
     """Four devices, two layers, two micro-batches: (tp, pp) of (1, 2) and (4, 1) take 3 s."""
     fabric = Hierarchical("flat", (Tier("node", 4, 1.0, 0.0),))
 
-    def table(tp: int, sp: bool, micro_batch: int) -> LayerTable:
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
         return _quiet(np.full(2, 1.0 if tp == 1 else 0.75), np.zeros(3))
 
     space = SearchSpace(tp=(1, 4), sp=(False,), dp=(1,), pp=(1, 2), micro_batch=(1,))
@@ -413,7 +557,7 @@ def queued_instance(seconds: tuple[float, ...], batch: int, counts: tuple[int, .
     # The first stage is the tallest: it sends one unit.
     target = (sum(seconds) + 4) + (fast - 1) * (max(seconds) + 1) + 0.1 * (fast - 1)
 
-    def table(tp: int, sp: bool, micro_batch: int) -> LayerTable:
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
         m = batch // micro_batch
         if m == fast:
             return _quiet(np.array(seconds, dtype=float), units)

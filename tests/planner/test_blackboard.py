@@ -45,12 +45,12 @@ def _problem() -> Problem:
     nothing, none = np.zeros(4), np.zeros((3, 4))
     chain = LayerTable(
         compute_s=np.array(_SECONDS),
+        forward_s=nothing,
         replay_s=none,
-        tp_halves=nothing,
-        tp_bytes=nothing,
-        tp_replay_halves=none,
-        tp_replay_bytes=none,
+        launch_s=none,
+        calls={},
         parameters=nothing,
+        expert_parameters=nothing,
         tied_parameters=0.0,
         kept_bytes=none,
         working_bytes=none,
@@ -58,7 +58,7 @@ def _problem() -> Problem:
     )
     return Problem(
         network=collapse(Hierarchical("blackboard", tiers)),
-        table=lambda tp, sp, micro_batch: chain,
+        table=lambda tp, sp, micro_batch, cp, ep: chain,
         batch=_MICRO_BATCHES,
         tokens=1,
         memory_bytes=float("inf"),

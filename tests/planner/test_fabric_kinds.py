@@ -5,8 +5,12 @@ The enumerations run on trees; here the other kinds' wires meet the planner's bo
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from nest_core.costs import NO_OVERLAP, price
+from nest_core.costs.parse import read_plan
 from nest_core.planner import audit, search
 from nest_core.scenario import load_scenario
 
@@ -29,6 +33,34 @@ def test_no_excluded_point_is_faster(fabric):
     checked = audit(problem, scenario.space, result, 40, seed=2)
     assert checked.solved + checked.infeasible == 40
     assert not checked.violations
+
+
+@pytest.mark.parametrize("fabric", KINDS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dp=2,cp=2,tp=2,ep=4,zero=3,order=tp-dp-cp-pp",
+        "dp=2,cp=2,pp=2,ep=2,zero=1,schedule=interleaved,interleave=2",
+    ],
+)
+def test_context_and_experts_have_a_price(fabric, text):
+    """Rings, exchanges and chunks on all wires; what leaves a device takes its time there."""
+    scenario = load_scenario(
+        "llama2-7b-64-h100",
+        [f"fabric='{fabric}'", "workload.model='mixtral-8x7b'",
+         "workload.global_batch_sequences=16"],
+    )  # fmt: skip
+    problem = replace(scenario.problem(), overlap=NO_OVERLAP)
+    report = price(problem, read_plan(text, problem.layers, problem.network.devices))
+    point = report.plan.point
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+    port = problem.network.wires.port_Bps * problem.software.reach
+    sent = sum(
+        (1 - 1 / degree) * table.calls[axis].bytes.sum() / port
+        for axis, degree in (("cp", point.cp), ("ep", point.ep))
+    )
+    loads = sum(stage.micro_batch_s for stage in report.stages)
+    assert table.compute_s.sum() + sent <= loads < float("inf")
 
 
 @pytest.mark.parametrize("order", ["snake", "hilbert"])

@@ -103,9 +103,15 @@ def test_one_more_tier_never_hurts(instance, bandwidth, latency, uplink_per):
 
 
 def _slower(tables: Tables, factor: float) -> Tables:
-    def table(tp: int, sp: bool, micro_batch: int) -> LayerTable:
-        entry = tables(tp, sp, micro_batch)
-        return replace(entry, compute_s=factor * entry.compute_s, replay_s=factor * entry.replay_s)
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
+        entry = tables(tp, sp, micro_batch, cp, ep)
+        return replace(
+            entry,
+            compute_s=factor * entry.compute_s,
+            forward_s=factor * entry.forward_s,
+            replay_s=factor * entry.replay_s,
+            launch_s=factor * entry.launch_s,
+        )
 
     return table
 

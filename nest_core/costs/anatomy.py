@@ -1,0 +1,396 @@
+"""The anatomy of a layer: what every operator of one rank takes, and what bounds it.
+
+It is the content of a layer's row in a `LayerTable`, before it is summed up: the graph that
+strategies made, the operators on it, the estimator's seconds for their kernels, and which of
+the accelerator's limits each of them meets. Per micro-batch; forward, backward, and what
+recomputation runs again.
+
+An operator is bound by *arithmetic* or by *memory* bandwidth, whichever takes longer. Issuing
+kernels goes on beside the device's work, so the *host* bounds operators only in a layer that
+takes longer to issue than to run, and in it those that themselves do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from nest_core.costs.tables import element_bytes
+from nest_core.errors import InputError
+from nest_core.hardware import Accelerator, seconds
+from nest_core.hardware.explain import bound, time_in_words
+from nest_core.hardware.profiles import Direction
+from nest_core.units import humanise, humanise_bytes
+from nest_core.workload import Graph, Kernel, Model, Node, Operator, Strategy, layer_graph
+from nest_core.workload.explain import (
+    elementwise_flops,
+    gradients_in_words,
+    kept_in_words,
+    kernel_in_words,
+    seconds_in_words,
+    shape_in_words,
+)
+from nest_core.workload.graph import Sizes, count, sizes
+from nest_core.workload.operators import operators
+
+__all__ = ["BOUNDS", "Anatomy", "Exchange", "OperatorBound", "Part", "Pass", "anatomy"]
+
+OperatorBound = Literal["arithmetic", "memory", "host"]
+
+BOUNDS: tuple[OperatorBound, ...] = ("arithmetic", "memory", "host")
+
+RECOMPUTE = ("none", "selective", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass of an operator.
+
+    Parameters
+    ----------
+    kernels : tuple of Kernel
+    seconds : float
+        On the device.
+    flops, bytes : float
+        FLOP that the model counts; bytes moved.
+    drawn_flops : float
+        The same, or for element-wise work its rough arithmetic, for a roofline.
+    words : tuple of str
+        The formulas with the numbers filled in.
+    """
+
+    kernels: tuple[Kernel, ...]
+    seconds: float
+    flops: float
+    bytes: float
+    drawn_flops: float
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One operator of a layer.
+
+    Parameters
+    ----------
+    node : Node
+    operator : Operator
+    forward, backward : Pass
+    bound : {"arithmetic", "memory", "host"}
+        Of the larger part of its time.
+    replayed : bool
+        Whether recomputation runs its forward pass again.
+    kept_bytes : float
+        From forward to backward under the recomputation chosen; a tensor that several operators
+        save counts with the first.
+    where : tuple of str
+        Its lengths in symbols and numbers.
+    """
+
+    node: Node
+    operator: Operator
+    forward: Pass
+    backward: Pass
+    bound: OperatorBound
+    replayed: bool
+    kept_bytes: float
+    where: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of its node."""
+        return self.node.name
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has kernels of its own; projections that run together share the first's."""
+        return bool(self.forward.kernels)
+
+    @property
+    def seconds(self) -> float:
+        """On the device: forward, backward, and forward again where it is replayed."""
+        return self.forward.seconds * (1 + self.replayed) + self.backward.seconds
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Everything about it, line by line."""
+        replay = ", the forward pass twice" if self.replayed else ""
+        if not self.runs:
+            return (*self.where, kept_in_words(self.operator))
+        return (
+            *self.where,
+            *self.forward.words,
+            f"backward {seconds_in_words(self.backward.seconds)}"
+            f" for {_amount(self.backward)}; in all {seconds_in_words(self.seconds)}{replay}",
+            kept_in_words(self.operator),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One collective of a layer.
+
+    Parameters
+    ----------
+    node : Node
+    bytes : float
+        The whole buffer; of an all-to-all what one rank sends.
+    ranks : int
+        Of its group.
+    """
+
+    node: Node
+    bytes: float
+    ranks: int
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What runs in which pass, and how much it moves."""
+        return (
+            f"forward: {_calls(self.node.forward)}; backward: {_calls(self.node.backward)}",
+            f"buffer: {humanise_bytes(self.bytes)} among {self.ranks} {self.node.axis} ranks",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Anatomy:
+    """A layer on one rank for one micro-batch.
+
+    Parameters
+    ----------
+    model : Model
+    kind : str
+    strategy : Strategy
+    accelerator : Accelerator
+    precision, recompute : str
+    graph : Graph
+    parts : tuple of Part
+        In execution order.
+    exchanges : tuple of Exchange
+    host_s : float
+        What the host needs to issue all kernels and collectives, replays with them.
+    kept_bytes : float
+        From forward to backward.
+    """
+
+    model: Model
+    kind: str
+    strategy: Strategy
+    accelerator: Accelerator
+    precision: str
+    recompute: str
+    graph: Graph
+    parts: tuple[Part, ...]
+    exchanges: tuple[Exchange, ...]
+    host_s: float
+    kept_bytes: float
+
+    @property
+    def device_s(self) -> float:
+        """Seconds of all operators, without communication."""
+        return sum(part.seconds for part in self.parts)
+
+    @property
+    def forward_s(self) -> float:
+        """Of them the forward pass."""
+        return sum(part.forward.seconds for part in self.parts)
+
+    @property
+    def backward_s(self) -> float:
+        """Of them the backward pass."""
+        return sum(part.backward.seconds for part in self.parts)
+
+    @property
+    def replay_s(self) -> float:
+        """Of them what recomputation runs again."""
+        return sum(part.forward.seconds for part in self.parts if part.replayed)
+
+    @property
+    def flops(self) -> float:
+        """Forward and backward, nothing replayed."""
+        return sum(part.forward.flops + part.backward.flops for part in self.parts)
+
+    @property
+    def parameters(self) -> float:
+        """On this rank."""
+        return sum(part.operator.parameters for part in self.parts)
+
+
+@lru_cache(maxsize=256)
+def anatomy(
+    model: Model,
+    kind: str,
+    strategy: Strategy,
+    accelerator: Accelerator,
+    precision: str,
+    recompute: str = "none",
+) -> Anatomy:
+    """Take a layer apart.
+
+    Parameters
+    ----------
+    kind : str
+        One of the model's kinds of layers.
+    recompute : {"none", "selective", "full"}
+        Applies to blocks.
+
+    Raises
+    ------
+    InputError
+        If the model has no such layer, or a degree does not divide what it must.
+    """
+    kinds = [name for name, _ in model.runs]
+    if kind not in kinds:
+        raise InputError("layer", f"must be one that {model.name} has", kind,
+                         f"pick {', '.join(kinds)}")  # fmt: skip
+    if recompute not in RECOMPUTE:
+        raise InputError(
+            "recompute",
+            "must be a kind of recomputation",
+            recompute,
+            f"pick {', '.join(RECOMPUTE)}",
+        )
+    if precision not in accelerator.precisions:
+        raise InputError(
+            "precision", f"must be one that {accelerator.name} computes in", precision,
+            "pick " + ", ".join(accelerator.precisions),
+        )  # fmt: skip
+    if element_bytes(precision) != strategy.width:
+        raise InputError(
+            "strategy.width", f"must be the bytes of an element in {precision}", strategy.width,
+            f"give {element_bytes(precision):g}",
+        )  # fmt: skip
+    graph = layer_graph(model, kind, strategy)
+    at = sizes(model, strategy.micro_batch, strategy.sequence)
+    found = operators(graph, at, strategy.width)
+    inner = kind in ("block", "moe_block")
+    again = recompute if inner else "none"
+    running = [operator for operator in found if operator.op != "collective"]
+    kept = _kept(graph, running, at, strategy.width, again)
+    issue = accelerator.family.host_s
+    replays = {op.name for op in running if again == "full" or (again == "selective" and op.core)}
+    host_s = issue * _launches(graph, running, replays, again)
+    drawn = [_passes(graph, op, at, strategy.width, accelerator, precision) for op in running]
+    device_s = sum(
+        forward.seconds * (1 + (op.name in replays)) + backward.seconds
+        for op, (forward, backward) in zip(running, drawn, strict=True)
+    )
+    parts = tuple(
+        Part(
+            node=graph[op.name],
+            operator=op,
+            forward=forward,
+            backward=backward,
+            bound=_bound(forward, backward, accelerator, precision,
+                         issue if host_s > device_s else 0.0),
+            replayed=op.name in replays,
+            kept_bytes=kept[op.name],
+            where=shape_in_words(graph, graph[op.name], at),
+        )
+        for op, (forward, backward) in zip(running, drawn, strict=True)
+    )  # fmt: skip
+    degrees = {"tp": strategy.tp, "cp": strategy.cp, "ep": strategy.ep}
+    exchanges = tuple(
+        Exchange(graph[op.name], op.buffer_bytes, degrees[graph[op.name].axis])
+        for op in found
+        if op.op == "collective"
+    )
+    return Anatomy(
+        model, kind, strategy, accelerator, precision, again, graph, parts, exchanges, host_s,
+        _checkpoint(graph, at, strategy.width) if again == "full" else sum(kept.values()),
+    )  # fmt: skip
+
+
+def _passes(
+    graph: Graph, operator: Operator, at: Sizes, width: float, accelerator: Accelerator,
+    precision: str,
+) -> tuple[Pass, Pass]:  # fmt: skip
+    node = graph[operator.name]
+    rough = elementwise_flops(node, at, graph.inputs(node))
+    made = []
+    both: tuple[tuple[Direction, tuple[Kernel, ...]], ...] = (
+        ("forward", operator.forward),
+        ("backward", operator.backward),
+    )
+    for backward, (direction, kernels) in enumerate(both):
+        titles = gradients_in_words(kernels, node) if backward else ("forward",) * len(kernels)
+        words: list[str] = []
+        for title, kernel in zip(titles, kernels, strict=True):
+            words += [title] if backward else []
+            words += kernel_in_words(
+                kernel, node, graph.inputs(node), at, width, backward=bool(backward)
+            )
+            words += time_in_words(kernel, accelerator, precision, node.op, direction)
+        flops = sum(kernel.flops for kernel in kernels)
+        made.append(
+            Pass(
+                kernels=kernels,
+                seconds=sum(
+                    seconds(kernel, accelerator, precision, node.op, direction)
+                    for kernel in kernels
+                ),
+                flops=flops,
+                bytes=sum(kernel.bytes for kernel in kernels),
+                drawn_flops=flops or (rough * (1 + backward) if kernels else 0.0),
+                words=tuple(words),
+            )
+        )
+    return made[0], made[1]
+
+
+def _bound(
+    forward: Pass, backward: Pass, accelerator: Accelerator, precision: str, issue: float
+) -> OperatorBound:
+    """What takes most of an operator's time; ``issue`` seconds per kernel, 0 if hidden."""
+    kernels = forward.kernels + backward.kernels
+    if kernels and issue * len(kernels) > forward.seconds + backward.seconds:
+        return "host"
+    spent = dict.fromkeys(("arithmetic", "memory"), 0.0)
+    for kernel in kernels:
+        spent[bound(kernel, accelerator, precision)] += seconds(kernel, accelerator, precision)
+    return "memory" if spent["memory"] > spent["arithmetic"] else "arithmetic"
+
+
+def _launches(graph: Graph, running: list[Operator], replays: set[str], recompute: str) -> int:
+    """What the host issues: kernels and collectives of both passes and of replays."""
+    number = sum(len(op.forward) * (1 + (op.name in replays)) + len(op.backward) for op in running)
+    for node in graph.nodes:
+        if node.op == "collective":
+            number += len(node.forward) * (1 + (recompute == "full")) + len(node.backward)
+    return number
+
+
+def _kept(
+    graph: Graph, running: list[Operator], at: Sizes, width: float, recompute: str
+) -> dict[str, float]:
+    """Bytes that each operator is the first to keep; under full recomputation its input only."""
+    kept = {operator.name: 0.0 for operator in running}
+    if recompute == "full":
+        return kept
+    core = {operator.name for operator in running if operator.core}
+    seen: set[str] = set()
+    for operator in running:
+        for tensor, size in operator.kept:
+            again = (
+                recompute == "selective" and operator.name in core and tensor.split(":")[0] in core
+            )
+            if not again and tensor not in seen:
+                seen.add(tensor)
+                kept[operator.name] += size
+    return kept
+
+
+def _checkpoint(graph: Graph, at: Sizes, width: float) -> float:
+    entry = graph.nodes[0]
+    return width * count(entry.shape, at, entry.split)
+
+
+def _amount(done: Pass) -> str:
+    if done.flops:
+        return f"{humanise(done.flops, 'FLOP')} and {humanise(done.bytes, 'B')}"
+    return humanise(done.bytes, "B")
+
+
+def _calls(names: tuple[str, ...]) -> str:
+    return " and ".join(name.replace("_", "-") for name in names) or "nothing"

@@ -1,0 +1,96 @@
+"""Whether a plan exists on a problem; whether it fits into memory is a price's answer."""
+
+from __future__ import annotations
+
+from nest_core.costs.plan import SCHEDULES, Plan, Point
+from nest_core.costs.problem import RECOMPUTE, Problem
+from nest_core.errors import InputError
+
+__all__ = ["check_plan"]
+
+_DEGREES = ("tp", "cp", "ep", "dp", "pp", "micro_batch", "interleave")
+
+
+def check_plan(problem: Problem, plan: Plan) -> None:
+    """Refuse plans that do not exist on this problem; InputError names the field."""
+    point = plan.point
+    _check_degrees(problem, point)
+    _check_schedule(problem, point)
+    layers, chunks = problem.layers, point.pp * point.interleave
+    if chunks > layers:
+        raise InputError(
+            "plan.pp" if point.interleave == 1 else "plan.interleave",
+            f"must leave a layer for each chunk of the {layers} layers", chunks, "lower it",
+        )  # fmt: skip
+    rising = all(a < b for a, b in zip(plan.cuts, plan.cuts[1:], strict=False))
+    if len(plan.cuts) != chunks + 1 or plan.cuts[0] != 0 or plan.cuts[-1] != layers or not rising:
+        raise InputError(
+            "plan.cuts",
+            f"must rise from 0 to {layers} in {chunks} steps",
+            list(plan.cuts),
+            "give the first layer of every "
+            + ("stage" if point.interleave == 1 else "chunk")
+            + " and the total",
+        )
+    if len(plan.recompute) != point.pp or not set(plan.recompute) <= set(RECOMPUTE):
+        raise InputError(
+            "plan.recompute",
+            f"must name none, selective or full for {point.pp} stages",
+            list(plan.recompute),
+            "correct it",
+        )
+
+
+def _check_degrees(problem: Problem, point: Point) -> None:
+    devices = problem.network.devices
+    for field in _DEGREES:
+        if getattr(point, field) < 1:
+            raise InputError(
+                f"plan.{field}", "must be at least 1", getattr(point, field), "correct it"
+            )
+    if point.zero not in (0, 1, 2, 3):
+        raise InputError("plan.zero", "must be 0, 1, 2 or 3", point.zero, "pick a ZeRO stage")
+    if point.devices_used > devices:
+        raise InputError(
+            "plan",
+            f"must use at most the fabric's {devices} devices",
+            point.devices_used,
+            "lower dp, tp or pp" if point.cp == 1 else "lower dp, tp, cp or pp",
+        )
+    if point.sharers % point.ep:
+        raise InputError(
+            "plan.ep", f"must divide dp x cp = {point.sharers}", point.ep,
+            "choose a divisor, or another dp",
+        )  # fmt: skip
+    if problem.batch % (point.dp * point.micro_batch):
+        raise InputError(
+            "plan.dp",
+            f"times micro_batch = {point.micro_batch} must divide the batch of {problem.batch}",
+            point.dp,
+            "choose another dp or micro_batch",
+        )
+
+
+def _check_schedule(problem: Problem, point: Point) -> None:
+    if point.schedule not in SCHEDULES:
+        raise InputError(
+            "plan.schedule", "must be one of the schedules", point.schedule,
+            "pick " + ", ".join(SCHEDULES),
+        )  # fmt: skip
+    if point.interleave > 1 and point.pp == 1:
+        raise InputError(
+            "plan.interleave", "must be 1 without a pipeline", point.interleave, "raise pp"
+        )
+    if (point.schedule == "interleaved") != (point.interleave > 1):
+        raise InputError(
+            "plan.interleave",
+            "must be above 1 under the interleaved schedule and 1 under others",
+            point.interleave,
+            "give schedule=interleaved with at least 2 chunks per stage, or neither",
+        )
+    m = point.micro_batches(problem.batch)
+    if point.interleave > 1 and m % point.pp:
+        raise InputError(
+            "plan.pp", f"must divide the {m} micro-batches of a replica when interleaved",
+            point.pp, "choose another dp, micro_batch or pp",
+        )  # fmt: skip

@@ -1,0 +1,154 @@
+"""Who sends to whom under a point's layout, and what a message then takes.
+
+Times of one point and class of traffic: a member for each stage position, the slowest group (or
+link) of the position, all groups of the class at once. Nothing here knows of layers or bytes.
+
+==============  ===============================================================================
+tp              ranks that share a layer's width
+cp              ranks that share a sequence
+ep              neighbours among the ``dp * cp`` ranks that share the experts
+data            all ``dp * cp`` ranks: gradients and states of dense weights
+expert_data     every ``ep``-th of them: gradients and states of experts
+tied            first and last stage, which hold copies of the embedding (one member)
+==============  ===============================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nest_core.costs.plan import Point
+from nest_core.costs.problem import CallKind, Problem
+from nest_core.costs.software import Software
+from nest_core.errors import InputError
+from nest_core.layout import seats
+from nest_core.network import MessageTime, Network, price_phases, transfers
+from nest_core.network.algorithms import MOST_FLOWS
+from nest_core.network.groups import exchange, ring
+from nest_core.network.traffic import collectives_by
+from nest_core.network.tree import TreeWires
+from nest_core.network.wires import IntArray
+
+__all__ = ["Links", "links"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Links:
+    """Message times of a point; collectives are priced when they are first asked for.
+
+    ``forward[s]`` prices the link from stage ``s - 1`` to ``s``, in either direction; at
+    ``s = 0`` that from the last stage, which exists under the interleaved schedule only.
+    ``producer_level[s]`` is the level at which the two meet; -1 where there is no link.
+    """
+
+    network: Network
+    software: Software
+    point: Point
+    forward: MessageTime
+    producer_level: IntArray
+    _found: dict[tuple[str, CallKind], MessageTime] = field(default_factory=dict)
+
+    def time(self, axis: str, kind: CallKind) -> MessageTime:
+        """What one call of a kind takes in an axis' groups, by bytes; see `Calls`."""
+        key = axis, kind
+        if key not in self._found:
+            self._found.update(self._measured(axis, kind))
+        return self._found[key]
+
+    def _measured(self, axis: str, kind: CallKind) -> dict[tuple[str, CallKind], MessageTime]:
+        groups, stage = _groups(seats(self.network, self.point.layout, self.point.device_order),
+                                self.point, axis)  # fmt: skip
+        if groups.shape[1] == 1:
+            return {(axis, kind): MessageTime.nothing(int(stage.max()) + 1)}
+        if kind == "ring":
+            return {(axis, kind): self._ring(groups, stage)}
+        if kind == "all_to_all":
+            return {(axis, kind): self._all_to_all(axis, groups, stage)}
+        nodes, meshed = _nodes(self.network, groups), self.network.meshed_nodes
+        libraries = [
+            self.software.halves(op, groups.shape[1], nodes, meshed=meshed)
+            for op in ("all_reduce", "reduce_scatter")
+        ]
+        reduce, halves = collectives_by(self.network, groups, libraries, stage)
+        return {(axis, "reduce"): reduce, (axis, "halves"): halves}
+
+    def _ring(self, groups: IntArray, stage: IntArray) -> MessageTime:
+        """Every rank's part goes round the group, one neighbour at a time."""
+        size = groups.shape[1]
+        sending = self.software.transfers(
+            _nodes(self.network, groups) > 1, meshed=self.network.meshed_nodes
+        )
+        once = ring(groups, volume=1.0 / size, steps=1.0)
+        time = price_phases(self.network.wires, [once], len(groups), sending, stage)
+        return MessageTime((size - 1) * time.alpha_s, (size - 1) * time.beta_s_per_byte)
+
+    def _all_to_all(self, axis: str, groups: IntArray, stage: IntArray) -> MessageTime:
+        """Every rank sends to every other at once."""
+        wires, (count, size) = self.network.wires, groups.shape
+        library = self.software.halves(
+            "all_to_all", size, _nodes(self.network, groups), meshed=self.network.meshed_nodes
+        )
+        if count > 1 and isinstance(wires, TreeWires) and wires.apart(groups):
+            members = int(stage.max()) + 1
+            alone = exchange(groups[:1], volume=1.0 / size, steps=1.0)
+            return price_phases(wires, [alone], 1, library).repeated(members)
+        if count * size * (size - 1) > MOST_FLOWS:
+            raise InputError(
+                f"plan.{axis}", f"must not need more than {MOST_FLOWS:,} flows at once",
+                count * size * (size - 1), "lower it",
+            )  # fmt: skip
+        every = exchange(groups, volume=1.0 / size, steps=1.0)
+        return price_phases(wires, [every], count, library, stage)
+
+
+def links(problem: Problem, point: Point) -> Links:
+    """Place a point's ranks, and count who shares which link between its stages."""
+    network, software = problem.network, problem.software
+    pp = point.pp
+    producer = np.full(pp, -1, dtype=np.int64)
+    if pp == 1:
+        return Links(network, software, point, MessageTime.nothing(1), producer)
+    devices = seats(network, point.layout, point.device_order)
+    last = pp if point.interleave > 1 else pp - 1  # whether the last stage feeds the first
+    source = devices[:last].reshape(-1)
+    target = np.roll(devices, -1, axis=0)[:last].reshape(-1)
+    receiver = np.repeat(np.arange(1, last + 1) % pp, devices[0].size)
+    outside = _nodes(network, np.stack([source, target], axis=1)) > 1
+    sending = software.transfers(outside, meshed=network.meshed_nodes)
+    forward = transfers(network, source, target, sending, receiver)
+    np.maximum.at(producer, receiver, network.level(source, target))
+    return Links(network, software, point, forward, producer)
+
+
+def _groups(devices: IntArray, point: Point, axis: str) -> tuple[IntArray, IntArray]:
+    """Groups (groups, members) of an axis, and the stage that each belongs to.
+
+    ``devices`` has shape (pp, dp * cp, tp).
+    """
+    pp, sharers, tp = devices.shape
+    if axis == "tp":
+        groups = devices.reshape(-1, tp)
+    elif axis == "cp":
+        by_sequence = devices.reshape(pp, point.dp, point.cp, tp)
+        groups = by_sequence.transpose(0, 1, 3, 2).reshape(-1, point.cp)
+    elif axis == "data":
+        near = devices[:, point.layout.nearest]
+        groups = near.transpose(0, 2, 1).reshape(-1, sharers)
+    elif axis == "tied":
+        groups = np.stack([devices[0].reshape(-1), devices[-1].reshape(-1)], axis=1)
+        return groups, np.zeros(len(groups), dtype=np.int64)
+    else:
+        near = devices[:, point.layout.nearest].reshape(pp, -1, point.ep, tp)
+        places = (0, 1, 3, 2) if axis == "ep" else (0, 2, 3, 1)
+        groups = near.transpose(places).reshape(-1, near.shape[places[-1]])
+    return groups, np.repeat(np.arange(pp), len(groups) // pp)
+
+
+def _nodes(network: Network, groups: IntArray) -> int:
+    """The most nodes that any of the groups spans; a torus has no nodes to leave."""
+    if network.torus is not None:
+        return 1
+    node = np.sort(network.nesting[0][groups], axis=1)
+    return int((node[:, 1:] != node[:, :-1]).sum(axis=1).max(initial=0)) + 1

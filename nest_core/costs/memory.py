@@ -1,0 +1,113 @@
+"""Memory of a stage, part by part. Equation: ``docs/method.md``, "Memory".
+
+Weights, gradients and optimizer states are there all the time; activations are kept from forward
+to backward, once for every micro-batch in flight; buffers live while one layer runs, and the
+largest of a stage counts, or while the optimizer steps, when nothing is in flight. The allocator
+holds more than tensors do, and the driver holds some before the first of them. Bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nest_core.costs.plan import Point
+from nest_core.costs.problem import LayerTable, Problem
+from nest_core.costs.stages import StageCosts, held
+from nest_core.costs.zero import state_shares, whole_bytes
+
+__all__ = ["BUFFERS", "FRAGMENTATION", "Memory", "stage_memory"]
+
+FRAGMENTATION = 0.055
+"""Share of what tensors hold that PyTorch's allocator holds beyond it.
+
+Fifteen runs of Megatron-LM on B200 state both peaks (MooreThreads/SimuMax@4dcaae5,
+``docs/b200/b200_release_v1.2_summary.md``): the allocator's is 2.9 to 9.3 % above the tensors',
+5.5 % on average. Validation against them counts what tensors held, which this share does not enter.
+"""
+
+BUFFERS = ("working", "whole", "step", "fragmentation", "reserved")
+"""Parts of `Memory.buffers`: activations made again and gradients of activations; weights and
+gradients of a layer that is whole; what the optimizer step needs beyond what the passes held; what
+the allocator keeps; what is taken before the first tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes on one device of a stage, at its fullest.
+
+    ``buffers`` is the sum of `BUFFERS`.
+    """
+
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+    stash: float
+    working: float
+    whole: float
+    step: float
+    fragmentation: float
+    reserved: float
+
+    @property
+    def buffers(self) -> float:
+        """What is neither a state nor kept for backward."""
+        return self.working + self.whole + self.step + self.fragmentation + self.reserved
+
+    @property
+    def tensors(self) -> float:
+        """What tensors hold."""
+        states = self.weights + self.gradients + self.optimizer
+        return states + self.activations + self.stash + self.working + self.whole + self.step
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.tensors + self.fragmentation + self.reserved
+
+
+def stage_memory(
+    problem: Problem,
+    point: Point,
+    table: LayerTable,
+    costs: StageCosts,
+    s: int,
+    chunks: Sequence[tuple[int, int]],
+    c: int,
+) -> Memory:
+    """Memory of position ``s`` with its chunks of layers under recomputation ``c``."""
+    layers = [layer for i, j in chunks for layer in range(i, j)]
+    dense = float(held(table, point.pp)[layers].sum())
+    experts = float(table.expert_parameters[layers].sum())
+    weights, gradients, optimizer = (
+        dense * common + experts * own
+        for common, own in zip(
+            state_shares(point.zero, point.sharers, problem.state),
+            state_shares(point.zero, point.expert_sharers, problem.state),
+            strict=True,
+        )
+    )
+    kept = float(table.kept_bytes[c, layers].sum())
+    whole = whole_bytes(problem, point, table)
+    fullest = layers[int(np.argmax(costs.peak[c, layers]))]
+    stash = (float(costs.in_flight[s]) - 1) * kept
+    working = float(table.working_bytes[c, fullest])
+    passes = kept + stash + working + float(whole[fullest])
+    stepping = sum(float(costs.step[j] - costs.step[i]) for i, j in chunks)
+    step = max(0.0, stepping - passes)
+    tensors = weights + gradients + optimizer + passes + step
+    return Memory(
+        weights=weights,
+        gradients=gradients,
+        optimizer=optimizer,
+        activations=kept,
+        stash=stash,
+        working=working,
+        whole=float(whole[fullest]),
+        step=step,
+        fragmentation=problem.fragmentation * tensors,
+        reserved=problem.reserved_bytes,
+    )

@@ -1,0 +1,85 @@
+"""Communication that runs while a device computes, and what it then costs.
+
+Of communication that takes ``x`` seconds and has ``cover`` seconds of compute to hide behind, the
+share ``f`` is hidden, and computing takes ``slowdown`` seconds more for every second hidden:
+
+    exposed = x - f min(x, cover),  hidden = f min(x, cover),  cost = exposed + slowdown * hidden
+
+What the cover is, class by class, stands in ``docs/method.md``, "Overlap".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from nest_core.errors import InputError
+from nest_core.network.wires import FloatArray
+
+__all__ = ["IDEAL_OVERLAP", "NO_OVERLAP", "Overlap"]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """How much of each class of traffic hides behind compute.
+
+    Parameters
+    ----------
+    name : {"none", "ideal", "fitted"}
+        Shown wherever times are.
+    tp : float
+        Share of what goes on inside a layer: tensor, context and expert collectives.
+    pp : float
+        Share of pipeline transfers.
+    dp : float
+        Share of gradient synchronisation and of ZeRO's traffic.
+    slowdown : float
+        Seconds of compute lost per second hidden, at most 1.
+    """
+
+    name: Literal["none", "ideal", "fitted"]
+    tp: float = 0.0
+    pp: float = 0.0
+    dp: float = 0.0
+    slowdown: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in ("tp", "pp", "dp", "slowdown"):
+            value = getattr(self, field)
+            if not 0.0 <= value <= 1.0:
+                raise InputError(
+                    f"overlap.{field}", "must lie between 0 and 1", value, "correct it"
+                )
+
+    @property
+    def within(self) -> float:
+        """Seconds saved per second inside a layer that has cover."""
+        return self.tp * (1.0 - self.slowdown)
+
+    @property
+    def transfer(self) -> float:
+        """Seconds saved per second of pipeline transfers that has cover."""
+        return self.pp * (1.0 - self.slowdown)
+
+    @property
+    def data(self) -> float:
+        """Seconds saved per second of data-parallel traffic that has cover."""
+        return self.dp * (1.0 - self.slowdown)
+
+
+NO_OVERLAP = Overlap("none")
+"""Every transfer is exposed."""
+
+IDEAL_OVERLAP = Overlap("ideal", 1.0, 1.0, 1.0)
+"""Everything hides that finds compute to hide behind."""
+
+
+def cost(seconds: npt.ArrayLike, cover: npt.ArrayLike, saved: float) -> FloatArray:
+    """What communication costs: ``seconds`` less what it saves behind its cover."""
+    seconds = np.asarray(seconds, dtype=np.float64)
+    if saved == 0.0:
+        return seconds
+    return np.asarray(seconds - saved * np.minimum(seconds, cover))

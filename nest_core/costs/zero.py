@@ -1,0 +1,112 @@
+"""ZeRO: what is sharded, and what it sends (Rajbhandari et al. 2020, section 7).
+
+Stage 1 shards the optimizer's states over the ranks that hold the same weights, stage 2 the
+gradients too, stage 3 the weights too; PyTorch's fully sharded data parallelism is stage 3 (Zhao
+et al. 2023). Dense weights are shared by ``dp * cp`` ranks, experts by ``dp * cp / ep``.
+
+What is sharded is whole for a moment, layer by layer: `gathered`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nest_core.costs.plan import Point
+from nest_core.costs.problem import LayerTable, Problem, StateBytes
+from nest_core.network.wires import FloatArray
+
+__all__ = [
+    "Traffic",
+    "gathered",
+    "state_shares",
+    "step_share",
+    "traffic",
+    "update_seconds",
+    "whole_bytes",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes per parameter of every half (reduce-scatter or all-gather).
+
+    ``step`` once per micro-batch and layer, ``sync`` once per iteration and layer.
+    """
+
+    step: tuple[float, ...]
+    sync: tuple[float, ...]
+
+
+def traffic(zero: int, state: StateBytes) -> Traffic:
+    """What a ZeRO stage sends: all-reduce at 0, and from 1 on reduce-scatter and all-gather.
+
+    Stage 2 keeps no full gradient between micro-batches, so it reduces after each; stage 3
+    also gathers the weights before the forward and the backward pass.
+    """
+    if zero == 0:
+        return Traffic((), (state.gradients, state.gradients))
+    if zero == 1:
+        return Traffic((), (state.gradients, state.weights))
+    if zero == 2:
+        return Traffic((state.gradients,), (state.weights,))
+    return Traffic((state.gradients, state.weights, state.weights), ())
+
+
+def state_shares(zero: int, sharers: int, state: StateBytes) -> tuple[float, float, float]:
+    """Bytes per parameter of weights, gradients and optimizer states on one rank."""
+    return (
+        state.weights / (sharers if zero >= 3 else 1),
+        (state.gradients + state.own_gradients) / (sharers if zero >= 2 else 1),
+        state.optimizer / (sharers if zero >= 1 else 1),
+    )
+
+
+def step_share(zero: int, sharers: int, state: StateBytes) -> float:
+    """Bytes per parameter that the optimizer step needs while it runs."""
+    return state.temporary / (sharers if zero >= 1 else 1)
+
+
+def update_seconds(problem: Problem, zero: int, sharers: int) -> float:
+    """Optimizer step per parameter: reads and writes states, reads gradients, writes weights."""
+    state = problem.state
+    touched = 2 * state.optimizer + state.gradients + state.weights
+    return touched / problem.update_Bps / (sharers if zero >= 1 else 1)
+
+
+def gathered(zero: int, sharers: int, state: StateBytes) -> tuple[float, float]:
+    """Bytes per parameter of the layer that runs, and of the one before it in the chain.
+
+    Backward gives the gradients of a layer's weights in their own precision, whatever they are
+    added up in. ZeRO 2 collects a layer's gradients for the reduce-scatter. At ZeRO 3 its weights
+    are whole, and those of the layer whose backward comes next are fetched meanwhile, as PyTorch's
+    fully sharded data parallelism does (Zhao et al. 2023, backward prefetching).
+
+    Examples
+    --------
+    >>> state = StateBytes(weights=2.0, gradients=4.0, optimizer=12.0)
+    >>> [gathered(zero, 8, state) for zero in range(4)]
+    [(2.0, 0.0), (2.0, 0.0), (6.0, 0.0), (8.0, 2.0)]
+    """
+    if sharers == 1 or zero < 2:
+        return state.weights, 0.0
+    if zero == 2:
+        return state.weights + state.gradients, 0.0
+    return 2 * state.weights + state.gradients, state.weights
+
+
+def whole_bytes(problem: Problem, point: Point, table: LayerTable) -> FloatArray:
+    """Bytes of `gathered` while each layer runs, shape (L,).
+
+    The layer before counts for the first of a stage too: other stages' layers are not known.
+    """
+    total = np.zeros(table.layers)
+    for elements, sharers in (
+        (table.parameters, point.sharers),
+        (table.expert_parameters, point.expert_sharers),
+    ):
+        own, before = gathered(point.zero, sharers, problem.state)
+        total += own * elements
+        total[1:] += before * elements[:-1]
+    return total

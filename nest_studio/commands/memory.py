@@ -1,0 +1,83 @@
+"""``nest-studio memory``: what a plan holds on a device, stage by stage and part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nest_core.errors import InputError
+from nest_studio.commands.output import JsonFlag, emit, table
+from nest_studio.commands.plan import Sets
+
+if TYPE_CHECKING:
+    from nest_core.costs import Memory, Stage
+
+__all__ = ["memory"]
+
+PARTS = ("weights", "gradients", "optimizer", "activations", "stash", "buffers")
+GIB = 2.0**30
+
+
+def memory(
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    plan: Annotated[str, typer.Option(help="JSON file, dp=8,tp=4,… or Megatron-LM flags.")],
+    sets: Sets = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Memory of a plan on a scenario: bytes per stage and component."""
+    from nest_core.costs import price
+    from nest_core.costs.parse import read_plan
+    from nest_core.scenario import load_scenario
+
+    asked = load_scenario(scenario, sets or ())
+    problem = asked.problem()
+    given = read_plan(plan, problem.layers, problem.network.devices)
+    if asked.model.heads % given.point.tp:
+        raise InputError(
+            "plan.tp", f"must divide the model's {asked.model.heads} heads", given.point.tp,
+            "choose another tp",
+        )  # fmt: skip
+    report = price(problem, given)
+    fields: dict[str, object] = {
+        "feasible": report.feasible,
+        "reason": report.reason,
+        "memory_limit_bytes": report.memory_limit_bytes,
+        "fullest_bytes": max(stage.memory.total for stage in report.stages),
+        "plan": given.to_json(),
+        "stages": [_stage(stage) for stage in report.stages],
+    }
+    emit(fields, as_json, _as_text)
+
+
+def _stage(stage: Stage) -> dict[str, object]:
+    from nest_core.costs.memory import BUFFERS
+
+    held: Memory = stage.memory
+    return {
+        "layers": [stage.first, stage.last],
+        "chunks": [list(chunk) for chunk in stage.chunks],
+        "recompute": stage.recompute,
+        "memory_bytes": {part: getattr(held, part) for part in PARTS},
+        "buffers_bytes": {part: getattr(held, part) for part in BUFFERS},
+        "tensor_bytes": held.tensors,
+        "total_bytes": held.total,
+    }
+
+
+def _as_text(fields: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            number,
+            f"{stage['layers'][0]}..{stage['layers'][1] - 1}",
+            stage["recompute"],
+            *(f"{stage['memory_bytes'][part] / GIB:.2f}" for part in PARTS),
+            f"{stage['total_bytes'] / GIB:.2f}",
+        ]
+        for number, stage in enumerate(fields["stages"], start=1)
+    ]
+    verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
+    limit = f"{fields['memory_limit_bytes'] / GIB:.1f} GiB per device"
+    head = ["stage", "layers", "recompute", *PARTS, "total"]
+    return f"{verdict}; {limit}\n\n{table(head, rows)}\n\nGiB"

@@ -1,0 +1,173 @@
+"""What a layer and an iteration take, by hand: launches, overlap, groups of context and experts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_chain import chain, plan, problem
+
+from nest_core.costs import IDEAL_OVERLAP, Calls, Overlap, StateBytes, price
+from nest_core.costs.overlap import cost
+from nest_core.errors import InputError
+from nest_core.network import collapse
+from nest_core.topology import Hierarchical, Tier
+
+_quick = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+seconds = st.floats(0, 1e3)
+shares = st.floats(0, 1)
+
+
+def calls(kind: str, number: float, size: float, layers: int = 4) -> Calls:
+    """The same calls in every layer, none when it is replayed."""
+    none = np.zeros((3, layers))
+    return Calls(kind, np.full(layers, number), np.full(layers, size), none, none)
+
+
+# --- launches ------------------------------------------------------------------------------------
+
+
+def test_a_slow_host_sets_the_pace():
+    """Launches of 30 s against 3 s on the device: the launches, and the wait is named."""
+    table = chain(launch_s=np.full((3, 4), 30.0))
+    report = price(problem(table), plan())
+    assert report.iteration_s == pytest.approx(8 * 4 * 30)
+    (stage,) = report.stages
+    assert stage.launch_s == pytest.approx(8 * 4 * (30 - 3))
+    assert stage.communication_s == pytest.approx(0, abs=1e-9)
+    assert dict(report.terms)["kernel launches of the slowest stage"] == stage.launch_s
+
+
+def test_a_quick_host_changes_nothing():
+    """Launches that take less than the device are hidden."""
+    quick, none = (price(problem(chain(launch_s=np.full((3, 4), s))), plan()) for s in (2.9, 0.0))
+    assert quick == none
+
+
+# --- overlap -------------------------------------------------------------------------------------
+
+
+@_quick
+@given(seconds, seconds, shares, shares)
+def test_what_communication_costs(time, cover, share, slowdown):
+    """Exposed, and what the hidden part slows down."""
+    overlap = Overlap("fitted", share, share, share, slowdown)
+    hidden = share * min(time, cover)
+    for saved in (overlap.within, overlap.transfer, overlap.data):
+        assert float(cost(time, cover, saved)) == pytest.approx(
+            time - hidden + slowdown * hidden, rel=1e-9, abs=1e-9
+        )
+
+
+@pytest.mark.parametrize("field", ["tp", "pp", "dp", "slowdown"])
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
+def test_shares_outside_0_and_1_are_refused(field, value):
+    with pytest.raises(InputError, match=rf"overlap\.{field} must lie between 0 and 1"):
+        Overlap("fitted", **{field: value})
+
+
+@pytest.mark.parametrize(("size", "shown"), [(4.0, 0.0), (12.0, 3.0)])
+def test_tensor_collectives_hide_behind_their_layer(size, shown):
+    """Halves of 4 (12) bytes in pairs take half that: 2 (6) s behind 3 s of compute."""
+    given_calls = {"tp": calls("halves", 1.0, size)}
+    asked = problem(chain(calls=given_calls), overlap=IDEAL_OVERLAP, batch=1)
+    report = price(asked, plan(tp=2))
+    assert report.iteration_s == pytest.approx(4 * (3.0 + shown))
+    exposed = price(replace(asked, overlap=Overlap("none")), plan(tp=2))
+    assert exposed.iteration_s == pytest.approx(4 * (3.0 + size / 2))
+
+
+def test_transfers_hide_behind_their_stage():
+    """Two stages of 6 s each wait for 5 s of activations and 5 s of gradients; 6 of 10 hide."""
+    table = chain(boundary_bytes=np.array([0, 5.0, 5.0, 5.0, 0]))
+    asked = problem(table, overlap=Overlap("fitted", pp=1.0), batch=1)
+    report = price(asked, plan((0, 2, 4), pp=2))
+    assert [stage.micro_batch_s for stage in report.stages] == pytest.approx([6.0, 6.0])
+    table = chain(boundary_bytes=np.array([0, 5.0, 8.0, 5.0, 0]))
+    report = price(replace(asked, table=lambda *_: table), plan((0, 2, 4), pp=2))
+    assert [stage.micro_batch_s for stage in report.stages] == pytest.approx([8.0, 8.0])
+
+
+def test_gradients_hide_behind_the_backward_pass_of_their_layer():
+    """2 parameters of 1 byte: two halves of 1 s among two ranks, behind 2 s; of 6, 4 s show."""
+    for held, shown in ((2.0, 0.0), (6.0, 4.0)):
+        table = chain(parameters=np.full(4, held))
+        asked = problem(table, overlap=Overlap("ideal", dp=1.0), batch=2)
+        report = price(asked, plan(dp=2))
+        assert report.stages[0].sync_s == pytest.approx(4 * shown)
+
+
+def test_sharded_weights_are_gathered_behind_each_micro_batch():
+    """ZeRO 3: gradients scattered, weights gathered twice, 3 x 1 s behind the layer's 3 s."""
+    table = chain(parameters=np.full(4, 2.0))
+    for overlap, load in ((Overlap("none"), 24.0), (IDEAL_OVERLAP, 12.0)):
+        report = price(problem(table, overlap=overlap, batch=2), plan(dp=2, zero=3))
+        assert report.stages[0].micro_batch_s == pytest.approx(load)
+        assert report.stages[0].sync_s == pytest.approx(0, abs=1e-20)
+
+
+# --- context and experts -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "expected"),
+    [("ring", 2.0, 6.0), ("halves", 2.0, 6.0), ("all_to_all", 2.0, 6.0), ("reduce", 2.0, 6.0)],
+)
+def test_three_quarters_of_a_buffer_leave_each_of_four_ranks(kind, number, expected):
+    """8 bytes in two calls: every kind sends 6 of them through a port."""
+    for axis, degrees in (("cp", {"cp": 4}), ("ep", {"dp": 4, "ep": 4}), ("tp", {"tp": 4})):
+        table = chain(calls={axis: calls(kind, number, 8.0)})
+        report = price(problem(table), plan(**degrees))
+        assert report.stages[0].micro_batch_s == pytest.approx(4 * (3.0 + expected))
+
+
+def test_a_ring_pays_each_step_and_an_exchange_one():
+    """Latency of 1 s: three steps round four ranks, one to all at once."""
+    slow = collapse(Hierarchical("slow", (Tier("node", 8, 1e30, 1.0),)))
+    for kind, steps in (("ring", 3.0), ("all_to_all", 1.0), ("halves", 2.0)):
+        table = chain(calls={"cp": calls(kind, 1.0, 8.0)})
+        report = price(problem(table, network=slow), plan(cp=4))
+        assert report.stages[0].micro_batch_s == pytest.approx(4 * (3.0 + steps))
+
+
+def test_context_ranks_share_weights_and_experts_do_not():
+    """dp 2, cp 2, ep 2: dense states over 4 ranks, experts' over 2; both reduced among theirs."""
+    table = chain(parameters=np.full(4, 8.0), expert_parameters=np.full(4, 8.0))
+    asked = problem(table, state=StateBytes(1.0, 1.0, 2.0))
+    memory = price(asked, plan(dp=2, cp=2, ep=2, zero=1)).stages[0].memory
+    assert memory.optimizer == pytest.approx(2.0 * 32 / 4 + 2.0 * 32 / 2)
+    memory = price(asked, plan(dp=2, cp=2, ep=2, zero=3)).stages[0].memory
+    assert memory.weights == pytest.approx(32 / 4 + 32 / 2)
+    # Weights, gradients and their sum of one layer whole, and the weights of the one before.
+    assert memory.buffers == pytest.approx(4 * 16.0)
+    alone = price(asked, plan(dp=2, cp=2, ep=4, zero=3)).stages[0].memory
+    assert alone.weights == pytest.approx(32 / 4 + 32)
+    # Halves of 8 bytes: 3/4 of them among four ranks, 1/2 among two.
+    sync = price(asked, plan(dp=2, cp=2, ep=2)).stages[0].sync_s
+    assert sync == pytest.approx(4 * 2 * (8 * 3 / 4 + 8 / 2))
+
+
+def test_experts_of_a_rank_cost_an_optimizer_step_of_their_own():
+    table = chain(expert_parameters=np.full(4, 8.0))
+    asked = problem(table, update_Bps=1.0)
+    for zero, share in ((0, 1), (1, 2)):
+        stage = price(asked, plan(dp=4, ep=2, zero=zero)).stages[0]
+        update = 32 * (2 * 2.0 + 1.0 + 1.0) / share
+        assert stage.sync_s == pytest.approx(update + 4 * 2 * 8 / 2)
+
+
+# --- chunks --------------------------------------------------------------------------------------
+
+
+def test_chunks_multiply_transfers():
+    """Two chunks per stage: three hops of 1 s in the chain, the middle one from last to first."""
+    table = chain(boundary_bytes=np.array([0, 1.0, 1.0, 1.0, 0]))
+    asked = problem(table, batch=2)
+    report = price(asked, plan((0, 1, 2, 3, 4), pp=2, schedule="interleaved", interleave=2))
+    # Each stage has 6 s of layers and three transfers: activations and gradients at inner ends.
+    assert [stage.micro_batch_s for stage in report.stages] == pytest.approx([9.0, 9.0])
+    assert report.iteration_s == pytest.approx(2 * 9.0 + 9.0 / 2)
+    assert report.stages[0].chunks == ((0, 1), (2, 3))
