@@ -6,6 +6,7 @@
   presets again first, from the training half.
 * ``validate FILE.csv``: the shipped curves on a table with the columns of ``nccl_measured.csv`` or
   ``collectives_measured.csv``. ``fitted`` says whether a row's point was in the training half.
+* ``validate training`` and ``validate FILE.csv`` of training runs: `validate_training`.
 * ``validate LOG.txt``: the output of nccl-tests. Its rows are fitted on top of the shipped curve;
   ``fit`` holds regimes, errors before and after, and the text of a preset to keep.
 """
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nest_core.errors import InputError
+from nest_studio.commands import validate_training
 from nest_studio.commands.output import JsonFlag, emit, table
 
 if TYPE_CHECKING:
@@ -37,7 +39,9 @@ GIGA = 1e9
 
 
 def validate(
-    target: Annotated[str, typer.Argument(help="collectives, a CSV file or an nccl-tests log.")],
+    target: Annotated[
+        str, typer.Argument(help="collectives, training, a CSV file or an nccl-tests log.")
+    ],
     as_json: JsonFlag = False,
     fit: Annotated[bool, typer.Option("--fit", help="Fit the presets again.")] = False,
     date: Annotated[str, typer.Option(help="Date of the fit, for its provenance.")] = "",
@@ -49,9 +53,12 @@ def validate(
     network: Annotated[str, typer.Option(help="Kind of network between a log's nodes.")] = "",
     network_rate: Annotated[float, typer.Option(help="GB/s of a device's network port.")] = 0.0,
 ) -> None:
-    """Compare predicted with measured collective times, and fit your own."""
+    """Compare predicted with measured times, of collectives and of training runs."""
     if target == "collectives":
         emit(_collectives(fit, date), as_json, _as_text)
+        return
+    if target == "training":
+        emit(validate_training.training(fit, date), as_json, validate_training.as_text)
         return
     from nest_core.calibration.nccl_log import LogFacts, is_log
     from nest_core.presets import read_text
@@ -66,8 +73,21 @@ def validate(
             _rate(network_rate, "network-rate"),
         )  # fmt: skip
         emit(_log(text, path.name, facts, _rate(link_rate, "link-rate")), as_json, _as_text)
+    elif _of_training(text):
+        fields = validate_training.training_table(text, path.name)
+        emit(fields, as_json, validate_training.as_text)
     else:
         emit(_table(text, path.name), as_json, _as_text)
+
+
+def _of_training(text: str) -> bool:
+    """Whether a table's first line names the columns of training runs."""
+    import csv
+
+    from nest_core.fidelity import is_training
+
+    first, _, _ = text.lstrip("\ufeff").partition("\n")
+    return is_training(next(csv.reader([first]), []))
 
 
 def _rate(gigabytes: float, option: str) -> float:
@@ -86,6 +106,7 @@ def _collectives(fit: bool, date: str) -> dict[str, object]:
         held_out_groups,
         left_out_groups,
     )
+    from nest_core.fidelity.document import joined
 
     folder = next((path for path in DATA if (path / FILES[0]).is_file()), None)
     if folder is None:
@@ -105,7 +126,8 @@ def _collectives(fit: bool, date: str) -> dict[str, object]:
     fitted = len(training_half(rows))
     if whole and DOCUMENT.parent.is_dir():
         text = report(compared, left_out, skipped, fitted, source)
-        DOCUMENT.write_text(text, encoding="utf-8")
+        known = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.is_file() else ""
+        DOCUMENT.write_text(joined(known, collectives=text), encoding="utf-8")
     groups = [group for named in held_out_groups(compared).values() for group in named]
     fields = _fields(compared, groups, skipped)
     fields["left_out"] = [_group(group) for group in left_out]

@@ -1,0 +1,177 @@
+"""The error band beside a predicted figure: how far similar runs were from their predictions.
+
+``presets/validation/regions.toml`` holds, for every cell of `nest_core.fidelity.regions` with
+enough measured runs, how many there were, what sizes they span and the quantiles of their errors
+(``predicted / measured - 1``). A scenario with its plan takes the band of its cell where devices,
+parameters and tokens lie within a factor of two of what was measured; else it has none.
+
+With a band of ``p10`` to ``p90``, a predicted time ``t`` stands for measured ones between
+``t / (1 + p90)`` and ``t / (1 + p10)`` in four runs of five.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from nest_core.costs import Plan
+from nest_core.errors import InputError
+from nest_core.fidelity.architectures import model_of
+from nest_core.fidelity.groups import score
+from nest_core.fidelity.machines import machine_of
+from nest_core.fidelity.predict import Prediction
+from nest_core.fidelity.regions import cells, kind_of
+from nest_core.presets import load_toml, preset_path
+from nest_core.workload import Model
+
+__all__ = ["FEWEST", "Band", "band_of", "bands_toml", "load_bands", "measured_bands"]
+
+FEWEST = 5
+"""Runs below which a cell says nothing."""
+
+MARGIN = 2.0
+"""How far outside the measured sizes a scenario may lie."""
+
+PATH = ("validation", "regions.toml")
+
+Span = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A validated cell.
+
+    Parameters
+    ----------
+    region : str
+        In words.
+    cell : tuple of str
+        As `nest_core.fidelity.regions.cell_of` gives it.
+    n : int
+        Measured runs.
+    p10, p90, mape : float
+        Of their relative errors.
+    devices, parameters, tokens : (float, float)
+        Smallest and largest measured; ``tokens`` per sequence.
+    """
+
+    region: str
+    cell: tuple[str, ...]
+    n: int
+    p10: float
+    p90: float
+    mape: float
+    devices: Span
+    parameters: Span
+    tokens: Span
+
+    def holds(self, devices: float, parameters: float, tokens: float) -> bool:
+        """Whether sizes lie within the margin of the measured ones."""
+        spans = ((devices, self.devices), (parameters, self.parameters), (tokens, self.tokens))
+        return all(low / MARGIN <= value <= high * MARGIN for value, (low, high) in spans)
+
+    def to_json(self) -> dict[str, object]:
+        """The fields of the command line's ``error_band``."""
+        return {"region": self.region, "n": self.n, "p10": self.p10, "p90": self.p90}
+
+
+def measured_bands(predictions: Iterable[Prediction]) -> list[Band]:
+    """Bands of all cells with at least `FEWEST` measured runs."""
+    found = []
+    for cell, items in cells(predictions).items():
+        if len(items) >= FEWEST:
+            errors = score(", ".join(cell), items)
+            found.append(
+                Band(
+                    errors.name,
+                    cell,
+                    errors.n,
+                    round(errors.p10, 4),
+                    round(errors.p90, 4),
+                    round(errors.mape, 4),
+                    _span([item.run.devices for item in items]),
+                    _span([model_of(item.run).parameters for item in items]),
+                    _span([item.run.sequence for item in items]),
+                )
+            )
+    return found
+
+
+def _span(values: list[float] | list[int]) -> Span:
+    return float(min(values)), float(max(values))
+
+
+def band_of(
+    accelerator: str, model: Model, plan: Plan, precision: str, tokens: int, devices: int,
+    bands: Iterable[Band] | None = None,
+) -> Band | None:  # fmt: skip
+    """The band of a scenario's plan; None where nothing like it was measured.
+
+    Parameters
+    ----------
+    accelerator : str
+        Its name, as a preset or a person gives it.
+    tokens : int
+        Per sequence.
+    devices : int
+        That the plan uses.
+    bands : iterable of Band, optional
+        Those that are shipped by default.
+    """
+    try:
+        machine = machine_of(accelerator)
+    except InputError:
+        return None
+    point = plan.point
+    cell = (
+        machine.name,
+        kind_of(point.zero, point.pp),
+        "dense" if model.experts == 1 else "mixture of experts",
+        "8 bits" if precision == "fp8" else "16 bits",
+        "one node" if devices <= machine.per_node else "several nodes",
+    )
+    for band in load_bands() if bands is None else bands:
+        if band.cell == cell and band.holds(devices, model.parameters, tokens):
+            return band
+    return None
+
+
+@lru_cache(maxsize=1)
+def load_bands() -> tuple[Band, ...]:
+    """The shipped bands; none where the file is missing."""
+    path = preset_path(*PATH)
+    if not path.is_file():
+        return ()
+    return tuple(_band(entry) for entry in load_toml(path).get("region", ()))
+
+
+def _band(entry: Mapping[str, Any]) -> Band:
+    cell = tuple(map(str, entry["cell"]))
+    spans = (tuple(map(float, entry[name])) for name in ("devices", "parameters", "tokens"))
+    devices, parameters, tokens = ((low, high) for low, high in spans)
+    return Band(
+        ", ".join(cell), cell, int(entry["n"]), float(entry["p10"]), float(entry["p90"]),
+        float(entry["mape"]), devices, parameters, tokens,
+    )  # fmt: skip
+
+
+def bands_toml(bands: Iterable[Band]) -> str:
+    """The text of the shipped file."""
+    lines = ["# Written by `nest-studio validate training`; do not edit."]
+    for band in bands:
+        lines += [
+            "",
+            "[[region]]",
+            f"cell = {json.dumps(list(band.cell))}",
+            f"n = {band.n}",
+            f"p10 = {band.p10:.4f}",
+            f"p90 = {band.p90:.4f}",
+            f"mape = {band.mape:.4f}",
+            f"devices = [{band.devices[0]:.0f}, {band.devices[1]:.0f}]",
+            f"parameters = [{band.parameters[0]:.4g}, {band.parameters[1]:.4g}]",
+            f"tokens = [{band.tokens[0]:.0f}, {band.tokens[1]:.0f}]",
+        ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,201 @@
+"""How the cells of a table of measured training runs are read: every rule, as a named table.
+
+Sources write the same fact in many ways (``1.0``, ``BF16``, ``FP8(current-scaling)``,
+``fsdp_full_shard(zero3)``). A rule is a list of patterns, searched without regard to case; the
+first that is found decides. `NOTES` holds what may be read from the free text of a row: facts of
+its configuration, never anything measured.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "EARLY_ACCELERATORS",
+    "FRAMEWORKS",
+    "MEMORY_KIND",
+    "MEMORY_UNIT",
+    "NOTES",
+    "OPTIMIZERS",
+    "PRECISIONS",
+    "RECOMPUTATIONS",
+    "ZERO",
+    "NotNumber",
+    "decide",
+    "figure",
+    "flag",
+    "stated",
+    "whole",
+]
+
+Rules = Sequence[tuple[str, str]]
+
+PRECISIONS: Rules = (
+    ("fp8", "fp8"),  # hybrid, tensorwise, current or block scaling: fp8 products
+    ("bf16", "bf16"),  # also "bf16/fp16-mixed", where the source does not say which of them
+    ("fp16", "fp16"),
+    ("tf32", "tf32"),
+    ("fp32", "fp32"),
+)
+"""Column ``precision``: what matrix products are computed in."""
+
+OPTIMIZERS: Rules = (
+    ("pure", "adam_bf16"),  # weights, gradients and both moments in 16 bits, no master copy
+    ("", "adam"),
+)
+"""Column ``precision``: which states the optimizer keeps."""
+
+ZERO: Rules = (
+    ("zero-?3", "3"),
+    ("zero-?2", "2"),
+    ("zero-?1", "1"),
+    ("distributed_optimizer", "1"),  # Megatron-LM's name of ZeRO 1
+    ("fsdp", "3"),
+    ("none|^$", "0"),
+)
+"""Column ``dist_opt_or_zero``: the ZeRO stage."""
+
+FRAMEWORKS: Rules = (
+    ("jax", "jax"),
+    ("fsdp", "fsdp"),
+    ("deepspeed|zero-?3", "deepspeed"),
+    ("", "megatron"),
+)
+"""Columns ``dist_opt_or_zero`` and ``notes``: the kind of framework."""
+
+RECOMPUTATIONS: Rules = (("full", "full"), ("selective", "selective"), ("none", "none"))
+"""Column ``recompute``; an empty cell states nothing."""
+
+EARLY_ACCELERATORS: Rules = (("v100", "v100"), ("a100", "a100"))
+"""Column ``accelerator``: devices that were trained on before fused attention was common."""
+
+NOTES: Mapping[str, Rules] = {
+    "schedule": (
+        (r"schedule=zb", "zero-bubble"),
+        (r"interleaved 1f1b|1f1b-interleaved", "interleaved"),
+        (r"schedule=1f1b|\b1f1b\b", "1f1b"),
+    ),
+    "attention": (("flash", "flash"),),
+    "gradients": (("bf16 grad reduce", "2"), (r"fp32 grad accum", "4")),
+    "embedding stage": (
+        (r"embedding as own pp layer|one layer fewer|embedding/loss take a slot", "yes"),
+    ),
+    "tied": (("tied embeddings", "yes"),),
+    "activation": (("squared-relu", "relu2"),),
+    "position": (("alibi", "alibi"),),
+    "attention kind": ((r"\bmla\b", "mla"), ("parallel layers", "parallel")),
+    "routing": (("dropless", "dropless"), ("capacity.factor 1|token-drop", "capacity")),
+    "compiled": (("compile", "yes"),),
+    "expert tensor": ((r"etp=1\b", "no"), (r"etp=\d", "yes")),
+    "tensor overlap": (
+        (r"async ?tp", "yes"),
+        (r"vanilla tp|no tp\S* overlap", "no"),
+        (r"\btp\S* (comm )?overlap on", "yes"),
+        (r"overlap on", "no"),  # others are named, this one is not
+    ),
+    "pipeline overlap": (
+        (r"no \S*pp\S* overlap", "no"),
+        (r"\bpp\S* (comm )?overlap on|/pp\S* (comm )?overlap on", "yes"),
+        (r"overlap on", "no"),
+    ),
+    "data overlap": (
+        (r"no \S*dp overlap", "no"),
+        (r"\bdp\S* (comm )?overlap on", "yes"),
+    ),
+}
+"""Column ``notes``: fact, and the words that state it."""
+
+MEMORY_UNIT: Rules = (("gib", "GiB"), ("", "GB"))
+"""Column ``notes``: the unit of column ``mem_GB_per_gpu``."""
+
+MEMORY_KIND: Rules = (
+    ("allocated", "allocated"),  # what tensors held at once
+    ("nvidia-smi", "device"),  # with what the allocator and the driver kept
+    ("reserved|torchtitan", "reserved"),  # with the allocator's; torchtitan prints that peak
+    ("", "unstated"),
+)
+"""Columns ``notes`` and ``source``: what was counted as memory in use."""
+
+
+class NotNumber(ValueError):
+    """A cell of a configuration that should be a number and is not one."""
+
+
+def decide(rules: Rules, text: str) -> str | None:
+    """What the first rule that is found in a text says; None if none is.
+
+    Examples
+    --------
+    >>> decide(PRECISIONS, "FP8(current-scaling)"), decide(ZERO, "fsdp_shard_grad_op(zero2)")
+    ('fp8', '2')
+    """
+    folded = text.strip().lower()
+    return next((value for pattern, value in rules if re.search(pattern, folded)), None)
+
+
+def stated(fact: str, notes: str) -> str | None:
+    """A fact of `NOTES`, if the text states it.
+
+    Examples
+    --------
+    >>> stated("tensor overlap", "BF16 grad reduce; DP/PP/TP overlap on; weak scaling")
+    'yes'
+    """
+    return decide(NOTES[fact], notes)
+
+
+def figure(text: str) -> float | None:
+    """A number; None for an empty cell and for ``nan``.
+
+    Raises
+    ------
+    NotNumber
+        For anything else that is no finite number.
+    """
+    cell = text.strip()
+    if not cell or cell.lower() in ("nan", "none", "null", "-"):
+        return None
+    try:
+        value = float(cell)
+    except ValueError as error:
+        raise NotNumber(cell) from error
+    if not math.isfinite(value):
+        raise NotNumber(cell)
+    return value
+
+
+def whole(text: str, most: int = 10**9) -> int | None:
+    """A positive whole number, however it is written (``8``, ``8.0``); None for an empty cell.
+
+    Raises
+    ------
+    NotNumber
+    """
+    value = figure(text)
+    if value is None:
+        return None
+    if value != int(value) or not 1 <= value <= most:
+        raise NotNumber(text.strip())
+    return int(value)
+
+
+def flag(text: str) -> bool | None:
+    """``1.0`` or ``true``, ``0.0`` or ``false``; None for an empty cell.
+
+    Raises
+    ------
+    NotNumber
+    """
+    cell = text.strip().lower()
+    if cell in ("true", "yes"):
+        return True
+    if cell in ("false", "no"):
+        return False
+    value = figure(cell)
+    if value is None:
+        return None
+    if value not in (0.0, 1.0):
+        raise NotNumber(text.strip())
+    return value == 1.0

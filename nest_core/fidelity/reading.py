@@ -1,0 +1,383 @@
+"""The reader of tables of measured training runs.
+
+Three column sets are read:
+
+* ``train_measurements.csv``: published runs, everything in columns of its own (`RUN_COLUMNS`);
+* ``megatron_a100_multinode.csv`` and ``megatron_a100_singlenode.csv`` (`MEGATRON_COLUMNS`), where
+  `MEGATRON` says what their source leaves to be known.
+
+What a row leaves unstated takes the defaults of `DEFAULTS`, the same for all rows; a run lists
+which it needed. A row that cannot be read is skipped with its reason, a file that is no table of
+training runs refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeVar
+
+from nest_core.errors import InputError
+from nest_core.fidelity.cells import (
+    EARLY_ACCELERATORS,
+    FRAMEWORKS,
+    MEMORY_KIND,
+    MEMORY_UNIT,
+    OPTIMIZERS,
+    PRECISIONS,
+    RECOMPUTATIONS,
+    ZERO,
+    NotNumber,
+    decide,
+    figure,
+    flag,
+    stated,
+    whole,
+)
+from nest_core.fidelity.runs import Outcome, Row, Run, Unread
+from nest_core.units import GB, GIB
+
+__all__ = [
+    "DEFAULTS",
+    "MEASURED_COLUMNS",
+    "MEGATRON",
+    "MEGATRON_COLUMNS",
+    "RUN_COLUMNS",
+    "is_training",
+    "read_runs",
+]
+
+MAX_ROWS = 10_000
+MAX_DEVICES = 1_048_576
+MAX_LAYERS = 1_998
+
+RUN_COLUMNS = ("model", "layers", "hidden", "heads", "seq_len", "accelerator", "gpus", "tp", "pp")
+"""A table with these is one of published runs; the others may be missing."""
+
+MEGATRON_COLUMNS = (
+    "gpus", "global_batch", "micro_batch", "hidden", "heads", "layers", "seq_len", "tp", "dp", "pp",
+)  # fmt: skip
+"""A table with these, and none of accelerators, is one of Megatron-LM on A100."""
+
+MEASURED_COLUMNS = (
+    "iter_time_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_pct", "mem_GB_per_gpu",
+    "iter_time_basis", "iteration_time_ms",
+)  # fmt: skip
+"""What came of a run; no prediction reads any of them."""
+
+MEGATRON: Mapping[str, str] = {
+    "source": "VIA-Research/vTrain",
+    "accelerator": "A100-80GB",
+    "gpus_per_node": "8",
+    "inter_bw_GBps_per_gpu": "12.5",  # four ports of 200 Gbit/s for the eight devices of a node
+    "vocab": "51200",
+    "gated_mlp": "0",
+    "precision": "fp16-mixed",
+    "recompute": "full",
+    "seq_parallel": "0",
+    "dist_opt_or_zero": "none",
+}
+"""What holds for every row of the Megatron-LM tables, as their source describes the cluster."""
+
+DEFAULTS: Mapping[str, str] = {
+    "kv_heads": "as many as heads",
+    "ffn_hidden": "four times hidden",
+    "vocab": "51,200, GPT-2's as Megatron-LM pads it",
+    "gated_mlp": "gated where ffn_hidden is not four times hidden",
+    "gpus_per_node": "the accelerator's usual node",
+    "intra_bw_GBps": "the accelerator's usual links",
+    "inter_bw_GBps_per_gpu": "the accelerator's usual network port",
+    "cp": "1",
+    "ep": "1, and for experts as many as share a node",
+    "dp": "what the other degrees leave of the devices",
+    "vp_interleave": "1, and 2 where the notes name an interleaved schedule",
+    "micro_batch": "1",
+    "recompute": "the first of none, selective and full that fits into memory",
+    "seq_parallel": "no",
+}
+"""What an empty cell is taken for."""
+
+T = TypeVar("T")
+
+
+class _Unusable(ValueError):
+    """A row that states too little or contradicts itself."""
+
+
+def is_training(columns: Sequence[str]) -> bool:
+    """Whether a table's columns are those of training runs."""
+    named = {column.strip() for column in columns}
+    return set(RUN_COLUMNS) <= named or set(MEGATRON_COLUMNS) <= named
+
+
+def read_runs(text: str, name: str, prefix: str = "") -> tuple[list[Row], list[Unread]]:
+    """Rows of a CSV with the columns of one of the three tables.
+
+    Parameters
+    ----------
+    text : str
+        The file.
+    name : str
+        What to call it in errors.
+    prefix : str
+        Before the numbers of rows that have no ``id``.
+
+    Raises
+    ------
+    InputError
+        If it is no CSV, its columns are of no such table, or there are too many rows.
+    """
+    reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""), restkey="", restval="")
+    rows: list[Row] = []
+    unread: list[Unread] = []
+    try:
+        columns = [column.strip() for column in reader.fieldnames or ()]
+        reader.fieldnames = columns
+        convert = _converter(columns, name)
+        for number, cells in enumerate(reader, start=1):
+            if number > MAX_ROWS:
+                raise InputError(name, f"must have at most {MAX_ROWS:,} rows", "more", "split it")
+            identity = (cells.get("id") or "").strip() or f"{prefix}row {number}"
+            try:
+                run = convert(cells, identity)
+            except _Unusable as error:
+                unread.append(Unread(identity, str(error)))
+            else:
+                rows.append(Row(run, _outcome(cells)))
+    except csv.Error as error:
+        raise InputError(name, "must be a CSV file", str(error), "save it as CSV") from error
+    return rows, unread
+
+
+def _converter(columns: Sequence[str], name: str) -> Callable[[Mapping[str, str], str], Run]:
+    if len(set(columns)) != len(columns):
+        raise InputError(name, "must name every column once", list(columns), "rename columns")
+    if set(RUN_COLUMNS) <= set(columns):
+        return _run
+    if set(MEGATRON_COLUMNS) <= set(columns):
+        return _megatron_run
+    raise InputError(
+        name,
+        "must have the columns of train_measurements.csv or megatron_a100_multinode.csv",
+        ", ".join(columns) or "empty",
+        f"name at least {', '.join(RUN_COLUMNS)}",
+    )
+
+
+def _megatron_run(cells: Mapping[str, str], identity: str) -> Run:
+    size = cells.get("params_billion", "").strip()
+    model = f"GPT-{size}B" if size else f"GPT-{cells['layers']}x{cells['hidden']}"
+    batch = {"global_batch_seqs": cells["global_batch"], "model": model}
+    return _run({**cells, **batch, **MEGATRON}, identity)
+
+
+def _outcome(cells: Mapping[str, str]) -> Outcome:
+    seconds = _measured(cells.get("iter_time_s", ""))
+    if seconds is None:
+        milliseconds = _measured(cells.get("iteration_time_ms", ""))
+        seconds = None if milliseconds is None else milliseconds / 1e3
+    memory = _measured(cells.get("mem_GB_per_gpu", ""))
+    if memory is None:
+        return Outcome(seconds)
+    notes = cells.get("notes") or ""
+    unit = GIB if decide(MEMORY_UNIT, notes) == "GiB" else GB
+    counted = decide(MEMORY_KIND, f"{notes} {cells.get('source') or ''}")
+    return Outcome(seconds, memory * unit, counted or "unstated")
+
+
+def _measured(text: str) -> float | None:
+    """A positive measured figure; anything else counts as not measured."""
+    try:
+        value = figure(text)
+    except NotNumber:
+        return None
+    return value if value is not None and value > 0 else None
+
+
+class _Cells:
+    """The cells of one row, read by rule; notes which defaults were needed."""
+
+    def __init__(self, cells: Mapping[str, str]) -> None:
+        self._cells = cells
+        self.assumed: list[str] = []
+
+    def text(self, column: str) -> str:
+        return (self._cells.get(column) or "").strip()
+
+    def size(self, column: str, most: int = 10**9, default: int | None = None) -> int:
+        value = self._read(column, lambda text: whole(text, most))
+        if value is None and default is None:
+            raise _Unusable(f"states no {column}")
+        return self._or(column, value, default if default is not None else 0)
+
+    def rate(self, column: str) -> float:
+        value = self._read(column, figure)
+        if value is not None and value <= 0:
+            raise _Unusable(f"states {column} as {self.text(column)}, which is not positive")
+        return self._or(column, value, 0.0) * GB
+
+    def yes(self, column: str, default: bool) -> bool:
+        return self._or(column, self._read(column, flag), default)
+
+    def _or(self, column: str, value: T | None, default: T) -> T:
+        if value is None:
+            self.assumed.append(column)
+            return default
+        return value
+
+    def _read(self, column: str, read: Callable[[str], T | None]) -> T | None:
+        try:
+            return read(self.text(column))
+        except NotNumber as error:
+            raise _Unusable(f"states {column} as {error}, which is not such a number") from error
+
+
+def _run(cells: Mapping[str, str], identity: str) -> Run:
+    row = _Cells(cells)
+    notes = row.text("notes")
+    precision = decide(PRECISIONS, row.text("precision"))
+    if precision is None:
+        raise _Unusable(f"states precision as {row.text('precision')!r}, which is none known")
+    hidden, heads = row.size("hidden"), row.size("heads")
+    ffn = row.size("ffn_hidden", default=4 * hidden)
+    experts = _experts(row)
+    devices = row.size("gpus", MAX_DEVICES)
+    degrees = _degrees(row, devices, experts[0])
+    schedule, interleave = _schedule(row, notes)
+    zero = decide(ZERO, row.text("dist_opt_or_zero"))
+    if zero is None:
+        raise _Unusable(f"states dist_opt_or_zero as {row.text('dist_opt_or_zero')!r}")
+    recompute = decide(RECOMPUTATIONS, row.text("recompute")) or ""
+    if not recompute:
+        row.assumed.append("recompute")
+    framework = decide(FRAMEWORKS, f"{row.text('dist_opt_or_zero')} {notes}") or "megatron"
+    early = _early(row, framework, precision)
+    facts = (
+        "tied", "activation", "position", "attention kind", "routing", "compiled", "expert tensor",
+    )  # fmt: skip
+    return Run(
+        id=identity,
+        source=row.text("source"),
+        model=row.text("model"),
+        layers=row.size("layers", MAX_LAYERS),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=row.size("kv_heads", default=heads),
+        ffn=ffn,
+        gated=row.yes("gated_mlp", ffn != 4 * hidden),
+        vocabulary=row.size("vocab", default=51_200),
+        sequence=row.size("seq_len"),
+        experts=experts[0],
+        top_k=experts[1],
+        accelerator=row.text("accelerator"),
+        devices=devices,
+        per_node=row.size("gpus_per_node", MAX_DEVICES, default=0),
+        intra_Bps=row.rate("intra_bw_GBps"),
+        inter_Bps=row.rate("inter_bw_GBps_per_gpu"),
+        interleave=interleave,
+        micro_batch=row.size("micro_batch", default=1),
+        batch=row.size("global_batch_seqs"),
+        sp=row.yes("seq_parallel", False),
+        precision_name=row.text("precision"),
+        precision=precision,
+        optimizer=decide(OPTIMIZERS, row.text("precision")) or "adam",
+        gradient_bytes=_gradient_bytes(row, notes, framework),
+        recompute=recompute,
+        zero=int(zero),
+        framework=framework,
+        early=early,
+        attention="unfused" if early and stated("attention", notes) != "flash" else "flash",
+        schedule=schedule,
+        embedding_stage=stated("embedding stage", notes) == "yes",
+        overlap=_overlap(notes, framework, early, precision),
+        head_dim=_noted(r"head_dim (\d+)", notes),
+        dense_layers=_noted(r"(\d+) dense \+", notes),
+        facts=(
+            *((fact, word) for fact in facts if (word := stated(fact, notes))),
+            *((("fsdp2", "yes"),) if "fsdp2" in row.text("dist_opt_or_zero").lower() else ()),
+        ),
+        quality=row.text("quality"),
+        subset=row.text("set"),
+        assumed=tuple(row.assumed),
+        **degrees,
+    )
+
+
+def _experts(row: _Cells) -> tuple[int, int]:
+    if not row.text("experts") or row.text("experts").lower() == "nan":
+        return 1, 1
+    experts, top_k = row.size("experts"), row.size("topk")
+    if top_k > experts:
+        raise _Unusable(f"routes to {top_k} of {experts} experts")
+    return experts, top_k
+
+
+def _degrees(row: _Cells, devices: int, experts: int) -> dict[str, int]:
+    degrees = {name: row.size(name, MAX_DEVICES) for name in ("tp", "pp")}
+    degrees["cp"] = row.size("cp", MAX_DEVICES, default=1)
+    rest = degrees["tp"] * degrees["pp"] * degrees["cp"]
+    degrees["dp"] = row.size("dp", MAX_DEVICES, default=max(1, devices // rest))
+    if rest * degrees["dp"] != devices:
+        product = " x ".join(str(degrees[name]) for name in ("tp", "pp", "cp", "dp"))
+        raise _Unusable(f"has tp x pp x cp x dp = {product}, which are not its {devices} devices")
+    usual = 1
+    if experts > 1:  # as many as divide the experts and share a node of eight
+        ranks = degrees["dp"] * degrees["cp"]
+        usual = max(n for n in range(1, 9) if experts % n == 0 and ranks % n == 0)
+    degrees["ep"] = row.size("ep", MAX_DEVICES, default=usual)
+    return degrees
+
+
+def _schedule(row: _Cells, notes: str) -> tuple[Literal["1f1b", "interleaved", "zero-bubble"], int]:
+    named = stated("schedule", notes)
+    interleave = row.size("vp_interleave", 1_000, default=2 if named == "interleaved" else 1)
+    if named == "zero-bubble":
+        return "zero-bubble", interleave
+    return ("interleaved" if interleave > 1 else "1f1b"), interleave
+
+
+def _gradient_bytes(row: _Cells, notes: str, framework: str) -> float:
+    """Bytes of a gradient as it is reduced, where the row tells; 0 where it does not.
+
+    Mixed precision by autocast under FSDP (``bf16-amp``) reduces in the compute precision.
+    """
+    precision = row.text("precision")
+    told = stated("gradients", precision) or stated("gradients", notes)
+    if told:
+        return float(told)
+    return 2.0 if framework == "fsdp" and "amp" in precision else 0.0
+
+
+def _early(row: _Cells, framework: str, precision: str) -> bool:
+    """Whether the software is of the years 2020 to 2022, told by what the run used.
+
+    Megatron-LM's distributed optimizer came with bf16 recipes and fused attention; before them
+    ran fp16, or ZeRO as DeepSpeed counts it, on V100 and A100.
+    """
+    if framework not in ("megatron", "deepspeed") or precision == "fp8":
+        return False
+    old = decide(EARLY_ACCELERATORS, row.text("accelerator")) is not None
+    return old and "distributed" not in row.text("dist_opt_or_zero")
+
+
+def _noted(pattern: str, notes: str) -> int:
+    found = re.search(pattern, notes)
+    return int(found[1]) if found and len(found[1]) < 6 else 0
+
+
+def _overlap(notes: str, framework: str, early: bool, precision: str) -> tuple[bool, bool, bool]:
+    """What the notes say, else what frameworks do unasked.
+
+    FSDP and JAX prefetch weights and reduce gradients behind the backward pass, and so does
+    Megatron-LM with its distributed optimizer; its fp8 recipes overlap tensor-parallel traffic
+    too. The software of 2020 to 2022 overlaps nothing.
+    """
+    usual = (framework == "megatron" and precision == "fp8", not early, not early)
+    asked = (stated(f"{kind} overlap", notes) for kind in ("tensor", "pipeline", "data"))
+    tensor, pipeline, data = (
+        default if word is None else word == "yes"
+        for word, default in zip(asked, usual, strict=True)
+    )
+    return tensor, pipeline, data
