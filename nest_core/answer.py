@@ -6,13 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from nest_core.baselines import Baseline, evaluate_baselines
+from nest_core.costs.overlap import Overlap
 from nest_core.costs.price import Report, Stage
 from nest_core.costs.problem import Problem
+from nest_core.fidelity.bands import Band
+from nest_core.hardware import measured_share
 from nest_core.planner import Result, search
 from nest_core.scenario import Scenario
 from nest_core.units import at_least_gib
+from nest_core.validity import Standing, rate_span, seconds_span, standing
+from nest_core.workload import chain
 
-__all__ = ["Answer", "answer", "report_json", "stage_json"]
+__all__ = ["Answer", "answer", "assumptions_json", "report_json", "stage_json", "validity_json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,14 @@ class Answer:
             return None
         return rival.report.iteration_s / self.result.best.iteration_s
 
+    def standing(self, report: Report) -> Standing:
+        """What a report of this scenario stands on."""
+        return standing(self.scenario, self.problem.network, report.plan)
+
+    def band(self, report: Report | None) -> Band | None:
+        """The error band beside a report's figures; None without a report, or outside all."""
+        return self.standing(report).band if report else None
+
     @property
     def advice(self) -> str:
         """The nearest change that makes an infeasible scenario feasible; empty if it is."""
@@ -65,7 +78,7 @@ class Answer:
         answer: dict[str, Any] = {
             "scenario": self.scenario.name,
             "costs": "own",
-            "overlap": "none",
+            **assumptions_json(self.scenario, self.problem.overlap),
             "feasible": best is not None,
             "reason": result.reason or None,
             "advice": self.advice or None,
@@ -89,11 +102,55 @@ class Answer:
                 "infeasible": certificate.infeasible,
             },
             alternatives=[report_json(report) for report in result.alternatives],
-            baselines=[_baseline_json(entry) for entry in self.baselines],
-            error_band=None,
+            baselines=[self._baseline_json(entry) for entry in self.baselines],
+            **validity_json(self.standing(best) if best else None, best),
+            profile=self.profile_json(),
             solve_seconds=result.solve_seconds,
         )
         return answer
+
+    def _baseline_json(self, entry: Baseline) -> dict[str, Any]:
+        report = entry.report
+        runs = report if entry.feasible else None
+        return {
+            "name": entry.name,
+            "feasible": entry.feasible,
+            "reason": entry.reason or None,
+            "origin": entry.origin or None,
+            "plan": report.plan.to_json() if report else None,
+            "stages": [stage_json(stage) for stage in report.stages] if report else [],
+            "iteration_time_s": report.iteration_s if report and entry.feasible else None,
+            **validity_json(self.standing(runs) if runs else None, runs),
+            "search_seconds": entry.search_seconds,
+        }
+
+    def profile_json(self) -> dict[str, Any] | None:
+        """The profile that the accelerator was given, and what of the plan's time it measured.
+
+        ``coverage`` is the share of one forward and backward pass over all layers, on one rank,
+        that its kernels measured; None without a plan.
+        """
+        profile = self.scenario.accelerator.profile
+        if profile is None:
+            return None
+        best, coverage = self.result.best, None
+        if best is not None:
+            at = best.plan.point
+            strategy = self.scenario.job.strategy(at.tp, at.sp, at.micro_batch, at.cp, at.ep)
+            runs = chain(self.scenario.model, strategy).runs
+            coverage = measured_share(
+                ((operator, times) for layer, times in runs for operator in layer.operators),
+                self.scenario.accelerator,
+                self.scenario.precision,
+            )
+        return {
+            "name": profile.name,
+            "device": profile.device,
+            "precision": profile.precision,
+            "torch": profile.torch,
+            "date": profile.date,
+            "coverage": coverage,
+        }
 
 
 def answer(scenario: Scenario) -> Answer:
@@ -102,6 +159,38 @@ def answer(scenario: Scenario) -> Answer:
     result = search(problem, scenario.space, top=scenario.top, time_limit_s=scenario.time_limit_s)
     baselines = evaluate_baselines(problem, scenario.space, scenario.model, scenario.baselines)
     return Answer(scenario, problem, result, baselines)
+
+
+def assumptions_json(scenario: Scenario, overlap: Overlap) -> dict[str, Any]:
+    """What hides behind compute, and whether the device's estimator was fitted."""
+    family = scenario.accelerator.family
+    return {
+        "overlap": overlap.name,
+        "overlap_shares": {
+            "tp": overlap.tp, "pp": overlap.pp, "dp": overlap.dp, "slowdown": overlap.slowdown,
+        },
+        "estimator": {"family": family.name, "calibrated": family.calibrated},
+    }  # fmt: skip
+
+
+def validity_json(found: Standing | None, report: Report | None) -> dict[str, Any]:
+    """The error band of a priced plan, and the figures that it stands for.
+
+    Times and rates in the band are those that four of five measured runs would lie between.
+    """
+    if found is None or report is None:
+        return {"error_band": None, "validity": None}
+    band = found.band
+    if band is None:
+        return {"error_band": None, "validity": found.in_words}
+    return {
+        "error_band": {
+            **band.to_json(),
+            "iteration_time_s": list(seconds_span(band, report.iteration_s)),
+            "samples_per_s": list(rate_span(band, report.samples_per_s)),
+        },
+        "validity": found.in_words,
+    }
 
 
 def report_json(report: Report) -> dict[str, Any]:
@@ -139,20 +228,6 @@ def stage_json(stage: Stage) -> dict[str, Any]:
             "stash": memory.stash,
             "buffers": memory.buffers,
         },
-    }
-
-
-def _baseline_json(entry: Baseline) -> dict[str, Any]:
-    report = entry.report
-    return {
-        "name": entry.name,
-        "feasible": entry.feasible,
-        "reason": entry.reason or None,
-        "origin": entry.origin or None,
-        "plan": report.plan.to_json() if report else None,
-        "stages": [stage_json(stage) for stage in report.stages] if report else [],
-        "iteration_time_s": report.iteration_s if report and entry.feasible else None,
-        "search_seconds": entry.search_seconds,
     }
 
 

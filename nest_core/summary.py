@@ -6,19 +6,40 @@ notebook or a report can print both without computing anything.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nest_core.answer import Answer
 from nest_core.costs.price import Report, Stage
 from nest_core.costs.problem import Problem
+from nest_core.fidelity.bands import Band
+from nest_core.hardware import Accelerator
 from nest_core.planner import Result
 from nest_core.scenario import Scenario
 from nest_core.topology import Clos, Fabric, Hierarchical
-from nest_core.units import humanise, humanise_bytes, humanise_rate, humanise_seconds, to_gib
+from nest_core.units import (
+    GB,
+    TERA,
+    humanise,
+    humanise_bytes,
+    humanise_rate,
+    humanise_seconds,
+    to_gib,
+)
+from nest_core.validity import (
+    MEMORY_IN_WORDS,
+    Span,
+    Standing,
+    percent,
+    rate_span,
+    seconds_span,
+    span_in_words,
+)
 from nest_core.workload import Model
 
 __all__ = [
     "Headline",
+    "accelerator_in_words",
     "bottleneck",
     "certificate_line",
     "fullest",
@@ -32,6 +53,7 @@ __all__ = [
 ]
 
 NOTHING = "–"
+UNVALIDATED = "no error band"
 _ORDER_ENDS = {"dp": "replicas of a stage side by side", "pp": "stages of a replica side by side"}
 
 
@@ -45,12 +67,19 @@ class Headline:
         What it is, the figure with its unit, and what stands beneath it.
     formula : tuple of str
         Lines: the formula in symbols, then with the numbers of this plan.
+    span : str
+        What the figure may be by its error band, or why there is none; empty where neither is
+        known.
+    basis : str
+        What the span stands on.
     """
 
     name: str
     value: str
     note: str
     formula: tuple[str, ...]
+    span: str = ""
+    basis: str = ""
 
 
 def headlines(answer: Answer, *, baselines_pending: bool = False) -> tuple[Headline, ...]:
@@ -66,10 +95,11 @@ def headlines(answer: Answer, *, baselines_pending: bool = False) -> tuple[Headl
     if best is None:
         names = ("Throughput", "Speed-up", "Iteration time", "Pipeline bubble", "Memory head-room")
         return tuple(Headline(name, NOTHING, "no feasible plan", ()) for name in names)
+    found = answer.standing(best)
     return (
-        _throughput(answer.scenario, best),
+        _throughput(answer.scenario, best, found),
         _speedup(answer, best, baselines_pending),
-        _iteration(answer.scenario, answer.problem, best),
+        _iteration(answer.scenario, answer.problem, best, found),
         _bubble(best),
         _head_room(best),
     )
@@ -107,6 +137,19 @@ def bottleneck(report: Report) -> tuple[int, float]:
 def fullest(report: Report) -> tuple[int, Stage]:
     """The stage (from 0) that needs most memory."""
     return max(enumerate(report.stages), key=lambda pair: pair[1].memory.total)
+
+
+def accelerator_in_words(accelerator: Accelerator) -> str:
+    """Memory, its bandwidth and the dense peaks: ``TPU v4: 32 GiB at 1,200 GB/s; ...``."""
+    rates: dict[float, list[str]] = {}
+    for precision, peak in accelerator.peak_flops:
+        rates.setdefault(peak, []).append(precision)
+    peaks = ", ".join(f"{peak / TERA:,.5g} in {' and '.join(at)}" for peak, at in rates.items())
+    words = (
+        f"{accelerator.name}: {to_gib(accelerator.memory_bytes):,.4g} GiB at "
+        f"{accelerator.memory_bandwidth_Bps / GB:,.5g} GB/s; dense TFLOP/s: {peaks}"
+    )
+    return words if accelerator.family.calibrated else f"{words}; uncalibrated"
 
 
 def model_in_words(model: Model) -> str:
@@ -207,7 +250,17 @@ def stage_rows(report: Report, levels: tuple[str, ...]) -> list[dict[str, object
     ]
 
 
-def _throughput(scenario: Scenario, best: Report) -> Headline:
+def _spanned(
+    found: Standing,
+    span: Callable[[Band, float], Span],
+    value: float,
+    words: Callable[[float], str],
+) -> str:
+    """A figure's range by the error band of its plan."""
+    return span_in_words(span(found.band, value), words) if found.band else UNVALIDATED
+
+
+def _throughput(scenario: Scenario, best: Report, found: Standing) -> Headline:
     tokens = best.samples_per_s * scenario.sequence
     return Headline(
         "Throughput",
@@ -219,6 +272,8 @@ def _throughput(scenario: Scenario, best: Report) -> Headline:
             f"= {scenario.batch:,} · {scenario.sequence:,} tokens / "
             f"{humanise_seconds(best.iteration_s)} = {quantity(tokens, 'tokens/s')}",
         ),
+        _spanned(found, rate_span, tokens, lambda rate: quantity(rate, "tokens/s")),
+        found.in_words,
     )
 
 
@@ -241,14 +296,15 @@ def _speedup(answer: Answer, best: Report, pending: bool) -> Headline:
     )
 
 
-def _iteration(scenario: Scenario, problem: Problem, best: Report) -> Headline:
+def _iteration(scenario: Scenario, problem: Problem, best: Report, found: Standing) -> Headline:
     m = best.plan.point.micro_batches(scenario.batch)
     loads = [stage.micro_batch_s for stage in best.stages]
     sync = best.iteration_s - sum(loads) - (m - 1) * max(loads)
     return Headline(
         "Iteration time",
         humanise_seconds(best.iteration_s),
-        f"MFU {share(best.mfu)}",
+        f"MFU {share(best.mfu)}"
+        + (f", {span_in_words(rate_span(found.band, best.mfu), share)}" if found.band else ""),
         (
             "iteration = Σ t + (m − 1) · max t + synchronisation and optimizer step",
             f"= {humanise_seconds(sum(loads))} + {m - 1:,} · {humanise_seconds(max(loads))} + "
@@ -259,7 +315,22 @@ def _iteration(scenario: Scenario, problem: Problem, best: Report) -> Headline:
             f"= {humanise(best.samples_per_s)}/s · {humanise(problem.model_flops, 'FLOP')} / "
             f"({problem.network.devices:,} · {humanise(problem.peak_flops, 'FLOP/s')}) = "
             f"{share(best.mfu)}",
+            *_band_formula(found, best),
         ),
+        _spanned(found, seconds_span, best.iteration_s, humanise_seconds),
+        found.in_words,
+    )
+
+
+def _band_formula(found: Standing, best: Report) -> tuple[str, ...]:
+    if found.band is None:
+        return ()
+    low, high = percent(found.band.p10), percent(found.band.p90)
+    span = span_in_words(seconds_span(found.band, best.iteration_s), humanise_seconds)
+    time = humanise_seconds(best.iteration_s)
+    return (
+        "error = predicted / measured − 1, its 10th and 90th percentile over the region's runs",
+        f"{time} / (1 {high[0]} {high[1:]}) to {time} / (1 {low[0]} {low[1:]}) = {span}",
     )
 
 
@@ -301,6 +372,8 @@ def _head_room(best: Report) -> Headline:
             f"stage {number + 1}: "
             + " + ".join(f"{humanise_bytes(size)} {name}" for name, size in parts),
         ),
+        UNVALIDATED,
+        MEMORY_IN_WORDS,
     )
 
 

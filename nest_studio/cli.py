@@ -19,10 +19,13 @@ from nest_studio.commands.bom import bom as bom_command
 from nest_studio.commands.collective import collective as collective_command
 from nest_studio.commands.convert import convert as convert_command
 from nest_studio.commands.levels import levels as levels_command
+from nest_studio.commands.memory import memory as memory_command
 from nest_studio.commands.paper import paper as paper_command
 from nest_studio.commands.plan import plan as plan_command
 from nest_studio.commands.price import price as price_command
+from nest_studio.commands.profile import profile as profile_command
 from nest_studio.commands.solve import solve as solve_command
+from nest_studio.commands.trace import trace as trace_command
 from nest_studio.commands.traffic import traffic as traffic_command
 from nest_studio.commands.validate import validate as validate_command
 
@@ -44,7 +47,10 @@ cli.command("collective")(collective_command)
 cli.command("traffic")(traffic_command)
 cli.command("bom")(bom_command)
 cli.command("convert")(convert_command)
+cli.command("memory")(memory_command)
 cli.command("paper")(paper_command)
+cli.command("profile")(profile_command)
+cli.command("trace")(trace_command)
 cli.command("validate")(validate_command)
 
 

@@ -18,6 +18,7 @@ from nest_core.figures import (
 from nest_core.scenario import Scenario
 from nest_core.summary import certificate_line, plan_in_words, stage_rows
 from nest_core.units import to_gib
+from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 from nest_studio.commands.output import plain
 from nest_studio.forms import Request, changes_in_words, use_memory
 from nest_studio.plan_state import baselines_of, plan_of, scenario_of
@@ -25,11 +26,6 @@ from nest_studio.scenario_file import command_line, scenario_toml
 from nest_studio.show import PicturePlace, facts
 
 __all__ = ["Comparison", "heading", "placement", "plan_facts", "stage_table"]
-
-COSTS = (
-    "Costs: own model. Overlap: none, communication never hides behind compute. Error band: not "
-    "validated yet; these costs are not yet calibrated against measured runs (README, Limits)."
-)
 
 
 def heading(request: Request, text: str, scenario: Scenario) -> None:
@@ -71,7 +67,15 @@ def plan_facts(answer: Answer) -> None:
             st.button(f"Set memory to {needed:.0f} GiB", on_click=use_memory, args=(needed,))
     else:
         facts(plan_in_words(best, answer.scenario.batch, answer.problem.network.devices))
-    facts(certificate_line(result), COSTS, kind="nest-quiet")
+    accelerator = answer.scenario.accelerator
+    facts(
+        certificate_line(result),
+        f"Costs: own model. {overlap_in_words(answer.problem.overlap, accelerator)}",
+        f"{calibration_in_words(accelerator)} {MEMORY_IN_WORDS}",
+        kind="nest-quiet",
+    )
+    basis = answer.standing(best).in_words if best else "Error band: none without a plan."
+    facts(basis, kind="nest-quiet nest-basis")
 
 
 class Comparison:

@@ -31,9 +31,12 @@ _STYLE = """
   backdrop-filter: blur(14px); }
 .nest-scenario { font-size: 1.45rem; font-weight: 600; line-height: 1.25; }
 .nest-note { font-size: 0.82rem; line-height: 1.35; min-height: 2.2rem; opacity: 0.75; }
+.nest-span { margin-top: -0.45rem; font-size: 0.88rem; line-height: 1.35; min-height: 1.35em;
+  cursor: help; font-variant-numeric: tabular-nums; white-space: nowrap; width: fit-content; }
 .nest-facts { font-size: 0.88rem; line-height: 1.5; }
 .nest-facts + .nest-facts { margin-top: 0.35rem; }
 .nest-quiet { font-size: 0.82rem; line-height: 1.5; opacity: 0.75; min-height: 1.5em; }
+.nest-basis { min-height: 3em; margin-top: -1rem; }
 .nest-title { font-size: 1rem; font-weight: 600; line-height: 1.3; }
 .nest-subtitle, .nest-legend { font-size: 0.82rem; line-height: 1.45; }
 .nest-subtitle { opacity: 0.8; }
@@ -74,15 +77,23 @@ def facts(*lines: str, kind: str = "nest-facts") -> None:
 
 
 class HeadlineRow:
-    """Headline figures side by side, each with its formula one click away."""
+    """Headline figures side by side, each with its formula one click away.
 
-    def __init__(self, headlines: tuple[Headline, ...]) -> None:
+    Parameters
+    ----------
+    headlines : tuple of Headline
+    spans : bool
+        Whether a line beneath every figure is kept for its error band.
+    """
+
+    def __init__(self, headlines: tuple[Headline, ...], *, spans: bool = False) -> None:
         self._shown = headlines
+        self._spans = spans
         self._places: list[tuple[Any, Any, Any]] = []
         for column, headline in zip(st.columns(len(headlines)), headlines, strict=True):
             with column:
                 value = st.metric(headline.name, headline.value)
-                note = st.html(_lines([headline.note], "nest-note"))
+                note = st.html(self._below(headline))
                 formula = st.popover("Formula", type="tertiary").html(_formula(headline))
             self._places.append((value, note, formula))
 
@@ -91,9 +102,13 @@ class HeadlineRow:
         for place, before, now in zip(self._places, self._shown, headlines, strict=True):
             if now != before:
                 place[0].metric(now.name, now.value)
-                place[1].html(_lines([now.note], "nest-note"))
+                place[1].html(self._below(now))
                 place[2].html(_formula(now))
         self._shown = headlines
+
+    def _below(self, headline: Headline) -> str:
+        note = _lines([headline.note], "nest-note")
+        return _span(headline) + note if self._spans else note
 
 
 class PicturePlace:
@@ -121,6 +136,11 @@ class PicturePlace:
 
 def _lines(lines: tuple[str, ...] | list[str], kind: str) -> str:
     return "".join(f'<div class="{kind}">{html.escape(line)}</div>' for line in lines)
+
+
+def _span(headline: Headline) -> str:
+    told = f' title="{html.escape(headline.basis)}"' if headline.basis else ""
+    return f'<div class="nest-span"{told}>{html.escape(headline.span)}</div>'
 
 
 def _formula(headline: Headline) -> str:

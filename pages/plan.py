@@ -67,7 +67,7 @@ def show_answer(request: Request, text: str) -> None:
     scenario, result = scenario_of(text), plan_of(text)
     answer = Answer(scenario, scenario.problem(), result, ())
     heading(request, text, scenario)
-    row = HeadlineRow(headlines(answer, baselines_pending=True))
+    row = HeadlineRow(headlines(answer, baselines_pending=True), spans=True)
     plan_facts(answer)
     order_baselines(text)
     comparison = Comparison(scenario)
@@ -76,11 +76,11 @@ def show_answer(request: Request, text: str) -> None:
     baselines = baselines_within(text, PATIENCE_S)
     if baselines is None:
         earlier = st.session_state.get("baselines", ())
-        comparison.draw(pending_entries(result, scenario.baselines, earlier))
+        comparison.draw(pending_entries(result, scenario.baselines, earlier, answer.band))
         baselines = baselines_of(text)
     st.session_state["baselines"] = baselines
     row.update(headlines(Answer(scenario, answer.problem, result, baselines)))
-    comparison.draw(entries(result, baselines))
+    comparison.draw(entries(result, baselines, answer.band))
 
 
 main()

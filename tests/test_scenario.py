@@ -312,10 +312,10 @@ BAD_SETTINGS = [
     ("workload.global_batch_sequences=0", "must be at least 1, but is 0"),
     ("workload.sequence_length_tokens=1e3", "must be a whole number, but is 1000.0"),
     ("workload.model=\"\"", "workload.model must be text that is not empty"),
-    ("workload.model=\"../x\"", "workload.model must be one of the presets, but is '../x'"),
-    ("workload.model=\"gpt5\"", "workload.model must be one of the presets, but is 'gpt5'"),
+    ("workload.model=\"../x\"", "workload.model must be one of the presets, a path to a config"),
+    ("workload.model=\"gpt5\"", "config.json or a table, but is 'gpt5': pick bert-large"),
     ("workload.precision=\"int4\"", "workload.precision must be 'fp32', 'tf32', 'bf16', 'fp16'"),
-    ("workload.precision=\"tf32\"", "workload.precision must be one that H100 SXM 80 GB computes"),
+    ("accelerator=\"v100-32gb\"", "workload.precision must be one that V100 SXM2 32 GB computes"),
     ("workload.sequnce=5", "workload.sequnce is not a known key, but is 5"),
     ("fabric=5", "fabric must be a table, but is 5"),
     ("fabric=\"\"", "fabric must be a preset, a path to a .toml file or a table, but is ''"),
@@ -327,7 +327,7 @@ BAD_SETTINGS = [
     ("accelerator.memory_GiB=nan", "accelerator.memory_GiB must be a finite number, but is nan"),
     ("accelerator.memory_GiB=-80", "accelerator.memory_GiB must be at least 1e-09, but is -80"),
     ("accelerator.memory_GiB=1.0", "accelerator.memory_GiB must exceed accelerator.reserved_GiB"),
-    ("accelerator.matmul_efficiency=1.5", "accelerator.matmul_efficiency must be at most 1"),
+    ("accelerator.units=0", "accelerator.units must be at least 1, but is 0"),
     ("accelerator.peak_TFLOPs={}", "accelerator.peak_TFLOPs"),
     ("accelerator.peak_TFLOPs={int4=1.0}", "accelerator.peak_TFLOPs"),
     ("fabric.clos.devices=60", "clos.devices must be a multiple of clos.devices_per_node = 8"),
@@ -402,7 +402,7 @@ DOCUMENTS = [
     (HEAD + "x = " + "[" * 100_000, "must not nest tables and arrays deeply"),
     (HEAD + '[override]\n"' + "a." * 20 + 'a" = 1', "must have keys of at most 16 parts"),
     (HEAD + '[override]\n"' + "é." * 20 + 'a" = 1', "override must have keys of at most 16 parts"),
-    (HEAD + "[workload]\nmodel = 5", "workload.model must be text, but is 5"),
+    (HEAD + "[workload]\nmodel = 5", "workload.model must be text or a table, but is 5"),
 ]
 
 
@@ -453,12 +453,11 @@ EXTREMES: dict[str, tuple[str, list[str]]] = {
         "accelerator.peak_TFLOPs={bf16=1e18}", "accelerator.memory_bandwidth_GBps=1e18",
     ]),
     "an eternity per hop": (SMALL, ["fabric.clos.hop_latency_us=1e18"]),
-    "no arithmetic": (SMALL, [
-        "accelerator.peak_TFLOPs={bf16=1e-9}", "accelerator.matmul_efficiency=1e-6",
-        "accelerator.attention_efficiency=1e-6",
-    ]),
-    "no memory bandwidth": (SMALL, [
-        "accelerator.memory_bandwidth_GBps=1e-9", "accelerator.memory_efficiency=1e-6",
+    "no arithmetic": (SMALL, ["accelerator.peak_TFLOPs={bf16=1e-9}"]),
+    "no memory bandwidth": (SMALL, ["accelerator.memory_bandwidth_GBps=1e-9"]),
+    "tiles of one element": (SMALL, ["accelerator.tile=[1,1]", "accelerator.units=1"]),
+    "ten million units": (SMALL, [
+        "accelerator.tile=[10000000,10000000]", "accelerator.units=10000000",
     ]),
     "no memory": (SMALL, ["accelerator.memory_GiB=1e-9", "accelerator.reserved_GiB=0"]),
     "all the memory": (SMALL, ["accelerator.memory_GiB=1e18"]),

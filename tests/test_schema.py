@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from nest_core.errors import InputError
+from nest_core.model_files import ModelFile
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.schema import (
     MAX_DEPTH,
     AcceleratorFile,
     FabricFile,
-    ModelFile,
     SearchTable,
     check_plain,
     checked,

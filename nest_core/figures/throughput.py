@@ -18,11 +18,13 @@ from nest_core.figures.style import (
     value_axis,
 )
 from nest_core.summary import quantity
+from nest_core.validity import Span, rate_span, span_in_words
 
 __all__ = ["throughput_figure"]
 
 _BAR_HEIGHT = 40
 _SAME = 0.005
+_BAND_OFFSET = 0.42
 
 
 def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
@@ -35,7 +37,8 @@ def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
         Per sequence.
     """
     rates = [e.report.samples_per_s * tokens if e.report else 0.0 for e in entries]
-    largest = max([*rates, 1.0])
+    spans = [_span(e, rate) for e, rate in zip(entries, rates, strict=True)]
+    largest = max([*rates, *(high for _, high in filter(None, spans)), 1.0])
     scale, unit = axis_unit(largest, "tokens/s")
     bars = {
         "type": "bar",
@@ -57,7 +60,9 @@ def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
         "textposition": "outside",
         "textfont": {"size": 13},
         "cliponaxis": False,
-        "customdata": [_hover(e, rate) for e, rate in zip(entries, rates, strict=True)],
+        "customdata": [
+            _hover(e, rate, span) for e, rate, span in zip(entries, rates, spans, strict=True)
+        ],
         "hovertemplate": "%{customdata}<extra></extra>",
     }
     layout = frame(
@@ -72,13 +77,40 @@ def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
             "zeroline": False,
             "fixedrange": True,
         },
+        shapes=[
+            _line(row, low / scale, high / scale)
+            for row, span in enumerate(spans)
+            if span
+            for low, high in (span,)
+        ],
     )
+    reading = "Longer is better; every method is priced by the same costs on the same devices."
+    if any(spans):
+        reading += " The line below a bar is its error band, 10th to 90th percentile."
     return Picture(
         _finding(entries),
         f"Training throughput, {unit}",
-        "Longer is better; every method is priced by the same costs on the same devices.",
+        reading,
         go.Figure(data=[bars], layout=layout),
     )
+
+
+def _span(entry: Entry, rate: float) -> Span | None:
+    """Between which rates a row's plan would be measured; None where that is unknown."""
+    if entry.band is None or not entry.feasible:
+        return None
+    return rate_span(entry.band, rate)
+
+
+def _line(row: int, low: float, high: float) -> dict[str, object]:
+    return {
+        "type": "line",
+        "x0": low,
+        "x1": high,
+        "y0": row + _BAND_OFFSET,
+        "y1": row + _BAND_OFFSET,
+        "line": {"color": MUTED, "width": 3},
+    }
 
 
 def _tick(entry: Entry) -> str:
@@ -96,8 +128,11 @@ def _label(entry: Entry, rate: float, ours: float) -> str:
     return f"{quantity(rate, 'tokens/s')}, {rate / ours:.2f} × ours"
 
 
-def _hover(entry: Entry, rate: float) -> str:
+def _hover(entry: Entry, rate: float, span: Span | None) -> str:
     told = f"{entry.name}: {quantity(rate, 'tokens/s')}"
+    if span and entry.band:
+        told += f", {span_in_words(span, lambda end: quantity(end, 'tokens/s'))}"
+        told += f"<br>{entry.band.n} runs of {entry.band.region}"
     return f"{told}<br>{entry.reason}" if entry.reason else told
 
 

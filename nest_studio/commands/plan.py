@@ -10,7 +10,7 @@ import typer
 from nest_core.errors import InputError
 from nest_studio.commands.output import JsonFlag, emit, table
 
-__all__ = ["plan"]
+__all__ = ["Sets", "band_line", "overlap_line", "plan"]
 
 Sets = Annotated[
     list[str] | None,
@@ -62,6 +62,26 @@ def plan(
     emit(fields, as_json, _as_text)
 
 
+def band_line(fields: Mapping[str, Any]) -> str:
+    """Where the printed time lies if the runs of its kind are a guide, or that none are."""
+    band = fields["error_band"]
+    if band is None:
+        return str(fields["validity"])
+    low, high = band["iteration_time_s"]
+    return f"error band {low:.4g} to {high:.4g} s. {fields['validity']}"
+
+
+def overlap_line(fields: Mapping[str, Any]) -> str:
+    """What is assumed to hide behind compute, and whether the device was calibrated."""
+    shares, estimator = fields["overlap_shares"], fields["estimator"]
+    words = f"overlap {fields['overlap']}"
+    if fields["overlap"] == "fitted":
+        words += f" (tp {shares['tp']:.0%}, pp {shares['pp']:.0%}, dp {shares['dp']:.0%})"
+    return f"{words}; estimator {estimator['family']}" + (
+        "" if estimator["calibrated"] else ": nothing was fitted for this device"
+    )
+
+
 def _as_text(fields: Mapping[str, Any]) -> str:
     if not fields["feasible"]:
         return "\n".join(filter(None, [f"infeasible: {fields['reason']}", fields["advice"]]))
@@ -72,13 +92,14 @@ def _as_text(fields: Mapping[str, Any]) -> str:
     )
     certificate = fields["certificate"]
     proof = "proven optimal" if certificate["proven"] else f"within {certificate['gap']:.2%}"
-    rows = [["this plan", f"{fields['iteration_time_s']:.4g}", words]]
+    rows = [["this plan", f"{fields['iteration_time_s']:.4g}", _span(fields), words]]
     for entry in fields["baselines"]:
         other = entry["plan"] if entry["feasible"] else None
         rows.append(
             [
                 entry["name"],
                 f"{entry['iteration_time_s']:.4g}" if entry["feasible"] else None,
+                _span(entry),
                 ", ".join(f"{key} {other[key]}" for key in ("dp", "tp", "pp", "micro_batch"))
                 if other
                 else entry["reason"],
@@ -98,6 +119,11 @@ def _as_text(fields: Mapping[str, Any]) -> str:
         f"{certificate['bounded']:,} bounded, {certificate['infeasible']:,} infeasible, "
         f"{fields['solve_seconds'] * 1e3:.0f} ms\n"
         + audited
-        + "\n"
-        + table(["method", "iteration, s", "plan or reason"], rows)
+        + f"{band_line(fields)}\n{overlap_line(fields)}\n\n"
+        + table(["method", "iteration, s", "error band, s", "plan or reason"], rows)
     )
+
+
+def _span(fields: Mapping[str, Any]) -> str | None:
+    band = fields["error_band"]
+    return "{:.4g} to {:.4g}".format(*band["iteration_time_s"]) if band else None

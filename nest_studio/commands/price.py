@@ -9,7 +9,7 @@ import typer
 
 from nest_core.errors import InputError
 from nest_studio.commands.output import JsonFlag, emit, table
-from nest_studio.commands.plan import Sets
+from nest_studio.commands.plan import Sets, band_line, overlap_line
 
 __all__ = ["price"]
 
@@ -21,11 +21,12 @@ def price(
     as_json: JsonFlag = False,
 ) -> None:
     """Price a plan on a scenario, term by term."""
-    from nest_core.answer import report_json
+    from nest_core.answer import assumptions_json, report_json, validity_json
     from nest_core.costs import price as price_plan
     from nest_core.costs.parse import read_plan
     from nest_core.planner import search
     from nest_core.scenario import load_scenario
+    from nest_core.validity import standing
 
     asked = load_scenario(scenario, sets or ())
     problem = asked.problem()
@@ -40,6 +41,8 @@ def price(
     fields = report_json(report)
     fields["best_iteration_time_s"] = best.iteration_s if best else None
     fields["difference"] = report.iteration_s / best.iteration_s - 1 if best else None
+    fields |= assumptions_json(asked, problem.overlap)
+    fields |= validity_json(standing(asked, problem.network, given), report)
     emit(fields, as_json, _as_text)
 
 
@@ -49,4 +52,6 @@ def _as_text(fields: Mapping[str, Any]) -> str:
     difference = fields["difference"]
     beside = "nothing fits" if difference is None else f"{difference:+.2%} against the best plan"
     verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
-    return f"{verdict}; {beside}\n\n" + table(["term", "s"], rows)
+    return f"{verdict}; {beside}\n{band_line(fields)}\n{overlap_line(fields)}\n\n" + table(
+        ["term", "s"], rows
+    )

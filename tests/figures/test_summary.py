@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from nest_core.presets import preset_names
-from nest_core.scenario import load_fabric, load_model, load_scenario
+from nest_core.scenario import load_accelerator, load_fabric, load_model, load_scenario
 from nest_core.summary import (
+    accelerator_in_words,
     certificate_line,
     headlines,
     model_in_words,
@@ -33,12 +34,12 @@ def test_headlines_are_the_report(preset_answer):
     free = best.memory_limit_bytes - max(stage.memory.total for stage in best.stages)
     assert [headline.value for headline in shown] == [
         quantity(tokens, "tokens/s"),
-        f"{preset_answer.speedup:.2f} ×",
+        f"{preset_answer.speedup:.2f} ×" if preset_answer.best_baseline else "–",
         humanise_seconds(best.iteration_s),
         share(best.bubble),
         humanise_bytes(free),
     ]
-    assert all(len(headline.formula) >= 2 for headline in shown)
+    assert all(len(headline.formula) >= 2 for headline in shown if headline.value != "–")
 
 
 def test_the_formula_of_the_iteration_adds_up(preset_answer):
@@ -150,3 +151,21 @@ def test_stage_rows_add_up(preset_answer):
 )
 def test_a_model_in_words(name, words):
     assert model_in_words(load_model(name)) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "h100-80gb",
+            "H100 SXM 80 GB: 80 GiB at 3,350 GB/s; dense TFLOP/s: 989 in bf16 and fp16, "
+            "1,979 in fp8, 494.5 in tf32, 67 in fp32",
+        ),
+        (
+            "tpu-v4",
+            "TPU v4: 32 GiB at 1,200 GB/s; dense TFLOP/s: 275 in bf16; uncalibrated",
+        ),
+    ],
+)
+def test_an_accelerator_in_words(name, words):
+    assert accelerator_in_words(load_accelerator(name)) == words

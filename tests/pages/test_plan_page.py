@@ -62,8 +62,7 @@ def test_every_preset_shows_its_answer(plan_page, name):
     assert len(charts(page)) == CHARTS
     shown = text_of(page)
     assert certificate_line(expected.result).rpartition(",")[0] in shown
-    assert "Overlap: none" in shown
-    assert "not yet calibrated" in shown
+    assert "Overlap: fitted" in shown
 
 
 def test_the_first_visit_shows_the_default_scenario(plan_page):

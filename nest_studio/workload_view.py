@@ -1,0 +1,351 @@
+"""The parts of the workload page: its form, what it asks of the core, and the answer."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import streamlit as st
+
+from nest_core.costs.anatomy import Anatomy, anatomy
+from nest_core.figures import Picture
+from nest_core.figures.operators import graph_figure
+from nest_core.figures.roofline import roofline_figure
+from nest_core.job import Job
+from nest_core.layer_summary import (
+    LAYER_WORDS,
+    exchange_finding,
+    exchange_rows,
+    kept_finding,
+    layer_headlines,
+    layer_in_words,
+    operator_rows,
+    undivided,
+)
+from nest_core.model_files import load_model, model_table
+from nest_core.presets import preset_names
+from nest_core.scenario import load_accelerator
+from nest_core.summary import accelerator_in_words, model_in_words
+from nest_core.workload import Model
+from nest_studio.forms import (
+    ATTENTION,
+    PRECISIONS,
+    RECOMPUTE,
+    Request,
+)
+from nest_studio.model_view import OWN_MODEL, chosen_model
+from nest_studio.plan_state import plan_of, scenario_of
+from nest_studio.show import HeadlineRow, PicturePlace, facts, table
+
+__all__ = [
+    "LayerRequest",
+    "canonical",
+    "heading",
+    "layer_form",
+    "layers_of",
+    "operators_view",
+    "standard",
+]
+
+ADDRESS: Any = "query-params"
+KEPT = 64
+TAKEN = "plan that the layer is from"
+LARGEST_DEGREE = 4096
+
+# What the page shows to a visitor who has planned nothing; the address leaves these out.
+STANDARD: dict[str, Any] = {
+    "layer.model": "llama3-70b",
+    "layer.kind": LAYER_WORDS["block"],
+    "layer.tp": 8,
+    "layer.sp": True,
+    "layer.cp": 1,
+    "layer.ep": 1,
+    "layer.micro_batch_sequences": 1,
+    "layer.recompute": "none",
+    "layer.accelerator": "h100-80gb",
+    "layer.sequence_length_tokens": 8192,
+    "layer.precision": "bf16",
+    "layer.attention": "flash",
+    "layer.context": "ring",
+    "layer.expert_tensor": True,
+    "layer.imbalance": 1.0,
+    "layer.capacity": 0.0,
+}
+CONTEXT = ("ring", "all_gather")
+# As the themes of the configuration have it.
+INKS = {"light": "#1B1F24", "dark": "#E4E7EA"}
+KINDS = {words: kind for kind, words in LAYER_WORDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRequest:
+    """What the form asks for; ``model`` is the model's table, so that one's own is told apart."""
+
+    model: dict[str, Any]
+    accelerator: str
+    kind: str
+    precision: str
+    attention: str
+    sequence: int
+    micro_batch: int
+    tp: int
+    sp: bool
+    cp: int
+    ep: int
+    recompute: str
+    context: str = STANDARD["layer.context"]
+    expert_tensor: bool = STANDARD["layer.expert_tensor"]
+    imbalance: float = STANDARD["layer.imbalance"]
+    capacity: float = STANDARD["layer.capacity"]
+
+
+def canonical(request: LayerRequest) -> str:
+    """The text that identifies a request."""
+    return json.dumps(asdict(request), sort_keys=True)
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def layers_of(text: str) -> tuple[Anatomy, Anatomy]:
+    """The layer on one device and on a rank of the strategy; InputError where there is none."""
+    asked = LayerRequest(**json.loads(text))
+    model = load_model(asked.model)
+    device = load_accelerator(asked.accelerator)
+    job = Job(
+        device, model, asked.sequence, 1, asked.precision, "adam",
+        attention="unfused" if asked.attention == "unfused" else "flash",
+        context="all_gather" if asked.context == "all_gather" else "ring",
+        expert_tensor=asked.expert_tensor, imbalance=asked.imbalance, capacity=asked.capacity,
+    )  # fmt: skip
+    strategy = job.strategy(asked.tp, asked.sp, asked.micro_batch, asked.cp, asked.ep)
+    after = anatomy(model, asked.kind, strategy, device, asked.precision, asked.recompute)
+    whole = undivided(strategy)
+    return anatomy(model, asked.kind, whole, device, asked.precision, asked.recompute), after
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _pictures_of(text: str, ink: str) -> tuple[Picture, Picture]:
+    before, after = layers_of(text)
+    return graph_figure(before, after, ink), roofline_figure(after)
+
+
+def standard() -> LayerRequest:
+    """What the form asks for before anything is changed."""
+    get = {key.removeprefix("layer."): value for key, value in STANDARD.items()}
+    return LayerRequest(
+        model=model_table(load_model(get["model"])), accelerator=get["accelerator"],
+        kind=KINDS[get["kind"]], precision=get["precision"], attention=get["attention"],
+        sequence=get["sequence_length_tokens"], micro_batch=get["micro_batch_sequences"],
+        tp=get["tp"], sp=get["sp"], cp=get["cp"], ep=get["ep"], recompute=get["recompute"],
+    )  # fmt: skip
+
+
+def layer_form() -> LayerRequest:
+    """Draw the form and return the layer and the strategy that it asks for."""
+    _start_from_plan()
+    st.subheader("Layer")
+    own = "own model" in st.session_state
+    names = (*preset_names("models"), *((OWN_MODEL,) if own else ()))
+    picked = st.selectbox(
+        "Model", names, index=names.index(STANDARD["layer.model"]), key="layer.model",
+        bind=ADDRESS, on_change=_fit_model,
+        help="A preset, or the model of one's own that the Plan page read.",
+    )  # fmt: skip
+    model = chosen_model(picked)
+    st.caption(model_in_words(model), help=model.source)
+    kinds = [LAYER_WORDS[kind] for kind, _ in model.runs]
+    if st.session_state.get("layer.kind") not in (None, *kinds):
+        st.session_state["layer.kind"] = _usual(model)
+    kind = st.selectbox(
+        "Layer", kinds, index=kinds.index(_usual(model)), key="layer.kind", bind=ADDRESS,
+        help="Distinct layers of the model; all blocks of a kind are alike.",
+    )  # fmt: skip
+    st.subheader("Strategy")
+    degrees = _degrees(model)
+    recompute = st.selectbox(
+        "Recomputation", RECOMPUTE, key="layer.recompute", bind=ADDRESS,
+        help="What backward runs again instead of keeping it: selective is core attention.",
+    )  # fmt: skip
+    with st.expander("Device, sequence, precision"):
+        rest = _rest(model)
+    return LayerRequest(
+        model=model_table(model), kind=KINDS[kind], recompute=recompute, **degrees, **rest
+    )
+
+
+def _degrees(model: Model) -> dict[str, Any]:
+    def degree(axis: str, label: str, help_text: str) -> int:
+        return int(st.number_input(
+            label, 1, LARGEST_DEGREE, STANDARD[f"layer.{axis}"], 1, key=f"layer.{axis}",
+            bind=ADDRESS, help=f"1 to {LARGEST_DEGREE:,}. {help_text}",
+        ))  # fmt: skip
+
+    tp = degree("tp", "Tensor parallel (tp), ranks", "Divides heads, inner widths, vocabulary.")
+    sp = st.checkbox(
+        "Sequence parallel (sp)", STANDARD["layer.sp"], key="layer.sp", bind=ADDRESS,
+        help="Divides the tokens of what tensor parallelism leaves whole.",
+    )  # fmt: skip
+    cp = degree("cp", "Context parallel (cp), ranks", "Divides each sequence.")
+    ep = 1
+    if model.experts > 1:
+        ep = degree("ep", "Expert parallel (ep), ranks", f"Divides {model.experts} experts.")
+    micro_batch = st.number_input(
+        "Micro-batch, sequences", 1, 4096, STANDARD["layer.micro_batch_sequences"], 1,
+        key="layer.micro_batch_sequences", bind=ADDRESS, help="1 to 4,096.",
+    )  # fmt: skip
+    return {"tp": tp, "sp": sp, "cp": cp, "ep": ep, "micro_batch": int(micro_batch)}
+
+
+def _rest(model: Model) -> dict[str, Any]:
+    devices = preset_names("accelerators")
+    accelerator = st.selectbox(
+        "Accelerator", devices, index=devices.index(STANDARD["layer.accelerator"]),
+        key="layer.accelerator", bind=ADDRESS, on_change=_fit_device,
+        help="Its peaks, and what its family's kernels reach of them.",
+    )  # fmt: skip
+    device = load_accelerator(accelerator)
+    st.caption(accelerator_in_words(device), help=device.source)
+    sequence = st.number_input(
+        "Sequence length, tokens", 1, 10_000_000, STANDARD["layer.sequence_length_tokens"], 1024,
+        key="layer.sequence_length_tokens", bind=ADDRESS, help="1 to 10,000,000.",
+    )  # fmt: skip
+    precision = st.selectbox(
+        "Precision", PRECISIONS, key="layer.precision", bind=ADDRESS,
+        help="Those the device computes in.",
+    )  # fmt: skip
+    attention = st.selectbox(
+        "Attention kernel", ATTENTION, key="layer.attention", bind=ADDRESS,
+        help="Unfused stores the scores.",
+    )  # fmt: skip
+    context = st.selectbox(
+        "Context exchange", CONTEXT, key="layer.context", bind=ADDRESS,
+        help="How context-parallel ranks see each other's keys and values.",
+    )  # fmt: skip
+    found = {
+        "accelerator": accelerator, "sequence": int(sequence), "precision": precision,
+        "attention": attention, "context": context,
+    }  # fmt: skip
+    return found | (_experts() if model.experts > 1 else {})
+
+
+def _experts() -> dict[str, Any]:
+    return {
+        "expert_tensor": st.checkbox(
+            "Tensor parallelism divides experts", STANDARD["layer.expert_tensor"],
+            key="layer.expert_tensor", bind=ADDRESS, help="Else every rank has them whole.",
+        ),
+        "imbalance": st.number_input(
+            "Imbalance, busiest rank over mean", 1.0, 64.0, STANDARD["layer.imbalance"], 0.1,
+            key="layer.imbalance", bind=ADDRESS, help="1 to 64, where experts are spread.",
+        ),
+        "capacity": st.number_input(
+            "Capacity factor, slots over mean", 0.0, 64.0, STANDARD["layer.capacity"], 0.25,
+            key="layer.capacity", bind=ADDRESS, help="0 to 64; 0 drops no token.",
+        ),
+    }  # fmt: skip
+
+
+def _start_from_plan() -> None:
+    """Take over what the Plan page shows when it changed; a link goes before on arrival."""
+    planned: tuple[Request, str] | None = st.session_state.get("last good")
+    if planned is None or st.session_state.get(TAKEN) == planned[1]:
+        return
+    arrived = "layer.model" not in st.session_state
+    st.session_state[TAKEN] = planned[1]
+    if arrived and any(key.startswith("layer.") for key in st.query_params):
+        return
+    for key, value in _of_plan(*planned).items():
+        st.session_state[key] = value
+        # A value given before its widget stands reaches the address only this way.
+        if value != STANDARD[key]:
+            st.query_params[key] = str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _of_plan(request: Request, text: str) -> dict[str, Any]:
+    """The scenario of the Plan page, and the strategy of its plan if there is one."""
+    scenario = scenario_of(text)
+    asked = request.overrides
+    work = request.document["workload"]
+    model = asked.get("workload.model", work["model"])
+    found = {
+        "layer.model": OWN_MODEL if isinstance(model, dict) else model,
+        "layer.accelerator": asked.get("accelerator", request.document["accelerator"]),
+        "layer.sequence_length_tokens": scenario.sequence,
+        "layer.precision": scenario.precision,
+        "layer.attention": scenario.attention,
+        "layer.context": scenario.context,
+        "layer.expert_tensor": scenario.expert_tensor,
+        "layer.imbalance": scenario.imbalance,
+        "layer.capacity": scenario.capacity,
+        "layer.kind": _usual(scenario.model),
+    }
+    best = plan_of(text).best
+    if best is None:
+        return found
+    point, recompute = best.plan.point, Counter(best.plan.recompute).most_common(1)[0][0]
+    return found | {
+        "layer.tp": point.tp,
+        "layer.sp": point.sp,
+        "layer.cp": point.cp,
+        "layer.ep": point.ep,
+        "layer.micro_batch_sequences": point.micro_batch,
+        "layer.recompute": recompute,
+    }
+
+
+def _usual(model: Model) -> str:
+    """The layer of which the model has most."""
+    return LAYER_WORDS[max(model.runs, key=lambda run: run[1])[0]]
+
+
+# A widget keeps its value when only its default changes, so these write what fits.
+
+
+def _fit_model() -> None:
+    model = chosen_model(st.session_state["layer.model"])
+    kinds = [LAYER_WORDS[kind] for kind, _ in model.runs]
+    kind = st.session_state.get("layer.kind", "")
+    if kind not in kinds or kind.endswith("block"):
+        st.session_state["layer.kind"] = _usual(model)
+    length = st.session_state.get("layer.sequence_length_tokens", 0)
+    if model.positions and length > model.positions:
+        st.session_state["layer.sequence_length_tokens"] = model.positions
+
+
+def _fit_device() -> None:
+    device = load_accelerator(st.session_state["layer.accelerator"])
+    if st.session_state.get("layer.precision") not in device.precisions:
+        st.session_state["layer.precision"] = next(
+            name for name in PRECISIONS if name in device.precisions
+        )
+
+
+def heading(text: str) -> None:
+    """What is shown, and on what."""
+    title, line = layer_in_words(layers_of(text)[1])
+    facts(title, kind="nest-scenario")
+    facts(line, kind="nest-quiet")
+
+
+def operators_view(text: str) -> None:
+    """Headlines, the graph before and after, the roofline, operators and collectives."""
+    _, after = layers_of(text)
+    graph, roofline = _pictures_of(text, INKS.get(st.context.theme.type or "", ""))
+    HeadlineRow(layer_headlines(after))
+    PicturePlace("operators").draw(graph)
+    PicturePlace("roofline").draw(roofline)
+    st.html(table(
+        kept_finding(after),
+        "Operators of one rank for one micro-batch; a tensor that several keep counts with the "
+        "first",
+        operator_rows(after),
+    ))  # fmt: skip
+    calls = exchange_rows(after)
+    if calls:
+        title = (
+            "Collectives of one rank for one micro-batch; an all-to-all's buffer is what it sends"
+        )
+        st.html(table(exchange_finding(after), title, calls))
+    else:
+        facts(exchange_finding(after), kind="nest-quiet")

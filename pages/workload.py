@@ -1,0 +1,42 @@
+"""A layer before and after a strategy: what every operator takes, and what bounds it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_studio.own_fabric import follow_address
+from nest_studio.show import mark_results, page_style
+from nest_studio.workload_view import (
+    canonical,
+    heading,
+    layer_form,
+    layers_of,
+    operators_view,
+    standard,
+)
+
+
+def main() -> None:
+    """Draw the page."""
+    page_style()
+    follow_address()
+    problem = st.container(key="problem")
+    with st.sidebar:
+        text = canonical(layer_form())
+    shown = text
+    try:
+        layers_of(text)
+    except InputError as error:
+        problem.error(str(error))
+        shown = st.session_state.get("last good layer", canonical(standard()))
+        mark_results(earlier=True)
+    else:
+        mark_results(earlier=False)
+        st.session_state["last good layer"] = text
+    with st.container(key="results"):
+        heading(shown)
+        operators_view(shown)
+
+
+main()

@@ -1,0 +1,69 @@
+"""The plan page says beside its figures how far they may be off, and what they assume."""
+
+from __future__ import annotations
+
+import html
+import json
+
+import pytest
+
+from nest_core.answer import answer
+from nest_core.presets import preset_names
+from nest_core.scenario import load_scenario
+from nest_core.summary import headlines
+from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
+
+
+def text_of(page):
+    return html.unescape(" ".join(element.proto.body for element in page.get("html")))
+
+
+@pytest.mark.parametrize("name", preset_names("scenarios"))
+def test_every_preset_says_what_its_figures_stand_on(plan_page, name):
+    """The region and its runs, or that there is none; overlap, calibration, memory."""
+    page = plan_page(scenario=name)
+    assert not page.exception
+    found = answer(load_scenario(name))
+    shown = text_of(page)
+    stands = found.standing(found.result.best)
+    assert stands.in_words in shown
+    assert overlap_in_words(found.problem.overlap, found.scenario.accelerator) in shown
+    assert calibration_in_words(found.scenario.accelerator) in shown
+    assert MEMORY_IN_WORDS in shown
+    for line in headlines(found):
+        assert line.span in shown
+        assert line.note in shown
+        assert line.basis in shown
+    if stands.band is None:
+        assert "Outside every validated region" in shown
+        assert "no error band" in shown
+    else:
+        assert f"{stands.band.n} runs of {stands.band.region}" in shown
+
+
+def test_every_headline_keeps_a_line_for_its_span(plan_page):
+    """Also where there is none, so that nothing moves when one appears."""
+    for address in ({"scenario": "bert-large-64-v100"}, {"accelerator.memory_GiB": "2"}):
+        page = plan_page(**address)
+        lines = [e.proto.body for e in page.get("html") if 'class="nest-note"' in e.proto.body]
+        assert len(lines) == 5
+        assert all(body.startswith('<div class="nest-span"') for body in lines)
+
+
+def test_bars_of_every_method_carry_their_band(plan_page):
+    page = plan_page(scenario="llama2-7b-64-h100")
+    charts = [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
+    lines = charts[0]["layout"]["shapes"]
+    assert [line["type"] for line in lines] == ["line"] * 4
+    assert "The line below a bar is its error band" in text_of(page)
+
+
+def test_an_uncalibrated_device_takes_the_band_away(plan_page):
+    page = plan_page(scenario="llama2-7b-64-h100")
+    assert "Validated on " in text_of(page)
+    page.selectbox(key="accelerator").set_value("gaudi3-128gb").run()
+    assert not page.exception
+    shown = text_of(page)
+    assert "Validated on " not in shown
+    assert "Outside every validated region" in shown
+    assert "Gaudi 3 128 GB is uncalibrated" in shown

@@ -1,0 +1,314 @@
+"""Beside every predicted figure: how far similar runs were off, or that there were none."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import replace
+
+import pytest
+
+from nest_core.answer import answer
+from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
+from nest_core.costs.parse import parse_plan
+from nest_core.fidelity.bands import Band, load_bands
+from nest_core.figures import entries, pending_entries, throughput_figure
+from nest_core.presets import preset_names
+from nest_core.scenario import load_accelerator, load_scenario
+from nest_core.summary import headlines
+from nest_core.validity import (
+    calibration_in_words,
+    overlap_in_words,
+    rate_span,
+    seconds_span,
+    span_in_words,
+    standing,
+)
+from nest_studio.cli import run
+
+SMALL = "llama2-7b-64-h100"
+CELL = ("H100", "model parallel", "dense", "16 bits", "several nodes")
+PLAN = {"dp": 8, "tp": 8, "sp": True, "zero": 1}
+
+
+def band(cell=CELL, *, n=9, devices=(64, 64), parameters=(6e9, 7e9), tokens=(4096, 4096)):
+    return Band(", ".join(cell), cell, n, -0.2, 0.25, 0.1, devices, parameters, tokens)
+
+
+def stands(*sets, bands=None, **plan):
+    scenario = load_scenario(SMALL, sets)
+    problem = scenario.problem()
+    return standing(scenario, problem.network, parse_plan(PLAN | plan, problem.layers), bands)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return answer(load_scenario(SMALL))
+
+
+def test_a_plan_like_measured_ones_has_their_band():
+    found = stands(bands=[band()])
+    assert found.band == band()
+    assert found.differs == ()
+    assert found.in_words == (
+        "Validated on 9 runs of H100, model parallel, dense, 16 bits, several nodes: "
+        "−20.0 % to +25.0 % (10th to 90th percentile)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("sets", "plan", "sizes", "differs"),
+    [
+        (['workload.overlap="none"'], {}, {}, "overlap none, where the runs were predicted with"),
+        (['workload.overlap="ideal"'], {}, {}, "overlap ideal, where"),
+        (['workload.precision="fp8"'], {}, {}, "fp8"),
+        (['workload.model="mixtral-8x7b"'], {}, {"parameters": (1e9, 1e12)}, "mixture of experts"),
+        ([], {"dp": 64, "tp": 1, "sp": False, "zero": 3}, {}, "sharded"),
+        ([], {"dp": 1}, {"devices": (8, 64)}, "one node"),
+        (['accelerator="h200-141gb"'], {}, {}, "device H200 SXM 141 GB"),
+        (['accelerator="v100-32gb"', 'workload.precision="fp16"'], {}, {}, "device V100 SXM2"),
+        ([], {}, {"devices": (129, 512)}, "64 devices (measured 129 to 512)"),
+        ([], {}, {"devices": (8, 31)}, "64 devices (measured 8 to 31)"),
+        ([], {}, {"tokens": (1024, 1024)}, "4,096 tokens per sequence (measured 1,024)"),
+        ([], {}, {"parameters": (1.5e10, 1e12)}, "6.74 billion parameters (measured 15.0 billion "),
+    ],
+)
+def test_outside_says_what_differs(sets, plan, sizes, differs):
+    """One thing differs, and that is what is said.
+
+    A failure: a figure that nobody measured passes as validated, or a person is sent after the
+    wrong reason.
+    """
+    found = stands(*sets, bands=[band(**sizes)], **plan)
+    assert found.band is None
+    (told,) = found.differs
+    assert told.startswith(differs)
+    assert found.in_words.startswith("Outside every validated region. ")
+    assert found.in_words.endswith(f"(9 runs): {told}.")
+
+
+def test_twice_what_was_measured_is_inside():
+    for sizes in ({"devices": (32, 32)}, {"tokens": (8192, 8192)}, {"parameters": (12e9, 13e9)}):
+        assert stands(bands=[band(**sizes)]).band is not None
+
+
+def test_the_nearest_is_of_the_same_device_then_family_then_alike():
+    other = band(("A100", *CELL[1:]), n=1000)
+    far = band(("H100", "sharded", "mixture of experts", "8 bits", "several nodes"))
+    near = band(("H100", "sharded", *CELL[2:]))
+    assert stands(bands=[other, far, near]).nearest == near
+    assert stands('accelerator="h200-141gb"', bands=[other, far, near]).nearest == near
+    away = stands('accelerator="gaudi3-128gb"', bands=[far, other, near])
+    assert away.nearest == other
+    assert stands(bands=[]).in_words == "Outside every validated region: none is known."
+
+
+@pytest.mark.parametrize(("ratio", "named"), [(1.0, False), (2.0, False), (4.0, True)])
+def test_less_between_nodes_than_was_measured_is_said(ratio, named):
+    found = stands(f"fabric.clos.oversubscription=[{ratio}]", bands=[band()])
+    assert found.band is not None
+    assert ("here it is 12.5 GB/s, at level spine" in found.in_words) == named
+    assert bool(found.caveat) == named
+
+
+def test_every_shipped_region_is_reached_by_a_plan_of_its_kind():
+    """Sizes in the middle of a region, on its device, give that region and no other."""
+    base = load_scenario(SMALL)
+    problem = base.problem()
+    presets = {"A100": "a100-80gb", "H100": "h100-80gb", "B200": "b200-180gb"}
+    presets |= {"B300": "b300-288gb", "GB200": "gb200-186gb", "GB300": "gb300-288gb"}
+    reached = 0
+    for region in load_bands():
+        device, kind, model, width, _ = region.cell
+        low, high = region.parameters
+        name = "mixtral-8x7b" if model == "mixture of experts" else "llama2-7b"
+        scenario = replace(
+            base, accelerator=load_accelerator(presets[device]),
+            model=load_scenario(SMALL, [f'workload.model="{name}"']).model,
+            precision="fp8" if width == "8 bits" else "bf16", sequence=int(region.tokens[1]),
+        )  # fmt: skip
+        if not low / 2 <= scenario.model.parameters <= high * 2:
+            continue
+        degrees = {"dp": int(region.devices[1]), "zero": 3 if kind == "sharded" else 1}
+        found = standing(scenario, problem.network, parse_plan(degrees, problem.layers))
+        assert found.band == region
+        reached += 1
+    assert reached >= 5
+
+
+@pytest.mark.parametrize("error", [-0.4, -0.01, 0.0, 0.3])
+def test_a_span_holds_what_was_measured(error):
+    """Where a prediction of a measured time was off by ``error``, the span ends at that time."""
+    one = replace(band(), p10=error, p90=error)
+    measured = 7.0
+    assert seconds_span(one, measured * (1 + error)) == pytest.approx((measured, measured))
+    assert rate_span(one, 3.0 / (1 + error)) == pytest.approx((3.0, 3.0))
+
+
+def test_units_stand_once_where_they_are_shared():
+    words = {1.0: "826 k tokens/s", 2.0: "1.11 M tokens/s", 3.0: "998 k tokens/s"}
+    assert span_in_words((1.0, 2.0), words.__getitem__) == "826 k to 1.11 M tokens/s"
+    assert span_in_words((1.0, 3.0), words.__getitem__) == "826 to 998 k tokens/s"
+
+
+def of_file(root, plan, devices_per_node=8):
+    """The region of an H100, dense, 16-bit plan as the shipped file has it."""
+    text = (root / "presets" / "validation" / "regions.toml").read_text(encoding="utf-8")
+    kind = "sharded" if plan["zero"] >= 2 and plan["pp"] == 1 else "model parallel"
+    nodes = "one node" if plan["devices_used"] <= devices_per_node else "several nodes"
+    cell = ["H100", kind, "dense", "16 bits", nodes]
+    return next(entry for entry in tomllib.loads(text)["region"] if entry["cell"] == cell)
+
+
+def asked(capsys, *arguments):
+    assert run([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def check_band(fields, entry, seconds):
+    found = fields["error_band"]
+    assert found["region"] == ", ".join(entry["cell"])
+    assert [found[key] for key in ("n", "p10", "p90")] == [entry[k] for k in ("n", "p10", "p90")]
+    low, high = found["iteration_time_s"]
+    assert low * (1 + entry["p90"]) == pytest.approx(seconds)
+    assert high * (1 + entry["p10"]) == pytest.approx(seconds)
+
+
+def test_plan_and_price_carry_the_band_of_the_plan(capsys, root):
+    fields = asked(capsys, "plan", SMALL, "--set", "search.zero=3")
+    rows = [fields, *(entry for entry in fields["baselines"] if entry["feasible"])]
+    for entry in rows:
+        check_band(entry, of_file(root, entry["plan"]), entry["iteration_time_s"])
+    assert len({entry["error_band"]["region"] for entry in rows}) == 2
+    for text in ("dp=8,tp=8,sp=true,zero=1", "dp=64,zero=3"):
+        priced = asked(capsys, "price", SMALL, "--plan", text)
+        check_band(priced, of_file(root, priced["plan"]), priced["iteration_time_s"])
+
+
+def test_outside_there_is_no_band_but_a_sentence(capsys):
+    for command in (
+        ["plan", "bert-large-64-v100"],
+        ["price", "bert-large-64-v100", "--plan", "dp=64"],
+        ["plan", SMALL, "--set", 'workload.overlap="none"'],
+    ):
+        fields = asked(capsys, *command)
+        assert fields["error_band"] is None
+        assert fields["validity"].startswith("Outside every validated region. ")
+        assert run(command) == 0
+        assert fields["validity"] in capsys.readouterr().out
+
+
+def test_without_a_plan_there_is_no_band(capsys):
+    fields = asked(capsys, "plan", SMALL, "--set", "accelerator.memory_GiB=2.0")
+    assert fields["feasible"] is False
+    assert fields["error_band"] is fields["validity"] is None
+
+
+def test_the_text_says_what_the_figures_stand_on(capsys):
+    for command in (["plan", SMALL], ["price", SMALL, "--plan", "dp=64,zero=3"]):
+        assert run(command) == 0
+        out = capsys.readouterr().out
+        assert "\nerror band " in out
+        assert "Validated on " in out
+        assert " runs of H100, " in out
+        assert "(10th to 90th percentile)" in out
+        assert "\noverlap fitted (tp " in out
+        assert "estimator h100\n" in out
+
+
+@pytest.mark.parametrize("name", ["none", "ideal", "fitted"])
+@pytest.mark.parametrize("command", [["plan", SMALL], ["price", SMALL, "--plan", "dp=64,zero=1"]])
+def test_the_overlap_that_is_printed_is_the_one_assumed(name, command, capsys, root):
+    fields = asked(capsys, *command, "--set", f'workload.overlap="{name}"')
+    assert fields["overlap"] == name
+    family = tomllib.loads((root / "presets" / "estimators" / "h100.toml").read_text("utf-8"))
+    inside, data = (family["parameters"][key] for key in ("overlap_tp", "overlap_dp"))
+    shares = {"none": (0, 0, 0), "ideal": (1, 1, 1), "fitted": (inside, inside, data)}[name]
+    assert tuple(fields["overlap_shares"][axis] for axis in ("tp", "pp", "dp")) == shares
+    assert fields["estimator"] == {"family": "h100", "calibrated": True}
+
+
+@pytest.mark.parametrize(
+    ("overlap", "words"),
+    [
+        (NO_OVERLAP, "Overlap: none, communication never hides behind compute."),
+        (IDEAL_OVERLAP, "Overlap: ideal, communication hides wherever it finds compute to hide "),
+        (Overlap("fitted"), "Overlap: fitted (family h100), nothing hides behind compute."),
+        (
+            Overlap("fitted", 0.6, 0.5, 0.75, 0.1),
+            "Overlap: fitted (family h100), 60 % within layers, 50 % of pipeline transfers, 75 % "
+            "of gradients and states hide where compute covers them, slowing it by 10 % of that.",
+        ),
+    ],
+)
+def test_overlap_in_words(overlap, words):
+    assert overlap_in_words(overlap, load_accelerator("h100-80gb")).startswith(words)
+    assert "assumed" in overlap_in_words(Overlap("fitted"), load_accelerator("v100-32gb"))
+
+
+@pytest.mark.parametrize("name", preset_names("accelerators"))
+def test_uncalibrated_devices_are_named_as_such(name):
+    accelerator = load_accelerator(name)
+    words = calibration_in_words(accelerator)
+    assert ("uncalibrated" in words) == (not accelerator.family.calibrated)
+    assert (f"family {accelerator.family.name}, fitted" in words) == accelerator.family.calibrated
+
+
+def test_headlines_show_the_span_of_time_throughput_and_mfu(small):
+    best = small.result.best
+    found = small.band(best)
+    throughput, speedup, time, bubble, memory = headlines(small)
+    low, high = (best.iteration_s / (1 + error) for error in (found.p90, found.p10))
+    assert time.span == f"{low:.2f} to {high:.2f} s"
+    rate = best.samples_per_s * small.scenario.sequence / 1e3
+    slow, fast = (f"{rate * (1 + error):.0f}" for error in (found.p10, found.p90))
+    assert throughput.span == f"{slow} to {fast} k tokens/s"
+    mfu = [f"{100 * best.mfu * (1 + error):.1f}" for error in (found.p10, found.p90)]
+    assert time.note.endswith(f", {mfu[0]} to {mfu[1]} %")
+    assert throughput.basis == time.basis == small.standing(best).in_words
+    assert (speedup.span, bubble.span) == ("", "")
+    assert memory.span == "no error band"
+    assert any(f"= {time.span}" in line for line in time.formula)
+
+
+def test_headlines_outside_show_none():
+    shown = headlines(answer(load_scenario("bert-large-64-v100")))
+    assert [line.span for line in shown] == [
+        "no error band",
+        "",
+        "no error band",
+        "",
+        "no error band",
+    ]
+    assert "to" not in shown[2].note.split()
+    assert shown[0].basis.startswith("Outside every validated region. ")
+
+
+def test_bars_have_their_own_bands():
+    """Ours is sharded here, the baselines are not: two regions on one page."""
+    found = answer(load_scenario(SMALL, ["search.zero=3"]))
+    rows = entries(found.result, found.baselines, found.band)
+    picture = throughput_figure(rows, found.scenario.sequence)
+    (bars,) = picture.plot.data
+    lines = picture.plot.layout.shapes
+    assert len(lines) == len(rows) == 4
+    assert "error band" in picture.reading
+    for row, line, rate, hover in zip(rows, lines, bars.x, bars.customdata, strict=True):
+        own = found.band(row.report)
+        assert (line.x0, line.x1) == pytest.approx((rate * (1 + own.p10), rate * (1 + own.p90)))
+        assert f"{own.n} runs of {own.region}" in hover
+    assert len({found.band(row.report) for row in rows}) == 2
+
+
+def test_what_cannot_run_or_is_awaited_has_no_band(small):
+    tokens = small.scenario.sequence
+
+    def lines(rows):
+        return throughput_figure(rows, tokens).plot.layout.shapes
+
+    first, *others = small.baselines
+    misfit = replace(first, reason="does not fit")
+    assert len(lines(entries(small.result, (misfit, *others), small.band))) == len(others) + 1
+    names = small.scenario.baselines
+    assert len(lines(pending_entries(small.result, names, small.baselines, small.band))) == 1
+    assert not lines(entries(small.result, small.baselines))
