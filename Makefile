@@ -38,7 +38,8 @@ app: app-env ## install the runtime and open the studio
 	@.venv/bin/python -m nest_studio app $(ARGS)
 
 test: test-env browser lint ## install everything, lint, type-check and run the tests
-	@.venv/bin/python -m pytest $(ARGS)
+	@.venv/bin/python -m pytest -n auto --dist loadfile -m 'not check and not browser' $(ARGS)
+	@.venv/bin/python -m pytest -m browser $(ARGS)
 
 check: test-env browser ## long enumerations, fuzzing and soaks
 	@.venv/bin/python -m pytest -m check $(ARGS)
