@@ -20,6 +20,7 @@ from nest_core.workload import Collective, Graph, Layer, Model, Strategy, chain,
 from nest_core.workload.graph import sizes
 from nest_core.workload.layers import layers_of
 from nest_core.workload.operators import operators
+from nest_core.workload.strategies import STRATEGIES, Rewrite
 
 __all__ = ["OPTIMIZERS", "element_bytes", "layer_table", "model_flops", "state_bytes"]
 
@@ -78,7 +79,6 @@ def state_bytes(precision: str, optimizer: str, gradient_bytes: float = 0.0) -> 
     )
 
 
-@lru_cache(maxsize=4096)
 def layer_table(
     model: Model,
     strategy: Strategy,
@@ -94,6 +94,18 @@ def layer_table(
         Whether projections keep their inputs in fp8; by default where they compute in it.
     """
     narrow = precision == "fp8" if eight_bits is None else eight_bits
+    return _table(model, strategy, accelerator, precision, narrow, tuple(STRATEGIES.values()))
+
+
+@lru_cache(maxsize=4096)
+def _table(
+    model: Model,
+    strategy: Strategy,
+    accelerator: Accelerator,
+    precision: str,
+    narrow: bool,
+    registered: tuple[Rewrite, ...],
+) -> LayerTable:
     layers = chain(model, strategy)
     distinct = [layer for layer, _ in layers.runs]
     counts = [times for _, times in layers.runs]

@@ -17,7 +17,8 @@ from nest_core.costs.tables import (
 )
 from nest_core.hardware import PRECISIONS, backward_seconds, forward_seconds
 from nest_core.scenario import load_accelerator, load_model
-from nest_core.workload import Layer, Strategy, chain, load_trace
+from nest_core.workload import Graph, Layer, Strategy, chain, load_trace
+from nest_core.workload.strategies import STRATEGIES
 
 DENSE = ["bert-large", "gpt3-175b", "llama2-7b", "llama3-70b", "qwen3-8b"]
 MIXTURES = ["mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3"]
@@ -255,3 +256,17 @@ def test_wider_and_faster_are_never_slower():
     eight = layer_table(model, strategy, DEVICE, "fp8")
     assert (eight.compute_s <= plain.compute_s).all()
     assert (eight.kept_bytes <= plain.kept_bytes).all()
+
+
+def test_a_strategy_of_ones_own_reaches_the_table(monkeypatch):
+    """What is registered after a table was made enters the next one."""
+    asked = load_model("llama2-7b"), Strategy(sequence=64), DEVICE, "bf16"
+    before = layer_table(*asked)
+
+    def bare(graph, strategy, sizes):
+        nodes = (replace(node, weights=()) if node.op == "norm" else node for node in graph.nodes)
+        return Graph(graph.kind, tuple(nodes))
+
+    monkeypatch.setitem(STRATEGIES, "bare norms", bare)
+    after = layer_table(*asked)
+    assert (after.parameters[1:] < before.parameters[1:]).all()
