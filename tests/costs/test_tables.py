@@ -17,8 +17,7 @@ from nest_core.costs.tables import (
 )
 from nest_core.hardware import PRECISIONS, backward_seconds, forward_seconds
 from nest_core.scenario import load_accelerator, load_model
-from nest_core.workload import Graph, Layer, Strategy, chain, load_trace
-from nest_core.workload.strategies import STRATEGIES
+from nest_core.workload import Graph, Layer, Strategy, chain, load_trace, strategies
 
 DENSE = ["bert-large", "gpt3-175b", "llama2-7b", "llama3-70b", "qwen3-8b"]
 MIXTURES = ["mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3"]
@@ -267,6 +266,6 @@ def test_a_strategy_of_ones_own_reaches_the_table(monkeypatch):
         nodes = (replace(node, weights=()) if node.op == "norm" else node for node in graph.nodes)
         return Graph(graph.kind, tuple(nodes))
 
-    monkeypatch.setitem(STRATEGIES, "bare norms", bare)
+    monkeypatch.setitem(strategies.STRATEGIES, "bare norms", bare)
     after = layer_table(*asked)
     assert (after.parameters[1:] < before.parameters[1:]).all()
