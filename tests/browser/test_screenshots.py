@@ -16,13 +16,17 @@ LARGEST_BYTES = 500_000
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 1920])
-@pytest.mark.parametrize("name", ["plan", "fabric"])
+@pytest.mark.parametrize("name", ["plan", "fabric", "workload"])
 def test_take(watched, root, name, width, scheme):
     window = watched(width, scheme)
     window.open("?fabric.clos.oversubscription.0=4")
     if name == "fabric":
         window.page.get_by_role("link", name="Fabric").click()
         window.page.get_by_text("Nothing to compare yet").wait_for()
+        window.page.wait_for_timeout(3000)
+    if name == "workload":
+        window.page.get_by_role("link", name="Workload").click()
+        window.page.get_by_text("Kept for backward").first.wait_for()
         window.page.wait_for_timeout(3000)
     height = window.page.evaluate(
         "document.querySelector('[data-testid=stMainBlockContainer]').scrollHeight"
