@@ -22,6 +22,7 @@ from nest_core.network import Network, collapse
 from nest_core.presets import preset_names
 from nest_core.topology import Fabric
 from nest_core.workload import Model, Strategy
+from nest_core.workload.layers import check_experts
 
 __all__ = ["OVERLAPS", "Job", "overlap_of"]
 
@@ -78,6 +79,7 @@ class Job:
     def table(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
         """Per-layer figures under these degrees."""
         strategy = self.strategy(tp, sp, micro_batch, cp, ep)
+        check_experts(self.model, strategy)
         return layer_table(self.model, strategy, self.accelerator, self.precision)
 
     def problem(self, fabric: Fabric | Network) -> Problem:

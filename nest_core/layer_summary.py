@@ -93,7 +93,7 @@ def layer_headlines(found: Anatomy) -> tuple[Headline, ...]:
             f"{forward} + {backward}{again.replace(',', ' +')} = {total}",
         )),
         Headline("Of the peak", share(rate / peak),
-                 f"{humanise(rate, 'FLOP/s')}, nothing replayed", (
+                 f"{humanise(rate, 'FLOP/s')}, replays not counted", (
             "FLOP / device time / peak",
             f"{humanise(found.flops, 'FLOP')} / {total} / {humanise(peak, 'FLOP/s')}"
             f" = {share(rate / peak)}",

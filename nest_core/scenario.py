@@ -349,9 +349,10 @@ def _space(file: ScenarioFile, model: Model, devices: int, torus: bool) -> Searc
 
 
 def _splits(model: Model, width: int) -> bool:
-    """Whether tensor parallelism of a width has whole heads on every rank."""
+    """Whether tensor-parallel ranks of a width get whole heads and equal parts of MLPs."""
     shared = model.kv_heads % width == 0 or width % model.kv_heads == 0
-    return model.heads % width == 0 and shared
+    inner = all(size % width == 0 for size in (model.ffn, model.shared_ffn, model.expert_ffn))
+    return model.heads % width == 0 and shared and inner
 
 
 def _listed(value: Any, everything: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -170,7 +170,9 @@ def plan_in_words(report: Report, batch: int, devices: int) -> str:
         f"{point.pp} pipeline {_plural('stage', point.pp)} (pp {point.pp})",
         f"tensor parallelism over {point.tp} {_plural('device', point.tp)} (tp {point.tp}"
         + (", with sequence parallelism)" if point.sp else ")"),
-        f"{point.micro_batches(batch):,} micro-batches of {point.micro_batch} "
+        f"{point.micro_batches(batch):,} "
+        f"{'micro-batch' if point.micro_batches(batch) == 1 else 'micro-batches'} of "
+        f"{point.micro_batch} "
         f"{_plural('sequence', point.micro_batch)} per replica, 1F1B",
         f"ZeRO {point.zero}",
         f"recomputation {report.plan.recompute_summary}",
@@ -282,7 +284,9 @@ def _speedup(answer: Answer, best: Report, pending: bool) -> Headline:
         return Headline("Speed-up", "…", "pricing the baselines", ())
     rival = answer.best_baseline
     if rival is None or rival.report is None or answer.speedup is None:
-        return Headline("Speed-up", NOTHING, "no baseline is feasible here", ())
+        priced = any(entry.report is not None for entry in answer.baselines)
+        why = "no baseline is feasible here" if priced else "no baseline has a placement here"
+        return Headline("Speed-up", NOTHING, why, ())
     tied = abs(answer.speedup - 1) < 0.005
     return Headline(
         "Speed-up",

@@ -267,7 +267,9 @@ def overlap_in_words(overlap: Overlap, accelerator: Accelerator) -> str:
     if overlap.name == "ideal":
         return "Overlap: ideal, communication hides wherever it finds compute to hide behind."
     family = accelerator.family
-    origin = f"family {family.name}" if family.calibrated else "assumed, nothing was fitted"
+    origin = (
+        f"family {family.name}" if family.calibrated else "assumed: means of the fitted families"
+    )
     shares = ((overlap.tp, "within layers"), (overlap.pp, "of pipeline transfers"),
               (overlap.dp, "of gradients and states"))  # fmt: skip
     if not any(part for part, _ in shares):

@@ -19,7 +19,14 @@ from nest_core.workload.graph import families, load_trace
 from nest_core.workload.hugging_face import read_config
 from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
 
-__all__ = ["OWN_MODEL", "chosen_model", "own_controls", "own_table"]
+__all__ = [
+    "OWN_MODEL",
+    "carry_own_model",
+    "chosen_model",
+    "follow_own_model",
+    "own_controls",
+    "own_table",
+]
 
 OWN_MODEL = "My model"
 LONGEST_ADDRESS = 2000
@@ -67,13 +74,25 @@ def own_table(start: str) -> dict[str, Any]:
     start : str
         The preset that it starts from.
     """
-    if _STATE not in st.session_state:
-        _put(_from_address() or model_table(load_model(start)))
+    if not follow_own_model():
+        _put(model_table(load_model(start)))
+    carry_own_model()
     table: dict[str, Any] = st.session_state[_STATE]["table"]
-    text = json.dumps(table, separators=(",", ":"))
+    return table
+
+
+def follow_own_model() -> bool:
+    """Take up the model that the address carries, if any; whether the person has one."""
+    if _STATE not in st.session_state and (table := _from_address()) is not None:
+        _put(table)
+    return _STATE in st.session_state
+
+
+def carry_own_model() -> None:
+    """Put the person's model into the address, so that a link or a reload brings it back."""
+    text = json.dumps(st.session_state[_STATE]["table"], separators=(",", ":"))
     if len(text) <= LONGEST_ADDRESS and st.query_params.get(_ADDRESS) != text:
         st.query_params[_ADDRESS] = text
-    return table
 
 
 def chosen_model(choice: str) -> Model:
@@ -91,7 +110,10 @@ def own_controls(table: Mapping[str, Any], on_change: Callable[[], None]) -> Non
     on_change : callable
         Called after it changed, inside a callback.
     """
+    problem = st.session_state.get(_PROBLEM)
     with st.popover("Change my model", width="stretch"):
+        if problem:  # here too: the popover lies above what comes after it
+            st.error(problem)
         st.text_area(
             "Paste a config.json", key=_TEXT, on_change=_paste, args=(on_change,), height=120,
             help="A Hugging Face configuration; nothing is downloaded.",
@@ -101,9 +123,8 @@ def own_controls(table: Mapping[str, Any], on_change: Callable[[], None]) -> Non
             help="At most 5 MB. The file stays on this machine.",
         )  # fmt: skip
         _form(table, on_change)
-    problem = st.session_state.get(_PROBLEM)
     if problem:
-        st.error(problem)
+        st.warning(problem)
 
 
 def _form(table: Mapping[str, Any], on_change: Callable[[], None]) -> None:

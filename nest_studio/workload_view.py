@@ -35,7 +35,12 @@ from nest_studio.forms import (
     RECOMPUTE,
     Request,
 )
-from nest_studio.model_view import OWN_MODEL, chosen_model
+from nest_studio.model_view import (
+    OWN_MODEL,
+    carry_own_model,
+    chosen_model,
+    follow_own_model,
+)
 from nest_studio.plan_state import plan_of, scenario_of
 from nest_studio.show import HeadlineRow, PicturePlace, facts, table
 
@@ -145,13 +150,15 @@ def layer_form() -> LayerRequest:
     """Draw the form and return the layer and the strategy that it asks for."""
     _start_from_plan()
     st.subheader("Layer")
-    own = "own model" in st.session_state
+    own = follow_own_model()
     names = (*preset_names("models"), *((OWN_MODEL,) if own else ()))
     picked = st.selectbox(
         "Model", names, index=names.index(STANDARD["layer.model"]), key="layer.model",
         bind=ADDRESS, on_change=_fit_model,
         help="A preset, or the model of one's own that the Plan page read.",
     )  # fmt: skip
+    if picked == OWN_MODEL:
+        carry_own_model()
     model = chosen_model(picked)
     st.caption(model_in_words(model), help=model.source)
     kinds = [LAYER_WORDS[kind] for kind, _ in model.runs]

@@ -206,11 +206,13 @@ def _replayed(layer: Layer, axis: str, which: int) -> tuple[float, float, float]
 def model_flops(model: Model, sequence: int) -> float:
     """Forward and backward FLOP of one sequence, nothing recomputed, for MFU.
 
-    Attention counts the whole score matrix, as Megatron-LM's figures do, and backward twice
-    the forward pass.
+    Attention counts the whole score matrix, as Megatron-LM's figures do (of sliding windows, the
+    window), and backward twice the forward pass.
     """
     trace = load_trace(model.family)
     at = sizes(model, 1, sequence)
+    if model.window:
+        at["keys"] = min(sequence, model.window)
     forward = sum(
         times * sum(op.flops for op in operators(_whole_scores(trace[kind]), at, 2.0))
         for kind, times in layers_of(model)

@@ -250,6 +250,8 @@ def _run(cells: Mapping[str, str], identity: str) -> Run:
     if zero is None:
         raise _Unusable(f"states dist_opt_or_zero as {row.text('dist_opt_or_zero')!r}")
     recompute = decide(RECOMPUTATIONS, row.text("recompute")) or ""
+    if not recompute and row.text("recompute"):
+        raise _Unusable(f"states recompute as {row.text('recompute')!r}, which is none known")
     if not recompute:
         row.assumed.append("recompute")
     framework = decide(FRAMEWORKS, f"{row.text('dist_opt_or_zero')} {notes}") or "megatron"

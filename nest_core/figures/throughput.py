@@ -144,6 +144,8 @@ def _finding(entries: Sequence[Entry]) -> str:
         return "Our plan is found; the baselines are being priced"
     rivals = [(e.report.samples_per_s, e.name) for e in entries if _runs(e) and e.report]
     if not rivals:
+        if not any(e.report for e in entries if not e.ours):
+            return "No baseline has a placement here to compare with"
         return "Ours is the only feasible plan"
     rate, name = max(rivals, key=lambda rival: rival[0])
     ratio = ours.samples_per_s / rate

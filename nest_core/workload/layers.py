@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, cast
 
+from nest_core.errors import InputError
 from nest_core.workload.gradients import gradient_bytes
 from nest_core.workload.graph import Graph, count, load_trace, sizes
 from nest_core.workload.models import Model
 from nest_core.workload.operators import Operator, kept_bytes, operators
 from nest_core.workload.strategies import STRATEGIES, Rewrite, Strategy, rewritten
 
-__all__ = ["Chain", "Collective", "Layer", "chain", "layer_graph", "layers_of"]
+__all__ = ["Chain", "Collective", "Layer", "chain", "check_experts", "layer_graph", "layers_of"]
 
 Axis = Literal["tp", "cp", "ep"]
 
@@ -145,6 +146,14 @@ def chain(model: Model, strategy: Strategy) -> Chain:
     5
     """
     return Chain(tuple((_layer(model, kind, strategy), times) for kind, times in layers_of(model)))
+
+
+def check_experts(model: Model, strategy: Strategy) -> None:
+    """Refuse expert parallelism of a model without experts; InputError."""
+    if strategy.ep > 1 and model.experts == 1:
+        raise InputError(
+            "ep", "must be 1 for a dense model, which has no experts", strategy.ep, "leave it out"
+        )
 
 
 def layer_graph(model: Model, kind: str, strategy: Strategy) -> Graph:

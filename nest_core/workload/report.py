@@ -12,6 +12,7 @@ from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.workload.graph import SYMBOLS, Graph, Node, Sizes, extent, load_trace, sizes
+from nest_core.workload.layers import check_experts
 from nest_core.workload.models import Model
 from nest_core.workload.operators import Operator, kept_bytes, operators
 from nest_core.workload.strategies import Strategy, rewritten
@@ -94,6 +95,7 @@ def report_model(model: Model, strategy: Strategy) -> dict[str, Any]:
     dict
         The fields of ``trace`` in ``shared/cli.md``, and more.
     """
+    check_experts(model, strategy)
     trace = load_trace(model.family)
     at = sizes(model, strategy.micro_batch, strategy.sequence)
     if model.positions and strategy.sequence > model.positions:

@@ -6,6 +6,8 @@ Presets and ``config.json`` files are evaluated from the traces that ship; a per
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,7 +64,8 @@ def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
     from nest_core.workload.tracing.shipped import as_document
 
     asked = read_strategy(strategy)
-    layers = trace_own(target, Path.cwd())
+    with contextlib.redirect_stdout(sys.stderr):  # what the module prints is not the answer
+        layers = trace_own(target, Path.cwd())
     if output is not None:
         _save(output, as_document(output.stem, target, {each.kind: each.nodes for each in layers}))
     graphs = [(graph_of(each.kind, each.nodes), each) for each in layers]

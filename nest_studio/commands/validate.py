@@ -87,7 +87,11 @@ def _of_training(text: str) -> bool:
     from nest_core.fidelity import is_training
 
     first, _, _ = text.lstrip("\ufeff").partition("\n")
-    return is_training(next(csv.reader([first]), []))
+    try:
+        columns = next(csv.reader([first]), [])
+    except csv.Error:  # the reader of tables says what is wrong
+        return False
+    return is_training(columns)
 
 
 def _rate(gigabytes: float, option: str) -> float:

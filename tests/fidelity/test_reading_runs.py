@@ -207,3 +207,10 @@ def test_tables_are_told_by_their_columns():
     assert is_training(list(PLAIN))
     assert is_training(PLAIN.keys() - set(MEASURED_COLUMNS))
     assert not is_training(["id", "accelerator", "collective", "gpus", "nodes", "time_us"])
+
+
+def test_an_unknown_recomputation_is_not_taken_for_none():
+    """A typo must not be priced as another configuration."""
+    rows, unread = read_runs(as_csv({**PLAIN, "recompute": "foo"}), "runs.csv")
+    assert not rows
+    assert unread[0].reason == "states recompute as 'foo', which is none known"

@@ -169,3 +169,9 @@ def test_a_model_in_words(name, words):
 )
 def test_an_accelerator_in_words(name, words):
     assert accelerator_in_words(load_accelerator(name)) == words
+
+
+def test_a_baseline_without_a_placement_is_not_called_infeasible(answered):
+    """Nobody published where Llama 3.1 405B goes: that is no statement about feasibility."""
+    shown = headlines(answered("llama3.1-405b-8192-h100"))
+    assert shown[1].note == "no baseline has a placement here"

@@ -16,9 +16,10 @@ from nest_core.layer_summary import (
     layer_in_words,
     operator_rows,
 )
-from nest_core.model_files import load_model
+from nest_core.model_files import load_model, model_table
 from nest_core.scenario import load_accelerator
 from nest_core.workload import Strategy
+from nest_studio.model_view import OWN_MODEL
 
 CHARTS = 2
 STANDARD = {
@@ -218,3 +219,13 @@ def test_labels_carry_units_and_help_a_range(workload_page):
         assert " to " in control.help
     for control in page.selectbox:
         assert control.help
+
+
+def test_a_link_brings_a_model_of_ones_own(workload_page):
+    """A reload, or a colleague, sees the model that the figures are of."""
+    table = {**model_table(load_model("llama2-7b")), "name": OWN_MODEL, "blocks": 9}
+    page = workload_page(**{"layer.model": OWN_MODEL, "own_model": json.dumps(table)})
+    assert not page.exception
+    assert widget(page, "layer.model").value == OWN_MODEL
+    assert "9 alike of the model's 11 layers" in text_of(page)
+    assert json.loads(page.query_params["own_model"])["blocks"] == 9

@@ -31,13 +31,14 @@ def tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
     Raises
     ------
     InputError
-        If the degree does not divide the heads, or neither divides the key and value heads nor
-        is a multiple of them.
+        If the degree does not divide the heads or an inner width, or neither divides the key and
+        value heads nor is a multiple of them.
     """
     if strategy.tp == 1:
         return graph
     ranks = {symbol: float(strategy.tp) for symbol in divided_symbols(strategy)}
     ranks["kv_heads"] = float(_shared_heads(strategy.tp, sizes))
+    _check_widths(graph, strategy, sizes)
     nodes = []
     for node in graph.nodes:
         found = _touched(graph, node) & ranks.keys()
@@ -64,6 +65,17 @@ def _touched(graph: Graph, node: Node) -> frozenset[str]:
     if node.op == "collective":
         return frozenset()
     return node.symbols.union(*(graph[name].written for name in node.inputs))
+
+
+def _check_widths(graph: Graph, strategy: Strategy, sizes: Sizes) -> None:
+    """Inner widths must divide; vocabularies are padded by every framework."""
+    present = frozenset[str]().union(*(node.symbols for node in graph.nodes))
+    for symbol in sorted(divided_symbols(strategy) & present & {"ffn", "shared_ffn", "expert_ffn"}):
+        if int(sizes[symbol]) % strategy.tp:
+            raise InputError(
+                "tp", f"must divide the model's {symbol} of {int(sizes[symbol])}", strategy.tp,
+                "choose a divisor",
+            )  # fmt: skip
 
 
 def _shared_heads(tp: int, sizes: Sizes) -> int:

@@ -89,7 +89,10 @@ def _imported(target: str, folder: Path) -> Callable[[], Any]:
     with _first_on_path(folder):
         try:
             found: Any = importlib.import_module(name)
-        except Exception as error:  # whatever the person's module does when it is imported
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # whatever importing it does
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             if missing and f"{name}.".startswith(f"{missing}."):
                 raise InputError(
@@ -127,10 +130,13 @@ def _built(build: Callable[[], Any], target: str) -> Any:
     try:
         with torch.device("meta"):
             return build()
-    except Exception:  # some initialisations read values, which the meta device has not
+    except (
+        Exception,
+        SystemExit,
+    ):  # some read values, which the meta device lacks
         try:
             return build()
-        except Exception as error:  # whatever the person's function raises
+        except (Exception, SystemExit) as error:  # whatever the person's function raises
             raise InputError(
                 f"{target}()", "must return a module", _line(error), "correct the function"
             ) from error
@@ -201,5 +207,8 @@ def _kind_of(value: Any) -> str:
 
 
 def _line(error: BaseException) -> str:
-    text = str(error).strip().splitlines()
+    try:
+        text = str(error).strip().splitlines()
+    except Exception:  # a person's exception may have no words
+        text = []
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

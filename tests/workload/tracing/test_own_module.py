@@ -69,6 +69,11 @@ def odd_symbol(): return nn.Linear(2, 2), torch.zeros(1, 2), {"width": 2}
 def odd_size(): return nn.Linear(2, 2), torch.zeros(1, 2), {"hidden": 2.0}
 def equal_sizes(): return nn.Linear(2, 2), torch.zeros(1, 2), {"hidden": 2, "ffn": 2}
 def odd_sizes(): return nn.Linear(2, 2), torch.zeros(1, 2), [2]
+def leaves(): raise SystemExit(7)
+class Mute(Exception):
+    def __str__(self): raise ValueError
+def mute(): raise Mute
+def prints(): print("HELLO"); return plain()
 def wrong_input(): return nn.Linear(2, 2), torch.zeros(1, 3)
 """
 
@@ -152,6 +157,13 @@ def test_layers_by_kind_and_a_saved_trace(folder, capsys):
     assert graph_of("block", saved["layers"]["block"]).output.op == "elementwise"
 
 
+def test_what_a_module_prints_is_not_the_answer(folder, capsys):
+    code, out, err = told(["theirs.models:prints", "--json"], capsys)
+    assert code == 0
+    assert json.loads(out)["model"] == "theirs.models:prints"
+    assert "HELLO" in err
+
+
 def test_people_read_a_table(folder, capsys):
     code, out, _ = told(["theirs.models:layered"], capsys)
     assert code == 0
@@ -190,6 +202,8 @@ WRONG = {
     "theirs.models:number": r"must be a function without arguments, but is 'int'",
     "theirs.models:needs": r"must return a module, but is .*TypeError",
     "theirs.models:fails": r"RuntimeError: no weights'",
+    "theirs.models:leaves": r"must return a module, but is 'SystemExit: 7'",
+    "theirs.models:mute": r"must return a module, but is 'Mute'",
     "theirs.models:nothing": r"must return \(module, inputs\).*'NoneType'",
     "theirs.models:single": r"must return \(module, inputs\).*'Linear'",
     "theirs.models:swapped": r"must return a torch\.nn\.Module first, but is 'Tensor'",
