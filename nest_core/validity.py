@@ -170,6 +170,8 @@ def _differences(scenario: Scenario, node: int, plan: Plan, band: Band) -> tuple
         ("devices", point.devices_used, band.devices),
         ("parameters", model.parameters, band.parameters),
         ("tokens per sequence", scenario.sequence, band.tokens),
+        ("tensor-parallel ranks", point.tp, band.tp),
+        ("pipeline stages", point.pp, band.pp),
     ):
         if not low / MARGIN <= value <= high * MARGIN:
             measured = _size(low) if low == high else f"{_size(low)} to {_size(high)}"

@@ -39,6 +39,8 @@ PATH = ("validation", "regions.toml")
 
 Span = tuple[float, float]
 
+ANY: Span = (1.0, float("inf"))
+
 
 @dataclass(frozen=True, slots=True)
 class Band:
@@ -54,8 +56,8 @@ class Band:
         Measured runs.
     p10, p90, mape : float
         Of their relative errors.
-    devices, parameters, tokens : (float, float)
-        Smallest and largest measured; ``tokens`` per sequence.
+    devices, parameters, tokens, tp, pp : (float, float)
+        Smallest and largest measured; ``tokens`` per sequence, degrees.
     """
 
     region: str
@@ -67,10 +69,17 @@ class Band:
     devices: Span
     parameters: Span
     tokens: Span
+    tp: Span = ANY
+    pp: Span = ANY
 
-    def holds(self, devices: float, parameters: float, tokens: float) -> bool:
-        """Whether sizes lie within the margin of the measured ones."""
-        spans = ((devices, self.devices), (parameters, self.parameters), (tokens, self.tokens))
+    def holds(
+        self, devices: float, parameters: float, tokens: float, tp: float = 1, pp: float = 1
+    ) -> bool:
+        """Whether sizes and degrees lie within the margin of the measured ones."""
+        spans = (
+            (devices, self.devices), (parameters, self.parameters), (tokens, self.tokens),
+            (tp, self.tp), (pp, self.pp),
+        )  # fmt: skip
         return all(low / MARGIN <= value <= high * MARGIN for value, (low, high) in spans)
 
     def to_json(self) -> dict[str, object]:
@@ -95,6 +104,8 @@ def measured_bands(predictions: Iterable[Prediction]) -> list[Band]:
                     _span([item.run.devices for item in items]),
                     _span([model_of(item.run).parameters for item in items]),
                     _span([item.run.sequence for item in items]),
+                    _span([item.run.tp for item in items]),
+                    _span([item.run.pp for item in items]),
                 )
             )
     return found
@@ -134,7 +145,7 @@ def band_of(
         "one node" if devices <= machine.per_node else "several nodes",
     )
     for band in load_bands() if bands is None else bands:
-        if band.cell == cell and band.holds(devices, model.parameters, tokens):
+        if band.cell == cell and band.holds(devices, model.parameters, tokens, point.tp, point.pp):
             return band
     return None
 
@@ -150,11 +161,12 @@ def load_bands() -> tuple[Band, ...]:
 
 def _band(entry: Mapping[str, Any]) -> Band:
     cell = tuple(map(str, entry["cell"]))
-    spans = (tuple(map(float, entry[name])) for name in ("devices", "parameters", "tokens"))
-    devices, parameters, tokens = ((low, high) for low, high in spans)
+    names = ("devices", "parameters", "tokens", "tp", "pp")
+    spans = (tuple(map(float, entry[name])) for name in names)
+    devices, parameters, tokens, tp, pp = ((low, high) for low, high in spans)
     return Band(
         ", ".join(cell), cell, int(entry["n"]), float(entry["p10"]), float(entry["p90"]),
-        float(entry["mape"]), devices, parameters, tokens,
+        float(entry["mape"]), devices, parameters, tokens, tp, pp,
     )  # fmt: skip
 
 
@@ -173,5 +185,7 @@ def bands_toml(bands: Iterable[Band]) -> str:
             f"devices = [{band.devices[0]:.0f}, {band.devices[1]:.0f}]",
             f"parameters = [{band.parameters[0]:.4g}, {band.parameters[1]:.4g}]",
             f"tokens = [{band.tokens[0]:.0f}, {band.tokens[1]:.0f}]",
+            f"tp = [{band.tp[0]:.0f}, {band.tp[1]:.0f}]",
+            f"pp = [{band.pp[0]:.0f}, {band.pp[1]:.0f}]",
         ]
     return "\n".join(lines) + "\n"

@@ -180,3 +180,13 @@ def test_outside_everything_measured_there_is_no_band(one, outside):
 def test_sizes_may_be_a_factor_of_two_away(one):
     assert asked(one, devices=1024) == asked(one, devices=32) == band()
     assert asked(one, devices=1025) is None
+
+
+def test_degrees_far_beyond_the_measured_ones_are_outside():
+    """A pipeline of 40 stages is not validated by runs of at most 16."""
+    band = Band("r", ("a",), 9, -0.1, 0.1, 0.05, (8.0, 64.0), (1e9, 1e10), (2048.0, 4096.0),
+                tp=(1.0, 8.0), pp=(2.0, 16.0))  # fmt: skip
+    asked = {"devices": 32, "parameters": 2e9, "tokens": 2048}
+    assert band.holds(**asked, tp=16, pp=32)
+    assert not band.holds(**asked, tp=17, pp=16)
+    assert not band.holds(**asked, tp=8, pp=40)
