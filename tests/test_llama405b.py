@@ -64,8 +64,11 @@ def test_little_of_the_communication_shows(problem):
     assert shown <= 0.1 * report.iteration_s
 
 
-def test_equal_stages_fit_as_they_did(problem):
-    """They ran without recomputation in 80 GB; a twentieth is left to what Meta freed by hand."""
+def test_equal_stages_need_a_little_more_than_they_had(problem):
+    """They ran without recomputation in 80 GB; memory is predicted 6 % too large for that.
+
+    A known error, bounded here so that it does not grow; README, "Limits".
+    """
     report = priced(problem, EQUAL)
     most = max(stage.memory.total for stage in report.stages)
     assert 0.75 * problem.memory_bytes < most < 1.08 * problem.memory_bytes
@@ -88,7 +91,7 @@ def test_the_bytes_on_the_wire_are_the_published_ones(problem):
 
 
 def test_the_scenario_plans_these_degrees(capsys):
-    """Within a fifth: what the memory model leaves free makes early stages a layer shorter."""
+    """Within a fifth, a known error: memory makes early stages a layer shorter than Meta's."""
     assert run(["plan", NAME, "--json"]) == 0
     fields = json.loads(capsys.readouterr().out)
     plan = fields["plan"]

@@ -50,7 +50,9 @@ source, model, devices, batch, sequence length and precision are the same.
 Rules: predictions read a run's configuration and nothing measured. Parameters
 (`presets/estimators/`), one set for a family of accelerators, were fitted to the runs marked
 `calib15`, to those on one node of A100 and to single-layer times alone; "not fitted" leaves these
-runs out. What a row does not state takes the same default everywhere (`nest_core/fidelity/`).
+runs out. The form of the model, and the share of attention with a bias (MPT), were chosen with
+all runs in view, so no error here is blind (`docs/method.md`, "Calibration"). What a row does not
+state takes the same default everywhere (`nest_core/fidelity/`).
 """
 
 
