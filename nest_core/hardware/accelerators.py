@@ -71,10 +71,14 @@ class Accelerator:
     def matmul_peak(self, precision: str) -> float:
         """FLOP/s of the best matrix product: measured, else the peak's share of those measured.
 
-        fp8 keeps less of its peak than 16 bits do; where it was not measured, as much less as on
-        H100 (`_EIGHT_BITS`).
+        No product is faster than its peak, and what was measured in a precision that the device
+        is not said to have counts for nothing. fp8 keeps less of its peak than 16 bits do; where
+        it was not measured, as much less as on H100 (`_EIGHT_BITS`).
         """
-        measured, peaks = dict(self.matmul_flops), dict(self.peak_flops)
+        peaks = dict(self.peak_flops)
+        measured = {
+            name: min(rate, peaks[name]) for name, rate in self.matmul_flops if name in peaks
+        }
         if precision in measured or not measured:
             return measured.get(precision, peaks[precision])
         known = next(iter(measured))

@@ -172,3 +172,15 @@ def test_a_wrong_fact_is_refused_in_one_sentence(setting, sentence):
         load_scenario("llama2-7b-64-h100", [setting])
     assert str(caught.value).startswith(sentence)
     assert "\n" not in str(caught.value)
+
+
+def test_the_peak_bounds_what_was_measured():
+    """A lowered peak holds for products too, and a precision that the device lacks is ignored."""
+
+    def best(*sets):
+        return load_scenario("gpt3-175b-512-a100", sets).accelerator.matmul_peak("bf16")
+
+    assert best() == 271.2e12
+    assert best("accelerator.peak_TFLOPs.bf16=100.0") == 100e12
+    assert best("accelerator.matmul_TFLOPs={bf16=90000.0}") == 312e12
+    assert best("accelerator.matmul_TFLOPs={fp8=1.0}") == 312e12
