@@ -93,7 +93,7 @@ DEFAULTS: Mapping[str, str] = {
     "ep": "1, and for experts as many as share a node",
     "dp": "what the other degrees leave of the devices",
     "vp_interleave": "1, and 2 where the notes name an interleaved schedule",
-    "micro_batch": "1",
+    "micro_batch": "1, and under FSDP2's pipelines what makes as many as there are stages",
     "recompute": "the first of none, selective and full that fits into memory",
     "seq_parallel": "no",
 }
@@ -246,6 +246,9 @@ def _run(cells: Mapping[str, str], identity: str) -> Run:
     devices = row.size("gpus", MAX_DEVICES)
     degrees = _degrees(row, devices, experts[0])
     schedule, interleave = _schedule(row, notes)
+    fsdp2 = "fsdp2" in row.text("dist_opt_or_zero").lower()
+    batch = row.size("global_batch_seqs")
+    stages = degrees["pp"] * interleave if fsdp2 else 1
     zero = decide(ZERO, row.text("dist_opt_or_zero"))
     if zero is None:
         raise _Unusable(f"states dist_opt_or_zero as {row.text('dist_opt_or_zero')!r}")
@@ -279,8 +282,8 @@ def _run(cells: Mapping[str, str], identity: str) -> Run:
         intra_Bps=row.rate("intra_bw_GBps"),
         inter_Bps=row.rate("inter_bw_GBps_per_gpu"),
         interleave=interleave,
-        micro_batch=row.size("micro_batch", default=1),
-        batch=row.size("global_batch_seqs"),
+        micro_batch=row.size("micro_batch", default=_micro_batch(batch // degrees["dp"], stages)),
+        batch=batch,
         sp=row.yes("seq_parallel", False),
         precision_name=row.text("precision"),
         precision=precision,
@@ -298,7 +301,7 @@ def _run(cells: Mapping[str, str], identity: str) -> Run:
         dense_layers=_noted(r"(\d+) dense \+", notes),
         facts=(
             *((fact, word) for fact in facts if (word := stated(fact, notes))),
-            *((("fsdp2", "yes"),) if "fsdp2" in row.text("dist_opt_or_zero").lower() else ()),
+            *((("fsdp2", "yes"),) if fsdp2 else ()),
         ),
         quality=row.text("quality"),
         subset=row.text("set"),
@@ -338,6 +341,20 @@ def _schedule(row: _Cells, notes: str) -> tuple[Literal["1f1b", "interleaved", "
     if named == "zero-bubble":
         return "zero-bubble", interleave
     return ("interleaved" if interleave > 1 else "1f1b"), interleave
+
+
+def _micro_batch(local_batch: int, stages: int) -> int:
+    """Sequences, where a row does not tell.
+
+    torchtitan of 2024 cuts a replica's batch into as many micro-batches as the pipeline has
+    stages (``--experimental.pipeline_parallel_microbatches``, its help text); others feed one.
+
+    Examples
+    --------
+    >>> _micro_batch(32, 8), _micro_batch(32, 1), _micro_batch(30, 8)
+    (4, 1, 1)
+    """
+    return local_batch // stages if stages > 1 and local_batch % stages == 0 else 1
 
 
 def _gradient_bytes(row: _Cells, notes: str, framework: str) -> float:

@@ -214,3 +214,19 @@ def test_an_unknown_recomputation_is_not_taken_for_none():
     rows, unread = read_runs(as_csv({**PLAIN, "recompute": "foo"}), "runs.csv")
     assert not rows
     assert unread[0].reason == "states recompute as 'foo', which is none known"
+
+
+@pytest.mark.parametrize(
+    ("cells", "micro_batch"),
+    [
+        ({"pp": "4", "dp": "1", "notes": "1F1B"}, 16),  # a replica's 64 sequences in four
+        ({"pp": "4", "dp": "1", "notes": "Interleaved 1F1B", "vp_interleave": "2"}, 8),
+        ({"pp": "1", "dp": "4"}, 1),
+        ({"pp": "4", "dp": "1", "global_batch_seqs": "62"}, 1),  # does not divide
+        ({"pp": "4", "dp": "1", "dist_opt_or_zero": "none"}, 1),  # not torchtitan
+    ],
+)
+def test_torchtitan_cuts_a_batch_into_as_many_micro_batches_as_stages(one, cells, micro_batch):
+    run = one(**{"micro_batch": "", "dist_opt_or_zero": "fsdp2(zero3)", **cells}).run
+    assert run.micro_batch == micro_batch
+    assert "micro_batch" in run.assumed
