@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from nest_core.costs.price import Report, Stage
 from nest_core.costs.problem import Problem
 from nest_core.fidelity.bands import Band
 from nest_core.hardware import measured_share
-from nest_core.planner import Result, search
+from nest_core.planner import Progress, Result, search
 from nest_core.scenario import Scenario
 from nest_core.units import at_least_gib
 from nest_core.validity import Standing, rate_span, seconds_span, standing
@@ -153,11 +154,22 @@ class Answer:
         }
 
 
-def answer(scenario: Scenario) -> Answer:
-    """Plan a scenario and price the baselines beside it."""
+def answer(
+    scenario: Scenario,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Answer:
+    """Plan a scenario and price the baselines beside it; ``progress`` and ``stop`` as `search`."""
     problem = scenario.problem()
-    result = search(problem, scenario.space, top=scenario.top, time_limit_s=scenario.time_limit_s)
-    baselines = evaluate_baselines(problem, scenario.space, scenario.model, scenario.baselines)
+    result = search(
+        problem, scenario.space, top=scenario.top, time_limit_s=scenario.time_limit_s,
+        progress=progress, stop=stop,
+    )  # fmt: skip
+    baselines = evaluate_baselines(
+        problem, scenario.space, scenario.model, scenario.baselines, seed=scenario.seed,
+        time_limit_s=scenario.time_limit_s,
+    )  # fmt: skip
     return Answer(scenario, problem, result, baselines)
 
 
@@ -214,6 +226,7 @@ def stage_json(stage: Stage) -> dict[str, Any]:
     memory = stage.memory
     return {
         "layers": [stage.first, stage.last],
+        "chunks": [list(span) for span in stage.chunks],
         "recompute": stage.recompute,
         "level_to_producer": stage.producer_level if stage.producer_level >= 0 else None,
         "compute_s": stage.compute_s + stage.recompute_s,

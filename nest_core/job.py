@@ -15,7 +15,7 @@ from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
 from nest_core.costs.problem import LayerTable, Problem
 from nest_core.costs.software import Software
-from nest_core.costs.tables import element_bytes, layer_table, model_flops, state_bytes
+from nest_core.costs.tables import element_bytes, floor_table, layer_table, model_flops, state_bytes
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.network import Network, collapse
@@ -82,6 +82,12 @@ class Job:
         check_experts(self.model, strategy)
         return layer_table(self.model, strategy, self.accelerator, self.precision)
 
+    def floor(self, tp: int, sp: bool, cp: int, ep: int) -> LayerTable:
+        """What one sequence takes and holds at least, whatever the micro-batch; see `Problem`."""
+        strategy = self.strategy(tp, sp, 1, cp, ep)
+        check_experts(self.model, strategy)
+        return floor_table(self.model, strategy, self.accelerator, self.precision)
+
     def problem(self, fabric: Fabric | Network) -> Problem:
         """The arrays that plans for this job are priced from.
 
@@ -106,6 +112,7 @@ class Job:
             software=Software(_curve(device.links, "nvlink"), _curve(device.network, "network")),
             overlap=overlap_of(self.overlap, device),
             fragmentation=FRAGMENTATION,
+            floor=None if device.profile else self.floor,
         )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from nest_core.costs.plan import SCHEDULES
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator, load_family, load_profile
@@ -46,6 +47,9 @@ __all__ = [
     "scenario_document",
 ]
 
+LEAST_CHUNK = 128
+"""Tokens of a context-parallel rank's chunk: a tile of attention kernels."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -68,6 +72,8 @@ class Scenario:
     time_limit_s : float
     top : int
     baselines : tuple of str
+    seed : int
+        Of the random baselines.
     """
 
     name: str
@@ -90,6 +96,7 @@ class Scenario:
     top: int
     baselines: tuple[str, ...]
     gradient_bytes: float = 0.0
+    seed: int = 0
 
     def problem(self) -> Problem:
         """The arrays that this scenario's plans are priced from."""
@@ -317,6 +324,7 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
         time_limit_s=file.search.time_limit_s,
         top=file.search.top,
         baselines=tuple(file.baselines.names),
+        seed=file.baselines.seed,
         gradient_bytes=float(work.gradient_bytes or 0),
     )
 
@@ -326,17 +334,29 @@ def _space(file: ScenarioFile, model: Model, devices: int, torus: bool) -> Searc
     shares = [size for size in range(1, batch + 1) if batch % size == 0]
     widths = [w for w in range(1, min(model.heads, devices) + 1) if _splits(model, w)]
     by_batch = f"divide the batch of {batch}"
-    depth = min(model.blocks + 2, devices)
+    layers = model.blocks + 2
+    depths = list(range(1, min(layers, devices) + 1))
+    tokens = file.workload.sequence_length_tokens
+    owners = [n for n in range(1, model.experts + 1) if model.experts % n == 0 and n <= devices]
+    chunks = _chosen(
+        "interleave", search.interleave, list(range(1, layers // 2 + 1)),
+        f"leave each chunk one of {layers} layers",
+    )  # fmt: skip
     return SearchSpace(
         tp=_chosen("tp", search.tp, widths, f"divide {model.heads} heads"),
         sp=_listed(search.sp, (False, True)),
-        dp=_chosen("dp", search.dp, [size for size in shares if size <= devices], by_batch),
-        pp=_chosen(
-            "pp",
-            search.pp,
-            list(range(1, depth + 1)),
-            f"not exceed {model.blocks + 2} layers or {devices} devices",
+        cp=_chosen(
+            "cp", search.cp, _contexts(tokens, devices),
+            f"divide the sequence of {tokens} tokens into two chunks per rank, each of at least "
+            f"{LEAST_CHUNK} tokens",
         ),
+        ep=_chosen(
+            "ep", search.ep, owners,
+            f"divide the {model.experts} experts" if model.experts > 1
+            else "be 1 for a dense model, which has no experts",
+        ),
+        dp=_chosen("dp", search.dp, [size for size in shares if size <= devices], by_batch),
+        pp=_chosen("pp", search.pp, depths, f"not exceed {layers} layers or {devices} devices"),
         micro_batch=_chosen(
             "micro_batch_sequences", search.micro_batch_sequences, shares, by_batch
         ),
@@ -345,7 +365,29 @@ def _space(file: ScenarioFile, model: Model, devices: int, torus: bool) -> Searc
         orders=_orders(search.order),
         device_orders=_device_orders(search.device_order, torus),
         idle_devices=search.idle_devices,
-    )
+        schedules=_schedules(search.schedule, chunks),
+        interleave=chunks,
+        mixed=search.stage_strategies == "mixed",
+        as_needed=search.memory_rule == "as_needed",
+    )  # fmt: skip
+
+
+def _schedules(value: Any, chunks: tuple[int, ...]) -> tuple[str, ...]:
+    """Those listed that go with the chunks per stage: one without, several with interleaving."""
+    listed = _listed(value, SCHEDULES)
+    kept = tuple(name for name in listed if name == "interleaved" or 1 in chunks)
+    if not kept or (kept == ("interleaved",) and max(chunks) == 1):
+        raise InputError(
+            "search.schedule", f"must go with interleave = {list(chunks)[:6]}", list(listed),
+            "add interleaved for two chunks per stage and more, or interleave = 1 for the others",
+        )  # fmt: skip
+    return kept
+
+
+def _contexts(tokens: int, devices: int) -> list[int]:
+    """Context-parallel degrees: a rank takes a chunk from either half of the causal mask."""
+    most = min(devices, tokens // (2 * LEAST_CHUNK))
+    return [1] + [cp for cp in range(2, most + 1) if tokens % (2 * cp) == 0]
 
 
 def _splits(model: Model, width: int) -> bool:
@@ -394,11 +436,4 @@ def _orders(value: Any) -> tuple[tuple[str, ...], ...]:
     if value is None:
         return ORDERS
     listed = value if value and isinstance(value[0], list) else [value]
-    orders = tuple(dict.fromkeys(tuple(entry) for entry in listed))
-    for order in orders:
-        if sorted(order) != ["cp", "dp", "pp", "tp"] or order[0] != "tp":
-            raise InputError(
-                "search.order", "must name tp first, then cp, dp and pp in any order", list(order),
-                "tensor-parallel ranks are placed side by side",
-            )  # fmt: skip
-    return orders
+    return tuple(dict.fromkeys(tuple(entry) for entry in listed))

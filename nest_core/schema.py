@@ -218,6 +218,7 @@ class Range(_Table):
 
 Degree = Count | Annotated[list[Count], Field(min_length=1, max_length=MAX_ENTRIES)] | Range
 Recompute = Literal["none", "selective", "full"]
+Schedule = Literal["1f1b", "gpipe", "interleaved"]
 Zero = Annotated[int, Field(ge=0, le=3)]
 Axes = list[Literal["tp", "cp", "dp", "pp"]]
 
@@ -229,8 +230,8 @@ class SearchTable(_Table):
     """``[search]``: a scalar pins, a list chooses, ``{min, max}`` bounds, absent is all valid."""
 
     tp: Degree | None = None
-    cp: Literal[1] | Annotated[list[Literal[1]], Field(min_length=1)] = 1
-    ep: Literal[1] | Annotated[list[Literal[1]], Field(min_length=1)] = 1
+    cp: Degree | None = None
+    ep: Degree | None = None
     pp: Degree | None = None
     dp: Degree | None = None
     sp: bool | Annotated[list[bool], Field(min_length=1, max_length=2)] | None = None
@@ -239,14 +240,15 @@ class SearchTable(_Table):
     recompute: Recompute | Annotated[list[Recompute], Field(min_length=1, max_length=3)] | None = (
         None
     )
-    schedule: Literal["1f1b"] | Annotated[list[Literal["1f1b"]], Field(min_length=1)] = "1f1b"
-    interleave: Literal[1] | Annotated[list[Literal[1]], Field(min_length=1)] = 1
+    schedule: Schedule | Annotated[list[Schedule], Field(min_length=1, max_length=3)] | None = None
+    interleave: Degree | None = None
     order: Axes | Annotated[list[Axes], Field(min_length=1, max_length=24)] | None = None
     device_order: DeviceOrder | Annotated[list[DeviceOrder], Field(min_length=1, max_length=5)] = (
         "natural"
     )
     idle_devices: bool = True
-    stage_strategies: Literal["uniform"] = "uniform"
+    stage_strategies: Literal["uniform", "mixed"] = "uniform"
+    memory_rule: Literal["joint", "as_needed"] = "joint"
     time_limit_s: Positive = 60.0
     top: Annotated[int, Field(ge=1, le=100)] = 1
 
@@ -254,7 +256,9 @@ class SearchTable(_Table):
 class BaselinesTable(_Table):
     """``[baselines]``."""
 
-    names: list[Literal["manual", "mcmc", "phaze", "alpa_e", "mist"]] = ["manual", "mcmc", "phaze"]
+    names: list[Literal["manual", "mcmc", "phaze", "alpa_e", "mist"]] = [
+        "manual", "mcmc", "phaze", "alpa_e", "mist",
+    ]  # fmt: skip
     seed: Annotated[int, Field(ge=0)] = 0
 
 

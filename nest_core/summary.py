@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from nest_core.answer import Answer
+from nest_core.costs.plan import Point
 from nest_core.costs.price import Report, Stage
 from nest_core.costs.problem import Problem
+from nest_core.costs.schedules import fill_seconds
 from nest_core.fidelity.bands import Band
 from nest_core.hardware import Accelerator
 from nest_core.planner import Result
@@ -48,6 +52,7 @@ __all__ = [
     "plan_in_words",
     "quantity",
     "realised_ratios",
+    "schedule_in_words",
     "share",
     "stage_rows",
 ]
@@ -170,11 +175,12 @@ def plan_in_words(report: Report, batch: int, devices: int) -> str:
         f"{point.pp} pipeline {_plural('stage', point.pp)} (pp {point.pp})",
         f"tensor parallelism over {point.tp} {_plural('device', point.tp)} (tp {point.tp}"
         + (", with sequence parallelism)" if point.sp else ")"),
+        *_beside_tensor(point),
         f"{point.micro_batches(batch):,} "
         f"{'micro-batch' if point.micro_batches(batch) == 1 else 'micro-batches'} of "
         f"{point.micro_batch} "
-        f"{_plural('sequence', point.micro_batch)} per replica, 1F1B",
-        f"ZeRO {point.zero}",
+        f"{_plural('sequence', point.micro_batch)} per replica, {schedule_in_words(point)}",
+        f"ZeRO {point.zero}" if not report.plan.strategies else "strategies differ by stage",
         f"recomputation {report.plan.recompute_summary}",
     ]
     if point.dp > 1 and point.pp > 1:
@@ -182,6 +188,29 @@ def plan_in_words(report: Report, batch: int, devices: int) -> str:
         parts.append(_ORDER_ENDS[inner])
     parts.append(f"all {devices:,} devices used" if not idle else f"{idle:,} devices idle")
     return "; ".join(parts) + "."
+
+
+def _beside_tensor(point: Point) -> list[str]:
+    """Context and expert parallelism, where there is any."""
+    found = []
+    if point.cp > 1:
+        found.append(f"each sequence over {point.cp} devices (cp {point.cp})")
+    if point.ep > 1:
+        found.append(f"experts over {point.ep} ranks (ep {point.ep})")
+    return found
+
+
+def schedule_in_words(point: Point) -> str:
+    """The schedule with its chunks.
+
+    Examples
+    --------
+    >>> schedule_in_words(Point(1, False, 1, 2, 1, 0, ("tp", "cp", "dp", "pp")))
+    '1F1B'
+    """
+    if point.schedule == "interleaved":
+        return f"interleaved 1F1B with {point.interleave} chunks per stage"
+    return "GPipe" if point.schedule == "gpipe" else "1F1B"
 
 
 def certificate_line(result: Result) -> str:
@@ -232,7 +261,7 @@ def stage_rows(report: Report, levels: tuple[str, ...]) -> list[dict[str, object
     return [
         {
             "stage": number,
-            "layers": f"{stage.first} to {stage.last - 1}",
+            "layers": stage.spans,
             "recomputation": stage.recompute,
             "input over": levels[stage.producer_level] if stage.producer_level >= 0 else NOTHING,
             "load per micro-batch, ms": 1e3 * stage.micro_batch_s,
@@ -284,8 +313,7 @@ def _speedup(answer: Answer, best: Report, pending: bool) -> Headline:
         return Headline("Speed-up", "…", "pricing the baselines", ())
     rival = answer.best_baseline
     if rival is None or rival.report is None or answer.speedup is None:
-        priced = any(entry.report is not None for entry in answer.baselines)
-        why = "no baseline is feasible here" if priced else "no baseline has a placement here"
+        why = "no baseline is feasible here" if answer.baselines else "no baseline was asked for"
         return Headline("Speed-up", NOTHING, why, ())
     tied = abs(answer.speedup - 1) < 0.005
     return Headline(
@@ -303,15 +331,16 @@ def _speedup(answer: Answer, best: Report, pending: bool) -> Headline:
 def _iteration(scenario: Scenario, problem: Problem, best: Report, found: Standing) -> Headline:
     m = best.plan.point.micro_batches(scenario.batch)
     loads = [stage.micro_batch_s for stage in best.stages]
-    sync = best.iteration_s - sum(loads) - (m - 1) * max(loads)
+    worst, fill = max(loads), fill_seconds(best.plan.point, np.array(loads))
+    sync = best.iteration_s - m * worst - fill
     return Headline(
         "Iteration time",
         humanise_seconds(best.iteration_s),
         f"MFU {share(best.mfu)}"
         + (f", {span_in_words(rate_span(found.band, best.mfu), share)}" if found.band else ""),
         (
-            "iteration = Σ t + (m − 1) · max t + synchronisation and optimizer step",
-            f"= {humanise_seconds(sum(loads))} + {m - 1:,} · {humanise_seconds(max(loads))} + "
+            f"iteration = m · max t + {_fill(best)} + synchronisation and optimizer step",
+            f"= {m:,} · {humanise_seconds(worst)} + {humanise_seconds(fill)} + "
             f"{humanise_seconds(sync)} = {humanise_seconds(best.iteration_s)}",
             "spent on: "
             + ", ".join(f"{humanise_seconds(seconds)} {name}" for name, seconds in best.terms),
@@ -338,16 +367,23 @@ def _band_formula(found: Standing, best: Report) -> tuple[str, ...]:
     )
 
 
+def _fill(best: Report) -> str:
+    """The seconds of fill and drain, in symbols; chunks let the next stage begin earlier."""
+    return "(Σ t − max t)" + (" / v" if best.plan.point.interleave > 1 else "")
+
+
 def _bubble(best: Report) -> Headline:
     loads = [stage.micro_batch_s for stage in best.stages]
-    fill = sum(loads) - max(loads)
+    v = best.plan.point.interleave
+    fill = (sum(loads) - max(loads)) / v
+    chunks = f" / {v}" if v > 1 else ""
     return Headline(
         "Pipeline bubble",
         share(best.bubble),
         f"{humanise_seconds(fill)} of fill and drain",
         (
-            "bubble = (Σ t − max t) / iteration time",
-            f"= ({humanise_seconds(sum(loads))} − {humanise_seconds(max(loads))}) / "
+            f"bubble = {_fill(best)} / iteration time",
+            f"= ({humanise_seconds(sum(loads))} − {humanise_seconds(max(loads))}){chunks} / "
             f"{humanise_seconds(best.iteration_s)} = {share(best.bubble)}",
         ),
     )

@@ -18,9 +18,11 @@ from nest_studio.commands.app import app as app_command
 from nest_studio.commands.bom import bom as bom_command
 from nest_studio.commands.collective import collective as collective_command
 from nest_studio.commands.convert import convert as convert_command
+from nest_studio.commands.export import export as export_command
 from nest_studio.commands.levels import levels as levels_command
 from nest_studio.commands.memory import memory as memory_command
 from nest_studio.commands.paper import paper as paper_command
+from nest_studio.commands.place import place as place_command
 from nest_studio.commands.plan import plan as plan_command
 from nest_studio.commands.price import price as price_command
 from nest_studio.commands.profile import profile as profile_command
@@ -41,6 +43,7 @@ cli = typer.Typer(
 cli.command("app")(app_command)
 cli.command("plan")(plan_command)
 cli.command("price")(price_command)
+cli.command("place")(place_command)
 cli.command("solve")(solve_command)
 cli.command("levels")(levels_command)
 cli.command("collective")(collective_command)
@@ -48,6 +51,7 @@ cli.command("traffic")(traffic_command)
 cli.command("bom")(bom_command)
 cli.command("convert")(convert_command)
 cli.command("memory")(memory_command)
+cli.command("export")(export_command)
 cli.command("paper")(paper_command)
 cli.command("profile")(profile_command)
 cli.command("trace")(trace_command)

@@ -46,6 +46,15 @@ OPTIMIZERS = ("adam", "adam_bf16", "adam_8bit", "sgd")
 ATTENTION = ("flash", "unfused")
 ZERO = (0, 1, 2, 3)
 RECOMPUTE = ("none", "selective", "full")
+SCHEDULES = ("1f1b", "interleaved", "gpipe")
+STAGES = ("uniform", "mixed")
+MEMORY_RULES = ("joint", "as_needed")
+LARGEST = {
+    "search.tp": "tp, devices",
+    "search.cp": "cp, devices",
+    "search.ep": "ep, devices",
+    "search.micro_batch_sequences": "micro-batch, sequences",
+}
 MEANINGS = {"takes uplinks away": "remove_uplinks", "splits the ports anew": "split_radix"}
 ORDERS = {
     "both": None,
@@ -244,15 +253,15 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
         key="accelerator.memory_GiB", bind=ADDRESS, format="%.1f", help="1 to 4,096.",
     )  # fmt: skip
     with st.expander("Search limits"):
-        for label, key in (("tp", "search.tp"), ("micro-batch", "search.micro_batch_sequences")):
-            unit = "devices" if label == "tp" else "sequences"
+        for key, label in LARGEST.items():
             chosen[key] = st.number_input(
-                f"Largest {label}, {unit}", 1, 10_000, standard[key], 1, key=key, bind=ADDRESS,
+                f"Largest {label}", 1, 10_000, standard[key], 1, key=key, bind=ADDRESS,
                 help="1 to 10,000; empty for no limit.", placeholder="no limit",
             )  # fmt: skip
         for label, options, key in (
             ("ZeRO stages", ZERO, "search.zero"),
             ("Recomputation", RECOMPUTE, "search.recompute"),
+            ("Schedules", SCHEDULES, "search.schedule"),
         ):
             picked = st.multiselect(
                 label, options, standard[key], key=key, bind=ADDRESS,
@@ -262,6 +271,16 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
         chosen["search.order"] = _choice(
             "Placement", tuple(ORDERS), "search.order", standard,
             "Which ranks sit on neighbouring devices, tensor-parallel ranks always first.",
+        )  # fmt: skip
+        chosen["search.stage_strategies"] = _choice(
+            "Stages", STAGES, "search.stage_strategies", standard,
+            "Uniform: all stages divide their layers alike. Mixed: each picks its own tp, sp, cp, "
+            "ep and ZeRO stage on equally many devices, which takes longer to search.",
+        )  # fmt: skip
+        chosen["search.memory_rule"] = _choice(
+            "ZeRO and recomputation", MEMORY_RULES, "search.memory_rule", standard,
+            "Joint: chosen with everything else. As needed: raised only where it does not fit, as "
+            "in the paper.",
         )  # fmt: skip
 
 
@@ -324,18 +343,28 @@ def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
         "workload.precision": work.get("precision", PRECISIONS[0]),
         "workload.optimizer": work.get("optimizer", OPTIMIZERS[0]),
         "workload.attention": work.get("attention", ATTENTION[0]),
-        "search.tp": search.get("tp", {}).get("max"),
-        "search.micro_batch_sequences": search.get("micro_batch_sequences", {}).get("max"),
+        **{key: _largest(search, key) for key in LARGEST},
         "search.zero": list(search.get("zero", ZERO)),
         "search.recompute": list(search.get("recompute", RECOMPUTE)),
+        "search.schedule": list(search.get("schedule", SCHEDULES)),
+        "search.stage_strategies": search.get("stage_strategies", STAGES[0]),
+        "search.memory_rule": search.get("memory_rule", MEMORY_RULES[0]),
         "search.order": "both",
     }
+
+
+def _largest(search: Mapping[str, Any], key: str) -> int | None:
+    """The upper end of a range of degrees, or the degree that is pinned."""
+    asked = search.get(key.removeprefix("search."))
+    if isinstance(asked, Mapping):
+        return asked.get("max")
+    return max(asked) if isinstance(asked, list) else asked
 
 
 def _overrides(different: Mapping[str, Any]) -> dict[str, Any]:
     """Widget values as overrides of a scenario document."""
     overrides = dict(different)
-    for key in ("search.tp", "search.micro_batch_sequences"):
+    for key in LARGEST:
         if key in overrides:
             limit = overrides[key]
             overrides[key] = {"min": 1} if limit is None else {"max": limit}

@@ -124,5 +124,6 @@ def _desk() -> _Desk:
 def _price_baselines(text: str) -> tuple[Baseline, ...]:
     scenario = scenario_of(text)
     return evaluate_baselines(
-        scenario.problem(), scenario.space, scenario.model, scenario.baselines
-    )
+        scenario.problem(), scenario.space, scenario.model, scenario.baselines,
+        seed=scenario.seed, time_limit_s=scenario.time_limit_s,
+    )  # fmt: skip

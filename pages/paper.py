@@ -1,59 +1,67 @@
-"""The paper's figure 5, beside what its baselines reach when they are evaluated rightly."""
+"""The paper's figures and tables beside ours, under its artifact's costs or our own."""
 
-import pandas as pd
+import html
+
 import streamlit as st
 
-from nest_core.figures.paper import figure5_picture
-from nest_core.published import PAPER_MODELS, figure5
+from nest_core.figures.paper import models_of, paper_pictures
+from nest_core.paper import NAMES, reproduce
+from nest_core.paper.settings import model_name
+from nest_studio.show import PicturePlace, facts, page_style, table
 
-rows = st.cache_data(figure5, show_spinner="Solving the 25 cases of figure 5")()
-st.title("Paper: figure 5")
-st.caption(
-    "NEST (MLSys 2026) on its TPUv4-like fat tree, under its artifact's own costs, quirks "
-    "included. These costs are used on this page only."
-)
-NAMES = {
-    "bert": "BERT-large",
-    "llama2": "Llama 2 7B",
-    "llama3": "Llama 3 70B",
-    "mixtral": "Mixtral 8x7B",
-    "gpt3": "GPT-3 175B",
-}
-BASELINES = {"manual": "Manual", "mcmc": "MCMC", "phaze": "Phaze", "alpa_e": "Alpa-E"}
-COLUMNS = {
-    "published": "printed",
-    "as_published": "as published",
-    "right_order": "right order",
-}
-model = st.segmented_control(
-    "Model",
-    PAPER_MODELS,
-    default="llama3",
+page_style()
+COSTS = {"published": "the artifact's", "own": "own"}
+
+name = st.segmented_control(
+    "Figure or table of the paper",
+    NAMES,
+    default="figure5",
     required=True,
-    format_func=NAMES.__getitem__,
-    key="model",
+    format_func=lambda key: key.replace("figure", "Fig. ").replace("table", "Table "),
+    key="name",
+    wrap=True,
     bind="query-params",
 )
-chosen = [row for row in rows if row["model"] == model]
-picture = figure5_picture(chosen)
-st.subheader(picture.title)
-st.caption(picture.subtitle)
-st.plotly_chart(picture.plot, key="figure5", config={"displaylogo": False})
-st.caption(picture.reading)
-shown = pd.DataFrame(
-    [
-        {"devices": f"{row['devices']:,}", "ours": row["ours"], "NEST, printed": row["published"]}
-        | {
-            f"{BASELINES[name]}, {label}": entry[key]
-            for name, entry in row["baselines"].items()
-            for key, label in COLUMNS.items()
-            if name != "alpa_e" or key == "published"
-        }
-        for row in chosen
-    ]
-).set_index("devices")
-st.dataframe(shown.map(lambda value: "–" if pd.isna(value) else f"{value:.2f}"))
-st.caption(
-    "Throughput relative to the model's first feasible manual run as published. A dash: "
-    "infeasible, or not printed in the paper (Alpa-E at 1,024 devices)."
+left, right = st.columns([1, 2])
+costs = left.segmented_control(
+    "Costs",
+    tuple(COSTS),
+    default="published",
+    required=True,
+    format_func=COSTS.__getitem__,
+    key="costs",
+    bind="query-params",
+    help="The cost model of the paper's artifact, quirks and all, or this project's physics.",
 )
+found = st.cache_data(reproduce, show_spinner="Computing")(name, costs)
+models = models_of(found)
+model = ""
+if models:
+    model = right.segmented_control(
+        "Model",
+        models,
+        default="llama3",
+        required=True,
+        format_func=model_name,
+        key="model",
+        bind="query-params",
+    )
+st.html(f'<div class="nest-scenario">{html.escape(found.title)}</div>')
+facts(found.printed, kind="nest-quiet")
+for number, picture in enumerate(paper_pictures(found, model)):
+    PicturePlace(f"{name}-{number}").draw(picture)
+for shown in found.tables:
+    chosen = shown.words
+    if model and shown.key == "rows":
+        chosen = [line for line in chosen if line["model"] == model_name(model)]
+    kept = [
+        {
+            key: text.replace(" ", "\u00a0") if text.startswith("p ") or " / " in text else text
+            for key, text in line.items()
+            if not (model and key == "model")
+        }
+        for line in chosen
+    ]
+    st.html(table(shown.title, "", kept))
+    if shown.key == "rows":
+        facts(*found.paragraph)

@@ -25,6 +25,7 @@ from nest_studio.plan_state import (
 )
 from nest_studio.plan_view import Comparison, heading, placement, plan_facts, stage_table
 from nest_studio.show import HeadlineRow, mark_results, page_style
+from nest_studio.why_view import why_section
 
 PATIENCE_S = 0.3
 """Baselines that take longer are awaited with the earlier ones in grey."""
@@ -73,6 +74,7 @@ def show_answer(request: Request, text: str) -> None:
     comparison = Comparison(scenario)
     placement(answer)
     stage_table(answer)
+    why_section(answer, text)
     baselines = baselines_within(text, PATIENCE_S)
     if baselines is None:
         earlier = st.session_state.get("baselines", ())

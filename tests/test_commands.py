@@ -100,16 +100,21 @@ def test_plan_has_the_fields_of_the_contract(ask):
 
 
 def times_and_layers_add_up(fields: dict[str, Any]) -> None:
-    """Every stage's time is the iteration's; stages cover the layers; memory is not negative."""
-    last = 0
+    """Every stage's time is the iteration's; chunks cover the layers; memory is not negative."""
+    spans = []
     for stage in fields["stages"]:
         parts = stage["compute_s"] + stage["communication_s"] + stage["idle_s"]
         assert parts == pytest.approx(fields["iteration_time_s"], rel=1e-12)
         assert min(stage["compute_s"], stage["communication_s"]) >= 0
         assert stage["idle_s"] >= -1e-12 * fields["iteration_time_s"]
-        assert stage["layers"][0] == last < stage["layers"][1]
-        last = stage["layers"][1]
+        assert stage["layers"] == [stage["chunks"][0][0], stage["chunks"][-1][1]]
+        assert len(stage["chunks"]) == fields["plan"]["interleave"]
+        spans += stage["chunks"]
         assert min(stage["memory_bytes"].values()) >= 0
+    last = 0
+    for first, end in sorted(spans):
+        assert first == last < end
+        last = end
     assert sum(fields["terms"].values()) == pytest.approx(fields["iteration_time_s"], rel=1e-12)
     assert len(fields["stages"]) == fields["plan"]["pp"]
 
@@ -361,7 +366,7 @@ BAD_LINES: list[tuple[list[str], str]] = [
     (["plan", SMALL, "--set", "a." * 5000 + "a=1"], "--set must hold at most"),
     (["plan", SMALL, "--set", "workload.model=0x" + "F" * 6000], "of at most 64 bits"),
     (["plan", SMALL, "--set", "search.dp=64", "--set", "search.tp=32"],
-     "search.tp x search.dp x search.pp must not exceed the fabric's 64 devices, but is 2048"),
+     "search.pp must not exceed the fabric's 64 devices, but is 2048: set search.dp = 2"),
     (["plan", SMALL, "--set", "search.dp=64", "--set", "search.micro_batch_sequences=[32]"],
      "search.dp times micro_batch_sequences must divide the batch of 1024"),
     (["plan", SMALL, "--top", "0"], "search.top must be at least 1"),

@@ -91,11 +91,12 @@ def test_the_bytes_on_the_wire_are_the_published_ones(problem):
 
 
 def test_the_scenario_plans_these_degrees(capsys):
-    """Within a fifth, a known error: memory makes early stages a layer shorter than Meta's."""
+    """Within a tenth: memory, predicted too large for Meta's stages, makes it recompute."""
     assert run(["plan", NAME, "--json"]) == 0
     fields = json.loads(capsys.readouterr().out)
     plan = fields["plan"]
     assert [plan[axis] for axis in ("tp", "pp", "dp", "devices_used")] == [8, 16, 64, DEVICES]
+    assert plan["schedule"] == "interleaved"
     assert fields["certificate"]["proven"] is True
-    assert fields["iteration_time_s"] == pytest.approx(MEASURED_S, rel=0.2)
+    assert fields["iteration_time_s"] == pytest.approx(MEASURED_S, rel=0.1)
     assert fields["error_band"]["region"].startswith("H100, model parallel, dense")

@@ -1,5 +1,10 @@
-"""What other methods would have chosen, on the same costs, fabric and schedule."""
+"""What other methods would have chosen, on the same costs, fabric and schedule.
 
-from nest_core.baselines.placements import NAMES, Baseline, evaluate_baselines
+One module per method: `manual`, `mcmc`, `phaze`, `alpa_e`, `mist`; each says what the original
+does, what is simplified here and why that is fair to it.
+"""
 
-__all__ = ["NAMES", "Baseline", "evaluate_baselines"]
+from nest_core.baselines.baseline import NAMES, Baseline, Found
+from nest_core.baselines.evaluate import evaluate_baselines
+
+__all__ = ["NAMES", "Baseline", "Found", "evaluate_baselines"]

@@ -16,6 +16,7 @@ def check_plan(problem: Problem, plan: Plan) -> None:
     point = plan.point
     _check_degrees(problem, point)
     _check_schedule(problem, point)
+    _check_strategies(problem, plan)
     layers, chunks = problem.layers, point.pp * point.interleave
     if chunks > layers:
         raise InputError(
@@ -69,6 +70,32 @@ def _check_degrees(problem: Problem, point: Point) -> None:
             point.dp,
             "choose another dp or micro_batch",
         )
+
+
+def _check_strategies(problem: Problem, plan: Plan) -> None:
+    point = plan.point
+    if not plan.strategies:
+        return
+    if len(plan.strategies) != point.pp:
+        raise InputError(
+            "plan.stage_strategies", f"must name one strategy for each of {point.pp} stages",
+            len(plan.strategies), "give one per stage, or none",
+        )  # fmt: skip
+    inner, outer = sorted((point.order.index("tp"), point.order.index("cp")))
+    widths = {(strategy.tp, strategy.cp) for strategy in plan.strategies}
+    if len(widths) > 1 and inner < point.order.index("pp") < outer:
+        raise InputError(
+            "plan.order", "must not name pp between tp and cp where stages differ in them",
+            list(point.order), "a stage keeps its devices whatever it makes of tp and cp only then",
+        )  # fmt: skip
+    for s, strategy in enumerate(plan.strategies):
+        _check_degrees(problem, plan.stage_point(s))
+        if strategy.tp * strategy.cp != point.tp * point.cp:
+            raise InputError(
+                f"plan.stage_strategies[{s}]",
+                f"must keep tp x cp = {point.tp * point.cp}, the devices of a stage",
+                strategy.tp * strategy.cp, "change tp or cp",
+            )  # fmt: skip
 
 
 def _check_schedule(problem: Problem, point: Point) -> None:

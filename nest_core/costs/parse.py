@@ -1,4 +1,4 @@
-"""Plans as people give them: a JSON file, ``dp=8,tp=4,pp=2,…``, or Megatron-LM flags.
+"""Plans as people give them: a JSON file, ``dp=8,tp=4,pp=2,…``, or a Megatron-LM command.
 
 What is left out takes a stated default: degree 1, ZeRO 0, no recomputation, micro-batch 1,
 1F1B (interleaved where a stage has several chunks), Megatron-LM's axis order, and layers cut as
@@ -9,46 +9,46 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nest_core.costs.plan import SCHEDULES, Plan, Point
+from nest_core.costs.megatron import has_flags, read_flags
+from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy
 from nest_core.costs.problem import RECOMPUTE
 from nest_core.errors import InputError
-from nest_core.layout import DEVICE_ORDERS
+from nest_core.layout import DEVICE_ORDERS, DeviceOrder
 from nest_core.presets import read_text
 
-__all__ = ["even_cuts", "parse_plan", "read_plan"]
+__all__ = ["Pasted", "even_cuts", "parse_plan", "read_given", "read_pasted", "read_plan"]
 
 _DEGREES = ("tp", "dp", "pp", "cp", "ep", "micro_batch", "interleave")
 _KNOWN = (
     *_DEGREES, "sp", "zero", "schedule", "recompute", "order", "device_order", "cuts",
-    "stage_recompute", "devices_used",
+    "stage_recompute", "stage_strategies", "devices_used",
 )  # fmt: skip
-_MEGATRON = {
-    "--tensor-model-parallel-size": "tp",
-    "--pipeline-model-parallel-size": "pp",
-    "--context-parallel-size": "cp",
-    "--expert-model-parallel-size": "ep",
-    "--micro-batch-size": "micro_batch",
-    "--data-parallel-size": "dp",
-    "--recompute-granularity": "recompute",
-    "--num-virtual-stages-per-pipeline-rank": "interleave",
-    "--num-layers-per-virtual-pipeline-stage": "chunk_blocks",
-    "--data-parallel-sharding-strategy": "sharding",
-    "--recompute-method": "method",
-    "--recompute-num-layers": "uniform",
-}
-_SWITCHES = {
-    "--sequence-parallel": ("sp", True),
-    "--use-distributed-optimizer": ("zero", 1),
-    "--use-torch-fsdp2": ("zero", 3),
-    "--recompute-activations": ("recompute", "selective"),
-    "--use-tp-pp-dp-mapping": ("order", ("tp", "cp", "pp", "dp")),
-}
-_SHARDING = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
+_STRATEGY = ("tp", "sp", "cp", "ep", "zero")
+_BETWEEN = re.compile(r"\s*[,;\n]\s*|\s+(?=\w+\s*=)")
+
+
+@dataclass(frozen=True, slots=True)
+class Pasted:
+    """A plan that a person typed or pasted.
+
+    Parameters
+    ----------
+    plan : Plan
+    ignored : tuple of str
+        Flags that say nothing about the plan.
+    notes : tuple of str
+        What in the text contradicts the problem, sentence by sentence; the problem counts.
+    """
+
+    plan: Plan
+    ignored: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def read_plan(text: str, layers: int, devices: int) -> Plan:
@@ -65,11 +65,43 @@ def read_plan(text: str, layers: int, devices: int) -> Plan:
     InputError
         If the text is none of these or names an unknown key.
     """
-    if text.lstrip().startswith("--"):
-        return parse_plan(_megatron(text, devices, layers), layers)
-    if "=" in text and not os.path.exists(text):
-        return parse_plan(_pairs(text), layers)
-    return parse_plan(_file(Path(text)), layers)
+    return read_given(text, layers, devices).plan
+
+
+def read_given(text: str, layers: int, devices: int, batch: int = 0, tokens: int = 0) -> Pasted:
+    """A plan from a file's name or from text; a file holds JSON or a Megatron-LM command.
+
+    Parameters and errors as of `read_pasted`.
+    """
+    if not os.path.isfile(text) and (has_flags(text) or "=" in text):
+        return read_pasted(text, layers, devices, batch, tokens)
+    content = _file(text)
+    if not content.lstrip().startswith(("{", "[")) and has_flags(content):
+        return read_pasted(content, layers, devices, batch, tokens)
+    return Pasted(parse_plan(_document(content, text), layers))
+
+
+def read_pasted(text: str, layers: int, devices: int, batch: int = 0, tokens: int = 0) -> Pasted:
+    """A plan from text alone: ``key=value`` pairs, a JSON object, or a Megatron-LM command.
+
+    Pairs are divided by commas, semicolons or white space; files are never opened.
+
+    Parameters
+    ----------
+    layers, devices, batch, tokens : int
+        Of the problem; see `nest_core.costs.megatron.read_flags`.
+
+    Raises
+    ------
+    InputError
+        If the text is none of these, names an unknown key, or contradicts itself.
+    """
+    if has_flags(text):
+        flags = read_flags(text, layers, devices, batch, tokens)
+        return Pasted(parse_plan(flags.fields, layers), flags.ignored, tuple(flags.notes))
+    if text.lstrip().startswith("{"):
+        return Pasted(parse_plan(_document(text, "--plan"), layers))
+    return Pasted(parse_plan(_pairs(text), layers))
 
 
 def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
@@ -95,12 +127,7 @@ def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
         raise InputError(
             "plan.order", "must name tp, cp, dp and pp once", list(order), "correct it"
         )
-    device_order = fields.get("device_order", "natural")
-    if device_order not in DEVICE_ORDERS:
-        raise InputError(
-            "plan.device_order", "must be one of the orders", device_order,
-            "pick " + ", ".join(DEVICE_ORDERS),
-        )  # fmt: skip
+    device_order = _device_order(fields.get("device_order", "natural"))
     pp, chunks = degrees["pp"], degrees["interleave"]
     schedule = fields.get("schedule", "1f1b" if chunks == 1 else "interleaved")
     if schedule not in SCHEDULES:
@@ -120,7 +147,9 @@ def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
         sp=sp, zero=zero, order=order, device_order=device_order, schedule=schedule, **degrees
     )
     cuts = tuple(_whole("cuts", cut, least=0) for cut in _sequence(fields, "cuts"))
-    return Plan(point, cuts or even_cuts(layers, pp * chunks), _recompute(fields, pp))
+    return Plan(
+        point, cuts or even_cuts(layers, pp * chunks), _recompute(fields, pp), _strategies(fields)
+    )
 
 
 def even_cuts(layers: int, depth: int) -> tuple[int, ...]:
@@ -157,6 +186,38 @@ def _recompute(fields: Mapping[str, Any], pp: int) -> tuple[str, ...]:
     return (str(common),) * pp
 
 
+def _device_order(value: Any) -> DeviceOrder:
+    """A named order, or the devices of ranks 0, 1, 2, … one after another."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_whole("device_order", device, least=0) for device in value)
+    if value not in DEVICE_ORDERS:
+        raise InputError(
+            "plan.device_order", "must be one of the orders", value,
+            "pick " + ", ".join(DEVICE_ORDERS) + ", or list the devices of all ranks",
+        )  # fmt: skip
+    return str(value)
+
+
+def _strategies(fields: Mapping[str, Any]) -> tuple[StageStrategy, ...]:
+    """What stages do where they differ; what one leaves out is as in the point."""
+    found = []
+    for entry in _sequence(fields, "stage_strategies"):
+        if not isinstance(entry, Mapping) or not set(entry) <= set(_STRATEGY):
+            raise InputError(
+                "plan.stage_strategies", "must hold objects of tp, sp, cp, ep and zero", entry,
+                "correct it",
+            )  # fmt: skip
+        sp = entry.get("sp", fields.get("sp", False))
+        if not isinstance(sp, bool):
+            raise InputError("plan.stage_strategies", "must have sp true or false", sp, "correct")
+        tp, cp, ep = (
+            _whole(name, entry.get(name, fields.get(name, 1))) for name in ("tp", "cp", "ep")
+        )
+        zero = _whole("zero", entry.get("zero", fields.get("zero", 0)), least=0)
+        found.append(StageStrategy(tp, sp, cp, ep, zero))
+    return tuple(found)
+
+
 def _sequence(fields: Mapping[str, Any], name: str) -> tuple[Any, ...]:
     """A list of the fields; empty where it is left out."""
     value = fields.get(name, ())
@@ -177,7 +238,7 @@ def _whole(name: str, value: Any, *, least: int = 1) -> int:
 
 def _pairs(text: str) -> dict[str, Any]:
     fields: dict[str, Any] = {}
-    for pair in text.split(","):
+    for pair in _BETWEEN.split(text.strip()):
         key, equals, value = pair.partition("=")
         if not equals:
             raise InputError(
@@ -198,73 +259,20 @@ def _scalar(text: str) -> Any:
     return tuple(map(_scalar, parts)) if all(parts) and len(parts) > 1 else text
 
 
-def _megatron(text: str, devices: int, layers: int) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise InputError("--plan", "must close its quotes", text, "add the missing one") from error
-    while words:
-        flag, equals, value = words.pop(0).partition("=")
-        if equals:
-            words.insert(0, value)
-        if flag in _SWITCHES and not equals:
-            name, setting = _SWITCHES[flag]
-            fields[name] = setting
-        elif flag in _MEGATRON and words:
-            fields[_MEGATRON[flag]] = _scalar(words.pop(0))
-        else:
-            known = ", ".join((*_MEGATRON, *_SWITCHES))
-            raise InputError(
-                "--plan", "must consist of known flags with values", flag, f"use {known}"
-            )
-    _settle_recomputation(fields)
-    if "sharding" in fields:
-        strategy = fields.pop("sharding")
-        if strategy not in _SHARDING:
-            raise InputError(
-                "--data-parallel-sharding-strategy", "must be one of Megatron-LM's", strategy,
-                "pick " + ", ".join(_SHARDING),
-            )  # fmt: skip
-        fields["zero"] = _SHARDING[strategy]
-    tp, cp, pp = (_whole(name, fields.get(name, 1)) for name in ("tp", "cp", "pp"))
-    if "chunk_blocks" in fields:
-        chunk, blocks = _whole("interleave", fields.pop("chunk_blocks")), layers - 2
-        if blocks % (pp * chunk):
-            raise InputError(
-                "--num-layers-per-virtual-pipeline-stage",
-                f"times pp = {pp} must divide the model's {blocks} blocks", chunk,
-                "choose a divisor",
-            )  # fmt: skip
-        fields["interleave"] = blocks // (pp * chunk)
-    if "dp" not in fields:
-        fields["dp"] = max(1, devices // (tp * cp * pp))
-    return fields
-
-
-def _settle_recomputation(fields: dict[str, Any]) -> None:
-    """Full recomputation keeps each layer's input: Megatron-LM's uniform method, one layer each."""
-    method, layers = fields.pop("method", "uniform"), fields.pop("uniform", 1)
-    if (method, layers) != ("uniform", 1):
-        raise InputError(
-            "--recompute-method", "must be uniform with one layer each",
-            f"{method}, {layers}", "recompute every layer, or give stage_recompute",
-        )  # fmt: skip
-
-
-def _file(path: Path) -> dict[str, Any]:
-    name = str(path)
+def _file(name: str) -> str:
     if not os.path.isfile(name):
         raise InputError(
             "--plan", "must be a JSON file, key=value pairs or Megatron flags", name,
             "check the path",
         )  # fmt: skip
+    return read_text(Path(name))
+
+
+def _document(text: str, name: str) -> dict[str, Any]:
     try:
-        document = json.loads(read_text(path))
-    except InputError:
-        raise
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(name, "must be valid JSON", str(error), "correct the file") from error
+        raise InputError(name, "must be valid JSON", str(error), "correct it") from error
     if isinstance(document, dict):
         document = document.get("plan", document)
     if not isinstance(document, dict):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
-from nest_core.layout import Layout
+from nest_core.layout import DeviceOrder, Layout
 
-__all__ = ["SCHEDULES", "Plan", "Point"]
+__all__ = ["SCHEDULES", "Plan", "Point", "StageStrategy"]
 
 SCHEDULES = ("1f1b", "gpipe", "interleaved")
 """Orders of forward and backward passes in a pipeline (`nest_core.costs.schedules`)."""
@@ -25,8 +25,8 @@ class Point:
         ZeRO stage 0-3, over the ``dp * cp`` ranks that share weights.
     order : tuple of str
         Axes, innermost first.
-    device_order : str
-        Which devices carry the ranks, one of `DEVICE_ORDERS`.
+    device_order : str or tuple of int
+        Which devices carry the ranks: one of `DEVICE_ORDERS`, or the devices themselves.
     cp : int
         Context-parallel degree.
     ep : int
@@ -45,7 +45,7 @@ class Point:
     micro_batch: int
     zero: int
     order: tuple[str, ...]
-    device_order: str = "natural"
+    device_order: DeviceOrder = "natural"
     cp: int = 1
     ep: int = 1
     schedule: str = "1f1b"
@@ -76,6 +76,33 @@ class Point:
         return batch // (self.dp * self.micro_batch)
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class StageStrategy:
+    """How one stage divides its layers among its devices, where stages differ.
+
+    Parameters
+    ----------
+    tp, sp, cp, ep, zero : as of a `Point`, whose ``tp * cp`` every stage keeps.
+    """
+
+    tp: int
+    sp: bool
+    cp: int
+    ep: int
+    zero: int
+
+    @classmethod
+    def of(cls, point: Point) -> StageStrategy:
+        """What a point has all stages do."""
+        return cls(point.tp, point.sp, point.cp, point.ep, point.zero)
+
+    def within(self, point: Point) -> Point:
+        """The point at which all stages do this."""
+        return replace(
+            point, tp=self.tp, sp=self.sp, cp=self.cp, ep=self.ep, zero=self.zero
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A point with its stages.
@@ -88,11 +115,18 @@ class Plan:
         ``c % pp``; length ``pp * interleave + 1``.
     recompute : tuple of str
         Per stage: none, selective or full.
+    strategies : tuple of StageStrategy
+        Per stage, where they differ; empty if every stage does what the point says.
     """
 
     point: Point
     cuts: tuple[int, ...]
     recompute: tuple[str, ...]
+    strategies: tuple[StageStrategy, ...] = ()
+
+    def stage_point(self, stage: int) -> Point:
+        """The point at which every stage does what this one does; it is priced there."""
+        return self.strategies[stage].within(self.point) if self.strategies else self.point
 
     @property
     def recompute_summary(self) -> str:
@@ -114,7 +148,7 @@ class Plan:
     def to_json(self) -> dict[str, object]:
         """The fields of the command line's ``plan``."""
         point = self.point
-        return {
+        fields: dict[str, object] = {
             "dp": point.dp,
             "tp": point.tp,
             "pp": point.pp,
@@ -132,3 +166,6 @@ class Plan:
             "cuts": list(self.cuts),
             "stage_recompute": list(self.recompute),
         }
+        if self.strategies:
+            fields["stage_strategies"] = [asdict(strategy) for strategy in self.strategies]
+        return fields

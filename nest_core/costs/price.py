@@ -14,7 +14,7 @@ import numpy as np
 
 from nest_core.costs.checks import check_plan
 from nest_core.costs.memory import Memory, stage_memory
-from nest_core.costs.plan import Plan
+from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import RECOMPUTE, LayerTable, Problem
 from nest_core.costs.schedules import fill_seconds, iteration_seconds
 from nest_core.costs.stages import (
@@ -57,6 +57,19 @@ class Stage:
     launch_s: float = 0.0
     chunks: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def layers(self) -> int:
+        """How many layers it holds."""
+        return sum(j - i for i, j in self.chunks)
+
+    @property
+    def spans(self) -> str:
+        """Its layers in words; of many chunks the first two and the last."""
+        words = [f"{i} to {j - 1}" if j - i > 1 else f"{i}" for i, j in self.chunks]
+        if len(words) > 3:
+            return f"{words[0]}, {words[1]}, …, {words[-1]} ({len(words)} chunks)"
+        return ", ".join(words)
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -91,6 +104,8 @@ class Report:
 def price(problem: Problem, plan: Plan) -> Report:
     """Time, terms and memory of a plan.
 
+    A stage with a strategy of its own is priced as if all others used it too.
+
     Raises
     ------
     InputError
@@ -99,17 +114,16 @@ def price(problem: Problem, plan: Plan) -> Report:
     """
     check_plan(problem, plan)
     point = plan.point
-    shared = links(problem, point)
-    costs = stage_costs(problem, point, shared)
-    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
-    works = _works(problem, plan, table, costs, shared)
+    points = [plan.stage_point(s) for s in range(point.pp)]
+    grounds = {at: _ground(problem, at) for at in dict.fromkeys(points)}
+    works = [_work(plan, grounds[at], s) for s, at in enumerate(points)]
     loads = np.array([work.load for work in works])
     syncs = np.array([work.sync for work in works])
-    m = costs.micro_batches
+    m = point.micro_batches(problem.batch)
     iteration = iteration_seconds(point, m, loads, syncs)
     fill = fill_seconds(point, loads)
     stages = tuple(
-        _stage(problem, plan, table, costs, shared, s, work, iteration)
+        _stage(problem, plan, grounds[points[s]], s, work, iteration)
         for s, work in enumerate(works)
     )
     reason = _overflow(stages, problem)
@@ -141,6 +155,31 @@ def price(problem: Problem, plan: Plan) -> Report:
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ground:
+    """What stages with the same strategy are priced from."""
+
+    point: Point
+    shared: Links
+    table: LayerTable
+    costs: StageCosts
+    layered: LayerSeconds
+    update: FloatArray
+
+
+def _ground(problem: Problem, point: Point) -> _Ground:
+    shared = links(problem, point)
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+    return _Ground(
+        point,
+        shared,
+        table,
+        stage_costs(problem, point, shared),
+        layer_seconds(problem, point, shared, table),
+        update_layers(problem, point, table),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Work:
     """Seconds of a stage: per micro-batch, and (``sync``, of it ``update``) per iteration."""
@@ -160,29 +199,19 @@ class _Work:
         return max(0.0, self.load - self.compute - self.replay - self.launch)  # rounding
 
 
-def _works(
-    problem: Problem, plan: Plan, table: LayerTable, costs: StageCosts, shared: Links
-) -> list[_Work]:
-    point = plan.point
-    layered: LayerSeconds = layer_seconds(problem, point, shared, table)
-    update = update_layers(problem, point, table)
-    works = []
-    for s in range(point.pp):
-        chunks, choice = plan.chunks(s), RECOMPUTE.index(plan.recompute[s])
-        waiting = layered.total[s, choice] - layered.device[s, choice]
-        works.append(
-            _Work(
-                chunks=chunks,
-                choice=choice,
-                load=costs.chunks_load(s, chunks, choice),
-                compute=_over(table.compute_s, chunks),
-                replay=_over(table.replay_s[choice], chunks),
-                launch=_over(waiting, chunks),
-                sync=costs.chunks_sync(s, chunks),
-                update=_over(update, chunks),
-            )
-        )
-    return works
+def _work(plan: Plan, ground: _Ground, s: int) -> _Work:
+    chunks, choice = plan.chunks(s), RECOMPUTE.index(plan.recompute[s])
+    layered = ground.layered
+    return _Work(
+        chunks=chunks,
+        choice=choice,
+        load=ground.costs.chunks_load(s, chunks, choice),
+        compute=_over(ground.table.compute_s, chunks),
+        replay=_over(ground.table.replay_s[choice], chunks),
+        launch=_over(layered.total[s, choice] - layered.device[s, choice], chunks),
+        sync=ground.costs.chunks_sync(s, chunks),
+        update=_over(ground.update, chunks),
+    )
 
 
 def _over(layers: FloatArray, chunks: tuple[tuple[int, int], ...]) -> float:
@@ -190,16 +219,12 @@ def _over(layers: FloatArray, chunks: tuple[tuple[int, int], ...]) -> float:
 
 
 def _stage(
-    problem: Problem,
-    plan: Plan,
-    table: LayerTable,
-    costs: StageCosts,
-    shared: Links,
-    s: int,
-    work: _Work,
-    iteration: float,
+    problem: Problem, plan: Plan, ground: _Ground, s: int, work: _Work, iteration: float
 ) -> Stage:
-    m = costs.micro_batches
+    m = ground.costs.micro_batches
+    memory = stage_memory(
+        problem, ground.point, ground.table, ground.costs, s, work.chunks, work.choice
+    )
     return Stage(
         first=work.chunks[0][0],
         last=work.chunks[-1][1],
@@ -210,8 +235,8 @@ def _stage(
         communication_s=m * work.communication + work.sync - work.update,
         idle_s=max(0.0, iteration - m * work.load - work.sync),  # rounding
         sync_s=work.sync,
-        producer_level=int(shared.producer_level[s]),
-        memory=stage_memory(problem, plan.point, table, costs, s, work.chunks, work.choice),
+        producer_level=int(ground.shared.producer_level[s]),
+        memory=memory,
         launch_s=m * work.launch,
         chunks=work.chunks,
     )

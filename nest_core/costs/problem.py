@@ -142,6 +142,10 @@ class Problem:
         Device memory, and what of it is taken before the first tensor.
     fragmentation : float
         Share of what tensors hold that the allocator holds beyond it.
+    floor : callable (tp, sp, cp, ep) -> LayerTable, optional
+        One sequence at best: of a micro-batch of ``b`` sequences no seconds or bytes are under
+        ``b`` times these; elements, numbers of calls and launches are the same. It spares the
+        planner most tables. None: there is none.
     state : StateBytes
     update_Bps : float
         Memory bandwidth that the optimizer step reaches.
@@ -168,6 +172,7 @@ class Problem:
     software: Software = WIRES_ALONE
     overlap: Overlap = NO_OVERLAP
     fragmentation: float = 0.0
+    floor: Callable[[int, bool, int, int], LayerTable] | None = None
 
     @property
     def tensor_bytes(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -14,15 +14,23 @@ from nest_core.hardware import (
     backward_seconds,
     forward_seconds,
     kernels,
+    least_seconds,
 )
 from nest_core.network.wires import FloatArray
 from nest_core.workload import Collective, Graph, Layer, Model, Strategy, chain, load_trace
 from nest_core.workload.graph import sizes
 from nest_core.workload.layers import layers_of
-from nest_core.workload.operators import operators
+from nest_core.workload.operators import Kernel, operators
 from nest_core.workload.strategies import STRATEGIES, Rewrite
 
-__all__ = ["OPTIMIZERS", "element_bytes", "layer_table", "model_flops", "state_bytes"]
+__all__ = [
+    "OPTIMIZERS",
+    "element_bytes",
+    "floor_table",
+    "layer_table",
+    "model_flops",
+    "state_bytes",
+]
 
 OPTIMIZERS = ("adam", "adam_bf16", "adam_8bit", "sgd")
 
@@ -94,7 +102,23 @@ def layer_table(
         Whether projections keep their inputs in fp8; by default where they compute in it.
     """
     narrow = precision == "fp8" if eight_bits is None else eight_bits
-    return _table(model, strategy, accelerator, precision, narrow, tuple(STRATEGIES.values()))
+    registered = tuple(STRATEGIES.values())
+    return _table(model, strategy, accelerator, precision, narrow, registered, least=False)
+
+
+def floor_table(
+    model: Model, strategy: Strategy, accelerator: Accelerator, precision: str
+) -> LayerTable:
+    """The same, but seconds that no number of sequences in a micro-batch undercuts per sequence.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        With one sequence in its micro-batch.
+    """
+    registered = tuple(STRATEGIES.values())
+    narrow = precision == "fp8"
+    return _table(model, strategy, accelerator, precision, narrow, registered, least=True)
 
 
 @lru_cache(maxsize=4096)
@@ -105,6 +129,8 @@ def _table(
     precision: str,
     narrow: bool,
     registered: tuple[Rewrite, ...],
+    *,
+    least: bool,
 ) -> LayerTable:
     layers = chain(model, strategy)
     distinct = [layer for layer, _ in layers.runs]
@@ -116,7 +142,7 @@ def _table(
     def rows(values: Sequence[Sequence[float]]) -> FloatArray:
         return np.repeat(np.array(values, dtype=np.float64), counts, axis=0).T
 
-    times = [_times(layer, accelerator, precision) for layer in distinct]
+    times = [_times(layer, accelerator, precision, least=least) for layer in distinct]
     kept = [[layer.kept_bytes(name, eight_bits=narrow) for name in RECOMPUTE] for layer in distinct]
     boundary = np.zeros(layers.layers + 1)
     boundary[1:-1] = column([layer.output_bytes for layer in distinct])[:-1]
@@ -152,11 +178,15 @@ def _table(
 
 
 def _times(
-    layer: Layer, accelerator: Accelerator, precision: str
+    layer: Layer, accelerator: Accelerator, precision: str, *, least: bool
 ) -> tuple[float, float, tuple[float, ...], tuple[float, ...]]:
     """Forward, backward, replays and what the host needs to issue them, seconds."""
-    forward = [forward_seconds(op, accelerator, precision) for op in layer.operators]
-    backward = sum(backward_seconds(op, accelerator, precision) for op in layer.operators)
+    if least:
+        forward = [_least(op.forward, accelerator, precision) for op in layer.operators]
+        backward = sum(_least(op.backward, accelerator, precision) for op in layer.operators)
+    else:
+        forward = [forward_seconds(op, accelerator, precision) for op in layer.operators]
+        backward = sum(backward_seconds(op, accelerator, precision) for op in layer.operators)
     core = sum(seconds for op, seconds in zip(layer.operators, forward, strict=True) if op.core)
     replay = (0.0, core, sum(forward)) if layer.recomputable else (0.0, 0.0, 0.0)
     issue = accelerator.family.host_s
@@ -167,6 +197,10 @@ def _times(
     both += sum(call.backward for call in layer.collectives)
     again = (0, core_first, first) if layer.recomputable else (0, 0, 0)
     return sum(forward), backward, replay, tuple(issue * (both + number) for number in again)
+
+
+def _least(found: Iterable[Kernel], accelerator: Accelerator, precision: str) -> float:
+    return sum(least_seconds(kernel, accelerator, precision) for kernel in found)
 
 
 def _kind(axis: str, strategy: Strategy) -> CallKind:

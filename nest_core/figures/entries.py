@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from nest_core.baselines import Baseline
-from nest_core.baselines.placements import NAMES
+from nest_core.baselines import NAMES, Baseline
 from nest_core.costs.price import Report
 from nest_core.fidelity.bands import Band
 from nest_core.planner import Result

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from nest_core.costs.plan import Plan
 from nest_core.figures.grid import DeviceGrid, device_grid
 from nest_core.figures.style import Picture, class_bar, frame, stepped_scale
-from nest_core.layout import Layout, device_order, seats
+from nest_core.layout import DeviceOrder, Layout, device_order, seats
 from nest_core.network import Network
 from nest_core.network.wires import IntArray
 
@@ -88,7 +88,7 @@ def _working(grid: DeviceGrid, plan: Plan, network: Network) -> dict[str, Any]:
     }
 
 
-def _rank_of(network: Network, order: str) -> IntArray:
+def _rank_of(network: Network, order: DeviceOrder) -> IntArray:
     """Rank number of every device."""
     return np.argsort(device_order(network, order))
 

@@ -1,101 +1,314 @@
-"""Figure 5 of the paper beside its own baselines, evaluated as published and rightly."""
+"""The paper's figures beside ours: throughputs, relative and as shares of the optimum."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from nest_core.figures.style import ACCENT, HATCH, LIMIT, MUTED, Picture, value_axis
-
-__all__ = ["figure5_picture"]
-
-_NAMES = {"manual": "Manual", "mcmc": "MCMC", "phaze": "Phaze"}
-_BARS = (
-    ("as_published", "as published (stages in reverse order)", MUTED, HATCH),
-    ("right_order", "in the right order", MUTED, ""),
+from nest_core.figures.paper_iterations import iterations_picture, strategies_picture
+from nest_core.figures.style import (
+    ACCENT,
+    FAINT,
+    HATCH,
+    LIMIT,
+    MUTED,
+    Picture,
+    value_axis,
 )
+from nest_core.paper import Reproduction
+from nest_core.paper.cases import FIGURES, PLANNERS
+from nest_core.paper.settings import model_name
+
+__all__ = ["models_of", "paper_pictures"]
+
+Row = Mapping[str, Any]
+
+# Baselines are muted: they differ by marker, ours by colour.
+_SYMBOLS = {
+    "manual": "square", "mcmc": "x-thin-open", "alpa_e": "triangle-up", "phaze": "circle-open",
+    "mist": "diamond-open",
+}  # fmt: skip
+_BARS = {
+    "published": ("printed", "rgba(0, 0, 0, 0)", ""),
+    "as_published": ("as published, computed here (stages reversed)", MUTED, HATCH),
+    "right_order": ("in the right order, computed here", MUTED, ""),
+}
+_LEGEND = {"orientation": "h", "x": 0, "y": 1.13, "yanchor": "bottom"}
 
 
-def figure5_picture(rows: Sequence[Mapping[str, Any]]) -> Picture:
-    """Every baseline's throughput as a share of the optimum, for the rows of one model.
+def models_of(found: Reproduction) -> tuple[str, ...]:
+    """Models that a throughput figure shows one by one; none where all stand on one axis."""
+    figure = FIGURES.get(found.name)
+    if figure is None or figure.axis == "model":
+        return ()
+    return tuple(dict.fromkeys(cell.model for cell in figure.cells))
+
+
+def paper_pictures(found: Reproduction, model: str = "") -> tuple[Picture, ...]:
+    """The pictures of a reproduction; none for tables, and where nothing can be computed.
 
     Parameters
     ----------
-    rows : sequence of mappings
-        Rows of `nest_core.published.figure5` of one model.
+    found : Reproduction
+    model : str
+        One of `models_of`, where there are any.
     """
-    figure = make_subplots(
-        rows=1, cols=len(_NAMES), shared_yaxes=True, subplot_titles=list(_NAMES.values()),
-        horizontal_spacing=0.03,
+    if found.name in FIGURES:
+        figure = FIGURES[found.name]
+        if figure.axis == "model":
+            devices = figure.cells[0].devices
+            rows = [row for row in found.rows if row["devices"] == devices]
+        else:
+            rows = [row for row in found.rows if row["model"] == model]
+        return (_beside(found, rows, figure.axis), _shares(found, rows, figure.axis))
+    if found.costs == "published":
+        return ()
+    if found.name == "figure2":
+        return (strategies_picture(found.rows),)
+    if found.name == "figure10":
+        return (iterations_picture(found.rows),)
+    return ()
+
+
+def _ticks(rows: Sequence[Row], axis: str) -> list[str]:
+    if axis == "model":
+        return [model_name(row["model"]) for row in rows]
+    return [f"{row[axis]:,}" for row in rows]
+
+
+def _axis_title(rows: Sequence[Row], axis: str) -> str:
+    if axis == "model":
+        return f"model, {rows[0]['devices']:,} devices"
+    return "devices" if axis == "devices" else f"micro-batch, {rows[0]['devices']:,} devices"
+
+
+def _beside(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
+    """Relative throughputs, in print and here, on one axis."""
+    names = tuple(rows[0]["baselines"])
+    ticks = _ticks(rows, axis)
+    here = "computed, right order" if found.costs == "published" else "computed, own costs"
+    plot = make_subplots(
+        rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.04,
+        subplot_titles=["printed", here],
     )  # fmt: skip
-    devices = [f"{row['devices']:,}" for row in rows]
-    for column, name in enumerate(_NAMES, start=1):
-        for key, label, colour, hatch in _BARS:
-            shares = [_share(row, name, key) for row in rows]
-            figure.add_trace(
+    lines = "markers" if axis == "model" else "lines+markers"
+    shown: list[float] = []
+    for column, (ours, theirs) in enumerate(
+        (("published", "published"), ("ours", "right_order")), start=1
+    ):
+        values = [row[ours] for row in rows]
+        plot.add_trace(
+            _line(ticks, values, "NEST / ours", lines, column, ACCENT, "circle"), row=1, col=column
+        )
+        for name in names:
+            plot.add_trace(
+                _line(
+                    ticks, [row["baselines"][name][theirs] for row in rows], PLANNERS[name],
+                    lines, column, MUTED, _SYMBOLS[name],
+                ),
+                row=1, col=column,
+            )  # fmt: skip
+        shown += [value for value in values if value]
+        if not any(values):
+            plot.add_annotation(
+                x=0.5, y=0.5, xref="x domain", yref="y domain", showarrow=False,
+                text="a picture only: no numbers are printed", row=1, col=column,
+            )  # fmt: skip
+    plot.update_layout(
+        template="none", height=340, dragmode=False,
+        margin={"l": 56, "r": 12, "t": 72, "b": 44}, legend=_LEGEND,
+    )  # fmt: skip
+    levels = _log_ticks(shown)
+    plot.update_yaxes(
+        type="log", tickvals=levels, ticktext=[f"{level:g}" for level in levels],
+        gridcolor=FAINT, gridwidth=0.5, zeroline=False, fixedrange=True,
+    )  # fmt: skip
+    plot.update_yaxes(title_text="relative throughput", col=1)
+    plot.update_xaxes(
+        title_text=_axis_title(rows, axis), type="category", fixedrange=True,
+        categoryorder="array", categoryarray=ticks, showgrid=False,
+        range=[-0.5, len(ticks) - 0.5],
+    )  # fmt: skip
+    return Picture(
+        title=_beside_finding(found, rows),
+        subtitle="throughput, 1 is the first feasible manual run; the axis is logarithmic",
+        reading="A planner without a mark has no plan that fits there, or none is printed.",
+        plot=plot,
+    )
+
+
+def _log_ticks(values: Sequence[float]) -> list[float]:
+    """Ticks of a logarithmic axis: finer where the values span little."""
+    narrow = not values or max(values) < 5 * min(values)
+    steps = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 7) if narrow else (1, 2, 5)
+    return [scale * step for scale in (0.01, 0.1, 1.0, 10.0) for step in steps]
+
+
+def _line(
+    ticks: list[str],
+    values: Sequence[float | None],
+    name: str,
+    mode: str,
+    column: int,
+    colour: str,
+    symbol: str,
+) -> go.Scatter:
+    return go.Scatter(
+        x=ticks,
+        y=list(values),
+        name=name,
+        mode=mode,
+        legendgroup=name,
+        showlegend=column == 1,
+        line={"color": colour, "width": 2.5 if colour == ACCENT else 1.2},
+        marker={
+            "color": colour, "symbol": symbol, "size": 13 if colour == ACCENT else 8,
+            "line": {"color": colour, "width": 1.5},
+        },
+        hovertemplate="%{x}: %{y:.2f}<extra>" + name + "</extra>",
+    )  # fmt: skip
+
+
+def _beside_finding(found: Reproduction, rows: Sequence[Row]) -> str:
+    if found.costs == "published":
+        shown = [row for row in rows if row["published"] is not None and row["ours"] is not None]
+        if not shown:
+            fits = sum(row["ours"] is not None for row in rows)
+            return f"Nothing is printed to compare with; {fits} of {len(rows)} cells fit"
+        worst = max(abs(row["ours"] - row["published"]) for row in shown)
+        return (
+            f"Our optimum is NEST's in {_all(len(shown))}, within {worst:.3f}"
+            if (worst < 0.01)
+            else f"Our optimum is off by {worst:.2f} in a printed cell"
+        )
+    told = []
+    for ours, theirs, where in (
+        ("ours", "right_order", "here"), ("published", "published", "in print"),
+    ):  # fmt: skip
+        gains = [
+            row[ours] / row["baselines"]["manual"][theirs]
+            for row in rows
+            if row[ours] and row["baselines"]["manual"][theirs]
+        ]
+        if gains:
+            low, high = f"{min(gains):.2f}", f"{max(gains):.2f}"
+            told.append(f"{low if low == high else f'{low} to {high}'} × Manual {where}")
+    if not told:
+        return "No manual placement fits here, and none is printed"
+    return f"The optimum is {', '.join(told)}"
+
+
+def _all(cells: int) -> str:
+    return "the one printed cell" if cells == 1 else f"all {cells} printed cells"
+
+
+def _shares(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
+    """Every planner's throughput as a share of the optimum, in print and priced here."""
+    names = tuple(rows[0]["baselines"])
+    ticks = _ticks(rows, axis)
+    bars = {
+        key: bar
+        for key, bar in _BARS.items()
+        if found.costs == "published" or key != "as_published"
+    }
+    plot = make_subplots(
+        rows=1, cols=len(names), shared_yaxes=True, horizontal_spacing=0.02,
+        subplot_titles=[PLANNERS[name] for name in names],
+    )  # fmt: skip
+    for column, name in enumerate(names, start=1):
+        for key, (label, colour, hatch) in bars.items():
+            text = "priced with own costs" if found.costs == "own" and colour == MUTED else label
+            plot.add_trace(
                 go.Bar(
-                    x=devices,
-                    y=shares,
-                    name=label,
+                    x=ticks,
+                    y=[_share(row, name, key) for row in rows],
+                    name=text,
                     legendgroup=key,
                     showlegend=column == 1,
-                    marker={"color": colour, "pattern": {"shape": hatch, "size": 5}},
-                    hovertemplate="%{x} devices: %{y:.1f} % of the optimum<extra>"
-                    + label
-                    + "</extra>",
+                    marker={
+                        "color": colour,
+                        "line": {"color": MUTED, "width": 1.2},
+                        "pattern": {"shape": hatch, "size": 5},
+                    },
+                    hovertemplate="%{x}: %{y:.1f} % of the optimum<extra>" + text + "</extra>",
                 ),
-                row=1,
-                col=column,
-            )
+                row=1, col=column,
+            )  # fmt: skip
         for position, row in enumerate(rows):
-            if row["baselines"][name]["right_order"] is None:
-                figure.add_annotation(
-                    x=position, y=4, text="X", showarrow=False,
-                    font={"color": LIMIT}, hovertext="infeasible", row=1, col=column,
+            if _misfits(row, name, bars):
+                plot.add_annotation(
+                    x=position, y=5, text="X", showarrow=False, font={"color": LIMIT},
+                    hovertext=row["baselines"][name].get("right_order_reason", ""),
+                    row=1, col=column,
                 )  # fmt: skip
-        figure.add_hline(y=100, line={"color": ACCENT, "width": 2}, row=1, col=column)
-    figure.update_layout(
-        template="none", height=360, barmode="group", bargap=0.25, dragmode=False,
-        margin={"l": 56, "r": 12, "t": 64, "b": 44},
-        legend={"orientation": "h", "x": 0, "y": 1.12, "yanchor": "bottom"},
+        plot.add_hline(y=100, line={"color": ACCENT, "width": 2}, row=1, col=column)
+    plot.update_layout(
+        template="none", height=340, barmode="group", bargap=0.25, dragmode=False,
+        margin={"l": 56, "r": 12, "t": 72, "b": 96 if axis == "model" else 44}, legend=_LEGEND,
     )  # fmt: skip
-    figure.update_yaxes(**value_axis())
-    figure.update_yaxes(title_text="throughput, % of the optimum", col=1)
-    figure.update_xaxes(title_text="devices", type="category", fixedrange=True)
-    figure.update_xaxes(categoryorder="array", categoryarray=devices)
+    plot.update_yaxes(**value_axis())
+    plot.update_yaxes(title_text="% of the optimum", col=1)
+    plot.update_xaxes(
+        type="category", fixedrange=True, categoryorder="array", categoryarray=ticks,
+        title_text="" if axis == "model" else _axis_title(rows, axis),
+        tickangle=-90 if axis == "model" else 0,
+    )  # fmt: skip
+    kind = "the artifact's own costs" if found.costs == "published" else "own costs"
     return Picture(
-        title=_finding(rows),
-        subtitle="throughput under the artifact's own costs, % of the proven optimum (blue line)",
-        reading="Each pair is one placement priced twice: the paper's artifact hands its stages "
-        "over in reverse order, so the last stage pays recomputation and the largest stash; "
-        "X does not fit.",
-        plot=figure,
+        title=_share_finding(found, rows),
+        subtitle=f"throughput under {kind}, % of the proven optimum (blue line); "
+        "printed: % of NEST's",
+        reading="X: no plan fits, in print or here. Nothing: neither printed nor to be priced.",
+        plot=plot,
     )
 
 
-def _share(row: Mapping[str, Any], name: str, key: str) -> float | None:
+def _misfits(row: Row, name: str, keys: Iterable[str]) -> bool:
+    """Whether a planner has no plan that fits, in print and here; not where none is known."""
+    reason = str(row["baselines"][name].get("right_order_reason", ""))
+    known = not reason.startswith(("Placement:", "Instance:"))
+    return known and all(_share(row, name, key) is None for key in keys)
+
+
+def _share(row: Row, name: str, key: str) -> float | None:
     value = row["baselines"][name][key]
-    return None if value is None else 100 * value / row["ours"]
+    whole = row["published"] if key == "published" else row["ours"]
+    return None if value is None or not whole else 100 * value / whole
 
 
-def _finding(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What Manual and the best baseline reach, averaged over the device counts they fit on."""
-    manual = {key: _mean([_share(row, "manual", key) for row in rows]) for key, *_ in _BARS}
-    best = _mean([max(_shares(row), default=None) for row in rows])
+def _share_finding(found: Reproduction, rows: Sequence[Row]) -> str:
+    """What Manual and the best baseline reach, averaged over the cells they fit."""
+    manual = {key: _mean([_share(row, "manual", key) for row in rows]) for key in _BARS}
+    best = _mean(
+        [
+            max(
+                filter(None, (_share(row, n, "right_order") for n in row["baselines"])),
+                default=None,
+            )
+            for row in rows
+        ]
+    )
+    if manual["right_order"] is None:
+        return "No manual placement fits; the best baseline reaches " + _points(best)
+    beside = (
+        f"{_points(manual['as_published'])} as published"
+        if found.costs == "published"
+        else f"{_points(manual['published'])} in print"
+    )
+    where = "in its right order" if found.costs == "published" else "with own costs"
     return (
-        f"Manual reaches {manual['right_order']:.0f} % of the optimum in its right order, "
-        f"{manual['as_published']:.0f} % as published; the best baseline {best:.0f} %"
+        f"Manual reaches {_points(manual['right_order'])} of the optimum {where}, {beside}, "
+        f"where it fits; the best baseline of each cell {_points(best)}"
     )
 
 
-def _shares(row: Mapping[str, Any]) -> list[float]:
-    shares = (_share(row, name, "right_order") for name in _NAMES)
-    return [share for share in shares if share is not None]
+def _points(value: float | None) -> str:
+    return "nothing" if value is None else f"{value:.0f} %"
 
 
-def _mean(values: Sequence[float | None]) -> float:
+def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else 0.0
+    return sum(known) / len(known) if known else None

@@ -1,12 +1,13 @@
 """The frame that stage figures share: a row per method, stages drawn over the model's layers.
 
-Every row has the same two axes. Horizontally stand the model's layers, so that a plan of four
-stages and one of eighty are compared in the same place and a cut is where it is; a bar is as
-wide as the layers its stage holds.
+Every row has the same two axes. Horizontally stand the model's layers, stage by stage, so that a
+plan of four stages and one of eighty are compared in the same place and a cut is where it is; a
+bar is as wide as the layers its stage holds, all chunks of an interleaved stage together.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -111,7 +112,7 @@ def _axes(row: int, rows: int, layers: int, top: float) -> dict[str, Any]:
         "linecolor": FAINT,
     }
     if last:
-        title = "model layer; a bar is as wide as the layers of its stage"
+        title = "layers, stage by stage; a bar is as wide as the layers of its stage"
         horizontal["title"] = {"text": title, "standoff": 6, "font": {"size": 12}}
     vertical = value_axis() | {
         "anchor": x,
@@ -158,14 +159,16 @@ def _bars(entry: Entry, report: Report, row: int, parts: StackedParts) -> list[d
     x, y = axis_names(row)
     stages = report.stages
     labels = [
-        f"{entry.name}, stage {number}, layers {stage.first} to {stage.last - 1}"
+        f"{entry.name}, stage {number}, layers {stage.spans}"
         for number, stage in enumerate(stages, start=1)
     ]
-    centres = [(stage.first + stage.last) / 2 for stage in stages]
+    widths = [stage.layers for stage in stages]
+    ends = itertools.accumulate(widths)
+    centres = [end - width / 2 for end, width in zip(ends, widths, strict=True)]
     shared = {
         "type": "bar",
         "x": centres,
-        "width": [stage.last - stage.first for stage in stages],
+        "width": widths,
         "xaxis": x,
         "yaxis": y,
         "opacity": STALE_OPACITY if entry.stale else 1.0,

@@ -5,6 +5,7 @@ from nest_core.hardware.estimator import (
     backward_seconds,
     forward_seconds,
     kernels,
+    least_seconds,
     measured_share,
     seconds,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "backward_seconds",
     "forward_seconds",
     "kernels",
+    "least_seconds",
     "load_family",
     "load_profile",
     "measured_share",

@@ -35,7 +35,14 @@ from nest_core.hardware.families import Family
 from nest_core.hardware.profiles import Direction
 from nest_core.workload.operators import Kernel, Operator
 
-__all__ = ["backward_seconds", "forward_seconds", "kernels", "measured_share", "seconds"]
+__all__ = [
+    "backward_seconds",
+    "forward_seconds",
+    "kernels",
+    "least_seconds",
+    "measured_share",
+    "seconds",
+]
 
 # Casting an element to fp8: two bytes read, one written, and one once more transposed for the
 # product that reads it the other way (NVIDIA Transformer Engine's cast and transpose).
@@ -81,6 +88,25 @@ def seconds(
             cast = _CAST_BYTES * kernel.cast
     reached = accelerator.memory_bandwidth_Bps * family.memory_efficiency
     return max(arithmetic, traffic / reached) + cast / reached
+
+
+def least_seconds(kernel: Kernel, accelerator: Accelerator, precision: str) -> float:
+    """What a kernel takes at least, for each time its rows are repeated.
+
+    Whole tiles, waves and operands that all rows share are left out: a micro-batch of ``b``
+    sequences takes at least ``b`` times this. Not for devices with a profile.
+    """
+    family = accelerator.family
+    reached = accelerator.memory_bandwidth_Bps * family.memory_efficiency
+    if kernel.unit == "memory":
+        return kernel.bytes / reached
+    eight = precision == "fp8" and kernel.unit == "gemm"
+    best = accelerator.matmul_peak(precision if eight else _sixteen(precision, accelerator))
+    share = {
+        "attention": family.attention_efficiency,
+        "biased_attention": family.biased_attention_efficiency,
+    }.get(kernel.unit, family.gemm_efficiency)
+    return kernel.flops / (best * share) + (_CAST_BYTES * kernel.cast / reached if eight else 0.0)
 
 
 def forward_seconds(operator: Operator, accelerator: Accelerator, precision: str) -> float:

@@ -10,6 +10,8 @@ Ranks are numbered along the axes of a `Layout`; the device order says where the
 * ``hilbert``: on a torus along a Hilbert curve (Skilling, "Programming the Hilbert curve", AIP
   Conference Proceedings 707, 2004), so that any run of ranks is compact. Of shapes that are not
   equal powers of two, the part of the enclosing curve that lies inside.
+
+A person's own order is the tuple of its devices, rank by rank (`nest_core.layout.placement`).
 """
 
 from __future__ import annotations
@@ -23,25 +25,44 @@ from nest_core.layout.layout import Layout
 from nest_core.network import Network, TorusShape
 from nest_core.network.wires import IntArray
 
-__all__ = ["DEVICE_ORDERS", "device_order", "seats"]
+__all__ = ["DEVICE_ORDERS", "DeviceOrder", "device_order", "seats"]
 
 DEVICE_ORDERS = ("natural", "rail", "rack", "snake", "hilbert")
 
-
-def seats(network: Network, layout: Layout, order: str) -> IntArray:
-    """Device of every rank of a layout, shape (pp, dp * cp, tp)."""
-    return np.asarray(device_order(network, order)[layout.devices])
+DeviceOrder = str | tuple[int, ...]
+"""One of `DEVICE_ORDERS`, or the devices of ranks 0, 1, 2, … one after another."""
 
 
-@lru_cache(maxsize=32)
-def device_order(network: Network, order: str) -> IntArray:
-    """Device of every rank number, shape (devices,): a permutation.
+def seats(network: Network, layout: Layout, order: DeviceOrder) -> IntArray:
+    """Device of every rank of a layout, shape (pp, dp * cp, tp).
 
     Raises
     ------
     InputError
-        For an order that is unknown or that the fabric has no meaning for.
+        For an order of a person's own that leaves a rank without a device.
     """
+    if isinstance(order, tuple) and len(order) < layout.devices_used:
+        raise InputError(
+            "device_order", f"must seat all {layout.devices_used} ranks", len(order),
+            "give a device for every rank",
+        )  # fmt: skip
+    return np.asarray(device_order(network, order)[layout.devices])
+
+
+@lru_cache(maxsize=32)
+def device_order(network: Network, order: DeviceOrder) -> IntArray:
+    """Device of every rank number, shape (devices,): a permutation.
+
+    Devices that a person's own order leaves out come last, as the fabric numbers them.
+
+    Raises
+    ------
+    InputError
+        For an order that is unknown, that the fabric has no meaning for, or of a person's own
+        that names a device twice or one that there is not.
+    """
+    if isinstance(order, tuple):
+        return _own(order, network.devices)
     if order == "natural":
         return np.arange(network.devices)
     if order == "rack":
@@ -61,6 +82,25 @@ def device_order(network: Network, order: str) -> IntArray:
     return np.argsort(
         _snake(network.torus, place) if order == "snake" else _hilbert(place), kind="stable"
     )
+
+
+def _own(order: tuple[int, ...], devices: int) -> IntArray:
+    """A person's own order, completed by the devices that it leaves out."""
+    taken: dict[int, int] = {}
+    for rank, device in enumerate(order):
+        if not 0 <= device < devices:
+            raise InputError(
+                f"device_order[{rank}]", f"must be one of the devices 0 to {devices - 1}", device,
+                "correct it",
+            )  # fmt: skip
+        if device in taken:
+            raise InputError(
+                f"device_order[{rank}]", f"must differ from that of rank {taken[device]}", device,
+                "give every rank a device of its own",
+            )  # fmt: skip
+        taken[device] = rank
+    idle = np.setdiff1d(np.arange(devices), np.array(order, dtype=np.int64))
+    return np.concatenate([np.array(order, dtype=np.int64), idle])
 
 
 def _by_slot(network: Network) -> IntArray:

@@ -19,6 +19,7 @@ Units: bytes/s per direction, seconds one way. Level 0 is the innermost.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -123,13 +124,7 @@ class Network:
     @property
     def exits(self) -> tuple[tuple[int, float], ...]:
         """Devices of each kind of block, and the most that leaves one; where blocks are alike."""
-        found = []
-        for index, block in enumerate(self.nesting[:-1]):
-            sizes = np.unique(np.bincount(block))
-            way_out = self.wires.exit_Bps(index)
-            if len(sizes) == 1 and way_out < float("inf"):
-                found.append((int(sizes[0]), way_out))
-        return tuple(found)
+        return _exits(self)
 
     def faster(self, level: int, factor: float) -> Network:
         """The same network with the uplinks into one level wider; on a torus all links."""
@@ -157,3 +152,14 @@ class Network:
         )
         met = self.wires.level(first.reshape(-1), second.reshape(-1))
         return np.asarray(met.reshape(first.shape))
+
+
+@lru_cache(maxsize=64)
+def _exits(network: Network) -> tuple[tuple[int, float], ...]:
+    found = []
+    for index, block in enumerate(network.nesting[:-1]):
+        sizes = np.unique(np.bincount(block))
+        way_out = network.wires.exit_Bps(index)
+        if len(sizes) == 1 and way_out < float("inf"):
+            found.append((int(sizes[0]), way_out))
+    return tuple(found)

@@ -5,11 +5,12 @@ For fixed degrees the time of a plan is ``sum(t_s) + (m - 1) * max(t_s) + max(e_
 is not enough, and the three parts pull apart, so the program is the epsilon-constraint method:
 under caps ``t_s <= T`` and ``e_s <= E`` the recurrence
 
-    best[s][i] = min over j > i, recomputation c that fits: t(s, i, j, c) + best[s + 1][j]
+    best[s][i] = min over j > i, choice c that fits: t(s, i, j, c) + best[s + 1][j]
 
-finds the smallest sum; the caps then step down, strictly below the plan just found, as long as
-a plan under them could still beat the best one. Every Pareto-optimal triple that matters is
-visited, so the result is the exact minimum (``docs/method.md``, "The program").
+finds the smallest sum, a choice being a recomputation and, where stages may differ, a strategy.
+The caps then step down, strictly below the plan just found, as long as a plan under them could
+still beat the best one. Every Pareto-optimal triple that matters is visited, so the result is the
+exact minimum (``docs/method.md``, "The program").
 
 Compiled with numba: a point of 82 layers and 16 stages takes well under a millisecond where
 interpreted loops take seconds. The functions read plain arrays and release the GIL.
@@ -17,16 +18,17 @@ interpreted loops take seconds. The functions read plain arrays and release the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 
 from nest_core.costs.stages import StageCosts
-from nest_core.network.wires import IntArray
+from nest_core.network.wires import FloatArray, IntArray
 
-__all__ = ["covers", "solve_point"]
+__all__ = ["Choices", "covers", "evens", "solve_point"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -36,17 +38,72 @@ def _compiled(function: _F) -> _F:
     return cast(_F, numba.njit(cache=True, nogil=True)(function))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Choices:
+    """What a stage may choose: ``K`` pairs of a strategy and a recomputation.
+
+    Attributes
+    ----------
+    costs : tuple of StageCosts
+        Of the point, strategy by strategy.
+    strategy, recompute : (K,)
+        Index into ``costs``; row of `RECOMPUTE`.
+    group : (K,)
+        Of choices in one group only the first that fits may be taken; without such a rule each
+        choice is a group of its own.
+    """
+
+    costs: tuple[StageCosts, ...]
+    strategy: IntArray
+    recompute: IntArray
+    group: IntArray
+
+    @classmethod
+    def of(
+        cls, costs: Sequence[StageCosts], allowed: IntArray, groups: Sequence[int] = ()
+    ) -> Choices:
+        """All strategies with all allowed recomputations.
+
+        Parameters
+        ----------
+        groups : sequence of int
+            Of every strategy, neighbours alike, where of each only the first choice that fits
+            may be taken; empty: all may.
+        """
+        strategy = np.repeat(np.arange(len(costs)), len(allowed))
+        every = np.arange(len(strategy))
+        return cls(
+            tuple(costs),
+            strategy,
+            np.tile(allowed, len(costs)),
+            np.array(groups, dtype=np.int64)[strategy] if groups else every,
+        )
+
+    @property
+    def seconds(self) -> FloatArray:
+        """Prefix sums of every choice at every position, shape (pp, K, L + 1)."""
+        each = np.stack([entry.time for entry in self.costs])
+        return np.ascontiguousarray(each[self.strategy, :, self.recompute].swapaxes(0, 1))
+
+    def memory(self, name: str) -> FloatArray:
+        """``kept`` or ``peak`` of every choice, shape (K, ...)."""
+        each = np.stack([getattr(entry, name) for entry in self.costs])
+        return np.ascontiguousarray(each[self.strategy, self.recompute])
+
+    def stacked(self, name: str) -> FloatArray:
+        """A field of every strategy, shape (strategies, ...)."""
+        return np.stack([getattr(entry, name) for entry in self.costs])
+
+
 def solve_point(
-    costs: StageCosts, allowed: IntArray, sum_bound: float, sync_bound: float, cutoff: float
+    choices: Choices, sum_bound: float, sync_bound: float, cutoff: float
 ) -> tuple[float, IntArray, IntArray]:
-    """The best cuts and recomputation of one point, if any takes at most ``cutoff`` seconds.
+    """The best cuts and choices of one point, if any takes at most ``cutoff`` seconds.
 
     Parameters
     ----------
-    costs : StageCosts
+    choices : Choices
         Of a point with one chunk per stage.
-    allowed : (choices,)
-        Rows of `RECOMPUTE` that may be used.
     sum_bound, sync_bound : float
         Lower bounds of ``sum(t_s)`` and ``max(e_s)``, which shorten the search.
 
@@ -54,27 +111,31 @@ def solve_point(
     -------
     seconds : float
         Infinity if no plan is that fast.
-    cuts : (pp + 1,), choices : (pp,)
+    cuts : (pp + 1,), chosen : (pp,)
+        ``chosen`` numbers the choices.
     """
-    pp = costs.time.shape[0]
+    first = choices.costs[0]
+    pp = first.time.shape[0]
     cuts = np.zeros(pp + 1, dtype=np.int64)
-    choices = np.zeros(pp, dtype=np.int64)
+    chosen = np.zeros(pp, dtype=np.int64)
     seconds = _solve(
-        costs.time, costs.arrive, costs.retire, costs.transfer_saved, costs.sync, costs.sync_base,
-        costs.static, costs.kept, costs.peak, costs.step, costs.in_flight, costs.limit,
-        costs.micro_batches, allowed, sum_bound, sync_bound, cutoff, cuts, choices,
+        choices.seconds, choices.stacked("arrive"), choices.stacked("retire"),
+        first.transfer_saved, choices.stacked("sync"), choices.stacked("sync_base"),
+        choices.stacked("static"), choices.memory("kept"), choices.memory("peak"),
+        choices.stacked("step"), first.in_flight, first.limit, first.micro_batches,
+        choices.strategy, choices.group, sum_bound, sync_bound, cutoff, cuts, chosen,
     )  # fmt: skip
-    return float(seconds), cuts, choices
+    return float(seconds), cuts, chosen
 
 
 @_compiled
 def _solve(
     time: Any, arrive: Any, retire: Any, saved: Any, sync: Any, sync_base: Any, static: Any,
-    kept: Any, peak: Any, stepping: Any, in_flight: Any, limit: Any, m: Any, allowed: Any,
-    sum_bound: Any, sync_bound: Any, cutoff: Any, cuts: Any, choices: Any,
+    kept: Any, peak: Any, stepping: Any, in_flight: Any, limit: Any, m: Any, strategy: Any,
+    group: Any, sum_bound: Any, sync_bound: Any, cutoff: Any, cuts: Any, chosen: Any,
 ) -> Any:  # fmt: skip
     pp = time.shape[0]
-    layers = static.shape[0] - 1
+    layers = static.shape[1] - 1
     best = np.empty((pp + 1, layers + 1))
     step = np.zeros((pp, layers + 1), dtype=np.int64)
     pick = np.zeros((pp, layers + 1), dtype=np.int64)
@@ -92,7 +153,7 @@ def _solve(
         while True:
             total = _smallest_sum(
                 time, arrive, retire, saved, sync, sync_base, static, kept, peak, stepping,
-                in_flight, limit, allowed, load_cap, sync_cap, best, step, pick,
+                in_flight, limit, strategy, group, load_cap, sync_cap, best, step, pick,
             )  # fmt: skip
             if total == np.inf:
                 break
@@ -104,11 +165,12 @@ def _solve(
                 j = step[s, i]
                 trial_cuts[s + 1] = j
                 c = pick[s, i]
+                g = strategy[c]
                 within = time[s, c, j] - time[s, c, i]
-                hops = arrive[s, i] + retire[s, j]
+                hops = arrive[g, s, i] + retire[g, s, j]
                 load = within + hops - saved * min(hops, within)
                 worst_load = max(worst_load, load)
-                worst_sync = max(worst_sync, sync[s, j] - sync[s, i] + sync_base[s])
+                worst_sync = max(worst_sync, sync[g, s, j] - sync[g, s, i] + sync_base[g, s])
             value = total + (m - 1) * worst_load
             if value < least:
                 least = value
@@ -117,7 +179,7 @@ def _solve(
                 found = value + worst_sync
                 for s in range(pp):
                     cuts[s + 1] = trial_cuts[s + 1]
-                    choices[s] = pick[s, trial_cuts[s]]
+                    chosen[s] = pick[s, trial_cuts[s]]
             if m == 1:
                 break
             # Sums only grow from here, so a smaller value needs a smaller bottleneck.
@@ -131,52 +193,69 @@ def _solve(
 @_compiled
 def _smallest_sum(
     time: Any, arrive: Any, retire: Any, saved: Any, sync: Any, sync_base: Any, static: Any,
-    kept: Any, peak: Any, stepping: Any, in_flight: Any, limit: Any, allowed: Any, load_cap: Any,
-    sync_cap: Any, best: Any, step: Any, pick: Any,
+    kept: Any, peak: Any, stepping: Any, in_flight: Any, limit: Any, strategy: Any, group: Any,
+    load_cap: Any, sync_cap: Any, best: Any, step: Any, pick: Any,
 ) -> Any:  # fmt: skip
     pp = time.shape[0]
-    layers = static.shape[0] - 1
+    options = time.shape[1]
+    layers = static.shape[1] - 1
     slack = limit * (1.0 + 1e-12)
     best[:, :] = np.inf
     best[pp, layers] = 0.0
+    high = np.zeros(options)
+    fits = np.ones(options, dtype=np.bool_)
+    quick = np.ones(options, dtype=np.bool_)
     for s in range(pp - 1, -1, -1):
         start_last = 0 if s == 0 else layers - (pp - s)
         for i in range(s, start_last + 1):
-            high = np.zeros(3)
-            alive = np.ones(3, dtype=np.bool_)
+            high[:] = 0.0
+            fits[:] = True
+            quick[:] = True
             for j in range(i + 1, layers - (pp - s - 1) + 1):
                 some = False
-                if sync[s, j] - sync[s, i] + sync_base[s] > sync_cap:
-                    break
-                for n in range(allowed.shape[0]):
-                    c = allowed[n]
-                    if not alive[c]:
+                served = -1  # the group whose first fitting choice was seen
+                for c in range(options):
+                    if not fits[c]:
                         continue
                     high[c] = max(high[c], peak[c, j - 1])
+                    if group[c] == served:
+                        continue
+                    g = strategy[c]
                     passes = in_flight[s] * (kept[c, j] - kept[c, i]) + high[c]
-                    used = static[j] - static[i] + max(passes, stepping[j] - stepping[i])
+                    held = static[g, j] - static[g, i]
+                    if held + max(passes, stepping[g, j] - stepping[g, i]) > slack:
+                        fits[c] = False  # memory only grows with j
+                        continue
+                    served = group[c]
                     within = time[s, c, j] - time[s, c, i]
-                    begun = within + arrive[s, i] - saved * min(arrive[s, i], within)
-                    if used > slack or begun > load_cap:
-                        alive[c] = False  # both only grow with j
+                    begun = within + arrive[g, s, i] - saved * min(arrive[g, s, i], within)
+                    late = sync[g, s, j] - sync[g, s, i] + sync_base[g, s] > sync_cap
+                    if late or begun > load_cap:
+                        quick[c] = False  # and so do both of these
+                    if not quick[c]:
                         continue
                     some = True
-                    hops = arrive[s, i] + retire[s, j]
+                    hops = arrive[g, s, i] + retire[g, s, j]
                     load = within + hops - saved * min(hops, within)
                     if load <= load_cap and load + best[s + 1, j] < best[s, i]:
                         best[s, i] = load + best[s + 1, j]
                         step[s, i] = j
                         pick[s, i] = c
                 if not some:
-                    break
+                    # Under the rule of the first that fits, a slow choice may yet stop fitting.
+                    hope = False
+                    for c in range(options):
+                        hope = hope or (fits[c] and quick[c])
+                    if not hope:
+                        break
     return best[0, 0]
 
 
 @_compiled
 def covers(
-    time: Any, hop: Any, saved: Any, parameters: Any, tied: Any, kept: Any, working: Any,
-    allowed: Any, table: Any, pp: Any, m: Any, per_parameter: Any, stepping: Any, whole: Any,
-    fetched: Any, load_cap: Any, limit: Any, alive: Any,
+    time: Any, hop: Any, saved: Any, dense: Any, experts: Any, tied: Any, kept: Any,
+    working: Any, allowed: Any, table: Any, pp: Any, m: Any, stashing: Any, held: Any,
+    stepping: Any, whole: Any, fetched: Any, load_cap: Any, limit: Any, alive: Any,
 ) -> None:  # fmt: skip
     """Screen points: can stages that fit, each at most ``load_cap`` seconds, cover the chain?
 
@@ -187,18 +266,21 @@ def covers(
 
     Parameters
     ----------
-    time : (tables, 3, L + 1), hop : (tables,), saved : float
+    time : (tables, 3, L + 1), hop : (points,), saved : float
         Prefix sums at best-case communication; cost of one pipeline transfer, and what is saved
         per second of it that hides.
-    parameters : (tables, L + 1), tied : (tables,)
+    dense, experts : (tables, L + 1), tied : (tables,)
         Elements without the last layer's tied copy, and the copy.
     kept : (tables, 3, L + 1), working : (tables, 3, L)
-    table, pp, m : (points,)
-    per_parameter, stepping, whole, fetched, load_cap : (points,)
-        Bytes per parameter of what a stage holds, of what the optimizer step adds, of the layer
-        that runs and of the one before it; seconds.
+    table, pp, m, stashing : (points,)
+        ``stashing``: all micro-batches are in flight.
+    held, stepping, whole, fetched : (2, points)
+        Bytes per dense and per expert element of what a stage holds, of what the optimizer step
+        adds, of the layer that runs and of the one before it.
+    load_cap : (points,)
+        Seconds.
     """
-    layers = parameters.shape[1] - 1
+    layers = dense.shape[1] - 1
     slack = limit * (1.0 + 1e-12)
     for p in range(table.shape[0]):
         if not alive[p]:
@@ -207,23 +289,29 @@ def covers(
         j = layers
         s = pp[p] - 1
         while j > 0 and s >= 0:
-            in_flight = min(m[p], pp[p] - s)
+            in_flight = m[p] if stashing[p] else min(m[p], pp[p] - s)
             copy = tied[t] if j == layers and pp[p] > 1 else 0.0
-            transfer = hop[t] * ((1 if s > 0 else 0) + (1 if s < pp[p] - 1 else 0))
+            transfer = hop[p] * ((1 if s > 0 else 0) + (1 if s < pp[p] - 1 else 0))
             first = j
             for n in range(allowed.shape[0]):
                 c = allowed[n]
                 i = j
                 high = 0.0
                 while i > s:
-                    size = parameters[t, i] - parameters[t, i - 1]
+                    size = dense[t, i] - dense[t, i - 1]
                     if i == layers:
                         size += tied[t]
-                    before = parameters[t, i - 1] - parameters[t, i - 2] if i > 1 else 0.0
-                    high = max(high, working[t, c, i - 1] + whole[p] * size + fetched[p] * before)
-                    held = parameters[t, j] - parameters[t, i - 1] + copy
+                    own = experts[t, i] - experts[t, i - 1]
+                    runs = working[t, c, i - 1] + whole[0, p] * size + whole[1, p] * own
+                    if i > 1:
+                        runs += fetched[0, p] * (dense[t, i - 1] - dense[t, i - 2])
+                        runs += fetched[1, p] * (experts[t, i - 1] - experts[t, i - 2])
+                    high = max(high, runs)
+                    elements = dense[t, j] - dense[t, i - 1] + copy
+                    routed = experts[t, j] - experts[t, i - 1]
                     passes = in_flight * (kept[t, c, j] - kept[t, c, i - 1]) + high
-                    used = held * per_parameter[p] + max(passes, held * stepping[p])
+                    steps = elements * stepping[0, p] + routed * stepping[1, p]
+                    used = elements * held[0, p] + routed * held[1, p] + max(passes, steps)
                     within = time[t, c, j] - time[t, c, i - 1]
                     load = within + transfer - saved * min(transfer, within)
                     if used > slack or load > load_cap[p]:
@@ -234,3 +322,76 @@ def covers(
             j = first
             s -= 1
         alive[p] = j == 0
+
+
+@_compiled
+def evens(
+    time: Any, hop: Any, saved: Any, dense: Any, experts: Any, tied: Any, kept: Any,
+    working: Any, allowed: Any, table: Any, pp: Any, interleave: Any, m: Any, held: Any,
+    stepping: Any, whole: Any, fetched: Any, sync: Any, limit: Any, least: Any,
+) -> None:  # fmt: skip
+    """Bound interleaved points by what their even chunks take; infinite where none fit.
+
+    Memory is exact, time best-case communication with ``sync`` for what comes once. Cuts as in
+    `nest_core.planner.space.even_patterns`. Writes ``least[point]``; points with 0 are skipped.
+    Parameters are those of `covers`, ``interleave`` and ``sync`` of shape (points,).
+    """
+    layers = dense.shape[1] - 1
+    slack = limit * (1.0 + 1e-12)
+    for p in range(table.shape[0]):
+        if least[p] == 0.0:
+            continue
+        t, stages, v = table[p], pp[p], interleave[p]
+        chunks = stages * v
+        least[p] = np.inf
+        for counted in range(2):
+            size = layers if counted else layers - 2
+            if size <= 0 or size % chunks != 0:
+                continue
+            each = size // chunks
+            total = 0.0
+            longest = 0.0
+            for s in range(stages):
+                lightest = np.inf
+                after = stages - 1 - s
+                in_flight = min(m[p] * v, 2 * after + (v - 1) * stages + 1) / v
+                ends = (1 if s == 0 else 0) + (1 if s == stages - 1 else 0)
+                transfer = hop[p] * (2 * v - ends)
+                for n in range(allowed.shape[0]):
+                    c = allowed[n]
+                    high, elements, routed, activations, within = 0.0, 0.0, 0.0, 0.0, 0.0
+                    for k in range(v):
+                        chunk = k * stages + s
+                        i = chunk * each if counted else 1 + chunk * each
+                        j = i + each
+                        if not counted:
+                            i = 0 if chunk == 0 else i
+                            j = layers if chunk == chunks - 1 else j
+                        for layer in range(i, j):
+                            wide = dense[t, layer + 1] - dense[t, layer]
+                            if layer == layers - 1:
+                                wide += tied[t]
+                            own = experts[t, layer + 1] - experts[t, layer]
+                            runs = working[t, c, layer] + whole[0, p] * wide + whole[1, p] * own
+                            if layer > 0:
+                                before = dense[t, layer] - dense[t, layer - 1]
+                                beside = experts[t, layer] - experts[t, layer - 1]
+                                runs += fetched[0, p] * before + fetched[1, p] * beside
+                            high = max(high, runs)
+                        elements += dense[t, j] - dense[t, i]
+                        if j == layers:
+                            elements += tied[t]
+                        routed += experts[t, j] - experts[t, i]
+                        activations += kept[t, c, j] - kept[t, c, i]
+                        within += time[t, c, j] - time[t, c, i]
+                    steps = elements * stepping[0, p] + routed * stepping[1, p]
+                    used = elements * held[0, p] + routed * held[1, p]
+                    used += max(in_flight * activations + high, steps)
+                    if used <= slack:
+                        load = within + transfer - saved * min(transfer, within)
+                        lightest = min(lightest, load)
+                total += lightest
+                longest = max(longest, lightest)
+            if total < np.inf:
+                found = m[p] * longest + (total - longest) / v + sync[p]
+                least[p] = min(least[p], found)

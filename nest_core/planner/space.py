@@ -1,27 +1,39 @@
-"""The search space: which outer points exist, and what none of them can be faster than.
+"""The search space: what may be chosen on every axis, and which outer points that makes.
 
-Every bound here is admissible: it ignores contention, tied copies and the granularity of
-layers, so no plan of the point beats it. The bounds of all points are computed at once.
+Points are listed in three tiers, so that most of them are never written down. A *family* is a
+sub-graph strategy ``(tp, sp, cp, ep)``; a *row* is a family with a micro-batch, ``dp`` and
+``pp``; a *point* is a row with a ZeRO stage, a schedule and an order. Rows are columns of numpy
+arrays, points are numbered row by row and decoded on demand. Which points are valid:
+``docs/method.md``, "The program".
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs.overlap import cost
-from nest_core.costs.plan import Point
-from nest_core.costs.problem import LayerTable, Problem, prefix
-from nest_core.costs.zero import gathered, state_shares, step_share, traffic, update_seconds
+from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
-from nest_core.network.wires import FloatArray, IntArray
+from nest_core.layout import AXES
+from nest_core.network.wires import IntArray
 
-__all__ = ["ORDERS", "Bounds", "Points", "SearchSpace", "bounds", "enumerate_points"]
+__all__ = [
+    "ORDERS",
+    "PLAIN",
+    "Families",
+    "Rows",
+    "SearchSpace",
+    "enumerate_rows",
+    "even_patterns",
+]
 
 ORDERS = (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"))
+"""Megatron-LM's and Alpa's order (the replicas of a stage side by side) and NEST's."""
+
+PLAIN = ("1f1b", "gpipe")
+"""Schedules with one chunk per stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +42,20 @@ class SearchSpace:
 
     Parameters
     ----------
-    tp, dp, pp, micro_batch, zero : tuple of int
+    tp, dp, pp, micro_batch, zero, cp, ep, interleave : tuple of int
+        ``interleave`` counts chunks per stage under the interleaved schedule; others have one.
     sp : tuple of bool
     recompute : tuple of str
     orders : tuple of axis orders
     device_orders : tuple of str
     idle_devices : bool
         Whether a plan may leave devices idle.
+    schedules : tuple of str
+        Of `SCHEDULES`.
+    mixed : bool
+        Whether every stage has a strategy of its own (`StageStrategy`).
+    as_needed : bool
+        The paper's rule: recomputation, and after it ZeRO, is raised only where it does not fit.
     """
 
     tp: tuple[int, ...]
@@ -49,267 +68,243 @@ class SearchSpace:
     orders: tuple[tuple[str, ...], ...] = ORDERS
     device_orders: tuple[str, ...] = ("natural",)
     idle_devices: bool = True
+    cp: tuple[int, ...] = (1,)
+    ep: tuple[int, ...] = (1,)
+    schedules: tuple[str, ...] = ("1f1b",)
+    interleave: tuple[int, ...] = (1,)
+    mixed: bool = False
+    as_needed: bool = False
+
+    def __post_init__(self) -> None:
+        for order in self.orders:
+            if sorted(order) != sorted(AXES) or order[0] != "tp":
+                raise InputError(
+                    "search.order", "must name tp first, then cp, dp and pp in any order",
+                    list(order), "tensor-parallel ranks are placed side by side",
+                )  # fmt: skip
+            if self.mixed and order.index("cp") > order.index("pp"):
+                raise InputError(
+                    "search.order", "must name cp before pp where stages are mixed", list(order),
+                    "a stage keeps its devices whatever it makes of tp and cp only then",
+                )  # fmt: skip
+
+    @property
+    def replaces_gpipe(self) -> bool:
+        """Whether 1F1B, which takes as long and holds less, stands for GPipe.
+
+        Not as needed: there what holds more may raise ZeRO, and be faster for it.
+        """
+        return "1f1b" in self.schedules and not self.as_needed
+
+    @property
+    def plain(self) -> str:
+        """The first listed schedule without chunks; empty if there is none."""
+        return next((name for name in self.schedules if name in PLAIN), "")
+
+
+def even_patterns(layers: int, pp: int, interleave: int) -> tuple[tuple[int, ...], ...]:
+    """Cuts of interleaved plans: chunks of equally many blocks, or of equally many layers.
+
+    Embedding and head join the first and the last chunk, or count as a layer each, as
+    Megatron-LM's ``--account-for-embedding-in-pipeline-split`` and its twin for the loss do.
+
+    Examples
+    --------
+    >>> even_patterns(10, 2, 2)
+    ((0, 3, 5, 7, 10),)
+    >>> even_patterns(8, 2, 2), even_patterns(9, 2, 2)
+    (((0, 2, 4, 6, 8),), ())
+    """
+    chunks, blocks = pp * interleave, layers - 2
+    found = []
+    if blocks > 0 and blocks % chunks == 0:
+        inner = (1 + chunk * blocks // chunks for chunk in range(1, chunks))
+        found.append((0, *inner, layers))
+    if layers % chunks == 0:
+        found.append(tuple(chunk * layers // chunks for chunk in range(chunks + 1)))
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Points:
-    """Outer points as columns; ``order`` indexes pairs of axis and device order."""
+class Families:
+    """Sub-graph strategies as columns."""
 
     tp: IntArray
     sp: IntArray
-    dp: IntArray
-    pp: IntArray
-    micro_batch: IntArray
-    zero: IntArray
-    order: IntArray
-    orders: tuple[tuple[tuple[str, ...], str], ...]
+    cp: IntArray
+    ep: IntArray
 
     def __len__(self) -> int:
-        return int(self.tp.shape[0])
-
-    def point(self, index: int) -> Point:
-        """One point as a value."""
-        return Point(
-            tp=int(self.tp[index]),
-            sp=bool(self.sp[index]),
-            dp=int(self.dp[index]),
-            pp=int(self.pp[index]),
-            micro_batch=int(self.micro_batch[index]),
-            zero=int(self.zero[index]),
-            order=self.orders[int(self.order[index])][0],
-            device_order=self.orders[int(self.order[index])][1],
-        )
+        return len(self.tp)
 
 
-def enumerate_points(problem: Problem, space: SearchSpace) -> Points:
-    """All valid points, each layout and traffic once.
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Families with micro-batch, ``dp`` and ``pp``, as columns.
 
-    ZeRO needs data parallelism, sequence parallelism needs tensor parallelism, and the order
-    of two axes matters only where both are larger than one.
+    Parameters
+    ----------
+    family : (rows,)
+        Index into ``families``.
+    micro_batch, dp, pp : (rows,)
+    """
+
+    families: Families
+    family: IntArray
+    micro_batch: IntArray
+    dp: IntArray
+    pp: IntArray
+
+    def __len__(self) -> int:
+        return len(self.family)
+
+    def column(self, name: str) -> IntArray:
+        """``tp``, ``sp``, ``cp`` or ``ep`` of every row."""
+        return np.asarray(getattr(self.families, name)[self.family])
+
+
+def enumerate_rows(problem: Problem, space: SearchSpace) -> Rows:
+    """All valid rows, family by family.
 
     Raises
     ------
     InputError
-        If the pins leave no point; the sentence names the rule that removes the last one.
+        If the pins leave none; the sentence names the rule that removes the last one, and the
+        nearest change of one axis that leaves some.
     """
-    grid = np.meshgrid(
-        np.array(space.tp), np.array(space.sp, dtype=np.int64), np.array(space.dp),
-        np.array(space.pp), np.array(space.micro_batch), indexing="ij",
+    try:
+        return _rows(problem, space)
+    except InputError as error:
+        nearest = _nearest(problem, space)
+        if not nearest:
+            raise
+        raise InputError(error.field, error.rule, error.value, nearest) from error
+
+
+def _nearest(problem: Problem, space: SearchSpace) -> str:
+    """Changes of one axis that leave a row, each as near as there is to what was asked."""
+    devices, batch = problem.network.devices, problem.batch
+    shares = [size for size in range(1, batch + 1) if batch % size == 0]
+    axes = {
+        "dp": [size for size in shares if size <= devices],
+        "pp": list(range(1, min(problem.layers, devices) + 1)),
+        "micro_batch": shares,
+        "ep": [size for size in space.ep if size > 1] and [1],
+    }
+    found = []
+    for axis, valid in axes.items():
+        asked = getattr(space, axis)
+        apart = {value: min(abs(np.log(value / one)) for one in asked) for value in valid}
+        for value in sorted(apart, key=lambda one: (apart[one], one)):
+            if value not in asked and _leaves_rows(problem, _pinned(space, axis, value)):
+                name = "micro_batch_sequences" if axis == "micro_batch" else axis
+                found.append(f"search.{name} = {value}")
+                break
+    if not space.idle_devices and _leaves_rows(problem, replace(space, idle_devices=True)):
+        found.append("search.idle_devices = true")
+    return "set " + ", or ".join(found) if found else ""
+
+
+def _pinned(space: SearchSpace, axis: str, value: int) -> SearchSpace:
+    if axis == "dp":
+        return replace(space, dp=(value,))
+    if axis == "pp":
+        return replace(space, pp=(value,))
+    return replace(space, ep=(value,)) if axis == "ep" else replace(space, micro_batch=(value,))
+
+
+def _leaves_rows(problem: Problem, space: SearchSpace) -> bool:
+    try:
+        _rows(problem, space)
+    except InputError:
+        return False
+    return True
+
+
+def _rows(problem: Problem, space: SearchSpace) -> Rows:
+    families = _families(space)
+    devices = problem.network.devices
+    micro, dp, pp = _batches(problem, space)
+    parts: list[tuple[int, IntArray]] = []
+    apart = dp * pp  # devices of a replica's width
+    met = {"fits": False, "shared": False, "full": False}
+    for family, width in enumerate((families.tp * families.cp).tolist()):
+        fits = width * apart <= devices
+        shared = fits & (dp * int(families.cp[family]) % int(families.ep[family]) == 0)
+        full = shared & ((width * apart == devices) | np.bool_(space.idle_devices))
+        for name, found in (("fits", fits), ("shared", shared), ("full", full)):
+            met[name] = met[name] or bool(found.any())
+        parts.append((family, np.flatnonzero(full)))
+    least = int((families.tp * families.cp).min() * apart.min())
+    refusals = (
+        ("fits", "search.tp x search.cp x search.dp x search.pp",
+         f"must not exceed the fabric's {devices} devices", least,
+         "lower the smallest tp, cp, dp or pp allowed"),
+        ("shared", "search.ep", "must divide dp x cp", list(space.ep)[:8],
+         "allow a smaller ep, or a dp that it divides"),
+        ("full", "search.idle_devices",
+         "must be true when no allowed tp x cp x dp x pp equals the device count",
+         space.idle_devices, "allow idle devices or other degrees"),
     )  # fmt: skip
-    tp, sp, dp, pp, micro = (axis.reshape(-1).astype(np.int64) for axis in grid)
-    devices, layers = problem.network.devices, problem.layers
-    used = tp * dp * pp
+    for name, field, rule, value, remedy in refusals:
+        if not met[name]:
+            raise InputError(field, rule, value, remedy)
+    chosen = np.concatenate([where for _, where in parts])
+    owner = np.repeat([number for number, _ in parts], [len(where) for _, where in parts])
+    return Rows(families, owner, micro[chosen], dp[chosen], pp[chosen])
+
+
+def _batches(problem: Problem, space: SearchSpace) -> tuple[IntArray, IntArray, IntArray]:
+    """Micro-batch, ``dp`` and ``pp`` as they go together, whatever the family."""
+    grid = np.meshgrid(
+        np.array(space.micro_batch), np.array(space.dp), np.array(space.pp), indexing="ij"
+    )
+    micro, dp, pp = (axis.reshape(-1).astype(np.int64) for axis in grid)
     rules = (
-        (used <= devices, "search.tp x search.dp x search.pp",
-         f"must not exceed the fabric's {devices} devices", int(used.min()),
-         "lower the smallest tp, dp or pp allowed"),
         (problem.batch % (dp * micro) == 0, "search.dp",
          f"times micro_batch_sequences must divide the batch of {problem.batch}",
          list(space.dp)[:8], "allow divisors of the batch"),
-        (pp <= layers, "search.pp", f"must not exceed the model's {layers} layers",
+        (pp <= problem.layers, "search.pp", f"must not exceed the model's {problem.layers} layers",
          int(pp.min()), "lower pp"),
-        ((used == devices) | np.bool_(space.idle_devices), "search.idle_devices",
-         "must be true when no allowed tp x dp x pp equals the device count",
-         space.idle_devices, "allow idle devices or other degrees"),
-        ((sp == 0) | (tp > 1) | np.bool_(False in space.sp), "search.sp",
-         "must allow false where tp is 1", list(space.sp), "add false"),
+        (_schedulable(problem, space, dp, pp, micro), "search.schedule",
+         "must leave one: interleaving needs pp above 1 that divides the micro-batches of a "
+         "replica, and chunks of equally many layers", list(space.schedules),
+         "allow 1f1b, or another pp, interleave or micro-batch"),
     )  # fmt: skip
-    keep = np.ones(tp.shape, dtype=bool)
+    keep = np.ones(micro.shape, dtype=bool)
     for passes, field, rule, value, remedy in rules:
         keep &= passes
         if not keep.any():
             raise InputError(field, rule, value, remedy)
-    keep &= (sp == 0) | (tp > 1)
-    if not keep.any():
-        raise InputError(
-            "search.sp",
-            "must allow false where tp is 1",
-            list(space.sp),
-            "add false or a larger tp",
-        )
-    columns = [axis[keep] for axis in (tp, sp, dp, pp, micro)]
-    base = len(columns[0])
-    zero = np.tile(np.array(space.zero, dtype=np.int64), base)
-    columns = [np.repeat(axis, len(space.zero)) for axis in columns]
-    smallest = min(space.zero)
-    keep = (columns[2] > 1) | (zero == smallest)
-    columns, zero = [axis[keep] for axis in columns], zero[keep]
-    zero = np.where(columns[2] > 1, zero, 0)
-    orders = tuple(itertools.product(space.orders, space.device_orders))
-    count = len(orders)
-    order = np.tile(np.arange(count, dtype=np.int64), len(zero))
-    columns, zero = [np.repeat(axis, count) for axis in columns], np.repeat(zero, count)
-    first = order < len(space.device_orders)
-    keep = first | ((columns[2] > 1) & (columns[3] > 1))
-    tp, sp, dp, pp, micro = (axis[keep] for axis in columns)
-    return Points(tp, sp, dp, pp, micro, zero[keep], order[keep], orders)
+    return micro[keep], dp[keep], pp[keep]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bounds:
-    """Admissible lower bounds of all points, and the stacked tables that screening reads.
-
-    ``seconds <= iteration``, ``total <= sum(t_s)``, ``sync <= max(e_s)``; shape (points,).
-    ``table`` indexes the stacked arrays of `planner.program.covers`.
-    """
-
-    seconds: FloatArray
-    total: FloatArray
-    sync: FloatArray
-    micro_batches: IntArray
-    table: IntArray
-    time: FloatArray
-    hop: FloatArray
-    parameters: FloatArray
-    tied: FloatArray
-    kept: FloatArray
-    working: FloatArray
-    per_parameter: FloatArray
-    stepping: FloatArray
-    whole: FloatArray
-    fetched: FloatArray
-
-
-def bounds(problem: Problem, points: Points, allowed: IntArray) -> Bounds:
-    """Bound every point at once.
-
-    Notes
-    -----
-    A reduce-scatter among ``n`` ranks takes at least ``log2(n)`` of the smallest latency and
-    ``(1 - 1/n)`` of the buffer over all that one device can send through at once, because the
-    levels' fan-ins multiply to at least ``n`` and protocols only add to wires. Of a second sent
-    ``1 - saved`` shows at least, whatever the cover; of all layers' traffic all but what their
-    cover in all can save. The longer of device and host is convex in what
-    the device does, so its slope at the least bounds what more of it adds.
-    """
-    span = int(points.micro_batch.max()) + 1
-    keys, table = np.unique(
-        (2 * points.tp + points.sp) * span + points.micro_batch, return_inverse=True
-    )
-    widths, micro = keys // (2 * span), keys % span
-    tables = [
-        problem.table(int(t), bool(s), int(b), 1, 1)
-        for t, s, b in zip(widths, keys // span % 2, micro, strict=True)
+def _families(space: SearchSpace) -> Families:
+    found = [
+        (tp, sp, cp, ep)
+        for tp, sp, cp, ep in itertools.product(space.tp, space.sp, space.cp, space.ep)
+        if tp > 1 or not sp
     ]
-    network = problem.network
-    latency = network.wires.least_latency_s
-    fast = [_best_case(problem, entry, int(t)) for entry, t in zip(tables, widths, strict=True)]
-    time = prefix(np.stack([seconds for seconds, _ in fast]))
-    port = (network.wires.port_Bps or float("inf")) * problem.software.reach  # 0: one device
-    parts = np.where(keys // span % 2 == 1, 1, widths)  # alike ranks send a part each
-    smallest = np.array([_smallest_boundary(entry) for entry in tables])
-    hop = latency + smallest / parts / port
-    sizes = np.stack([_untied(entry) for entry in tables])
-    # Of a second that ZeRO adds to a layer's device so much counts at least.
-    slope = np.stack([shown[allowed].min(axis=0) for _, shown in fast])
-    state = problem.state
-    m = problem.batch // (points.dp * points.micro_batch)
-
-    scatter = np.maximum((1.0 - 1.0 / points.dp) / port, _beyond_blocks(problem, points))
-    sends = [traffic(int(z), state) for z in range(4)]
-    step = np.array([sum(entry.step) for entry in sends])[points.zero] * scatter
-    sync = np.array([sum(entry.sync) for entry in sends])[points.zero] * scatter
-    update = update_seconds(problem, 0, 1) / np.where(points.zero >= 1, points.dp, 1)
-    saved = problem.overlap.data
-    backward = np.array([(entry.compute_s - entry.forward_s).sum() for entry in tables])
-    busy = np.array([(entry.compute_s + entry.replay_s.max(axis=0)).sum() for entry in tables])
-
-    lightest = np.diff(time[:, allowed, :], axis=2).min(axis=1)
-    within, tallest = lightest.sum(axis=1), lightest.max(axis=1)
-    parameters = sizes.sum(axis=1)
-    exposed = 1.0 - problem.overlap.transfer
-    total = within[table] + 2 * exposed * (points.pp - 1) * hop[table]
-    total = total + np.maximum(
-        (1.0 - saved) * step * (slope * sizes).sum(axis=1)[table],
-        slope.min(axis=1)[table] * cost(step * parameters[table], busy[table], saved),
-    )
-    shown = cost(sync * parameters[table], backward[table], saved) + update * parameters[table]
-    tallest_sync = ((1.0 - saved) * sync + update) * sizes.max(axis=1)[table]
-    sync_bound = np.maximum(shown / points.pp, tallest_sync)
-    bottleneck = np.maximum(total / points.pp, tallest[table])
-    shards = np.array([gathered(zero, 2, state) for zero in range(4)])
-    own, before = shards[np.where(points.dp > 1, points.zero, 0)].T
-    return Bounds(
-        seconds=total + (m - 1) * bottleneck + sync_bound,
-        total=total,
-        sync=sync_bound,
-        micro_batches=m,
-        table=table,
-        time=time,
-        hop=hop,
-        parameters=prefix(sizes),
-        tied=np.array([entry.tied_parameters for entry in tables]),
-        kept=prefix(np.stack([entry.kept_bytes for entry in tables])),
-        working=np.stack([entry.working_bytes for entry in tables]),
-        per_parameter=_shares(points, lambda zero, dp: sum(state_shares(zero, dp, state))),
-        stepping=_shares(points, lambda zero, dp: step_share(zero, dp, state)),
-        whole=own,
-        fetched=before,
-    )
-
-
-def _beyond_blocks(problem: Problem, points: Points) -> FloatArray:
-    """Seconds per byte that data-parallel halves take at least to leave their blocks.
-
-    A node, or a leaf, whose devices all work sends, for each of its groups, the sums of all
-    shards that belong elsewhere: ``1 - g/n`` of the buffer where ``g`` of the group's ``n``
-    members sit in it. Members are a stride apart, so at most ``g = ceil(block / stride)`` do,
-    and a block holds at least ``block / g`` groups.
-    """
-    network = problem.network
-    found = np.zeros(len(points))
-    if network.torus is not None:
-        return found
-    natural = np.array([name == "natural" for _, name in points.orders])[points.order]
-    outer = np.array([axes.index("dp") > axes.index("pp") for axes, _ in points.orders])
-    stride = np.where(natural, points.tp * np.where(outer[points.order], points.pp, 1), 1)
-    for block, way_out in network.exits:
-        together = -(-block // stride)
-        leaves = (points.tp * points.dp * points.pp >= block) & (points.dp > together)
-        rate = together * way_out * problem.software.reach_outside
-        found = np.maximum(found, np.where(leaves, (1 - together / points.dp) * block / rate, 0.0))
-    return found
-
-
-def _shares(points: Points, share: Callable[[int, int], float]) -> FloatArray:
-    """Bytes per parameter of every point, from its ZeRO stage and data-parallel degree."""
-    kinds, which = np.unique(np.stack([points.zero, points.dp]), axis=1, return_inverse=True)
-    shares = [share(int(zero), int(dp)) for zero, dp in kinds.T]
-    return np.array(shares, dtype=np.float64)[which.reshape(-1)]
-
-
-def _best_case(problem: Problem, table: LayerTable, tp: int) -> tuple[FloatArray, FloatArray]:
-    """Seconds of every layer, (3, L), and their slope against what its device does."""
-    compute = table.compute_s + table.replay_s
-    inside = np.zeros_like(compute)
-    calls = table.calls.get("tp")
-    if tp > 1 and calls and calls.kind in ("reduce", "halves"):
-        network = problem.network
-        node = network.devices if network.torus is not None else network.node_size
-        may = (not node or tp <= node, network.torus is None and len(network.nesting) > 1)
-        lines = problem.software.least(
-            "all_reduce" if calls.kind == "reduce" else "reduce_scatter", tp, may,
-            network.wires.least_latency_s, meshed=network.meshed_nodes,
+    if not found:
+        raise InputError(
+            "search.sp", "must allow false where tp is 1", list(space.sp),
+            "add false or a larger tp",
         )  # fmt: skip
-        per_byte = (1.0 - 1.0 / tp) / network.wires.port_Bps
-        for number, size in (
-            (calls.number, calls.bytes),
-            (calls.replay_number, calls.replay_bytes),
-        ):
-            each = per_byte * size / np.where(number > 0, number, 1.0)
-            inside = inside + number * np.min(
-                [starts + each / reach for starts, reach in lines], axis=0
-            )
-    device = compute + cost(inside, compute, problem.overlap.within)
-    return np.maximum(device, table.launch_s), (device >= table.launch_s).astype(np.float64)
+    tp, sp, cp, ep = np.array(found, dtype=np.int64).T
+    return Families(tp, sp, cp, ep)
 
 
-def _smallest_boundary(table: LayerTable) -> float:
-    inner = table.boundary_bytes[1:-1]
-    return float(inner.min()) if inner.size else 0.0
-
-
-def _untied(table: LayerTable) -> FloatArray:
-    sizes = table.parameters + table.expert_parameters
-    sizes[-1] -= table.tied_parameters
-    return sizes
+def _schedulable(
+    problem: Problem, space: SearchSpace, dp: IntArray, pp: IntArray, micro: IntArray
+) -> IntArray:
+    """Whether a row has any schedule."""
+    if space.plain:
+        return np.ones(len(pp), dtype=bool)
+    depths = [
+        depth
+        for depth in np.unique(pp).tolist()
+        if depth > 1
+        and any(v > 1 and even_patterns(problem.layers, depth, v) for v in space.interleave)
+    ]
+    rounds = problem.batch // (dp * micro) % pp == 0
+    return np.asarray(rounds & np.isin(pp, depths))

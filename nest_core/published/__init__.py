@@ -10,16 +10,15 @@ Examples
 >>> solution = solve(smallest.instance)
 >>> solution.data_parallel, solution.tensor_parallel, len(solution.stages)
 (8, 1, 8)
->>> round(smallest.relative(solution.throughput), 2)
-1.25
 """
 
 from nest_core.published.baselines import Evaluation, StageOrder, evaluate
 from nest_core.published.instance import Baseline, Instance, parse_instance, read_instance
-from nest_core.published.paper import PAPER_MODELS, PaperCell, figure5, paper_cells
+from nest_core.published.paper import PAPER_CASES, PAPER_MODELS, PaperCell, paper_cells
 from nest_core.published.solver import Solution, Stage, solve
 
 __all__ = [
+    "PAPER_CASES",
     "PAPER_MODELS",
     "Baseline",
     "Evaluation",
@@ -29,7 +28,6 @@ __all__ = [
     "Stage",
     "StageOrder",
     "evaluate",
-    "figure5",
     "paper_cells",
     "parse_instance",
     "read_instance",

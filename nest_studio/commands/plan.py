@@ -12,6 +12,11 @@ from nest_studio.commands.output import JsonFlag, emit, table
 
 __all__ = ["Sets", "band_line", "overlap_line", "plan"]
 
+SHOWN = (
+    "dp", "tp", "cp", "ep", "pp", "micro_batch", "zero", "recompute", "schedule", "interleave",
+    "devices_used",
+)  # fmt: skip
+
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key with a TOML value."),
@@ -34,6 +39,7 @@ def plan(
     from nest_core.planner import audit as audit_search
     from nest_core.planner import shadow_prices
     from nest_core.scenario import load_scenario
+    from nest_studio.commands.watching import watched
 
     if not 0 <= audit <= 100_000:
         raise InputError("--audit", "must lie between 0 and 100,000", audit, "give another number")
@@ -43,7 +49,8 @@ def plan(
     if top is not None:
         settings.append(f"search.top={top}")
     asked = load_scenario(scenario, settings)
-    found = answer(asked)
+    with watched() as (progress, stop):
+        found = answer(asked, progress=progress, stop=stop)
     fields = found.to_json()
     best = found.result.best
     fields["shadow_prices"] = (
@@ -88,7 +95,8 @@ def _as_text(fields: Mapping[str, Any]) -> str:
     chosen = fields["plan"]
     words = ", ".join(
         f"{key} {chosen[key]}"
-        for key in ("dp", "tp", "pp", "micro_batch", "zero", "recompute", "devices_used")
+        for key in SHOWN
+        if key not in ("cp", "ep", "interleave") or chosen[key] > 1
     )
     certificate = fields["certificate"]
     proof = "proven optimal" if certificate["proven"] else f"within {certificate['gap']:.2%}"

@@ -47,10 +47,10 @@ def test_the_formula_of_the_iteration_adds_up(preset_answer):
     formula = headlines(preset_answer)[2].formula[1]
     units = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "min": 60.0}
     match = re.fullmatch(
-        r"= (\S+) (\S+) \+ (\S+) · (\S+) (\S+) \+ (\S+) (\S+) = (\S+) (\S+)", formula
+        r"= (\S+) · (\S+) (\S+) \+ (\S+) (\S+) \+ (\S+) (\S+) = (\S+) (\S+)", formula
     )
-    total, tu, times, slowest, su, sync, yu, result, ru = match.groups()
-    value = float(total) * units[tu] + float(times.replace(",", "")) * float(slowest) * units[su]
+    times, slowest, su, fill, fu, sync, yu, result, ru = match.groups()
+    value = float(fill) * units[fu] + float(times.replace(",", "")) * float(slowest) * units[su]
     value += float(sync) * units[yu]
     assert value == pytest.approx(preset_answer.result.best.iteration_s, rel=0.01)
     assert float(result) * units[ru] == pytest.approx(value, rel=0.01)
@@ -70,7 +70,9 @@ def test_without_a_plan_there_are_no_figures(infeasible):
 
 
 def test_without_a_feasible_baseline_there_is_no_speedup(answered):
-    shown = headlines(answered("llama3-70b-1024-h100", "accelerator.memory_GiB=4.0"))
+    shown = headlines(
+        answered("llama3-70b-1024-h100", "accelerator.memory_GiB=4.0", 'baselines.names=["manual"]')
+    )
     assert shown[1].value == "–"
     assert shown[1].note == "no baseline is feasible here"
 
@@ -134,7 +136,8 @@ def test_stage_rows_add_up(preset_answer):
         parts = ("weights", "gradients", "optimizer", "activations", "stash", "buffers")
         assert sum(row[f"{part}, GiB"] for part in parts) == pytest.approx(row["memory, GiB"])
         assert row["memory, GiB"] == pytest.approx(to_gib(stage.memory.total))
-    assert rows[0]["input over"] == "–"
+    wraps = best.plan.point.interleave > 1  # then the last stage feeds the first
+    assert (rows[0]["input over"] in levels) == wraps
     assert all(row["input over"] in levels for row in rows[1:])
 
 
@@ -171,7 +174,14 @@ def test_an_accelerator_in_words(name, words):
     assert accelerator_in_words(load_accelerator(name)) == words
 
 
-def test_a_baseline_without_a_placement_is_not_called_infeasible(answered):
-    """Nobody published where Llama 3.1 405B goes: that is no statement about feasibility."""
-    shown = headlines(answered("llama3.1-405b-8192-h100"))
-    assert shown[1].note == "no baseline has a placement here"
+def test_without_baselines_there_is_no_speedup(answered):
+    shown = headlines(answered("llama2-7b-64-h100", "baselines.names=[]"))
+    assert shown[1].note == "no baseline was asked for"
+
+
+def test_the_formula_of_an_interleaved_plan_divides_the_fill(answered):
+    best = answered("llama3-70b-1024-h100")
+    assert best.result.best.plan.point.interleave > 1
+    shown = headlines(best)
+    assert "(Σ t − max t) / v" in shown[2].formula[0]
+    assert "(Σ t − max t) / v" in shown[3].formula[0]

@@ -2,53 +2,38 @@
 
 Written from the words of docs/method.md alone: every rank gets a device number, groups and
 transfers are lists of those numbers, flows are counted bundle by bundle in dictionaries, and
-every cut with every recomputation is priced. Plain Python on purpose; it shares no code, no
-table and no shortcut with `nest_core.costs`, `nest_core.network` or `nest_core.planner`, and
-imports nothing of them: fabric, problem and space are read by their field names.
+every cut with every recomputation and strategy of every stage is priced. Plain Python on purpose;
+it shares no code, no table and no shortcut with `nest_core.costs`, `nest_core.network` or
+`nest_core.planner`, and imports nothing of them: fabric, problem and space are read by their field
+names.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise, permutations, product
+from itertools import combinations, pairwise, product
 from typing import Any, NamedTuple
 
+from oracle_traffic import Choice, Traffic, Wires, seconds
+
 CHOICES = ("none", "selective", "full")
+AXES = ("tp", "cp", "dp", "pp")
 
-Time = list[tuple[float, float]]
-"""alpha, beta of every regime: x bytes take the least alpha + beta x."""
-
-Flow = tuple[int, int, int, float, int]
-"""Group, sender, receiver, bytes per byte of buffer, steps."""
-
-Child = tuple[int, ...]
-"""A child's address: numbers from the outermost level down to its own."""
+Chunks = tuple[tuple[int, int], ...]
+"""First layer of each chunk of a stage, and the layer after its last."""
 
 
-class Choice(NamedTuple):
-    """An outer point, field by field like the planner's."""
+class Pick(NamedTuple):
+    """What one stage does: the part of a point in which stages may differ."""
 
     tp: int
     sp: bool
-    dp: int
-    pp: int
-    micro_batch: int
+    cp: int
+    ep: int
     zero: int
-    order: tuple[str, ...]
-    device_order: str = "natural"
-    cp: int = 1
-    ep: int = 1
-    schedule: str = "1f1b"
-    interleave: int = 1
-
-    @property
-    def devices(self) -> int:
-        """Devices that work."""
-        return self.tp * self.cp * self.dp * self.pp
 
 
 class Stage(NamedTuple):
@@ -59,6 +44,47 @@ class Stage(NamedTuple):
     memory: float
 
 
+class Option(NamedTuple):
+    """One way to run a stage: strategy, recomputation, and what a `Stage` has."""
+
+    pick: Pick
+    recompute: str
+    seconds: float
+    sync: float
+
+
+class Whole(NamedTuple):
+    """A plan: its cuts, and an option stage by stage."""
+
+    cuts: tuple[int, ...]
+    stages: tuple[Option, ...]
+
+    @property
+    def recompute(self) -> tuple[str, ...]:
+        """Stage by stage."""
+        return tuple(stage.recompute for stage in self.stages)
+
+    @property
+    def picks(self) -> tuple[Pick, ...]:
+        """Stage by stage."""
+        return tuple(stage.pick for stage in self.stages)
+
+    @property
+    def total(self) -> float:
+        """Seconds of all stages."""
+        return sum(stage.seconds for stage in self.stages)
+
+    @property
+    def slowest(self) -> float:
+        """Seconds of the slowest stage."""
+        return max(stage.seconds for stage in self.stages)
+
+    @property
+    def sync(self) -> float:
+        """Seconds once per iteration, of the stage that takes longest."""
+        return max(stage.sync for stage in self.stages)
+
+
 class Found(NamedTuple):
     """The best plan of a point that fits."""
 
@@ -66,6 +92,7 @@ class Found(NamedTuple):
     choice: Choice
     cuts: tuple[int, ...]
     recompute: tuple[str, ...]
+    picks: tuple[Pick, ...] = ()
 
 
 class Priced(NamedTuple):
@@ -73,302 +100,6 @@ class Priced(NamedTuple):
 
     seconds: float
     stages: tuple[Stage, ...]
-
-
-Whole = tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...], tuple[float, ...]]
-"""A plan: cuts, and recomputation, load and synchronisation stage by stage."""
-
-
-class Wires:
-    """Devices at the leaves of a tree; every child, or every device, hangs on one link."""
-
-    def __init__(self, tiers: Sequence[Any]) -> None:
-        self.levels = range(len(tiers))
-        sizes = [tier.group_size for tier in reversed(tiers)]
-        self.address = list(product(*(range(size) for size in sizes)))
-        self.latency = [tier.latency_s for tier in tiers]
-        self.link = [tier.bandwidth_Bps / tier.oversubscription for tier in tiers]
-        self.own = [tier.uplink_per == "device" for tier in tiers]
-
-    def child(self, level: int, device: int) -> Child:
-        """The child of a level that holds a device; below level 0 it is the device."""
-        return self.address[device][: len(self.levels) - level]
-
-    def port(self, level: int, device: int) -> Child:
-        """Who owns the uplink that the device's traffic into a level takes."""
-        return self.address[device] if self.own[level] else self.child(level, device)
-
-    def block(self, level: int, device: int) -> Child:
-        """The group of a level that holds a device."""
-        return self.child(level, device)[:-1]
-
-    def path(self, meeting: int) -> range:
-        """The levels whose uplinks a flow takes: from the outermost port that a device owns on."""
-        owned = [level for level in range(meeting + 1) if self.own[level]]
-        return range(owned[-1] if owned else 0, meeting + 1)
-
-    def meeting(self, a: int, b: int) -> int:
-        """The innermost level whose group holds both."""
-        return next(at for at in self.levels if self.block(at, a) == self.block(at, b))
-
-
-def at_once(wires: Wires, flows: Sequence[Flow], protocol: Any, owners: int) -> list[list[float]]:
-    """Alpha and beta of every group while all flows run."""
-    load: Counter[tuple[str, int, Child]] = Counter()
-    for _, sender, receiver, volume, _ in flows:
-        for level in wires.path(wires.meeting(sender, receiver)):
-            load["out", level, wires.port(level, sender)] += volume
-            load["in", level, wires.port(level, receiver)] += volume
-    result = [[0.0, 0.0] for _ in range(owners)]
-    for group, sender, receiver, _, steps in flows:
-        meeting = wires.meeting(sender, receiver)
-        added = protocol.step_outside_s if meeting else protocol.step_inside_s
-        if protocol.steps_inside is not None and not meeting:
-            steps = protocol.steps_inside
-        slowest = max(
-            max(
-                load["out", level, wires.port(level, sender)],
-                load["in", level, wires.port(level, receiver)],
-            )
-            / wires.link[level]
-            / (protocol.outside if level else protocol.inside)
-            for level in wires.path(meeting)
-        )
-        times = result[group]
-        times[0] = max(times[0], steps * (wires.latency[meeting] + added))
-        times[1] = max(times[1], slowest)
-    return result
-
-
-def in_turn(
-    wires: Wires, phases: Sequence[Sequence[Flow]], protocol: Any, owners: int
-) -> list[tuple[float, float]]:
-    """Alpha and beta of every group after phases that follow one another."""
-    total = [[protocol.base_s, 0.0] for _ in range(owners)]
-    for flows in phases:
-        for times, (alpha, beta) in zip(
-            total, at_once(wires, flows, protocol, owners), strict=True
-        ):
-            times[0] += alpha
-            times[1] += beta
-    return [(alpha, beta) for alpha, beta in total]
-
-
-def transfer_times(
-    wires: Wires, transfers: Sequence[tuple[int, int]], protocols: Sequence[Any]
-) -> list[Time]:
-    """Point-to-point transfers that all run at once."""
-    flows = [(number, a, b, 1.0, 1) for number, (a, b) in enumerate(transfers)]
-    regimes = [in_turn(wires, [flows], protocol, len(flows)) for protocol in protocols]
-    return [list(times) for times in zip(*regimes, strict=True)]
-
-
-def one_ring(groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
-    """Every member passes n-ths of the buffer to the next, n - 1 times."""
-    return [[
-        (number, a, group[(at + 1) % len(group)], (len(group) - 1) / len(group), len(group) - 1)
-        for number, group in enumerate(groups)
-        for at, a in enumerate(group)
-    ]]  # fmt: skip
-
-
-def by_level(wires: Wires, groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
-    """Members that hold the same shard in neighbouring children exchange, level by level."""
-    phases: list[list[Flow]] = []
-    shard = [1.0] * len(groups)
-    for level in wires.levels:
-        phase: list[Flow] = []
-        for number, group in enumerate(groups):
-            blocks: dict[Child, dict[Child, list[int]]] = {}
-            for device in sorted(group):
-                children = blocks.setdefault(wires.block(level, device), {})
-                children.setdefault(wires.child(level, device), []).append(device)
-            most = max(len(children) for children in blocks.values())
-            volume = (most - 1) / most * shard[number]
-            for children in blocks.values():
-                ring = list(children.values())
-                for at, members in enumerate(ring):
-                    following = ring[(at + 1) % len(ring)]
-                    for ordinal, device in enumerate(members):
-                        target = following[ordinal % len(following)]
-                        if len(ring) > 1:
-                            steps = math.ceil(math.log2(most))
-                            phase.append((number, device, target, volume, steps))
-            shard[number] /= min(len(children) for children in blocks.values())
-        phases.append(phase)
-    return phases
-
-
-def nodes_of(wires: Wires, groups: Sequence[Sequence[int]]) -> int:
-    """The most innermost blocks that any of the groups spans."""
-    return max(len({wires.block(0, device) for device in group}) for group in groups)
-
-
-def half_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any, op: str) -> list[Time]:
-    """A reduce-scatter (or an all-gather) in every group, all at once, both ways to do it."""
-    if len(groups[0]) == 1:
-        return [[(0.0, 0.0)] for _ in groups]
-    protocols = software.halves(op, len(groups[0]), nodes_of(wires, groups))
-    regimes = [
-        in_turn(wires, phases, protocol, len(groups))
-        for phases in (one_ring(groups), by_level(wires, groups))
-        for protocol in protocols
-    ]
-    return [list(times) for times in zip(*regimes, strict=True)]
-
-
-def _slowest(times: Sequence[Time]) -> Time:
-    """Per regime the slowest alpha and the slowest beta, which need not be one group's."""
-    return [
-        (max(alpha for alpha, _ in regime), max(beta for _, beta in regime))
-        for regime in zip(*times, strict=True)
-    ]
-
-
-def seconds(time: Time, size: float) -> float:
-    """A message of ``size`` bytes in its best regime."""
-    return min(alpha + beta * size for alpha, beta in time)
-
-
-def ring_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any) -> list[Time]:
-    """An n-th of the buffer to the next member, n - 1 times one after another."""
-    n = len(groups[0])
-    flows = [
-        (number, a, group[(at + 1) % n], 1 / n, 1)
-        for number, group in enumerate(groups)
-        for at, a in enumerate(group)
-    ]
-    protocols = software.transfers(nodes_of(wires, groups) > 1)
-    regimes = [in_turn(wires, [flows], protocol, len(groups)) for protocol in protocols]
-    return [[((n - 1) * a, (n - 1) * b) for a, b in times] for times in zip(*regimes, strict=True)]
-
-
-def exchange_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any) -> list[Time]:
-    """An n-th of the buffer to every other member, all at once."""
-    n = len(groups[0])
-    flows = [
-        (number, a, b, 1 / n, 1)
-        for number, group in enumerate(groups)
-        for a, b in permutations(group, 2)
-    ]
-    protocols = software.halves("all_to_all", n, nodes_of(wires, groups))
-    regimes = [in_turn(wires, [flows], protocol, len(groups)) for protocol in protocols]
-    return [list(times) for times in zip(*regimes, strict=True)]
-
-
-Seat = tuple[int, int, int, int]
-"""Stage, data-parallel, context-parallel and tensor-parallel rank."""
-
-
-def place(choice: Choice) -> dict[Seat, int]:
-    """Device of every rank, handed out one by one from 0."""
-    sizes = {"tp": choice.tp, "cp": choice.cp, "dp": choice.dp, "pp": choice.pp}
-    outermost_first = list(reversed(choice.order))
-    seats = {}
-    for device, numbers in enumerate(product(*(range(sizes[axis]) for axis in outermost_first))):
-        rank = dict(zip(outermost_first, numbers, strict=True))
-        seats[rank["pp"], rank["dp"], rank["cp"], rank["tp"]] = device
-    return seats
-
-
-class Traffic:
-    """What communication costs each stage position of one layout, counted when it is asked for."""
-
-    def __init__(self, wires: Wires, choice: Choice, software: Any) -> None:
-        self.wires, self.choice, self.software = wires, choice, software
-        self.seats = place(choice)
-        self.stages, self.ranks = range(choice.pp), range(choice.tp)
-        inner_first = [axis for axis in choice.order if axis in ("dp", "cp")]
-        pairs = list(product(range(choice.dp), range(choice.cp)))
-        outer, inner = (("dp", "cp").index(axis) for axis in reversed(inner_first))
-        self.sharers = sorted(pairs, key=lambda pair: (pair[outer], pair[inner]))
-        self.links = self._links()
-        self._found: dict[tuple[str, str], list[Time]] = {}
-
-    def groups(self, axis: str) -> dict[int, list[list[int]]]:
-        """The groups of an axis, stage by stage."""
-        choice, seats, near = self.choice, self.seats, self.sharers
-        cells = [near[at : at + choice.ep] for at in range(0, len(near), choice.ep)]
-        rows = {
-            "tp": [[(d, c, t) for t in self.ranks] for d, c in near],
-            "cp": [
-                [(d, c, t) for c in range(choice.cp)] for d in range(choice.dp) for t in self.ranks
-            ],
-            "ep": [[(d, c, t) for d, c in cell] for cell in cells for t in self.ranks],
-            "data": [[(d, c, t) for d, c in near] for t in self.ranks],
-            "expert_data": [
-                [(*cell[place], t) for cell in cells]
-                for place in range(choice.ep)
-                for t in self.ranks
-            ],
-        }[axis]
-        return {s: [[seats[s, d, c, t] for d, c, t in row] for row in rows] for s in self.stages}
-
-    def time(self, axis: str, kind: str) -> list[Time]:
-        """By stage, what a call of a kind takes while the groups of all stages run."""
-        if (axis, kind) not in self._found:
-            groups = self.groups(axis)
-            everyone = [group for stage in self.stages for group in groups[stage]]
-            times = iter(self._at_once(everyone, kind))
-            self._found[axis, kind] = [
-                _slowest([next(times) for _ in groups[stage]]) for stage in self.stages
-            ]
-        return self._found[axis, kind]
-
-    def _at_once(self, groups: Sequence[Sequence[int]], kind: str) -> list[Time]:
-        if len(groups[0]) == 1:
-            return [[(0.0, 0.0)] for _ in groups]
-        if kind == "ring":
-            return ring_times(self.wires, groups, self.software)
-        if kind == "all_to_all":
-            return exchange_times(self.wires, groups, self.software)
-        op = {"reduce": "all_reduce", "halves": "reduce_scatter"}[kind]
-        return half_times(self.wires, groups, self.software, op)
-
-    def _pairs(self) -> list[tuple[int, int, int]]:
-        """Receiving stage, sender and receiver of every pipeline transfer."""
-        if self.choice.pp == 1:
-            return []
-        into = self.stages if self.choice.interleave > 1 else self.stages[1:]
-        return [
-            (s, self.seats[(s - 1) % self.choice.pp, d, c, t], self.seats[s, d, c, t])
-            for s in into
-            for d, c in self.sharers
-            for t in self.ranks
-        ]
-
-    def _links(self) -> dict[int, Time]:
-        """By receiving stage; the first has one when the last stage feeds it."""
-        pairs = self._pairs()
-        if not pairs:
-            return {}
-        transfers = [(a, b) for _, a, b in pairs]
-        protocols = self.software.transfers(nodes_of(self.wires, transfers) > 1)
-        timed = transfer_times(self.wires, transfers, protocols)
-        by_stage: dict[int, list[Time]] = {}
-        for (stage, _, _), time in zip(pairs, timed, strict=True):
-            by_stage.setdefault(stage, []).append(time)
-        return {stage: _slowest(times) for stage, times in by_stage.items()}
-
-    @cached_property
-    def tied(self) -> Time:
-        """Half an all-reduce between the first and the last stage, all pairs at once."""
-        last = self.choice.pp - 1
-        ends = [
-            [self.seats[0, d, c, t], self.seats[last, d, c, t]]
-            for d, c in self.sharers
-            for t in self.ranks
-        ]
-        return _slowest(half_times(self.wires, ends, self.software, "all_reduce"))
-
-    @property
-    def highest(self) -> int:
-        """The outermost level that any group or transfer climbs to; -1 without any."""
-        talking = [(a, b) for _, a, b in self._pairs()]
-        for axis in ("tp", "data"):
-            for groups in self.groups(axis).values():
-                talking += [pair for group in groups for pair in combinations(group, 2)]
-        return max((self.wires.meeting(a, b) for a, b in talking), default=-1)
 
 
 @dataclass
@@ -397,10 +128,6 @@ class Strategy:
     def parameters(self, pp: int) -> list[float]:
         """Dense parameters layer by layer."""
         return self.untied if pp == 1 else self.rows["parameters"]
-
-
-Chunks = tuple[tuple[int, int], ...]
-"""First layer of each chunk of a stage, and the layer after its last."""
 
 
 class Pricer:
@@ -542,13 +269,6 @@ class Pricer:
         tensors = total + max(passes, stepping)
         return tensors * (1 + self.problem.fragmentation) + self.problem.reserved_bytes
 
-    def seconds(self, stages: Sequence[Stage]) -> float:
-        """Iteration time of the stages of one plan."""
-        loads = [stage.seconds for stage in stages]
-        slowest, sync = max(loads), max(stage.sync for stage in stages)
-        fill = (sum(loads) - slowest) / self.choice.interleave
-        return self.micro_batches * slowest + fill + sync
-
 
 class Oracle:
     """Every plan of a problem over a space, priced.
@@ -566,7 +286,8 @@ class Oracle:
         self.wires = Wires(fabric.tiers)
         self.devices = len(self.wires.address)
         self._strategies: dict[tuple[int, bool, int, int, int], Strategy] = {}
-        self._traffic: dict[tuple[Any, ...], Traffic] = {}
+        self._traffic: dict[Choice, Traffic] = {}
+        self._pricers: dict[Choice, Pricer] = {}
         self.layers = len(self.strategy(1, False, 1).rows["compute_s"])
 
     def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int = 1, ep: int = 1) -> Strategy:
@@ -585,75 +306,165 @@ class Oracle:
 
     def pricer(self, choice: Choice) -> Pricer:
         """Prices stages of a point."""
-        strategy = self.strategy(choice.tp, choice.sp, choice.micro_batch, choice.cp, choice.ep)
-        return Pricer(self.problem, choice, self.traffic(choice), strategy)
+        if choice not in self._pricers:
+            strategy = self.strategy(choice.tp, choice.sp, choice.micro_batch, choice.cp, choice.ep)
+            self._pricers[choice] = Pricer(self.problem, choice, self.traffic(choice), strategy)
+        return self._pricers[choice]
 
-    def choices(self) -> Iterator[Choice]:
-        """Every valid point.
+    # --- which plans there are ----------------------------------------------------------------
 
-        Without data parallelism all ZeRO stages are one, named 0; the order of axes counts
-        where both axes are wider than one.
-        """
+    def _strategies_of(self, dp: int) -> list[Pick]:
+        """Every valid strategy; with one rank to shard over all ZeRO stages are one, named 0."""
         space = self.space
         least = min(space.zero)
-        for tp, sp, dp, pp, micro_batch, zero, order in product(
-            space.tp, space.sp, space.dp, space.pp, space.micro_batch, space.zero, space.orders
-        ):
-            choice = Choice(tp, sp, dp, pp, micro_batch, zero if dp > 1 else 0, order)
-            valid = (
-                choice.devices <= self.devices
-                and (space.idle_devices or choice.devices == self.devices)
-                and pp <= self.layers
-                and self.problem.batch % (dp * micro_batch) == 0
-                and (tp > 1 or not sp)
-                and (dp > 1 or zero == least)
-                and (order == space.orders[0] or (dp > 1 and pp > 1))
-            )
-            if valid:
-                yield choice
+        return [
+            Pick(tp, sp, cp, ep, zero if dp * cp > 1 else 0)
+            for tp, sp, cp, ep, zero in product(space.tp, space.sp, space.cp, space.ep, space.zero)
+            if (tp > 1 or not sp) and dp * cp % ep == 0 and (dp * cp > 1 or zero == least)
+        ]
 
-    def price(self, choice: Choice, cuts: Sequence[int], recompute: Sequence[str]) -> Priced:
-        """One whole plan."""
-        pricer = self.pricer(choice)
+    def _schedules_of(self, pp: int, micro_batches: int) -> Iterator[tuple[str, int]]:
+        """Schedules and chunks per stage; without a pipeline 1F1B and GPipe are one."""
+        space = self.space
+        plain = [name for name in space.schedules if name != "interleaved"]
+        for schedule in space.schedules:
+            if schedule in plain:
+                if pp > 1 or schedule == plain[0]:
+                    yield schedule, 1
+            elif pp > 1 and micro_batches % pp == 0:
+                for v in space.interleave:
+                    if v > 1 and any(evenly(self.layers, pp * v)):
+                        yield schedule, v
+
+    def _orders_of(self, dp: int, pp: int, picks: Sequence[Pick]) -> list[tuple[str, ...]]:
+        """Orders that differ in axes wider than one for some strategy, the first of each kind."""
+        kinds: dict[Any, tuple[str, ...]] = {}
+        for order in self.space.orders:
+            wide = [{"tp": pick.tp, "cp": pick.cp, "dp": dp, "pp": pp} for pick in picks]
+            kind = tuple(tuple(axis for axis in order if degree[axis] > 1) for degree in wide)
+            kinds.setdefault(kind, order)
+        return list(kinds.values())
+
+    def choices(self) -> Iterator[Choice]:
+        """Every valid point; where stages may differ it bears its first strategy."""
+        space = self.space
+        for dp, pp, micro_batch in product(space.dp, space.pp, space.micro_batch):
+            if self.problem.batch % (dp * micro_batch):
+                continue
+            schedules = list(self._schedules_of(pp, self.problem.batch // (dp * micro_batch)))
+            families: dict[Any, list[Pick]] = {}
+            for pick in self._strategies_of(dp):
+                families.setdefault(pick.tp * pick.cp if space.mixed else pick, []).append(pick)
+            for picks in families.values():
+                devices = picks[0].tp * picks[0].cp * dp * pp
+                if devices > self.devices or (not space.idle_devices and devices < self.devices):
+                    continue
+                orders = self._orders_of(dp, pp, picks)
+                for (schedule, v), order, device_order in product(
+                    schedules, orders, space.device_orders
+                ):
+                    if pp * v <= self.layers:
+                        tp, sp, cp, ep, zero = picks[0]
+                        yield Choice(tp, sp, dp, pp, micro_batch, zero, order, device_order,
+                                     cp, ep, schedule, v)  # fmt: skip
+
+    def picks(self, choice: Choice) -> list[Pick]:
+        """What each stage of a point may do."""
+        if self.space.mixed:
+            every = self._strategies_of(choice.dp)
+            return [pick for pick in every if pick.tp * pick.cp == choice.width]
+        return [Pick(choice.tp, choice.sp, choice.cp, choice.ep, choice.zero)]
+
+    def cuts(self, choice: Choice) -> Iterator[tuple[int, ...]]:
+        """All cuts of the chain, but into even chunks only where stages have several."""
+        if choice.schedule == "interleaved":
+            yield from evenly(self.layers, choice.pp * choice.interleave)
+            return
+        for inner in combinations(range(1, self.layers), choice.pp - 1):
+            yield (0, *inner, self.layers)
+
+    def count(self, choice: Choice) -> int:
+        """Plans of a point, whether they fit or not."""
+        ways = len(self.picks(choice)) * len(self.space.recompute)
+        return sum(1 for _ in self.cuts(choice)) * ways**choice.pp
+
+    # --- what they take -----------------------------------------------------------------------
+
+    def price(
+        self,
+        choice: Choice,
+        cuts: Sequence[int],
+        recompute: Sequence[str],
+        picks: Sequence[Pick] = (),
+    ) -> Priced:
+        """One whole plan; each stage as if all others did what it does."""
         chunks = list(pairwise(cuts))
-        stages = tuple(
-            pricer.stage(position, tuple(chunks[position :: choice.pp]), CHOICES.index(name))
-            for position, name in enumerate(recompute)
-        )
-        return Priced(pricer.seconds(stages), stages)
+        stages = []
+        for position, name in enumerate(recompute):
+            own = choice._replace(**picks[position]._asdict()) if picks else choice
+            spans = tuple(chunks[position :: choice.pp])
+            stages.append(self.pricer(own).stage(position, spans, CHOICES.index(name)))
+        told = self.seconds(choice, [one.seconds for one in stages], [one.sync for one in stages])
+        return Priced(told, tuple(stages))
+
+    def seconds(self, choice: Choice, loads: Sequence[float], syncs: Sequence[float]) -> float:
+        """Iteration time of one plan."""
+        slowest = max(loads)
+        fill = (sum(loads) - slowest) / choice.interleave
+        return self.problem.batch // (choice.dp * choice.micro_batch) * slowest + fill + max(syncs)
 
     def plans(self, choice: Choice, *, memory: float | None = None) -> Iterator[Whole]:
-        """Every plan of a point that fits: all cuts times all recomputations.
+        """Every plan of a point that fits: cuts times what each stage does.
 
         ``memory`` replaces the problem's; a stage that does not fit is in no plan.
         """
         limit = self.problem.memory_bytes if memory is None else memory
-        pricer = self.pricer(choice)
-        allowed = [CHOICES.index(name) for name in self.space.recompute]
-        fitting: dict[tuple[int, int, int], list[tuple[int, float, float]]] = {}
-        for inner in combinations(range(1, self.layers), choice.pp - 1):
-            cuts = (0, *inner, self.layers)
+        if self.space.as_needed and not self.space.mixed:
+            below = [choice._replace(zero=zero) for zero in self.space.zero if zero < choice.zero]
+            if any(next(self._whole(one, limit), None) is not None for one in below):
+                return
+        yield from self._whole(choice, limit)
+
+    def _whole(self, choice: Choice, limit: float) -> Iterator[Whole]:
+        fitting: dict[tuple[int, Chunks], list[Option]] = {}
+        for cuts in self.cuts(choice):
+            chunks = list(pairwise(cuts))
             rows = []
-            for position, (first, end) in enumerate(pairwise(cuts)):
-                key = position, first, end
+            for position in range(choice.pp):
+                key = position, tuple(chunks[position :: choice.pp])
                 if key not in fitting:
-                    priced = [(c, pricer.stage(position, ((first, end),), c)) for c in allowed]
-                    fitting[key] = [(c, s.seconds, s.sync) for c, s in priced if s.memory <= limit]
+                    fitting[key] = self._options(choice, *key, limit)
                 rows.append(fitting[key])
             for stages in product(*rows):
-                yield cuts, *zip(*stages, strict=True)
+                yield Whole(cuts, stages)
+
+    def _options(self, choice: Choice, position: int, chunks: Chunks, limit: float) -> list[Option]:
+        """What a stage may do that fits; as needed, of each width the first that does.
+
+        Recomputation is raised first, then ZeRO.
+        """
+        found: dict[Any, list[Option]] = {}
+        for pick in sorted(self.picks(choice), key=lambda pick: pick.zero):
+            pricer = self.pricer(choice._replace(**pick._asdict()))
+            for name in CHOICES:
+                stage = pricer.stage(position, chunks, CHOICES.index(name))
+                if name in self.space.recompute and stage.memory <= limit:
+                    option = Option(pick, name, stage.seconds, stage.sync)
+                    found.setdefault(pick._replace(zero=0), []).append(option)
+        rows = found.values()
+        return [option for row in rows for option in (row[:1] if self.space.as_needed else row)]
 
     def best(self, choice: Choice, *, memory: float | None = None) -> Found | None:
         """The best plan of a point that fits."""
-        waiting = self.problem.batch // (choice.dp * choice.micro_batch) - 1
-        best: tuple[float, tuple[int, ...], tuple[int, ...]] = (math.inf, (), ())
-        for cuts, used, loads, syncs in self.plans(choice, memory=memory):
-            seconds = sum(loads) + waiting * max(loads) + max(syncs)
-            if seconds < best[0]:
-                best = seconds, cuts, used
-        if not best[1]:
+        fastest, least = None, math.inf
+        for plan in self.plans(choice, memory=memory):
+            _, _, loads, syncs = zip(*plan.stages, strict=True)
+            told = self.seconds(choice, loads, syncs)
+            if told < least:
+                fastest, least = plan, told
+        if fastest is None:
             return None
-        return Found(best[0], choice, best[1], tuple(CHOICES[c] for c in best[2]))
+        return Found(least, choice, fastest.cuts, fastest.recompute, fastest.picks)
 
     def ranking(self, *, memory: float | None = None) -> list[Found]:
         """The best plan of every point that has one, best first.
@@ -663,6 +474,15 @@ class Oracle:
         """
         found = [self.best(choice, memory=memory) for choice in self.choices()]
         return rank([plan for plan in found if plan is not None])
+
+
+def evenly(layers: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """Even chunks: of the blocks, with embedding and head at the ends, or of all layers."""
+    blocks = layers - 2
+    if blocks and blocks % parts == 0:
+        yield (0, *range(1 + blocks // parts, layers - 1, blocks // parts), layers)
+    if layers % parts == 0:
+        yield tuple(range(0, layers + 1, layers // parts))
 
 
 def rank(plans: Sequence[Found]) -> list[Found]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from oracle import Choice, Oracle
+from oracle import Choice, Oracle, Pick
 
 from nest_core.calibration import Curve, Regime
 from nest_core.costs import (
@@ -118,7 +118,7 @@ def random_instance(seed: int) -> Instance:
     family = FAMILIES[_TURNS[seed % len(_TURNS)]]
     fabric = random_fabric(dice, family)
     tables = random_tables(dice, family, layers=int(dice.choice(family.layers)))
-    problem = _problem(dice, family, fabric, tables)
+    problem = random_problem(dice, family, fabric, tables)
     problem = replace(
         problem, state=random_state(seed, problem.state), fragmentation=0.07 * (seed % 4)
     )
@@ -142,7 +142,7 @@ def random_state(seed: int, state: StateBytes) -> StateBytes:
     return replace(state, own_gradients=own, temporary=temporary)
 
 
-def _problem(
+def random_problem(
     dice: np.random.Generator, family: Family, fabric: Hierarchical, tables: Tables
 ) -> Problem:
     return Problem(
@@ -211,8 +211,20 @@ def random_fabric(dice: np.random.Generator, family: Family) -> Hierarchical:
     return Hierarchical(f"{family.name} {shape}", tuple(tiers))
 
 
-def random_tables(dice: np.random.Generator, family: Family, layers: int) -> Tables:
-    """A pure function: the table of one strategy is drawn from its own stream."""
+def random_tables(
+    dice: np.random.Generator,
+    family: Family,
+    layers: int,
+    experts: float = 0.3,
+    exchange: float = 1.0,
+    unlike: float = 0.1,
+) -> Tables:
+    """A pure function: the table of one strategy is drawn from its own stream.
+
+    ``experts`` is the probability that the model has some, ``exchange`` scales the bytes of
+    context and expert parallelism, ``unlike`` is how much a layer's time under one strategy may
+    stray from what its time under another lets expect.
+    """
     ramp = np.exp(np.linspace(0, family.slope * dice.choice([-1, 1]), layers))
     chain = _Chain(
         seconds=dice.uniform(0.3, 3, layers) * ramp,
@@ -222,10 +234,11 @@ def random_tables(dice: np.random.Generator, family: Family, layers: int) -> Tab
         tensor=family.tensor,
         tied=bool(dice.random() < 0.35),
         batching=float(dice.uniform(0.2, 0.8)),
+        unlike=unlike,
     )
     entropy = int(dice.integers(2**31))
     made: dict[tuple[int, bool, int, int, int], LayerTable] = {}
-    more = _Extras.drawn(np.random.default_rng([entropy, 5]), layers)
+    more = _Extras.drawn(np.random.default_rng([entropy, 5]), layers, experts, exchange)
 
     def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
         key = tp, sp, micro_batch, cp, ep
@@ -250,12 +263,13 @@ class _Chain:
     tensor: float
     tied: bool
     batching: float
+    unlike: float
 
     def table(self, dice: np.random.Generator, tp: int, sp: bool, micro_batch: int) -> LayerTable:
         """A strategy roughly does what it should, no two layers alike."""
         layers = len(self.seconds)
         compute = self.seconds * micro_batch**self.batching / tp**0.95
-        compute *= dice.uniform(0.9, 1.1, layers)
+        compute *= dice.uniform(1 - self.unlike, 1 + self.unlike, layers)
         talks = (tp > 1) * dice.choice([0.0, 1.0, 1.0, 1.0], layers)
         halves = 4 * talks * (1 + sp)
         sent = self.tensor * micro_batch * (1 - 0.2 * sp) * dice.uniform(0.5, 4, layers) * talks
@@ -298,13 +312,15 @@ class _Extras:
     exchange: np.ndarray
 
     @classmethod
-    def drawn(cls, dice: np.random.Generator, layers: int) -> _Extras:
+    def drawn(
+        cls, dice: np.random.Generator, layers: int, experts: float, exchange: float
+    ) -> _Extras:
         """Neither, one or both."""
-        slow, mixed = dice.random(2) < 0.3
+        slow, mixed = dice.random(2) < (0.3, experts)
         return cls(
             slow * dice.uniform(0, 3, layers),
             mixed * dice.uniform(0, 8, layers) * dice.choice([0.0, 1.0], layers),
-            dice.uniform(0.5, 20, layers),
+            dice.uniform(0.5, 20, layers) * exchange,
         )
 
     def added(self, table: LayerTable, dice: np.random.Generator, cp: int, ep: int) -> LayerTable:
@@ -322,15 +338,17 @@ class _Extras:
                 kind = kinds[dice.integers(len(kinds))]
                 calls[axis] = Calls(kind, number, size, again * number, again * size)
         launch = self.launch * np.array([1.0, 1.1, 1.4])[:, None]
+        forward = table.forward_s / cp * dice.uniform(0.8, 1.2, layers)
+        hottest = dice.uniform(1.0, 1.2, layers) if ep > 1 else 1.0
         return replace(
             table,
-            compute_s=table.compute_s / cp,
-            forward_s=table.forward_s / cp * dice.uniform(0.8, 1.2, layers),
+            compute_s=table.compute_s / cp * hottest,
+            forward_s=forward,
             replay_s=table.replay_s / cp,
             launch_s=launch,
             calls=calls,
             expert_parameters=self.experts / ep,
-            kept_bytes=table.kept_bytes / cp,
+            kept_bytes=table.kept_bytes / cp * hottest,
             working_bytes=table.working_bytes / cp,
             boundary_bytes=table.boundary_bytes / cp,
         )
@@ -383,7 +401,7 @@ def _memory(dice: np.random.Generator, instance: Instance) -> float:
     if dice.random() < instance.family.loose:
         return float("inf")
     oracle = instance.oracle
-    choices = list(oracle.choices())
+    choices = sorted(oracle.choices())
     peaks = []
     for _ in range(60):
         stages = oracle.price(*random_plan(dice, instance, choices)).stages
@@ -401,7 +419,7 @@ def large_instance(seed: int) -> Instance:
     family = replace(family, shapes=shapes, batches=(24, 36, 60), layers=(9, 12), tp=(1, 2, 3, 4))
     fabric = random_fabric(dice, family)
     tables = random_tables(dice, family, layers=int(dice.choice(family.layers)))
-    problem = _problem(dice, family, fabric, tables)
+    problem = random_problem(dice, family, fabric, tables)
     problem = replace(
         problem, state=random_state(seed, problem.state), fragmentation=0.07 * (seed % 4)
     )
@@ -448,6 +466,7 @@ def any_choice(dice: np.random.Generator, instance: Instance) -> Choice:
                 micro_batch=micro,
                 zero=int(dice.integers(4)),
                 order=tuple(str(axis) for axis in dice.permutation(["tp", "cp", "dp", "pp"])),
+                device_order=str(dice.choice(["natural", "rail", "rack"])),
                 cp=cp,
                 ep=int(dice.choice(divisors)),
                 schedule="1f1b" if v == 1 and schedule == "interleaved" else schedule,
@@ -463,6 +482,21 @@ def any_stages(
     inner = sorted(1 + dice.choice(layers - 1, parts - 1, replace=False))
     names = dice.choice(["none", "selective", "full"], choice.pp)
     return (0, *map(int, inner), layers), tuple(map(str, names))
+
+
+def any_picks(dice: np.random.Generator, choice: Choice) -> tuple[Pick, ...]:
+    """Any strategy for every stage, on as many devices each."""
+    inner, outer = sorted((choice.order.index("tp"), choice.order.index("cp")))
+    split = inner < choice.order.index("pp") < outer  # then a stage keeps its devices only alike
+    picks = []
+    for _ in range(choice.pp):
+        tp = int(dice.choice([tp for tp in range(1, choice.width + 1) if choice.width % tp == 0]))
+        sharers = choice.dp * choice.width // tp
+        divisors = [ep for ep in range(1, sharers + 1) if sharers % ep == 0]
+        sp = bool(tp > 1 and dice.random() < 0.5)
+        ep, zero = int(dice.choice(divisors)), int(dice.integers(4))
+        picks.append(Pick(tp, sp, choice.width // tp, ep, zero))
+    return tuple(picks[:1] * choice.pp if split else picks)
 
 
 def _quiet(compute: np.ndarray, boundary: np.ndarray) -> LayerTable:

@@ -26,8 +26,7 @@ from planner_instances import (
 
 from nest_core.costs import Plan, Point, Report, price
 from nest_core.planner import Result, search
-from nest_core.planner.search import _Search
-from nest_core.planner.space import enumerate_points
+from nest_core.planner.frontier import Frontier
 
 _SEEDS = 500
 _MANY = 5_000
@@ -154,8 +153,7 @@ def test_every_option_is_worth_its_cost_somewhere(solved):
 
 def test_the_planner_sees_the_same_points(solved):
     for one in solved[:200]:
-        points = enumerate_points(one.instance.problem, one.instance.space)
-        mine = [_choice(points.point(index)) for index in range(len(points))]
+        mine = _numbered(Frontier(one.instance.problem, one.instance.space))
         assert sorted(mine) == sorted(one.oracle.choices()), one.name
 
 
@@ -193,31 +191,41 @@ def _compare_random(instance: Instance, oracle: Oracle, plans: int) -> None:
 # --- bounds and screening ---------------------------------------------------------------------
 
 
-def _indexed(state: _Search) -> list[Choice]:
-    return [_choice(state.points.point(index)) for index in range(len(state.points))]
+def _numbered(frontier: Frontier) -> list[Choice]:
+    return [_choice(frontier.points.point(number)) for number in range(len(frontier))]
+
+
+def _opened(frontier: Frontier, cutoff: float) -> dict[int, tuple[float, float, float]]:
+    """Points that pass, with bounds of the time, the sum of loads and the synchronisation."""
+    found = frontier.open(np.arange(len(frontier.rows)), cutoff)
+    columns = (found.number, found.seconds, found.total, found.sync)
+    return {
+        number: bounds for number, *bounds in zip(*map(np.ndarray.tolist, columns), strict=True)
+    }
 
 
 def test_no_plan_beats_a_bound():
     """Of the time, of the sum of loads and of the largest synchronisation, point by point.
 
-    Both the bounds of all points at once and those under a point's real layout.
+    Both the bounds of many points at once and those under a point's real layout.
     """
     for seed in range(60):
         instance = random_instance(seed)
-        oracle, state = instance.oracle, _Search(instance.problem, instance.space)
-        for index, choice in enumerate(_indexed(state)):
+        oracle, frontier = instance.oracle, Frontier(instance.problem, instance.space)
+        opened = _opened(frontier, float("inf"))
+        for number, choice in enumerate(_numbered(frontier)):
             best = oracle.best(choice)
             if best is None:
                 continue
             plans = list(oracle.plans(choice))
             told = {
                 "time": best.seconds,
-                "sum": min(sum(loads) for _, _, loads, _ in plans),
-                "sync": min(max(syncs) for *_, syncs in plans),
+                "sum": min(plan.total for plan in plans),
+                "sync": min(plan.sync for plan in plans),
             }
-            bound, sharp = state.bound, state.prepare(index)
-            at_once = (bound.seconds[index], bound.total[index], bound.sync[index])
-            for bounds in (at_once, (sharp.floor, sharp.total, sharp.sync)):
+            sharp = frontier.prepared(number)
+            assert frontier.bound_of(number) <= best.seconds * (1 + 1e-12), (seed, choice)
+            for bounds in (opened[number], (sharp.floor, sharp.total, sharp.sync)):
                 assert all(
                     low <= true * (1 + 1e-12)
                     for low, true in zip(bounds, told.values(), strict=True)
@@ -228,12 +236,11 @@ def test_screening_knows_what_fits():
     dropped = 0
     for seed in range(120):
         instance = random_instance(seed)
-        oracle, state = instance.oracle, _Search(instance.problem, instance.space)
-        choices = _indexed(state)
-        fits = state.promising(np.arange(len(choices)), float("inf")).tolist()
+        oracle, frontier = instance.oracle, Frontier(instance.problem, instance.space)
+        opened, choices = _opened(frontier, float("inf")), _numbered(frontier)
         there = [_fits(oracle, choice, instance.problem.memory_bytes) for choice in choices]
-        assert fits == there, seed
-        dropped += fits.count(False)
+        assert [number in opened for number in range(len(choices))] == there, seed
+        dropped += there.count(False)
     assert dropped > 1000
 
 
@@ -241,16 +248,16 @@ def test_no_point_is_lost_under_a_cutoff_that_it_meets():
     """Neither by the screening nor by the program."""
     for seed in range(60):
         instance = random_instance(seed)
-        oracle, state = instance.oracle, _Search(instance.problem, instance.space)
-        for index, choice in enumerate(_indexed(state)):
+        oracle, frontier = instance.oracle, Frontier(instance.problem, instance.space)
+        for number, choice in enumerate(_numbered(frontier)):
             best = oracle.best(choice)
             if best is None:
                 continue
             met = best.seconds * (1 + 1e-12)
-            assert state.promising(np.array([index]), met)[0], (seed, best)
-            prepared = state.prepare(index)
+            assert number in _opened(frontier, met), (seed, best)
+            prepared = frontier.prepared(number)
             assert prepared.floor <= met, (seed, best)
-            assert state.solve(prepared, met)[0] == _close(best.seconds), (seed, best)
+            assert frontier.solver.solve(prepared, met)[0] == _close(best.seconds), (seed, best)
 
 
 @pytest.mark.parametrize("layers", [(100, 25, 25), (0, 100, 25, 25), (0, 0, 100, 25, 25)])

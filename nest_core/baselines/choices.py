@@ -1,0 +1,76 @@
+"""What may be chosen: the planner's valid points, one at a time.
+
+The rules are the planner's (``docs/method.md``, "The program"), so that no baseline leaves the
+space in which our plan is the best.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nest_core.costs.parse import even_cuts
+from nest_core.costs.plan import Point
+from nest_core.costs.problem import Problem
+from nest_core.planner.space import SearchSpace, even_patterns
+
+__all__ = ["canonical", "default_order", "even_choices", "fills", "natural", "valid"]
+
+MEGATRON_ORDER = ("tp", "cp", "dp", "pp")
+
+
+def default_order(space: SearchSpace) -> tuple[str, ...]:
+    """Megatron-LM's and Alpa's axis order, or the first that is allowed."""
+    return MEGATRON_ORDER if MEGATRON_ORDER in space.orders else space.orders[0]
+
+
+def natural(space: SearchSpace) -> str:
+    """The fabric's own device order, or the first of those that are allowed."""
+    return "natural" if "natural" in space.device_orders else space.device_orders[0]
+
+
+def fills(problem: Problem, space: SearchSpace, point: Point) -> bool:
+    """Whether a point uses as many devices as it may and must."""
+    devices = problem.network.devices
+    if space.idle_devices:
+        return point.devices_used <= devices
+    return point.devices_used == devices
+
+
+def valid(problem: Problem, space: SearchSpace, point: Point) -> bool:
+    """Whether a point is one of the planner's; recomputation and cuts are not looked at."""
+    if (
+        not fills(problem, space, point)
+        or problem.batch % (point.dp * point.micro_batch)
+        or point.sharers % point.ep
+        or point.pp > problem.layers
+        or (point.sp and point.tp == 1)
+    ):
+        return False
+    if point.schedule != "interleaved":
+        return point.interleave == 1
+    return (
+        point.pp > 1
+        and point.interleave > 1
+        and point.micro_batches(problem.batch) % point.pp == 0
+        and bool(even_patterns(problem.layers, point.pp, point.interleave))
+    )
+
+
+def canonical(space: SearchSpace, point: Point) -> Point:
+    """The name that a point has where others stand for the same: ZeRO of a single copy of the
+    weights, schedules of a single stage.
+    """
+    if point.sharers == 1:
+        point = replace(point, zero=0)
+    if point.pp == 1 and point.schedule != "interleaved":
+        point = replace(point, schedule=space.plain or point.schedule)
+    return point
+
+
+def even_choices(problem: Problem, point: Point) -> tuple[tuple[int, ...], ...]:
+    """Equal stages or chunks, of blocks or of layers; where there are none, as even as they go.
+
+    Interleaved points that are valid have equal chunks.
+    """
+    patterns = even_patterns(problem.layers, point.pp, point.interleave)
+    return patterns or (even_cuts(problem.layers, point.pp * point.interleave),)

@@ -1,0 +1,71 @@
+"""All baselines by name: found, then priced like our plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from nest_core.baselines import alpa_e, manual, mcmc, mist, phaze
+from nest_core.baselines.baseline import NAMES, Baseline, Found
+from nest_core.costs.price import price
+from nest_core.costs.problem import Problem
+from nest_core.errors import InputError
+from nest_core.planner.space import SearchSpace
+from nest_core.workload import Model
+
+__all__ = ["evaluate_baselines"]
+
+
+def evaluate_baselines(
+    problem: Problem,
+    space: SearchSpace,
+    model: Model,
+    names: tuple[str, ...],
+    *,
+    seed: int = 0,
+    time_limit_s: float = float("inf"),
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[Baseline, ...]:
+    """What the named methods choose, priced on the true costs.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Keys of `NAMES`; an unknown one is answered with the reason.
+    seed : int
+        Of the random walks.
+    time_limit_s : float
+        For each exact search of a method that has one; what it has by then counts.
+    clock : callable
+        Seconds; passed in so that tests need not wait.
+
+    Notes
+    -----
+    No method sees our plan, another's, or the certificate; ours sees none of theirs.
+    """
+    methods: dict[str, Callable[[], Found]] = {
+        "manual": lambda: manual.find(problem, space, model),
+        "mcmc": lambda: mcmc.find(problem, space, seed),
+        "phaze": lambda: phaze.find(problem, space, time_limit_s),
+        "alpa_e": lambda: alpa_e.find(problem, space),
+        "mist": lambda: mist.find(problem, space, time_limit_s),
+    }
+    return tuple(_evaluate(problem, name, methods.get(name), clock) for name in names)
+
+
+def _evaluate(
+    problem: Problem, name: str, method: Callable[[], Found] | None, clock: Callable[[], float]
+) -> Baseline:
+    began = clock()
+    label = NAMES.get(name, name)
+    if method is None:
+        return Baseline(name, label, "", None, f"evaluated are {', '.join(NAMES)}", 0.0)
+    try:
+        found = method()
+    except InputError as error:  # the limits leave this method no point; others may have some
+        return Baseline(name, label, "", None, str(error), clock() - began)
+    seconds = clock() - began
+    if found.plan is None:
+        return Baseline(name, label, found.origin, None, found.reason, seconds)
+    report = price(problem, found.plan)
+    return Baseline(name, label, found.origin, report, report.reason, seconds)

@@ -1,0 +1,106 @@
+"""Times and memory of many plans of one problem.
+
+`nest_core.costs.price` says everything about one plan; a method that tries hundreds needs two
+numbers of each. What plans share is computed once: links of a layout, stages of a point. Plans
+whose stages differ in their strategy are for `price`. `nest_core.costs.price` stays the judge:
+what a method returns is priced by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from nest_core.costs.plan import Plan, Point
+from nest_core.costs.problem import RECOMPUTE, Problem
+from nest_core.costs.schedules import in_flight, iteration_seconds
+from nest_core.costs.stages import Links, StageCosts, links, stage_costs
+from nest_core.network.wires import IntArray
+
+__all__ = ["Prices", "overflow", "seconds"]
+
+_FITS = 1.0 + 1e-12
+
+
+class Prices:
+    """Iteration times and memory of a problem's uniform plans.
+
+    Parameters
+    ----------
+    problem : Problem
+    kept : int
+        Points whose stages are remembered.
+    """
+
+    def __init__(self, problem: Problem, kept: int = 256) -> None:
+        self.problem = problem
+        self._kept = kept
+        self._links: dict[Point, Links] = {}
+        self._stages: dict[Point, StageCosts] = {}
+
+    def stages(self, point: Point) -> StageCosts:
+        """What every stage of a point costs; schedules differ in what they keep in flight."""
+        key = replace(point, schedule="1f1b", interleave=min(point.interleave, 2))
+        if key not in self._stages:
+            if len(self._stages) >= self._kept:
+                self._stages.pop(next(iter(self._stages)))
+            self._stages[key] = stage_costs(self.problem, key, self.layout(key))
+        costs = self._stages[key]
+        return replace(costs, in_flight=in_flight(point, costs.micro_batches))
+
+    def seconds(self, plan: Plan) -> float:
+        """One iteration, whether it fits or not."""
+        return seconds(self.stages(plan.point), plan)
+
+    def overflow(self, plan: Plan) -> float:
+        """See `overflow`."""
+        return overflow(self.stages(plan.point), plan)
+
+    def layout(self, point: Point) -> Links:
+        """Links do not depend on what is sent, nor on the schedule but for its way round."""
+        key = replace(
+            point, sp=False, micro_batch=1, zero=0, schedule="1f1b",
+            interleave=min(point.interleave, 2),
+        )  # fmt: skip
+        if key not in self._links:
+            self._links[key] = links(self.problem, key)
+        return self._links[key]
+
+
+def seconds(costs: StageCosts, plan: Plan) -> float:
+    """One iteration of a uniform plan of the point that the costs are of."""
+    point = plan.point
+    starts, ends = _chunks(plan)
+    s, c = np.arange(point.pp), _choices(plan.recompute)
+    within = (costs.time[s, c, ends] - costs.time[s, c, starts]).sum(axis=0)
+    hops = (costs.arrive[s, starts] + costs.retire[s, ends]).sum(axis=0)
+    loads = within + hops - costs.transfer_saved * np.minimum(hops, within)
+    syncs = (costs.sync[s, ends] - costs.sync[s, starts]).sum(axis=0) + costs.sync_base
+    return iteration_seconds(point, costs.micro_batches, loads, syncs)
+
+
+def overflow(costs: StageCosts, plan: Plan) -> float:
+    """What the fullest stage's tensors need over what there is, less one; 0 where they fit."""
+    pp = plan.point.pp
+    starts, ends = _chunks(plan)
+    c = _choices(plan.recompute)
+    largest = np.maximum.reduceat(costs.peak, starts.reshape(-1), axis=1)
+    largest = largest.reshape(3, *starts.shape).max(axis=1)[c, np.arange(pp)]
+    kept = (costs.kept[c, ends] - costs.kept[c, starts]).sum(axis=0)
+    static = (costs.static[ends] - costs.static[starts]).sum(axis=0)
+    stepping = (costs.step[ends] - costs.step[starts]).sum(axis=0)
+    used = static + np.maximum(costs.in_flight * kept + largest, stepping)
+    most = float(used.max())
+    return 0.0 if most <= costs.limit * _FITS else most / costs.limit - 1.0
+
+
+def _chunks(plan: Plan) -> tuple[IntArray, IntArray]:
+    """First layers and ends, shape (chunks per stage, pp)."""
+    cuts = np.array(plan.cuts, dtype=np.int64)
+    return cuts[:-1].reshape(-1, plan.point.pp), cuts[1:].reshape(-1, plan.point.pp)
+
+
+def _choices(recompute: Sequence[str]) -> IntArray:
+    return np.array([RECOMPUTE.index(name) for name in recompute], dtype=np.int64)

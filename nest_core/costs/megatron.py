@@ -1,0 +1,382 @@
+"""Plans as Megatron-LM's launch scripts state them.
+
+What people paste is a whole command: environment, ``torchrun`` with its own options, line
+continuations, bash arrays, shell variables that are set above, and many flags that say nothing
+about the plan. Those that do are read, all others are listed as ignored. Flags that contradict
+one another are refused by name, as Megatron-LM itself refuses them; where the text contradicts
+the problem that the plan is priced on (batch, sequence, layers, devices), the problem counts and
+a note says so.
+
+Flags and their meaning: ``megatron/training/arguments.py`` and
+``megatron/core/transformer/pipeline_parallel_layer_layout.py`` of NVIDIA/Megatron-LM
+(@000c4ac2, @00caa53a).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+from nest_core.errors import InputError
+
+__all__ = ["Flags", "has_flags", "read_flags"]
+
+_NUMBERS = {
+    "--tensor-model-parallel-size": "tp",
+    "--pipeline-model-parallel-size": "pp",
+    "--context-parallel-size": "cp",
+    "--expert-model-parallel-size": "ep",
+    "--micro-batch-size": "micro_batch",
+    "--data-parallel-size": "dp",
+    "--virtual-pipeline-model-parallel-size": "interleave",
+    "--num-virtual-stages-per-pipeline-rank": "interleave",
+    "--num-layers-per-virtual-pipeline-stage": "chunk_blocks",
+    "--decoder-first-pipeline-num-layers": "first_blocks",
+    "--decoder-last-pipeline-num-layers": "last_blocks",
+    "--recompute-num-layers": "recompute_layers",
+    "--global-batch-size": "batch",
+    "--seq-length": "tokens",
+    "--num-layers": "blocks",
+    "--world-size": "world",
+    "--nnodes": "nodes",
+    "--nproc-per-node": "per_node",
+}
+_WORDS = {
+    "--recompute-granularity": "granularity",
+    "--recompute-method": "method",
+    "--data-parallel-sharding-strategy": "sharding",
+    "--pipeline-model-parallel-layout": "layout",
+}
+_SWITCHES = {
+    "--sequence-parallel": "sp",
+    "--use-distributed-optimizer": "distributed",
+    "--use-torch-fsdp2": "fsdp",
+    "--recompute-activations": "selective",
+    "--use-tp-pp-dp-mapping": "pipeline_inside",
+    "--account-for-embedding-in-pipeline-split": "count_embedding",
+    "--account-for-loss-in-pipeline-split": "count_loss",
+}
+_SPELLED = {name: flag for flag, name in (_NUMBERS | _WORDS | _SWITCHES).items()}
+_SHARDING = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
+_FLAG = re.compile(r"(?:^|[\s\"'(])--[A-Za-z]")
+_SETTING = re.compile(r"^([A-Za-z_]\w*)=(.*)$", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::-([^}]*))?\}|([A-Za-z_]\w*))")
+_MOST_PARTS = 100_000
+
+
+@dataclass(slots=True)
+class Flags:
+    """What a text says: a plan's fields, flags that were ignored, and what contradicts."""
+
+    fields: dict[str, Any] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+
+def has_flags(text: str) -> bool:
+    """Whether a text holds command-line flags."""
+    return _FLAG.search(text) is not None
+
+
+def read_flags(text: str, layers: int, devices: int, batch: int = 0, tokens: int = 0) -> Flags:
+    """The plan behind a launch command.
+
+    Parameters
+    ----------
+    layers, devices, batch, tokens : int
+        Of the problem; the last two are compared with the text's, 0 for not at all.
+
+    Raises
+    ------
+    InputError
+        For a flag without its value, and for flags that contradict one another.
+    """
+    told, ignored = _told(_words(text))
+    found = Flags(ignored=ignored)
+    _recomputation(told, found)
+    _sharding(told, found)
+    for name in ("tp", "pp", "cp", "ep", "micro_batch"):
+        if name in told:
+            found.fields[name] = told[name]
+    tp, pp = found.fields.get("tp", 1), found.fields.get("pp", 1)
+    if told.get("sp") and tp == 1:
+        found.notes.append("--sequence-parallel does nothing at tensor-parallel size 1.")
+    elif told.get("sp"):
+        found.fields["sp"] = True
+    if told.get("pipeline_inside"):
+        found.fields["order"] = ("tp", "cp", "pp", "dp")
+    chunks = _chunks(told, pp, layers)
+    if "interleave" in told:
+        found.fields["interleave"] = told["interleave"]
+    if chunks:
+        found.fields["interleave"] = len(chunks) // pp
+        found.fields["cuts"] = _cuts(chunks, layers)
+    _check_block_recomputation(told, found.fields, chunks, layers)
+    world = _world(told, devices, found.notes)
+    if "dp" in told:
+        found.fields["dp"] = told["dp"]
+    else:
+        found.fields["dp"] = max(1, world // (tp * pp * found.fields.get("cp", 1)))
+    for name, here in (("batch", batch), ("tokens", tokens), ("blocks", layers - 2)):
+        if name in told and here and told[name] != here:
+            found.notes.append(f"{_SPELLED[name]} {told[name]:,} does not count: {here:,} here.")
+    return found
+
+
+def _words(text: str) -> list[str]:
+    """The shell's words, variables that the text sets put in; no arrays, no comments."""
+    joined = re.sub(r"\\[ \t]*\r?\n", " ", text)
+    try:
+        raw = shlex.split(joined, comments=True)
+    except ValueError as error:
+        raise InputError("--plan", "must close its quotes", text, "add the missing one") from error
+    known: dict[str, str] = {}
+    words = []
+    for word in raw:
+        setting = _SETTING.match(word)
+        if setting and not word.startswith("-"):
+            name, value = setting.groups()
+            if value.startswith("("):  # an array: what it holds follows
+                words.append(value[1:])
+            else:
+                known[name] = _filled(value, known)
+        else:
+            words.append(word)
+    filled = (_filled(word.strip("\n"), known) for word in words)
+    bare = (word[:-1] if re.fullmatch(r"[\w.-]+\)", word) else word for word in filled)
+    return [word for word in bare if word not in ("", "\\", "(", ")")]
+
+
+def _filled(word: str, known: Mapping[str, str]) -> str:
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[3]
+        return known.get(name) or (found[2] if found[2] is not None else found[0])
+
+    return _VARIABLE.sub(value, word)
+
+
+def _told(words: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What the flags say, by our names, and the flags that say nothing about a plan."""
+    told: dict[str, Any] = {}
+    ignored: list[str] = []
+    queue = list(words)
+    while queue:
+        flag, equals, given = queue.pop(0).partition("=")
+        if not flag.startswith("--"):
+            continue  # the program's name, or a word that no flag asks for
+        name = flag.replace("_", "-")
+        if name in _SWITCHES:
+            if equals:
+                raise InputError("--plan", "must give a switch no value", f"{flag}={given}",
+                                 f"write {flag}")  # fmt: skip
+            _tell(told, _SWITCHES[name], True, flag)
+            continue
+        values = [given] if equals else []
+        while queue and not queue[0].startswith("--"):
+            values.append(queue.pop(0))
+        if name not in _NUMBERS and name not in _WORDS:
+            ignored.append(flag)
+            continue
+        if not values:
+            raise InputError("--plan", "must give every flag its value", flag, "add it")
+        if name in _NUMBERS:
+            _tell(told, _NUMBERS[name], _number(flag, values[0]), flag)
+        else:
+            _tell(told, _WORDS[name], values[0], flag)
+    return told, tuple(dict.fromkeys(ignored))
+
+
+def _tell(told: dict[str, Any], name: str, value: Any, flag: str) -> None:
+    if told.setdefault(name, value) != value:
+        raise InputError(
+            flag, f"must agree with {_SPELLED[name]} {told[name]} before it", value,
+            "drop one of the two",
+        )  # fmt: skip
+
+
+def _number(flag: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text[:9]) > 0 and len(text) < 9):
+        unset = "$" in text
+        raise InputError(
+            flag, "must be a whole number from 1", text,
+            "write the number in place of the variable" if unset else "correct it",
+        )  # fmt: skip
+    return int(text)
+
+
+def _recomputation(told: Mapping[str, Any], found: Flags) -> None:
+    asked = told.get("granularity", "selective" if told.get("selective") else None)
+    if told.get("selective") and asked != "selective":
+        raise _contradiction("--recompute-activations", f"--recompute-granularity {asked}")
+    if asked not in (None, "selective", "full"):
+        raise InputError("--recompute-granularity", "must be selective or full", asked, "pick one")
+    if asked == "selective" and "method" in told:
+        raise _contradiction("--recompute-method", "selective recomputation")
+    if told.get("method") not in (None, "uniform", "block"):
+        raise InputError("--recompute-method", "must be uniform or block", told["method"],
+                         "pick one")  # fmt: skip
+    if "method" in told and asked is None:
+        found.notes.append("--recompute-method does nothing without --recompute-granularity full.")
+    if asked:
+        found.fields["recompute"] = asked
+
+
+def _check_block_recomputation(
+    told: Mapping[str, Any], fields: dict[str, Any], chunks: Sequence[int], layers: int
+) -> None:
+    """Full recomputation keeps each layer's input; other granularities have no price."""
+    if fields.get("recompute") != "full":
+        return
+    method, count = told.get("method", "uniform"), told.get("recompute_layers", 1)
+    parts = fields.get("pp", 1) * fields.get("interleave", 1)
+    most = max(chunks, default=-(-(layers - 2) // parts))
+    if (method, count) != ("uniform", 1) and not (method == "block" and count >= most):
+        raise InputError(
+            "--recompute-method", "must be uniform with one layer each, or block with all layers",
+            f"{method}, {count}", "recompute every layer, or give stage_recompute",
+        )  # fmt: skip
+
+
+def _sharding(told: Mapping[str, Any], found: Flags) -> None:
+    if told.get("fsdp") and told.get("distributed"):
+        raise _contradiction("--use-torch-fsdp2", "--use-distributed-optimizer")
+    if told.get("fsdp") and max(told.get("pp", 1), told.get("ep", 1)) > 1:
+        found.notes.append("Megatron-LM refuses --use-torch-fsdp2 with pipeline or expert stages.")
+    if "sharding" in told and told["sharding"] not in _SHARDING:
+        raise InputError(
+            "--data-parallel-sharding-strategy", "must be one of Megatron-LM's", told["sharding"],
+            "pick " + ", ".join(_SHARDING),
+        )  # fmt: skip
+    zero = 3 if told.get("fsdp") else 1 if told.get("distributed") else 0
+    zero = max(zero, _SHARDING[told.get("sharding", "no_shard")])
+    if zero:
+        found.fields["zero"] = zero
+
+
+def _world(told: Mapping[str, Any], devices: int, notes: list[str]) -> int:
+    """Devices that the command starts on; the fabric's where it does not say."""
+    world = told.get("world", told.get("nodes", 0) * told.get("per_node", 0))
+    if not world:
+        return devices
+    if world != devices:
+        notes.append(f"The command starts {world:,} ranks; the fabric has {devices:,} devices.")
+    return int(world)
+
+
+def _chunks(told: Mapping[str, Any], pp: int, layers: int) -> list[int]:
+    """Layers of every chunk, embedding and head included; empty: cut as evenly as they go."""
+    ways = [name for name in ("interleave", "chunk_blocks", "layout") if name in told]
+    if len(ways) > 1:
+        raise _contradiction(_SPELLED[ways[0]], _SPELLED[ways[1]])
+    ends = [name for name in ("first_blocks", "last_blocks") if name in told]
+    if "layout" in told:
+        if ends:
+            raise _contradiction(_SPELLED["layout"], _SPELLED[ends[0]])
+        return _layout(told["layout"], pp, layers)
+    if "chunk_blocks" in told and ends:
+        raise _contradiction(_SPELLED["chunk_blocks"], _SPELLED[ends[0]])
+    counted = [name for name in ("count_embedding", "count_loss") if name in told]
+    if ends and counted:
+        raise _contradiction(_SPELLED[ends[0]], _SPELLED[counted[0]])
+    blocks = layers - 2
+    if ends:
+        return _ends(told, pp, blocks)
+    if not counted and "chunk_blocks" not in told:
+        return []
+    total = blocks + len(counted)
+    if "chunk_blocks" in told:
+        size = told["chunk_blocks"]
+        if total % (pp * size):
+            raise InputError(
+                "--num-layers-per-virtual-pipeline-stage",
+                f"times pp = {pp} must divide the model's {total} blocks"
+                + (" and counted ends" if counted else ""),
+                size, "choose a divisor",
+            )  # fmt: skip
+        parts = total // size
+    else:
+        parts = pp * told.get("interleave", 1)
+        if total % parts:
+            raise InputError(
+                _SPELLED[counted[0]], f"must make {parts} stages divide the counted layers", total,
+                "choose another pipeline size",
+            )  # fmt: skip
+    chunks = [total // parts] * parts
+    chunks[0] += "count_embedding" not in told
+    chunks[-1] += "count_loss" not in told
+    return chunks
+
+
+def _ends(told: Mapping[str, Any], pp: int, blocks: int) -> list[int]:
+    """First and last stage as told, the rest evenly; every stage's chunks are equal."""
+    virtual = told.get("interleave", 1)
+    sizes = {0: told.get("first_blocks"), pp - 1: told.get("last_blocks")}
+    fixed = {stage: size for stage, size in sizes.items() if size is not None}
+    rest, open_stages = blocks - sum(fixed.values()), pp - len(fixed)
+    flags = " and ".join(_SPELLED[name] for name in ("first_blocks", "last_blocks") if name in told)
+    if pp < 2 or rest < 0 or (rest % open_stages if open_stages else rest):
+        raise InputError(
+            flags, f"must leave the other {open_stages} stages equal parts of {blocks} blocks",
+            ", ".join(map(str, fixed.values())), "change them or the pipeline size",
+        )  # fmt: skip
+    stages = [fixed.get(stage, rest // max(1, open_stages)) for stage in range(pp)]
+    if any(size % virtual for size in stages):
+        raise InputError(
+            "--num-virtual-stages-per-pipeline-rank", "must divide the blocks of every stage",
+            virtual, "change it or the ends",
+        )  # fmt: skip
+    chunks = [size // virtual for _ in range(virtual) for size in stages]
+    chunks[0] += 1
+    chunks[-1] += 1
+    return chunks
+
+
+def _layout(text: str, pp: int, layers: int) -> list[int]:
+    """Chunks of a custom pipeline layout such as ``Et*3|(tt|)*29,L``."""
+    flag = "--pipeline-model-parallel-layout"
+    plain = re.sub(r"[,\s'\"]", "", text)
+    for repeated in (r"\(([^()]*)\)\*(\d{1,5})", r"([EtmL|])\*(\d{1,5})"):
+        plain = re.sub(
+            repeated, lambda hit: hit[1] * min(int(hit[2]), _MOST_PARTS // max(1, len(hit[1]))),
+            plain,
+        )  # fmt: skip
+    if "m" in plain:
+        raise InputError(flag, "must hold no multi-token prediction", text, "leave m out")
+    chunks = plain.split("|")
+    if len(plain) > _MOST_PARTS or not re.fullmatch(r"Et*L", plain.replace("|", "")):
+        raise InputError(
+            flag, "must name the embedding E, blocks t and the loss L in their order", text,
+            "write it as Megatron-LM does",
+        )  # fmt: skip
+    if plain.count("t") != layers - 2:
+        raise InputError(
+            flag, f"must hold the model's {layers - 2} blocks", plain.count("t"), "correct it"
+        )
+    if len(chunks) % pp:
+        raise InputError(
+            flag, f"must have a multiple of pp = {pp} parts", len(chunks), "correct it"
+        )
+    if not all(chunks):
+        raise InputError(
+            flag, "must leave a layer for every part", text, "move a layer into the empty one"
+        )
+    return [len(chunk) for chunk in chunks]
+
+
+def _cuts(chunks: Sequence[int], layers: int) -> tuple[int, ...]:
+    cuts = (0, *accumulate(chunks))
+    if cuts[-1] != layers or any(size < 1 for size in chunks):
+        raise InputError(
+            "--plan", f"must leave layers for all {len(chunks)} stages", list(chunks),
+            "use fewer stages",
+        )  # fmt: skip
+    return cuts
+
+
+def _contradiction(first: str, second: str) -> InputError:
+    return InputError("--plan", f"must give either {first} or {second}", "both",
+                      "drop one of the two")  # fmt: skip

@@ -1,0 +1,109 @@
+"""Search time against the size of what is searched, as a still picture: plain SVG.
+
+One panel per curve, both axes logarithmic; beside each dot how many outer points the search
+covered. Greys are readable on light and dark pages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from nest_core.units import humanise_seconds
+
+__all__ = ["Curve", "growth_svg"]
+
+_WIDE, _HIGH, _LEFT, _TOP, _GAP = 250, 190, 56, 40, 40
+_TEXT, _FAINT, _LINE = "#767b82", "#80848855", "#0072B2"
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One quantity's effect.
+
+    Parameters
+    ----------
+    quantity, title : str
+    points : tuple of (float, float, int)
+        The quantity, seconds, and outer points covered.
+    """
+
+    quantity: str
+    title: str
+    points: tuple[tuple[float, float, int], ...]
+
+
+def growth_svg(curves: Sequence[Curve]) -> str:
+    """The picture.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+        Each with at least two points.
+    """
+    width = len(curves) * (_WIDE + _LEFT + _GAP)
+    height = _TOP + _HIGH + 52
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" font-family="sans-serif" font-size="11" fill="{_TEXT}">',
+        "<title>Warm search time against devices, layers and axes</title>",
+    ]
+    for place, curve in enumerate(curves):
+        parts += _panel(curve, place * (_WIDE + _LEFT + _GAP) + _LEFT)
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _panel(curve: Curve, left: float) -> list[str]:
+    xs, ys, covered = zip(*curve.points, strict=True)
+    across = _scale(min(xs), max(xs), left, left + _WIDE)
+    low, high = 10 ** math.floor(math.log10(min(ys))), 10 ** math.ceil(math.log10(max(ys)))
+    up = _scale(low, high, _TOP + _HIGH, _TOP)
+    parts = [
+        f'<text x="{left}" y="14" font-weight="600">{escape(curve.title)}</text>',
+        f'<text x="{left}" y="28">seconds against {escape(curve.quantity)}</text>',
+    ]
+    tick = low
+    while tick <= high * 1.001:
+        y = up(tick)
+        label = humanise_seconds(tick)
+        parts.append(
+            f'<path d="M{left} {y:.1f}H{left + _WIDE}" stroke="{_FAINT}"/>'
+            f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>'
+        )
+        tick *= 10
+    path = "L".join(f"{across(x):.1f} {up(y):.1f}" for x, y in zip(xs, ys, strict=True))
+    parts.append(f'<path d="M{path}" fill="none" stroke="{_LINE}" stroke-width="2"/>')
+    for x, y, points in zip(xs, ys, covered, strict=True):
+        parts.append(
+            f'<circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="3" fill="{_LINE}">'
+            f"<title>{x:,.0f}: {humanise_seconds(y)}, {points:,} points</title></circle>"
+            f'<text x="{across(x):.1f}" y="{_TOP + _HIGH + 16}" text-anchor="middle">'
+            f"{_short(x)}</text>"
+            f'<text x="{across(x):.1f}" y="{_TOP + _HIGH + 30}" text-anchor="middle" '
+            f'font-size="9">{_short(points)}</text>'
+        )
+    parts.append(
+        f'<text x="{left}" y="{_TOP + _HIGH + 46}" font-size="9">small: outer points covered</text>'
+    )
+    return parts
+
+
+def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+    span = math.log(high / low) or 1.0
+    return lambda value: start + (end - start) * math.log(value / low) / span
+
+
+def _short(value: float) -> str:
+    """Two or three digits with k or M.
+
+    Examples
+    --------
+    >>> _short(640), _short(131072), _short(12_249_414)
+    ('640', '131k', '12M')
+    """
+    for step, unit in ((1e6, "M"), (1e3, "k")):
+        if value >= step:
+            return f"{value / step:.0f}{unit}"
+    return f"{value:.0f}"

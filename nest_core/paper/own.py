@@ -1,0 +1,125 @@
+"""Cases under this project's costs: the paper's clusters and models as scenarios.
+
+``presets/paper/own.toml`` says what stands for each of them. The search is the paper's: one
+micro-batch size, 1F1B, no context parallelism, and widths up to a node; what the paper's program
+does not choose (recomputation and ZeRO jointly, sequence parallelism, axis order) is free here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from nest_core.baselines import NAMES as BASELINES
+from nest_core.baselines import Baseline, evaluate_baselines
+from nest_core.costs.plan import Plan
+from nest_core.paper.cases import Cell
+from nest_core.paper.outcome import Outcome, Rival
+from nest_core.paper.settings import settings
+from nest_core.planner import Result, search
+from nest_core.scenario import Scenario, resolve_scenario
+
+__all__ = ["degrees", "own_document", "own_outcome", "own_result", "own_scenario"]
+
+BATCH = 4096
+"""Sequences per iteration, section 5.1."""
+
+_REVERSED = (
+    "Order: only the artifact prices stages in reverse; own costs price a placement as it is."
+)
+
+
+def own_document(
+    setup: str, model: str, devices: int, micro_batch: int, batch: int = BATCH
+) -> dict[str, Any]:
+    """The scenario document that stands for a case.
+
+    Parameters
+    ----------
+    setup, model : str
+        Keys of ``presets/paper/own.toml``.
+    devices, micro_batch, batch : int
+    """
+    cluster, work = settings()["cluster"][setup], settings()["model"][model]
+    levels = [dict(level) for level in cluster["levels"]]
+    below = 1
+    for level in levels[:-1]:
+        below *= level["group_size"]
+    levels[-1]["group_size"] = devices // below
+    return {
+        "schema": 1,
+        "name": f"{work['name']} on {devices} {cluster['name']}",
+        "fabric": {
+            "schema": 1, "name": cluster["name"], "kind": "hierarchical", "level": levels,
+        },
+        "accelerator": cluster["accelerator"],
+        "costs": "own",
+        "workload": {
+            "model": work["preset"],
+            "sequence_length_tokens": work["sequence"],
+            "global_batch_sequences": batch,
+            "precision": cluster["precision"],
+        },
+        "search": {
+            "micro_batch_sequences": micro_batch, "tp": work["tp"], "cp": 1,
+            "schedule": "1f1b", "interleave": 1,
+        } | ({} if work.get("experts") else {"ep": 1}),
+    }  # fmt: skip
+
+
+def own_scenario(
+    setup: str,
+    model: str,
+    devices: int,
+    micro_batch: int,
+    overrides: Mapping[str, Any] | None = None,
+    batch: int = BATCH,
+) -> Scenario:
+    """The scenario of a case, with overrides by dotted key."""
+    return resolve_scenario(own_document(setup, model, devices, micro_batch, batch), overrides)
+
+
+def own_result(scenario: Scenario) -> Result:
+    """The planner's answer."""
+    return search(scenario.problem(), scenario.space, time_limit_s=scenario.time_limit_s)
+
+
+@cache
+def own_outcome(cell: Cell, planners: tuple[str, ...]) -> Outcome:
+    """Plan a case and price the baselines beside it, in sequences per second."""
+    scenario = own_scenario(cell.setup, cell.model, cell.devices, cell.micro_batch)
+    problem = scenario.problem()
+    result = search(problem, scenario.space, time_limit_s=scenario.time_limit_s)
+    rivals = evaluate_baselines(problem, scenario.space, scenario.model, planners)
+    best = result.best
+    return Outcome(
+        ours=best.samples_per_s if best else None,
+        reason=result.reason,
+        plan=degrees(best.plan) if best else None,
+        search_seconds=result.solve_seconds,
+        rivals={entry.name: _rival(entry) for entry in rivals},
+        widths=scenario.space.tp,
+    )
+
+
+def degrees(plan: Plan) -> dict[str, Any]:
+    """A plan's degrees in the paper's letters, with what the paper's letters leave out."""
+    point = plan.point
+    return {
+        "p": point.pp, "d": point.dp, "t": point.tp, "s": point.tp if point.sp else 1,
+        "e": point.ep, "c": point.cp, "zero": point.zero, "recompute": plan.recompute_summary,
+        "devices_used": point.devices_used,
+    }  # fmt: skip
+
+
+def _rival(entry: Baseline) -> Rival:
+    report = entry.report if entry.feasible else None
+    return Rival(
+        as_published=None,
+        right_order=report.samples_per_s if report else None,
+        as_published_reason=_REVERSED,
+        right_order_reason=entry.reason,
+        plan=degrees(report.plan) if report else None,
+        search_seconds=entry.search_seconds if entry.name in BASELINES else None,
+    )

@@ -1,0 +1,170 @@
+"""What a figure or table of the paper is once it has been computed again.
+
+Throughputs are relative, times seconds, sizes bytes unless a field's name carries its unit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = [
+    "Costs",
+    "Reproduction",
+    "Row",
+    "Table",
+    "geometric_mean",
+    "listed",
+    "percent",
+    "plan_words",
+    "ratio",
+    "seconds",
+]
+
+Costs = Literal["published", "own"]
+"""The artifact's cost model, or this project's physics."""
+
+Row = dict[str, Any]
+"""Plain values by field, as the command line prints them."""
+
+NOTHING = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows as values and in words.
+
+    Parameters
+    ----------
+    key : str
+        Field of the command line's answer.
+    title : str
+    rows : tuple of Row
+    words : tuple of dict
+        The same content as text under the names of columns, the paper's columns beside ours;
+        one row may become several lines.
+    """
+
+    key: str
+    title: str
+    rows: tuple[Row, ...]
+    words: tuple[dict[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """A figure or table of the paper, computed again.
+
+    Parameters
+    ----------
+    name : str
+        ``figure5``, ``table7``.
+    title : str
+    costs : {"published", "own"}
+    printed : str
+        One sentence: what the paper prints of it, and where the numbers come from.
+    tables : tuple of Table
+        The first, with key ``rows``, is the figure or table itself.
+    paragraph : tuple of str
+        Sentences: what agrees, what differs and why; every number in them is computed.
+    """
+
+    name: str
+    title: str
+    costs: Costs
+    printed: str
+    tables: tuple[Table, ...]
+    paragraph: tuple[str, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Of the figure or table itself."""
+        return self.tables[0].rows
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of the command line's ``paper``."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "costs": self.costs,
+            "printed": self.printed,
+            **{table.key: list(table.rows) for table in self.tables},
+            "paragraph": " ".join(self.paragraph),
+        }
+
+
+def geometric_mean(values: Iterable[float]) -> float | None:
+    """Of positive values; None of none.
+
+    Examples
+    --------
+    >>> geometric_mean([1.0, 4.0])
+    2.0
+    """
+    logarithms = [math.log(value) for value in values]
+    return math.exp(math.fsum(logarithms) / len(logarithms)) if logarithms else None
+
+
+def ratio(value: float | None, digits: int = 2) -> str:
+    """A relative throughput or gain; a dash where there is none."""
+    return NOTHING if value is None else f"{value:,.{digits}f}"
+
+
+def percent(share: float | None) -> str:
+    """A share of one, with three digits at most.
+
+    Examples
+    --------
+    >>> percent(0.072), percent(0.985), percent(-0.2)
+    ('7.2 %', '98.5 %', '-20 %')
+    """
+    return NOTHING if share is None else f"{100 * share:.3g} %"
+
+
+def seconds(value: float | None) -> str:
+    """A duration in the unit that suits it; a dash where there is none."""
+    if value is None:
+        return NOTHING
+    if value == 0:
+        return "0 s"
+    for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms")):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-6:.3g} µs"
+
+
+def plan_words(plan: Mapping[str, Any] | None) -> str:
+    """A plan's degrees in the paper's letters; what is 1 or none is left out beyond p, d and t.
+
+    Examples
+    --------
+    >>> plan_words({"p": 8, "d": 64, "t": 1, "s": 1, "zero": 1, "recompute": "none"})
+    'p 8, d 64, t 1, ZeRO-1'
+    """
+    if plan is None:
+        return "no plan"
+    parts = [
+        f"{key} {plan[key]}"
+        for key in ("p", "d", "t", "s", "e", "c")
+        if key in plan and (plan[key] != 1 or key in ("p", "d", "t"))
+    ]
+    if plan.get("zero"):
+        parts.append(f"ZeRO-{plan['zero']}")
+    if plan.get("recompute", "none") != "none":
+        parts.append(f"recomputation {plan['recompute']}")
+    return ", ".join(parts)
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Parts of a sentence with commas and a final "and".
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"]), listed(["a"]), listed([])
+    ('a, b and c', 'a', 'none')
+    """
+    if len(parts) < 2:
+        return parts[0] if parts else "none"
+    return ", ".join(parts[:-1]) + " and " + parts[-1]

@@ -1,0 +1,301 @@
+"""Figures 5, 6, 7 and 11: every planner's throughput relative to the first manual run.
+
+The run that counts as 1 is the model's first feasible manual placement in the figure's order:
+as published under the artifact's costs, as it is under our own. Where no manual run fits, our
+first plan takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nest_core.paper.cases import FIGURES, PLANNERS, Cell, Figure
+from nest_core.paper.outcome import Outcome, Rival, outcome_of
+from nest_core.paper.printed import printed, printed_rows
+from nest_core.paper.reproduction import (
+    Costs,
+    Reproduction,
+    Row,
+    Table,
+    geometric_mean,
+    plan_words,
+    ratio,
+    seconds,
+)
+from nest_core.paper.settings import model_name
+from nest_core.paper.throughput_words import paragraph
+
+__all__ = [
+    "average_gains",
+    "figure5",
+    "figure6",
+    "figure7",
+    "figure11",
+    "search_times",
+    "throughput",
+    "throughput_rows",
+]
+
+_ORDERS = ("as_published", "right_order")
+
+
+def figure5(costs: Costs) -> Reproduction:
+    """Devices on the fat tree."""
+    return throughput("figure5", costs)
+
+
+def figure6(costs: Costs) -> Reproduction:
+    """Micro-batches on 256 devices."""
+    return throughput("figure6", costs)
+
+
+def figure7(costs: Costs) -> Reproduction:
+    """Models on the H100 spine-leaf."""
+    return throughput("figure7", costs)
+
+
+def figure11(costs: Costs) -> Reproduction:
+    """Micro-batches on 512 devices."""
+    return throughput("figure11", costs)
+
+
+def throughput(name: str, costs: Costs) -> Reproduction:
+    """A throughput figure with its averages and search times."""
+    figure = FIGURES[name]
+    rows = throughput_rows(name, costs)
+    gains = average_gains(name, rows)
+    times = search_times(name, rows)
+    tables = [
+        Table(
+            "rows",
+            "Relative throughput; baselines: printed / "
+            + ("as published / right order" if costs == "published" else "priced with own costs"),
+            rows,
+            tuple(_words(row, figure) for row in rows),
+        ),
+        Table("averages", "Average gain of our optimum", gains, tuple(map(_gain_words, gains))),
+        Table("search_times", "Search time, all cells", times, tuple(map(_time_words, times))),
+    ]
+    template: tuple[Row, ...] = ()
+    if name == "figure5" and costs == "own":
+        from nest_core.paper.template import template_rows  # the planner is not for every start
+
+        template = template_rows(rows)
+        tables.append(
+            Table(
+                "template",
+                "Llama 3 on 128 devices",
+                template,
+                tuple(map(_template_words, template)),
+            )
+        )
+    return Reproduction(
+        name, figure.title, costs, _printed_sentence(name), tuple(tables),
+        paragraph(name, costs, rows, gains, template),
+    )  # fmt: skip
+
+
+def throughput_rows(name: str, costs: Costs) -> tuple[Row, ...]:
+    """Rows of a figure.
+
+    Returns
+    -------
+    tuple of dict
+        ``{costs, model, devices, micro_batch, ours, published, plan, baselines, ...}``, the
+        baselines ``{planner: {published, as_published, right_order, ...}}``. All are relative
+        throughputs, None where infeasible or, for ``published``, not printed; then ``reason``,
+        or ``as_published_reason`` and ``right_order_reason``, say why.
+    """
+    figure = FIGURES[name]
+    outcomes = {cell: outcome_of(costs, cell, figure.planners) for cell in figure.cells}
+    units = _units(figure, outcomes, "as_published" if costs == "published" else "right_order")
+    shown = printed_rows(name)
+    return tuple(
+        _row(costs, cell, outcomes[cell], units.get(figure.group(cell)), shown.get(cell.key, {}))
+        for cell in figure.cells
+    )
+
+
+def _units(
+    figure: Figure, outcomes: dict[Cell, Outcome], order: str
+) -> dict[tuple[str, int], float]:
+    """The throughput that counts as 1, by group."""
+    units: dict[tuple[str, int], float] = {}
+    for ours in (False, True):
+        for cell, outcome in outcomes.items():
+            found = outcome.ours if ours else getattr(outcome.rivals["manual"], order)
+            if found is not None:
+                units.setdefault(figure.group(cell), found)
+    return units
+
+
+def _row(
+    costs: Costs, cell: Cell, outcome: Outcome, unit: float | None, shown: dict[str, float]
+) -> Row:
+    def relative(value: float | None) -> float | None:
+        return None if value is None or unit is None else value / unit
+
+    row: Row = {
+        "costs": costs,
+        "model": cell.model,
+        "devices": cell.devices,
+        "micro_batch": cell.micro_batch,
+        "ours": relative(outcome.ours),
+        "published": shown.get("nest"),
+        "baselines": {
+            name: _rival(rival, relative(rival.as_published), relative(rival.right_order))
+            | {"published": shown.get(name)}
+            for name, rival in outcome.rivals.items()
+        },
+        "plan": dict(outcome.plan) if outcome.plan else None,
+        "widths": list(outcome.widths),
+        "throughput": outcome.ours,
+        "search_seconds": outcome.search_seconds,
+        "published_search_seconds": shown.get("search_seconds"),
+    }
+    if outcome.even_division is not None:
+        row["even_division"] = relative(outcome.even_division)
+    if outcome.reason:
+        row["reason"] = outcome.reason
+    return row
+
+
+def _rival(rival: Rival, as_published: float | None, right_order: float | None) -> Row:
+    entry: Row = {
+        "as_published": as_published,
+        "right_order": right_order,
+        "plan": dict(rival.plan) if rival.plan else None,
+        "search_seconds": rival.search_seconds,
+    }
+    if as_published is None:
+        entry["as_published_reason"] = rival.as_published_reason
+    if right_order is None:
+        entry["right_order_reason"] = rival.right_order_reason
+    return entry
+
+
+def average_gains(name: str, rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Gains of the optimum over every planner: printed, from printed cells, and computed.
+
+    Returns
+    -------
+    tuple of dict
+        ``{planner, printed, printed_cells, printed_cells_arithmetic, as_published,
+        right_order, cells}``; computed ones are geometric means over the cells where both
+        have a figure, ``cells`` counts those of ``right_order``.
+    """
+    texts = printed()["average_gains"].get(name, {})
+    return tuple(_gain(planner, texts.get(planner), rows) for planner in FIGURES[name].planners)
+
+
+def _gain(planner: str, text: float | None, rows: Sequence[Row]) -> Row:
+    def gains(ours: str, theirs: str) -> list[float]:
+        pairs = ((row[ours], row["baselines"][planner][theirs]) for row in rows)
+        return [mine / other for mine, other in pairs if mine and other]
+
+    cells = gains("published", "published")
+    right = gains("ours", "right_order")
+    return {
+        "planner": planner,
+        "printed": text,
+        "printed_cells": geometric_mean(cells),
+        "printed_cells_arithmetic": sum(cells) / len(cells) if cells else None,
+        "as_published": geometric_mean(gains("ours", "as_published")),
+        "right_order": geometric_mean(right),
+        "cells": len(right),
+    }
+
+
+def search_times(name: str, rows: Sequence[Row]) -> tuple[Row, ...]:
+    """What searches took: NEST's and others' as printed, ours and the baselines' as run here.
+
+    Returns
+    -------
+    tuple of dict
+        ``{planner, text, published_seconds, seconds, cells}``: the last two over all cells
+        that were searched here, None where placements were given and not searched.
+    """
+    texts = printed()["search_text"].get(name, {})
+    shown = [row["published_search_seconds"] for row in rows if row["published_search_seconds"]]
+    mine = [row["search_seconds"] for row in rows if row["search_seconds"] is not None]
+    found: list[Row] = [
+        {
+            "planner": "nest",
+            "text": texts.get("nest"),
+            "published_seconds": sum(shown) if shown else None,
+            "seconds": sum(mine) if mine else None,
+            "cells": len(mine),
+        }
+    ]
+    for planner in FIGURES[name].planners:
+        spent = [row["baselines"][planner]["search_seconds"] for row in rows]
+        known = [value for value in spent if value is not None]
+        found.append(
+            {
+                "planner": planner,
+                "text": texts.get(planner),
+                "published_seconds": None,
+                "seconds": sum(known) if known else None,
+                "cells": len(known),
+            }
+        )
+    return tuple(found)
+
+
+def _printed_sentence(name: str) -> str:
+    rows = printed_rows(name)
+    if not rows:
+        return (
+            f"The paper shows {name.replace('figure', 'figure ')} as a picture only; neither it "
+            "nor the artifact prints its numbers."
+        )
+    return (
+        f"The paper shows {name.replace('figure', 'figure ')} as a picture; the numbers here are "
+        f"the artifact's printed results, {len(rows)} "
+        f"{'cell' if len(rows) == 1 else 'cells'} of {len(FIGURES[name].cells)}."
+    )
+
+
+def _words(row: Row, figure: Figure) -> dict[str, str]:
+    keys = ("published", "right_order") if row["costs"] == "own" else ("published", *_ORDERS)
+    words = {
+        "model": model_name(row["model"]),
+        "devices": f"{row['devices']:,}",
+        "micro-batch": str(row["micro_batch"]),
+        "NEST, printed": ratio(row["published"]),
+        "ours": ratio(row["ours"]),
+        "our plan": plan_words(row["plan"]),
+    }
+    for planner in figure.planners:
+        entry = row["baselines"][planner]
+        words[PLANNERS[planner]] = " / ".join(ratio(entry[key]) for key in keys)
+    return words
+
+
+def _gain_words(row: Row) -> dict[str, str]:
+    return {
+        "planner": PLANNERS[row["planner"]],
+        "paper's text": ratio(row["printed"]),
+        "printed cells": ratio(row["printed_cells"]),
+        "as published, here": ratio(row["as_published"]),
+        "right order, here": ratio(row["right_order"]),
+        "cells": str(row["cells"]),
+    }
+
+
+def _time_words(row: Row) -> dict[str, str]:
+    return {
+        "planner": PLANNERS.get(row["planner"], "NEST / ours"),
+        "paper's text": row["text"] or "not said",
+        "printed, sum": seconds(row["published_seconds"]),
+        "here, sum": seconds(row["seconds"]),
+        "cells here": str(row["cells"]),
+    }
+
+
+def _template_words(row: Row) -> dict[str, str]:
+    return {
+        "space": row["space"],
+        "sequences/s": ratio(row["samples_per_s"]),
+        "of ours": ratio(row["of_ours"]),
+    }

@@ -1,0 +1,326 @@
+"""The points of a search, opened row by row in the order of their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from nest_core.costs.plan import Point
+from nest_core.costs.problem import RECOMPUTE, LayerTable, Problem, prefix
+from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.planner.bounds import (
+    Bounds,
+    Ledger,
+    best_case,
+    beyond_blocks,
+    bounds,
+    ledger,
+    untied,
+)
+from nest_core.planner.points import Columns, Points
+from nest_core.planner.queue import Queue
+from nest_core.planner.screening import Entry, Screen
+from nest_core.planner.solver import Prepared, Solver
+from nest_core.planner.space import Families, SearchSpace, enumerate_rows
+
+__all__ = ["Frontier", "Opened", "allowed_rows", "floors"]
+
+_ONE = np.ones(1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """Points that could still be the best, in the order of their bounds.
+
+    Parameters
+    ----------
+    number, seconds, total, sync : (points,)
+        The point's number, and its `Bounds`.
+    points, misfit : int
+        Points of the opened rows, and those that no cut fits into memory, where that was looked at.
+    """
+
+    number: IntArray
+    seconds: FloatArray
+    total: FloatArray
+    sync: FloatArray
+    points: int
+    misfit: int
+
+
+def floors(
+    problem: Problem, families: Families, micros: IntArray
+) -> Iterator[tuple[int, LayerTable, IntArray, FloatArray]]:
+    """Family, table, which micro-batches it stands for, and what multiplies it for each.
+
+    One table per family where the problem has floors, else one for every micro-batch.
+    """
+    columns = (families.tp, families.sp, families.cp, families.ep)
+    for family, (tp, sp, cp, ep) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        if problem.floor is not None:
+            table = problem.floor(tp, bool(sp), cp, ep)
+            yield family, table, np.arange(len(micros)), micros.astype(np.float64)
+            continue
+        for place, micro in enumerate(micros.tolist()):
+            table = problem.table(tp, bool(sp), micro, cp, ep)
+            yield family, table, np.array([place]), _ONE
+
+
+class Frontier:
+    """Rows by their bounds, and the points of those that are opened.
+
+    Parameters
+    ----------
+    problem : Problem
+    space : SearchSpace
+
+    Raises
+    ------
+    InputError
+        If the space holds no valid point.
+    """
+
+    def __init__(self, problem: Problem, space: SearchSpace) -> None:
+        self.problem, self.space = problem, space
+        self.allowed = allowed_rows(space)
+        self.solver = Solver(problem, self.allowed, as_needed=space.as_needed)
+        self.rows = enumerate_rows(problem, space)
+        self.points = Points(problem, space, self.rows)
+        self._micros, which = np.unique(self.rows.micro_batch, return_inverse=True)
+        self._pair = self.rows.family * len(self._micros) + which
+        self._deepest = self.points.deepest()
+        self.screen = Screen(problem, self.rows, self.allowed)
+        self._entries: dict[int, Entry] = {}
+        everything = np.arange(len(self.rows))
+        self.queue = Queue(self._bound_rows(self._floors(), self._pair, everything))
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def open(self, rows: IntArray, cutoff: float) -> Opened:
+        """The points of rows that may come in under the cutoff, or fit at all."""
+        points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
+        pairs, entry = np.unique(self._pair[rows], return_inverse=True)
+        found = [self._entry(pair) for pair in pairs.tolist()]
+        books = Ledger(
+            *(np.concatenate([getattr(each.books, field.name) for each in found])
+              for field in fields(Ledger))
+        )  # fmt: skip
+        near = self._bound_rows(books, entry, rows) <= cutoff
+        rows, entry = rows[near], entry[near]
+        columns = self.points.columns(rows)
+        place = np.full(len(self.rows), -1)
+        place[rows] = entry
+        if self.space.replaces_gpipe:
+            columns = columns.chosen(~(columns.stashing & (self.rows.pp[columns.row] > 1)))
+        limits = self._bound_points(books, place[columns.row], columns)
+        near = limits.seconds <= cutoff
+        columns, limits = columns.chosen(near), _chosen(limits, near)
+        limits, fits = self._covered(found, place[columns.row], columns, limits, cutoff)
+        misfit = int((~fits).sum()) if cutoff == float("inf") else 0
+        columns, limits = columns.chosen(fits), _chosen(limits, fits)
+        order = np.argsort(limits.seconds, kind="stable")
+        limits = _chosen(limits, order)
+        return Opened(
+            columns.number[order], limits.seconds, limits.total, limits.sync, points, misfit
+        )
+
+    def prepare(self, opened: Opened, index: int) -> Prepared:
+        """Stage costs of an opened point."""
+        return self.solver.prepare(
+            self.points.point(int(opened.number[index])),
+            total=float(opened.total[index]),
+            sync=float(opened.sync[index]),
+        )
+
+    def prepared(self, number: int) -> Prepared:
+        """Stage costs of any point."""
+        return self.solver.prepare(self.points.point(number))
+
+    def needed(self, point: Point) -> bool:
+        """Whether the rule of the space leaves the point in: a ZeRO stage that nothing replaces."""
+        if not self.space.as_needed or point.sharers == 1:
+            return True
+        lower = sorted(stage for stage in self.space.zero if stage < point.zero)
+        return not any(
+            self.solver.solve(self.solver.prepare(replace(point, zero=stage)), float("inf"))[1]
+            for stage in lower
+        )
+
+    def bound_of(self, number: int) -> float:
+        """The bound that a point had by itself."""
+        row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
+        entry = self._entry(int(self._pair[row[0]]))
+        columns = self.points.columns(row)
+        limits = self._bound_points(entry.books, np.zeros(len(columns), dtype=np.int64), columns)
+        return max(
+            float(limits.seconds[columns.number == number][0]), float(self.queue.low[row[0]])
+        )
+
+    def leanest(self) -> tuple[float, Point | None]:
+        """Bytes of tensors that are enough for some point, and that point, to 1e-4.
+
+        The least for stages of one chunk, of micro-batches that go with the same degrees the
+        smallest; uneven blocks may do with less when interleaved. None where nothing else is
+        allowed.
+        """
+        if not self.space.plain:
+            return 0.0, None
+        rows = self._smallest_micro_batches()
+        pairs, entry = np.unique(self._pair[rows], return_inverse=True)
+        entries = [self._entry(pair) for pair in pairs.tolist()]
+        stages = list(dict.fromkeys(self.space.zero))
+        count = len(rows) * len(stages)
+        ones = np.ones(count, dtype=np.int64)
+        row = np.tile(rows, len(stages))
+        shared = self.rows.dp[row] * self.rows.column("cp")[row] > 1
+        columns = Columns(
+            number=np.arange(count), row=row,
+            zero=np.where(shared, np.repeat(stages, len(rows)), 0), interleave=ones,
+            stashing=np.full(count, self.space.plain == "gpipe"),
+            outer=ones == 1, parted=ones == 1, natural=ones == 1,
+        )  # fmt: skip
+        entry = np.tile(entry, len(stages))
+        m = self.problem.batch // (self.rows.dp[row] * self.rows.micro_batch[row])
+
+        def fitting(limit: float) -> IntArray:
+            part = columns.chosen(chosen)
+            cap = np.full(len(part), np.inf)
+            return chosen[self.screen.fits(entries, entry[chosen], part, m[chosen], cap, limit)]
+
+        low, chosen = 0.0, np.arange(count)
+        high = max(2 * self.problem.tensor_bytes, 1.0)
+        while not len(fits := fitting(high)):
+            low, high = high, 2 * high
+        chosen = fits
+        while high - low > 1e-4 * high:
+            middle = (low + high) / 2
+            if len(fits := fitting(middle)):
+                high, chosen = middle, fits
+            else:
+                low = middle
+        first = int(chosen[0])
+        point = self.points.point(int(self.points.first[row[first]]))
+        return high, replace(point, zero=int(columns.zero[first]))
+
+    def _smallest_micro_batches(self) -> IntArray:
+        rows = self.rows
+        order = np.lexsort((rows.micro_batch, rows.pp, rows.dp, rows.family))
+        keys = np.stack([rows.family, rows.dp, rows.pp])[:, order]
+        first = np.ones(len(rows), dtype=bool)
+        first[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
+        return np.asarray(order[first])
+
+    def _floors(self) -> Ledger:
+        """Of every family at every micro-batch."""
+        cases = (
+            best_case(self.problem, self.space, self.rows.families, family, table, scale)
+            for family, table, _, scale in floors(self.problem, self.rows.families, self._micros)
+        )
+        exact = self.problem.floor is None
+        return ledger(self.rows.families, cases, self.allowed, exact=exact)
+
+    def _table(self, family: int, micro: int) -> LayerTable:
+        found = self.rows.families
+        return self.problem.table(
+            int(found.tp[family]), bool(found.sp[family]), micro, int(found.cp[family]),
+            int(found.ep[family]),
+        )  # fmt: skip
+
+    def _entry(self, pair: int) -> Entry:
+        if pair not in self._entries:
+            family, micro = divmod(pair, len(self._micros))
+            table, families = self._table(family, int(self._micros[micro])), self.rows.families
+            case = best_case(self.problem, self.space, families, family, table, _ONE)
+            self._entries[pair] = Entry(
+                ledger(families, [case], self.allowed),
+                prefix(case.seconds[0]),
+                prefix(untied(table)),
+                prefix(table.expert_parameters),
+                table.tied_parameters,
+                prefix(table.kept_bytes),
+                table.working_bytes,
+            )
+        return self._entries[pair]
+
+    def _bound_rows(self, books: Ledger, entry: IntArray, rows: IntArray) -> FloatArray:
+        """Of every row, whatever its ZeRO stage, schedule and order."""
+        table = self.rows
+        dp, pp = table.dp[rows], table.pp[rows]
+        tp, cp, ep = (table.column(name)[rows] for name in ("tp", "cp", "ep"))
+        m = self.problem.batch // (dp * table.micro_batch[rows])
+        natural = np.full(len(rows), set(self.space.device_orders) == {"natural"})
+        ways = {
+            (axes.index("dp") > axes.index("pp"), axes.index("cp") > axes.index("pp"))
+            for axes in self.space.orders
+        }
+        outers = [
+            (np.full(len(rows), dp_out), np.full(len(rows), cp_out)) for dp_out, cp_out in ways
+        ]
+        by_order = [
+            beyond_blocks(self.problem, tp, cp, ep, dp, pp, outer, natural) for outer, _ in outers
+        ]
+        beyond = (
+            np.min([dense for dense, _ in by_order], axis=0),
+            np.min([experts for _, experts in by_order], axis=0),
+        )
+        hops = [
+            self.screen.hops(books.boundary[entry], rows, outer, parted, natural)
+            for outer, parted in outers
+        ]
+        hop = np.min(hops, axis=0)
+        found = [
+            bounds(
+                self.problem, books, entry, dp, cp, ep, pp, m,
+                np.where(dp * cp > 1, stage, 0), self._deepest[rows], pp, hop, beyond,
+            ).seconds
+            for stage in self.space.zero
+        ]  # fmt: skip
+        return np.asarray(np.min(found, axis=0))
+
+    def _bound_points(self, books: Ledger, entry: IntArray, columns: Columns) -> Bounds:
+        table, row = self.rows, columns.row
+        dp, pp = table.dp[row], table.pp[row]
+        tp, cp, ep = (table.column(name)[row] for name in ("tp", "cp", "ep"))
+        beyond = beyond_blocks(self.problem, tp, cp, ep, dp, pp, columns.outer, columns.natural)
+        m = self.problem.batch // (dp * table.micro_batch[row])
+        hop = self.screen.hops(
+            books.boundary[entry], row, columns.outer, columns.parted, columns.natural
+        )
+        return bounds(
+            self.problem, books, entry, dp, cp, ep, pp, m, columns.zero, columns.interleave,
+            pp * columns.interleave, hop, beyond,
+        )  # fmt: skip
+
+    def _covered(
+        self,
+        entries: list[Entry],
+        entry: IntArray,
+        columns: Columns,
+        limits: Bounds,
+        cutoff: float,
+    ) -> tuple[Bounds, BoolArray]:
+        """Which points could come in under the cutoff, or fit at all; see `covers` and `evens`."""
+        table, row = self.rows, columns.row
+        m = self.problem.batch // (table.dp[row] * table.micro_batch[row])
+        cap = np.full(len(row), np.inf)
+        if cutoff < float("inf"):
+            room = cutoff - limits.sync
+            cap = np.where(m > 1, (room - limits.total) / np.maximum(m - 1, 1), room)
+            cap = cap * (1 + 1e-12)
+        fits = self.screen.fits(entries, entry, columns, m, cap, self.problem.tensor_bytes)
+        least = self.screen.even(entries, entry, columns, m, limits.sync)
+        tighter = Bounds(np.maximum(limits.seconds, least), limits.total, limits.sync)
+        return tighter, fits & (least <= cutoff) & (least < float("inf"))
+
+
+def allowed_rows(space: SearchSpace) -> IntArray:
+    """Rows of `RECOMPUTE` that a space allows."""
+    chosen = [index for index, name in enumerate(RECOMPUTE) if name in space.recompute]
+    return np.array(chosen, dtype=np.int64)
+
+
+def _chosen(limits: Bounds, which: IntArray | BoolArray) -> Bounds:
+    return Bounds(limits.seconds[which], limits.total[which], limits.sync[which])

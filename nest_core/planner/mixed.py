@@ -1,0 +1,173 @@
+"""Mixed stages: each chooses its own strategy, all on equally many devices.
+
+An outer point then fixes the devices of a stage's replica (``tp * cp``), ``dp``, ``pp``, the
+micro-batch, schedule and orders; which tensor-, context-, expert- and sequence-parallel degrees
+and which ZeRO stage a stage has is chosen by the program, stage by stage. Two declared rules
+make that separable: a stage is priced as if all others used its strategy, and so are its
+transfers (``docs/method.md``, "The program").
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+
+from nest_core.costs.plan import Point, StageStrategy
+from nest_core.costs.problem import Problem, prefix
+from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.planner.bounds import Ledger, best_case, untied
+from nest_core.planner.frontier import Frontier, Opened, allowed_rows, floors
+from nest_core.planner.points import Columns, Points
+from nest_core.planner.queue import Queue
+from nest_core.planner.screening import Entry, Screen
+from nest_core.planner.solver import Prepared, Solver
+from nest_core.planner.space import Rows, SearchSpace, enumerate_rows
+
+__all__ = ["MixedFrontier"]
+
+
+class MixedFrontier:
+    """What `Frontier` is to uniform stages. A point is named by its widest context parallelism."""
+
+    def __init__(self, problem: Problem, space: SearchSpace) -> None:
+        self.problem, self.space = problem, space
+        self.allowed = allowed_rows(space)
+        self.solver = Solver(problem, self.allowed, as_needed=space.as_needed)
+        self.rows = _alike(enumerate_rows(problem, space))
+        self._zeros = tuple(sorted(set(space.zero)))
+        one = replace(space, zero=self._zeros[:1])
+        self.points = Points(problem, one, self.rows)
+        self._width = self.rows.column("tp") * self.rows.column("cp")
+        self.screen = Screen(problem, self.rows, self.allowed, self._zeros)
+        self._micros, self._micro = np.unique(self.rows.micro_batch, return_inverse=True)
+        self._least = self._relaxed()
+        self._total, self._tallest = self._lightest()
+        self.queue = Queue(self._seconds(np.arange(len(self.rows)), self.points.deepest()))
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def open(self, rows: IntArray, cutoff: float) -> Opened:
+        """The points of rows that may come in under the cutoff."""
+        columns = self.points.columns(rows)
+        if self.space.replaces_gpipe:
+            columns = columns.chosen(~(columns.stashing & (self.rows.pp[columns.row] > 1)))
+        seconds = self._seconds(columns.row, columns.interleave)
+        near = seconds <= cutoff
+        columns, seconds = columns.chosen(near), seconds[near]
+        seconds, fits = self._screened(columns, seconds, cutoff)
+        misfit = int((~fits).sum()) if cutoff == float("inf") else 0
+        columns, seconds = columns.chosen(fits), seconds[fits]
+        order = np.argsort(seconds, kind="stable")
+        points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
+        return Opened(
+            columns.number[order], seconds[order], self._total[columns.row[order]],
+            np.zeros(len(order)), points, misfit,
+        )  # fmt: skip
+
+    def prepare(self, opened: Opened, index: int) -> Prepared:
+        """Stage costs of an opened point under every strategy."""
+        return self.prepared(int(opened.number[index]))
+
+    def prepared(self, number: int) -> Prepared:
+        """The same of any point."""
+        point = self.points.point(number)
+        return self.solver.prepare(point, self._strategies(point))
+
+    def needed(self, point: Point) -> bool:
+        """All are: the rule of the space is the program's."""
+        return True
+
+    def bound_of(self, number: int) -> float:
+        """The bound that a point had by itself."""
+        row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
+        columns: Columns = self.points.columns(row)
+        which = columns.number == number
+        return float(self._seconds(row, columns.interleave[which])[0])
+
+    def leanest(self) -> tuple[float, Point | None]:
+        """Of points with equal stages; see `Frontier.leanest`."""
+        return Frontier(self.problem, replace(self.space, mixed=False)).leanest()
+
+    def _strategies(self, point: Point) -> tuple[StageStrategy, ...]:
+        families, width = self.rows.families, point.tp * point.cp
+        columns = (families.tp, families.sp, families.cp, families.ep)
+        found = []
+        for tp, sp, cp, ep in zip(*(column.tolist() for column in columns), strict=True):
+            if tp * cp == width and point.dp * cp % ep == 0:
+                stages = self._zeros if point.dp * cp > 1 else (0,)
+                found += [StageStrategy(tp, bool(sp), cp, ep, zero) for zero in stages]
+        return tuple(found)
+
+    def _relaxed(self) -> dict[tuple[int, int], Entry]:
+        """By width and micro-batch: the least that any strategy takes and holds, layer by layer."""
+        families, micros = self.rows.families, self._micros
+        found: dict[tuple[int, int], list[FloatArray]] = {}
+        for family, table, which, scale in floors(self.problem, families, micros):
+            case = best_case(self.problem, self.space, families, family, table, scale)
+            width = int(families.tp[family] * families.cp[family])
+            for place, times, seconds in zip(which.tolist(), scale, case.seconds, strict=True):
+                own = [
+                    seconds, untied(table), table.expert_parameters,
+                    np.array(table.tied_parameters), table.kept_bytes * times,
+                    table.working_bytes * times,
+                ]  # fmt: skip
+                least = found.get((width, place), own)
+                found[width, place] = [np.minimum(a, b) for a, b in zip(least, own, strict=True)]
+        nothing = Ledger(*(np.zeros(1) for _ in fields(Ledger)))
+        return {
+            key: Entry(nothing, prefix(seconds), prefix(dense), prefix(experts), float(tied),
+                       prefix(kept), working)
+            for key, (seconds, dense, experts, tied, kept, working) in found.items()
+        }  # fmt: skip
+
+    def _lightest(self) -> tuple[FloatArray, FloatArray]:
+        """Least seconds of all layers, and of the longest, row by row."""
+        total, tallest = np.zeros(len(self.rows)), np.zeros(len(self.rows))
+        for (width, place), entry in self._least.items():
+            here = (self._width == width) & (self._micro == place)
+            lightest = np.diff(entry.time[self.allowed], axis=1).min(axis=0)
+            total[here], tallest[here] = lightest.sum(), lightest.max()
+        return total, tallest
+
+    def _screened(
+        self, columns: Columns, seconds: FloatArray, cutoff: float
+    ) -> tuple[FloatArray, BoolArray]:
+        """Bounds, and which points could come in under the cutoff, or fit at all."""
+        row = columns.row
+        m = self.problem.batch // (self.rows.dp[row] * self.rows.micro_batch[row])
+        cap = np.full(len(row), np.inf)
+        if cutoff < float("inf"):
+            room = cutoff - self._total[row]
+            cap = np.where(m > 1, room / np.maximum(m - 1, 1), cutoff) * (1 + 1e-12)
+        keys = list(self._least)
+        entries = [self._least[key] for key in keys]
+        places = {key: place for place, key in enumerate(keys)}
+        pairs = zip(self._width[row].tolist(), self._micro[row].tolist(), strict=True)
+        entry = np.array([places[pair] for pair in pairs], dtype=np.int64)
+        limit = self.problem.tensor_bytes
+        fits = self.screen.fits(entries, entry, columns, m, cap, limit)
+        least = self.screen.even(entries, entry, columns, m, np.zeros(len(row)))
+        seconds = np.maximum(seconds, least)
+        return seconds, np.asarray(fits & (least <= cutoff) & (least < float("inf")))
+
+    def _seconds(self, row: IntArray, interleave: IntArray) -> FloatArray:
+        m = self.problem.batch // (self.rows.dp[row] * self.rows.micro_batch[row])
+        total = self._total[row]
+        bottleneck = np.maximum(total / self.rows.pp[row], self._tallest[row])
+        return np.asarray(total / interleave + (m - 1.0 / interleave) * bottleneck)
+
+
+def _alike(rows: Rows) -> Rows:
+    """One row for all that differ in the strategy of a stage only: the widest context."""
+    cp = rows.column("cp")
+    width = rows.column("tp") * cp
+    order = np.lexsort((rows.family, -cp, rows.pp, rows.dp, rows.micro_batch, width))
+    keys = np.stack([width, rows.micro_batch, rows.dp, rows.pp])[:, order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
+    kept = np.sort(order[first])
+    return Rows(
+        rows.families, rows.family[kept], rows.micro_batch[kept], rows.dp[kept], rows.pp[kept]
+    )

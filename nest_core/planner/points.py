@@ -1,0 +1,181 @@
+"""The points of rows, numbered: as columns for bounds, or one by one as values.
+
+A row (`nest_core.planner.space`) stands for its ZeRO stages by its schedules by its orders, the
+last fastest. Points are decoded from their numbers and never all written down.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from nest_core.costs.plan import Point
+from nest_core.costs.problem import Problem
+from nest_core.layout import AXES
+from nest_core.network.wires import BoolArray, IntArray
+from nest_core.planner.space import PLAIN, Rows, SearchSpace, even_patterns
+
+__all__ = ["Columns", "Points"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """Points of some rows as columns: what bounds need of them.
+
+    Parameters
+    ----------
+    number, row : (points,)
+        The point's number, and its row.
+    zero, interleave : (points,)
+    stashing : (points,)
+        Whether the schedule is GPipe, which keeps all micro-batches in flight.
+    outer, parted, natural : (points,)
+        Whether ``dp``, and whether ``cp``, lies outside ``pp``; whether ranks sit in the fabric's
+        own order.
+    """
+
+    number: IntArray
+    row: IntArray
+    zero: IntArray
+    interleave: IntArray
+    stashing: BoolArray
+    outer: BoolArray
+    parted: BoolArray
+    natural: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def chosen(self, which: IntArray | BoolArray) -> Columns:
+        """Some of them."""
+        return Columns(*(getattr(self, field.name)[which] for field in fields(self)))
+
+
+class Points:
+    """The points of rows: how many each has, and each of them by its number.
+
+    The points of a row are its ZeRO stages by its schedules by its orders, the last fastest.
+    """
+
+    def __init__(self, problem: Problem, space: SearchSpace, rows: Rows) -> None:
+        self.space, self.rows = space, rows
+        self.batch, self.layers = problem.batch, problem.layers
+        self._zeros = tuple(dict.fromkeys(space.zero))
+        self._orders = _distinct_orders(space)
+        self._shared = rows.dp * rows.column("cp") > 1
+        whole = self.batch // (rows.dp * rows.micro_batch) % rows.pp == 0
+        depths, depth = np.unique(rows.pp, return_inverse=True)
+        self._schedules = [
+            self._valid_schedules(int(pp), rounds=rounds)
+            for pp in depths.tolist()
+            for rounds in (False, True)
+        ]
+        wide = [rows.column("tp") > 1, rows.column("cp") > 1, rows.dp > 1, rows.pp > 1]
+        self._alike = np.stack(wide).astype(np.int64).T @ np.array([8, 4, 2, 1])
+        self._kind = 2 * depth + whole
+        self._stages = np.where(self._shared, len(self._zeros), 1)
+        per_kind = np.array([len(found) for found in self._schedules])
+        per_order = np.array([len(found) for found in self._orders])
+        self._per_order = per_order[self._alike]
+        self._per_schedule = per_kind[self._kind]
+        counts = self._stages * self._per_schedule * self._per_order
+        self.first = np.concatenate([[0], np.cumsum(counts)])
+
+    def __len__(self) -> int:
+        return int(self.first[-1])
+
+    def deepest(self) -> IntArray:
+        """The most chunks per stage that each row allows; 1 without interleaving."""
+        most = [max((v for _, v in found), default=1) for found in self._schedules]
+        return np.asarray(np.array(most)[self._kind])
+
+    def columns(self, rows: IntArray) -> Columns:
+        """All points of some rows."""
+        sizes = self.first[rows + 1] - self.first[rows]
+        row = np.repeat(rows, sizes)
+        starts = np.cumsum(sizes) - sizes
+        local = np.arange(len(row)) - np.repeat(starts, sizes)
+        rest, order = np.divmod(local, self._per_order[row])
+        stage, schedule = np.divmod(rest, self._per_schedule[row])
+        kind, alike = self._kind[row], self._alike[row]
+        chunks = _padded([[v for _, v in found] for found in self._schedules])
+        stashing = _padded([[name == "gpipe" for name, _ in found] for found in self._schedules])
+        outer = _padded(
+            [[axes.index("dp") > axes.index("pp") for axes, _ in found] for found in self._orders]
+        )
+        parted = _padded(
+            [[axes.index("cp") > axes.index("pp") for axes, _ in found] for found in self._orders]
+        )
+        natural = _padded(
+            [[seating == "natural" for _, seating in found] for found in self._orders]
+        )
+        zeros = np.array(self._zeros)
+        return Columns(
+            number=self.first[row] + local,
+            row=row,
+            zero=np.where(self._shared[row], zeros[stage], 0),
+            interleave=chunks[kind, schedule],
+            stashing=stashing[kind, schedule].astype(bool),
+            outer=outer[alike, order].astype(bool),
+            parted=parted[alike, order].astype(bool),
+            natural=natural[alike, order].astype(bool),
+        )  # fmt: skip
+
+    def point(self, number: int) -> Point:
+        """One point as a value."""
+        row = int(np.searchsorted(self.first, number, side="right")) - 1
+        rest, order = divmod(number - int(self.first[row]), int(self._per_order[row]))
+        stage, which = divmod(rest, int(self._per_schedule[row]))
+        rows, families = self.rows, self.rows.families
+        family = int(rows.family[row])
+        dp, cp = int(rows.dp[row]), int(families.cp[family])
+        axes, seating = self._orders[int(self._alike[row])][order]
+        schedule, chunks = self._schedules[int(self._kind[row])][which]
+        return Point(
+            tp=int(families.tp[family]), sp=bool(families.sp[family]), dp=dp,
+            pp=int(rows.pp[row]), micro_batch=int(rows.micro_batch[row]),
+            zero=self._zeros[stage] if dp * cp > 1 else 0, order=axes, device_order=seating,
+            cp=cp, ep=int(families.ep[family]), schedule=schedule, interleave=chunks,
+        )  # fmt: skip
+
+    def _valid_schedules(self, pp: int, *, rounds: bool) -> tuple[tuple[str, int], ...]:
+        """Schedules with their chunks; ``rounds``: ``pp`` divides a replica's micro-batches."""
+        space = self.space
+        found: list[tuple[str, int]] = []
+        for name in dict.fromkeys(space.schedules):
+            if name in PLAIN:
+                if pp > 1 or name == space.plain:
+                    found.append((name, 1))
+            elif pp > 1 and rounds:
+                found += [
+                    (name, v)
+                    for v in dict.fromkeys(space.interleave)
+                    if v > 1 and even_patterns(self.layers, pp, v)
+                ]
+        return tuple(found)
+
+
+def _padded(ragged: Sequence[Sequence[int]]) -> IntArray:
+    """Lists of different lengths as one array, filled with zeros."""
+    table = np.zeros((len(ragged), max(map(len, ragged), default=1) or 1), dtype=np.int64)
+    for place, entries in enumerate(ragged):
+        table[place, : len(entries)] = entries
+    return table
+
+
+def _distinct_orders(space: SearchSpace) -> tuple[tuple[tuple[tuple[str, ...], str], ...], ...]:
+    """Orders that place ranks differently, the first of each, by which axes are wider than one.
+
+    The place in the outer tuple reads `AXES` as binary digits, the first the highest.
+    """
+    found = []
+    for wide in itertools.product((False, True), repeat=len(AXES)):
+        kept = {axis for axis, is_wide in zip(AXES, wide, strict=True) if is_wide}
+        firsts: dict[tuple[str, ...], tuple[str, ...]] = {}
+        for order in space.orders:
+            firsts.setdefault(tuple(axis for axis in order if axis in kept), order)
+        found.append(tuple(itertools.product(firsts.values(), space.device_orders)))
+    return tuple(found)

@@ -1,0 +1,45 @@
+"""Rows in the order of their bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nest_core.network.wires import FloatArray, IntArray
+
+__all__ = ["Queue"]
+
+
+class Queue:
+    """Rows in the order of their bounds; only as many as are asked for are sorted.
+
+    Parameters
+    ----------
+    low : (rows,)
+        Bounds, seconds.
+    """
+
+    def __init__(self, low: FloatArray) -> None:
+        self.low = low
+        self._left: IntArray | None = None
+        self._sorted = False
+
+    @property
+    def least(self) -> float:
+        """No row that was not taken yet holds a faster point."""
+        left = np.arange(len(self.low)) if self._left is None else self._left
+        return float(self.low[left].min(initial=np.inf))
+
+    def take(self, size: int, cutoff: float) -> IntArray:
+        """The next rows that could hold the best, at most ``size``; empty when none is left."""
+        if self._left is None:  # the first few need no sorting of all
+            size = min(size, len(self.low))
+            nearest = np.argpartition(self.low, size - 1)[:size]
+            taken = nearest[np.argsort(self.low[nearest], kind="stable")]
+            self._left = np.setdiff1d(np.arange(len(self.low)), taken, assume_unique=True)
+            return np.asarray(taken[self.low[taken] <= cutoff])
+        if not self._sorted:
+            near = self._left[self.low[self._left] <= cutoff]
+            self._left = near[np.argsort(self.low[near], kind="stable")]
+            self._sorted = True
+        taken, self._left = self._left[:size], self._left[size:]
+        return np.asarray(taken[self.low[taken] <= cutoff])

@@ -1,0 +1,204 @@
+"""One outer point made ready and solved: its stage costs, its bounds, its best plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nest_core.costs.plan import Plan, Point, StageStrategy
+from nest_core.costs.problem import RECOMPUTE, Problem
+from nest_core.costs.schedules import in_flight, iteration_seconds
+from nest_core.costs.stages import Links, StageCosts, links, stage_costs
+from nest_core.network.wires import FloatArray, IntArray
+from nest_core.planner.program import Choices, solve_point
+from nest_core.planner.space import even_patterns
+
+__all__ = ["Prepared", "Solver"]
+
+_KEPT = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A point ready for the program.
+
+    Parameters
+    ----------
+    point : Point
+    choices : Choices
+    strategies : tuple of StageStrategy
+        Those of ``choices``.
+    total, sync, floor : float
+        Bounds of ``sum(t_s)``, ``max(e_s)`` and the iteration, under the point's real layout.
+    """
+
+    point: Point
+    choices: Choices
+    strategies: tuple[StageStrategy, ...]
+    total: float
+    sync: float
+    floor: float
+
+
+class Solver:
+    """Prepares and solves points of a problem; layouts that several share are placed once.
+
+    Parameters
+    ----------
+    allowed : (choices,)
+        Rows of `RECOMPUTE` that may be used.
+    as_needed : bool
+        Whether recomputation is raised only where it does not fit.
+    """
+
+    def __init__(self, problem: Problem, allowed: IntArray, *, as_needed: bool = False) -> None:
+        self.problem, self.allowed, self.as_needed = problem, allowed, as_needed
+        self._links: dict[Point, Links] = {}
+        self._costs: dict[Point, StageCosts] = {}
+
+    def costs(self, point: Point) -> StageCosts:
+        """Stage costs under a point's layout.
+
+        Schedules differ in what is in flight only, but for the last stage's link to the first,
+        which interleaving has.
+        """
+        alike = replace(point, schedule="", interleave=min(point.interleave, 2))
+        if alike not in self._costs:
+            place = replace(alike, sp=False, micro_batch=1, zero=0)
+            if place not in self._links:
+                self._links[place] = links(self.problem, point)
+            if len(self._costs) == _KEPT:
+                self._costs.pop(next(iter(self._costs)))
+            self._costs[alike] = stage_costs(self.problem, point, self._links[place])
+        found = self._costs[alike]
+        return replace(found, in_flight=in_flight(point, found.micro_batches))
+
+    def prepare(
+        self,
+        point: Point,
+        strategies: tuple[StageStrategy, ...] = (),
+        *,
+        total: float = 0.0,
+        sync: float = 0.0,
+    ) -> Prepared:
+        """Stage costs of a point, and the bounds that they give.
+
+        Parameters
+        ----------
+        strategies : tuple of StageStrategy
+            What stages choose from; empty: what the point says.
+        total, sync : float
+            Bounds that are known already.
+        """
+        named = strategies or (StageStrategy.of(point),)
+        costs = [self.costs(strategy.within(point)) for strategy in named]
+        shapes = [(each.tp, each.sp, each.cp, each.ep) for each in named]
+        groups = [shapes.index(shape) for shape in shapes] if self.as_needed else ()
+        choices = Choices.of(costs, self.allowed, groups)
+        pp, m = point.pp, costs[0].micro_batches
+        lightest = np.min(
+            [np.diff(entry.time[:, self.allowed], axis=2).min(axis=(0, 1)) for entry in costs],
+            axis=0,
+        )
+        ends = [_least_hops(entry) for entry in costs]
+        exposed = (1.0 - costs[0].transfer_saved) * float(np.min(ends, axis=0).sum())
+        total = max(total, float(lightest.sum()) + exposed)
+        each = np.min([np.diff(entry.sync, axis=1).min(axis=0) for entry in costs], axis=0)
+        base = min(float(entry.sync_base.mean()) for entry in costs)
+        sync = max(sync, float(each.sum()) / pp + base)
+        bottleneck = max(total / pp, float(lightest.max()))
+        v = point.interleave
+        floor = total / v + (m - 1.0 / v) * bottleneck + sync
+        return Prepared(point, choices, strategies, total, sync, floor)
+
+    def solve(self, prepared: Prepared, cutoff: float) -> tuple[float, Plan | None]:
+        """The best plan of a point, if it takes at most ``cutoff`` seconds."""
+        if prepared.point.interleave > 1:
+            return self._even(prepared, cutoff)
+        seconds, cuts, chosen = solve_point(prepared.choices, prepared.total, prepared.sync, cutoff)
+        if seconds == float("inf"):
+            return seconds, None
+        return seconds, self._plan(prepared, tuple(cuts.tolist()), chosen)
+
+    def _even(self, prepared: Prepared, cutoff: float) -> tuple[float, Plan | None]:
+        """The same of an interleaved point, whose cuts are even.
+
+        Stages do not hinder each other: whatever the others do, the choice with the smaller load
+        is better among those that synchronise as fast, so caps on synchronisation are stepped
+        down as in the program.
+        """
+        best, plan = float("inf"), None
+        point = prepared.point
+        for cuts in even_patterns(self.problem.layers, point.pp, point.interleave):
+            load, sync = _of_chunks(prepared, np.array(cuts))
+            cap = float("inf")
+            while True:
+                usable = np.where(sync <= cap, load, np.inf)
+                chosen = usable.argmin(axis=1)
+                places = np.arange(point.pp)
+                loads, syncs = load[places, chosen], sync[places, chosen]
+                if not np.isfinite(usable[places, chosen]).all():
+                    break
+                m = prepared.choices.costs[0].micro_batches
+                seconds = iteration_seconds(point, m, loads, syncs)
+                if seconds <= cutoff and seconds < best:
+                    best, plan = seconds, self._plan(prepared, cuts, chosen)
+                cap = float(np.nextafter(syncs.max(), 0.0))
+        return best, plan
+
+    def _plan(self, prepared: Prepared, cuts: tuple[int, ...], chosen: IntArray) -> Plan:
+        choices, point = prepared.choices, prepared.point
+        recompute = tuple(RECOMPUTE[row] for row in choices.recompute[chosen].tolist())
+        if not prepared.strategies:
+            return Plan(point, cuts, recompute)
+        used = tuple(prepared.strategies[g] for g in choices.strategy[chosen].tolist())
+        first = used[0].within(point)
+        return Plan(first, cuts, recompute, used if len(set(used)) > 1 else ())
+
+
+def _least_hops(costs: StageCosts) -> FloatArray:
+    """The least that each position's transfers take, shape (2, pp)."""
+    arrive = costs.arrive[:, 1:-1].min(axis=1, initial=np.inf)
+    retire = costs.retire[:, 1:-1].min(axis=1, initial=np.inf)
+    arrive[0] = retire[-1] = 0.0
+    return np.stack([arrive, retire])
+
+
+def _of_chunks(prepared: Prepared, cuts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Load and synchronisation of every choice at every stage, shape (pp, K).
+
+    A load is infinite where the choice does not fit, or may not be taken since one before fits.
+    """
+    choices, point = prepared.choices, prepared.point
+    pp, v = point.pp, point.interleave
+    costs = choices.costs[0]
+    place = np.arange(pp)
+
+    def added(prefix: FloatArray) -> FloatArray:
+        """Prefix sums (..., L + 1) as sums over each stage's chunks, (..., pp)."""
+        spans = prefix[..., cuts[1:]] - prefix[..., cuts[:-1]]
+        return np.asarray(spans.reshape(*spans.shape[:-1], v, pp).sum(axis=-2))
+
+    def own(sums: FloatArray) -> FloatArray:
+        """Of (pp, K, pp) the sums of each position's own chunks, (pp, K)."""
+        return np.asarray(sums[place, :, place])
+
+    time = own(added(choices.seconds))
+    starts, ends = cuts[:-1].reshape(v, pp), cuts[1:].reshape(v, pp)
+    arrive, retire = choices.stacked("arrive"), choices.stacked("retire")
+    hops = (arrive[:, place, starts] + retire[:, place, ends]).sum(axis=1).T[:, choices.strategy]
+    load = time + hops - costs.transfer_saved * np.minimum(hops, time)
+    each = added(choices.stacked("sync"))[:, place, place] + choices.stacked("sync_base")
+    sync = each.T[:, choices.strategy]
+
+    peak = np.maximum.reduceat(choices.memory("peak"), cuts[:-1], axis=1)
+    high = peak.reshape(-1, v, pp).max(axis=1).T
+    passes = costs.in_flight[:, None] * added(choices.memory("kept")).T + high
+    stepping = added(choices.stacked("step")).T[:, choices.strategy]
+    held = added(choices.stacked("static")).T[:, choices.strategy]
+    fits = held + np.maximum(passes, stepping) <= costs.limit * (1.0 + 1e-12)
+    for k in range(1, len(choices.group)):  # of a group the first that fits
+        before = (choices.group[:k] == choices.group[k]) & fits[:, :k]
+        fits[:, k] &= ~before.any(axis=1)
+    return np.where(fits, load, np.inf), np.asarray(sync)

@@ -1,0 +1,194 @@
+"""The section below a plan that says why: what binds it, what else there was, and your own plan."""
+
+from __future__ import annotations
+
+import json
+
+import streamlit as st
+
+from nest_core.answer import Answer
+from nest_core.costs.price import Report
+from nest_core.errors import InputError
+from nest_core.layout.placement import seated
+from nest_core.presets import MAX_FILE_BYTES
+from nest_core.units import humanise, humanise_bytes, humanise_seconds
+from nest_core.why import difference, training
+from nest_core.why.training import TOKENS_PER_PARAMETER
+from nest_core.why.words import (
+    Table,
+    axes_table,
+    binding_table,
+    equation_table,
+    memory_table,
+    shadow_table,
+    terms_table,
+    training_headline,
+    why_line,
+)
+from nest_studio.commands.output import plain
+from nest_studio.show import HeadlineRow, facts, table
+from nest_studio.why_state import (
+    bindings_of,
+    equations_of,
+    mine_of,
+    next_best_of,
+    shadow_prices_of,
+)
+
+__all__ = ["why_section"]
+
+BILLION = 1e9
+MOST_BILLIONS = 1e6
+EXAMPLE = """dp=16, tp=8, pp=8, micro_batch=1, zero=1, sp=true
+
+or a Megatron-LM command: torchrun … --tensor-model-parallel-size 8 --sequence-parallel …"""
+
+
+@st.fragment
+def why_section(answer: Answer, text: str) -> None:
+    """Training time, and explanations that are computed when they are opened.
+
+    Parameters
+    ----------
+    answer : Answer
+    text : str
+        The request's canonical text.
+    """
+    best = answer.result.best
+    st.space("small")
+    facts("Why this plan" if best else "Your own plan", kind="nest-scenario")
+    if best is not None:
+        facts(f"{why_line(best)}. What follows is computed when it is opened.", kind="nest-quiet")
+        _training(answer, best, text)
+        _explanations(best, text)
+    _mine(answer, text)
+
+
+def _training(answer: Answer, best: Report, text: str) -> None:
+    """Days to train as a headline, with its input, and the placement to take along."""
+    headline, asked, placement = st.columns([1, 1, 2], gap="medium")
+    model = answer.scenario.model
+    with asked:
+        usual = float(f"{TOKENS_PER_PARAMETER * model.parameters / BILLION:.3g}")
+        billions = st.number_input(
+            "Tokens to train on, billions", 0.001, MOST_BILLIONS,
+            min(MOST_BILLIONS, max(0.001, usual)), 100.0, key=f"why-tokens-{model.name}",
+            format="%.5g", help=f"0.001 to 1,000,000; starts at {TOKENS_PER_PARAMETER:.0f} tokens "
+            "per parameter, where compute is best spent (Hoffmann et al. 2022).",
+        )  # fmt: skip
+    with headline:
+        band = answer.band(best)
+        found = training(answer.problem, best, BILLION * billions, band)
+        HeadlineRow((training_headline(found, band),), spans=True)
+    with placement:
+        facts("Placement: rank, replica, stage and rank on each axis of every device; change "
+              "it by hand and price it with nest-studio price --placement.")  # fmt: skip
+        name = answer.scenario.name.replace(" ", "-")
+        with st.container(horizontal=True, gap="small"):
+            st.download_button(
+                "↓ Placement (CSV)", lambda: seated(answer.problem.network, best.plan).to_csv(),
+                f"{name}-placement.csv", "text/csv", on_click="ignore", type="tertiary",
+                help="One row per device; cells of idle devices are empty.",
+            )  # fmt: skip
+            st.download_button(
+                "↓ Placement (JSON)", lambda: _placement_json(answer, best),
+                f"{name}-placement.json", "application/json", on_click="ignore", type="tertiary",
+                help="The plan and one row per device.",
+            )  # fmt: skip
+
+
+def _placement_json(answer: Answer, best: Report) -> str:
+    rows = seated(answer.problem.network, best.plan).rows()
+    return json.dumps({"plan": plain(best.plan.to_json()), "placement": rows})
+
+
+def _explanations(best: Report, text: str) -> None:
+    """Parts that are computed when they are opened."""
+    binding = st.expander("What binds each stage", key="why-binding", on_change="rerun")
+    if binding.open:
+        with binding:
+            _show(binding_table(bindings_of(text), best))
+    axes = st.expander("What the next-best choice on each axis costs", key="why-axes",
+                       on_change="rerun")  # fmt: skip
+    if axes.open:
+        with axes:
+            _show(axes_table(next_best_of(text)))
+    shadow = st.expander("What 1 % more of each resource is worth", key="why-shadow",
+                         on_change="rerun")  # fmt: skip
+    if shadow.open:
+        with shadow:
+            _show(shadow_table(*shadow_prices_of(text)))
+    terms = st.expander("The equation behind each term", key="why-equations", on_change="rerun")
+    if terms.open:
+        with terms:
+            _show(equation_table(equations_of(text), best))
+
+
+def _mine(answer: Answer, text: str) -> None:
+    """A person's own plan beside ours."""
+    part = st.expander("Why not mine?", key="why-mine-part", on_change="rerun")
+    if not part.open:
+        return
+    with part:
+        pasted = st.text_area(
+            "Your plan", key="why-mine", height=120, placeholder=EXAMPLE, max_chars=100_000,
+            help="Fields as nest-studio plan prints them, or a Megatron-LM command or script; "
+            "flags that say nothing about the plan are listed as ignored.",
+        )  # fmt: skip
+        seats = st.file_uploader(
+            "Placement by hand, CSV or JSON", ["csv", "json"], key="why-mine-seats",
+            help="Optional. Rows of rank and device, or of device and tp, cp, dp, pp, from 0: the "
+            "placement above, changed.",
+        )  # fmt: skip
+        if not (pasted or "").strip():
+            facts("What is left out takes its default: degree 1, ZeRO 0, no recomputation, even "
+                  "stages; Megatron-LM flags leave dp to the rest.", kind="nest-quiet")  # fmt: skip
+            return
+        try:
+            mine = mine_of(text, pasted, _text_of(seats.getvalue()) if seats else "")
+        except InputError as error:
+            st.error(str(error))
+            return
+        report, best = mine.report, answer.result.best
+        facts(_verdict(report), *mine.pasted.notes)
+        if mine.pasted.ignored:
+            facts("Ignored: " + ", ".join(mine.pasted.ignored) + ".", kind="nest-quiet")
+        if best is None:
+            return
+        found = difference(best, report)
+        left, right = st.columns(2, gap="medium")
+        with left:
+            _show(terms_table(found))
+        with right:
+            _show(memory_table(found, report.memory_limit_bytes))
+
+
+def _text_of(content: bytes) -> str:
+    if len(content) > MAX_FILE_BYTES:
+        raise InputError(
+            "placement", f"must hold at most {MAX_FILE_BYTES:,} bytes", len(content),
+            "keep rank and device only",
+        )  # fmt: skip
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "placement", "must be UTF-8 text", error.reason, "save it as UTF-8"
+        ) from error
+
+
+def _verdict(report: Report) -> str:
+    fullest = max(stage.memory.total for stage in report.stages)
+    fits = (
+        f"Fits: {humanise_bytes(fullest)} of {humanise_bytes(report.memory_limit_bytes)}."
+        if report.feasible
+        else f"Does not fit: {report.reason}."
+    )
+    return (
+        f"{humanise_seconds(report.iteration_s)} per iteration, "
+        f"{humanise(report.samples_per_s)} sequences/s. {fits}"
+    )
+
+
+def _show(found: Table) -> None:
+    st.html(table(found.title, found.subtitle, list(found.rows)))

@@ -1,0 +1,116 @@
+"""Evaluating baselines by name: results, reasons and refusals."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+
+import pytest
+
+from nest_core.baselines import NAMES, evaluate_baselines
+from nest_core.costs import price
+from nest_core.scenario import Scenario, load_scenario
+
+
+def evaluated(scenario: Scenario, *names: str, **keywords):
+    return evaluate_baselines(
+        scenario.problem(), scenario.space, scenario.model, names or tuple(NAMES), **keywords
+    )
+
+
+def test_all_five_are_answered_in_the_order_asked():
+    scenario = load_scenario("llama2-7b-64-h100")
+    names = ("mist", "manual", "alpa_e", "phaze", "mcmc")
+    found = evaluated(scenario, *names)
+    assert tuple(entry.name for entry in found) == names
+    assert [entry.label for entry in found] == [NAMES[name] for name in names]
+    for entry in found:
+        assert entry.feasible
+        assert entry.report is not None
+        assert entry.report == price(scenario.problem(), entry.report.plan)
+
+
+def test_an_unknown_name_says_which_there_are():
+    (entry,) = evaluated(load_scenario("llama2-7b-64-h100"), "tofu")
+    assert (entry.feasible, entry.report) == (False, None)
+    assert entry.reason == "evaluated are manual, mcmc, phaze, alpa_e, mist"
+
+
+REASONS = [
+    ("gpt3-175b-64-h100", "needs .* per device, .* more than the 3.00 GiB there are",
+     ("manual", "mcmc", "alpa_e")),
+    ("llama2-7b-64-h100", "no plan fits into memory", ("phaze", "mist")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "reason", "names"), REASONS)
+def test_an_infeasible_baseline_says_why(name, reason, names):
+    """What lacks memory has a report of what it would take, or the planner's sentence."""
+    sets = ["accelerator.memory_GiB=3.0", "search.pp={max=2}", "search.tp={max=2}"]
+    for entry in evaluated(load_scenario(name, sets), *names):
+        assert not entry.feasible
+        assert re.search(reason, entry.reason), entry.reason
+
+
+def test_limits_that_leave_a_method_nothing_are_its_reason_alone():
+    """Interleaving over two stages with a context parallelism that must be 2."""
+    sets = ["search.cp=2", 'search.schedule="interleaved"', "search.pp=2"]
+    found = evaluated(load_scenario("llama2-7b-64-h100", sets))
+    for entry in found:
+        assert entry.feasible, (entry.name, entry.reason)
+        assert entry.report is not None
+        assert entry.report.plan.point.cp == 2
+        assert entry.report.plan.point.schedule == "interleaved"
+
+
+def test_a_point_that_no_rule_allows_is_said_so():
+    """Idle devices forbidden and no width that fills: nobody has a plan, each says why."""
+    sets = [
+        "fabric.torus.shape=[3,3,4]", "workload.global_batch_sequences=36",
+        "search.idle_devices=false", "search.tp=1", "search.cp=1", "search.pp=[5,7]",
+    ]  # fmt: skip
+    for entry in evaluated(load_scenario("llama2-7b-64-tpu-torus", sets)):
+        assert entry.report is None
+        assert entry.reason
+
+
+def test_idle_devices_are_for_all_or_for_nobody():
+    sets = [
+        "fabric.torus.shape=[3,3,4]", "search.idle_devices=false",
+        "workload.global_batch_sequences=36",
+    ]  # fmt: skip
+    for entry in evaluated(load_scenario("llama2-7b-64-tpu-torus", sets)):
+        assert entry.report is None or entry.report.plan.point.devices_used == 36
+
+
+def test_the_clock_is_passed_in():
+    """Times come from outside, so that tests and replays need not wait."""
+    ticks = itertools.count()
+    (entry,) = evaluated(
+        load_scenario("llama2-7b-64-h100"), "manual", clock=lambda: float(next(ticks))
+    )
+    assert entry.search_seconds == 1.0
+
+
+def test_the_seed_reaches_the_walk():
+    scenario = load_scenario("llama2-7b-64-h100")
+    (entry,) = evaluated(scenario, "mcmc", seed=11)
+    assert "seed 11" in entry.origin
+    assert entry.report == evaluated(scenario, "mcmc", seed=11)[0].report
+
+
+@pytest.mark.parametrize("name", ["phaze", "mist"])
+def test_a_time_limit_is_a_reason_and_not_an_error(name):
+    """No time at all: no plan, said so."""
+    (entry,) = evaluated(load_scenario("llama3-70b-1024-h100"), name, time_limit_s=0.0)
+    assert entry.report is None
+    assert "time limit" in entry.reason
+
+
+def test_baselines_are_quick():
+    """All five, warm, on 1,024 devices: processor seconds, with room for slow machines."""
+    scenario = load_scenario("llama3-70b-1024-h100")
+    evaluated(scenario)
+    for entry in evaluated(scenario, clock=time.thread_time):
+        assert entry.search_seconds < 5.0, entry.name

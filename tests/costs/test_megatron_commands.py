@@ -1,0 +1,201 @@
+"""Megatron-LM commands as people paste them: the plan, what is ignored, what contradicts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nest_core.costs.parse import read_pasted, read_plan
+from nest_core.errors import InputError
+
+LAYERS = 98  # 96 blocks
+
+SCRIPT = r"""
+#!/bin/bash
+# Runs a model of 175 billion parameters
+export CUDA_DEVICE_MAX_CONNECTIONS=1
+GPUS_PER_NODE=8
+NUM_NODES=${NNODES:-64}
+TP=8
+PP=16
+
+DISTRIBUTED_ARGS=(
+    --nproc_per_node $GPUS_PER_NODE
+    --nnodes $NUM_NODES
+    --master_addr localhost
+)
+GPT_MODEL_ARGS=(
+    --num-layers 96 --hidden-size 12288
+    --seq-length 2048
+)
+TRAINING_ARGS=(--micro-batch-size 2
+    --global-batch-size 1536
+    --adam-beta2 0.95
+    --bf16
+    --lr 6.0e-5 --split 949,50,1   # --pipeline-model-parallel-size 3
+)
+MODEL_PARALLEL_ARGS=(
+    --tensor-model-parallel-size ${TP}
+    --pipeline-model-parallel-size ${PP}
+    --num-layers-per-virtual-pipeline-stage 3
+    --sequence-parallel
+    --use-distributed-optimizer
+    --recompute-granularity full --recompute-method uniform --recompute-num-layers 1)
+
+torchrun ${DISTRIBUTED_ARGS[@]} pretrain_gpt.py \
+    ${GPT_MODEL_ARGS[@]} \
+    ${MODEL_PARALLEL_ARGS[@]}
+"""
+
+COMMAND = (
+    "CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nproc-per-node=8 --nnodes=64 pretrain_gpt.py \\\n"
+    "  --tensor-model-parallel-size 8 --pipeline-model-parallel-size 16 \\  \n"
+    "  --num-virtual-stages-per-pipeline-rank 2 --micro-batch-size 2 \\\r\n"
+    "  --global-batch-size 1536 --num-layers 96 --hidden-size 12288 --seq-length 2048 \\\n"
+    "  --sequence-parallel --use-distributed-optimizer --bf16 --lr 6.0e-5 \\\n"
+    "  --recompute-granularity full --recompute-method block --recompute-num-layers 3\n"
+)
+
+
+@pytest.mark.parametrize("text", [SCRIPT, COMMAND], ids=["script", "command"])
+def test_a_whole_command_is_read(text):
+    """Continuations, arrays, comments, variables and the launcher's own options."""
+    found = read_pasted(text, LAYERS, 512, batch=1536, tokens=2048)
+    expected = read_plan(
+        "dp=4,tp=8,pp=16,sp=true,zero=1,micro_batch=2,interleave=2,recompute=full", LAYERS, 512
+    )
+    assert found.plan == expected
+    assert found.notes == ()
+    assert {"--hidden-size", "--lr", "--bf16"} <= set(found.ignored)
+    assert "--sequence-parallel" not in found.ignored
+
+
+def test_what_the_problem_has_otherwise_is_noted_and_the_problem_counts():
+    found = read_pasted(COMMAND, LAYERS, 1024, batch=2048, tokens=4096)
+    assert found.plan.point.dp == 4  # of the 512 ranks that the command starts
+    told = " ".join(found.notes)
+    for words in ("512 ranks; the fabric has 1,024", "--global-batch-size 1,536 does not count: "
+                  "2,048", "--seq-length 2,048 does not count: 4,096"):  # fmt: skip
+        assert words in told
+    assert "--num-layers" not in told
+    assert "--num-layers 96 does not count: 32" in " ".join(
+        read_pasted(COMMAND.replace("--num-virtual-stages-per-pipeline-rank 2", ""), 34, 512).notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "cuts"),
+    [
+        # Embedding and loss count as blocks: (96 + 2) / 7 layers each.
+        ("--pipeline-model-parallel-size 7 --account-for-embedding-in-pipeline-split"
+         " --account-for-loss-in-pipeline-split", (0, 14, 28, 42, 56, 70, 84, 98)),
+        ("--pipeline-model-parallel-size 3 --decoder-first-pipeline-num-layers 20"
+         " --decoder-last-pipeline-num-layers 36", (0, 21, 61, 98)),
+        ("--pipeline-model-parallel-size 2 --decoder-first-pipeline-num-layers 40", (0, 41, 98)),
+        ("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*40|t*56L'",
+         (0, 41, 98)),
+        ("--pipeline-model-parallel-size 5 --pipeline-model-parallel-layout 'Et*9,(tt|)*3t*80|tL'",
+         (0, 12, 14, 16, 96, 98)),
+    ],
+)  # fmt: skip
+def test_uneven_stages(flags, cuts):
+    """Each in Megatron-LM's own terms; blocks count from 1, embedding is layer 0."""
+    assert read_plan(flags, LAYERS, 210).cuts == cuts
+
+
+def test_uneven_ends_are_divided_into_chunks_round_by_round():
+    """Stages of 40 and 56 blocks in two chunks each: 20, 28, 20, 28; ends at the ends."""
+    plan = read_plan(
+        "--pipeline-model-parallel-size 2 --decoder-first-pipeline-num-layers 40 "
+        "--decoder-last-pipeline-num-layers 56 --num-virtual-stages-per-pipeline-rank 2", LAYERS, 2
+    )  # fmt: skip
+    assert plan.cuts == (0, 21, 49, 69, 98)
+    assert plan.chunks(1) == ((21, 49), (69, 98))
+
+
+@pytest.mark.parametrize("broken", ["\\\n", "\\  \n", "\\\r\n", "\\\t\n   "])
+def test_a_value_may_stand_on_the_next_line(broken):
+    text = f"--tensor-model-parallel-size {broken} 8 {broken} --sequence-parallel"
+    assert read_plan(text, LAYERS, 64) == read_plan("tp=8,dp=8,sp=true", LAYERS, 64)
+
+
+def test_a_layout_of_several_rounds_is_interleaved():
+    """Part k of the string is chunk k: round by round, stage by stage."""
+    plan = read_plan(
+        "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Ett|(ttt|)*2tL'", 11, 2
+    )
+    assert (plan.point.interleave, plan.point.schedule) == (2, "interleaved")
+    assert plan.cuts == (0, 3, 6, 9, 11)
+    assert plan.chunks(0) == ((0, 3), (6, 9))
+
+
+REFUSED = [
+    ("--tensor-model-parallel-size 4 --tensor-model-parallel-size 8",
+     "must agree with --tensor-model-parallel-size 4 before it, but is 8"),
+    ("--recompute-activations --recompute-granularity full",
+     "must give either --recompute-activations or --recompute-granularity full"),
+    ("--recompute-granularity selective --recompute-method uniform",
+     "must give either --recompute-method or selective recomputation"),
+    ("--recompute-granularity everything", "must be selective or full, but is 'everything'"),
+    ("--recompute-granularity full --recompute-method block --recompute-num-layers 5",
+     "must be uniform with one layer each, or block with all layers, but is 'block, 5'"),
+    ("--use-torch-fsdp2 --use-distributed-optimizer",
+     "must give either --use-torch-fsdp2 or --use-distributed-optimizer"),
+    ("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 "
+     "--num-layers-per-virtual-pipeline-stage 12", "must give either "
+     "--num-virtual-stages-per-pipeline-rank or --num-layers-per-virtual-pipeline-stage"),
+    ("--pipeline-model-parallel-layout 'Et*96L' --decoder-first-pipeline-num-layers 3",
+     "must give either --pipeline-model-parallel-layout or --decoder-first"),
+    ("--pipeline-model-parallel-layout 'Et*95L'", "must hold the model's 96 blocks, but is 95"),
+    ("--pipeline-model-parallel-layout 'Et*96mL'", "must hold no multi-token prediction"),
+    ("--pipeline-model-parallel-layout 't*96EL'", "must name the embedding E, blocks t and the"),
+    ("--pipeline-model-parallel-layout 'Et*99999*99999*99999L'", "must"),
+    ("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*96L|'",
+     "must leave a layer for every part"),
+    ("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*9|t*9|t*78L'",
+     "must have a multiple of pp = 2 parts, but is 3"),
+    ("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 95",
+     "must leave the other 3 stages equal parts of 96 blocks, but is '95'"),
+    ("--pipeline-model-parallel-size 5 --account-for-loss-in-pipeline-split",
+     "must make 5 stages divide the counted layers, but is 97"),
+    ("--tensor-model-parallel-size $TP", "write the number in place of the variable"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED, ids=[text[:60] for text, _ in REFUSED])
+def test_contradictions_are_named(text, message):
+    with pytest.raises(InputError) as caught:
+        read_plan(text, LAYERS, 64)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_harmless_contradictions_are_notes():
+    found = read_pasted("--sequence-parallel --recompute-method uniform", LAYERS, 8)
+    assert not found.plan.point.sp
+    assert len(found.notes) == 2
+
+
+pieces = st.sampled_from(
+    ["--pipeline-model-parallel-size", "--pipeline-model-parallel-layout", "2", "8", "Et*3|",
+     "(t|)*", "L", "$PP", "${PP:-4}", "PP=4", "ARGS=(", ")", "\\\n", "#", "--lr", "--nnodes", "0",
+     "'", "--decoder-last-pipeline-num-layers", "--num-virtual-stages-per-pipeline-rank", "--",
+     "--account-for-embedding-in-pipeline-split", "--recompute-granularity", "full", "block"]
+)  # fmt: skip
+
+
+def refusal(text: str) -> str:
+    """Why it is no plan; empty if it is one."""
+    try:
+        read_pasted(text, 34, 64)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@settings(max_examples=300, derandomize=True, database=None, deadline=None)
+@given(st.lists(pieces, max_size=10).map(" ".join))
+def test_any_command_is_a_plan_or_refused(text):
+    """Nothing but `InputError` escapes, whatever is pasted."""
+    assert "\n" not in refusal("--x " + text)

@@ -1,0 +1,158 @@
+"""The section of the plan page that says why: what it shows, and that it computes when opened."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+
+from nest_core.layout.placement import seated
+from nest_core.planner import search
+from nest_core.scenario import load_scenario
+from nest_core.why import bindings, training
+from nest_core.why.words import axes_table, binding_table, training_headline
+from nest_studio import why_state
+
+PARTS = ("why-binding", "why-axes", "why-shadow", "why-equations", "why-mine-part")
+SMALL = {"scenario": "llama2-7b-64-h100", "search.tp": "2", "search.micro_batch_sequences": "2"}
+
+
+def text_of(page):
+    return " ".join(element.proto.body for element in page.get("html"))
+
+
+def opened(page, *parts):
+    for part in parts:
+        page.session_state[part] = True
+    return page.run()
+
+
+def plan_of(page):
+    sets = ("search.tp.max=2", "search.micro_batch_sequences.max=2")
+    scenario = load_scenario("llama2-7b-64-h100", sets)
+    problem = scenario.problem()
+    return scenario, problem, search(problem, scenario.space).best
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often the costly parts are computed."""
+    why_state.next_best_of.clear()
+    why_state.shadow_prices_of.clear()
+    calls = []
+    for name in ("next_best", "shadow_prices", "bindings", "equations"):
+        real = getattr(why_state, name)
+
+        def counting(*args, _real=real, _name=name, **options):
+            calls.append(_name)
+            return _real(*args, **options)
+
+        monkeypatch.setattr(why_state, name, counting)
+    return calls
+
+
+def test_nothing_is_computed_before_it_is_opened_and_nothing_twice(plan_page, counted):
+    page = plan_page(**SMALL)
+    assert not page.exception
+    assert counted == []
+    assert "Why this plan" in text_of(page)
+    opened(page, "why-axes", "why-shadow")
+    assert sorted(counted) == ["next_best", "shadow_prices"]
+    opened(page, "why-axes", "why-shadow")
+    assert len(counted) == 2
+
+
+def test_opened_parts_show_what_the_core_says(plan_page):
+    page = opened(plan_page(**SMALL), *PARTS)
+    assert not page.exception
+    shown = text_of(page)
+    scenario, problem, best = plan_of(page)
+    table = binding_table(bindings(problem, best), best)
+    assert table.title.replace("'", "&#x27;") in shown
+    for words in ("matters most", "1 % more", "Symbols stand in docs/method.md"):
+        assert words in shown
+    assert axes_table(why_state.next_best(problem, scenario.space, best)).title in shown
+
+
+def test_days_to_train_follow_the_input(plan_page):
+    page = plan_page(**SMALL)
+    _, problem, best = plan_of(page)
+    asked = next(w for w in page.number_input if w.label.startswith("Tokens to train"))
+    for billions in (asked.value, 2 * asked.value):
+        asked.set_value(billions).run()
+        days = training_headline(training(problem, best, 1e9 * billions), None).value
+        assert days in [metric.value for metric in page.metric]
+
+
+def test_a_pasted_plan_is_priced_beside_ours(plan_page):
+    page = opened(plan_page(**SMALL), "why-mine-part")
+    assert "What is left out takes its default" in text_of(page)
+    page.text_area(key="why-mine").set_value(
+        "torchrun pretrain.py --tensor-model-parallel-size 2 \\\n"
+        "  --pipeline-model-parallel-size 4 --global-batch-size 7 --lr 3e-4"
+    ).run()
+    assert not page.exception
+    assert not page.error
+    shown = text_of(page)
+    for words in ("per iteration", "--global-batch-size 7 does not count", "Ignored: --lr.",
+                  "than our plan", "Its fullest stage takes", "Yours − ours"):  # fmt: skip
+        assert words in shown
+    page.text_area(key="why-mine").set_value("tp=3").run()
+    assert [error.value for error in page.error] == [
+        "plan.tp must divide the model's 32 heads, but is 3: choose another tp."
+    ]
+    assert "than our plan" not in text_of(page)
+
+
+def test_a_placement_by_hand_is_priced_with_the_plan(plan_page):
+    """As it is, it changes nothing; torn apart, the plan takes longer; a fault is named."""
+    page = opened(plan_page(**SMALL), "why-mine-part")
+    page.text_area(key="why-mine").set_value("tp=2 dp=32").run()
+
+    def told(content):
+        page.file_uploader(key="why-mine-seats").set_value(
+            ("seats.json", content, "application/json")
+        ).run()
+        assert not page.exception
+        times = re.findall(r"([\d.]+ m?s) per iteration, [\d.,]+ sequences", text_of(page))
+        return times, [e.value for e in page.error]
+
+    natural, none = told(json.dumps(list(range(64))).encode())
+    torn, _ = told(json.dumps([8 * (rank % 8) + rank // 8 for rank in range(64)]).encode())
+    assert none == []
+    assert len(natural) == len(torn) == 1
+    assert natural != torn
+    assert "row 2, device must differ" in told(json.dumps([5] * 64).encode())[1][0]
+    assert "must be UTF-8 text" in told(b"\xff\xfe")[1][0]
+
+
+def test_a_pasted_name_of_a_file_opens_nothing(plan_page, tmp_path):
+    file = tmp_path / "plan.json"
+    file.write_text('{"dp": 8}')
+    page = opened(plan_page(**SMALL), "why-mine-part")
+    page.text_area(key="why-mine").set_value(str(file)).run()
+    assert [error.value for error in page.error]
+    assert "Fits:" not in text_of(page)
+
+
+def test_without_a_plan_only_ones_own_can_be_asked_for(plan_page):
+    page = plan_page(scenario="llama2-7b-64-h100", **{"accelerator.memory_GiB": "2"})
+    opened(page, *PARTS)
+    assert not page.exception
+    shown = text_of(page)
+    assert "Your own plan" in shown
+    assert "matters most" not in shown
+    page.text_area(key="why-mine").set_value("tp=2 dp=32").run()
+    assert "Does not fit" in text_of(page)
+
+
+def test_the_placement_is_that_of_the_plan(plan_page):
+    page = plan_page(**SMALL)
+    labels = [button.label for button in page.get("download_button")]
+    assert {"↓ Placement (CSV)", "↓ Placement (JSON)"} <= set(labels)
+    _, problem, best = plan_of(page)
+    rows = list(csv.DictReader(io.StringIO(seated(problem.network, best.plan).to_csv())))
+    assert len(rows) == problem.network.devices

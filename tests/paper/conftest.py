@@ -1,0 +1,29 @@
+"""Figures cut to a few cells, so that every name runs within seconds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nest_core.paper import cases, searches, strategies
+
+KEPT = {
+    "figure5": {("llama3", 64, 1), ("llama3", 128, 1), ("gpt3", 1024, 1)},
+    "figure6": {("bert", 256, 1), ("bert", 256, 8)},
+    "figure7": {("mixtral", 128, 1), ("gpt3-35b", 128, 1)},
+    "figure11": {("llama2", 512, 1), ("llama2", 512, 2)},
+}
+
+
+@pytest.fixture
+def few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the cells of `KEPT`, and fewer devices for tables 2 and 4."""
+    for name, keys in KEPT.items():
+        figure = cases.FIGURES[name]
+        cells = tuple(cell for cell in figure.cells if cell.key in keys)
+        assert len(cells) == len(keys)
+        monkeypatch.setitem(cases.FIGURES, name, replace(figure, cells=cells))
+    # Tables 2 and 4 plan on hundreds of devices; a quarter takes seconds less.
+    for module in (strategies, searches):
+        monkeypatch.setattr(module, "DEVICES", 128)

@@ -1,0 +1,420 @@
+"""What communication costs the stages of a plan, over concrete devices.
+
+The first half of the oracle (``oracle.py``): every rank gets a device number, groups and transfers
+are lists of those numbers, flows are counted bundle by bundle in dictionaries. Written from the
+words of docs/method.md; imports nothing of the product and calls none of its functions: fabric and
+curves are read by their field names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import combinations, permutations, product
+from typing import Any, NamedTuple
+
+OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
+"""Columns of a curve's tables."""
+
+Time = list[tuple[float, float]]
+"""alpha, beta of every regime: x bytes take the least alpha + beta x."""
+
+Flow = tuple[int, int, int, float, int]
+"""Group, sender, receiver, bytes per byte of buffer, steps."""
+
+Child = tuple[int, ...]
+"""A child's address: numbers from the outermost level down to its own."""
+
+
+class Choice(NamedTuple):
+    """An outer point, field by field like the planner's."""
+
+    tp: int
+    sp: bool
+    dp: int
+    pp: int
+    micro_batch: int
+    zero: int
+    order: tuple[str, ...]
+    device_order: str = "natural"
+    cp: int = 1
+    ep: int = 1
+    schedule: str = "1f1b"
+    interleave: int = 1
+
+    @property
+    def width(self) -> int:
+        """Devices of a stage of one replica."""
+        return self.tp * self.cp
+
+    @property
+    def devices(self) -> int:
+        """Devices that work."""
+        return self.width * self.dp * self.pp
+
+
+class Protocol(NamedTuple):
+    """What a library adds to the wires: seconds once and per step, parts of their bandwidth."""
+
+    base_s: float = 0.0
+    step_inside_s: float = 0.0
+    step_outside_s: float = 0.0
+    inside: float = 1.0
+    outside: float = 1.0
+    steps_inside: float | None = None
+
+
+def opened(curve: Any, op: str, ranks: int, nodes: int) -> list[Protocol]:
+    """Regimes of a curve: what each starts with, its own steps in a node, and what it reaches.
+
+    A rank's own n-th crosses no link but is copied; in-network reduction moves 1 + 1/n of a
+    message where a ring moves 2 (n - 1)/n, in two steps.
+    """
+    column = OPS.index(op)
+    ring = {"all_reduce": 2 * (ranks - 1), "all_to_all": 1}.get(op, ranks - 1)
+    switches = op == "all_reduce" and nodes == 1 and curve.in_network_from is not None
+    found = []
+    for regime in curve.regimes:
+        reached = regime.efficiency[column]
+        if regime.algorithm != "in_network":
+            reached, steps = reached / (1 + curve.own_block[column] / (ranks - 1)), ring
+        elif switches and ranks >= curve.in_network_from:
+            reached, steps = reached * 2 * (ranks - 1) / (ranks + 1), 2
+        else:
+            continue
+        found.append(Protocol(regime.base_s[column], regime.step_s, 0.0, reached, 1.0, steps))
+    return found
+
+
+def protocols(software: Any, op: str, ranks: int, nodes: int) -> list[Protocol]:
+    """How a library may do a collective, or half an all-reduce, in a group on so many nodes.
+
+    Between nodes the network's curve counts, and inside them the fastest that the node's reaches;
+    a group that straddles nodes unevenly counts as one on more of them.
+    """
+    halves = 2 if op == "all_reduce" else 1
+    if nodes == 1:
+        if software.inside is None:
+            return [Protocol()]
+        return [
+            one._replace(base_s=one.base_s / halves, steps_inside=one.steps_inside / halves)
+            for one in opened(software.inside, op, ranks, 1)
+        ]
+    if software.between is None:
+        return [Protocol()]
+    nodes = next(number for number in range(nodes, ranks + 1) if ranks % number == 0)
+    step, reached = 0.0, 1.0
+    if software.inside is not None:
+        node = opened(software.inside, op, ranks, nodes)
+        step, reached = min(one.step_inside_s for one in node), max(one.inside for one in node)
+    return [
+        Protocol(one.base_s / halves, step, one.step_inside_s, reached, one.inside,
+                 ranks // nodes - 1)
+        for one in opened(software.between, op, ranks, nodes)
+    ]  # fmt: skip
+
+
+class Wires:
+    """Devices at the leaves of a tree; every child, or every device, hangs on one link."""
+
+    def __init__(self, tiers: Sequence[Any]) -> None:
+        self.levels = range(len(tiers))
+        sizes = [tier.group_size for tier in reversed(tiers)]
+        self.address = list(product(*(range(size) for size in sizes)))
+        self.latency = [tier.latency_s for tier in tiers]
+        self.link = [tier.bandwidth_Bps / tier.oversubscription for tier in tiers]
+        self.own = [tier.uplink_per == "device" for tier in tiers]
+
+    def numbered(self, order: str) -> list[int]:
+        """The devices that carry ranks 0, 1, 2, …: node by node, or slot by slot of a rack."""
+        devices = list(range(len(self.address)))
+        if order == "rail" and len(self.levels) > 1:
+            places = [(*racks, slot, node) for *racks, node, slot in self.address]
+            devices.sort(key=lambda device: places[device])
+        return devices
+
+    def child(self, level: int, device: int) -> Child:
+        """The child of a level that holds a device; below level 0 it is the device."""
+        return self.address[device][: len(self.levels) - level]
+
+    def port(self, level: int, device: int) -> Child:
+        """Who owns the uplink that the device's traffic into a level takes."""
+        return self.address[device] if self.own[level] else self.child(level, device)
+
+    def block(self, level: int, device: int) -> Child:
+        """The group of a level that holds a device."""
+        return self.child(level, device)[:-1]
+
+    def path(self, meeting: int) -> range:
+        """The levels whose uplinks a flow takes: from the outermost port that a device owns on."""
+        owned = [level for level in range(meeting + 1) if self.own[level]]
+        return range(owned[-1] if owned else 0, meeting + 1)
+
+    def meeting(self, a: int, b: int) -> int:
+        """The innermost level whose group holds both."""
+        return next(at for at in self.levels if self.block(at, a) == self.block(at, b))
+
+
+def at_once(
+    wires: Wires, flows: Sequence[Flow], protocol: Protocol, owners: int
+) -> list[list[float]]:
+    """Alpha and beta of every group while all flows run."""
+    load: Counter[tuple[str, int, Child]] = Counter()
+    for _, sender, receiver, volume, _ in flows:
+        for level in wires.path(wires.meeting(sender, receiver)):
+            load["out", level, wires.port(level, sender)] += volume
+            load["in", level, wires.port(level, receiver)] += volume
+    result = [[0.0, 0.0] for _ in range(owners)]
+    for group, sender, receiver, _, steps in flows:
+        meeting = wires.meeting(sender, receiver)
+        added = protocol.step_outside_s if meeting else protocol.step_inside_s
+        if protocol.steps_inside is not None and not meeting:
+            steps = protocol.steps_inside
+        slowest = max(
+            max(
+                load["out", level, wires.port(level, sender)],
+                load["in", level, wires.port(level, receiver)],
+            )
+            / wires.link[level]
+            / (protocol.outside if level else protocol.inside)
+            for level in wires.path(meeting)
+        )
+        times = result[group]
+        times[0] = max(times[0], steps * (wires.latency[meeting] + added))
+        times[1] = max(times[1], slowest)
+    return result
+
+
+def in_turn(
+    wires: Wires, phases: Sequence[Sequence[Flow]], protocol: Protocol, owners: int
+) -> list[tuple[float, float]]:
+    """Alpha and beta of every group after phases that follow one another."""
+    total = [[protocol.base_s, 0.0] for _ in range(owners)]
+    for flows in phases:
+        for times, (alpha, beta) in zip(
+            total, at_once(wires, flows, protocol, owners), strict=True
+        ):
+            times[0] += alpha
+            times[1] += beta
+    return [(alpha, beta) for alpha, beta in total]
+
+
+def transfer_times(
+    wires: Wires, transfers: Sequence[tuple[int, int]], offered: Sequence[Protocol]
+) -> list[Time]:
+    """Point-to-point transfers that all run at once."""
+    flows = [(number, a, b, 1.0, 1) for number, (a, b) in enumerate(transfers)]
+    regimes = [in_turn(wires, [flows], protocol, len(flows)) for protocol in offered]
+    return [list(times) for times in zip(*regimes, strict=True)]
+
+
+def one_ring(groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
+    """Every member passes n-ths of the buffer to the next, n - 1 times."""
+    return [[
+        (number, a, group[(at + 1) % len(group)], (len(group) - 1) / len(group), len(group) - 1)
+        for number, group in enumerate(groups)
+        for at, a in enumerate(group)
+    ]]  # fmt: skip
+
+
+def by_level(wires: Wires, groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
+    """Members that hold the same shard in neighbouring children exchange, level by level."""
+    phases: list[list[Flow]] = []
+    shard = [1.0] * len(groups)
+    for level in wires.levels:
+        phase: list[Flow] = []
+        for number, group in enumerate(groups):
+            blocks: dict[Child, dict[Child, list[int]]] = {}
+            for device in sorted(group):
+                children = blocks.setdefault(wires.block(level, device), {})
+                children.setdefault(wires.child(level, device), []).append(device)
+            most = max(len(children) for children in blocks.values())
+            volume = (most - 1) / most * shard[number]
+            for children in blocks.values():
+                ring = list(children.values())
+                for at, members in enumerate(ring):
+                    following = ring[(at + 1) % len(ring)]
+                    for ordinal, device in enumerate(members):
+                        target = following[ordinal % len(following)]
+                        if len(ring) > 1:
+                            steps = math.ceil(math.log2(most))
+                            phase.append((number, device, target, volume, steps))
+            shard[number] /= min(len(children) for children in blocks.values())
+        phases.append(phase)
+    return phases
+
+
+def nodes_of(wires: Wires, groups: Sequence[Sequence[int]]) -> int:
+    """The most innermost blocks that any of the groups spans."""
+    return max(len({wires.block(0, device) for device in group}) for group in groups)
+
+
+def half_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any, op: str) -> list[Time]:
+    """A reduce-scatter (or an all-gather) in every group, all at once, both ways to do it."""
+    if len(groups[0]) == 1:
+        return [[(0.0, 0.0)] for _ in groups]
+    offered = protocols(software, op, len(groups[0]), nodes_of(wires, groups))
+    regimes = [
+        in_turn(wires, phases, protocol, len(groups))
+        for phases in (one_ring(groups), by_level(wires, groups))
+        for protocol in offered
+    ]
+    return [list(times) for times in zip(*regimes, strict=True)]
+
+
+def _slowest(times: Sequence[Time]) -> Time:
+    """Per regime the slowest alpha and the slowest beta, which need not be one group's."""
+    return [
+        (max(alpha for alpha, _ in regime), max(beta for _, beta in regime))
+        for regime in zip(*times, strict=True)
+    ]
+
+
+def seconds(time: Time, size: float) -> float:
+    """A message of ``size`` bytes in its best regime."""
+    return min(alpha + beta * size for alpha, beta in time)
+
+
+def ring_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any) -> list[Time]:
+    """An n-th of the buffer to the next member, n - 1 times one after another."""
+    n = len(groups[0])
+    flows = [
+        (number, a, group[(at + 1) % n], 1 / n, 1)
+        for number, group in enumerate(groups)
+        for at, a in enumerate(group)
+    ]
+    offered = protocols(software, "all_to_all", 2, min(2, nodes_of(wires, groups)))
+    regimes = [in_turn(wires, [flows], protocol, len(groups)) for protocol in offered]
+    return [[((n - 1) * a, (n - 1) * b) for a, b in times] for times in zip(*regimes, strict=True)]
+
+
+def exchange_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any) -> list[Time]:
+    """An n-th of the buffer to every other member, all at once."""
+    n = len(groups[0])
+    flows = [
+        (number, a, b, 1 / n, 1)
+        for number, group in enumerate(groups)
+        for a, b in permutations(group, 2)
+    ]
+    offered = protocols(software, "all_to_all", n, nodes_of(wires, groups))
+    regimes = [in_turn(wires, [flows], protocol, len(groups)) for protocol in offered]
+    return [list(times) for times in zip(*regimes, strict=True)]
+
+
+Seat = tuple[int, int, int, int]
+"""Stage, data-parallel, context-parallel and tensor-parallel rank."""
+
+
+def place(wires: Wires, choice: Choice) -> dict[Seat, int]:
+    """Device of every rank, handed out one by one in the device order."""
+    sizes = {"tp": choice.tp, "cp": choice.cp, "dp": choice.dp, "pp": choice.pp}
+    outermost_first = list(reversed(choice.order))
+    seats = {}
+    ranks = product(*(range(sizes[axis]) for axis in outermost_first))
+    for device, numbers in zip(wires.numbered(choice.device_order), ranks, strict=False):
+        rank = dict(zip(outermost_first, numbers, strict=True))
+        seats[rank["pp"], rank["dp"], rank["cp"], rank["tp"]] = device
+    return seats
+
+
+class Traffic:
+    """What communication costs each stage position of one layout, counted when it is asked for."""
+
+    def __init__(self, wires: Wires, choice: Choice, software: Any) -> None:
+        self.wires, self.choice, self.software = wires, choice, software
+        self.seats = place(wires, choice)
+        self.stages, self.ranks = range(choice.pp), range(choice.tp)
+        inner_first = [axis for axis in choice.order if axis in ("dp", "cp")]
+        pairs = list(product(range(choice.dp), range(choice.cp)))
+        outer, inner = (("dp", "cp").index(axis) for axis in reversed(inner_first))
+        self.sharers = sorted(pairs, key=lambda pair: (pair[outer], pair[inner]))
+        self.links = self._links()
+        self._found: dict[tuple[str, str], list[Time]] = {}
+
+    def groups(self, axis: str) -> dict[int, list[list[int]]]:
+        """The groups of an axis, stage by stage."""
+        choice, seats, near = self.choice, self.seats, self.sharers
+        cells = [near[at : at + choice.ep] for at in range(0, len(near), choice.ep)]
+        rows = {
+            "tp": [[(d, c, t) for t in self.ranks] for d, c in near],
+            "cp": [
+                [(d, c, t) for c in range(choice.cp)] for d in range(choice.dp) for t in self.ranks
+            ],
+            "ep": [[(d, c, t) for d, c in cell] for cell in cells for t in self.ranks],
+            "data": [[(d, c, t) for d, c in near] for t in self.ranks],
+            "expert_data": [
+                [(*cell[place], t) for cell in cells]
+                for place in range(choice.ep)
+                for t in self.ranks
+            ],
+        }[axis]
+        return {s: [[seats[s, d, c, t] for d, c, t in row] for row in rows] for s in self.stages}
+
+    def time(self, axis: str, kind: str) -> list[Time]:
+        """By stage, what a call of a kind takes while the groups of all stages run."""
+        if (axis, kind) not in self._found:
+            groups = self.groups(axis)
+            everyone = [group for stage in self.stages for group in groups[stage]]
+            times = iter(self._at_once(everyone, kind))
+            self._found[axis, kind] = [
+                _slowest([next(times) for _ in groups[stage]]) for stage in self.stages
+            ]
+        return self._found[axis, kind]
+
+    def _at_once(self, groups: Sequence[Sequence[int]], kind: str) -> list[Time]:
+        if len(groups[0]) == 1:
+            return [[(0.0, 0.0)] for _ in groups]
+        if kind == "ring":
+            return ring_times(self.wires, groups, self.software)
+        if kind == "all_to_all":
+            return exchange_times(self.wires, groups, self.software)
+        op = {"reduce": "all_reduce", "halves": "reduce_scatter"}[kind]
+        return half_times(self.wires, groups, self.software, op)
+
+    def _pairs(self) -> list[tuple[int, int, int]]:
+        """Receiving stage, sender and receiver of every pipeline transfer."""
+        if self.choice.pp == 1:
+            return []
+        into = self.stages if self.choice.interleave > 1 else self.stages[1:]
+        return [
+            (s, self.seats[(s - 1) % self.choice.pp, d, c, t], self.seats[s, d, c, t])
+            for s in into
+            for d, c in self.sharers
+            for t in self.ranks
+        ]
+
+    def _links(self) -> dict[int, Time]:
+        """By receiving stage; the first has one when the last stage feeds it."""
+        pairs = self._pairs()
+        if not pairs:
+            return {}
+        transfers = [(a, b) for _, a, b in pairs]
+        nodes = min(2, nodes_of(self.wires, transfers))
+        offered = protocols(self.software, "all_to_all", 2, nodes)
+        timed = transfer_times(self.wires, transfers, offered)
+        by_stage: dict[int, list[Time]] = {}
+        for (stage, _, _), time in zip(pairs, timed, strict=True):
+            by_stage.setdefault(stage, []).append(time)
+        return {stage: _slowest(times) for stage, times in by_stage.items()}
+
+    @cached_property
+    def tied(self) -> Time:
+        """Half an all-reduce between the first and the last stage, all pairs at once."""
+        last = self.choice.pp - 1
+        ends = [
+            [self.seats[0, d, c, t], self.seats[last, d, c, t]]
+            for d, c in self.sharers
+            for t in self.ranks
+        ]
+        return _slowest(half_times(self.wires, ends, self.software, "all_reduce"))
+
+    @property
+    def highest(self) -> int:
+        """The outermost level that any group or transfer climbs to; -1 without any."""
+        talking = [(a, b) for _, a, b in self._pairs()]
+        for axis in ("tp", "data"):
+            for groups in self.groups(axis).values():
+                talking += [pair for group in groups for pair in combinations(group, 2)]
+        return max((self.wires.meeting(a, b) for a, b in talking), default=-1)

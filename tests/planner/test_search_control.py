@@ -1,0 +1,128 @@
+"""Searches that are watched, limited, cancelled, or asked for what contradicts itself."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+
+from nest_core.errors import InputError
+from nest_core.planner import search
+from nest_core.scenario import load_scenario
+from nest_studio.commands.watching import watched
+
+NAME = "llama3-70b-1024-h100-4to1"
+
+
+@pytest.fixture(scope="module")
+def asked():
+    scenario = load_scenario(NAME)
+    return scenario.problem(), scenario.space
+
+
+@pytest.fixture(scope="module")
+def whole(asked):
+    return search(*asked)
+
+
+def test_progress_only_ever_closes_in(asked, whole):
+    seen = []
+    search(*asked, progress=seen.append)
+    assert len(seen) == whole.certificate.solved
+    for before, after in itertools.pairwise(seen):
+        assert after.best_s <= before.best_s
+        assert after.solved > before.solved
+        assert after.infeasible >= before.infeasible
+    for now in seen:
+        assert now.points == whole.certificate.points
+        assert 0 <= now.bounded <= now.points - now.solved - now.infeasible
+        assert now.lower_bound_s <= whole.best.iteration_s * (1 + 1e-9)
+    assert seen[-1].best_s == whole.best.iteration_s
+
+
+def test_a_cancelled_search_answers_with_its_best_and_its_gap(asked, whole):
+    solved = []
+
+    def stop():
+        return len(solved) >= 2
+
+    cut = search(*asked, progress=solved.append, stop=stop)
+    assert cut.certificate.solved == 2
+    assert not cut.certificate.proven
+    assert cut.best.feasible
+    assert cut.certificate.lower_bound_s <= whole.best.iteration_s <= cut.best.iteration_s
+    expected = 1 - cut.certificate.lower_bound_s / cut.best.iteration_s
+    assert cut.certificate.gap == pytest.approx(expected)
+
+
+def test_a_search_cancelled_before_any_plan_says_so(asked):
+    result = search(*asked, stop=lambda: True)
+    assert result.best is None
+    assert not result.certificate.proven
+    assert result.reason == (
+        "the search was cancelled before any plan was found: let it run longer"
+    )
+
+
+def test_the_time_limit_shows_as_a_gap(asked, whole):
+    """A clock that jumps after some readings."""
+    ticks = itertools.chain([0.0] * 40, itertools.repeat(100.0))
+    cut = search(*asked, time_limit_s=50.0, clock=lambda: next(ticks))
+    assert not cut.certificate.proven
+    assert cut.certificate.lower_bound_s <= whole.best.iteration_s <= cut.best.iteration_s
+
+
+def test_an_interrupt_ends_the_search_and_not_the_program(asked):
+    seen = []
+
+    def note(now):
+        seen.append(now)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with watched(io.StringIO()) as (_, stop):
+        cut = search(*asked, progress=note, stop=stop)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert len(seen) == 1
+    assert not cut.certificate.proven
+
+
+def test_a_terminal_is_told_where_the_search_is(asked):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    out, seconds = Terminal(), itertools.count()
+    with watched(out, clock=lambda: float(next(seconds))) as (progress, _):
+        search(*asked, progress=progress)
+    assert " solved, " in out.getvalue()
+    assert "best none yet" not in out.getvalue().rsplit("\r", 1)[1]
+
+
+@pytest.mark.parametrize(
+    ("pins", "field", "remedy"),
+    [
+        (
+            {"tp": (8,), "dp": (64,), "pp": (4,)},
+            "tp x search.cp", "search.dp = 32, or search.pp = 2",
+        ),
+        ({"dp": (48,), "micro_batch": (1,)}, "search.dp", "search.dp = 64"),
+        ({"micro_batch": (3,), "dp": (4,)}, "search.dp", "search.micro_batch_sequences = 4"),
+        ({"pp": (99,)}, "search.pp", "search.pp = 82"),
+        (
+            {"tp": (8,), "dp": (2,), "pp": (3,), "idle_devices": False},
+            "search.idle_devices", "search.idle_devices = true",
+        ),
+    ],
+)  # fmt: skip
+def test_contradicting_pins_are_told_the_nearest_change(asked, pins, field, remedy):
+    problem, space = asked
+    with pytest.raises(InputError) as told:
+        search(problem, replace(space, cp=(1,), **pins))
+    assert field in told.value.field
+    assert remedy in told.value.remedy
+    assert told.value.remedy.startswith("set ")
