@@ -213,9 +213,9 @@ def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
     priced = plan_state.evaluate_baselines
     late = threading.Event()
 
-    def slow(*arguments):
+    def slow(*arguments, **options):
         late.wait(5)
-        return priced(*arguments)
+        return priced(*arguments, **options)
 
     seen = []
 
