@@ -26,7 +26,7 @@ from nest_core.planner.frontier import Frontier, Opened
 from nest_core.planner.mixed import MixedFrontier
 from nest_core.planner.solver import Prepared
 from nest_core.planner.space import SearchSpace
-from nest_core.units import at_least_gib, humanise_bytes
+from nest_core.units import at_least_gib, humanise_bytes, humanise_seconds
 
 __all__ = ["Audit", "Certificate", "Progress", "Result", "audit", "search"]
 
@@ -109,6 +109,7 @@ def search(
     *,
     top: int = 1,
     time_limit_s: float = float("inf"),
+    within_s: float = float("inf"),
     clock: Callable[[], float] = time.perf_counter,
     progress: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
@@ -121,6 +122,8 @@ def search(
         How many points to return, the best included.
     time_limit_s : float
         When it is over, the best plan so far is returned with its gap.
+    within_s : float
+        Plans that take longer are of no interest; knowing a plan's time shortens the search.
     clock : callable
         Seconds; passed in so that tests need not wait.
     progress : callable (Progress), optional
@@ -138,20 +141,19 @@ def search(
     def over() -> bool:
         return clock() - began > time_limit_s or (stop is not None and stop())
 
-    hint = float("inf")
     if space.mixed and top == 1 and not space.as_needed:
         # Plans with equal stages are among those with mixed ones.
         uniform = search(
             problem, replace(space, mixed=False), time_limit_s=time_limit_s / 2, clock=clock,
-            stop=stop,
+            within_s=within_s, stop=stop,
         )  # fmt: skip
-        hint = uniform.best.iteration_s if uniform.best else hint
+        within_s = min(within_s, uniform.best.iteration_s if uniform.best else within_s)
     frontier = _frontier(problem, space)
-    leading = _Leading(top, hint)
+    leading = _Leading(top, within_s)
     found = _best_first(frontier, leading, over, progress)
     reports = tuple(price(problem, plan) for _, plan in leading.found)
     best = reports[0] if reports else None
-    if best is None and found.open_bound == float("inf"):
+    if best is None and found.open_bound == within_s == float("inf"):
         found.misfit = found.points  # GPipe was left out, but holds no less than 1F1B
     lower = min(found.open_bound, best.iteration_s if best else float("inf"))
     certificate = Certificate(
@@ -166,7 +168,12 @@ def search(
     needed, reason = 0.0, ""
     if best is None:
         cancelled = stop is not None and stop()
-        needed, reason = _why_nothing(frontier, ended=not certificate.proven, cancelled=cancelled)
+        if within_s < float("inf") and certificate.proven:
+            reason = f"no plan takes at most {humanise_seconds(within_s)}"
+        else:
+            needed, reason = _why_nothing(
+                frontier, ended=not certificate.proven, cancelled=cancelled
+            )
     return Result(
         best, reason, needed, reports[1:], certificate, tuple(found.solved), clock() - began
     )
@@ -175,18 +182,18 @@ def search(
 class _Leading:
     """The best plans so far, best first; ties in the documented order.
 
-    Nothing slower than ``hint`` seconds is of interest.
+    Nothing slower than ``within_s`` is of interest.
     """
 
-    def __init__(self, size: int, hint: float) -> None:
-        self._size, self._hint = size, hint
+    def __init__(self, size: int, within_s: float) -> None:
+        self._size, self._within_s = size, within_s
         self.found: list[tuple[float, Plan]] = []
 
     @property
     def cutoff(self) -> float:
         """What a new plan must not exceed, ties included."""
         if len(self.found) < self._size:
-            return self._hint * (1 + _TIE)
+            return self._within_s * (1 + _TIE)
         return self.found[self._size - 1][0] * (1 + _TIE)
 
     @property

@@ -103,6 +103,17 @@ def test_a_terminal_is_told_where_the_search_is(asked):
     assert "best none yet" not in out.getvalue().rsplit("\r", 1)[1]
 
 
+def test_a_known_time_shortens_the_search_and_changes_nothing(asked, whole):
+    known = search(*asked, within_s=whole.best.iteration_s)
+    assert known.best.plan == whole.best.plan
+    assert known.certificate.proven
+    assert known.certificate.solved <= whole.certificate.solved
+    short = search(*asked, within_s=0.99 * whole.best.iteration_s)
+    assert short.best is None
+    assert short.certificate.proven
+    assert short.reason.startswith("no plan takes at most 3.9")
+
+
 @pytest.mark.parametrize(
     ("pins", "field", "remedy"),
     [
