@@ -28,6 +28,9 @@ from nest_core.costs import Plan, Point, Report, price
 from nest_core.planner import Result, search
 from nest_core.planner.frontier import Frontier
 
+pytestmark = pytest.mark.check
+"""Long; ``test_joint.py`` holds the whole space against the oracle in the fast suite."""
+
 _SEEDS = 500
 _MANY = 5_000
 _SHARE = 0.2
@@ -98,7 +101,6 @@ def test_the_plan_is_the_best_of_all(solved):
         _check(one)
 
 
-@pytest.mark.check
 @pytest.mark.parametrize("part", range(10))
 def test_the_plan_is_the_best_of_all_in_many_more(part):
     for seed in range(_SEEDS + part, _SEEDS + _MANY, 10):

@@ -20,6 +20,9 @@ KINDS = [
 ]  # fmt: skip
 
 
+PLAIN = ("search.cp=1", "search.schedule='1f1b'")
+
+
 @pytest.mark.parametrize("fabric", KINDS)
 def test_no_excluded_point_is_faster(fabric):
     scenario = load_scenario(
@@ -69,7 +72,9 @@ def test_a_device_order_on_offer_never_hurts(order):
     asked = ["fabric='torus-16x16'", "workload.global_batch_sequences=64", "search.zero=1"]
     seconds = []
     for orders in (["natural"], ["natural", order]):
-        scenario = load_scenario("llama2-7b-64-h100", [*asked, f"search.device_order={orders}"])
+        scenario = load_scenario(
+            "llama2-7b-64-h100", [*asked, *PLAIN, f"search.device_order={orders}"]
+        )
         result = search(scenario.problem(), scenario.space)
         assert result.best is not None
         seconds.append(result.best.iteration_s)
