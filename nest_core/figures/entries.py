@@ -61,7 +61,10 @@ class Entry:
         if self.report is None:
             return ""
         point = self.report.plan.point
-        return f"pp {point.pp}, tp {point.tp}, dp {point.dp}"
+        wider = [
+            f"{axis} {getattr(point, axis)}" for axis in ("cp", "ep") if getattr(point, axis) > 1
+        ]
+        return ", ".join([f"pp {point.pp}", f"tp {point.tp}", *wider, f"dp {point.dp}"])
 
     @property
     def shortfall(self) -> str:
