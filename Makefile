@@ -38,7 +38,7 @@ app: app-env ## install the runtime and open the studio
 	@.venv/bin/python -m nest_studio app $(ARGS)
 
 test: test-env browser lint ## install everything, lint, type-check and run the tests
-	@.venv/bin/python -m pytest -n auto --dist loadfile -m 'not check and not browser' $(ARGS)
+	@.venv/bin/python -m pytest -n auto --dist worksteal -m 'not check and not browser' $(ARGS)
 	@.venv/bin/python -m pytest -m browser $(ARGS)
 
 check: test-env browser ## long enumerations, fuzzing and soaks

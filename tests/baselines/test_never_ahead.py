@@ -133,9 +133,8 @@ def test_no_baseline_is_ahead_under_some_random_settings():
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("seed", [6, 7])
-def test_no_baseline_is_ahead_under_many_random_settings(seed):
-    under_random_settings(SMALL, 40, seed)
+def test_no_baseline_is_ahead_under_many_random_settings():
+    under_random_settings(SMALL, 80, seed=6)
 
 
 def test_the_planner_does_not_look_at_baselines():
