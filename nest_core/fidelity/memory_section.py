@@ -20,8 +20,7 @@ no tensor has; the allocator's share is one constant (`nest_core.costs.memory.FR
 the mean of what SimuMax's rows state beside the figure compared here. No other number was fitted, \
 but these errors are not blind: which of a framework's buffers are counted \
 (`nest_core/fidelity/memory.py`), and that unstated memory is what tensors hold, was decided with \
-these rows in view. Promised: mean error 6%, worst 20%; rows of memory that was reserved count \
-apart, since what a tensor needs is not what is reserved."""
+these rows in view. Promised: mean error 6%, worst 20%."""
 
 RESERVED = ("reserved", "device")
 """Kinds of sources that count memory which no tensor has."""
@@ -64,6 +63,7 @@ def _by_source(rows: Sequence[tuple[Prediction, float]]) -> list[str]:
             if (item.outcome.memory_kind in RESERVED) is wanted
         ]  # fmt: skip
         groups.append((name, "", among))
+    groups.append(("all", "", [error for _, error in rows]))
     for source, counted, errors in groups:
         if errors:
             mean = sum(map(abs, errors)) / len(errors)
