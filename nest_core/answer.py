@@ -63,7 +63,10 @@ class Answer:
 
     @property
     def advice(self) -> str:
-        """The nearest change that makes an infeasible scenario feasible; empty if it is."""
+        """What may let a plan fit where none does; so much memory is enough, if not the least.
+
+        Empty if a plan fits, or if it is unknown how much is enough.
+        """
         if self.result.best is not None or not self.result.needed_bytes:
             return ""
         enough = at_least_gib(self.result.needed_bytes)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nest_core.costs.anatomy import BOUNDS, Anatomy, OperatorBound
-from nest_core.summary import Headline, share
+from nest_core.headlines import Headline
+from nest_core.summary import NOTHING, share
 from nest_core.units import MICROSECOND, humanise, humanise_bytes
 from nest_core.workload import Strategy
 from nest_core.workload.explain import seconds_in_words, three_digits
@@ -33,7 +34,6 @@ BOUND_WORDS: dict[OperatorBound, str] = {
     "memory": "memory bandwidth",
     "host": "the host",
 }
-NOTHING = "–"
 _MEGA, _GIGA, _MIB = 1e6, 1e9, 2.0**20
 
 

@@ -19,7 +19,7 @@ from nest_studio.fabric_state import (
     ways_of,
 )
 from nest_studio.fabric_view import fabric_headlines
-from nest_studio.forms import fabric_document
+from nest_studio.fabric_widgets import fabric_document
 from nest_studio.own_fabric import OWN, own_document
 from nest_studio.show import PicturePlace, facts, table
 

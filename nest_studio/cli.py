@@ -8,6 +8,7 @@ a short command stays short.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -85,4 +86,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """The console script."""
-    sys.exit(run(sys.argv[1:]))
+    # A command leaves next to no garbage in cycles; looking for it seldom saves 5 % of `plan`.
+    gc.set_threshold(100_000)
+    code = run(sys.argv[1:])
+    # Nor need the interpreter search all that is left before it lets go, which takes 0.3 s.
+    gc.freeze()
+    sys.exit(code)

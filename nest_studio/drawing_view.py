@@ -25,7 +25,7 @@ from nest_core.topology.drawing import (
 )
 from nest_studio.drawing.canvas import CanvasResult, canvas, pending
 from nest_studio.fabric_state import fabric_of, network_of
-from nest_studio.forms import reset_fabric
+from nest_studio.fabric_widgets import reset_fabric
 from nest_studio.own_fabric import (
     OWN,
     can_undo,

@@ -11,10 +11,11 @@ from nest_core.calibration.sweep import Sweep
 from nest_core.errors import InputError
 from nest_core.figures.collectives import bandwidth_figure, size_label, time_figure
 from nest_core.figures.levels import level_figure, level_rows
+from nest_core.headlines import Headline
 from nest_core.network import Network
 from nest_core.network.algorithms import ALGORITHMS, OPS
 from nest_core.network.bisection import full_bisection_Bps, knows_nodes
-from nest_core.summary import Headline, share
+from nest_core.summary import share
 from nest_core.topology import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
 from nest_core.units import humanise, humanise_rate
 from nest_studio.fabric_state import (
@@ -33,7 +34,12 @@ from nest_studio.fabric_state import (
     waits_of,
     ways_of,
 )
-from nest_studio.forms import fabric_document, fabric_group, fabric_standards
+from nest_studio.fabric_widgets import (
+    ADDRESS,
+    fabric_document,
+    fabric_group,
+    fabric_standards,
+)
 from nest_studio.own_fabric import OWN
 from nest_studio.show import HeadlineRow, PicturePlace, facts, table
 
@@ -48,7 +54,6 @@ __all__ = [
 ]
 
 DEFAULT_FABRIC = "h100-spine-leaf-1024"
-ADDRESS: Any = "query-params"
 LARGEST_GROUP = 1_048_576
 # Options are what the address says, so they are words and not names of the code.
 FASTEST, NCCL = "fastest", "NCCL"

@@ -17,28 +17,25 @@ from nest_core.model_files import model_table
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.scenario import load_accelerator, scenario_document
 from nest_core.summary import accelerator_in_words, model_in_words
+from nest_studio.fabric_widgets import (
+    ADDRESS,
+    fabric_document,
+    fabric_group,
+    fabric_standards,
+    reset_fabric,
+)
 from nest_studio.model_view import OWN_MODEL, chosen_model, own_controls, own_table
-from nest_studio.own_fabric import OWN, forget_places, own_document
+from nest_studio.own_fabric import OWN
 
 __all__ = [
     "DEFAULT_SCENARIO",
     "Request",
     "changes_in_words",
-    "fabric_document",
-    "fabric_group",
-    "fabric_standards",
-    "ratio_fields",
-    "reset_fabric",
     "scenario_form",
     "use_memory",
 ]
 
 DEFAULT_SCENARIO = "llama3-70b-1024-h100"
-LARGEST_RATIO = 16.0
-DEVICES = "fabric.clos.devices"
-MEANING = "fabric.clos.oversubscribe"
-ADDRESS: Any = "query-params"
-LOST = "own fabric is lost"
 PRESET_BEFORE = "model preset before"
 
 PRECISIONS = ("bf16", "fp16", "fp8", "tf32", "fp32")
@@ -55,7 +52,6 @@ LARGEST = {
     "search.ep": "ep, devices",
     "search.micro_batch_sequences": "micro-batch, sequences",
 }
-MEANINGS = {"takes uplinks away": "remove_uplinks", "splits the ports anew": "split_radix"}
 ORDERS = {
     "both": None,
     "replicas of a stage side by side": ["tp", "cp", "dp", "pp"],
@@ -115,86 +111,6 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     if chosen["workload.model"] == OWN_MODEL:
         different["workload.model"] = model_table(chosen_model(OWN_MODEL))
     return Request(scenario, document, _overrides(different), folder)
-
-
-@dataclass(frozen=True, slots=True)
-class RatioField:
-    """One oversubscription: its dotted key, what it is called, and its value in the preset."""
-
-    key: str
-    label: str
-    value: float
-
-
-def ratio_fields(fabric: Mapping[str, Any]) -> tuple[RatioField, ...]:
-    """The oversubscription ratios that a fabric document has, innermost first."""
-    if "clos" in fabric:
-        names = ("edge", "aggregation") if fabric["kind"] == "fat_tree" else ("leaf", "spine")
-        return tuple(
-            RatioField(f"fabric.clos.oversubscription.{tier}", names[tier], float(ratio))
-            for tier, ratio in enumerate(fabric["clos"]["oversubscription"])
-        )
-    return tuple(
-        RatioField(
-            f"fabric.level.{index}.oversubscription",
-            str(level["name"]),
-            float(level.get("oversubscription", 1.0)),
-        )
-        for index, level in enumerate(fabric.get("level", ()))
-        if index
-    )
-
-
-def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: list[Any]) -> None:
-    """Preset, size and ratios of a fabric; ``notes`` takes the places for realised ratios."""
-    st.subheader("Fabric")
-    _lost_fabric()
-    names = (*((OWN,) if own_document() is not None else ()), *preset_names("fabrics"))
-    chosen["fabric"] = st.selectbox(
-        "Fabric", names, index=names.index(standard["fabric"]), key="fabric",
-        bind=ADDRESS, on_change=reset_fabric,
-        help=f"Switches, links and nodes: a preset, or {OWN} as the Fabric page drew or read it.",
-    )  # fmt: skip
-    fabric = fabric_document(chosen["fabric"])
-    st.caption(fabric["name"], help=fabric.get("source"))
-    if "clos" in fabric:
-        per_node = fabric["clos"]["devices_per_node"]
-        chosen[DEVICES] = st.number_input(
-            "Size, devices", per_node, 131_072, fabric["clos"]["devices"], per_node,
-            key=DEVICES, bind=ADDRESS, help=f"{per_node} to 131,072, in nodes of {per_node}; "
-            "many leaves need a fabric with another switch tier.",
-        )  # fmt: skip
-    fields = ratio_fields(fabric)
-    if "clos" in fabric and fields:
-        chosen[MEANING] = MEANINGS[st.selectbox(
-            "Oversubscription", tuple(MEANINGS), key=MEANING, bind=ADDRESS,
-            index=list(MEANINGS.values()).index(fabric_standards(fabric)[MEANING]),
-            help="A fixed leaf loses uplinks, its nodes stay; or the ports of a switch are split "
-            "anew, so that a leaf holds more nodes and there are fewer of them.",
-        )]  # fmt: skip
-    for field in fields:
-        chosen[field.key] = st.slider(
-            f"{field.label.capitalize()} oversubscription, down : up",
-            min(1.0, field.value), max(LARGEST_RATIO, field.value), field.value, 0.5,
-            key=field.key, bind=ADDRESS, format="%.1f : 1",
-            help="1 to 16; 1 : 1 is full bisection. What it becomes stands below.",
-        )  # fmt: skip
-        notes.append(st.empty())
-    if not fields:
-        st.caption("This fabric has no switch tiers to oversubscribe; its links are what they are.")
-
-
-def _lost_fabric() -> None:
-    """Say that an address names a fabric of one's own that this session never had."""
-    if own_document() is not None:
-        st.session_state.pop(LOST, None)
-    elif st.query_params.get("fabric") == OWN:
-        st.session_state[LOST] = True
-    if st.session_state.get(LOST):
-        st.info(
-            f"{OWN} is not here any more: the studio keeps it for this address while it runs. "
-            "What was exported can be imported again."
-        )
 
 
 def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
@@ -298,22 +214,6 @@ def _choice(
     )  # fmt: skip
 
 
-def fabric_standards(fabric: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every widget that stands for a fabric's document."""
-    standards: dict[str, Any] = {field.key: field.value for field in ratio_fields(fabric)}
-    if "clos" in fabric:
-        standards[DEVICES] = fabric["clos"]["devices"]
-        standards[MEANING] = fabric["clos"].get("oversubscribe", "remove_uplinks")
-    return standards
-
-
-def fabric_document(name: str) -> dict[str, Any]:
-    """The document of a fabric preset, or of the person's own fabric."""
-    if name == OWN:
-        return forget_places(own_document() or {})
-    return load_toml(preset_path("fabrics", f"{name}.toml"))
-
-
 def changes_in_words(overrides: Mapping[str, Any]) -> str:
     """Keys and values that differ from the preset; a fabric in full by its name."""
     return ", ".join(
@@ -381,13 +281,6 @@ def _start_over() -> None:
     for key, value in _standards(document).items():
         st.session_state[key] = value
     reset_fabric()
-
-
-def reset_fabric() -> None:
-    """Set the fabric widgets to what the chosen fabric says, for callbacks."""
-    words = {value: word for word, value in MEANINGS.items()}
-    for key, value in fabric_standards(fabric_document(st.session_state["fabric"])).items():
-        st.session_state[key] = words[value] if key == MEANING else value
 
 
 def _fit_device() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.figures import Picture
-from nest_core.summary import Headline
+from nest_core.headlines import Headline
 
 __all__ = ["HeadlineRow", "PicturePlace", "facts", "mark_results", "page_style", "table"]
 

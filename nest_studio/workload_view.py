@@ -29,6 +29,7 @@ from nest_core.presets import preset_names
 from nest_core.scenario import load_accelerator
 from nest_core.summary import accelerator_in_words, model_in_words
 from nest_core.workload import Model
+from nest_studio.fabric_widgets import ADDRESS
 from nest_studio.forms import (
     ATTENTION,
     PRECISIONS,
@@ -54,7 +55,6 @@ __all__ = [
     "standard",
 ]
 
-ADDRESS: Any = "query-params"
 KEPT = 64
 TAKEN = "plan that the layer is from"
 LARGEST_DEGREE = 4096

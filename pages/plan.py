@@ -10,7 +10,8 @@ import streamlit as st
 from nest_core.answer import Answer
 from nest_core.errors import InputError
 from nest_core.figures import entries, pending_entries
-from nest_core.summary import headlines, realised_ratios
+from nest_core.headlines import headlines
+from nest_core.summary import realised_ratios
 from nest_studio.forms import Request, scenario_form
 from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import (

@@ -65,6 +65,20 @@ def test_the_memory_that_is_said_to_be_needed_is_needed_and_suffices(name):
         assert (again.result.best is not None) == fits
 
 
+@pytest.mark.parametrize("more", [(), ("accelerator.memory_GiB=3.0", "search.pp=[1, 4, 16]")])
+def test_the_order_in_which_schedules_are_listed_changes_nothing(more):
+    """A failure: whoever names GPipe first is told to buy ten times the memory."""
+    named = [
+        answered([SMALL], f"search.schedule={names}", "baselines.names=[]", *more).result
+        for names in ('["gpipe", "1f1b"]', '["1f1b", "gpipe"]')
+    ]
+    first, second = named
+    assert first.needed_bytes == second.needed_bytes
+    assert (first.best is None) == (second.best is None) == bool(more)
+    if first.best is not None and second.best is not None:
+        assert first.best.plan == second.best.plan
+
+
 def test_a_time_limit_is_a_reason_without_advice():
     """More memory would not help a search that had no time."""
     found = answered([SMALL], "search.time_limit_s=1e-9")

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nest_core.paper import NAMES
 from nest_studio.cli import run
 from nest_studio.commands.output import plain, table
 
@@ -76,7 +77,8 @@ def test_the_process_ends_as_run_says():
     assert ended.returncode == 2
     assert ended.stdout == ""
     assert ended.stderr == (
-        "NAME must be a figure that is known here, but is 'figure99': try figure5.\n"
+        "NAME must be a figure or table that is computed here, but is 'figure99': "
+        f"pick {', '.join(NAMES)}.\n"
     )
 
 

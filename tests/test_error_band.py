@@ -14,9 +14,9 @@ from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
 from nest_core.costs.parse import parse_plan, read_plan
 from nest_core.fidelity.bands import Band, load_bands
 from nest_core.figures import entries, pending_entries, throughput_figure
+from nest_core.headlines import headlines
 from nest_core.presets import preset_names
 from nest_core.scenario import load_accelerator, load_scenario
-from nest_core.summary import headlines
 from nest_core.validity import (
     calibration_in_words,
     overlap_in_words,

@@ -39,6 +39,7 @@ import heapq
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -135,8 +136,7 @@ def _cut(prices: Prices, point: Point, c: int, bounded: _Bounded) -> tuple[float
     """Cuts of least latency, whatever the stages hold; even cuts are where it starts from."""
     costs, recompute = prices.stages(point), (RECOMPUTE[c],) * point.pp
     starts = [Plan(point, cuts, recompute) for cuts in even_choices(prices.problem, point)]
-    even = min(starts, key=lambda plan: seconds(costs, plan))
-    least = seconds(costs, even)
+    least, even = min(((seconds(costs, plan), plan) for plan in starts), key=itemgetter(0))
     if point.schedule == "interleaved":
         return least, even
     choices = Choices.of((replace(costs, limit=math.inf),), np.array([c]))

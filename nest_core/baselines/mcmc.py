@@ -35,6 +35,7 @@ import itertools
 import math
 import random
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from nest_core.baselines.baseline import Found
 from nest_core.baselines.choices import canonical, even_choices, valid
@@ -121,6 +122,7 @@ class _Axis:
     choices: tuple[tuple[object, ...], ...]
 
 
+@lru_cache(maxsize=16)
 def _axes(space: SearchSpace) -> tuple[_Axis, ...]:
     """Axes on which there is a choice."""
     plain = [(name, 1) for name in space.schedules if name != "interleaved"]
@@ -151,10 +153,12 @@ def _start(problem: Problem, space: SearchSpace, point: Point, dice: random.Rand
 
 def _refilled(problem: Problem, space: SearchSpace, point: Point) -> Point | None:
     """The point with the most replicas with which it is valid."""
+    width = point.devices_used // point.dp
     for dp in sorted(space.dp, reverse=True):
-        candidate = replace(point, dp=dp)
-        if valid(problem, space, candidate):
-            return candidate
+        if width * dp <= problem.network.devices:  # else no valid point, and need not be made
+            candidate = replace(point, dp=dp)
+            if valid(problem, space, candidate):
+                return candidate
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -15,9 +16,19 @@ import numpy as np
 from nest_core.costs.overlap import NO_OVERLAP, Overlap
 from nest_core.costs.software import WIRES_ALONE, Software
 from nest_core.network import Network
-from nest_core.network.wires import FloatArray
+from nest_core.network.wires import FloatArray, IntArray
 
-__all__ = ["AXES_OF_CALLS", "RECOMPUTE", "CallKind", "Calls", "LayerTable", "Problem", "StateBytes"]
+__all__ = [
+    "AXES_OF_CALLS",
+    "RECOMPUTE",
+    "CallKind",
+    "Calls",
+    "LayerTable",
+    "Problem",
+    "StateBytes",
+    "condensed",
+    "prefix",
+]
 
 RECOMPUTE = ("none", "selective", "full")
 
@@ -104,6 +115,45 @@ class LayerTable:
         return int(self.compute_s.shape[0])
 
 
+@lru_cache(maxsize=512)
+def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
+    """One layer for every run of equal ones, and how many each stands for, shape (runs,).
+
+    The last layer is a run of its own, as its tied copy sets it apart. Boundaries are those
+    between runs.
+    """
+    calls = table.calls.values()
+    columns = np.concatenate([
+        [table.compute_s, table.forward_s, table.parameters, table.expert_parameters],
+        table.replay_s, table.launch_s, table.kept_bytes, table.working_bytes,
+        *([call.number, call.bytes] for call in calls),
+        *(part for call in calls for part in (call.replay_number, call.replay_bytes)),
+    ])  # fmt: skip
+    opens = np.ones(table.layers, dtype=bool)
+    opens[1:-1] = (columns[:, 1:-1] != columns[:, :-2]).any(axis=0)
+    first = np.flatnonzero(opens)
+    brief = LayerTable(
+        compute_s=table.compute_s[first],
+        forward_s=table.forward_s[first],
+        replay_s=table.replay_s[:, first],
+        launch_s=table.launch_s[:, first],
+        calls={
+            axis: Calls(
+                call.kind, call.number[first], call.bytes[first],
+                call.replay_number[:, first], call.replay_bytes[:, first],
+            )
+            for axis, call in table.calls.items()
+        },
+        parameters=table.parameters[first],
+        expert_parameters=table.expert_parameters[first],
+        tied_parameters=table.tied_parameters,
+        kept_bytes=table.kept_bytes[:, first],
+        working_bytes=table.working_bytes[:, first],
+        boundary_bytes=table.boundary_bytes[np.append(first, table.layers)],
+    )  # fmt: skip
+    return brief, np.diff(np.append(first, table.layers))
+
+
 @dataclass(frozen=True, slots=True)
 class StateBytes:
     """Bytes per parameter held by the training state, before any sharding.
@@ -125,7 +175,7 @@ class StateBytes:
     temporary: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A fabric, a workload and a device, ready to be priced.
 
@@ -179,7 +229,7 @@ class Problem:
         """Bytes that the tensors of a device may hold."""
         return (self.memory_bytes - self.reserved_bytes) / (1.0 + self.fragmentation)
 
-    @property
+    @cached_property
     def layers(self) -> int:
         """Length of the chain."""
         return self.table(1, False, 1, 1, 1).layers

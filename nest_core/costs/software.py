@@ -46,30 +46,39 @@ class Software:
         return _reach(self.between)
 
     def least(
-        self, op: str, devices: int, nodes: tuple[bool, bool], latency_s: float, *, meshed: bool
+        self,
+        op: str,
+        devices: int,
+        fewest_nodes: int,
+        latency_s: float,
+        *,
+        spans: bool,
+        meshed: bool,
     ) -> tuple[tuple[float, float], ...]:
         """Lines that no half of a collective comes under: seconds, and part of a port's rate.
 
         Parameters
         ----------
-        nodes : (bool, bool)
-            Whether the group may sit inside one node, and whether it may span several.
+        fewest_nodes : int
+            That so many devices fill; 1 if they may sit inside one node.
         latency_s : float
             The fabric's least.
+        spans : bool
+            Whether the group may span several nodes. It then takes ``log2`` of them in steps.
         """
         lines = []
-        for may, span in zip(nodes, (1, devices), strict=True):
-            for entry in self.halves(op, devices, span, meshed=meshed) if may else ():
-                if span == 1:
-                    steps = entry.steps_inside
-                    fewest = 1.0 if meshed else np.log2(devices)
-                    count = fewest if steps is None else steps
-                    starts = entry.base_s + count * (latency_s + entry.step_inside_s)
-                    lines.append((float(starts), entry.inside))
-                else:
-                    # At least one step leaves the node; bytes may go inside or outside.
-                    starts = entry.base_s + latency_s + entry.step_outside_s
-                    lines.append((float(starts), max(entry.inside, entry.outside)))
+        if fewest_nodes == 1:
+            for entry in self.halves(op, devices, 1, meshed=meshed):
+                fewest = 1.0 if meshed else np.log2(devices)
+                count = fewest if entry.steps_inside is None else entry.steps_inside
+                starts = entry.base_s + count * (latency_s + entry.step_inside_s)
+                lines.append((float(starts), entry.inside))
+        if spans:
+            steps = max(1.0, np.log2(fewest_nodes))
+            for entry in self.halves(op, devices, devices, meshed=meshed):
+                # Its steps leave the node; bytes may go inside or outside.
+                starts = entry.base_s + steps * (latency_s + entry.step_outside_s)
+                lines.append((float(starts), max(entry.inside, entry.outside)))
         return tuple(lines)
 
     def halves(

@@ -26,7 +26,14 @@ import numpy as np
 from nest_core.costs.links import Links, links
 from nest_core.costs.overlap import cost
 from nest_core.costs.plan import Point
-from nest_core.costs.problem import AXES_OF_CALLS, CallKind, LayerTable, Problem, prefix
+from nest_core.costs.problem import (
+    AXES_OF_CALLS,
+    CallKind,
+    LayerTable,
+    Problem,
+    condensed,
+    prefix,
+)
 from nest_core.costs.schedules import in_flight
 from nest_core.costs.zero import (
     Traffic,
@@ -68,6 +75,7 @@ class LayerSeconds:
 def layer_seconds(problem: Problem, point: Point, shared: Links, table: LayerTable) -> LayerSeconds:
     """What the layers of a point take, pipeline transfers left out."""
     overlap = problem.overlap
+    table, times = condensed(table)
     compute = table.compute_s + table.replay_s
     inside = np.zeros((point.pp, *compute.shape))
     for axis in AXES_OF_CALLS:
@@ -81,7 +89,8 @@ def layer_seconds(problem: Problem, point: Point, shared: Links, table: LayerTab
     if step and point.sharers > 1:
         sent = _sharded(point, shared, table, step)[:, None, :]
         device = device + cost(sent, compute, overlap.data)
-    return LayerSeconds(device, np.maximum(device, table.launch_s))
+    total = np.maximum(device, table.launch_s)
+    return LayerSeconds(np.repeat(device, times, axis=2), np.repeat(total, times, axis=2))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,11 +222,12 @@ def _hops(point: Point, shared: Links, table: LayerTable) -> tuple[FloatArray, F
     retire = np.zeros((point.pp, table.layers + 1))
     whole = table.boundary_bytes
     alike = point.tp > 1 and not point.sp  # every rank of a stage holds the whole tensor
-    hop = shared.forward.along(1).seconds(whole / point.tp if alike else whole)
+    sizes, which = np.unique(whole, return_inverse=True)
+    hop = shared.forward.along(1).seconds(sizes / point.tp if alike else sizes)[:, which]
     gather = np.zeros((point.pp, table.layers + 1))
     if alike:
-        gathered = shared.time("tp", "halves").along(1).seconds(whole)
-        gather = np.where(whole > 0, gathered, 0.0)
+        gathered = shared.time("tp", "halves").along(1).seconds(sizes)
+        gather = np.where(sizes > 0, gathered, 0.0)[:, which]
     arrive[1:] = hop[1:] + gather[1:]
     retire[:-1] = hop[1:] + gather[:-1]
     if point.interleave > 1:  # the last stage feeds the first, but at the ends of the chain
@@ -249,6 +259,7 @@ def _sync(
 ) -> tuple[FloatArray, FloatArray]:
     """Prefix sums of what comes once per iteration, and what ends of the pipeline add."""
     state, overlap = problem.state, problem.overlap
+    table, times = condensed(table)
     layers = np.zeros((point.pp, table.layers)) + update_layers(problem, point, table)
     once = traffic(point.zero, state).sync
     if once and point.sharers > 1:
@@ -260,7 +271,7 @@ def _sync(
         copy = 2 * tied.seconds(table.tied_parameters * state.gradients)[0]
         base[0] += copy
         base[-1] += copy
-    return prefix(layers), base
+    return prefix(np.repeat(layers, times, axis=1)), base
 
 
 def update_layers(problem: Problem, point: Point, table: LayerTable) -> FloatArray:

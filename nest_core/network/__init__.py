@@ -1,7 +1,6 @@
 """Networks: levels, who shares which link, and the times that follow. Never sees a plan."""
 
 from nest_core.network.collapse import collapse
-from nest_core.network.error import collapse_error
 from nest_core.network.levels import Level, Network
 from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, price_phases
 from nest_core.network.torus import TorusShape
@@ -18,7 +17,6 @@ __all__ = [
     "TorusShape",
     "Wires",
     "collapse",
-    "collapse_error",
     "collectives",
     "price_phases",
     "transfers",

@@ -68,14 +68,8 @@ class BlockRing:
 
     def phase(self, *, volume: FloatArray | float, steps: FloatArray | float) -> Phase:
         """These neighbours as one phase."""
-        shape = self.source.shape
-        return Phase(
-            self.source,
-            self.target,
-            self.owner,
-            np.broadcast_to(np.asarray(volume, dtype=np.float64), shape),
-            np.broadcast_to(np.asarray(steps, dtype=np.float64), shape),
-        )
+        every = np.ones(self.source.shape)
+        return Phase(self.source, self.target, self.owner, every * volume, every * steps)
 
 
 def block_rings(

@@ -19,7 +19,7 @@ Units: bytes/s per direction, seconds one way. Level 0 is the innermost.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -79,7 +79,7 @@ class Level:
         return max(self.link_bandwidth_Bps, self.bandwidth_Bps)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Network:
     """What costs read of a fabric: devices numbered consecutively, levels, and wires.
 
@@ -115,16 +115,22 @@ class Network:
             return self.wires.place
         return np.arange(self.devices)
 
-    @property
+    @cached_property
     def node_size(self) -> int:
         """Devices of a node; 0 where nodes differ."""
         sizes = np.unique(np.bincount(self.nesting[0]))
         return int(sizes[0]) if len(sizes) == 1 else 0
 
-    @property
+    @cached_property
     def exits(self) -> tuple[tuple[int, float], ...]:
         """Devices of each kind of block, and the most that leaves one; where blocks are alike."""
-        return _exits(self)
+        found = []
+        for index, block in enumerate(self.nesting[:-1]):
+            sizes = np.unique(np.bincount(block))
+            way_out = self.wires.exit_Bps(index)
+            if len(sizes) == 1 and way_out < float("inf"):
+                found.append((int(sizes[0]), way_out))
+        return tuple(found)
 
     def faster(self, level: int, factor: float) -> Network:
         """The same network with the uplinks into one level wider; on a torus all links."""
@@ -152,14 +158,3 @@ class Network:
         )
         met = self.wires.level(first.reshape(-1), second.reshape(-1))
         return np.asarray(met.reshape(first.shape))
-
-
-@lru_cache(maxsize=64)
-def _exits(network: Network) -> tuple[tuple[int, float], ...]:
-    found = []
-    for index, block in enumerate(network.nesting[:-1]):
-        sizes = np.unique(np.bincount(block))
-        way_out = network.wires.exit_Bps(index)
-        if len(sizes) == 1 and way_out < float("inf"):
-            found.append((int(sizes[0]), way_out))
-    return tuple(found)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -156,18 +157,17 @@ def price_phases(
     -----
     Under static ECMP the mean over the fabric's hash draws, of the slowest in each draw.
     """
-    count = owners if team is None else int(team.max(initial=-1)) + 1
-    alpha = np.zeros((len(protocols), count))
-    beta = np.zeros((len(protocols), count))
+    from nest_core.network.kernels import slowest  # see there
+
+    alpha = np.zeros((len(protocols), owners if team is None else int(team.max(initial=-1)) + 1))
+    beta = np.zeros_like(alpha)
     for variant in range(wires.variants):
         started, sent = _one_draw(wires, phases, owners, protocols, variant)
-        for total, found in ((alpha, started), (beta, sent)):
-            for index in range(len(protocols)):
-                slowest = found[index]
-                if team is not None:
-                    slowest = np.zeros(count)
-                    np.maximum.at(slowest, team, found[index])
-                total[index] += slowest / wires.variants
+        if team is not None:
+            started = slowest(started, team, alpha.shape[1])
+            sent = slowest(sent, team, alpha.shape[1])
+        alpha += started / wires.variants
+        beta += sent / wires.variants
     return MessageTime(alpha, beta)
 
 
@@ -175,42 +175,41 @@ def _one_draw(
     wires: Wires, phases: list[Phase], owners: int, protocols: tuple[Protocol, ...], variant: int
 ) -> tuple[FloatArray, FloatArray]:
     """Alpha and beta of every owner under one draw of the routes, shape (protocols, owners)."""
-    alpha = np.zeros((len(protocols), owners))
+    from nest_core.network.kernels import busiest, longest  # see there
+
+    base, inner_step, outer_step, inside, outside, inner_steps = _columns(protocols)
+    alpha = np.zeros((len(protocols), owners)) + base
     beta = np.zeros((len(protocols), owners))
-    alpha += np.array([entry.base_s for entry in protocols])[:, None]
-    capacity, lane, outside = wires.capacity_Bps, wires.lane_Bps, wires.outside
     for phase in phases:
         routes = wires.routes(phase.source, phase.target, variant)
-        moved = routes.share * phase.volume[routes.flow]
-        taken = _load(routes.bundle, moved, len(capacity))
-        taken /= capacity[routes.bundle]
-        moved /= lane[routes.bundle]
-        np.maximum(taken, moved, out=taken)
-        crossing = 2 * phase.owner[routes.flow] + outside[routes.bundle]
-        flow = 2 * phase.owner + routes.outside
         # By owner, inside nodes and outside; protocols differ in what they make of the two.
-        worst = _largest(taken, crossing, owners)
-        steps = _largest(phase.steps, flow, owners)
-        latency = _largest(phase.steps * routes.latency_s, flow, owners)
-        lone = _largest(routes.latency_s, flow, owners)
-        for index, entry in enumerate(protocols):
-            beta[index] += np.maximum(worst[:, 0] / entry.inside, worst[:, 1] / entry.outside)
-            inner = latency[:, 0] + steps[:, 0] * entry.step_inside_s
-            if entry.steps_inside is not None:
-                inner = entry.steps_inside * (lone[:, 0] + (steps[:, 0] > 0) * entry.step_inside_s)
-            alpha[index] += np.maximum(inner, latency[:, 1] + steps[:, 1] * entry.step_outside_s)
+        worst = busiest(
+            routes.flow, routes.bundle, routes.share, phase.volume, phase.owner,
+            wires.capacity_Bps, wires.lane_Bps, wires.outside,
+            np.zeros(len(wires.capacity_Bps)), owners,
+        )  # fmt: skip
+        steps, latency, lone = longest(
+            phase.owner, phase.steps, routes.latency_s, routes.outside, owners
+        )
+        beta += np.maximum(worst[0] / inside, worst[1] / outside)
+        own = np.isnan(inner_steps)
+        inner = np.where(
+            own,
+            latency[0] + steps[0] * inner_step,
+            inner_steps * (lone[0] + (steps[0] > 0) * inner_step),
+        )
+        alpha += np.maximum(inner, latency[1] + steps[1] * outer_step)
     return alpha, beta
 
 
-def _load(bundle: IntArray, moved: FloatArray, bundles: int) -> FloatArray:
-    """What every crossing's bundle carries in all."""
-    if 16 * len(bundle) < bundles:  # few flows on a large fabric
-        _, bundle = np.unique(bundle, return_inverse=True)
-    return np.bincount(bundle, moved)[bundle].astype(np.float64)
-
-
-def _largest(values: FloatArray, place: IntArray, owners: int) -> FloatArray:
-    """Per owner the largest value inside nodes and outside, shape (owners, 2)."""
-    result = np.zeros(2 * owners)
-    np.maximum.at(result, place, values)
-    return result.reshape(owners, 2)
+@lru_cache(maxsize=1024)
+def _columns(protocols: tuple[Protocol, ...]) -> tuple[FloatArray, ...]:
+    """Fields of protocols as columns, shape (protocols, 1); NaN for the algorithm's own steps."""
+    rows = [
+        (
+            entry.base_s, entry.step_inside_s, entry.step_outside_s, entry.inside, entry.outside,
+            np.nan if entry.steps_inside is None else entry.steps_inside,
+        )
+        for entry in protocols
+    ]  # fmt: skip
+    return tuple(np.array(column)[:, None] for column in zip(*rows, strict=True))

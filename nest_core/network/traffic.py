@@ -13,6 +13,8 @@ Sources: ``docs/method.md``, section "Network".
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from nest_core.network.groups import BlockRing, block_rings, ring
@@ -82,10 +84,8 @@ def collectives_by(
         return [nothing] * len(libraries)
     if count > 1 and isinstance(network.wires, TreeWires) and network.wires.apart(groups):
         members = count if team is None else int(team.max()) + 1
-        return [
-            one.repeated(members)
-            for one in collectives_by(network, groups[:1], libraries, np.zeros(1, np.int64))
-        ]
+        alone = _of_one_group(network, tuple(groups[0].tolist()), tuple(libraries))
+        return [one.repeated(members) for one in alone]
     ways = [ring_half(groups)]
     if network.torus is not None:
         ways.append(multi_ring_half(network.torus, network.place, groups))
@@ -95,6 +95,14 @@ def collectives_by(
     sizes = [len(library) for library in libraries]
     by_way = [price_phases(network.wires, way, count, every, team).split(sizes) for way in ways]
     return [first.fastest(*others) for first, *others in zip(*by_way, strict=True)]
+
+
+@lru_cache(maxsize=64)
+def _of_one_group(
+    network: Network, members: tuple[int, ...], libraries: tuple[tuple[Protocol, ...], ...]
+) -> tuple[MessageTime, ...]:
+    """What `collectives_by` finds for one group."""
+    return tuple(collectives_by(network, np.array([members]), list(libraries)))
 
 
 def ring_half(groups: IntArray) -> list[Phase]:

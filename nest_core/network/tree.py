@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nest_core.network.interior import InteriorWires
+from nest_core.network.ways import Ways
 from nest_core.network.wires import BoolArray, FloatArray, IntArray, Routes, hashed, joined
 
 __all__ = ["TreeTier", "TreeWires"]
@@ -94,6 +95,7 @@ class TreeWires:
     _capacity: FloatArray = field(init=False, repr=False)
     _lane: FloatArray = field(init=False, repr=False)
     _tier: IntArray = field(init=False, repr=False)
+    _ways: Ways = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         capacity, lane, tier = [], [], []
@@ -115,6 +117,25 @@ class TreeWires:
         object.__setattr__(self, "_capacity", np.concatenate(capacity))
         object.__setattr__(self, "_lane", np.concatenate(lane))
         object.__setattr__(self, "_tier", np.concatenate(tier))
+        object.__setattr__(self, "_ways", self._stacked())
+
+    def _stacked(self) -> Ways:
+        children = np.stack([entry.child for entry in self.tiers])
+        links, rank = np.ones_like(children), np.zeros_like(children)
+        for index, entry in enumerate(self.tiers):
+            if entry.links is not None and entry.rank is not None:
+                links[index] = np.maximum(entry.links, 1)[entry.child]
+                rank[index] = entry.rank
+        return Ways(
+            child=children,
+            group=np.stack([entry.group for entry in self.tiers]),
+            leaves_by=self._leaves_by,
+            offset=np.array(self._offsets, dtype=np.int64),
+            lanes=np.array([entry.lanes for entry in self.tiers], dtype=np.int64),
+            parallel=np.array([entry.parallel for entry in self.tiers], dtype=np.int64),
+            links=links,
+            rank=rank,
+        )
 
     @property
     def capacity_Bps(self) -> FloatArray:
@@ -204,13 +225,11 @@ class TreeWires:
 
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Innermost tier whose group holds both; −1 for a device and itself."""
-        source, target = self._ends(*np.broadcast_arrays(source, target))
-        met = np.full(source.shape, len(self.tiers) - 1, dtype=np.int64)
-        for index in range(len(self.tiers) - 2, -1, -1):
-            group = self.tiers[index].group
-            met[group[source] == group[target]] = index
-        met[source == target] = -1
-        return met
+        from nest_core.network.kernels import meets  # see there
+
+        ends = self._ends(*np.broadcast_arrays(source, target))
+        source, target = (np.ascontiguousarray(end) for end in ends)
+        return meets(self._ways.group, source, target)
 
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
         """Up the source's uplinks and down the target's, below the tier where they meet."""
@@ -224,20 +243,14 @@ class TreeWires:
             if forwards.any():
                 parts += self._inside(flows[forwards], a[forwards], b[forwards])
                 latency[forwards] += self._inside_s(a[forwards], b[forwards])
-        source, target = first, last
-        outside = met > 0
-        for index in range(len(self.tiers)):
-            climbs = (met >= index) & (self._leaves_by[met] <= index)
-            if not climbs.any():
-                continue
-            a, b = source[climbs], target[climbs]
-            if index == 0 and self.interior is not None:
-                parts += self._inside(flows[climbs], a, b)
-                latency[climbs] = self._inside_s(a, b)
-            else:
-                parts += self._uplinks(index, flows[climbs], a, b, variant)
+        if self.interior is not None:
+            stays = (met >= 0) & (self._ways.leaves_by[met] == 0)
+            a, b = first[stays], last[stays]
+            parts += self._inside(flows[stays], a, b)
+            latency[stays] = self._inside_s(a, b)
+        parts += self._uplinks(flows, first, last, met, variant)
         flow, bundle, share = joined(parts)
-        return Routes(flow, bundle, share, latency, outside)
+        return Routes(flow, bundle, share, latency, met > 0)
 
     def _ends(self, source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
         """Where flows leave and enter the rails: devices that forward inside their node.
@@ -266,23 +279,17 @@ class TreeWires:
         if self.interior is not None:
             crossing, bundle, share = self.interior.crossings(source, target)
             return [(flows[crossing], bundle, share)]
-        return self._uplinks(0, flows, source, target, 0)
+        return self._uplinks(flows, source, target, np.zeros(len(flows), np.int64), 0)
 
     def _uplinks(
-        self, index: int, flows: IntArray, source: IntArray, target: IntArray, variant: int
+        self, flows: IntArray, source: IntArray, target: IntArray, met: IntArray, variant: int
     ) -> list[tuple[IntArray, IntArray, FloatArray]]:
-        entry, offset = self.tiers[index], self._offsets[index]
-        up, down = entry.child[source], entry.child[target]
-        if entry.links is not None and entry.rank is not None:
-            key = hashed(source, target, self.seed + variant)
-            key = key if self.hashed else entry.rank[target]
-            most = np.maximum(entry.links, 1)
-            climbs = key % most[up]
-            falls = climbs
-            if self.hashed and entry.parallel > 1:
-                again = hashed(target, source, self.seed + variant + _DOWN)
-                falls = climbs // entry.parallel * entry.parallel + again % entry.parallel
-            up = up * entry.lanes + climbs
-            down = down * entry.lanes + falls % most[down]
-        whole = np.ones(len(flows))
-        return [(flows, offset + 2 * up, whole), (flows, offset + 2 * down + 1, whole)]
+        from nest_core.network.kernels import climbs  # see there
+
+        up = down = np.zeros(0, dtype=np.int64)
+        if self.hashed:
+            up = hashed(source, target, self.seed + variant)
+            down = hashed(target, source, self.seed + variant + _DOWN)
+        lowest = 0 if self.interior is None else 1
+        flow, bundle = climbs(self._ways, source, target, met, lowest, up, down)
+        return [(flows[flow], bundle, np.ones(len(flow)))]

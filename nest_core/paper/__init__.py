@@ -60,7 +60,10 @@ def reproduce(name: str, costs: Costs) -> Reproduction:
         For another name.
     """
     if name not in _MODULES:
-        raise InputError("NAME", "must be a figure that is known here", name, "try figure5")
+        raise InputError(
+            "NAME", "must be a figure or table that is computed here", name,
+            "pick " + ", ".join(NAMES),
+        )  # fmt: skip
     module = import_module(f"nest_core.paper.{_MODULES[name]}")
     found: Reproduction = getattr(module, name)(costs)
     return found

@@ -7,22 +7,26 @@ at once, from `Ledger` entries: what one micro-batch of a family takes at best-c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
+from nest_core.compiled import compiled
 from nest_core.costs.overlap import cost
-from nest_core.costs.problem import Calls, LayerTable, Problem
+from nest_core.costs.problem import Calls, LayerTable, Problem, condensed
 from nest_core.costs.zero import traffic, update_seconds
 from nest_core.network import Network
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.planner.lookup import each
+from nest_core.planner.relaxed import Hops
 from nest_core.planner.space import Families, SearchSpace
 
 __all__ = [
     "Bounds",
     "Case",
     "Ledger",
+    "Starts",
     "best_case",
     "beyond_blocks",
     "bounds",
@@ -42,26 +46,49 @@ class Ledger:
         Seconds of all layers, and of the longest, under the lightest recomputation.
     boundary : (entries,)
         Least bytes that a rank sends to the next stage.
-    dense, experts : (entries,)
-        Elements in all; ``largest`` the most dense ones of a layer.
-    slope, slope_dense, slope_experts : (entries,)
-        Of a second that ZeRO adds to a layer's device so much shows at least: the least of all
-        layers, and weighted by elements.
-    busy, backward : (entries,)
-        Seconds of compute that communication can hide behind.
+    count : (entries, runs)
+        Layers of every run of equal ones; 0 fills up.
+    dense, experts : (entries, runs)
+        Elements of one layer.
+    device, cover : (entries, runs, choices)
+        Seconds of one layer without its host and without data-parallel traffic, and those of
+        compute that such traffic can hide behind.
+    host : (entries, runs, choices)
+        Seconds of its launches.
+    backward : (entries, runs)
+        Seconds of compute in its backward pass.
     """
 
     within: FloatArray
     tallest: FloatArray
     boundary: FloatArray
+    count: FloatArray
     dense: FloatArray
     experts: FloatArray
-    largest: FloatArray
-    slope: FloatArray
-    slope_dense: FloatArray
-    slope_experts: FloatArray
-    busy: FloatArray
+    device: FloatArray
+    cover: FloatArray
+    host: FloatArray
     backward: FloatArray
+
+    @classmethod
+    def joined(cls, parts: Sequence[Ledger]) -> Ledger:
+        """Entries of several, one after another."""
+        runs = max(part.count.shape[1] for part in parts)
+
+        def filled(values: FloatArray) -> FloatArray:
+            if values.ndim == 1 or values.shape[1] == runs:
+                return values
+            room = [(0, 0), (0, runs - values.shape[1]), *[(0, 0)] * (values.ndim - 2)]
+            return np.pad(values, room)
+
+        return cls(
+            *(
+                np.ascontiguousarray(
+                    np.concatenate([filled(getattr(part, field.name)) for part in parts])
+                )
+                for field in fields(cls)
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,15 +101,15 @@ class Case:
     table : LayerTable
     scale : (n,)
         Multiples: 1 for the table of a micro-batch itself, its sequences for a table of floors.
-    seconds, slope : (n, 3, L)
+    device, seconds : (n, 3, L)
         See `best_case`.
     """
 
     family: int
     table: LayerTable
     scale: FloatArray
+    device: FloatArray
     seconds: FloatArray
-    slope: FloatArray
 
 
 def ledger(
@@ -101,31 +128,35 @@ def ledger(
     exact : bool
         Whether tables are those of micro-batches; under floors there may be more to hide behind.
     """
-    parts: list[list[FloatArray]] = []
-    for case in cases:
-        table, scale = case.table, case.scale
-        tp, sp = int(families.tp[case.family]), bool(families.sp[case.family])
-        lightest = case.seconds[:, allowed].min(axis=1)
-        slope = case.slope[:, allowed].min(axis=1)
-        dense = untied(table)
-        share = tp if tp > 1 and not sp else 1  # ranks that hold the same send a part each
-        busy = (table.compute_s + table.replay_s.max(axis=0)).sum() if exact else np.inf
-        backward = (table.compute_s - table.forward_s).sum() if exact else np.inf
-        ones = np.ones(len(scale))
-        parts.append([
-            lightest.sum(axis=1),
-            lightest.max(axis=1),
-            scale * _smallest_boundary(table) / share,
-            dense.sum() * ones,
-            table.expert_parameters.sum() * ones,
-            dense.max() * ones,
-            slope.min(axis=1),
-            slope @ dense,
-            slope @ table.expert_parameters,
-            busy * scale,
-            backward * scale,
-        ])  # fmt: skip
-    return Ledger(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return Ledger.joined([_entries(families, case, allowed, exact=exact) for case in cases])
+
+
+def _entries(families: Families, case: Case, allowed: IntArray, *, exact: bool) -> Ledger:
+    table, times = condensed(case.table)
+    first = np.cumsum(times) - times
+    scale, n = case.scale, len(case.scale)
+    tp, sp = int(families.tp[case.family]), bool(families.sp[case.family])
+    lightest = case.seconds[:, allowed].min(axis=1)
+    share = tp if tp > 1 and not sp else 1  # ranks that hold the same send a part each
+
+    def every(values: FloatArray) -> FloatArray:
+        return np.broadcast_to(values, (n, *values.shape))
+
+    def scaled(values: FloatArray) -> FloatArray:
+        return values * scale.reshape(-1, *(1,) * values.ndim) if exact else every(values + np.inf)
+
+    return Ledger(
+        within=lightest.sum(axis=1),
+        tallest=lightest.max(axis=1),
+        boundary=scale * _smallest_boundary(case.table) / share,
+        count=every(times.astype(np.float64)),
+        dense=every(untied(table)),
+        experts=every(table.expert_parameters),
+        device=case.device[:, allowed][:, :, first].transpose(0, 2, 1),
+        cover=scaled((table.compute_s + table.replay_s[allowed]).T),
+        host=every(table.launch_s[allowed].T),
+        backward=scaled(table.compute_s - table.forward_s),
+    )
 
 
 def untied(table: LayerTable) -> FloatArray:
@@ -143,10 +174,7 @@ def best_case(
     table: LayerTable,
     scale: FloatArray,
 ) -> Case:
-    """Seconds of every layer at best-case communication, and their slope.
-
-    The slope is 1 where the device takes longer than its host: what more it does then shows.
-    """
+    """Seconds of every layer at best-case communication: its device's, and with its host."""
     compute = table.compute_s + table.replay_s
     inside = np.zeros((len(scale), *compute.shape))
     for axis, calls in table.calls.items():
@@ -163,8 +191,7 @@ def best_case(
                 inside = inside + number * least
     compute = compute * scale[:, None, None]
     device = compute + cost(inside, compute, problem.overlap.within)
-    slope = (device >= table.launch_s).astype(np.float64)
-    return Case(family, table, scale, np.maximum(device, table.launch_s), slope)
+    return Case(family, table, scale, device, np.maximum(device, table.launch_s))
 
 
 def _call(
@@ -186,12 +213,7 @@ def _call(
     network, software = problem.network, problem.software
     latency, share = network.wires.least_latency_s, 1.0 - 1.0 / n
     if axis == "tp":
-        node = network.devices if network.torus is not None else network.node_size
-        may = (not node or n <= node, network.torus is None and len(network.nesting) > 1)
-        lines = software.least(
-            "all_reduce" if calls.kind == "reduce" else "reduce_scatter", n, may, latency,
-            meshed=network.meshed_nodes,
-        )  # fmt: skip
+        lines = _lines(problem, "all_reduce" if calls.kind == "reduce" else "reduce_scatter", n)
         each = share * size / network.wires.port_Bps
         found = np.min([starts + each / reach for starts, reach in lines], axis=0)
     else:
@@ -209,6 +231,35 @@ def _call(
     return np.asarray(found)
 
 
+def _lines(problem: Problem, op: str, n: int) -> tuple[tuple[float, float], ...]:
+    """Lines that no half of a collective among ``n`` devices comes under; `Software.least`."""
+    network = problem.network
+    node = 0 if network.torus is not None else network.node_size
+    return problem.software.least(
+        op, n, -(-n // node) if node else 1, network.wires.least_latency_s,
+        spans=network.torus is None and len(network.nesting) > 1, meshed=network.meshed_nodes,
+    )  # fmt: skip
+
+
+class Starts:
+    """Seconds before the first byte of a half among so many ranks at least, each looked up once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._found: dict[int, float] = {}
+
+    def of(self, zero: IntArray, ranks: IntArray) -> FloatArray:
+        """Of points, shape (points,)."""
+        return each(2 * ranks + (zero > 0), self._of_kind)
+
+    def _of_kind(self, kind: int) -> float:
+        if kind not in self._found:
+            op = "reduce_scatter" if kind % 2 else "all_reduce"
+            lines = _lines(self._problem, op, kind // 2) if kind > 3 else ((0.0, 1.0),)
+            self._found[kind] = min(start for start, _ in lines)
+        return self._found[kind]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
     """``seconds <= iteration``, ``total <= sum(t_s)``, ``sync <= max(e_s)``; shape (points,)."""
@@ -217,9 +268,14 @@ class Bounds:
     total: FloatArray
     sync: FloatArray
 
+    def chosen(self, which: IntArray | BoolArray | slice) -> Bounds:
+        """Those of some points."""
+        return Bounds(self.seconds[which], self.total[which], self.sync[which])
+
 
 def bounds(
     problem: Problem,
+    starts: Starts,
     entries: Ledger,
     entry: IntArray,
     dp: IntArray,
@@ -229,8 +285,7 @@ def bounds(
     micro_batches: IntArray,
     zero: IntArray,
     interleave: IntArray,
-    chunks: IntArray,
-    hop: FloatArray,
+    transfers: FloatArray,
     beyond: tuple[FloatArray, FloatArray],
 ) -> Bounds:
     """Bound many points at once; all columns have shape (points,).
@@ -238,51 +293,103 @@ def bounds(
     Parameters
     ----------
     entry : index into ``entries``
-    chunks : the fewest that the chain is cut into
-    hop : seconds of a pipeline transfer at least; see `hop_seconds`
+    transfers : seconds that one micro-batch is on its way between stages at least
     beyond : seconds per byte that halves of dense and of expert gradients take at least to leave
         their blocks; see `beyond_blocks`
 
     Notes
     -----
-    A reduce-scatter among ``n`` ranks takes at least ``(1 - 1/n)`` of the buffer over all that
-    one device can send through at once. Of a second sent ``1 - saved`` shows at least, whatever
-    the cover; of all layers' traffic all but what their cover in all can save. The longer of
-    device and host is convex in what the device does, so its slope at the least bounds what more
-    of it adds.
+    A reduce-scatter among ``n`` ranks takes at least the latency of its fewest steps, and
+    ``(1 - 1/n)`` of the buffer over all that one device can send through at once.
     """
-    state, saved, port = problem.state, problem.overlap.data, _port(problem)
+    state, port = problem.state, _port(problem)
     sharers = dp * cp
     owners = sharers // ep
     spread = np.maximum((1.0 - 1.0 / sharers) / port, beyond[0])
     spread_experts = np.maximum((1.0 - 1.0 / owners) / port, beyond[1])
+    first = starts.of(zero, sharers)
+    first_experts = np.where(ep > 1, starts.of(zero, owners), 0.0)
     sends = [traffic(stage, state) for stage in range(4)]
-    each = np.array([sum(found.step) for found in sends])[zero]
-    once = np.array([sum(found.sync) for found in sends])[zero]
-    dense, experts = entries.dense[entry], entries.experts[entry]
-
-    total = entries.within[entry]
-    total = total + 2 * (1.0 - problem.overlap.transfer) * (chunks - 1) * hop
-    if each.any():
-        weighed = spread * entries.slope_dense[entry]
-        weighed = weighed + spread_experts * entries.slope_experts[entry]
-        sent = each * (spread * dense + spread_experts * experts)
-        total = total + np.maximum(
-            (1.0 - saved) * each * weighed,
-            entries.slope[entry] * cost(sent, entries.busy[entry], saved),
-        )
-    bottleneck = np.maximum(total / pp, entries.tallest[entry])
-
+    shard, shard_experts = (np.where(zero >= 1, ranks, 1) for ranks in (sharers, owners))
     update = update_seconds(problem, 0, 1)
-    shard = np.where(zero >= 1, sharers, 1)
-    shard_experts = np.where(zero >= 1, owners, 1)
-    sent = once * (spread * dense + spread_experts * experts)
-    shown = cost(sent, entries.backward[entry], saved)
-    shown = shown + update * (dense / shard + experts / shard_experts)
-    alone = ((1.0 - saved) * once * spread + update / shard) * entries.largest[entry]
+    books = (entries.count, entries.dense, entries.experts)
+
+    total, tallest = entries.within[entry], entries.tallest[entry]
+    each = np.array([sum(found.step) for found in sends])[zero]
+    often = (each > 0) & (sharers > 1)
+    if often.any():
+        nothing = np.zeros(int(often.sum()))
+        number = np.array([float(len(found.step)) for found in sends])[zero]
+        total, tallest = total.copy(), tallest.copy()
+        total[often], tallest[often] = _loaded(
+            *books, entries.device, entries.cover, entries.host, problem.overlap.data,
+            entry[often], (number * first)[often], (number * first_experts)[often],
+            (each * spread)[often], (each * spread_experts)[often], nothing, nothing,
+        )  # fmt: skip
+    total = total + (1.0 - problem.overlap.transfer) * transfers
+    bottleneck = np.maximum(total / pp, tallest)
+
+    once = np.array([sum(found.sync) for found in sends])[zero]
+    number = np.array([float(len(found.sync)) for found in sends])[zero]
+    none = np.zeros((*entries.backward.shape, 1))
+    shown, alone = _loaded(
+        *books, none, entries.backward[:, :, None], none, problem.overlap.data,
+        entry, number * first, number * first_experts, once * spread, once * spread_experts,
+        update / shard, update / shard_experts,
+    )  # fmt: skip
     sync = np.maximum(shown / pp, alone)
     seconds = total / interleave + (micro_batches - 1.0 / interleave) * bottleneck + sync
     return Bounds(seconds, total, sync)
+
+
+@compiled
+def _loaded(
+    count: FloatArray,
+    dense: FloatArray,
+    experts: FloatArray,
+    device: FloatArray,
+    cover: FloatArray,
+    host: FloatArray,
+    saved: float,
+    entry: IntArray,
+    starts: FloatArray,
+    starts_experts: FloatArray,
+    spread: FloatArray,
+    spread_experts: FloatArray,
+    update: FloatArray,
+    update_experts: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Seconds of all layers with their traffic, and of the longest; each (points,).
+
+    Parameters
+    ----------
+    count, dense, experts, device, cover, host : see `Ledger`
+    saved : seconds saved per second of traffic that has cover
+    entry, starts, starts_experts, spread, spread_experts, update, update_experts : (points,)
+        Of dense and of expert elements: seconds whatever their number, and per element that can
+        hide, and that can not.
+    """
+    points = len(entry)
+    total, tallest = np.zeros(points), np.zeros(points)
+    for p in range(points):
+        e = entry[p]
+        for k in range(count.shape[1]):
+            if count[e, k] == 0:
+                continue
+            own, others = dense[e, k], experts[e, k]
+            sent = own * spread[p] + others * spread_experts[p]
+            if own > 0:
+                sent += starts[p]
+            if others > 0:
+                sent += starts_experts[p]
+            least = np.inf
+            for c in range(device.shape[2]):
+                shown = device[e, k, c] + sent - saved * min(sent, cover[e, k, c])
+                least = min(least, max(shown, host[e, k, c]))
+            least += own * update[p] + others * update_experts[p]
+            total[p] += count[e, k] * least
+            tallest[p] = max(tallest[p], least)
+    return total, tallest
 
 
 def beyond_blocks(
@@ -331,25 +438,46 @@ def beyond_blocks(
 
 
 def hop_seconds(
-    problem: Problem, boundary: FloatArray, apart: IntArray, natural: BoolArray
-) -> FloatArray:
-    """Seconds that a pipeline transfer takes at least, shape (points,).
+    problem: Problem,
+    boundary: FloatArray,
+    apart: IntArray,
+    copies: IntArray,
+    pp: IntArray,
+    natural: BoolArray,
+) -> tuple[Hops, FloatArray]:
+    """Seconds that pipeline transfers take at least, and all forward ones together, (points,).
 
-    ``apart`` ranks of a stage sit side by side: where they fill whole nodes, or leaves, every
-    transfer leaves its own, and all of its devices send at once.
+    ``apart`` ranks of a stage sit side by side, stages one after another, and ``copies`` of the
+    chain follow each other. Where the ranks fill whole nodes, or leaves, every transfer leaves its
+    own, and all of its devices send at once. Where several stages share a block, the last of
+    them sends to another block: as a position waits for its slowest copy, that is every position
+    that comes last in any of them.
     """
     network = problem.network
-    per_byte = np.full(len(apart), 1.0 / _port(problem))
+    start = network.wires.least_latency_s
+    near = start + boundary / _port(problem)
+    blocks: list[tuple[int, float, float]] = []
+    if network.torus is None and network.node_size:
+        blocks.append((network.node_size, 0.0, _alone_outside(problem)))
     if network.torus is None:
-        node = network.node_size
-        if node:
-            far = natural & (apart % node == 0)
-            per_byte = np.where(far, np.maximum(per_byte, _alone_outside(problem)), per_byte)
-        for block, way_out in network.exits:
-            whole = natural & (apart % block == 0)
-            out = block / (way_out * problem.software.reach_outside)
-            per_byte = np.where(whole, np.maximum(per_byte, out), per_byte)
-    return np.asarray(network.wires.least_latency_s + boundary * per_byte)
+        reach = problem.software.reach_outside
+        blocks += [(block, 1.0 / (way_out * reach), 0.0) for block, way_out in network.exits]
+    far = np.zeros((len(blocks), len(apart)))
+    together = np.zeros((len(blocks), len(apart)), dtype=np.int64)
+    for index, (block, per_device, alone) in enumerate(blocks):
+        sending = np.where(apart % block == 0, block, np.where(apart < block, apart, 1))
+        far[index] = start + boundary * np.maximum(sending * per_device, alone)
+        near = np.where(natural & (apart >= block), np.maximum(near, far[index]), near)
+        shared = natural & (apart < block) & (block % apart == 0)
+        together[index] = np.where(shared, block // apart, 0)
+    slowest, forward = near, (pp - 1) * near
+    for stages, seconds in zip(together, far, strict=True):  # blocks nest
+        classes = np.minimum(copies, stages // np.gcd(pp, stages))
+        crossing = classes * np.where(stages > 0, (pp - 1) // np.maximum(stages, 1), 0)
+        higher = np.where(crossing > 0, np.maximum(slowest, seconds), slowest)
+        forward = forward + crossing * (higher - slowest)
+        slowest = higher
+    return Hops(near, far, together, copies), forward
 
 
 def _alone_outside(problem: Problem) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from nest_core.network.wires import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import (
     Bounds,
     Ledger,
+    Starts,
     best_case,
     beyond_blocks,
     bounds,
@@ -28,6 +29,7 @@ from nest_core.planner.space import Families, SearchSpace, enumerate_rows
 __all__ = ["Frontier", "Opened", "allowed_rows", "floors"]
 
 _ONE = np.ones(1)
+_REFINED = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,18 +38,30 @@ class Opened:
 
     Parameters
     ----------
-    number, seconds, total, sync : (points,)
-        The point's number, and its `Bounds`.
+    columns : Columns
+    limits : Bounds
+    refined : bool
+        Whether the bounds know that layers do not divide; see `Frontier.refine`.
     points, misfit : int
         Points of the opened rows, and those that no cut fits into memory, where that was looked at.
     """
 
-    number: IntArray
-    seconds: FloatArray
-    total: FloatArray
-    sync: FloatArray
-    points: int
-    misfit: int
+    columns: Columns
+    limits: Bounds
+    refined: bool
+    points: int = 0
+    misfit: int = 0
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @classmethod
+    def sorted(
+        cls, columns: Columns, limits: Bounds, refined: bool, points: int = 0, misfit: int = 0
+    ) -> Opened:
+        """Points in the order of their bounds."""
+        order = np.argsort(limits.seconds, kind="stable")
+        return cls(columns.chosen(order), limits.chosen(order), refined, points, misfit)
 
 
 def floors(
@@ -93,6 +107,8 @@ class Frontier:
         self._deepest = self.points.deepest()
         self.screen = Screen(problem, self.rows, self.allowed)
         self._entries: dict[int, Entry] = {}
+        self._books: dict[int, Ledger] = {}
+        self._starts = Starts(problem)
         everything = np.arange(len(self.rows))
         self.queue = Queue(self._bound_rows(self._floors(), self._pair, everything))
 
@@ -104,10 +120,7 @@ class Frontier:
         points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
         pairs, entry = np.unique(self._pair[rows], return_inverse=True)
         found = [self._entry(pair) for pair in pairs.tolist()]
-        books = Ledger(
-            *(np.concatenate([getattr(each.books, field.name) for each in found])
-              for field in fields(Ledger))
-        )  # fmt: skip
+        books = Ledger.joined([self._books[pair] for pair in pairs.tolist()])
         near = self._bound_rows(books, entry, rows) <= cutoff
         rows, entry = rows[near], entry[near]
         columns = self.points.columns(rows)
@@ -117,22 +130,39 @@ class Frontier:
             columns = columns.chosen(~(columns.stashing & (self.rows.pp[columns.row] > 1)))
         limits = self._bound_points(books, place[columns.row], columns)
         near = limits.seconds <= cutoff
-        columns, limits = columns.chosen(near), _chosen(limits, near)
+        columns, limits = columns.chosen(near), limits.chosen(near)
         limits, fits = self._covered(found, place[columns.row], columns, limits, cutoff)
         misfit = int((~fits).sum()) if cutoff == float("inf") else 0
-        columns, limits = columns.chosen(fits), _chosen(limits, fits)
-        order = np.argsort(limits.seconds, kind="stable")
-        limits = _chosen(limits, order)
-        return Opened(
-            columns.number[order], limits.seconds, limits.total, limits.sync, points, misfit
-        )
+        return Opened.sorted(columns.chosen(fits), limits.chosen(fits), False, points, misfit)
+
+    def refine(self, opened: Opened, first: int, cutoff: float) -> tuple[Opened, int]:
+        """Some opened points under bounds that know the longest stage, and how many those were.
+
+        Of the points from ``first`` on; those that cannot come in under the cutoff are left out.
+        """
+        part = slice(first, first + _REFINED)
+        columns, limits = opened.columns.chosen(part), opened.limits.chosen(part)
+        pairs, entry = np.unique(self._pair[columns.row], return_inverse=True)
+        entries = [self._entry(pair) for pair in pairs.tolist()]
+        m, v = self._micro_batches(columns.row), columns.interleave
+        low = (limits.seconds - limits.sync - limits.total / v) / np.maximum(m - 1.0 / v, 1.0 / m)
+        least = self.screen.longest(
+            entries, entry, columns, m, np.maximum(low, limits.total / self.rows.pp[columns.row]),
+            self._cap(m, limits, cutoff),
+        )  # fmt: skip
+        fits = least < float("inf")
+        seconds = limits.total + (m - 1) * np.where(fits, least, 0.0) + limits.sync
+        seconds = np.where(v == 1, seconds, 0.0)
+        limits = Bounds(np.maximum(limits.seconds, seconds), limits.total, limits.sync)
+        near = fits & (limits.seconds <= cutoff)
+        return Opened.sorted(columns.chosen(near), limits.chosen(near), True), len(near)
 
     def prepare(self, opened: Opened, index: int) -> Prepared:
         """Stage costs of an opened point."""
         return self.solver.prepare(
-            self.points.point(int(opened.number[index])),
-            total=float(opened.total[index]),
-            sync=float(opened.sync[index]),
+            self.points.point(int(opened.columns.number[index])),
+            total=float(opened.limits.total[index]),
+            sync=float(opened.limits.sync[index]),
         )
 
     def prepared(self, number: int) -> Prepared:
@@ -152,9 +182,11 @@ class Frontier:
     def bound_of(self, number: int) -> float:
         """The bound that a point had by itself."""
         row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
-        entry = self._entry(int(self._pair[row[0]]))
+        self._entry(pair := int(self._pair[row[0]]))
         columns = self.points.columns(row)
-        limits = self._bound_points(entry.books, np.zeros(len(columns), dtype=np.int64), columns)
+        limits = self._bound_points(
+            self._books[pair], np.zeros(len(columns), dtype=np.int64), columns
+        )
         return max(
             float(limits.seconds[columns.number == number][0]), float(self.queue.low[row[0]])
         )
@@ -234,8 +266,9 @@ class Frontier:
             family, micro = divmod(pair, len(self._micros))
             table, families = self._table(family, int(self._micros[micro])), self.rows.families
             case = best_case(self.problem, self.space, families, family, table, _ONE)
+            self._books[pair] = ledger(families, [case], self.allowed)
             self._entries[pair] = Entry(
-                ledger(families, [case], self.allowed),
+                float(self._books[pair].boundary[0]),
                 prefix(case.seconds[0]),
                 prefix(untied(table)),
                 prefix(table.expert_parameters),
@@ -267,14 +300,14 @@ class Frontier:
             np.min([experts for _, experts in by_order], axis=0),
         )
         hops = [
-            self.screen.hops(books.boundary[entry], rows, outer, parted, natural)
+            self.screen.hops(books.boundary[entry], rows, outer, parted, natural)[1]
             for outer, parted in outers
         ]
-        hop = np.min(hops, axis=0)
+        transfers = 2 * np.min(hops, axis=0)
         found = [
             bounds(
-                self.problem, books, entry, dp, cp, ep, pp, m,
-                np.where(dp * cp > 1, stage, 0), self._deepest[rows], pp, hop, beyond,
+                self.problem, self._starts, books, entry, dp, cp, ep, pp, m,
+                np.where(dp * cp > 1, stage, 0), self._deepest[rows], transfers, beyond,
             ).seconds
             for stage in self.space.zero
         ]  # fmt: skip
@@ -286,12 +319,14 @@ class Frontier:
         tp, cp, ep = (table.column(name)[row] for name in ("tp", "cp", "ep"))
         beyond = beyond_blocks(self.problem, tp, cp, ep, dp, pp, columns.outer, columns.natural)
         m = self.problem.batch // (dp * table.micro_batch[row])
-        hop = self.screen.hops(
+        hops, forward = self.screen.hops(
             books.boundary[entry], row, columns.outer, columns.parted, columns.natural
         )
+        v = columns.interleave
+        transfers = 2 * (v * forward + (v - 1) * hops.near)
         return bounds(
-            self.problem, books, entry, dp, cp, ep, pp, m, columns.zero, columns.interleave,
-            pp * columns.interleave, hop, beyond,
+            self.problem, self._starts, books, entry, dp, cp, ep, pp, m, columns.zero, v, transfers,
+            beyond,
         )  # fmt: skip
 
     def _covered(
@@ -303,24 +338,26 @@ class Frontier:
         cutoff: float,
     ) -> tuple[Bounds, BoolArray]:
         """Which points could come in under the cutoff, or fit at all; see `covers` and `evens`."""
-        table, row = self.rows, columns.row
-        m = self.problem.batch // (table.dp[row] * table.micro_batch[row])
-        cap = np.full(len(row), np.inf)
-        if cutoff < float("inf"):
-            room = cutoff - limits.sync
-            cap = np.where(m > 1, (room - limits.total) / np.maximum(m - 1, 1), room)
-            cap = cap * (1 + 1e-12)
+        m = self._micro_batches(columns.row)
+        cap = self._cap(m, limits, cutoff)
         fits = self.screen.fits(entries, entry, columns, m, cap, self.problem.tensor_bytes)
         least = self.screen.even(entries, entry, columns, m, limits.sync)
         tighter = Bounds(np.maximum(limits.seconds, least), limits.total, limits.sync)
         return tighter, fits & (least <= cutoff) & (least < float("inf"))
+
+    def _micro_batches(self, row: IntArray) -> IntArray:
+        return np.asarray(self.problem.batch // (self.rows.dp[row] * self.rows.micro_batch[row]))
+
+    def _cap(self, m: IntArray, limits: Bounds, cutoff: float) -> FloatArray:
+        """Seconds that a stage may take at most where a plan comes in under the cutoff."""
+        if cutoff == float("inf"):
+            return np.full(len(m), np.inf)
+        room = cutoff - limits.sync
+        cap = np.where(m > 1, (room - limits.total) / np.maximum(m - 1, 1), room)
+        return np.asarray(cap * (1 + 1e-12))
 
 
 def allowed_rows(space: SearchSpace) -> IntArray:
     """Rows of `RECOMPUTE` that a space allows."""
     chosen = [index for index, name in enumerate(RECOMPUTE) if name in space.recompute]
     return np.array(chosen, dtype=np.int64)
-
-
-def _chosen(limits: Bounds, which: IntArray | BoolArray) -> Bounds:
-    return Bounds(limits.seconds[which], limits.total[which], limits.sync[which])

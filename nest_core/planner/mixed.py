@@ -9,14 +9,14 @@ transfers (``docs/method.md``, "The program").
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
 from nest_core.costs.plan import Point, StageStrategy
 from nest_core.costs.problem import Problem, prefix
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
-from nest_core.planner.bounds import Ledger, best_case, untied
+from nest_core.planner.bounds import Bounds, best_case, untied
 from nest_core.planner.frontier import Frontier, Opened, allowed_rows, floors
 from nest_core.planner.points import Columns, Points
 from nest_core.planner.queue import Queue
@@ -59,16 +59,17 @@ class MixedFrontier:
         seconds, fits = self._screened(columns, seconds, cutoff)
         misfit = int((~fits).sum()) if cutoff == float("inf") else 0
         columns, seconds = columns.chosen(fits), seconds[fits]
-        order = np.argsort(seconds, kind="stable")
         points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
-        return Opened(
-            columns.number[order], seconds[order], self._total[columns.row[order]],
-            np.zeros(len(order)), points, misfit,
-        )  # fmt: skip
+        limits = Bounds(seconds, self._total[columns.row], np.zeros(len(columns)))
+        return Opened.sorted(columns, limits, True, points, misfit)
+
+    def refine(self, opened: Opened, first: int, cutoff: float) -> tuple[Opened, int]:
+        """Nothing is left to refine."""
+        return opened, len(opened)
 
     def prepare(self, opened: Opened, index: int) -> Prepared:
         """Stage costs of an opened point under every strategy."""
-        return self.prepared(int(opened.number[index]))
+        return self.prepared(int(opened.columns.number[index]))
 
     def prepared(self, number: int) -> Prepared:
         """The same of any point."""
@@ -115,9 +116,8 @@ class MixedFrontier:
                 ]  # fmt: skip
                 least = found.get((width, place), own)
                 found[width, place] = [np.minimum(a, b) for a, b in zip(least, own, strict=True)]
-        nothing = Ledger(*(np.zeros(1) for _ in fields(Ledger)))
         return {
-            key: Entry(nothing, prefix(seconds), prefix(dense), prefix(experts), float(tied),
+            key: Entry(0.0, prefix(seconds), prefix(dense), prefix(experts), float(tied),
                        prefix(kept), working)
             for key, (seconds, dense, experts, tied, kept, working) in found.items()
         }  # fmt: skip

@@ -49,7 +49,7 @@ class Columns:
     def __len__(self) -> int:
         return len(self.number)
 
-    def chosen(self, which: IntArray | BoolArray) -> Columns:
+    def chosen(self, which: IntArray | BoolArray | slice) -> Columns:
         """Some of them."""
         return Columns(*(getattr(self, field.name)[which] for field in fields(self)))
 

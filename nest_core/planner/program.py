@@ -18,24 +18,17 @@ interpreted loops take seconds. The functions read plain arrays and release the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 
+from nest_core.compiled import compiled
 from nest_core.costs.stages import StageCosts
 from nest_core.network.wires import FloatArray, IntArray
 
-__all__ = ["Choices", "covers", "evens", "solve_point"]
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def _compiled(function: _F) -> _F:
-    """numba.njit with its result typed as the function itself."""
-    return cast(_F, numba.njit(cache=True, nogil=True)(function))
+__all__ = ["Choices", "solve_point"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +121,7 @@ def solve_point(
     return float(seconds), cuts, chosen
 
 
-@_compiled
+@compiled
 def _solve(
     time: Any, arrive: Any, retire: Any, saved: Any, sync: Any, sync_base: Any, static: Any,
     kept: Any, peak: Any, stepping: Any, in_flight: Any, limit: Any, m: Any, strategy: Any,
@@ -190,7 +183,7 @@ def _solve(
         sync_cap = np.nextafter(least_sync, 0.0)
 
 
-@_compiled
+@compiled
 def _smallest_sum(
     time: Any, arrive: Any, retire: Any, saved: Any, sync: Any, sync_base: Any, static: Any,
     kept: Any, peak: Any, stepping: Any, in_flight: Any, limit: Any, strategy: Any, group: Any,
@@ -249,149 +242,3 @@ def _smallest_sum(
                     if not hope:
                         break
     return best[0, 0]
-
-
-@_compiled
-def covers(
-    time: Any, hop: Any, saved: Any, dense: Any, experts: Any, tied: Any, kept: Any,
-    working: Any, allowed: Any, table: Any, pp: Any, m: Any, stashing: Any, held: Any,
-    stepping: Any, whole: Any, fetched: Any, load_cap: Any, limit: Any, alive: Any,
-) -> None:  # fmt: skip
-    """Screen points: can stages that fit, each at most ``load_cap`` seconds, cover the chain?
-
-    A relaxation of every point (best-case communication) with stage costs that only grow with
-    the stage, so taking as many layers as fit, from the last stage backwards, and leaving one for
-    each stage before, decides it. Memory is not relaxed: without a load cap the answer is exact.
-    Writes ``alive[point]``; points that are already False are skipped.
-
-    Parameters
-    ----------
-    time : (tables, 3, L + 1), hop : (points,), saved : float
-        Prefix sums at best-case communication; cost of one pipeline transfer, and what is saved
-        per second of it that hides.
-    dense, experts : (tables, L + 1), tied : (tables,)
-        Elements without the last layer's tied copy, and the copy.
-    kept : (tables, 3, L + 1), working : (tables, 3, L)
-    table, pp, m, stashing : (points,)
-        ``stashing``: all micro-batches are in flight.
-    held, stepping, whole, fetched : (2, points)
-        Bytes per dense and per expert element of what a stage holds, of what the optimizer step
-        adds, of the layer that runs and of the one before it.
-    load_cap : (points,)
-        Seconds.
-    """
-    layers = dense.shape[1] - 1
-    slack = limit * (1.0 + 1e-12)
-    for p in range(table.shape[0]):
-        if not alive[p]:
-            continue
-        t = table[p]
-        j = layers
-        s = pp[p] - 1
-        while j > 0 and s >= 0:
-            in_flight = m[p] if stashing[p] else min(m[p], pp[p] - s)
-            copy = tied[t] if j == layers and pp[p] > 1 else 0.0
-            transfer = hop[p] * ((1 if s > 0 else 0) + (1 if s < pp[p] - 1 else 0))
-            first = j
-            for n in range(allowed.shape[0]):
-                c = allowed[n]
-                i = j
-                high = 0.0
-                while i > s:
-                    size = dense[t, i] - dense[t, i - 1]
-                    if i == layers:
-                        size += tied[t]
-                    own = experts[t, i] - experts[t, i - 1]
-                    runs = working[t, c, i - 1] + whole[0, p] * size + whole[1, p] * own
-                    if i > 1:
-                        runs += fetched[0, p] * (dense[t, i - 1] - dense[t, i - 2])
-                        runs += fetched[1, p] * (experts[t, i - 1] - experts[t, i - 2])
-                    high = max(high, runs)
-                    elements = dense[t, j] - dense[t, i - 1] + copy
-                    routed = experts[t, j] - experts[t, i - 1]
-                    passes = in_flight * (kept[t, c, j] - kept[t, c, i - 1]) + high
-                    steps = elements * stepping[0, p] + routed * stepping[1, p]
-                    used = elements * held[0, p] + routed * held[1, p] + max(passes, steps)
-                    within = time[t, c, j] - time[t, c, i - 1]
-                    load = within + transfer - saved * min(transfer, within)
-                    if used > slack or load > load_cap[p]:
-                        break
-                    i -= 1
-                first = min(first, i)
-            # A stage that takes nothing is skipped: the first has one transfer less to pay.
-            j = first
-            s -= 1
-        alive[p] = j == 0
-
-
-@_compiled
-def evens(
-    time: Any, hop: Any, saved: Any, dense: Any, experts: Any, tied: Any, kept: Any,
-    working: Any, allowed: Any, table: Any, pp: Any, interleave: Any, m: Any, held: Any,
-    stepping: Any, whole: Any, fetched: Any, sync: Any, limit: Any, least: Any,
-) -> None:  # fmt: skip
-    """Bound interleaved points by what their even chunks take; infinite where none fit.
-
-    Memory is exact, time best-case communication with ``sync`` for what comes once. Cuts as in
-    `nest_core.planner.space.even_patterns`. Writes ``least[point]``; points with 0 are skipped.
-    Parameters are those of `covers`, ``interleave`` and ``sync`` of shape (points,).
-    """
-    layers = dense.shape[1] - 1
-    slack = limit * (1.0 + 1e-12)
-    for p in range(table.shape[0]):
-        if least[p] == 0.0:
-            continue
-        t, stages, v = table[p], pp[p], interleave[p]
-        chunks = stages * v
-        least[p] = np.inf
-        for counted in range(2):
-            size = layers if counted else layers - 2
-            if size <= 0 or size % chunks != 0:
-                continue
-            each = size // chunks
-            total = 0.0
-            longest = 0.0
-            for s in range(stages):
-                lightest = np.inf
-                after = stages - 1 - s
-                in_flight = min(m[p] * v, 2 * after + (v - 1) * stages + 1) / v
-                ends = (1 if s == 0 else 0) + (1 if s == stages - 1 else 0)
-                transfer = hop[p] * (2 * v - ends)
-                for n in range(allowed.shape[0]):
-                    c = allowed[n]
-                    high, elements, routed, activations, within = 0.0, 0.0, 0.0, 0.0, 0.0
-                    for k in range(v):
-                        chunk = k * stages + s
-                        i = chunk * each if counted else 1 + chunk * each
-                        j = i + each
-                        if not counted:
-                            i = 0 if chunk == 0 else i
-                            j = layers if chunk == chunks - 1 else j
-                        for layer in range(i, j):
-                            wide = dense[t, layer + 1] - dense[t, layer]
-                            if layer == layers - 1:
-                                wide += tied[t]
-                            own = experts[t, layer + 1] - experts[t, layer]
-                            runs = working[t, c, layer] + whole[0, p] * wide + whole[1, p] * own
-                            if layer > 0:
-                                before = dense[t, layer] - dense[t, layer - 1]
-                                beside = experts[t, layer] - experts[t, layer - 1]
-                                runs += fetched[0, p] * before + fetched[1, p] * beside
-                            high = max(high, runs)
-                        elements += dense[t, j] - dense[t, i]
-                        if j == layers:
-                            elements += tied[t]
-                        routed += experts[t, j] - experts[t, i]
-                        activations += kept[t, c, j] - kept[t, c, i]
-                        within += time[t, c, j] - time[t, c, i]
-                    steps = elements * stepping[0, p] + routed * stepping[1, p]
-                    used = elements * held[0, p] + routed * held[1, p]
-                    used += max(in_flight * activations + high, steps)
-                    if used <= slack:
-                        load = within + transfer - saved * min(transfer, within)
-                        lightest = min(lightest, load)
-                total += lightest
-                longest = max(longest, lightest)
-            if total < np.inf:
-                found = m[p] * longest + (total - longest) / v + sync[p]
-                least[p] = min(least[p], found)

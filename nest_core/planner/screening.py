@@ -1,7 +1,7 @@
 """Screens: which points could come in under a time, or fit into memory at all, many at once.
 
 They stand between bounds, which know nothing of memory, and the program, which needs a point's
-real layout: stages at best-case communication, memory as it is (`nest_core.planner.program`).
+real layout: stages at best-case communication, memory as it is (`nest_core.planner.relaxed`).
 """
 
 from __future__ import annotations
@@ -14,23 +14,20 @@ import numpy as np
 from nest_core.costs.problem import Problem
 from nest_core.costs.zero import gathered, state_shares, step_share
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
-from nest_core.planner.bounds import Ledger, hop_seconds
+from nest_core.planner.bounds import hop_seconds
+from nest_core.planner.lookup import each
 from nest_core.planner.points import Columns
-from nest_core.planner.program import covers, evens
+from nest_core.planner.relaxed import Cases, Hops, Tables, covers, evens, longest
 from nest_core.planner.space import Rows
 
 __all__ = ["Entry", "Screen"]
 
-_Stacked = tuple[
-    FloatArray, FloatArray, float, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A family at a micro-batch: what `covers` and `evens` read of it, and its ledger."""
+    """A family at a micro-batch: what `Tables` holds of it, and the least that a rank sends on."""
 
-    books: Ledger
+    boundary: float
     time: FloatArray
     dense: FloatArray
     experts: FloatArray
@@ -65,11 +62,19 @@ class Screen:
         outer: BoolArray,
         parted: BoolArray,
         natural: BoolArray,
-    ) -> FloatArray:
+    ) -> tuple[Hops, FloatArray]:
         """Seconds that pipeline transfers of points take at least; see `hop_seconds`."""
         rows = self._rows
-        within = np.where(parted, 1, rows.column("cp")[row]) * np.where(outer, 1, rows.dp[row])
-        return hop_seconds(self._problem, boundary, rows.column("tp")[row] * within, natural)
+        cp, dp = rows.column("cp")[row], rows.dp[row]
+        inside = np.where(parted, 1, cp) * np.where(outer, 1, dp)
+        return hop_seconds(
+            self._problem,
+            boundary,
+            rows.column("tp")[row] * inside,
+            cp * dp // inside,
+            rows.pp[row],
+            natural,
+        )
 
     def fits(
         self,
@@ -81,14 +86,30 @@ class Screen:
         limit: float,
     ) -> BoolArray:
         """`covers` of points whose stages are one chunk; others all pass."""
-        alive = columns.interleave == 1
-        if alive.any():
-            covers(
-                *self._stacked(entries, entry, columns), self._allowed, entry,
-                self._rows.pp[columns.row], micro_batches, columns.stashing,
-                *self._per_element(columns), cap, limit, alive,
-            )  # fmt: skip
-        return np.asarray(alive | (columns.interleave > 1))
+        passed = np.ones(len(columns), dtype=bool)
+        plain = np.flatnonzero(columns.interleave == 1)
+        if len(plain):
+            cases = self._cases(entries, entry[plain], columns.chosen(plain), micro_batches[plain])
+            passed[plain] = covers(self._tables(entries, limit), cases, cap[plain])
+        return passed
+
+    def longest(
+        self,
+        entries: list[Entry],
+        entry: IntArray,
+        columns: Columns,
+        micro_batches: IntArray,
+        low: FloatArray,
+        cap: FloatArray,
+    ) -> FloatArray:
+        """`longest` of points whose stages are one chunk; ``low`` of others."""
+        found = low.copy()
+        plain = np.flatnonzero(columns.interleave == 1)
+        if len(plain):
+            cases = self._cases(entries, entry[plain], columns.chosen(plain), micro_batches[plain])
+            tables = self._tables(entries, self._problem.tensor_bytes)
+            found[plain] = longest(tables, cases, low[plain], cap[plain])
+        return found
 
     def even(
         self,
@@ -99,31 +120,37 @@ class Screen:
         sync: FloatArray,
     ) -> FloatArray:
         """`evens` of interleaved points; 0 for others."""
-        least = np.where(columns.interleave > 1, 1.0, 0.0)
-        if least.any():
-            evens(
-                *self._stacked(entries, entry, columns), self._allowed, entry,
-                self._rows.pp[columns.row], columns.interleave, micro_batches,
-                *self._per_element(columns), sync,
-                self._problem.tensor_bytes, least,
-            )  # fmt: skip
-        return np.asarray(least)
+        least = np.zeros(len(columns))
+        cut = np.flatnonzero(columns.interleave > 1)
+        if len(cut):
+            cases = self._cases(entries, entry[cut], columns.chosen(cut), micro_batches[cut])
+            tables = self._tables(entries, self._problem.tensor_bytes)
+            least[cut] = evens(tables, cases, sync[cut])
+        return least
 
-    def _stacked(self, entries: list[Entry], entry: IntArray, columns: Columns) -> _Stacked:
-        boundary = np.concatenate([each.books.boundary for each in entries])
-        hop = self.hops(
-            boundary[entry], columns.row, columns.outer, columns.parted, columns.natural
+    def _tables(self, entries: list[Entry], limit: float) -> Tables:
+        return Tables(
+            time=np.stack([each.time for each in entries]),
+            dense=np.stack([each.dense for each in entries]),
+            experts=np.stack([each.experts for each in entries]),
+            tied=np.array([each.tied for each in entries]),
+            kept=np.stack([each.kept for each in entries]),
+            working=np.stack([each.working for each in entries]),
+            allowed=self._allowed,
+            transfer_saved=self._problem.overlap.transfer,
+            limit=limit,
         )
-        return (
-            np.stack([each.time for each in entries]),
-            hop,
-            self._problem.overlap.transfer,
-            np.stack([each.dense for each in entries]),
-            np.stack([each.experts for each in entries]),
-            np.array([each.tied for each in entries]),
-            np.stack([each.kept for each in entries]),
-            np.stack([each.working for each in entries]),
-        )
+
+    def _cases(
+        self, entries: list[Entry], entry: IntArray, columns: Columns, micro_batches: IntArray
+    ) -> Cases:
+        boundary = np.array([each.boundary for each in entries])[entry]
+        hops, _ = self.hops(boundary, columns.row, columns.outer, columns.parted, columns.natural)
+        held, stepping, whole, fetched = self._per_element(columns)
+        return Cases(
+            entry, self._rows.pp[columns.row], columns.interleave, micro_batches,
+            columns.stashing, held, stepping, whole, fetched, hops,
+        )  # fmt: skip
 
     def _per_element(
         self, columns: Columns
@@ -149,6 +176,4 @@ class Screen:
 
 def _shares(zero: IntArray, ranks: IntArray, share: Callable[[int, int], float]) -> FloatArray:
     """Bytes per element of every point, from its ZeRO stage and the ranks that share it."""
-    kinds, which = np.unique(4 * ranks + zero, return_inverse=True)
-    found = [share(kind % 4, kind // 4) for kind in kinds.tolist()]
-    return np.array(found, dtype=np.float64)[which]
+    return each(4 * ranks + zero, lambda kind: share(kind % 4, kind // 4))

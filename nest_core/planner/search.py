@@ -78,7 +78,7 @@ class Result:
     ----------
     best : Report or None
         None when nothing was found; ``reason`` then says what fails and by how much, and
-        ``needed_bytes`` how much memory per device the leanest plan takes (0 if unknown).
+        ``needed_bytes`` how much memory per device is enough for some plan (0 if unknown).
     alternatives : tuple of Report
         The next best points, each with its best stages; GPipe where 1F1B is allowed is none.
     solved_points : tuple of int
@@ -239,8 +239,9 @@ def _best_first(
 ) -> _Found:
     """Take the point with the least bound, until that cannot be among the best.
 
-    A point is taken three times: as the next of the rows opened with it, with the bound of its
-    real layout, and to be solved. Rows are opened when one of theirs may be the least.
+    A point is taken up to four times: as the next of the rows opened with it, with the bound that
+    knows its longest stage, with that of its real layout, and to be solved. Rows are opened when
+    one of theirs may be the least.
     """
     found = _Found(len(frontier), [], 0, float("inf"))
     size = _FIRST_ROWS
@@ -248,8 +249,8 @@ def _best_first(
     waiting: list[tuple[float, int, Opened, int, Prepared | None]] = []
 
     def add(opened: Opened, index: int) -> None:
-        if index < len(opened.number):
-            entry = (float(opened.seconds[index]), next(order), opened, index, None)
+        if index < len(opened):
+            entry = (float(opened.limits.seconds[index]), next(order), opened, index, None)
             heapq.heappush(waiting, entry)
 
     while True:
@@ -263,7 +264,7 @@ def _best_first(
             opened = frontier.open(rows, leading.cutoff)
             found.misfit += opened.misfit
             found.opened += opened.points
-            found.waiting += len(opened.number)
+            found.waiting += len(opened)
             add(opened, 0)
             size = min(2 * size, _MOST_ROWS)
         if not waiting or waiting[0][0] > leading.cutoff:
@@ -272,6 +273,12 @@ def _best_first(
         if over():
             found.open_bound = min(bound, frontier.queue.least)
             return found
+        if not opened.refined:
+            refined, looked_at = frontier.refine(opened, index, leading.cutoff)
+            found.waiting -= looked_at - len(refined)
+            add(refined, 0)
+            add(opened, index + looked_at)
+            continue
         if prepared is None:
             add(opened, index + 1)
             prepared = frontier.prepare(opened, index)
@@ -289,7 +296,7 @@ def _best_first(
         if plan is None and unlimited:
             found.misfit += 1
         else:
-            found.solved.append(int(opened.number[index]))
+            found.solved.append(int(opened.columns.number[index]))
         if progress is not None:
             progress(_progress(found, leading, min(bound, frontier.queue.least)))
 
@@ -308,7 +315,7 @@ def _progress(found: _Found, leading: _Leading, bound: float) -> Progress:
 def _why_nothing(
     frontier: Frontier | MixedFrontier, *, ended: bool, cancelled: bool
 ) -> tuple[float, str]:
-    """Least memory per device with which some point would fit, and the sentence about it."""
+    """Memory per device that is enough for some point, and the sentence about it."""
     if cancelled:
         return 0.0, "the search was cancelled before any plan was found: let it run longer"
     if ended:
@@ -325,7 +332,7 @@ def _why_nothing(
         f"{axis} {getattr(point, axis)}, " for axis in ("cp", "ep") if getattr(point, axis) > 1
     )
     return needed, (
-        f"no plan fits into memory: the leanest (tp {point.tp}, {wider}pp {point.pp}, "
+        f"no plan fits into memory: the leanest found (tp {point.tp}, {wider}pp {point.pp}, "
         f"dp {point.dp}, micro-batch {point.micro_batch}, ZeRO {point.zero}) needs "
         f"{at_least_gib(needed)} per device, {humanise_bytes(needed - have)} more than the "
         f"{humanise_bytes(have)} there are"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -33,7 +34,7 @@ ORDERS = (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"))
 """Megatron-LM's and Alpa's order (the replicas of a stage side by side) and NEST's."""
 
 PLAIN = ("1f1b", "gpipe")
-"""Schedules with one chunk per stage."""
+"""Schedules with one chunk per stage, the leanest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +99,14 @@ class SearchSpace:
 
     @property
     def plain(self) -> str:
-        """The first listed schedule without chunks; empty if there is none."""
-        return next((name for name in self.schedules if name in PLAIN), "")
+        """The leanest schedule without chunks; empty if there is none.
+
+        Without a pipeline all of them do the same, and count as this one.
+        """
+        return next((name for name in PLAIN if name in self.schedules), "")
 
 
+@lru_cache(maxsize=65_536)
 def even_patterns(layers: int, pp: int, interleave: int) -> tuple[tuple[int, ...], ...]:
     """Cuts of interleaved plans: chunks of equally many blocks, or of equally many layers.
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from nest_core.costs.price import Report, Stage
 from nest_core.fidelity.bands import Band
-from nest_core.summary import UNVALIDATED, Headline, share
+from nest_core.headlines import UNVALIDATED, Headline
+from nest_core.summary import NOTHING, share
 from nest_core.units import humanise, humanise_bytes, humanise_seconds
 from nest_core.validity import span_in_words
 from nest_core.why.axes import AXES, NextBest
@@ -30,7 +31,6 @@ __all__ = [
     "why_line",
 ]
 
-NOTHING = "–"
 _KINDS = {
     "compute": "Compute",
     "communication": "Communication",

@@ -17,7 +17,8 @@ def levels(
     as_json: JsonFlag = False,
 ) -> None:
     """Show the levels of a fabric, innermost first."""
-    from nest_core.network import collapse, collapse_error
+    from nest_core.network import collapse
+    from nest_core.network.error import collapse_error
     from nest_core.scenario import load_fabric
 
     specification = load_fabric(fabric)

@@ -161,7 +161,8 @@ def every_point(problem: Problem, space: SearchSpace) -> Iterator[Point]:
         if (sp and tp == 1) or (sharers == 1 and zero != min(space.zero)):
             continue
         rounds = problem.batch // (dp * micro) % pp == 0
-        schedules = [(name, 1) for name in (plain if pp > 1 else plain[:1])]
+        alone = [name for name in plain if name == "1f1b" or "1f1b" not in plain]
+        schedules = [(name, 1) for name in (plain if pp > 1 else alone)]
         if "interleaved" in space.schedules and pp > 1 and rounds:
             schedules += [("interleaved", v) for v in space.interleave if v > 1]
         for (schedule, v), order, seating in product(schedules, space.orders, space.device_orders):

@@ -7,9 +7,9 @@ import pytest
 from nest_core.answer import answer
 from nest_core.calibration.sweep import sweep
 from nest_core.figures.collectives import bandwidth_figure
+from nest_core.headlines import headlines
 from nest_core.network import collapse
 from nest_core.scenario import load_fabric, load_scenario
-from nest_core.summary import headlines
 
 pytestmark = pytest.mark.browser
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from nest_core.answer import answer
+from nest_core.headlines import headlines
 from nest_core.scenario import load_scenario
-from nest_core.summary import headlines
 
 pytestmark = pytest.mark.browser
 

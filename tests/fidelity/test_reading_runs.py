@@ -9,7 +9,8 @@ from run_tables import PLAIN, SUBSET, TABLES, as_csv
 
 from nest_core.errors import InputError
 from nest_core.fidelity import Outcome, read_runs
-from nest_core.fidelity.reading import DEFAULTS, MEASURED_COLUMNS, is_training
+from nest_core.fidelity.reading import MEASURED_COLUMNS, is_training
+from nest_core.fidelity.rows import DEFAULTS
 
 
 def test_a_plain_row(one):

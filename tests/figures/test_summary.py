@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from nest_core.headlines import headlines
 from nest_core.presets import preset_names
 from nest_core.scenario import load_accelerator, load_fabric, load_model, load_scenario
 from nest_core.summary import (
     accelerator_in_words,
     certificate_line,
-    headlines,
     model_in_words,
     plan_in_words,
     quantity,

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from nest_core.answer import answer
+from nest_core.headlines import headlines
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario
-from nest_core.summary import headlines
 from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 
 

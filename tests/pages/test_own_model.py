@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from nest_core.answer import answer
+from nest_core.headlines import headlines
 from nest_core.model_files import load_model, model_of
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
-from nest_core.summary import headlines
 from nest_studio.model_view import OWN_MODEL
 from nest_studio.scenario_file import scenario_toml
 

@@ -9,9 +9,10 @@ import tomllib
 import pytest
 
 from nest_core.answer import answer
+from nest_core.headlines import headlines
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
-from nest_core.summary import certificate_line, headlines
+from nest_core.summary import certificate_line
 from nest_core.topology import Clos, Hierarchical
 from nest_studio import plan_state
 from nest_studio.scenario_file import command_line, scenario_toml

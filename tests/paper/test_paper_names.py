@@ -63,5 +63,6 @@ def test_without_an_instance_rows_say_so(name: str) -> None:
 
 
 def test_another_name_is_refused() -> None:
-    with pytest.raises(InputError, match="NAME must be a figure that is known here, but is"):
+    with pytest.raises(InputError, match="NAME must be a figure or table") as refused:
         reproduce("figure3", "published")
+    assert str(refused.value).endswith(f"pick {', '.join(NAMES)}.")

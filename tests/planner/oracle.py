@@ -327,9 +327,10 @@ class Oracle:
         """Schedules and chunks per stage; without a pipeline 1F1B and GPipe are one."""
         space = self.space
         plain = [name for name in space.schedules if name != "interleaved"]
+        alone = "1f1b" if "1f1b" in plain else "gpipe"
         for schedule in space.schedules:
             if schedule in plain:
-                if pp > 1 or schedule == plain[0]:
+                if pp > 1 or schedule == alone:
                     yield schedule, 1
             elif pp > 1 and micro_batches % pp == 0:
                 for v in space.interleave:

@@ -197,24 +197,42 @@ def _numbered(frontier: Frontier) -> list[Choice]:
     return [_choice(frontier.points.point(number)) for number in range(len(frontier))]
 
 
-def _opened(frontier: Frontier, cutoff: float) -> dict[int, tuple[float, float, float]]:
+def _opened(
+    frontier: Frontier, cutoff: float, *, refined: bool = False
+) -> dict[int, tuple[float, float, float]]:
     """Points that pass, with bounds of the time, the sum of loads and the synchronisation."""
     found = frontier.open(np.arange(len(frontier.rows)), cutoff)
-    columns = (found.number, found.seconds, found.total, found.sync)
+    parts, at = [found], 0
+    if refined:
+        parts = []
+        while at < len(found):
+            part, looked_at = frontier.refine(found, at, cutoff)
+            parts.append(part)
+            at += looked_at
     return {
-        number: bounds for number, *bounds in zip(*map(np.ndarray.tolist, columns), strict=True)
+        number: bounds
+        for part in parts
+        for number, *bounds in zip(
+            part.columns.number.tolist(),
+            *(getattr(part.limits, name).tolist() for name in ("seconds", "total", "sync")),
+            strict=True,
+        )
     }
 
 
 def test_no_plan_beats_a_bound():
     """Of the time, of the sum of loads and of the largest synchronisation, point by point.
 
-    Both the bounds of many points at once and those under a point's real layout.
+    The bounds of many points at once, those that know the longest stage, and those under a
+    point's real layout.
     """
     for seed in range(60):
         instance = random_instance(seed)
         oracle, frontier = instance.oracle, Frontier(instance.problem, instance.space)
         opened = _opened(frontier, float("inf"))
+        refined = _opened(frontier, float("inf"), refined=True)
+        assert opened.keys() == refined.keys()
+        assert all(opened[number][0] <= bounds[0] for number, bounds in refined.items())
         for number, choice in enumerate(_numbered(frontier)):
             best = oracle.best(choice)
             if best is None:
@@ -227,7 +245,7 @@ def test_no_plan_beats_a_bound():
             }
             sharp = frontier.prepared(number)
             assert frontier.bound_of(number) <= best.seconds * (1 + 1e-12), (seed, choice)
-            for bounds in (opened[number], (sharp.floor, sharp.total, sharp.sync)):
+            for bounds in (opened[number], refined[number], (sharp.floor, sharp.total, sharp.sync)):
                 assert all(
                     low <= true * (1 + 1e-12)
                     for low, true in zip(bounds, told.values(), strict=True)
@@ -257,6 +275,7 @@ def test_no_point_is_lost_under_a_cutoff_that_it_meets():
                 continue
             met = best.seconds * (1 + 1e-12)
             assert number in _opened(frontier, met), (seed, best)
+            assert number in _opened(frontier, met, refined=True), (seed, best)
             prepared = frontier.prepared(number)
             assert prepared.floor <= met, (seed, best)
             assert frontier.solver.solve(prepared, met)[0] == _close(best.seconds), (seed, best)

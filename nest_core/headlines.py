@@ -1,0 +1,218 @@
+"""The five figures that stand above an answer, each with its error band and formula.
+
+Every figure keeps the formula it came from with its numbers filled in, so that a page, a
+notebook or a report can print both without computing anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nest_core.answer import Answer
+from nest_core.costs.price import Report
+from nest_core.costs.problem import Problem
+from nest_core.costs.schedules import fill_seconds
+from nest_core.fidelity.bands import Band
+from nest_core.scenario import Scenario
+from nest_core.summary import NOTHING, fullest, quantity, share
+from nest_core.units import humanise, humanise_bytes, humanise_seconds
+from nest_core.validity import (
+    MEMORY_IN_WORDS,
+    Span,
+    Standing,
+    percent,
+    rate_span,
+    seconds_span,
+    span_in_words,
+)
+
+__all__ = ["UNVALIDATED", "Headline", "headlines"]
+
+UNVALIDATED = "no error band"
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One headline figure.
+
+    Parameters
+    ----------
+    name, value, note : str
+        What it is, the figure with its unit, and what stands beneath it.
+    formula : tuple of str
+        Lines: the formula in symbols, then with the numbers of this plan.
+    span : str
+        What the figure may be by its error band, or why there is none; empty where neither is
+        known.
+    basis : str
+        What the span stands on.
+    """
+
+    name: str
+    value: str
+    note: str
+    formula: tuple[str, ...]
+    span: str = ""
+    basis: str = ""
+
+
+def headlines(answer: Answer, *, baselines_pending: bool = False) -> tuple[Headline, ...]:
+    """Throughput, speed-up, iteration time, bubble and memory head-room, in this order.
+
+    Parameters
+    ----------
+    answer : Answer
+    baselines_pending : bool
+        Whether the baselines are still being priced: no speed-up is claimed then.
+    """
+    best = answer.result.best
+    if best is None:
+        names = ("Throughput", "Speed-up", "Iteration time", "Pipeline bubble", "Memory head-room")
+        return tuple(Headline(name, NOTHING, "no feasible plan", ()) for name in names)
+    found = answer.standing(best)
+    return (
+        _throughput(answer.scenario, best, found),
+        _speedup(answer, best, baselines_pending),
+        _iteration(answer.scenario, answer.problem, best, found),
+        _bubble(best),
+        _head_room(best),
+    )
+
+
+def _spanned(
+    found: Standing,
+    span: Callable[[Band, float], Span],
+    value: float,
+    words: Callable[[float], str],
+) -> str:
+    """A figure's range by the error band of its plan."""
+    return span_in_words(span(found.band, value), words) if found.band else UNVALIDATED
+
+
+def _throughput(scenario: Scenario, best: Report, found: Standing) -> Headline:
+    tokens = best.samples_per_s * scenario.sequence
+    return Headline(
+        "Throughput",
+        quantity(tokens, "tokens/s"),
+        f"{quantity(best.samples_per_s, 'sequences/s')}, "
+        f"{quantity(best.tokens_per_s_per_device, 'tokens/s')} per device",
+        (
+            "throughput = batch · sequence length / iteration time",
+            f"= {scenario.batch:,} · {scenario.sequence:,} tokens / "
+            f"{humanise_seconds(best.iteration_s)} = {quantity(tokens, 'tokens/s')}",
+        ),
+        _spanned(found, rate_span, tokens, lambda rate: quantity(rate, "tokens/s")),
+        found.in_words,
+    )
+
+
+def _speedup(answer: Answer, best: Report, pending: bool) -> Headline:
+    if pending:
+        return Headline("Speed-up", "…", "pricing the baselines", ())
+    rival = answer.best_baseline
+    if rival is None or rival.report is None or answer.speedup is None:
+        why = "no baseline is feasible here" if answer.baselines else "no baseline was asked for"
+        return Headline("Speed-up", NOTHING, why, ())
+    tied = abs(answer.speedup - 1) < 0.005
+    return Headline(
+        "Speed-up",
+        f"{answer.speedup:.2f} ×",
+        f"as fast as {rival.label}" if tied else f"over {rival.label}, the best baseline",
+        (
+            "speed-up = the best feasible baseline's iteration time / ours",
+            f"= {humanise_seconds(rival.report.iteration_s)} ({rival.label}) / "
+            f"{humanise_seconds(best.iteration_s)} = {answer.speedup:.2f}",
+        ),
+    )
+
+
+def _iteration(scenario: Scenario, problem: Problem, best: Report, found: Standing) -> Headline:
+    m = best.plan.point.micro_batches(scenario.batch)
+    loads = [stage.micro_batch_s for stage in best.stages]
+    worst, fill = max(loads), fill_seconds(best.plan.point, np.array(loads))
+    sync = best.iteration_s - m * worst - fill
+    return Headline(
+        "Iteration time",
+        humanise_seconds(best.iteration_s),
+        f"MFU {share(best.mfu)}"
+        + (f", {span_in_words(rate_span(found.band, best.mfu), share)}" if found.band else ""),
+        (
+            f"iteration = m · max t + {_fill(best)} + synchronisation and optimizer step",
+            f"= {m:,} · {humanise_seconds(worst)} + {humanise_seconds(fill)} + "
+            f"{humanise_seconds(sync)} = {humanise_seconds(best.iteration_s)}",
+            "spent on: "
+            + ", ".join(f"{humanise_seconds(seconds)} {name}" for name, seconds in best.terms),
+            "MFU = sequences/s · model FLOP per sequence / (devices · peak FLOP/s)",
+            f"= {humanise(best.samples_per_s)}/s · {humanise(problem.model_flops, 'FLOP')} / "
+            f"({problem.network.devices:,} · {humanise(problem.peak_flops, 'FLOP/s')}) = "
+            f"{share(best.mfu)}",
+            *_band_formula(found, best),
+        ),
+        _spanned(found, seconds_span, best.iteration_s, humanise_seconds),
+        found.in_words,
+    )
+
+
+def _band_formula(found: Standing, best: Report) -> tuple[str, ...]:
+    if found.band is None:
+        return ()
+    low, high = percent(found.band.p10), percent(found.band.p90)
+    span = span_in_words(seconds_span(found.band, best.iteration_s), humanise_seconds)
+    time = humanise_seconds(best.iteration_s)
+    return (
+        "error = predicted / measured − 1, its 10th and 90th percentile over the region's runs",
+        f"{time} / (1 {high[0]} {high[1:]}) to {time} / (1 {low[0]} {low[1:]}) = {span}",
+    )
+
+
+def _fill(best: Report) -> str:
+    """The seconds of fill and drain, in symbols; chunks let the next stage begin earlier."""
+    return "(Σ t − max t)" + (" / v" if best.plan.point.interleave > 1 else "")
+
+
+def _bubble(best: Report) -> Headline:
+    loads = [stage.micro_batch_s for stage in best.stages]
+    v = best.plan.point.interleave
+    fill = (sum(loads) - max(loads)) / v
+    chunks = f" / {v}" if v > 1 else ""
+    return Headline(
+        "Pipeline bubble",
+        share(best.bubble),
+        f"{humanise_seconds(fill)} of fill and drain",
+        (
+            f"bubble = {_fill(best)} / iteration time",
+            f"= ({humanise_seconds(sum(loads))} − {humanise_seconds(max(loads))}){chunks} / "
+            f"{humanise_seconds(best.iteration_s)} = {share(best.bubble)}",
+        ),
+    )
+
+
+def _head_room(best: Report) -> Headline:
+    number, stage = fullest(best)
+    memory = stage.memory
+    parts = (
+        ("weights", memory.weights),
+        ("gradients", memory.gradients),
+        ("optimizer", memory.optimizer),
+        ("activations", memory.activations),
+        ("stash", memory.stash),
+        ("buffers", memory.buffers),
+    )
+    used, limit = humanise_bytes(memory.total), humanise_bytes(best.memory_limit_bytes)
+    free = humanise_bytes(best.memory_limit_bytes - memory.total)
+    return Headline(
+        "Memory head-room",
+        free,
+        f"stage {number + 1} is fullest: {used} of {limit}",
+        (
+            "head-room = memory per device − the fullest stage's need",
+            f"= {limit} − {used} = {free}",
+            f"stage {number + 1}: "
+            + " + ".join(f"{humanise_bytes(size)} {name}" for name, size in parts),
+        ),
+        UNVALIDATED,
+        MEMORY_IN_WORDS,
+    )

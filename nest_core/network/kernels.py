@@ -1,0 +1,125 @@
+"""Loops over flows and their crossings, compiled.
+
+Kept apart since numba takes 0.3 s to import, and few commands price flows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nest_core.compiled import compiled
+from nest_core.network.ways import Ways
+from nest_core.network.wires import BoolArray, FloatArray, IntArray
+
+__all__ = ["busiest", "climbs", "longest", "meets", "slowest"]
+
+
+@compiled
+def slowest(of_owners: FloatArray, team: IntArray, teams: int) -> FloatArray:
+    """The largest value among a team's owners, shape (protocols, teams)."""
+    result = np.zeros((of_owners.shape[0], teams))
+    for protocol in range(of_owners.shape[0]):
+        for owner in range(len(team)):
+            value = of_owners[protocol, owner]
+            if value > result[protocol, team[owner]]:
+                result[protocol, team[owner]] = value
+    return result
+
+
+@compiled
+def busiest(
+    flow: IntArray,
+    bundle: IntArray,
+    share: FloatArray,
+    volume: FloatArray,
+    owner: IntArray,
+    capacity: FloatArray,
+    lane: FloatArray,
+    outside: BoolArray,
+    load: FloatArray,
+    owners: int,
+) -> FloatArray:
+    """Per owner the longest that one of its crossings takes inside nodes and outside, (2, owners).
+
+    ``load`` comes as zeros, one for every bundle.
+    """
+    worst = np.zeros((2, owners))
+    for k in range(len(flow)):
+        load[bundle[k]] += share[k] * volume[flow[k]]
+    for k in range(len(flow)):
+        at, sent = bundle[k], flow[k]
+        taken = max(load[at] / capacity[at], share[k] * volume[sent] / lane[at])
+        side = 1 if outside[at] else 0
+        worst[side, owner[sent]] = max(worst[side, owner[sent]], taken)
+    return worst
+
+
+@compiled
+def longest(
+    owner: IntArray, steps: FloatArray, latency_s: FloatArray, outside: BoolArray, owners: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Per owner the most steps, their latencies in all and one latency; each (2, owners)."""
+    most, total, lone = np.zeros((2, owners)), np.zeros((2, owners)), np.zeros((2, owners))
+    for k in range(len(owner)):
+        side, of = 1 if outside[k] else 0, owner[k]
+        most[side, of] = max(most[side, of], steps[k])
+        total[side, of] = max(total[side, of], steps[k] * latency_s[k])
+        lone[side, of] = max(lone[side, of], latency_s[k])
+    return most, total, lone
+
+
+@compiled
+def meets(group: IntArray, source: IntArray, target: IntArray) -> IntArray:
+    """The innermost tier at which devices share a group; -1 for a device and itself, (flows,)."""
+    met = np.full(len(source), -1, dtype=np.int64)
+    for flow in range(len(source)):
+        a, b = source[flow], target[flow]
+        if a != b:
+            tier = 0
+            while tier < len(group) - 1 and group[tier, a] != group[tier, b]:
+                tier += 1
+            met[flow] = tier
+    return met
+
+
+@compiled
+def climbs(
+    ways: Ways,
+    source: IntArray,
+    target: IntArray,
+    met: IntArray,
+    lowest: int,
+    up_hash: IntArray,
+    down_hash: IntArray,
+) -> tuple[IntArray, IntArray]:
+    """Crossings of flows from tier ``lowest`` up to where they meet: flow and bundle, in order.
+
+    Hashes of the flows fix the lane on the way up and down; if empty, the target does.
+    """
+    count = 0
+    for flow in range(len(source)):
+        if met[flow] >= 0:
+            count += 2 * max(0, met[flow] + 1 - max(lowest, ways.leaves_by[met[flow]]))
+    flows = np.empty(count, dtype=np.int64)
+    bundles = np.empty(count, dtype=np.int64)
+    at = 0
+    for flow in range(len(source)):
+        if met[flow] < 0:
+            continue
+        a, b = source[flow], target[flow]
+        for tier in range(max(lowest, ways.leaves_by[met[flow]]), met[flow] + 1):
+            up, down, lanes = ways.child[tier, a], ways.child[tier, b], ways.lanes[tier]
+            if lanes > 1:
+                key = up_hash[flow] if len(up_hash) else ways.rank[tier, b]
+                lane = key % ways.links[tier, a]
+                other = lane
+                parallel = ways.parallel[tier]
+                if len(down_hash) and parallel > 1:
+                    other = lane // parallel * parallel + down_hash[flow] % parallel
+                up = up * lanes + lane
+                down = down * lanes + other % ways.links[tier, b]
+            flows[at] = flows[at + 1] = flow
+            bundles[at] = ways.offset[tier] + 2 * up
+            bundles[at + 1] = ways.offset[tier] + 2 * down + 1
+            at += 2
+    return flows, bundles

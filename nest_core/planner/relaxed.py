@@ -1,0 +1,304 @@
+"""Points relaxed to best-case communication: which could come in under a time, and how soon.
+
+Memory is as it is, and so are layers, which do not divide: what bounds know nothing of. Transfers
+are at their best case position by position, as some leave their node and others do not. Compiled;
+see `nest_core.compiled`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nest_core.compiled import compiled
+from nest_core.network.wires import BoolArray, FloatArray, IntArray
+
+__all__ = ["Cases", "Hops", "Tables", "covers", "evens", "longest"]
+
+_NEAR = 1e-3  # a bound of the longest load is found to so much of it
+
+
+class Tables(NamedTuple):
+    """What layers take and hold, prefix sums over ``L`` layers.
+
+    Attributes
+    ----------
+    time : (tables, 3, L + 1)
+        Seconds at best-case communication; rows: `RECOMPUTE`.
+    dense, experts : (tables, L + 1), tied : (tables,)
+        Elements without the last layer's tied copy, and the copy.
+    kept : (tables, 3, L + 1), working : (tables, 3, L)
+        Bytes; ``working`` layer by layer.
+    allowed : (choices,)
+        Rows of `RECOMPUTE` that may be used.
+    transfer_saved : float
+        Seconds saved per second of transfers that has compute to hide behind.
+    limit : float
+        Bytes that tensors may hold.
+    """
+
+    time: FloatArray
+    dense: FloatArray
+    experts: FloatArray
+    tied: FloatArray
+    kept: FloatArray
+    working: FloatArray
+    allowed: IntArray
+    transfer_saved: float
+    limit: float
+
+
+class Hops(NamedTuple):
+    """What transfers between stages take at least.
+
+    Attributes
+    ----------
+    near : (points,)
+        Seconds of any transfer.
+    far : (blocks, points)
+        Seconds of one that leaves a block of a kind (a node, a leaf).
+    together : (blocks, points)
+        Stages that follow one another in such a block; 0 where that is not so simple.
+    copies : (points,)
+        Chains of stages that follow one another; a position waits for the slowest.
+    """
+
+    near: FloatArray
+    far: FloatArray
+    together: IntArray
+    copies: IntArray
+
+
+class Cases(NamedTuple):
+    """Points, all of shape (points,) but for bytes per element: (2, points), dense and expert.
+
+    Attributes
+    ----------
+    table : index into `Tables`
+    pp, interleave, micro_batches : degrees
+    stashing : whether all micro-batches are in flight
+    held, stepping, whole, fetched : bytes per element
+        Of what a stage holds, of what the optimizer step adds, of the layer that runs and of the
+        one before it.
+    hops : Hops
+    """
+
+    table: IntArray
+    pp: IntArray
+    interleave: IntArray
+    micro_batches: IntArray
+    stashing: BoolArray
+    held: FloatArray
+    stepping: FloatArray
+    whole: FloatArray
+    fetched: FloatArray
+    hops: Hops
+
+
+def covers(tables: Tables, cases: Cases, cap: FloatArray) -> BoolArray:
+    """Whether stages that fit, each at most ``cap`` seconds long, can cover the chain.
+
+    Parameters
+    ----------
+    cap : (points,)
+
+    Notes
+    -----
+    Stage costs only grow with the stage, so taking as many layers as fit, from the last stage
+    backwards, and leaving one for each stage before, decides it. Without a cap the answer is exact.
+    """
+    return _covers(tables, cases, cap)
+
+
+def longest(tables: Tables, cases: Cases, low: FloatArray, cap: FloatArray) -> FloatArray:
+    """Seconds that the longest stage takes at least; infinite where that is more than ``cap``.
+
+    Parameters
+    ----------
+    low, cap : (points,)
+        Seconds that it takes anyway, and that it may take.
+    """
+    return _longest(tables, cases, low, cap)
+
+
+def evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
+    """Seconds that interleaved points with even chunks take at least; infinite where none fit.
+
+    Parameters
+    ----------
+    sync : (points,)
+        Seconds that come once.
+
+    Notes
+    -----
+    Cuts as in `nest_core.planner.space.even_patterns`.
+    """
+    return _evens(tables, cases, sync)
+
+
+@compiled
+def _hop(hops: Hops, p: int, pp: int, to: int) -> float:
+    """Seconds of the transfers between positions ``to - 1`` and ``to``, either way."""
+    found = hops.near[p]
+    for block in range(hops.together.shape[0]):
+        stages = hops.together[block, p]
+        if stages > 0 and hops.far[block, p] > found:
+            for copy in range(min(hops.copies[p], stages)):
+                if (copy * pp + to) % stages == 0:
+                    found = hops.far[block, p]
+                    break
+    return float(found)
+
+
+@compiled
+def _covered(tables: Tables, cases: Cases, p: int, cap: float) -> bool:
+    """`covers` of one point."""
+    layers = tables.dense.shape[1] - 1
+    slack = tables.limit * (1.0 + 1e-12)
+    t, pp, m = cases.table[p], cases.pp[p], cases.micro_batches[p]
+    dense, experts, kept, time = tables.dense[t], tables.experts[t], tables.kept[t], tables.time[t]
+    working = tables.working[t]
+    j = layers
+    retire = 0.0
+    for s in range(pp - 1, -1, -1):
+        in_flight = m if cases.stashing[p] else min(m, pp - s)
+        copy = tables.tied[t] if j == layers and pp > 1 else 0.0
+        arrive = _hop(cases.hops, p, pp, s) if s > 0 else 0.0
+        transfer = arrive + retire
+        retire = arrive
+        first = j
+        for n in range(tables.allowed.shape[0]):
+            c = tables.allowed[n]
+            i = j
+            high = 0.0
+            while i > s:
+                size = dense[i] - dense[i - 1]
+                if i == layers:
+                    size += tables.tied[t]
+                own = experts[i] - experts[i - 1]
+                runs = working[c, i - 1] + cases.whole[0, p] * size + cases.whole[1, p] * own
+                if i > 1:
+                    runs += cases.fetched[0, p] * (dense[i - 1] - dense[i - 2])
+                    runs += cases.fetched[1, p] * (experts[i - 1] - experts[i - 2])
+                high = max(high, runs)
+                elements = dense[j] - dense[i - 1] + copy
+                routed = experts[j] - experts[i - 1]
+                passes = in_flight * (kept[c, j] - kept[c, i - 1]) + high
+                steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
+                used = elements * cases.held[0, p] + routed * cases.held[1, p] + max(passes, steps)
+                within = time[c, j] - time[c, i - 1]
+                load = within + transfer - tables.transfer_saved * min(transfer, within)
+                if used > slack or load > cap:
+                    break
+                i -= 1
+            first = min(first, i)
+        # A stage that takes nothing is passed over: another cut may give it a lighter layer.
+        j = first
+        if j == 0:
+            return True
+    return False
+
+
+@compiled
+def _covers(tables: Tables, cases: Cases, cap: FloatArray) -> BoolArray:
+    found = np.zeros(len(cases.table), dtype=np.bool_)
+    for p in range(len(found)):
+        found[p] = _covered(tables, cases, p, cap[p])
+    return found
+
+
+@compiled
+def _longest(tables: Tables, cases: Cases, low: FloatArray, cap: FloatArray) -> FloatArray:
+    found = low.copy()
+    for p in range(len(found)):
+        if _covered(tables, cases, p, low[p] * (1.0 + 1e-12)):
+            continue
+        below, above = low[p], cap[p]
+        if above < np.inf:
+            if not _covered(tables, cases, p, above):
+                found[p] = np.inf
+                continue
+        else:
+            above = 2.0 * below
+            while above < np.inf and not _covered(tables, cases, p, above):
+                below, above = above, 2.0 * above
+        while above - below > _NEAR * above:
+            middle = 0.5 * (below + above)
+            if _covered(tables, cases, p, middle):
+                above = middle
+            else:
+                below = middle
+        found[p] = below
+    return found
+
+
+@compiled
+def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
+    layers = tables.dense.shape[1] - 1
+    slack = tables.limit * (1.0 + 1e-12)
+    least = np.full(len(cases.table), np.inf)
+    for p in range(len(least)):
+        t, stages, v = cases.table[p], cases.pp[p], cases.interleave[p]
+        m = cases.micro_batches[p]
+        dense, experts = tables.dense[t], tables.experts[t]
+        kept, time, working = tables.kept[t], tables.time[t], tables.working[t]
+        chunks = stages * v
+        for counted in range(2):
+            size = layers if counted else layers - 2
+            if size <= 0 or size % chunks != 0:
+                continue
+            each = size // chunks
+            total = 0.0
+            most = 0.0
+            # The last stage feeds the first, but at the ends of the chain.
+            arrive = (v - 1) * cases.hops.near[p]
+            for s in range(stages):
+                lightest = np.inf
+                after = stages - 1 - s
+                in_flight = min(m * v, 2 * after + (v - 1) * stages + 1) / v
+                retire = (v - 1) * cases.hops.near[p]
+                if after > 0:
+                    retire = v * _hop(cases.hops, p, stages, s + 1)
+                transfer = arrive + retire
+                arrive = retire
+                for n in range(tables.allowed.shape[0]):
+                    c = tables.allowed[n]
+                    high, elements, routed, activations, within = 0.0, 0.0, 0.0, 0.0, 0.0
+                    for k in range(v):
+                        chunk = k * stages + s
+                        i = chunk * each if counted else 1 + chunk * each
+                        j = i + each
+                        if not counted:
+                            i = 0 if chunk == 0 else i
+                            j = layers if chunk == chunks - 1 else j
+                        for layer in range(i, j):
+                            wide = dense[layer + 1] - dense[layer]
+                            if layer == layers - 1:
+                                wide += tables.tied[t]
+                            own = experts[layer + 1] - experts[layer]
+                            runs = working[c, layer]
+                            runs += cases.whole[0, p] * wide + cases.whole[1, p] * own
+                            if layer > 0:
+                                before = dense[layer] - dense[layer - 1]
+                                beside = experts[layer] - experts[layer - 1]
+                                runs += cases.fetched[0, p] * before
+                                runs += cases.fetched[1, p] * beside
+                            high = max(high, runs)
+                        elements += dense[j] - dense[i]
+                        if j == layers:
+                            elements += tables.tied[t]
+                        routed += experts[j] - experts[i]
+                        activations += kept[c, j] - kept[c, i]
+                        within += time[c, j] - time[c, i]
+                    steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
+                    used = elements * cases.held[0, p] + routed * cases.held[1, p]
+                    used += max(in_flight * activations + high, steps)
+                    if used <= slack:
+                        load = within + transfer - tables.transfer_saved * min(transfer, within)
+                        lightest = min(lightest, load)
+                total += lightest
+                most = max(most, lightest)
+            if total < np.inf:
+                least[p] = min(least[p], m * most + (total - most) / v + sync[p])
+    return least

@@ -1,0 +1,155 @@
+"""Documents checked against the tables of their files, in one sentence about the first finding."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from nest_core.errors import InputError
+
+__all__ = ["MAX_DEPTH", "check_plain", "checked"]
+
+MAX_DEPTH = 32
+
+
+def check_plain(where: str, value: object) -> None:
+    """Refuse what is TOML to Python's reader but to no other: deep nesting, endless numbers.
+
+    Raises
+    ------
+    InputError
+        For tables and arrays more than `MAX_DEPTH` deep and whole numbers over 64 bits, which
+        could neither be copied nor shown.
+    """
+    pending: list[tuple[object, int]] = [(value, 0)]
+    while pending:
+        item, depth = pending.pop()
+        if isinstance(item, int) and not -(2**63) <= item < 2**63:
+            raise InputError(
+                where, "must hold whole numbers of at most 64 bits",
+                f"{item.bit_length()} bits long", "shorten the number",
+            )  # fmt: skip
+        inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        if depth == MAX_DEPTH and inner:
+            raise InputError(
+                where, f"must nest at most {MAX_DEPTH} tables and arrays", "deeper", "flatten it"
+            )
+        pending.extend((entry, depth + 1) for entry in inner)
+
+
+_T = TypeVar("_T", bound=BaseModel)
+
+
+def checked(kind: type[_T], document: dict[str, Any], where: str = "") -> _T:
+    """Validate a document.
+
+    Parameters
+    ----------
+    where : str
+        Prefix of the field names in messages.
+
+    Raises
+    ------
+    InputError
+        For the first finding: field, rule, value, remedy.
+    """
+    check_plain("the document", document)
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        raise _sentence(kind, error, document, where) from error
+
+
+def _sentence(
+    kind: type[BaseModel], error: ValidationError, document: dict[str, Any], where: str
+) -> InputError:
+    # Every alternative of a union reports; the deepest finding is about the one that was meant.
+    findings = sorted(
+        error.errors(include_url=False),
+        key=lambda finding: -len(_written(finding, document)),
+    )
+    first = findings[0]
+    path = _written(first, document)
+    field = (
+        (where + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path))
+        .removeprefix(".")
+        .replace("..", ".")
+    )
+    if first["type"] == "missing":
+        return InputError(field, "is required", "missing", "add it")
+    if first["type"] == "extra_forbidden":
+        known = _known(kind, path[:-1])
+        near = difflib.get_close_matches(str(path[-1]), known, 1)
+        hint = f"write {near[0]}" if near else "known keys are " + ", ".join(known)
+        return InputError(field, "is not a known key", first["input"], hint)
+    same = [finding for finding in findings if _written(finding, document) == path]
+    rules = dict.fromkeys(_rule(finding) for finding in same)
+    return InputError(field, f"must be {' or '.join(rules)}", first["input"], "change it")
+
+
+_RULES = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "finite_number": "a finite number",
+    "greater_than": "above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "below {lt}",
+    "less_than_equal": "at most {le}",
+    "too_short": "a list of at least {min_length} entries",
+    "too_long": "a list of at most {max_length} entries",
+    "string_too_short": "text that is not empty",
+    "string_too_long": "text of at most {max_length} characters",
+    "literal_error": "{expected}",
+}
+
+
+def _rule(finding: ErrorDetails) -> str:
+    """What pydantic asks for, in the words of the other messages."""
+    pattern = _RULES.get(finding["type"])
+    if pattern is None:
+        return finding["msg"].removeprefix("Input should be ")
+    return pattern.format(**finding.get("ctx", {}))
+
+
+def _written(finding: ErrorDetails, document: Any) -> tuple[int | str, ...]:
+    """The part of a finding's location that a person wrote; union tags are pydantic's own."""
+    path: list[int | str] = []
+    for part in finding["loc"]:
+        in_table = isinstance(document, dict) and part in document
+        in_list = isinstance(document, list) and isinstance(part, int) and part < len(document)
+        if in_table or in_list:
+            document = document[part]
+            path.append(part)
+    if finding["type"] == "missing":
+        path.append(finding["loc"][-1])
+    return tuple(path)
+
+
+def _known(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """Keys of the table at a path."""
+    for part in path:
+        if isinstance(part, int):
+            continue
+        fields = {
+            field.alias or name: field.annotation for name, field in kind.model_fields.items()
+        }
+        kind = _table_in(fields.get(str(part)), kind)
+    return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+def _table_in(annotation: Any, fallback: type[BaseModel]) -> type[BaseModel]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for part in getattr(annotation, "__args__", ()):
+        found = _table_in(part, fallback)
+        if found is not fallback:
+            return found
+    return fallback
