@@ -20,9 +20,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from nest_core.network.graph import NIC, GraphWires, Links, read_links
+from nest_core.network.graph import GraphWires
 from nest_core.network.interior import InteriorWires
 from nest_core.network.levels import Network
+from nest_core.network.link_graph import NIC, Links, read_links
 from nest_core.network.torus import TorusWires
 from nest_core.network.tree import TreeTier, TreeWires
 from nest_core.network.wires import BoolArray, FloatArray, IntArray

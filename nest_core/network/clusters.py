@@ -43,16 +43,16 @@ from scipy.sparse.csgraph import (
 )
 
 from nest_core.network.cuts import Cuts, separate
-from nest_core.network.graph import (
+from nest_core.network.graph import GraphWires
+from nest_core.network.levels import Level, Network
+from nest_core.network.link_graph import (
     SWITCH,
     TABLE,
-    GraphWires,
     Links,
     NextHops,
     next_hops,
     read_links,
 )
-from nest_core.network.levels import Level, Network
 from nest_core.network.wires import ECMP_DRAWS, FloatArray, IntArray
 
 __all__ = ["graph_network"]

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, maximum_flow
 
-from nest_core.network.graph import Links
+from nest_core.network.link_graph import Links
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
 
 __all__ = ["Cuts", "separate"]

@@ -1,6 +1,6 @@
 """One shortest path between any two of some devices, element by element, for people to read.
 
-Distance is that of routing (`nest_core.network.graph`): NICs, then forwarding devices, then
+Distance is that of routing (`nest_core.network.link_graph`): NICs, then forwarding devices, then
 hops; of equal paths the one that Dijkstra's search finds first. Flows may spread over several.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from nest_core.network.graph import Links, read_links
+from nest_core.network.link_graph import Links, read_links
 from nest_core.network.wires import FloatArray
 
 __all__ = ["Path", "shortest_paths"]

@@ -10,16 +10,9 @@ import numpy as np
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import RECOMPUTE, LayerTable, Problem, prefix
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
-from nest_core.planner.bounds import (
-    Bounds,
-    Ledger,
-    Starts,
-    best_case,
-    beyond_blocks,
-    bounds,
-    ledger,
-    untied,
-)
+from nest_core.planner.bounds import Bounds, Starts, bounds
+from nest_core.planner.least import beyond_blocks
+from nest_core.planner.ledger import Ledger, best_case, ledger, untied
 from nest_core.planner.points import Columns, Points
 from nest_core.planner.queue import Queue
 from nest_core.planner.screening import Entry, Screen

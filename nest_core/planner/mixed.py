@@ -16,8 +16,9 @@ import numpy as np
 from nest_core.costs.plan import Point, StageStrategy
 from nest_core.costs.problem import Problem, prefix
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
-from nest_core.planner.bounds import Bounds, best_case, untied
+from nest_core.planner.bounds import Bounds
 from nest_core.planner.frontier import Frontier, Opened, allowed_rows, floors
+from nest_core.planner.ledger import best_case, untied
 from nest_core.planner.points import Columns, Points
 from nest_core.planner.queue import Queue
 from nest_core.planner.screening import Entry, Screen

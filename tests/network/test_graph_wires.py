@@ -12,7 +12,7 @@ from nest_core.network import Network, collapse, transfers
 from nest_core.network.clusters import graph_network
 from nest_core.network.cuts import Cuts
 from nest_core.network.error import collapse_error, levels_only
-from nest_core.network.graph import read_links
+from nest_core.network.link_graph import read_links
 
 # Where links and structure state the same: not where a mesh's flows divide by another rule, and
 # not where a device drives one NIC of a pool but the pool counts as one bundle.

@@ -1,0 +1,176 @@
+"""Link graphs as arrays, and shortest paths over them.
+
+Distance is lexicographic: first the NICs on the way, then the devices that forward, then hops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
+
+from nest_core.errors import InputError
+from nest_core.network.wires import FloatArray, IntArray
+
+__all__ = [
+    "DEVICE",
+    "NIC",
+    "SWITCH",
+    "TABLE",
+    "Links",
+    "NextHops",
+    "next_hops",
+    "read_links",
+]
+
+DEVICE, NIC, SWITCH = 0, 1, 2
+ROLES = {"device": DEVICE, "nic": NIC, "switch": SWITCH}
+FORWARD = 2.0**16  # more than any number of hops
+LEAVE = 2.0**32  # more than any number of forwarding devices
+TABLE = 2**24  # (element, target) pairs that are tabled at once
+ARCS = 2**10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Links:
+    """A link graph as arrays: one arc per link and direction, sorted by tail, then head.
+
+    Parameters
+    ----------
+    elements : tuple
+        Names; devices come first, in the graph's order.
+    devices : int
+    role : int array (elements,)
+        0 device, 1 NIC, 2 switch.
+    tail, head : int array (arcs,)
+    bandwidth_Bps, latency_s : float array (arcs,)
+        Of one of ``count`` parallel links.
+    count : int array (arcs,)
+    """
+
+    elements: tuple[Any, ...]
+    devices: int
+    role: IntArray
+    tail: IntArray
+    head: IntArray
+    bandwidth_Bps: FloatArray
+    count: IntArray
+    latency_s: FloatArray
+
+    @property
+    def capacity_Bps(self) -> FloatArray:
+        """All parallel links of an arc, shape (arcs,)."""
+        return np.asarray(self.bandwidth_Bps * self.count)
+
+    @property
+    def weight(self) -> FloatArray:
+        """Distance of an arc: one hop, and what entering its head adds."""
+        return 1.0 + np.array([FORWARD, LEAVE, 0.0])[self.role[self.head]]
+
+    def node(self) -> IntArray:
+        """Node of every element: what hangs together without NICs; NICs are nodes apart."""
+        inside = (self.role[self.tail] != NIC) & (self.role[self.head] != NIC)
+        size = len(self.elements)
+        ends = self.tail[inside], self.head[inside]
+        matrix = csr_array((np.ones(int(inside.sum())), ends), shape=(size, size))
+        part = connected_components(matrix, directed=False)[1]
+        return np.asarray(part, np.int64)
+
+
+def read_links(graph: nx.Graph[Any]) -> Links:
+    """The arrays of a link graph.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Nodes carry ``role`` (device, nic or switch), edges ``bandwidth_Bps`` and ``latency_s``
+        of one of ``count`` parallel links. Devices are whole numbers from 0, or are numbered in
+        the order of the graph.
+
+    Raises
+    ------
+    InputError
+        For a graph without devices, or one whose devices are not all connected.
+    """
+    role = {element: ROLES[str(data["role"])] for element, data in graph.nodes(data=True)}
+    elements = tuple(sorted(graph, key=lambda element: role[element] != DEVICE))
+    own = [element for element in elements if role[element] == DEVICE]
+    if set(own) == set(range(len(own))):
+        elements = (*range(len(own)), *elements[len(own) :])
+    number = {element: index for index, element in enumerate(elements)}
+    if not own:
+        raise InputError("element", "must include a device", 0, "add one")
+    ends = np.array([(number[a], number[b]) for a, b in graph.edges], np.int64).reshape(-1, 2)
+    figures = np.array(
+        [(e["bandwidth_Bps"], e["count"], e["latency_s"]) for _, _, e in graph.edges(data=True)]
+    ).reshape(-1, 3)
+    tail, head = np.concatenate([ends, ends[:, ::-1]]).T
+    order = np.lexsort((head, tail))
+    bandwidth, count, latency = np.concatenate([figures, figures])[order].T
+    links = Links(
+        elements, len(own), np.array([role[element] for element in elements]),
+        tail[order], head[order], bandwidth, count.astype(np.int64), latency,
+    )  # fmt: skip
+    _check_connected(links)
+    return links
+
+
+def _check_connected(links: Links) -> None:
+    size = len(links.elements)
+    matrix = csr_array((np.ones(len(links.tail)), (links.tail, links.head)), shape=(size, size))
+    part = connected_components(matrix, directed=False)[1][: links.devices]
+    apart = np.flatnonzero(part != part[0])
+    if len(apart):
+        raise InputError(
+            "link", "must connect all devices", str(links.elements[apart[0]]),
+            f"link it with {links.elements[0]}",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NextHops:
+    """Arcs that shortest paths towards some targets take.
+
+    Parameters
+    ----------
+    column : int array (devices,)
+        Place of every target among those tabled; −1 elsewhere.
+    start : int array (targets * elements + 1,)
+        Where the arcs of (target, element) begin in ``arc``, in ascending order of heads.
+    arc : int array
+    """
+
+    column: IntArray
+    start: IntArray
+    arc: IntArray
+
+
+def next_hops(links: Links, targets: IntArray) -> NextHops:
+    """Table the next hops from every element to some devices, shape (targets,)."""
+    size, weight = len(links.elements), links.weight
+    matrix = csr_array((weight, (links.head, links.tail)), shape=(size, size))
+    distance = np.ascontiguousarray(np.atleast_2d(dijkstra(matrix, indices=targets)).T)
+    distance[np.isinf(distance)] = np.nan  # elements that hang nowhere equal nothing
+    taken = np.empty((len(weight), len(targets)), np.bool_)
+    for begin in range(0, len(weight), ARCS):
+        some = slice(begin, begin + ARCS)
+        ahead = weight[some, None] + distance[links.head[some]]
+        np.equal(distance[links.tail[some]], ahead, out=taken[some])
+    # Forward inside the node first: drop a device's own NIC where another next hop is as near.
+    own = int(np.searchsorted(links.tail, links.devices))  # arcs of devices come first
+    leaves = links.role[links.head[:own]] == NIC
+    if leaves.any():
+        opens = np.diff(links.tail[:own], prepend=-1) != 0
+        forwards = np.logical_or.reduceat(taken[:own] & ~leaves[:, None], np.flatnonzero(opens))
+        taken[:own] &= ~(leaves[:, None] & forwards[np.cumsum(opens) - 1])
+    taken = np.ascontiguousarray(taken.T)
+    row, arc = np.nonzero(taken)
+    start = np.zeros(len(targets) * size + 1, np.int64)
+    np.cumsum(np.bincount(row * size + links.tail[arc], minlength=len(start) - 1), out=start[1:])
+    column = np.full(links.devices, -1, np.int64)
+    column[targets] = np.arange(len(targets))
+    return NextHops(column, start, arc)

@@ -1,0 +1,127 @@
+"""What communication takes at least: of one device, of one node or leaf, of one transfer.
+
+Nothing here is placed: a layout's degrees and axis order say enough for a lower bound
+(``docs/method.md``, "The program").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nest_core.costs.problem import Problem
+from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.planner.relaxed import Hops
+
+__all__ = ["alone_outside", "beyond_blocks", "collective_lines", "hop_seconds", "port_Bps"]
+
+
+def collective_lines(problem: Problem, op: str, n: int) -> tuple[tuple[float, float], ...]:
+    """Lines that no half of a collective among ``n`` devices comes under; `Software.least`."""
+    network = problem.network
+    node = 0 if network.torus is not None else network.node_size
+    return problem.software.least(
+        op, n, -(-n // node) if node else 1, network.wires.least_latency_s,
+        spans=network.torus is None and len(network.nesting) > 1, meshed=network.meshed_nodes,
+    )  # fmt: skip
+
+
+def beyond_blocks(
+    problem: Problem,
+    tp: IntArray,
+    cp: IntArray,
+    ep: IntArray,
+    dp: IntArray,
+    pp: IntArray,
+    outer: BoolArray,
+    natural: BoolArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Seconds per byte that halves among the sharers of weights take to leave their blocks.
+
+    Of dense weights all ``dp * cp`` ranks, of experts every ``ep``-th. A node, or a leaf, whose
+    devices all work sends, for each of its groups, the sums of all shards that belong elsewhere:
+    ``1 - g/n`` of the buffer where ``g`` of the group's ``n`` members sit in it, and it holds at
+    least ``block / g`` groups. Context-parallel neighbours are ``tp`` apart, in runs as far apart
+    as replicas are.
+    """
+    network = problem.network
+    dense, experts = np.zeros(len(tp)), np.zeros(len(tp))
+    if network.torus is not None:
+        return dense, experts
+    ranks = dp * cp
+    period = tp * cp * np.where(outer, pp, 1)
+    for block, way_out in network.exits:
+        rate = way_out * problem.software.reach_outside
+        full = tp * ranks * pp >= block
+        run = np.minimum(cp, -(-block // tp))
+        together = np.where(block <= period, run, -(-block // period) * cp)
+        together = np.where(natural, together, np.minimum(block, ranks))
+        out = (1 - together / ranks) * block / (together * rate)
+        dense = np.maximum(dense, np.where(full & (ranks > together), out, 0.0))
+        owners = ranks // ep
+        together = np.where(ep <= cp, -(-run // ep), 1)
+        together = np.where(
+            block <= period, together,
+            np.where(ep <= cp, -(-block // period) * -(-cp // ep),
+                     -(-block // (period * np.maximum(ep // cp, 1)))),
+        )  # fmt: skip
+        together = np.where(natural, together, np.minimum(block, owners))
+        out = (1 - together / owners) * block / (together * rate)
+        experts = np.maximum(experts, np.where(full & (owners > together), out, 0.0))
+    return dense, experts
+
+
+def hop_seconds(
+    problem: Problem,
+    boundary: FloatArray,
+    apart: IntArray,
+    copies: IntArray,
+    pp: IntArray,
+    natural: BoolArray,
+) -> tuple[Hops, FloatArray]:
+    """Seconds that pipeline transfers take at least, and all forward ones together, (points,).
+
+    ``apart`` ranks of a stage sit side by side, stages one after another, and ``copies`` of the
+    chain follow each other. Where the ranks fill whole nodes, or leaves, every transfer leaves its
+    own, and all of its devices send at once. Where several stages share a block, the last of
+    them sends to another block: as a position waits for its slowest copy, that is every position
+    that comes last in any of them.
+    """
+    network = problem.network
+    start = network.wires.least_latency_s
+    near = start + boundary / port_Bps(problem)
+    blocks: list[tuple[int, float, float]] = []
+    if network.torus is None and network.node_size:
+        blocks.append((network.node_size, 0.0, alone_outside(problem)))
+    if network.torus is None:
+        reach = problem.software.reach_outside
+        blocks += [(block, 1.0 / (way_out * reach), 0.0) for block, way_out in network.exits]
+    far = np.zeros((len(blocks), len(apart)))
+    together = np.zeros((len(blocks), len(apart)), dtype=np.int64)
+    for index, (block, per_device, alone) in enumerate(blocks):
+        sending = np.where(apart % block == 0, block, np.where(apart < block, apart, 1))
+        far[index] = start + boundary * np.maximum(sending * per_device, alone)
+        near = np.where(natural & (apart >= block), np.maximum(near, far[index]), near)
+        shared = natural & (apart < block) & (block % apart == 0)
+        together[index] = np.where(shared, block // apart, 0)
+    slowest, forward = near, (pp - 1) * near
+    for stages, seconds in zip(together, far, strict=True):  # blocks nest
+        classes = np.minimum(copies, stages // np.gcd(pp, stages))
+        crossing = classes * np.where(stages > 0, (pp - 1) // np.maximum(stages, 1), 0)
+        higher = np.where(crossing > 0, np.maximum(slowest, seconds), slowest)
+        forward = forward + crossing * (higher - slowest)
+        slowest = higher
+    return Hops(near, far, together, copies), forward
+
+
+def alone_outside(problem: Problem) -> float:
+    """Seconds per byte that a flow takes at least where it leaves its node; 0 if none can."""
+    wires = problem.network.wires
+    lanes = wires.lane_Bps[wires.outside]
+    if not len(lanes):
+        return 0.0
+    return float(1.0 / (lanes.max() * problem.software.reach_outside))
+
+
+def port_Bps(problem: Problem) -> float:
+    """Bytes per second that one device gets through at most; infinite with one device."""
+    return (problem.network.wires.port_Bps or float("inf")) * problem.software.reach

@@ -1,0 +1,224 @@
+"""Families at best-case communication: what their layers take and hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from nest_core.costs.overlap import cost
+from nest_core.costs.problem import Calls, LayerTable, Problem, condensed
+from nest_core.network import Network
+from nest_core.network.wires import FloatArray, IntArray
+from nest_core.planner.least import alone_outside, collective_lines, port_Bps
+from nest_core.planner.space import Families, SearchSpace
+
+__all__ = ["Case", "Ledger", "best_case", "ledger", "untied"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ledger:
+    """What layers take and hold at best-case communication, entry by entry.
+
+    Attributes
+    ----------
+    within, tallest : (entries,)
+        Seconds of all layers, and of the longest, under the lightest recomputation.
+    boundary : (entries,)
+        Least bytes that a rank sends to the next stage.
+    count : (entries, runs)
+        Layers of every run of equal ones; 0 fills up.
+    dense, experts : (entries, runs)
+        Elements of one layer.
+    device, cover : (entries, runs, choices)
+        Seconds of one layer without its host and without data-parallel traffic, and those of
+        compute that such traffic can hide behind.
+    host : (entries, runs, choices)
+        Seconds of its launches.
+    backward : (entries, runs)
+        Seconds of compute in its backward pass.
+    """
+
+    within: FloatArray
+    tallest: FloatArray
+    boundary: FloatArray
+    count: FloatArray
+    dense: FloatArray
+    experts: FloatArray
+    device: FloatArray
+    cover: FloatArray
+    host: FloatArray
+    backward: FloatArray
+
+    @classmethod
+    def joined(cls, parts: Sequence[Ledger]) -> Ledger:
+        """Entries of several, one after another."""
+        runs = max(part.count.shape[1] for part in parts)
+
+        def filled(values: FloatArray) -> FloatArray:
+            if values.ndim == 1 or values.shape[1] == runs:
+                return values
+            room = [(0, 0), (0, runs - values.shape[1]), *[(0, 0)] * (values.ndim - 2)]
+            return np.pad(values, room)
+
+        return cls(
+            *(
+                np.ascontiguousarray(
+                    np.concatenate([filled(getattr(part, field.name)) for part in parts])
+                )
+                for field in fields(cls)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """A family's table at one or more multiples of its seconds and bytes, at its best.
+
+    Parameters
+    ----------
+    family : int
+    table : LayerTable
+    scale : (n,)
+        Multiples: 1 for the table of a micro-batch itself, its sequences for a table of floors.
+    device, seconds : (n, 3, L)
+        See `best_case`.
+    """
+
+    family: int
+    table: LayerTable
+    scale: FloatArray
+    device: FloatArray
+    seconds: FloatArray
+
+
+def ledger(
+    families: Families,
+    cases: Iterable[Case],
+    allowed: IntArray,
+    *,
+    exact: bool = True,
+) -> Ledger:
+    """Entries of cases, one for each of their multiples.
+
+    Parameters
+    ----------
+    allowed : (choices,)
+        Rows of `RECOMPUTE` that may be used.
+    exact : bool
+        Whether tables are those of micro-batches; under floors there may be more to hide behind.
+    """
+    return Ledger.joined([_entries(families, case, allowed, exact=exact) for case in cases])
+
+
+def _entries(families: Families, case: Case, allowed: IntArray, *, exact: bool) -> Ledger:
+    table, times = condensed(case.table)
+    first = np.cumsum(times) - times
+    scale, n = case.scale, len(case.scale)
+    tp, sp = int(families.tp[case.family]), bool(families.sp[case.family])
+    lightest = case.seconds[:, allowed].min(axis=1)
+    share = tp if tp > 1 and not sp else 1  # ranks that hold the same send a part each
+
+    def every(values: FloatArray) -> FloatArray:
+        return np.broadcast_to(values, (n, *values.shape))
+
+    def scaled(values: FloatArray) -> FloatArray:
+        return values * scale.reshape(-1, *(1,) * values.ndim) if exact else every(values + np.inf)
+
+    return Ledger(
+        within=lightest.sum(axis=1),
+        tallest=lightest.max(axis=1),
+        boundary=scale * _smallest_boundary(case.table) / share,
+        count=every(times.astype(np.float64)),
+        dense=every(untied(table)),
+        experts=every(table.expert_parameters),
+        device=case.device[:, allowed][:, :, first].transpose(0, 2, 1),
+        cover=scaled((table.compute_s + table.replay_s[allowed]).T),
+        host=every(table.launch_s[allowed].T),
+        backward=scaled(table.compute_s - table.forward_s),
+    )
+
+
+def untied(table: LayerTable) -> FloatArray:
+    """Dense elements per layer without the last layer's tied copy, shape (L,)."""
+    dense = table.parameters.copy()
+    dense[-1] -= table.tied_parameters
+    return dense
+
+
+def best_case(
+    problem: Problem,
+    space: SearchSpace,
+    families: Families,
+    family: int,
+    table: LayerTable,
+    scale: FloatArray,
+) -> Case:
+    """Seconds of every layer at best-case communication: its device's, and with its host."""
+    compute = table.compute_s + table.replay_s
+    inside = np.zeros((len(scale), *compute.shape))
+    for axis, calls in table.calls.items():
+        n = int(getattr(families, axis)[family])
+        if n > 1:
+            stride = 1 if axis == "tp" else int(families.tp[family])
+            for number, total in (
+                (calls.number, calls.bytes),
+                (calls.replay_number, calls.replay_bytes),
+            ):
+                each = np.divide(total, number, out=np.zeros_like(total), where=number > 0)
+                size = each * scale[:, None, None]
+                least = _call(problem, space, axis, calls, n, stride, size)
+                inside = inside + number * least
+    compute = compute * scale[:, None, None]
+    device = compute + cost(inside, compute, problem.overlap.within)
+    return Case(family, table, scale, device, np.maximum(device, table.launch_s))
+
+
+def _call(
+    problem: Problem,
+    space: SearchSpace,
+    axis: str,
+    calls: Calls,
+    n: int,
+    stride: int,
+    size: FloatArray,
+) -> FloatArray:
+    """The least seconds of one call among ``n`` ranks at least ``stride`` apart, by bytes.
+
+    Each rank sends ``1 - 1/n`` of the buffer through a port, in an all-to-all through all it has,
+    from which no protocol gets more than its reach; halves of tensor parallelism also take the
+    least of their regimes. What belongs outside a node or leaf leaves it: of every group that has
+    ``g`` members there ``1 - g/n`` of the buffer, in an all-to-all of every member's.
+    """
+    network, software = problem.network, problem.software
+    latency, share = network.wires.least_latency_s, 1.0 - 1.0 / n
+    if axis == "tp":
+        least = collective_lines(
+            problem, "all_reduce" if calls.kind == "reduce" else "reduce_scatter", n
+        )
+        each = share * size / network.wires.port_Bps
+        found = np.min([starts + each / reach for starts, reach in least], axis=0)
+    else:
+        ports = _ports(problem.network) if calls.kind == "all_to_all" else 1
+        found = latency + share * size / (ports * port_Bps(problem))
+    if network.torus is None and set(space.device_orders) == {"natural"}:
+        if calls.kind == "ring" and n * stride > network.node_size:  # a neighbour is outside
+            found = np.maximum(found, share * size * alone_outside(problem))
+        for block, way_out in network.exits:
+            together = -(-block // stride)
+            if n > together and n * stride >= block:
+                senders = block if calls.kind == "all_to_all" else block / together
+                out = senders * (1 - together / n) / (way_out * software.reach_outside)
+                found = np.maximum(found, out * size)
+    return np.asarray(found)
+
+
+def _ports(network: Network) -> int:
+    """How many ports as wide as its widest a device may send through at once."""
+    return 1 if network.torus is not None else max(2, len(network.nesting))
+
+
+def _smallest_boundary(table: LayerTable) -> float:
+    inner = table.boundary_bytes[1:-1]
+    return float(inner.min()) if inner.size else 0.0
