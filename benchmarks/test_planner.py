@@ -11,6 +11,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from nest_core.answer import answer
+from nest_core.paper.cases import FIGURES, Cell
+from nest_core.paper.own import own_scenario
 from nest_core.planner import search
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario
@@ -19,6 +21,7 @@ SCALED = [(name, None) for name in preset_names("scenarios")] + [
     ("gpt3-175b-512-a100", 1024),
     ("llama3-70b-1024-h100", 16384),
 ]
+CELLS = sorted({cell for figure in FIGURES.values() for cell in figure.cells})
 
 
 @pytest.mark.parametrize(("name", "devices"), SCALED)
@@ -42,7 +45,16 @@ def test_search(benchmark: BenchmarkFixture, name: str, devices: int | None) -> 
     )
 
 
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_paper_case(benchmark: BenchmarkFixture, cell: Cell) -> None:
+    """Our plan under this project's costs for every case of the paper's throughput figures."""
+    scenario = own_scenario(cell.setup, cell.model, cell.devices, cell.micro_batch)
+    problem = scenario.problem()
+    result = benchmark(search, problem, scenario.space)
+    benchmark.extra_info.update(points=result.certificate.points, solved=result.certificate.solved)
+
+
 def test_answer_with_baselines(benchmark: BenchmarkFixture) -> None:
-    """The default scenario with its three baselines."""
+    """The default scenario with its five baselines."""
     scenario = load_scenario("llama3-70b-1024-h100")
     benchmark(answer, scenario)

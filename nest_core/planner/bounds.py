@@ -15,30 +15,10 @@ from nest_core.compiled import compiled
 from nest_core.costs.problem import Problem
 from nest_core.costs.zero import traffic, update_seconds
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
-from nest_core.planner.least import collective_lines, port_Bps
+from nest_core.planner.least import Halves, port_Bps
 from nest_core.planner.ledger import Ledger
-from nest_core.planner.lookup import each
 
-__all__ = ["Bounds", "Starts", "bounds"]
-
-
-class Starts:
-    """Seconds before the first byte of a half among so many ranks at least, each looked up once."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-        self._found: dict[int, float] = {}
-
-    def of(self, zero: IntArray, ranks: IntArray) -> FloatArray:
-        """Of points, shape (points,)."""
-        return each(2 * ranks + (zero > 0), self._of_kind)
-
-    def _of_kind(self, kind: int) -> float:
-        if kind not in self._found:
-            op = "reduce_scatter" if kind % 2 else "all_reduce"
-            found = collective_lines(self._problem, op, kind // 2) if kind > 3 else ((0.0, 1.0),)
-            self._found[kind] = min(start for start, _ in found)
-        return self._found[kind]
+__all__ = ["Bounds", "bounds"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +36,7 @@ class Bounds:
 
 def bounds(
     problem: Problem,
-    starts: Starts,
+    halves: Halves,
     entries: Ledger,
     entry: IntArray,
     dp: IntArray,
@@ -88,8 +68,8 @@ def bounds(
     owners = sharers // ep
     spread = np.maximum((1.0 - 1.0 / sharers) / port, beyond[0])
     spread_experts = np.maximum((1.0 - 1.0 / owners) / port, beyond[1])
-    first = starts.of(zero, sharers)
-    first_experts = np.where(ep > 1, starts.of(zero, owners), 0.0)
+    first = halves.starts(zero, sharers)
+    first_experts = np.where(ep > 1, halves.starts(zero, owners), 0.0)
     sends = [traffic(stage, state) for stage in range(4)]
     shard, shard_experts = (np.where(zero >= 1, ranks, 1) for ranks in (sharers, owners))
     update = update_seconds(problem, 0, 1)

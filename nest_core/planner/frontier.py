@@ -10,8 +10,8 @@ import numpy as np
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import RECOMPUTE, LayerTable, Problem, prefix
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
-from nest_core.planner.bounds import Bounds, Starts, bounds
-from nest_core.planner.least import beyond_blocks
+from nest_core.planner.bounds import Bounds, bounds
+from nest_core.planner.least import Halves, beyond_blocks
 from nest_core.planner.ledger import Ledger, best_case, ledger, untied
 from nest_core.planner.points import Columns, Points
 from nest_core.planner.queue import Queue
@@ -101,7 +101,7 @@ class Frontier:
         self.screen = Screen(problem, self.rows, self.allowed)
         self._entries: dict[int, Entry] = {}
         self._books: dict[int, Ledger] = {}
-        self._starts = Starts(problem)
+        self._halves = Halves(problem)
         everything = np.arange(len(self.rows))
         self.queue = Queue(self._bound_rows(self._floors(), self._pair, everything))
 
@@ -241,7 +241,9 @@ class Frontier:
     def _floors(self) -> Ledger:
         """Of every family at every micro-batch."""
         cases = (
-            best_case(self.problem, self.space, self.rows.families, family, table, scale)
+            best_case(
+                self.problem, self.space, self._halves, self.rows.families, family, table, scale
+            )
             for family, table, _, scale in floors(self.problem, self.rows.families, self._micros)
         )
         exact = self.problem.floor is None
@@ -258,7 +260,7 @@ class Frontier:
         if pair not in self._entries:
             family, micro = divmod(pair, len(self._micros))
             table, families = self._table(family, int(self._micros[micro])), self.rows.families
-            case = best_case(self.problem, self.space, families, family, table, _ONE)
+            case = best_case(self.problem, self.space, self._halves, families, family, table, _ONE)
             self._books[pair] = ledger(families, [case], self.allowed)
             self._entries[pair] = Entry(
                 float(self._books[pair].boundary[0]),
@@ -299,7 +301,7 @@ class Frontier:
         transfers = 2 * np.min(hops, axis=0)
         found = [
             bounds(
-                self.problem, self._starts, books, entry, dp, cp, ep, pp, m,
+                self.problem, self._halves, books, entry, dp, cp, ep, pp, m,
                 np.where(dp * cp > 1, stage, 0), self._deepest[rows], transfers, beyond,
             ).seconds
             for stage in self.space.zero
@@ -318,7 +320,7 @@ class Frontier:
         v = columns.interleave
         transfers = 2 * (v * forward + (v - 1) * hops.near)
         return bounds(
-            self.problem, self._starts, books, entry, dp, cp, ep, pp, m, columns.zero, v, transfers,
+            self.problem, self._halves, books, entry, dp, cp, ep, pp, m, columns.zero, v, transfers,
             beyond,
         )  # fmt: skip
 

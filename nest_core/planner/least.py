@@ -10,19 +10,41 @@ import numpy as np
 
 from nest_core.costs.problem import Problem
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.planner.lookup import each
 from nest_core.planner.relaxed import Hops
 
-__all__ = ["alone_outside", "beyond_blocks", "collective_lines", "hop_seconds", "port_Bps"]
+__all__ = ["Halves", "alone_outside", "beyond_blocks", "hop_seconds", "port_Bps"]
 
 
-def collective_lines(problem: Problem, op: str, n: int) -> tuple[tuple[float, float], ...]:
-    """Lines that no half of a collective among ``n`` devices comes under; `Software.least`."""
-    network = problem.network
-    node = 0 if network.torus is not None else network.node_size
-    return problem.software.least(
-        op, n, -(-n // node) if node else 1, network.wires.least_latency_s,
-        spans=network.torus is None and len(network.nesting) > 1, meshed=network.meshed_nodes,
-    )  # fmt: skip
+class Halves:
+    """Halves of collectives at their least, each looked up once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._found: dict[tuple[str, int], tuple[tuple[float, float], ...]] = {}
+
+    def lines(self, op: str, n: int) -> tuple[tuple[float, float], ...]:
+        """Lines that no half among ``n`` devices comes under; see `Software.least`."""
+        if (op, n) not in self._found:
+            network = self._problem.network
+            node = 0 if network.torus is not None else network.node_size
+            self._found[op, n] = self._problem.software.least(
+                op, n, -(-n // node) if node else 1, network.wires.least_latency_s,
+                spans=network.torus is None and len(network.nesting) > 1,
+                meshed=network.meshed_nodes,
+            )  # fmt: skip
+        return self._found[op, n]
+
+    def starts(self, zero: IntArray, ranks: IntArray) -> FloatArray:
+        """Seconds before the first byte among the ranks that share weights, shape (points,)."""
+
+        def start(kind: int) -> float:
+            if kind < 4:  # one rank has nothing to send
+                return 0.0
+            lines = self.lines("reduce_scatter" if kind % 2 else "all_reduce", kind // 2)
+            return min(start for start, _ in lines)
+
+        return each(2 * ranks + (zero > 0), start)
 
 
 def beyond_blocks(

@@ -11,7 +11,7 @@ from nest_core.costs.overlap import cost
 from nest_core.costs.problem import Calls, LayerTable, Problem, condensed
 from nest_core.network import Network
 from nest_core.network.wires import FloatArray, IntArray
-from nest_core.planner.least import alone_outside, collective_lines, port_Bps
+from nest_core.planner.least import Halves, alone_outside, port_Bps
 from nest_core.planner.space import Families, SearchSpace
 
 __all__ = ["Case", "Ledger", "best_case", "ledger", "untied"]
@@ -82,8 +82,10 @@ class Case:
     table : LayerTable
     scale : (n,)
         Multiples: 1 for the table of a micro-batch itself, its sequences for a table of floors.
-    device, seconds : (n, 3, L)
-        See `best_case`.
+    device : (n, 3, runs)
+        Seconds of one layer of every run of equal ones, without its host.
+    seconds : (n, 3, L)
+        Of every layer, with its host.
     """
 
     family: int
@@ -114,7 +116,6 @@ def ledger(
 
 def _entries(families: Families, case: Case, allowed: IntArray, *, exact: bool) -> Ledger:
     table, times = condensed(case.table)
-    first = np.cumsum(times) - times
     scale, n = case.scale, len(case.scale)
     tp, sp = int(families.tp[case.family]), bool(families.sp[case.family])
     lightest = case.seconds[:, allowed].min(axis=1)
@@ -133,7 +134,7 @@ def _entries(families: Families, case: Case, allowed: IntArray, *, exact: bool) 
         count=every(times.astype(np.float64)),
         dense=every(untied(table)),
         experts=every(table.expert_parameters),
-        device=case.device[:, allowed][:, :, first].transpose(0, 2, 1),
+        device=case.device[:, allowed].transpose(0, 2, 1),
         cover=scaled((table.compute_s + table.replay_s[allowed]).T),
         host=every(table.launch_s[allowed].T),
         backward=scaled(table.compute_s - table.forward_s),
@@ -150,15 +151,17 @@ def untied(table: LayerTable) -> FloatArray:
 def best_case(
     problem: Problem,
     space: SearchSpace,
+    halves: Halves,
     families: Families,
     family: int,
     table: LayerTable,
     scale: FloatArray,
 ) -> Case:
-    """Seconds of every layer at best-case communication: its device's, and with its host."""
-    compute = table.compute_s + table.replay_s
+    """Seconds of every layer at best-case communication."""
+    brief, times = condensed(table)
+    compute = brief.compute_s + brief.replay_s
     inside = np.zeros((len(scale), *compute.shape))
-    for axis, calls in table.calls.items():
+    for axis, calls in brief.calls.items():
         n = int(getattr(families, axis)[family])
         if n > 1:
             stride = 1 if axis == "tp" else int(families.tp[family])
@@ -168,16 +171,18 @@ def best_case(
             ):
                 each = np.divide(total, number, out=np.zeros_like(total), where=number > 0)
                 size = each * scale[:, None, None]
-                least = _call(problem, space, axis, calls, n, stride, size)
+                least = _call(problem, space, halves, axis, calls, n, stride, size)
                 inside = inside + number * least
     compute = compute * scale[:, None, None]
     device = compute + cost(inside, compute, problem.overlap.within)
-    return Case(family, table, scale, device, np.maximum(device, table.launch_s))
+    seconds = np.repeat(np.maximum(device, brief.launch_s), times, axis=2)
+    return Case(family, table, scale, device, seconds)
 
 
 def _call(
     problem: Problem,
     space: SearchSpace,
+    halves: Halves,
     axis: str,
     calls: Calls,
     n: int,
@@ -194,9 +199,7 @@ def _call(
     network, software = problem.network, problem.software
     latency, share = network.wires.least_latency_s, 1.0 - 1.0 / n
     if axis == "tp":
-        least = collective_lines(
-            problem, "all_reduce" if calls.kind == "reduce" else "reduce_scatter", n
-        )
+        least = halves.lines("all_reduce" if calls.kind == "reduce" else "reduce_scatter", n)
         each = share * size / network.wires.port_Bps
         found = np.min([starts + each / reach for starts, reach in least], axis=0)
     else:

@@ -18,6 +18,7 @@ from nest_core.costs.problem import Problem, prefix
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds
 from nest_core.planner.frontier import Frontier, Opened, allowed_rows, floors
+from nest_core.planner.least import Halves
 from nest_core.planner.ledger import best_case, untied
 from nest_core.planner.points import Columns, Points
 from nest_core.planner.queue import Queue
@@ -106,8 +107,9 @@ class MixedFrontier:
         """By width and micro-batch: the least that any strategy takes and holds, layer by layer."""
         families, micros = self.rows.families, self._micros
         found: dict[tuple[int, int], list[FloatArray]] = {}
+        halves = Halves(self.problem)
         for family, table, which, scale in floors(self.problem, families, micros):
-            case = best_case(self.problem, self.space, families, family, table, scale)
+            case = best_case(self.problem, self.space, halves, families, family, table, scale)
             width = int(families.tp[family] * families.cp[family])
             for place, times, seconds in zip(which.tolist(), scale, case.seconds, strict=True):
                 own = [
