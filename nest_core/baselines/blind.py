@@ -61,7 +61,7 @@ def mesh(problem: Problem) -> Problem:
 
 def row_length(network: Network) -> int:
     """Devices of a row: of a node, or where nodes differ, the most that divides all of them."""
-    return int(np.gcd.reduce(np.bincount(network.nesting[0])))
+    return int(np.gcd.reduce(np.bincount(network.node)))
 
 
 def seatings(space: SearchSpace, plan: Plan) -> tuple[Plan, ...]:

@@ -145,7 +145,7 @@ def sweep(
     if op not in ALGORITHMS:
         raise InputError("op", "must be one of " + ", ".join(OPS), op, "choose one")
     groups = member_groups(network.devices, size, stride=stride, concurrent=concurrent)
-    nodes = 0 if network.torus is not None else len(np.unique(network.nesting[0][groups[0]]))
+    nodes = 0 if network.torus is not None else len(np.unique(network.node[groups[0]]))
     reduces = local is not None and local.reduces_in_network(op, size, nodes)
     ways = _Ways(network, op, groups, _protocols(network, op, size, nodes, local, between))
     open_to = [name for name in ALGORITHMS[op] if reduces or name not in IN_NETWORK]

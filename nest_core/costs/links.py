@@ -150,5 +150,5 @@ def _nodes(network: Network, groups: IntArray) -> int:
     """The most nodes that any of the groups spans; a torus has no nodes to leave."""
     if network.torus is not None:
         return 1
-    node = np.sort(network.nesting[0][groups], axis=1)
+    node = np.sort(network.node[groups], axis=1)
     return int((node[:, 1:] != node[:, :-1]).sum(axis=1).max(initial=0)) + 1

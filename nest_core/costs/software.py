@@ -60,21 +60,22 @@ class Software:
         Parameters
         ----------
         fewest_nodes : int
-            That so many devices fill; 1 if they may sit inside one node.
+            That so many devices fill; 1 if they may sit inside one node, 0 if that is not known.
         latency_s : float
             The fabric's least.
         spans : bool
-            Whether the group may span several nodes. It then takes ``log2`` of them in steps.
+            Whether the group may span several nodes. It then takes ``log2`` of them in steps, and
+            one at least.
         """
         lines = []
-        if fewest_nodes == 1:
+        if fewest_nodes <= 1:
             for entry in self.halves(op, devices, 1, meshed=meshed):
                 fewest = 1.0 if meshed else np.log2(devices)
                 count = fewest if entry.steps_inside is None else entry.steps_inside
                 starts = entry.base_s + count * (latency_s + entry.step_inside_s)
                 lines.append((float(starts), entry.inside))
         if spans:
-            steps = max(1.0, np.log2(fewest_nodes))
+            steps = max(1.0, np.log2(fewest_nodes)) if fewest_nodes else 0.0
             for entry in self.halves(op, devices, devices, meshed=meshed):
                 # Its steps leave the node; bytes may go inside or outside.
                 starts = entry.base_s + steps * (latency_s + entry.step_outside_s)

@@ -66,7 +66,7 @@ class Seating:
 
 def seating(network: Network, point: Point) -> Seating:
     """The seats of a point's ranks on a network."""
-    block = network.nesting[0] if network.torus is None else np.arange(network.devices)
+    block = network.node if network.torus is None else np.arange(network.devices)
     _, first, host = np.unique(block, return_index=True, return_inverse=True)
     host = np.argsort(np.argsort(first))[host]
     order = np.argsort(host, kind="stable")

@@ -1,7 +1,8 @@
 """Search time against the size of what is searched, as a still picture: plain SVG.
 
-One panel per curve, both axes logarithmic; beside each dot how many outer points the search
-covered. Greys are readable on light and dark pages.
+One panel per curve, axes logarithmic, but linear where a quantity spans less than a factor of ten;
+beside each dot how many outer points the search covered. Greys are readable on light and dark
+pages.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def growth_svg(curves: Sequence[Curve]) -> str:
 
 def _panel(curve: Curve, left: float) -> list[str]:
     xs, ys, covered = zip(*curve.points, strict=True)
-    across = _scale(min(xs), max(xs), left, left + _WIDE)
+    across = _across(min(xs), max(xs), left, left + _WIDE)
     low, high = 10 ** math.floor(math.log10(min(ys))), 10 ** math.ceil(math.log10(max(ys)))
     up = _scale(low, high, _TOP + _HIGH, _TOP)
     parts = [
@@ -88,6 +89,12 @@ def _panel(curve: Curve, left: float) -> list[str]:
         f'<text x="{left}" y="{_TOP + _HIGH + 46}" font-size="9">small: outer points covered</text>'
     )
     return parts
+
+
+def _across(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+    if high >= 10 * low:
+        return _scale(low, high, start, end)
+    return lambda value: start + (end - start) * (value - low) / ((high - low) or 1.0)
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:

@@ -105,7 +105,7 @@ def _own(order: tuple[int, ...], devices: int) -> IntArray:
 
 def _by_slot(network: Network) -> IntArray:
     """Devices sorted by unit, then slot in the node, then node."""
-    node = network.nesting[0]
+    node = network.node
     order = np.lexsort(network.nesting)
     opens = np.ones(network.devices, dtype=bool)
     opens[1:] = np.diff(node[order]) != 0

@@ -85,7 +85,7 @@ def full_bisection_Bps(network: Network) -> float:
         rate = wires.port_Bps
     else:
         beyond = wires.tier[wires.outside]
-        one_node = network.nesting[0].min() == network.nesting[0].max()
+        one_node = network.node.min() == network.node.max()
         first = 0 if one_node or not len(beyond) else int(beyond.min())
         rate = network.levels[min(first, len(network.levels) - 1)].bandwidth_Bps
     last = int(halves(network).sum())

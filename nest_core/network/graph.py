@@ -98,6 +98,11 @@ class GraphWires:
         return self._outside
 
     @property
+    def node(self) -> IntArray:
+        """Of every device, (devices,): what hangs together without NICs, where there are any."""
+        return self._node
+
+    @property
     def port_Bps(self) -> float:
         """The most that any device sends inside its node, or out of it."""
         own = self.links.tail[self._arc] < self.links.devices
@@ -237,8 +242,9 @@ def _nodes(
     that would be everything, it is an innermost group.
     """
     node = links.node()
-    if (links.role == NIC).any() and len(np.unique(node[: links.devices])) > 1:
-        return node[: links.devices], node[links.tail] != node[links.head]
+    number, own = np.unique(node[: links.devices], return_inverse=True)
+    if (links.role == NIC).any() and len(number) > 1:
+        return own, node[links.tail] != node[links.head]
     return nesting[0], arc_level > 0
 
 

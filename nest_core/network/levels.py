@@ -116,21 +116,23 @@ class Network:
         return np.arange(self.devices)
 
     @cached_property
+    def node(self) -> IntArray:
+        """Node of every device, shape (devices,): the innermost block, unless wires tell better."""
+        return np.asarray(getattr(self.wires, "node", self.nesting[0]))
+
+    @cached_property
     def node_size(self) -> int:
-        """Devices of a node; 0 where nodes differ."""
-        sizes = np.unique(np.bincount(self.nesting[0]))
-        return int(sizes[0]) if len(sizes) == 1 else 0
+        """Devices of a node where all have as many, and sit side by side; else 0."""
+        return _size(self.node)
 
     @cached_property
     def exits(self) -> tuple[tuple[int, float], ...]:
         """Devices of each kind of block, and the most that leaves one; where blocks are alike."""
-        found = []
-        for index, block in enumerate(self.nesting[:-1]):
-            sizes = np.unique(np.bincount(block))
-            way_out = self.wires.exit_Bps(index)
-            if len(sizes) == 1 and way_out < float("inf"):
-                found.append((int(sizes[0]), way_out))
-        return tuple(found)
+        found = [
+            (_size(block), self.wires.exit_Bps(index))
+            for index, block in enumerate(self.nesting[:-1])
+        ]
+        return tuple((size, way_out) for size, way_out in found if size and way_out < np.inf)
 
     def faster(self, level: int, factor: float) -> Network:
         """The same network with the uplinks into one level wider; on a torus all links."""
@@ -158,3 +160,9 @@ class Network:
         )
         met = self.wires.level(first.reshape(-1), second.reshape(-1))
         return np.asarray(met.reshape(first.shape))
+
+
+def _size(block: IntArray) -> int:
+    """Devices of each block if equally many follow one another in each; else 0."""
+    size = int(np.bincount(block).max())
+    return size if np.array_equal(block, np.arange(len(block)) // size) else 0

@@ -72,7 +72,7 @@ def nccl_choice(
     if op != "all_reduce":
         return ring
     size = groups.shape[1]
-    nodes = 1 if network.torus is not None else len(np.unique(network.nesting[0][groups[0]]))
+    nodes = 1 if network.torus is not None else len(np.unique(network.node[groups[0]]))
     per_node = size / nodes
     beta = {name: _beta(network, op, name, groups) for name in (ring, "double_binary_tree")}
     depth = math.ceil(math.log2(nodes)) if nodes > 1 else 0

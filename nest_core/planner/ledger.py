@@ -206,7 +206,7 @@ def _call(
         ports = _ports(problem.network) if calls.kind == "all_to_all" else 1
         found = latency + share * size / (ports * port_Bps(problem))
     if network.torus is None and set(space.device_orders) == {"natural"}:
-        if calls.kind == "ring" and n * stride > network.node_size:  # a neighbour is outside
+        if calls.kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
             found = np.maximum(found, share * size * alone_outside(problem))
         for block, way_out in network.exits:
             together = -(-block // stride)

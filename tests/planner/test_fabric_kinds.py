@@ -5,12 +5,17 @@ The enumerations run on trees; here the other kinds' wires meet the planner's bo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
+import networkx as nx
 import pytest
 
 from nest_core.costs import NO_OVERLAP, price
 from nest_core.costs.parse import read_plan
+from nest_core.network.clusters import graph_network
 from nest_core.planner import audit, search
 from nest_core.scenario import load_scenario
 
@@ -88,3 +93,46 @@ def test_one_drawn_device_is_a_fabric():
     result = search(scenario.problem(), scenario.space)
     assert result.best is not None
     assert result.best.plan.point.devices_used == 1
+
+
+def drawn(node_of: Callable[[int], int], pairs: bool) -> nx.Graph[Any]:
+    """Sixteen devices, each on its node's switch; a NIC per node; perhaps faster pairs."""
+    graph: nx.Graph[Any] = nx.Graph()
+    graph.add_nodes_from(range(16), role="device")
+    graph.add_nodes_from(["inside 0", "inside 1", "fabric"], role="switch")
+    graph.add_nodes_from(["nic 0", "nic 1"], role="nic")
+    for node in (0, 1):
+        ends = (f"inside {node}", f"nic {node}", "fabric")
+        for one, other in pairwise(ends):
+            graph.add_edge(one, other, bandwidth_Bps=10e9, count=1, latency_s=3e-6)
+    for device in range(16):
+        inside = f"inside {node_of(device)}"
+        graph.add_edge(device, inside, bandwidth_Bps=400e9, count=1, latency_s=1e-6)
+    for device in range(0, 16, 2) if pairs else ():
+        graph.add_edge(device, device + 1, bandwidth_Bps=600e9, count=1, latency_s=1e-7)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("graph", "node_size"),
+    [
+        (drawn(lambda device: device // 8, pairs=False), 8),
+        (drawn(lambda device: device // 8, pairs=True), 8),
+        (drawn(lambda device: device % 2, pairs=False), 0),
+    ],
+    ids=["nodes", "pairs inside nodes", "nodes that alternate"],
+)
+def test_nodes_of_a_drawing_are_what_bounds_take_them_for(graph, node_size):
+    """Groups finer than a node, and nodes that are not runs of devices, are no way out."""
+    scenario = load_scenario(
+        "llama2-7b-64-h100", ["workload.global_batch_sequences=16", "search.tp=[1, 2, 4]"]
+    )
+    counts = tuple(range(1, 17))
+    space = replace(scenario.space, dp=counts, pp=counts)
+    problem = replace(scenario.problem(), network=graph_network(graph))
+    assert problem.network.node_size == node_size
+    result = search(problem, space)
+    assert result.certificate.proven
+    checked = audit(problem, space, result, 60, seed=1)
+    assert checked.solved > 40
+    assert not checked.violations

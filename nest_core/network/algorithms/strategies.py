@@ -252,7 +252,7 @@ def _node_columns(
     """Columns inside nodes and between them; None where nodes, or groups, hold one only."""
     if network.torus is not None:
         return None, None
-    node = network.nesting[0]
+    node = network.node
     inside = next(columns(groups, (node,)), None)
     if (node[groups] == node[groups[:, :1]]).all():
         return inside, None
@@ -271,9 +271,9 @@ def _rails(network: Network, groups: IntArray, volume: float, *, closed: bool) -
         raise InputError(
             "algorithm", "multi_rail must run on a fabric of nodes", "a torus", "use multi_ring"
         )
-    order = np.lexsort((groups, network.nesting[0][groups]), axis=1)
+    order = np.lexsort((groups, network.node[groups]), axis=1)
     member = np.take_along_axis(groups, order, axis=1)
-    node = network.nesting[0][member]
+    node = network.node[member]
     nodes = len(np.unique(node[0]))
     held = size // nodes
     if size % nodes or (node.reshape(count, -1, held) != node[:, ::held, None]).any():
