@@ -115,7 +115,7 @@ class LayerTable:
         return int(self.compute_s.shape[0])
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
     """One layer for every run of equal ones, and how many each stands for, shape (runs,).
 

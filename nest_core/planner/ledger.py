@@ -169,6 +169,8 @@ def best_case(
                 (calls.number, calls.bytes),
                 (calls.replay_number, calls.replay_bytes),
             ):
+                if not number.any():
+                    continue
                 each = np.divide(total, number, out=np.zeros_like(total), where=number > 0)
                 size = each * scale[:, None, None]
                 least = _call(problem, space, halves, axis, calls, n, stride, size)
