@@ -69,11 +69,18 @@ class Answer:
         """
         if self.result.best is not None or not self.result.needed_bytes:
             return ""
-        enough = at_least_gib(self.result.needed_bytes)
-        return (
-            f"Raise memory per device to {enough}, use more devices, or allow more "
-            "ZeRO stages, recomputation or tensor parallelism"
-        )
+        ways = [f"raise memory per device to {at_least_gib(self.result.needed_bytes)}"]
+        space = self.scenario.space
+        if max(space.zero) < 3:
+            ways.append("allow higher ZeRO stages")
+        if "full" not in space.recompute:
+            ways.append("allow full recomputation")
+        if "1f1b" not in space.schedules:
+            ways.append("allow 1f1b, which holds less")
+        ways.append("use more devices")
+        first, *others = ways
+        sentence = " or ".join([", ".join([first, *others[:-1]]), others[-1]])
+        return sentence[0].upper() + sentence[1:]
 
     def to_json(self) -> dict[str, Any]:
         """The fields of the command line's ``plan``."""

@@ -16,5 +16,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def compiled(function: _F) -> _F:
-    """numba.njit with its result typed as the function itself; it releases the GIL."""
-    return cast(_F, numba.njit(cache=True, nogil=True)(function))
+    """numba.njit with its result typed as the function itself.
+
+    It releases the GIL, and divides by zero as numpy does.
+    """
+    return cast(_F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))

@@ -130,15 +130,25 @@ def _chosen(
     if value is None:
         return tuple(valid)
     if isinstance(value, Range):
+        if value.min > value.max:
+            raise InputError(
+                f"search.{name}", "must have a min of at most its max", _bounds(value), "swap them"
+            )
         kept = [entry for entry in valid if value.min <= entry <= value.max]
     else:
         asked = value if isinstance(value, list) else [value]
         kept = sorted(set(asked) & set(valid))
     if not kept:
-        shown = value.model_dump() if isinstance(value, Range) else value
+        shown = _bounds(value) if isinstance(value, Range) else value
         nearest = ", ".join(str(entry) for entry in valid[:12])
         raise InputError(f"search.{name}", f"must {rule}", shown, f"valid are {nearest}")
     return tuple(kept)
+
+
+def _bounds(value: Range) -> str:
+    """As a person writes them."""
+    ends = ((name, getattr(value, name)) for name in ("min", "max"))
+    return ", ".join(f"{name} {end}" for name, end in ends if name in value.model_fields_set)
 
 
 def _orders(value: Any) -> tuple[tuple[str, ...], ...]:

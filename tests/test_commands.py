@@ -417,12 +417,13 @@ def test_the_process_prints_a_sentence_and_no_traceback(tmp_path):
     ("arguments", "words"),
     [
         (["plan", SMALL, "--audit", "5"], ["proven optimal", "this plan", "manual", "audit: "]),
+        (["plan", SMALL, "--top", "3"], ["place  iteration, s", "\n    2  ", "\n    3  "]),
         (["plan", SMALL, "--set", "accelerator.memory_GiB=2.0"], ["infeasible: ", "Raise memory"]),
         (["price", SMALL, "--plan", "dp=8,tp=8"], ["fits; +", "pipeline fill and drain"]),
         (["price", SMALL, "--plan", "dp=64"], ["does not fit: stage 1 needs"]),
         (["levels", "tpu-v4-4x4x4"], ["64 devices", "6 hops", "affinity"]),
     ],
-    ids=["plan", "infeasible plan", "price", "infeasible price", "levels"],
+    ids=["plan", "next best", "infeasible plan", "price", "infeasible price", "levels"],
 )
 def test_people_get_text(arguments, words, capsys):
     """Without --json: the same answer, for reading."""

@@ -35,7 +35,8 @@ def flat(problem: Problem) -> Problem:
     by pairs of devices, the innermost and the outermost level, this is the one with which its plans
     turned out fastest on average over the presets, so it is taken in the method's favour.
     """
-    levels = problem.network.levels
+    # A level that nobody needs may have lost all its links.
+    levels = [level for level in problem.network.levels if level.bandwidth_Bps > 0]
     bandwidth = math.exp(sum(math.log(level.bandwidth_Bps) for level in levels) / len(levels))
     latency = sum(level.latency_s for level in levels) / len(levels)
     tier = Tier("flat", problem.network.devices, bandwidth, latency)

@@ -38,10 +38,11 @@ def memory_figure(entries: Sequence[Entry], limit_bytes: float) -> Picture:
     parts = StackedParts(
         colours=MEMORY_COLOURS,
         value=lambda stage, part: stage_bytes(stage, part) / scale,
-        top=1.15 * largest / scale,
+        top=1.2 * largest / scale,
         unit=unit,
         axis=f"memory per device, {unit}",
         outlines={"stash": STASH_OUTLINE},
+        line=limit_bytes / scale,
     )
     return Picture(
         _finding(entries, limit_bytes),

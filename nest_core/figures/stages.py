@@ -21,9 +21,10 @@ from nest_core.units import humanise
 
 __all__ = ["StackedParts", "axis_names", "stage_rows_figure"]
 
-_ROW_HEIGHT, _LABEL_HEIGHT = 124, 24
+_ROW_HEIGHT, _LABEL_HEIGHT = 136, 36
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 2, 46
 _NUMBERED_STAGES = 16
+_NUMBER_HEIGHT = 0.16  # of an axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class StackedParts:
         The unit, and the quantity with it.
     outlines : mapping of str to str
         Parts that carry an outline, and its colour.
+    line : float
+        Height of a line across every row, which numbers keep clear of; 0 for none.
     """
 
     colours: Mapping[str, str]
@@ -50,6 +53,7 @@ class StackedParts:
     unit: str
     axis: str
     outlines: Mapping[str, str]
+    line: float = 0.0
 
 
 def stage_rows_figure(
@@ -193,7 +197,9 @@ def _bars(entry: Entry, report: Report, row: int, parts: StackedParts) -> list[d
         }
         traces.append(trace)
     if len(stages) <= _NUMBERED_STAGES:
-        traces.append(_numbers(centres, totals, x, y))
+        near = parts.line - _NUMBER_HEIGHT * parts.top
+        heights = [max(total, parts.line) if total > near else total for total in totals]
+        traces.append(_numbers(centres, heights, x, y))
     return traces
 
 

@@ -1,4 +1,4 @@
-"""Loops over flows and their crossings, compiled.
+"""Loops over flows and the bundles that they cross, compiled.
 
 Kept apart since numba takes 0.3 s to import, and few commands price flows.
 """

@@ -164,5 +164,5 @@ class Network:
 
 def _size(block: IntArray) -> int:
     """Devices of each block if equally many follow one another in each; else 0."""
-    size = int(np.bincount(block).max())
-    return size if np.array_equal(block, np.arange(len(block)) // size) else 0
+    size, rest = divmod(len(block), int(block.max()) + 1)
+    return 0 if rest or not np.array_equal(block, np.arange(len(block)) // size) else size

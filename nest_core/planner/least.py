@@ -30,7 +30,7 @@ class Halves:
             node = 0 if network.torus is not None else network.node_size
             self._found[op, n] = self._problem.software.least(
                 op, n, -(-n // node) if node else 0, network.wires.least_latency_s,
-                spans=network.torus is None and len(network.nesting) > 1,
+                spans=network.torus is None and bool(network.node.any()),
                 meshed=network.meshed_nodes,
             )  # fmt: skip
         return self._found[op, n]

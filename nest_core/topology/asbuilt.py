@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.errors import InputError
-from nest_core.topology.checks import IntArray
+from nest_core.topology.checks import BoolArray, IntArray
 from nest_core.topology.missing import parse_missing
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _check_paths(
             list(fabric.missing),
             "put a leaf back, add planes, wire by rail, or list the nodes as missing too",
         )
-    graph: nx.Graph[object] = nx.Graph()
+    graph: nx.Graph[tuple[object, ...]] = nx.Graph()
     for unit in units.tolist():
         for rail, plane in np.argwhere(live[unit]).tolist():
             graph.add_edge(("unit", unit), (1, unit * sizing.rails + rail, plane))
@@ -204,4 +204,28 @@ def _check_paths(
                     f"must leave a path between the nodes of unit {int(units[0])} and unit {unit}",
                     list(fabric.missing),
                     "put a switch back, or list the nodes as missing too",
+                )
+    if fabric.kind != "rail_only" and sizing.rails > 1:
+        _check_rails(fabric, units, live, graph)
+
+
+def _check_rails(
+    fabric: Clos, units: IntArray, live: BoolArray, graph: nx.Graph[tuple[object, ...]]
+) -> None:
+    """Refuse rails of a unit that do not meet above their leaves in any plane."""
+    rails = fabric.sizing.rails
+    above = graph.subgraph([element for element in graph if element[0] != "unit"])
+    for unit in units.tolist():
+        first, *others = np.flatnonzero(live[unit].any(axis=1)).tolist()  # the rest is forwarded
+        for rail in others:
+            leaves = (
+                [(1, unit * rails + one, plane) for one in (first, rail)]
+                for plane in np.flatnonzero(live[unit][[first, rail]].all(axis=0)).tolist()
+            )
+            if not any(nx.has_path(above, *pair) for pair in leaves):
+                raise InputError(
+                    "missing",
+                    f"must leave a path between rails {first} and {rail} of unit {unit}",
+                    list(fabric.missing),
+                    "put a switch back, or wire it rail-only",
                 )

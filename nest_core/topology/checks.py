@@ -26,6 +26,7 @@ MAX_DEVICES = 1_048_576
 MAX_EXPLICIT_DEVICES = 16_384
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 Routing = Literal["adaptive", "shortest_path", "ecmp"]
 
 

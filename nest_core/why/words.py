@@ -147,9 +147,10 @@ def _axes_finding(ranked: Sequence[NextBest]) -> str:
         return "Without any one of these choices nothing fits"
     dear, cheap = told[0], told[-1]
     name = AXES[dear.axis]
+    other = f"it {dear.instead}" if dear.instead in ("on", "off") else dear.instead
     words = (
-        f"{name[:1].upper()}{name[1:]} matters most: with {dear.instead} instead of {dear.chosen} "
-        f"the best plan takes {_share(dear.difference or 0.0)} longer"
+        f"{name[:1].upper()}{name[1:]} {dear.chosen} matters most: the best plan with "
+        f"{other} takes {_share(dear.difference or 0.0)} longer"
     )
     if cheap is dear:
         return words
@@ -169,7 +170,8 @@ def shadow_table(prices: Mapping[str, float | None], kept: Mapping[str, Gain]) -
     )
     name, price = ranked[0]
     finding = (
-        f"1 % more {_resource(name)} is worth {_share(price)} of throughput, the most of all"
+        f"1 % more {_resource(name)} is worth {_share(price)} of throughput, "
+        "more than any other bandwidth or memory"
         if price and price > _LEAST / 100
         else "1 % more of no one resource is worth anything"
     )

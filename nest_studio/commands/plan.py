@@ -92,12 +92,7 @@ def overlap_line(fields: Mapping[str, Any]) -> str:
 def _as_text(fields: Mapping[str, Any]) -> str:
     if not fields["feasible"]:
         return "\n".join(filter(None, [f"infeasible: {fields['reason']}", fields["advice"]]))
-    chosen = fields["plan"]
-    words = ", ".join(
-        f"{key} {chosen[key]}"
-        for key in SHOWN
-        if key not in ("cp", "ep", "interleave") or chosen[key] > 1
-    )
+    words = _words(fields["plan"])
     certificate = fields["certificate"]
     proof = "proven optimal" if certificate["proven"] else f"within {certificate['gap']:.2%}"
     rows = [["this plan", f"{fields['iteration_time_s']:.4g}", _span(fields), words]]
@@ -120,6 +115,11 @@ def _as_text(fields: Mapping[str, Any]) -> str:
             f"audit: {audit['solved']} excluded points solved, {audit['infeasible']} infeasible, "
             f"{len(audit['violations'])} below their bound\n"
         )
+    others = [
+        [str(place), f"{entry['iteration_time_s']:.4g}", _words(entry["plan"])]
+        for place, entry in enumerate(fields["alternatives"], start=2)
+    ]
+    further = table(["place", "iteration, s", "plan"], others) if others else ""
     return (
         f"{fields['scenario']}: {fields['samples_per_s']:.4g} sequences/s, "
         f"MFU {fields['mfu']:.1%}, bubble {fields['bubble']:.1%}\n"
@@ -129,6 +129,15 @@ def _as_text(fields: Mapping[str, Any]) -> str:
         + audited
         + f"{band_line(fields)}\n{overlap_line(fields)}\n\n"
         + table(["method", "iteration, s", "error band, s", "plan or reason"], rows)
+        + (f"\n\n{further}" if further else "")
+    )
+
+
+def _words(plan: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{key} {plan[key]}"
+        for key in SHOWN
+        if key not in ("cp", "ep", "interleave") or plan[key] > 1
     )
 
 

@@ -136,3 +136,40 @@ def test_nodes_of_a_drawing_are_what_bounds_take_them_for(graph, node_size):
     checked = audit(problem, space, result, 60, seed=1)
     assert checked.solved > 40
     assert not checked.violations
+
+
+def test_nodes_of_one_device_behind_nics_are_planned():
+    """All that belongs together is one innermost group there, though nobody shares a node."""
+    graph: nx.Graph[Any] = nx.Graph()
+    graph.add_node("leaf", role="switch")
+    for device in range(2):
+        graph.add_node(device, role="device")
+        graph.add_node(f"nic {device}", role="nic")
+        for one, other in pairwise((device, f"nic {device}", "leaf")):
+            graph.add_edge(one, other, bandwidth_Bps=50e9, count=1, latency_s=1e-6)
+    scenario = load_scenario("llama2-7b-64-h100", ["search.tp=[1, 2]", "search.dp=[1, 2]"])
+    problem = replace(scenario.problem(), network=graph_network(graph))
+    assert problem.network.node.tolist() == [0, 1]
+    result = search(problem, scenario.space)
+    assert result.certificate.proven
+    assert not audit(problem, scenario.space, result, 60, seed=1).violations
+
+
+@pytest.mark.parametrize("sizes", ["group_sizes=[5,4,3]", "group_sizes=[2,8,2]"])
+def test_neighbours_in_unequal_nodes_need_not_leave_them(sizes):
+    """Context-parallel rings of two may sit inside a node, whatever the nodes' sizes."""
+    fabric = (
+        'fabric={schema=1, name="racks", kind="hierarchical", level=['
+        f'{{name="node", {sizes}, uplink_per="device", bandwidth_GBps=400.0, latency_us=1.0}},'
+        '{name="rack", group_size=3, uplink_per="child", bandwidth_GBps=10.0, latency_us=5.0}]}'
+    )
+    scenario = load_scenario(
+        "llama2-7b-64-h100",
+        [fabric, "workload.global_batch_sequences=16", "search.cp=[1, 2]", "search.tp=[1, 2]"],
+    )
+    problem = scenario.problem()
+    assert problem.network.node_size == 0
+    result = search(problem, scenario.space)
+    checked = audit(problem, scenario.space, result, 120, seed=4)
+    assert checked.solved > 80
+    assert not checked.violations

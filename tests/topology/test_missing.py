@@ -106,6 +106,11 @@ REFUSED = [
         "must leave a path between the nodes of unit 0 and unit 1",
     ),
     (
+        # One unit: its nodes share leaves, but its rails meet above them only.
+        lambda: rails("spine 0", "spine 1", devices=16),
+        "must leave a path between rails 0 and 1 of unit 0",
+    ),
+    (
         # Unit 0 has the first plane only, unit 1 the second.
         lambda: clos(64, 64, 2, planes=2, missing=("leaf 1", "leaf 2")),
         "must leave a path between the nodes of unit 0 and unit 1",
