@@ -288,7 +288,8 @@ class Frontier:
             (np.full(len(rows), dp_out), np.full(len(rows), cp_out)) for dp_out, cp_out in ways
         ]
         by_order = [
-            beyond_blocks(self.problem, tp, cp, ep, dp, pp, outer, natural) for outer, _ in outers
+            beyond_blocks(self.problem, tp, cp, ep, dp, pp, outer, parted, natural)
+            for outer, parted in outers
         ]
         beyond = (
             np.min([dense for dense, _ in by_order], axis=0),
@@ -312,7 +313,9 @@ class Frontier:
         table, row = self.rows, columns.row
         dp, pp = table.dp[row], table.pp[row]
         tp, cp, ep = (table.column(name)[row] for name in ("tp", "cp", "ep"))
-        beyond = beyond_blocks(self.problem, tp, cp, ep, dp, pp, columns.outer, columns.natural)
+        beyond = beyond_blocks(
+            self.problem, tp, cp, ep, dp, pp, columns.outer, columns.parted, columns.natural
+        )
         m = self.problem.batch // (dp * table.micro_batch[row])
         hops, forward = self.screen.hops(
             books.boundary[entry], row, columns.outer, columns.parted, columns.natural

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nest_core.costs.problem import Problem
+from nest_core.network import Network
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
 from nest_core.planner.lookup import each
 from nest_core.planner.relaxed import Hops
@@ -55,6 +56,7 @@ def beyond_blocks(
     dp: IntArray,
     pp: IntArray,
     outer: BoolArray,
+    parted: BoolArray,
     natural: BoolArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Seconds per byte that halves among the sharers of weights take to leave their blocks.
@@ -64,6 +66,9 @@ def beyond_blocks(
     ``1 - g/n`` of the buffer where ``g`` of the group's ``n`` members sit in it, and it holds at
     least ``block / g`` groups. Context-parallel neighbours are ``tp`` apart, in runs as far apart
     as replicas are.
+
+    Groups that lie unevenly in blocks exchange different parts in every phase. Of members that
+    share no node the least part counts that any group sends in a phase, of others nothing.
     """
     network = problem.network
     dense, experts = np.zeros(len(tp)), np.zeros(len(tp))
@@ -71,14 +76,16 @@ def beyond_blocks(
         return dense, experts
     ranks = dp * cp
     period = tp * cp * np.where(outer, pp, 1)
+    told = natural & ((cp == 1) | ~parted)
+    even = told & _even(network, tp, cp, dp, pp, outer)
+    even_experts = even & ((ep == 1) | _even(network, tp * ep, cp, dp, pp, outer))
     for block, way_out in network.exits:
         rate = way_out * problem.software.reach_outside
         full = tp * ranks * pp >= block
         run = np.minimum(cp, -(-block // tp))
         together = np.where(block <= period, run, -(-block // period) * cp)
-        together = np.where(natural, together, np.minimum(block, ranks))
         out = (1 - together / ranks) * block / (together * rate)
-        dense = np.maximum(dense, np.where(full & (ranks > together), out, 0.0))
+        dense = np.maximum(dense, np.where(full & even & (ranks > together), out, 0.0))
         owners = ranks // ep
         together = np.where(ep <= cp, -(-run // ep), 1)
         together = np.where(
@@ -86,10 +93,59 @@ def beyond_blocks(
             np.where(ep <= cp, -(-block // period) * -(-cp // ep),
                      -(-block // (period * np.maximum(ep // cp, 1)))),
         )  # fmt: skip
-        together = np.where(natural, together, np.minimum(block, owners))
         out = (1 - together / owners) * block / (together * rate)
-        experts = np.maximum(experts, np.where(full & (owners > together), out, 0.0))
+        experts = np.maximum(experts, np.where(full & even_experts & (owners > together), out, 0.0))
+    for block, way_out in network.exits[:1]:
+        rate = way_out * problem.software.reach_outside
+        for share, apart, members in (
+            (dense, period, dp),
+            (experts, period * ep, np.maximum(dp // ep, 1)),
+        ):
+            alone = natural & outer & (cp == 1) & (apart >= block) & (members > 1)
+            out = block * _least_part(network, block, apart, members) / rate
+            np.maximum(share, np.where(alone, out, 0.0), out=share)
     return dense, experts
+
+
+def _sizes(network: Network) -> list[int]:
+    """Devices of the largest block at every level but the last."""
+    return [int(np.bincount(block).max()) for block in network.nesting[:-1]]
+
+
+def _even(
+    network: Network, tp: IntArray, cp: IntArray, dp: IntArray, pp: IntArray, outer: BoolArray
+) -> BoolArray:
+    """Whether all groups that share weights lie alike in every block."""
+    stage, used = tp * cp * dp, tp * cp * dp * pp
+    fits = np.ones(len(tp), dtype=bool)
+    for index, size in enumerate(_sizes(network)):
+        runs = (tp, tp * cp, np.where(outer, tp * cp * pp, tp))
+        for run in runs:
+            fits &= (size % run == 0) | (run % size == 0)
+        if index == 0:  # further out the groups of a stage lie alike wherever it begins
+            fits &= outer | (size % stage == 0) | (stage % size == 0)
+        fits &= ~outer | (used % size == 0) | (used <= size)
+    return fits
+
+
+def _least_part(network: Network, block: int, period: IntArray, members: IntArray) -> FloatArray:
+    """Part of the buffer that every member sends out of its block at least, shape (points,).
+
+    Members are ``period`` apart, each in a block of its own. By the hierarchical algorithm, phase
+    by phase: in a block of ``size`` at least ``size // period`` members of every group, at most one
+    more, have halved what they exchange. A ring sends ``1 - 1/n`` at once.
+    """
+    used = period * members
+    part = np.zeros(len(members))
+    inner = block
+    for size in [*_sizes(network)[1:], network.devices]:
+        reach = np.minimum(used, size)
+        spread = np.where(used <= size, members, size // period)
+        fan = np.maximum(np.where(inner >= period, reach // inner, spread), 1)
+        shard = 1.0 / np.where(inner >= period, np.minimum(-(-inner // period), members), 1)
+        part = part + (1.0 - 1.0 / fan) * shard
+        inner = size
+    return np.asarray(np.minimum(part, 1.0 - 1.0 / members))
 
 
 def hop_seconds(

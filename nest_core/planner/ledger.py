@@ -210,7 +210,10 @@ def _call(
     if network.torus is None and set(space.device_orders) == {"natural"}:
         if calls.kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
             found = np.maximum(found, share * size * alone_outside(problem))
+        phased = calls.kind in ("reduce", "halves")
         for block, way_out in network.exits:
+            if phased and block % stride:
+                continue  # groups lie unevenly, and need not wait for one another's phases
             together = -(-block // stride)
             if n > together and n * stride >= block:
                 senders = block if calls.kind == "all_to_all" else block / together

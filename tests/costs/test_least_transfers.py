@@ -11,7 +11,7 @@ from plain_chain import chain, problem
 from nest_core.costs import Point
 from nest_core.costs.links import links
 from nest_core.network import collapse
-from nest_core.planner.least import hop_seconds
+from nest_core.planner.least import beyond_blocks, hop_seconds
 from nest_core.topology import Hierarchical, Tier
 
 BYTES = 1000.0
@@ -65,3 +65,32 @@ def test_where_stages_fill_nodes_evenly_the_bound_is_what_they_take():
     for layout in tight:
         _, forward, _, total = told(*layout)
         assert forward > 0.999 * total, layout
+
+
+def beyond(tp: int, dp: int, pp: int, order: tuple[str, ...]) -> tuple[float, float]:
+    """Seconds per byte of a half among the sharers of weights: as bounded, and the least placed."""
+    case = replace(problem(chain(pp)), network=FABRIC)
+    point = Point(tp=tp, sp=True, dp=dp, pp=pp, micro_batch=1, zero=0, order=order)
+    placed = links(case, point).time("data", "halves").beta_s_per_byte.min(axis=0)
+    outer = np.array([order.index("dp") > order.index("pp")])
+    degrees = (np.array([degree]) for degree in (tp, 1, 1, dp, pp))
+    dense, experts = beyond_blocks(case, *degrees, outer, ~outer & outer, np.array([True]))
+    assert experts == dense
+    return float(dense[0]), float(placed.min())
+
+
+@pytest.mark.parametrize(("tp", "dp", "pp", "order"), [entry for entry in LAYOUTS if entry[1] > 1])
+def test_no_half_leaves_its_node_faster_than_its_bound(tp, dp, pp, order):
+    """Not even where some groups have more members in a rack than others, and one more phase."""
+    bounded, placed = beyond(tp, dp, pp, order)
+    assert bounded <= placed * (1 + 1e-12)
+
+
+def test_halves_that_leave_nodes_evenly_take_no_longer_than_their_bound():
+    """Where racks share few links, pipelines that straddle them keep the bound of their node."""
+    order = ("tp", "cp", "pp", "dp")
+    for bounded, placed in (beyond(2, 8, 16, order), beyond(8, 4, 16, order)):
+        assert bounded == pytest.approx(placed, rel=1e-12)
+    for pp in (11, 13):
+        bounded, placed = beyond(1, 8, pp, order)
+        assert bounded > 0.15 * placed
