@@ -155,8 +155,8 @@ def _levels(fabric: Clos, node: IntArray) -> tuple[Level, ...]:
     for index, name in enumerate(fabric.tier_names):
         group = fabric.group_of(index + 1)
         if index:
-            sizes = np.bincount(fabric.group_of(index))
             links = fabric.uplinks(index).astype(np.float64)
+            sizes = np.bincount(fabric.group_of(index), minlength=len(links))
         members = np.bincount(group)
         across = fabric.rails > 1 and int(members.max()) < fabric.devices
         present = sizes > 0

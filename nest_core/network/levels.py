@@ -132,7 +132,7 @@ class Network:
             (_size(block), self.wires.exit_Bps(index))
             for index, block in enumerate(self.nesting[:-1])
         ]
-        return tuple((size, way_out) for size, way_out in found if size and way_out < np.inf)
+        return tuple((size, way_out) for size, way_out in found if size and 0 < way_out < np.inf)
 
     def faster(self, level: int, factor: float) -> Network:
         """The same network with the uplinks into one level wider; on a torus all links."""

@@ -13,6 +13,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
+from nest_core.answer import answer
 from nest_core.costs import NO_OVERLAP, price
 from nest_core.costs.parse import read_plan
 from nest_core.network.clusters import graph_network
@@ -173,3 +174,29 @@ def test_neighbours_in_unequal_nodes_need_not_leave_them(sizes):
     checked = audit(problem, scenario.space, result, 120, seed=4)
     assert checked.solved > 80
     assert not checked.violations
+
+
+@pytest.mark.parametrize(
+    ("figures", "missing"),
+    [
+        # The last leaf has no device left; nobody needs the spines whose links are all gone.
+        ("devices=24,devices_per_node=8,nics_per_node=4,radix=8,oversubscription=[1.0,4.0]",
+         ["device 23", "node 2"]),
+        ("devices=4,devices_per_node=2,nics_per_node=2,radix=64,oversubscription=[1.0,1.0]",
+         ["device 2", "spine 0"]),
+    ],
+    ids=["an empty leaf", "no way out of the only leaf"],
+)  # fmt: skip
+def test_what_nobody_uses_may_be_missing(figures, missing):
+    fabric = (
+        f'fabric={{schema=1,name="f",kind="leaf_spine",missing={missing},'
+        f"clos={{{figures},nic_bandwidth_GBps=100.0,tiers=3,hop_latency_us=3.0}},"
+        "intra_node={bandwidth_GBps=150.0,latency_us=2.0}}"
+    )
+    scenario = load_scenario(
+        "llama2-7b-64-h100", [fabric, "workload.global_batch_sequences=16", "search.cp=1"]
+    )
+    found = answer(scenario)
+    assert found.result.certificate.proven
+    assert all(entry.report for entry in found.baselines)
+    assert not audit(found.problem, scenario.space, found.result, 40, seed=1).violations
