@@ -64,8 +64,8 @@ class Software:
         latency_s : float
             The fabric's least.
         spans : bool
-            Whether the group may span several nodes. It then takes ``log2`` of them in steps, and
-            one at least.
+            Whether the group may span several nodes. It then takes ``log2`` of them in steps; none
+            if it may sit inside one, as a protocol between nodes may count no steps there.
         """
         lines = []
         if fewest_nodes <= 1:
@@ -75,7 +75,7 @@ class Software:
                 starts = entry.base_s + count * (latency_s + entry.step_inside_s)
                 lines.append((float(starts), entry.inside))
         if spans:
-            steps = max(1.0, np.log2(fewest_nodes)) if fewest_nodes else 0.0
+            steps = np.log2(fewest_nodes) if fewest_nodes > 1 else 0.0
             for entry in self.halves(op, devices, devices, meshed=meshed):
                 # Its steps leave the node; bytes may go inside or outside.
                 starts = entry.base_s + steps * (latency_s + entry.step_outside_s)

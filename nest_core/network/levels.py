@@ -126,6 +126,11 @@ class Network:
         return _size(self.node)
 
     @cached_property
+    def regular(self) -> bool:
+        """Whether the blocks of every level are equally large and follow one another."""
+        return all(_size(block) > 0 for block in self.nesting)
+
+    @cached_property
     def exits(self) -> tuple[tuple[int, float], ...]:
         """Devices of each kind of block, and the most that leaves one; where blocks are alike."""
         found = [

@@ -1,8 +1,9 @@
 """Lower bounds of outer points: what no plan of them can be faster than.
 
-Every bound is admissible: it ignores contention, tied copies and the granularity of layers, so no
-plan of the point beats it (``docs/method.md``, "The program"). Bounds of many points are computed
-at once, from `Ledger` entries: what one micro-batch of a family takes at best-case communication.
+Every bound is admissible: it counts only the contention that is certain, and ignores tied copies
+and the granularity of layers, so no plan of the point beats it (``docs/method.md``, "The
+program"). Bounds of many points are computed at once, from `Ledger` entries: what one micro-batch
+of a family takes at best-case communication.
 """
 
 from __future__ import annotations

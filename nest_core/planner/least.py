@@ -10,11 +10,19 @@ import numpy as np
 
 from nest_core.costs.problem import Problem
 from nest_core.network import Network
+from nest_core.network.tree import TreeWires
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
 from nest_core.planner.lookup import each
 from nest_core.planner.relaxed import Hops
 
-__all__ = ["Halves", "alone_outside", "beyond_blocks", "hop_seconds", "port_Bps"]
+__all__ = [
+    "Halves",
+    "alone_outside",
+    "beyond_blocks",
+    "hop_seconds",
+    "least_start_s",
+    "port_Bps",
+]
 
 
 class Halves:
@@ -76,7 +84,8 @@ def beyond_blocks(
         return dense, experts
     ranks = dp * cp
     period = tp * cp * np.where(outer, pp, 1)
-    told = natural & ((cp == 1) | ~parted)
+    regular = natural & network.regular
+    told = regular & ((cp == 1) | ~parted)
     even = told & _even(network, tp, cp, dp, pp, outer)
     even_experts = even & ((ep == 1) | _even(network, tp * ep, cp, dp, pp, outer))
     for block, way_out in network.exits:
@@ -101,7 +110,7 @@ def beyond_blocks(
             (dense, period, dp),
             (experts, period * ep, np.maximum(dp // ep, 1)),
         ):
-            alone = natural & outer & (cp == 1) & (apart >= block) & (members > 1)
+            alone = regular & outer & (cp == 1) & (apart >= block) & (members > 1)
             out = block * _least_part(network, block, apart, members) / rate
             np.maximum(share, np.where(alone, out, 0.0), out=share)
     return dense, experts
@@ -166,7 +175,7 @@ def hop_seconds(
     """
     network = problem.network
     start = network.wires.least_latency_s
-    near = start + boundary / port_Bps(problem)
+    near = least_start_s(problem) + boundary / port_Bps(problem)
     blocks: list[tuple[int, float, float]] = []
     if network.torus is None and network.node_size:
         blocks.append((network.node_size, 0.0, alone_outside(problem)))
@@ -192,12 +201,22 @@ def hop_seconds(
 
 
 def alone_outside(problem: Problem) -> float:
-    """Seconds per byte that a flow takes at least where it leaves its node; 0 if none can."""
+    """Seconds per byte that a flow takes at least where it leaves its node.
+
+    0 if none can, and where flows may leave by several ways at once.
+    """
     wires = problem.network.wires
+    if not isinstance(wires, TreeWires):
+        return 0.0
     lanes = wires.lane_Bps[wires.outside]
     if not len(lanes):
         return 0.0
     return float(1.0 / (lanes.max() * problem.software.reach_outside))
+
+
+def least_start_s(problem: Problem) -> float:
+    """Latency that any message pays: none where a protocol between nodes counts no steps inside."""
+    return 0.0 if problem.software.between else problem.network.wires.least_latency_s
 
 
 def port_Bps(problem: Problem) -> float:

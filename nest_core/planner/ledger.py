@@ -11,7 +11,7 @@ from nest_core.costs.overlap import cost
 from nest_core.costs.problem import Calls, LayerTable, Problem, condensed
 from nest_core.network import Network
 from nest_core.network.wires import FloatArray, IntArray
-from nest_core.planner.least import Halves, alone_outside, port_Bps
+from nest_core.planner.least import Halves, alone_outside, least_start_s, port_Bps
 from nest_core.planner.space import Families, SearchSpace
 
 __all__ = ["Case", "Ledger", "best_case", "ledger", "untied"]
@@ -199,14 +199,14 @@ def _call(
     ``g`` members there ``1 - g/n`` of the buffer, in an all-to-all of every member's.
     """
     network, software = problem.network, problem.software
-    latency, share = network.wires.least_latency_s, 1.0 - 1.0 / n
+    share = 1.0 - 1.0 / n
     if axis == "tp":
         least = halves.lines("all_reduce" if calls.kind == "reduce" else "reduce_scatter", n)
         each = share * size / network.wires.port_Bps
         found = np.min([starts + each / reach for starts, reach in least], axis=0)
     else:
         ports = _ports(problem.network) if calls.kind == "all_to_all" else 1
-        found = latency + share * size / (ports * port_Bps(problem))
+        found = least_start_s(problem) + share * size / (ports * port_Bps(problem))
     if network.torus is None and set(space.device_orders) == {"natural"}:
         if calls.kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
             found = np.maximum(found, share * size * alone_outside(problem))

@@ -267,6 +267,9 @@ def _best_first(
             found.waiting += len(opened)
             add(opened, 0)
             size = min(2 * size, _MOST_ROWS)
+            if over():
+                found.open_bound = min([frontier.queue.least, *(entry[0] for entry in waiting[:1])])
+                return found
         if not waiting or waiting[0][0] > leading.cutoff:
             return found
         bound, _, opened, index, prepared = heapq.heappop(waiting)

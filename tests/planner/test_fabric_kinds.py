@@ -14,10 +14,13 @@ import networkx as nx
 import pytest
 
 from nest_core.answer import answer
-from nest_core.costs import NO_OVERLAP, price
+from nest_core.costs import NO_OVERLAP, Point, price
+from nest_core.costs.links import links
 from nest_core.costs.parse import read_plan
 from nest_core.network.clusters import graph_network
 from nest_core.planner import audit, search
+from nest_core.planner.least import Halves
+from nest_core.planner.space import ORDERS
 from nest_core.scenario import load_scenario
 
 KINDS = [
@@ -200,3 +203,60 @@ def test_what_nobody_uses_may_be_missing(figures, missing):
     assert found.result.certificate.proven
     assert all(entry.report for entry in found.baselines)
     assert not audit(found.problem, scenario.space, found.result, 40, seed=1).violations
+
+
+def test_groups_in_racks_of_different_sizes_have_phases_of_their_own():
+    """Two replicas share a rack, or do not: those that do wait for fewer."""
+    fabric = (
+        'fabric={schema=1, name="racks", kind="hierarchical", level=['
+        '{name="node", group_size=3, uplink_per="device", bandwidth_GBps=400.0, latency_us=1.0},'
+        '{name="rack", group_sizes=[2,4], uplink_per="child", bandwidth_GBps=10.0, latency_us=5.0},'
+        '{name="all", group_size=2, uplink_per="child", bandwidth_GBps=40.0, latency_us=6.0}]}'
+    )
+    scenario = load_scenario(
+        "llama2-7b-64-h100",
+        [fabric, "workload.global_batch_sequences=16", "search.cp=1", "search.zero=[0,1,2,3]"],
+    )
+    problem = scenario.problem()
+    assert not problem.network.regular
+    result = search(problem, scenario.space)
+    assert not audit(problem, scenario.space, result, 200, seed=5).violations
+
+
+def test_flows_that_leave_by_two_nics_are_not_bounded_by_one():
+    graph: nx.Graph[Any] = nx.Graph()
+    graph.add_nodes_from(range(4), role="device")
+    graph.add_nodes_from(["leaf", "inside 0", "inside 1"], role="switch")
+    for device in range(4):
+        graph.add_edge(
+            device, f"inside {device // 2}", bandwidth_Bps=400e9, count=1, latency_s=1e-6
+        )
+        for one in range(2):
+            nic = f"nic {device} {one}"
+            graph.add_node(nic, role="nic")
+            graph.add_edge(device, nic, bandwidth_Bps=25e9, count=1, latency_s=1e-7)
+            graph.add_edge(nic, "leaf", bandwidth_Bps=25e9, count=1, latency_s=1e-6)
+    scenario = load_scenario("llama2-7b-64-h100", ["search.tp=[1, 2]", "search.cp=1"])
+    problem = replace(
+        scenario.problem(), network=graph_network(graph), overlap=NO_OVERLAP,
+        memory_bytes=1e13,
+    )  # fmt: skip
+    space = replace(scenario.space, dp=(1, 2, 4), pp=(1, 2, 4))
+    result = search(problem, space)
+    assert not audit(problem, space, result, 200, seed=5).violations
+
+
+@pytest.mark.parametrize(("tp", "pp"), [(3, 5), (5, 3), (6, 2)])
+def test_groups_inside_a_node_take_no_steps_between_nodes(tp, pp):
+    """All groups run the protocol of the widest, which may count no steps inside."""
+    scenario = load_scenario("llama2-7b-64-h100")
+    whole = scenario.problem()
+    point = Point(tp=tp, sp=False, dp=1, pp=pp, micro_batch=1, zero=0, order=ORDERS[1])
+    placed = links(whole, point)
+    halves = Halves(whole)
+    for kind, op in (("reduce", "all_reduce"), ("halves", "reduce_scatter")):
+        for size in (1e4, 1e5, 1e6, 1e8):
+            took = placed.time("tp", kind).seconds(size).min()
+            share = (1 - 1 / tp) * size / whole.network.wires.port_Bps
+            least = min(start + share / reach for start, reach in halves.lines(op, tp))
+            assert least <= took * (1 + 1e-12)
