@@ -42,13 +42,18 @@ class Prices:
 
     def stages(self, point: Point) -> StageCosts:
         """What every stage of a point costs; schedules differ in what they keep in flight."""
+        if point in self._stages:
+            return self._stages[point]
         key = replace(point, schedule="1f1b", interleave=min(point.interleave, 2))
-        if key not in self._stages:
-            if len(self._stages) >= self._kept:
-                self._stages.pop(next(iter(self._stages)))
-            self._stages[key] = stage_costs(self.problem, key, self.layout(key))
-        costs = self._stages[key]
-        return replace(costs, in_flight=in_flight(point, costs.micro_batches))
+        if key != point:
+            costs = self.stages(key)
+            costs = replace(costs, in_flight=in_flight(point, costs.micro_batches))
+        else:
+            costs = stage_costs(self.problem, point, self.layout(point))
+        if len(self._stages) >= self._kept:
+            self._stages.pop(next(iter(self._stages)))
+        self._stages[point] = costs
+        return costs
 
     def seconds(self, plan: Plan) -> float:
         """One iteration, whether it fits or not."""

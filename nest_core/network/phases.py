@@ -82,11 +82,10 @@ class MessageTime:
     def seconds(self, size: npt.ArrayLike) -> FloatArray:
         """Time of messages of ``size`` bytes, shape of ``size`` broadcast with (members,)."""
         size = np.asarray(size, dtype=np.float64)
-        regimes = range(len(self.alpha_s))
-        result = self.alpha_s[0] + self.beta_s_per_byte[0] * size
-        for r in regimes[1:]:
-            np.minimum(result, self.alpha_s[r] + self.beta_s_per_byte[r] * size, out=result)
-        return np.asarray(result)
+        members = self.alpha_s.shape[1:]
+        shape = (len(self.alpha_s), *(1,) * (size.ndim - len(members)), *members)
+        alpha, beta = self.alpha_s.reshape(shape), self.beta_s_per_byte.reshape(shape)
+        return np.asarray((alpha + beta * size).min(axis=0))
 
     def along(self, axes: int) -> MessageTime:
         """The same members with trailing axes of length one, to broadcast against sizes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -99,7 +100,7 @@ class Frontier:
         self._pair = self.rows.family * len(self._micros) + which
         self._deepest = self.points.deepest()
         self.screen = Screen(problem, self.rows, self.allowed)
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[tuple[int, int], Entry] = {}
         self._books: dict[int, Ledger] = {}
         self._halves = Halves(problem)
         everything = np.arange(len(self.rows))
@@ -107,6 +108,19 @@ class Frontier:
 
     def __len__(self) -> int:
         return len(self.points)
+
+    def eased(self, problem: Problem, factor: float) -> Frontier:
+        """The same points of a problem with more of something, bounded by what is known here.
+
+        Of the same workload, on which nothing takes less than ``1 / factor`` of its time here.
+        """
+        found = copy(self)
+        found.problem = problem
+        found.solver = Solver(problem, self.allowed, as_needed=self.space.as_needed)
+        found.screen = Screen(problem, self.rows, self.allowed)
+        found._entries, found._books, found._halves = {}, {}, Halves(problem)
+        found.queue = Queue(self.queue.low / factor)
+        return found
 
     def open(self, rows: IntArray, cutoff: float) -> Opened:
         """The points of rows that may come in under the cutoff, or fit at all."""
@@ -135,8 +149,9 @@ class Frontier:
         """
         part = slice(first, first + _REFINED)
         columns, limits = opened.columns.chosen(part), opened.limits.chosen(part)
-        pairs, entry = np.unique(self._pair[columns.row], return_inverse=True)
-        entries = [self._entry(pair) for pair in pairs.tolist()]
+        keys = np.stack([self._pair[columns.row], self._apart(columns)])
+        keys, entry = np.unique(keys, axis=1, return_inverse=True)
+        entries = [self._entry(pair, apart) for pair, apart in keys.T.tolist()]
         m, v = self._micro_batches(columns.row), columns.interleave
         low = (limits.seconds - limits.sync - limits.total / v) / np.maximum(m - 1.0 / v, 1.0 / m)
         least = self.screen.longest(
@@ -256,14 +271,29 @@ class Frontier:
             int(found.ep[family]),
         )  # fmt: skip
 
-    def _entry(self, pair: int) -> Entry:
-        if pair not in self._entries:
+    def _apart(self, columns: Columns) -> IntArray:
+        """How far apart the experts of a group lie at least, where pipelines lie in between.
+
+        0 where that is no further than a family's own; no further than the largest block.
+        """
+        table, row = self.rows, columns.row
+        tp, cp, ep = (table.column(name)[row] for name in ("tp", "cp", "ep"))
+        largest = max((block for block, _ in self.problem.network.exits), default=0)
+        apart = np.minimum(tp * table.pp[row], largest)
+        return np.where(columns.outer & columns.natural & (cp == 1) & (ep > 1), apart, 0)
+
+    def _entry(self, pair: int, apart: int = 0) -> Entry:
+        if (pair, apart) not in self._entries:
             family, micro = divmod(pair, len(self._micros))
             table, families = self._table(family, int(self._micros[micro])), self.rows.families
-            case = best_case(self.problem, self.space, self._halves, families, family, table, _ONE)
-            self._books[pair] = ledger(families, [case], self.allowed)
-            self._entries[pair] = Entry(
-                float(self._books[pair].boundary[0]),
+            case = best_case(
+                self.problem, self.space, self._halves, families, family, table, _ONE, apart
+            )
+            book = ledger(families, [case], self.allowed)
+            if not apart:
+                self._books[pair] = book
+            self._entries[pair, apart] = Entry(
+                float(book.boundary[0]),
                 prefix(case.seconds[0]),
                 prefix(untied(table)),
                 prefix(table.expert_parameters),
@@ -271,7 +301,7 @@ class Frontier:
                 prefix(table.kept_bytes),
                 table.working_bytes,
             )
-        return self._entries[pair]
+        return self._entries[pair, apart]
 
     def _bound_rows(self, books: Ledger, entry: IntArray, rows: IntArray) -> FloatArray:
         """Of every row, whatever its ZeRO stage, schedule and order."""

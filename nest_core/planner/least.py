@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nest_core.costs.problem import Problem
+from nest_core.costs.problem import CallKind, Problem
 from nest_core.network import Network
 from nest_core.network.tree import TreeWires
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
@@ -20,6 +20,7 @@ __all__ = [
     "alone_outside",
     "beyond_blocks",
     "hop_seconds",
+    "least_call",
     "least_start_s",
     "port_Bps",
 ]
@@ -110,8 +111,8 @@ def beyond_blocks(
             (dense, period, dp),
             (experts, period * ep, np.maximum(dp // ep, 1)),
         ):
-            alone = regular & outer & (cp == 1) & (apart >= block) & (members > 1)
-            out = block * _least_part(network, block, apart, members) / rate
+            alone = regular & outer & (cp == 1) & (members > 1) & (apart * (members - 1) >= block)
+            out = _least_out(network, block, apart, members) / rate
             np.maximum(share, np.where(alone, out, 0.0), out=share)
     return dense, experts
 
@@ -137,12 +138,13 @@ def _even(
     return fits
 
 
-def _least_part(network: Network, block: int, period: IntArray, members: IntArray) -> FloatArray:
-    """Part of the buffer that every member sends out of its block at least, shape (points,).
+def _least_out(network: Network, block: int, period: IntArray, members: IntArray) -> FloatArray:
+    """Buffers that leave a block at least, where every device has one; shape (points,).
 
-    Members are ``period`` apart, each in a block of its own. By the hierarchical algorithm, phase
-    by phase: in a block of ``size`` at least ``size // period`` members of every group, at most one
-    more, have halved what they exchange. A ring sends ``1 - 1/n`` at once.
+    Members are ``period`` apart, and no group sits in one block. By the hierarchical algorithm
+    every device sends, phase by phase: in a block of ``size`` at least ``size // period`` members
+    of every group, at most one more, have halved what they exchange. In a ring the last member of
+    every group sends ``1 - 1/n`` at once.
     """
     used = period * members
     part = np.zeros(len(members))
@@ -154,7 +156,55 @@ def _least_part(network: Network, block: int, period: IntArray, members: IntArra
         shard = 1.0 / np.where(inner >= period, np.minimum(-(-inner // period), members), 1)
         part = part + (1.0 - 1.0 / fan) * shard
         inner = size
-    return np.asarray(np.minimum(part, 1.0 - 1.0 / members))
+    return np.minimum(block * part, np.minimum(period, block) * (1.0 - 1.0 / members))
+
+
+def least_call(
+    problem: Problem,
+    halves: Halves,
+    axis: str,
+    kind: CallKind,
+    n: int,
+    stride: int,
+    size: FloatArray,
+    natural: bool,
+) -> FloatArray:
+    """The least seconds of one call among ``n`` ranks at least ``stride`` apart, by bytes.
+
+    ``natural``: devices are seated in their own order.
+
+    Each rank sends ``1 - 1/n`` of the buffer through a port, in an all-to-all through all it has,
+    from which no protocol gets more than its reach; halves of tensor parallelism also take the
+    least of their regimes. What belongs outside a node or leaf leaves it: of every group that has
+    ``g`` members there ``1 - g/n`` of the buffer, in an all-to-all of every member's.
+    """
+    network, software = problem.network, problem.software
+    share = 1.0 - 1.0 / n
+    if axis == "tp":
+        least = halves.lines("all_reduce" if kind == "reduce" else "reduce_scatter", n)
+        each = share * size / network.wires.port_Bps
+        found = np.min([starts + each / reach for starts, reach in least], axis=0)
+    else:
+        ports = _ports(problem.network) if kind == "all_to_all" else 1
+        found = least_start_s(problem) + share * size / (ports * port_Bps(problem))
+    if network.torus is None and natural:
+        if kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
+            found = np.maximum(found, share * size * alone_outside(problem))
+        phased = kind in ("reduce", "halves")
+        for block, way_out in network.exits:
+            if phased and block % stride:
+                continue  # groups lie unevenly, and need not wait for one another's phases
+            together = -(-block // stride)
+            if n > together and n * stride >= block:
+                senders = block if kind == "all_to_all" else block / together
+                out = senders * (1 - together / n) / (way_out * software.reach_outside)
+                found = np.maximum(found, out * size)
+    return np.asarray(found)
+
+
+def _ports(network: Network) -> int:
+    """How many ports as wide as its widest a device may send through at once."""
+    return 1 if network.torus is not None else max(2, len(network.nesting))
 
 
 def hop_seconds(

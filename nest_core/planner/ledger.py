@@ -8,10 +8,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from nest_core.costs.overlap import cost
-from nest_core.costs.problem import Calls, LayerTable, Problem, condensed
-from nest_core.network import Network
+from nest_core.costs.problem import LayerTable, Problem, condensed
 from nest_core.network.wires import FloatArray, IntArray
-from nest_core.planner.least import Halves, alone_outside, least_start_s, port_Bps
+from nest_core.planner.least import Halves, least_call
 from nest_core.planner.space import Families, SearchSpace
 
 __all__ = ["Case", "Ledger", "best_case", "ledger", "untied"]
@@ -156,15 +155,22 @@ def best_case(
     family: int,
     table: LayerTable,
     scale: FloatArray,
+    apart: int = 0,
 ) -> Case:
-    """Seconds of every layer at best-case communication."""
+    """Seconds of every layer at best-case communication.
+
+    Experts of a group are at least ``apart`` devices apart, and never closer than ``tp``.
+    """
     brief, times = condensed(table)
     compute = brief.compute_s + brief.replay_s
+    natural = set(space.device_orders) == {"natural"}
     inside = np.zeros((len(scale), *compute.shape))
     for axis, calls in brief.calls.items():
         n = int(getattr(families, axis)[family])
         if n > 1:
             stride = 1 if axis == "tp" else int(families.tp[family])
+            if axis == "ep":
+                stride = max(stride, apart)
             for number, total in (
                 (calls.number, calls.bytes),
                 (calls.replay_number, calls.replay_bytes),
@@ -173,58 +179,12 @@ def best_case(
                     continue
                 each = np.divide(total, number, out=np.zeros_like(total), where=number > 0)
                 size = each * scale[:, None, None]
-                least = _call(problem, space, halves, axis, calls, n, stride, size)
+                least = least_call(problem, halves, axis, calls.kind, n, stride, size, natural)
                 inside = inside + number * least
     compute = compute * scale[:, None, None]
     device = compute + cost(inside, compute, problem.overlap.within)
     seconds = np.repeat(np.maximum(device, brief.launch_s), times, axis=2)
     return Case(family, table, scale, device, seconds)
-
-
-def _call(
-    problem: Problem,
-    space: SearchSpace,
-    halves: Halves,
-    axis: str,
-    calls: Calls,
-    n: int,
-    stride: int,
-    size: FloatArray,
-) -> FloatArray:
-    """The least seconds of one call among ``n`` ranks at least ``stride`` apart, by bytes.
-
-    Each rank sends ``1 - 1/n`` of the buffer through a port, in an all-to-all through all it has,
-    from which no protocol gets more than its reach; halves of tensor parallelism also take the
-    least of their regimes. What belongs outside a node or leaf leaves it: of every group that has
-    ``g`` members there ``1 - g/n`` of the buffer, in an all-to-all of every member's.
-    """
-    network, software = problem.network, problem.software
-    share = 1.0 - 1.0 / n
-    if axis == "tp":
-        least = halves.lines("all_reduce" if calls.kind == "reduce" else "reduce_scatter", n)
-        each = share * size / network.wires.port_Bps
-        found = np.min([starts + each / reach for starts, reach in least], axis=0)
-    else:
-        ports = _ports(problem.network) if calls.kind == "all_to_all" else 1
-        found = least_start_s(problem) + share * size / (ports * port_Bps(problem))
-    if network.torus is None and set(space.device_orders) == {"natural"}:
-        if calls.kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
-            found = np.maximum(found, share * size * alone_outside(problem))
-        phased = calls.kind in ("reduce", "halves")
-        for block, way_out in network.exits:
-            if phased and block % stride:
-                continue  # groups lie unevenly, and need not wait for one another's phases
-            together = -(-block // stride)
-            if n > together and n * stride >= block:
-                senders = block if calls.kind == "all_to_all" else block / together
-                out = senders * (1 - together / n) / (way_out * software.reach_outside)
-                found = np.maximum(found, out * size)
-    return np.asarray(found)
-
-
-def _ports(network: Network) -> int:
-    """How many ports as wide as its widest a device may send through at once."""
-    return 1 if network.torus is not None else max(2, len(network.nesting))
 
 
 def _smallest_boundary(table: LayerTable) -> float:

@@ -110,6 +110,7 @@ def search(
     top: int = 1,
     time_limit_s: float = float("inf"),
     within_s: float = float("inf"),
+    frontier: Frontier | None = None,
     clock: Callable[[], float] = time.perf_counter,
     progress: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
@@ -124,6 +125,8 @@ def search(
         When it is over, the best plan so far is returned with its gap.
     within_s : float
         Plans that take longer are of no interest; knowing a plan's time shortens the search.
+    frontier : Frontier, optional
+        Of the problem and the space, unused yet, where one is at hand; not for mixed stages.
     clock : callable
         Seconds; passed in so that tests need not wait.
     progress : callable (Progress), optional
@@ -148,9 +151,9 @@ def search(
             within_s=within_s, stop=stop,
         )  # fmt: skip
         within_s = min(within_s, uniform.best.iteration_s if uniform.best else within_s)
-    frontier = _frontier(problem, space)
+    points = frontier or _frontier(problem, space)
     leading = _Leading(top, within_s)
-    found = _best_first(frontier, leading, over, progress)
+    found = _best_first(points, leading, over, progress)
     reports = tuple(price(problem, plan) for _, plan in leading.found)
     best = reports[0] if reports else None
     if best is None and found.open_bound == within_s == float("inf"):
@@ -171,9 +174,7 @@ def search(
         if within_s < float("inf") and certificate.proven:
             reason = f"no plan takes at most {humanise_seconds(within_s)}"
         else:
-            needed, reason = _why_nothing(
-                frontier, ended=not certificate.proven, cancelled=cancelled
-            )
+            needed, reason = _why_nothing(points, ended=not certificate.proven, cancelled=cancelled)
     return Result(
         best, reason, needed, reports[1:], certificate, tuple(found.solved), clock() - began
     )

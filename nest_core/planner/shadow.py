@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from nest_core.costs.problem import Problem
 from nest_core.network import Network
+from nest_core.planner.frontier import Frontier
 from nest_core.planner.search import search
 from nest_core.planner.space import SearchSpace
 
@@ -37,21 +38,24 @@ def shadow_prices(
         ``bandwidth.<level>`` and ``memory``; a torus has one bandwidth for all levels.
     """
     each = time_limit_s / (len(problem.network.levels) + 1)
+    frontier = None if space.mixed else Frontier(problem, space)
+
+    def gain(roomier: Problem, factor: float) -> float | None:
+        found = search(
+            roomier, space, time_limit_s=each,
+            within_s=iteration_s,  # the plan at hand is no slower with more of a resource
+            frontier=frontier and frontier.eased(roomier, factor),
+        )  # fmt: skip
+        if found.best is None or not found.certificate.proven:
+            return None
+        return iteration_s / found.best.iteration_s - 1
+
     prices = {
-        f"bandwidth.{name}": _gain(replace(problem, network=net), space, iteration_s, each)
-        for name, net in _faster(problem.network)
+        f"bandwidth.{name}": gain(replace(problem, network=network), 1 + _STEP)
+        for name, network in _faster(problem.network)
     }
-    roomier = replace(problem, memory_bytes=problem.memory_bytes * (1 + _STEP))
-    prices["memory"] = _gain(roomier, space, iteration_s, each)
+    prices["memory"] = gain(replace(problem, memory_bytes=problem.memory_bytes * (1 + _STEP)), 1.0)
     return prices
-
-
-def _gain(problem: Problem, space: SearchSpace, before: float, time_limit_s: float) -> float | None:
-    # The plan at hand is no slower with more of a resource.
-    found = search(problem, space, time_limit_s=time_limit_s, within_s=before)
-    if found.best is None or not found.certificate.proven:
-        return None
-    return before / found.best.iteration_s - 1
 
 
 def _faster(network: Network) -> list[tuple[str, Network]]:

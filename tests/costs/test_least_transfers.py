@@ -11,7 +11,7 @@ from plain_chain import chain, problem
 from nest_core.costs import Point
 from nest_core.costs.links import links
 from nest_core.network import collapse
-from nest_core.planner.least import beyond_blocks, hop_seconds
+from nest_core.planner.least import Halves, beyond_blocks, hop_seconds, least_call
 from nest_core.topology import Hierarchical, Tier
 
 BYTES = 1000.0
@@ -94,3 +94,41 @@ def test_halves_that_leave_nodes_evenly_take_no_longer_than_their_bound():
     for pp in (11, 13):
         bounded, placed = beyond(1, 8, pp, order)
         assert bounded > 0.15 * placed
+
+
+EXPERTS = [
+    (tp, ep, dp, pp)
+    for tp in (1, 2, 3, 4, 8)
+    for ep in (2, 4, 8)
+    for dp in (ep, 2 * ep)
+    for pp in (1, 2, 3, 5, 8, 16)
+    if tp * dp * pp <= 512
+]
+
+
+@pytest.mark.parametrize(("tp", "ep", "dp", "pp"), EXPERTS)
+def test_halves_of_experts_do_not_leave_nodes_faster_than_bounded(tp, ep, dp, pp):
+    case = replace(problem(chain(pp)), network=FABRIC)
+    for order in (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp")):
+        point = Point(tp=tp, sp=True, dp=dp, pp=pp, micro_batch=1, zero=0, order=order, ep=ep)
+        placed = links(case, point).time("expert_data", "halves").beta_s_per_byte.min(axis=0)
+        outer = np.array([order.index("dp") > order.index("pp")])
+        degrees = (np.array([degree]) for degree in (tp, 1, ep, dp, pp))
+        _, experts = beyond_blocks(case, *degrees, outer, ~outer & outer, np.array([True]))
+        assert experts[0] <= placed.min() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("tp", "ep", "dp", "pp"), EXPERTS)
+def test_no_exchange_of_experts_is_faster_than_its_bound(tp, ep, dp, pp):
+    """Pipelines lie between the experts of a group: what they exchange leaves their nodes."""
+    case = replace(problem(chain(pp)), network=FABRIC)
+    point = Point(
+        tp=tp, sp=True, dp=dp, pp=pp, micro_batch=1, zero=0, order=("tp", "cp", "pp", "dp"), ep=ep
+    )
+    placed = links(case, point).time("ep", "all_to_all").seconds(BYTES)
+    bound = least_call(
+        case, Halves(case), "ep", "all_to_all", ep, tp * pp, np.array([BYTES]), natural=True
+    )
+    assert bound[0] <= placed.min() * (1 + 1e-12)
+    if tp * pp % 32 == 0:  # every expert in a rack of its own
+        assert bound[0] > 0.99 * placed.max()
