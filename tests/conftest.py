@@ -16,6 +16,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -37,6 +38,15 @@ CHROMIUM_ARGUMENTS = [
     "--disable-component-update",
     "--no-first-run",
 ]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave all but one in ``n`` cases of a sampled enumeration to `make check`."""
+    for item in items:
+        sampled = item.get_closest_marker("sampled")
+        if sampled is not None and zlib.crc32(item.name.encode()) % sampled.args[0]:
+            item.add_marker(pytest.mark.check)
 
 
 def _require(condition: object, reason: str) -> None:

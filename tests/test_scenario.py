@@ -502,6 +502,7 @@ def not_finite(value: Any, where: str = "") -> Iterator[str]:
         yield where
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", EXTREMES)
 def test_extreme_figures_get_an_answer_in_figures(name):

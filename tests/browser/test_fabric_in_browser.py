@@ -111,6 +111,7 @@ def test_the_fabric_goes_along_to_the_plan(watched):
     assert window.values()[0] == "64"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("fabric", "width", "scheme"),
     [

@@ -139,6 +139,7 @@ def test_the_plan_can_be_taken_along(watched):
     ]  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("scenario", "width", "scheme"),
     [

@@ -70,6 +70,7 @@ def test_the_halves_share_nothing(whole):
     assert all(half(row, SEED) == half(replace(row, seconds=1.0, id="z"), SEED) for row in whole)
 
 
+@pytest.mark.check
 def test_a_fit_never_reads_the_other_half(subset, library):
     """Held-out times made absurd change nothing that is shipped; fitted ones would."""
     pytest.importorskip("scipy")

@@ -69,6 +69,7 @@ def test_no_algorithm_beats_the_ports(name: str):
             assert min(least, factor) * 1e9 <= seconds * ports * (1 + 1e-9), (op, algorithm)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("op", ["all_reduce", "all_to_all", "broadcast"])
 def test_the_fastest_is_no_slower_than_any(name: str, op: str):
@@ -83,6 +84,7 @@ def test_the_fastest_is_no_slower_than_any(name: str, op: str):
 # Relations between operations.
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("algorithm", HALVES)
 def test_an_all_reduce_is_a_scatter_and_a_gather(name: str, algorithm: str):

@@ -42,6 +42,7 @@ def pairs(fabric: Fabric, most: int = 400) -> list[tuple[int, int]]:
     return [everything[index] for index in chosen]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_latency_is_that_of_the_way(name):
     """A failure: transfers between some pair are priced at a distance that no cable has.

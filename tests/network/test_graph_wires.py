@@ -48,6 +48,7 @@ def permutations(devices: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return source[source != target], target[source != target]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", AGREE)
 def test_links_and_structure_give_the_same_times(name, seed):

@@ -26,6 +26,7 @@ def fabrics():
             if fabric.devices > 3 and name not in POOLED]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", fabrics())
 def test_the_planner_prices_what_explicit_links_carry(name):
     """networkx's paths, walked flow by flow, find the same time: a second opinion on routes."""

@@ -76,6 +76,7 @@ PAIRS = [(name, format) for name in preset_names("fabrics") for format in FORMAT
          if FORMATS[format].writes]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "format"), PAIRS)
 def test_every_preset_becomes_readable_text_or_a_refusal(name, format):
     """What is read back equals the preset exactly where nothing is said to be lost."""

@@ -1,0 +1,104 @@
+"""Jobs in worker processes: results, progress, errors, and being stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from nest_core.errors import InputError
+from nest_studio.jobs import Desk, Lost, Stopped
+
+LONG_S = 60.0
+
+
+def squared(number, *, progress, stop):
+    progress(0.5, "halfway")
+    return number**2, os.getpid()
+
+
+def refused(*, progress, stop):
+    raise InputError("number", "must be even", 3, "take 4")
+
+
+def patient(*, progress, stop):
+    """Ends when it is told to."""
+    progress(0.25, "a quarter")
+    began = time.monotonic()
+    while not stop() and time.monotonic() < began + LONG_S:
+        time.sleep(0.01)
+    return "stopped" if stop() else "ran to its end"
+
+
+def deaf(*, progress, stop):
+    progress(0.1, "not listening")
+    time.sleep(LONG_S)
+    return "ran to its end"
+
+
+def vanished(*, progress, stop):
+    os._exit(3)
+
+
+@pytest.fixture
+def desk():
+    opened = Desk(workers=1)
+    yield opened
+    opened.close()
+
+
+def running(job):
+    """Wait until a worker took it up."""
+    for _ in range(3000):
+        if job.share:
+            return
+        time.sleep(0.01)
+    raise AssertionError("nobody took it up")
+
+
+def test_work_is_done_elsewhere_and_once(desk):
+    job = desk.ask("seven", squared, 7)
+    number, process = job.result(LONG_S)
+    assert number == 49
+    assert process != os.getpid()
+    assert desk.ask("seven", squared, 7) is job
+    assert job.share == 0.5
+    assert job.words == "halfway"
+
+
+def test_an_error_reaches_whoever_asks_and_is_not_kept(desk):
+    job = desk.ask("odd", refused)
+    with pytest.raises(InputError, match="must be even"):
+        job.result(LONG_S)
+    assert desk.ask("odd", refused) is not job
+
+
+def test_a_job_that_listens_is_stopped_and_its_worker_goes_on(desk):
+    first = desk.ask("process", squared, 1).result(LONG_S)
+    job = desk.ask("patient", patient)
+    running(job)
+    job.stop()
+    with pytest.raises(Stopped):
+        job.result(LONG_S)
+    assert desk.ask("process again", squared, 1).result(LONG_S) == first
+
+
+@pytest.mark.parametrize(("work", "end"), [(deaf, Stopped), (vanished, Lost)])
+def test_a_worker_that_is_lost_is_replaced(desk, work, end):
+    job = desk.ask("lost", work)
+    if work is deaf:
+        running(job)
+        job.stop()
+    with pytest.raises(end):
+        job.result(LONG_S)
+    assert desk.ask("after", squared, 3).result(LONG_S)[0] == 9
+
+
+def test_a_job_that_waits_is_stopped_before_it_begins(desk):
+    held = desk.ask("held", patient)
+    waiting = desk.ask("waiting", squared, 2)
+    waiting.stop()
+    held.stop()
+    with pytest.raises(Stopped):
+        waiting.result(LONG_S)
