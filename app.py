@@ -2,15 +2,23 @@
 
 import streamlit as st
 
+PAGES = (
+    ("design", "Design"),
+    ("plan", "Plan"),
+    ("workload", "Workload"),
+    ("paper", "Paper"),
+)
+"""Files of ``pages/``, which are addresses too, and titles."""
+
 
 def main() -> None:
     """Show the page that the address names."""
     st.set_page_config(page_title="Nest Studio", page_icon="🪺", layout="wide")
-    plan = st.Page("pages/plan.py", title="Plan", default=True)
-    fabric = st.Page("pages/fabric.py", title="Fabric", url_path="fabric")
-    workload = st.Page("pages/workload.py", title="Workload", url_path="workload")
-    paper = st.Page("pages/paper.py", title="Paper", url_path="paper")
-    st.navigation([plan, fabric, workload, paper]).run()
+    pages = [
+        st.Page(f"pages/{name}.py", title=title, url_path=name, default=name == "plan")
+        for name, title in PAGES
+    ]
+    st.navigation(pages).run()
 
 
 # Worker processes started with "spawn" import this file again and must not draw.

@@ -1,6 +1,6 @@
 """The widgets of a fabric: its preset, size and oversubscription ratios.
 
-The **Plan** and **Fabric** pages draw the same widgets; their keys are the dotted keys of scenario
+The **Plan** and **Design** pages draw the same widgets; their keys are the dotted keys of scenario
 files.
 """
 
@@ -71,7 +71,7 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
     chosen["fabric"] = st.selectbox(
         "Fabric", names, index=names.index(standard["fabric"]), key="fabric",
         bind=ADDRESS, on_change=reset_fabric,
-        help=f"Switches, links and nodes: a preset, or {OWN} as the Fabric page drew or read it.",
+        help=f"Switches, links and nodes: a preset, or {OWN} as the Design page drew or read it.",
     )  # fmt: skip
     fabric = fabric_document(chosen["fabric"])
     st.caption(fabric["name"], help=fabric.get("source"))

@@ -24,6 +24,7 @@ from nest_studio.fabric_widgets import (
     fabric_standards,
     reset_fabric,
 )
+from nest_studio.history import history_buttons, remember
 from nest_studio.model_view import OWN_MODEL, chosen_model, own_controls, own_table
 from nest_studio.own_fabric import OWN
 
@@ -89,6 +90,7 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     ratio_notes : list
         Receives one empty slot per oversubscription slider, for what the ratio becomes.
     """
+    history = st.container()  # filled last, when it is known what changed
     names = preset_names("scenarios")
     scenario = st.selectbox(
         "Scenario preset", names, index=names.index(DEFAULT_SCENARIO), key="scenario",
@@ -110,6 +112,9 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
         different["fabric"] = fabric_document(OWN)
     if chosen["workload.model"] == OWN_MODEL:
         different["workload.model"] = model_table(chosen_model(OWN_MODEL))
+    remember(("scenario", *chosen))
+    with history:
+        history_buttons(_start_over)
     return Request(scenario, document, _overrides(different), folder)
 
 

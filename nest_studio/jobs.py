@@ -10,30 +10,33 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import heapq
+import itertools
 import math
 import multiprocessing
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
 import streamlit as st
 
-__all__ = ["Desk", "Job", "Lost", "Stopped", "desk", "waiting"]
+__all__ = ["Desk", "Job", "Lost", "Stopped", "desk", "there", "waiting"]
 
 WORKERS = 2
-KEPT = 64
+KEPT = 512
 POLL_S = 0.25
+MOMENT_S = 0.5
+"""What takes no longer shows no progress."""
 PATIENCE_S = 2.0
 """A worker that does not hear that it should stop is ended after so long."""
 
 
 class Stopped(Exception):
-    """The job was stopped before it had a result."""
+    """The job was stopped and has no result."""
 
 
 class Lost(Exception):
@@ -46,14 +49,17 @@ class Job:
 
     Parameters
     ----------
+    key : str
+        Says everything that its result depends on.
     share : float
         How much of it is done, 0 to 1.
     words : str
         What it is at.
     """
 
+    key: str
     share: float = 0.0
-    words: str = "waiting for a free worker"
+    words: str = "waiting for a worker; after an installation it compiles for seconds"
     began: float = field(default_factory=time.monotonic)
     _result: Any = None
     _error: Exception | None = None
@@ -65,9 +71,18 @@ class Job:
         """Whether it has a result, failed, or was stopped."""
         return self._ended.is_set()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody asked it to end."""
+        return self._stop.is_set()
+
     def stop(self) -> None:
         """Ask it to end without a result."""
         self._stop.set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it has ended after so long."""
+        return self._ended.wait(timeout_s)
 
     def result(self, timeout_s: float | None = None) -> Any:
         """What it found.
@@ -94,19 +109,23 @@ class Desk:
     Parameters
     ----------
     workers : int
-        Processes; started when first needed.
+        Processes; each is started when all others are busy for the first time.
     """
 
     def __init__(self, workers: int = WORKERS) -> None:
-        self._hands = ThreadPoolExecutor(workers, thread_name_prefix="jobs")
-        self._own = threading.local()
+        self._most = workers
+        self._threads: list[threading.Thread] = []
         self._workers: list[_Worker] = []
+        self._idle = 0
+        self._order = itertools.count()
+        self._queue: list[tuple[bool, int, Job, Callable[..., Any], tuple[Any, ...]]] = []
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._closed = False
         atexit.register(self.close)
 
-    def ask(self, key: str, function: Callable[..., Any], *args: Any) -> Job:
-        """The job of a key, old or new; one that was stopped or failed is begun anew.
+    def ask(self, key: str, function: Callable[..., Any], *args: Any, urgent: bool = True) -> Job:
+        """The job of a key, old or new; one whose worker was lost is begun anew.
 
         Parameters
         ----------
@@ -114,39 +133,61 @@ class Desk:
             Says everything that the result depends on.
         function : callable (\\*args, progress, stop)
             Importable without Streamlit. ``progress(share, words)`` tells how far it is;
-            ``stop()`` is true once nobody wants the result.
+            ``stop()`` is true once nobody wants the result: what it then returns is the result
+            all the same, None for nothing.
+        urgent : bool
+            Whether it goes before all that is not.
         """
-        with self._lock:
+        with self._changed:
             job = self._jobs.get(key)
-            if job is None or (job.ended and job._error is not None):
-                job = Job()
-                self._jobs[key] = job
-                self._hands.submit(self._do, job, function, args)
+            if job is None or isinstance(job._error, Lost):
+                job = self._jobs[key] = Job(key)
+                heapq.heappush(self._queue, (not urgent, next(self._order), job, function, args))
+                if not self._idle and len(self._threads) < self._most:
+                    hand = threading.Thread(target=self._serve, name="jobs", daemon=True)
+                    self._threads.append(hand)
+                    hand.start()
+                self._changed.notify()
             self._jobs.move_to_end(key)
             while len(self._jobs) > KEPT:
                 self._jobs.popitem(last=False)
             return job
 
+    def forget(self, key: str) -> None:
+        """Begin anew when the key is asked for again, as after a stop; for callbacks."""
+        with self._changed:
+            self._jobs.pop(key, None)
+
     def close(self) -> None:
-        """End all workers."""
-        self._hands.shutdown(wait=False, cancel_futures=True)
+        """End all workers; what waits never begins."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
         for worker in self._workers:
             worker.end()
 
-    def _do(self, job: Job, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        try:
-            if job._stop.is_set():
-                raise Stopped
-            worker: _Worker | None = getattr(self._own, "worker", None)
-            if worker is None or not worker.alive:
-                worker = self._own.worker = _Worker()
-                with self._lock:
+    def _serve(self) -> None:
+        """One worker's work, job by job."""
+        worker: _Worker | None = None
+        while True:
+            with self._changed:
+                self._idle += 1
+                self._changed.wait_for(lambda: self._queue or self._closed)
+                self._idle -= 1
+                if self._closed:
+                    return
+                _, _, job, function, args = heapq.heappop(self._queue)
+            try:
+                if job._stop.is_set():
+                    raise Stopped
+                if worker is None or not worker.alive:
+                    worker = _Worker()
                     self._workers = [*(one for one in self._workers if one.alive), worker]
-            job._result = worker.do(job, function, args)
-        except Exception as error:  # whoever asks for the result gets it
-            job._error = error
-        finally:
-            job._ended.set()
+                job._result = worker.do(job, function, args)
+            except Exception as error:  # whoever asks for the result gets it
+                job._error = error
+            finally:
+                job._ended.set()
 
 
 class _Worker:
@@ -187,10 +228,10 @@ class _Worker:
                 raise Lost from None
             if kind == "progress":
                 job.share, job.words = value
-            elif job._stop.is_set():
-                raise Stopped
             elif kind == "error":
                 raise value
+            elif value is None and job._stop.is_set():
+                raise Stopped
             else:
                 return value
 
@@ -223,11 +264,15 @@ def desk() -> Desk:
 
 
 def waiting(job: Job, what: str, *, key: str) -> bool:
-    """Whether a job still runs; then its progress and a button to stop it stand here.
+    """Whether a job still runs after a moment; then its progress and a way out stand here.
 
     The page runs again when the job ends. ``what`` says what is computed, ``key`` tells this
     place from others on the page.
     """
+    until = time.monotonic() + MOMENT_S
+    while not job.ended and time.monotonic() < until:
+        st.session_state["awaited"] = what  # Streamlit stops a run only where it touches this
+        job.wait(0.05)
     if job.ended:
         return False
 
@@ -243,3 +288,19 @@ def waiting(job: Job, what: str, *, key: str) -> bool:
 
     progress()
     return True
+
+
+def there(job: Job, what: str, *, key: str) -> bool:
+    """Whether a job has something to show; else its progress stands here, or how to run it again.
+
+    Errors that the job raised are not shown: `Job.result` raises them.
+    """
+    if waiting(job, what, key=key):
+        return False
+    if not isinstance(job._error, (Stopped, Lost)):
+        return True
+    left, right = st.columns([6, 1], vertical_alignment="center")
+    why = "cancelled" if isinstance(job._error, Stopped) else "its worker process ended early"
+    left.info(f"{what}: {why}.")
+    right.button("Run", on_click=desk().forget, args=(job.key,), key=f"run-{key}", width="stretch")
+    return False

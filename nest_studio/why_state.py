@@ -1,5 +1,7 @@
 """Explanations of plans, computed once per request and kept for everyone who asks again.
 
+What takes searches is done by worker processes.
+
 The key is the request's canonical text, as in `nest_studio.plan_state`. Nothing here is computed
 before its part of the page is opened.
 """
@@ -9,19 +11,16 @@ from __future__ import annotations
 import streamlit as st
 
 from nest_core.costs.price import Report
-from nest_core.planner import shadow_prices
+from nest_core.tasks import next_best_choices, worth_of_more
 from nest_core.why import (
     Equation,
-    Gain,
     Mine,
-    NextBest,
     StageBinding,
     bindings,
     equations,
-    gains,
-    next_best,
     price_pasted,
 )
+from nest_studio.jobs import Job, desk
 from nest_studio.plan_state import KEPT, plan_of, scenario_of
 
 __all__ = [
@@ -29,8 +28,8 @@ __all__ = [
     "bindings_of",
     "equations_of",
     "mine_of",
-    "next_best_of",
-    "shadow_prices_of",
+    "next_best_job",
+    "worth_of_more_job",
 ]
 
 PATIENCE_S = 30.0
@@ -49,22 +48,14 @@ def equations_of(text: str) -> tuple[Equation, ...]:
     return equations(scenario_of(text).problem(), _best(text))
 
 
-@st.cache_data(max_entries=KEPT, show_spinner="Planning without each choice …")
-def next_best_of(text: str) -> tuple[NextBest, ...]:
-    """The next best on every axis."""
-    scenario = scenario_of(text)
-    limit = min(PATIENCE_S, scenario.time_limit_s)
-    return next_best(scenario.problem(), scenario.space, _best(text), time_limit_s=limit)
+def next_best_job(text: str) -> Job:
+    """The next best on every axis: a tuple of `NextBest`."""
+    return desk().ask(f"next best {text}", next_best_choices, text, _best(text), PATIENCE_S)
 
 
-@st.cache_data(max_entries=KEPT, show_spinner="Planning with 1 % more of each resource …")
-def shadow_prices_of(text: str) -> tuple[dict[str, float | None], dict[str, Gain]]:
-    """Shadow prices, and what the plan as it is would gain."""
-    scenario, best = scenario_of(text), _best(text)
-    problem = scenario.problem()
-    limit = min(PATIENCE_S, scenario.time_limit_s)
-    prices = shadow_prices(problem, scenario.space, best.iteration_s, limit)
-    return prices, gains(problem, best.plan)
+def worth_of_more_job(text: str) -> Job:
+    """Shadow prices, and what the plan as it is would gain; see `worth_of_more`."""
+    return desk().ask(f"shadow prices {text}", worth_of_more, text, _best(text), PATIENCE_S)
 
 
 @st.cache_data(max_entries=KEPT, show_spinner=False)

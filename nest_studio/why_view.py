@@ -26,13 +26,14 @@ from nest_core.why.words import (
     why_line,
 )
 from nest_studio.commands.output import plain
+from nest_studio.jobs import there
 from nest_studio.show import HeadlineRow, facts, table
 from nest_studio.why_state import (
     bindings_of,
     equations_of,
     mine_of,
-    next_best_of,
-    shadow_prices_of,
+    next_best_job,
+    worth_of_more_job,
 )
 
 __all__ = ["why_section"]
@@ -112,12 +113,16 @@ def _explanations(best: Report, text: str) -> None:
                        on_change="rerun")  # fmt: skip
     if axes.open:
         with axes:
-            _show(axes_table(next_best_of(text)))
+            job = next_best_job(text)
+            if there(job, "Planning without each choice", key="axes"):
+                _show(axes_table(job.result(0)))
     shadow = st.expander("What 1 % more of each resource is worth", key="why-shadow",
                          on_change="rerun")  # fmt: skip
     if shadow.open:
         with shadow:
-            _show(shadow_table(*shadow_prices_of(text)))
+            job = worth_of_more_job(text)
+            if there(job, "Planning with 1 % more of each resource", key="shadow"):
+                _show(shadow_table(*job.result(0)))
     terms = st.expander("The equation behind each term", key="why-equations", on_change="rerun")
     if terms.open:
         with terms:

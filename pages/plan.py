@@ -13,14 +13,15 @@ from nest_core.figures import entries, pending_entries
 from nest_core.headlines import headlines
 from nest_core.summary import realised_ratios
 from nest_studio.forms import Request, scenario_form
+from nest_studio.jobs import there
 from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import (
     baselines_of,
     baselines_within,
     canonical,
-    compiled_planner,
     fabric_of,
     order_baselines,
+    order_plan,
     plan_of,
     scenario_of,
 )
@@ -45,22 +46,27 @@ def main() -> None:
         for note, realised in zip(notes, realised_ratios(fabric_of(request)), strict=True):
             note.caption(realised)
         scenario_of(text)
-        compiled_planner()
-        plan_of(text)
+        job = order_plan(text)
+        ready = there(job, "Planning", key="plan")
+        if ready:
+            job.result(0)
     except InputError as error:
         problem.error(str(error))
-        mark_results(earlier=True)
-        request, text = st.session_state.get("last good", preset_alone(request))
-    else:
-        mark_results(earlier=False)
-        st.session_state["last good"] = request, text
-    with st.container(key="results"):
-        show_answer(request, text)
+        ready = False
+    shown = (request, text) if ready else earlier_answer(request, text)
+    mark_results(earlier=not ready)
+    if shown is not None:
+        st.session_state["last good"] = shown
+        with st.container(key="results"):
+            show_answer(*shown)
 
 
-def preset_alone(request: Request) -> tuple[Request, str]:
-    """The request's preset without what was changed, and its canonical text."""
+def earlier_answer(request: Request, text: str) -> tuple[Request, str] | None:
+    """What to leave standing in grey: the last answer, or the preset's where there is none."""
+    earlier: tuple[Request, str] | None = st.session_state.get("last good")
     preset = replace(request, overrides={})
+    if earlier is not None or canonical(preset) == text:
+        return earlier
     return preset, canonical(preset)
 
 

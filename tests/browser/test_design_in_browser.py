@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 def enter(window):
     """From the plan page, through the navigation."""
     window.open()
-    window.page.get_by_role("link", name="Fabric").click()
+    window.page.get_by_role("link", name="Design").click()
     window.page.get_by_text("Collective explorer").wait_for()
     return Canvas(window.page)
 
@@ -129,7 +129,7 @@ def test_copies_are_selected_and_what_is_arranged_is_in_sight(watched):
 
 
 def plan(window):
-    """Throughput and plan in words on one's own fabric; back to the Fabric page."""
+    """Throughput and plan in words on one's own fabric; back to the Design page."""
     page = window.page
     page.get_by_role("link", name="Plan").click()
     page.get_by_text("Pipeline bubble").wait_for()
@@ -138,7 +138,7 @@ def plan(window):
     page.get_by_text("Changed: fabric = My fabric").wait_for()
     window.settle()
     found = window.values()[0], page.locator(".nest-facts").first.inner_text()
-    page.get_by_role("link", name="Fabric").click()
+    page.get_by_role("link", name="Design").click()
     page.get_by_text("Collective explorer").wait_for()
     return found
 

@@ -39,14 +39,14 @@ def settle(window):
 def enter(window):
     """From the plan page, through the navigation."""
     window.open()
-    window.page.get_by_role("link", name="Fabric").click()
+    window.page.get_by_role("link", name="Design").click()
     window.page.get_by_text("Collective explorer").wait_for()
     settle(window)
 
 
 def open_address(window, address):
     """Straight to the page: Streamlit looks for its server below the page's path first."""
-    window.page.goto(f"{window.url}/fabric{address}")
+    window.page.goto(f"{window.url}/design{address}")
     settle(window)
     missing = [entry for entry in window.complaints if "404 (Not Found)" in entry]
     assert len(missing) == 2
@@ -105,7 +105,7 @@ def test_the_fabric_goes_along_to_the_plan(watched):
     settings = ['fabric="h100-spine-leaf-64"']
     found = answer(load_scenario("llama3-70b-1024-h100", settings))
     assert window.values() == [line.value for line in headlines(found)]
-    window.page.get_by_role("link", name="Fabric").click()
+    window.page.get_by_role("link", name="Design").click()
     window.page.get_by_text("Collective explorer").wait_for()
     settle(window)
     assert window.values()[0] == "64"

@@ -21,7 +21,7 @@ def test_take(watched, root, name, width, scheme):
     window = watched(width, scheme)
     window.open("?fabric.clos.oversubscription.0=4")
     if name == "fabric":
-        window.page.get_by_role("link", name="Fabric").click()
+        window.page.get_by_role("link", name="Design").click()
         window.page.get_by_text("Nothing to compare yet").wait_for()
         window.page.wait_for_timeout(3000)
     if name == "workload":

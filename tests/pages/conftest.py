@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from nest_studio import jobs
+
 APP = Path(__file__).resolve().parents[2] / "app.py"
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Pages wait for their jobs: nobody runs them again when a job ends."""
+    monkeypatch.setattr(jobs, "MOMENT_S", 100.0)
 
 
 @pytest.fixture

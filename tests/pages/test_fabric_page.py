@@ -42,7 +42,7 @@ def fabric_page(root):
         page = AppTest.from_file(str(root / "app.py"), default_timeout=120)
         for key, value in address.items():
             page.query_params[key] = value
-        page.switch_page("pages/fabric.py")
+        page.switch_page("pages/design.py")
         return page.run()
 
     return opened

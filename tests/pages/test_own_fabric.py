@@ -24,7 +24,7 @@ def fabric_page(root):
         page = AppTest.from_file(str(root / "app.py"), default_timeout=120)
         for key, value in address.items():
             page.query_params[key] = value
-        page.switch_page("pages/fabric.py")
+        page.switch_page("pages/design.py")
         return page.run()
 
     return opened
@@ -262,7 +262,7 @@ def test_the_price_list_is_edited_for_every_fabric(fabric_page):
     page.number_input(key="prices.rack_power").set_value(5.0).run()
     assert "⚠" in text_of(page)
     page.switch_page("pages/plan.py").run()
-    page.switch_page("pages/fabric.py").run()
+    page.switch_page("pages/design.py").run()
     assert page.selectbox(key="prices.media").value == "cheapest"
     assert page.number_input(key="prices.rack_power").value == 5.0
     assert "copper" in text_of(page)

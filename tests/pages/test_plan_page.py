@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import tomllib
 
 import pytest
@@ -14,7 +13,8 @@ from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
 from nest_core.summary import certificate_line
 from nest_core.topology import Clos, Hierarchical
-from nest_studio import plan_state
+from nest_studio import jobs, plan_state
+from nest_studio.jobs import Job
 from nest_studio.scenario_file import command_line, scenario_toml
 
 CHARTS = 5
@@ -140,7 +140,7 @@ def test_an_infeasible_request_says_why_and_what_to_do(plan_page):
     assert expected.advice in notice.value
     assert set(values(page)) == {"–"}
     assert len(charts(page)) == CHARTS
-    (button,) = page.button
+    (button,) = (button for button in page.button if button.label.startswith("Set memory"))
     button.click().run()
     assert not page.error
     assert values(page)[0] != "–"
@@ -211,27 +211,33 @@ def test_a_model_with_learned_positions_shortens_the_sequence(plan_page):
 
 def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
     page = plan_page(scenario="llama2-7b-64-h100")
-    priced = plan_state.evaluate_baselines
-    late = threading.Event()
+    real, asked = plan_state.baselines_within, []
 
-    def slow(*arguments, **options):
-        late.wait(5)
-        return priced(*arguments, **options)
+    def late(text, seconds):
+        asked.append(seconds)
+        return real(text, seconds) if len(asked) > 1 else None
 
-    seen = []
-
-    def wait(text):
-        seen.append(text)
-        late.set()
-        return real(text)
-
-    real = plan_state.baselines_of
-    monkeypatch.setattr(plan_state, "evaluate_baselines", slow)
-    monkeypatch.setattr(plan_state, "baselines_of", wait)
+    monkeypatch.setattr(plan_state, "baselines_within", late)
     widget(page, "workload.global_batch_sequences").set_value(768).run()
-    assert seen, "the page did not draw our plan before the baselines"
+    assert len(asked) > 1, "the page did not draw our plan before the baselines"
     expected = answer(load_scenario("llama2-7b-64-h100", ["workload.global_batch_sequences=768"]))
     assert values(page) == [headline.value for headline in headlines(expected)]
+
+
+def test_a_search_that_takes_long_stands_above_the_earlier_answer(plan_page, monkeypatch):
+    """In grey, with a way out; cancelled before it began, it can be run again."""
+    page = plan_page(scenario="llama2-7b-64-h100")
+    before = values(page)
+    held = [Job(key="held")]
+    monkeypatch.setattr(jobs, "MOMENT_S", 0.0)
+    monkeypatch.setattr(plan_state, "_plan", lambda text: held[0])
+    widget(page, "workload.global_batch_sequences").set_value(640).run()
+    assert not page.exception
+    assert page.button(key="stop-plan").label == "Cancel"
+    assert "opacity: 0.35" in text_of(page)
+    assert values(page) == before
+    page.button(key="stop-plan").click().run()
+    assert held[0].stopped
 
 
 def test_labels_carry_units_and_help_a_range(plan_page):

@@ -28,7 +28,15 @@ def patient(*, progress, stop):
     began = time.monotonic()
     while not stop() and time.monotonic() < began + LONG_S:
         time.sleep(0.01)
-    return "stopped" if stop() else "ran to its end"
+    return None if stop() else "ran to its end"
+
+
+def halfway(*, progress, stop):
+    """Gives what it has when it is told to end."""
+    progress(0.5, "half")
+    while not stop():
+        time.sleep(0.01)
+    return "half of it"
 
 
 def deaf(*, progress, stop):
@@ -67,10 +75,13 @@ def test_work_is_done_elsewhere_and_once(desk):
     assert job.words == "halfway"
 
 
-def test_an_error_reaches_whoever_asks_and_is_not_kept(desk):
+def test_an_error_reaches_whoever_asks_until_it_is_forgotten(desk):
     job = desk.ask("odd", refused)
-    with pytest.raises(InputError, match="must be even"):
-        job.result(LONG_S)
+    for _ in range(2):
+        with pytest.raises(InputError, match="must be even"):
+            desk.ask("odd", refused).result(LONG_S)
+    assert desk.ask("odd", refused) is job
+    desk.forget("odd")
     assert desk.ask("odd", refused) is not job
 
 
@@ -92,7 +103,28 @@ def test_a_worker_that_is_lost_is_replaced(desk, work, end):
         job.stop()
     with pytest.raises(end):
         job.result(LONG_S)
+    assert (desk.ask("lost", squared, 2) is job) == (end is Stopped)
     assert desk.ask("after", squared, 3).result(LONG_S)[0] == 9
+
+
+def test_what_a_stopped_job_has_is_its_result(desk):
+    job = desk.ask("half", halfway)
+    running(job)
+    job.stop()
+    assert job.result(LONG_S) == "half of it"
+    assert job.stopped
+    assert desk.ask("half", halfway) is job
+
+
+def test_what_is_urgent_goes_first(desk):
+    held = desk.ask("held", patient)
+    running(held)
+    later = desk.ask("later", patient, urgent=False)
+    first = desk.ask("first", squared, 2)
+    held.stop()
+    assert first.result(LONG_S)[0] == 4
+    assert not later.ended
+    later.stop()
 
 
 def test_a_job_that_waits_is_stopped_before_it_begins(desk):

@@ -1,0 +1,103 @@
+"""What worker processes do for pages: plain requests in, values out.
+
+A request is its canonical text, a JSON list of a scenario's document, its overrides and the folder
+where its paths start. Every task takes ``progress`` (a share from 0 to 1, and words) and ``stop``
+(whether nobody waits any more).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+from nest_core.baselines import Baseline, evaluate_baselines
+from nest_core.costs.price import Report
+from nest_core.planner import Progress, Result, search, shadow_prices
+from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.units import humanise_seconds
+from nest_core.why import Gain, NextBest, gains, next_best
+
+__all__ = [
+    "best_plan",
+    "next_best_choices",
+    "priced_baselines",
+    "request_scenario",
+    "request_text",
+    "worth_of_more",
+]
+
+Tell = Callable[[float, str], None]
+Stop = Callable[[], bool]
+
+
+def request_text(document: object, overrides: object, folder: Path) -> str:
+    """The canonical text of a request."""
+    return json.dumps([document, overrides, str(folder)], sort_keys=True)
+
+
+@lru_cache(maxsize=32)
+def request_scenario(text: str) -> Scenario:
+    """The scenario of a request.
+
+    Raises
+    ------
+    InputError
+        Where there is none.
+    """
+    document, overrides, folder = json.loads(text)
+    return resolve_scenario(document, overrides, Path(folder))
+
+
+def best_plan(text: str, *, progress: Tell, stop: Stop) -> Result:
+    """The search's result; once stopped, the best plan so far with its gap."""
+    scenario = request_scenario(text)
+
+    def tell(found: Progress) -> None:
+        known = found.solved + found.bounded + found.infeasible
+        best = humanise_seconds(found.best_s) if found.best_s < float("inf") else "none yet"
+        progress(known / found.points, f"{found.solved:,} points solved, best {best}")
+
+    return search(
+        scenario.problem(), scenario.space, top=scenario.top, time_limit_s=scenario.time_limit_s,
+        progress=tell, stop=stop,
+    )  # fmt: skip
+
+
+def priced_baselines(text: str, *, progress: Tell, stop: Stop) -> tuple[Baseline, ...] | None:
+    """All baselines of a request, one after another; None once stopped."""
+    scenario = request_scenario(text)
+    problem = scenario.problem()
+    found: list[Baseline] = []
+    for number, name in enumerate(scenario.baselines):
+        if stop():
+            return None
+        progress(number / len(scenario.baselines), name)
+        found += evaluate_baselines(
+            problem, scenario.space, scenario.model, (name,), seed=scenario.seed,
+            time_limit_s=scenario.time_limit_s,
+        )  # fmt: skip
+    return tuple(found)
+
+
+def next_best_choices(
+    text: str, best: Report, limit_s: float, *, progress: Tell, stop: Stop
+) -> tuple[NextBest, ...]:
+    """The next best plan on every axis."""
+    progress(0.0, "planning without each choice")
+    scenario = request_scenario(text)
+    limit = min(limit_s, scenario.time_limit_s)
+    return next_best(scenario.problem(), scenario.space, best, time_limit_s=limit)
+
+
+def worth_of_more(
+    text: str, best: Report, limit_s: float, *, progress: Tell, stop: Stop
+) -> tuple[dict[str, float | None], dict[str, Gain]]:
+    """Shadow prices, and what the plan as it is would gain."""
+    progress(0.0, "planning with 1 % more of each resource")
+    scenario = request_scenario(text)
+    problem = scenario.problem()
+    limit = min(limit_s, scenario.time_limit_s)
+    prices = shadow_prices(problem, scenario.space, best.iteration_s, limit)
+    return prices, gains(problem, best.plan)
