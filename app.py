@@ -6,7 +6,11 @@ PAGES = (
     ("design", "Design"),
     ("plan", "Plan"),
     ("workload", "Workload"),
+    ("compare", "Compare"),
+    ("explore", "Explore"),
     ("paper", "Paper"),
+    ("learn", "Learn"),
+    ("notebook", "Notebook"),
 )
 """Files of ``pages/``, which are addresses too, and titles."""
 

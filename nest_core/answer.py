@@ -163,6 +163,12 @@ class Answer:
             "coverage": coverage,
         }
 
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        from nest_core.display import answer_html  # it reads this module
+
+        return answer_html(self)
+
 
 def answer(
     scenario: Scenario,

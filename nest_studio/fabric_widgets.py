@@ -110,7 +110,7 @@ def _lost_fabric() -> None:
         st.session_state[LOST] = True
     if st.session_state.get(LOST):
         st.info(
-            f"{OWN} is not here any more: the studio keeps it for this address while it runs. "
+            f"{OWN} is not in this studio's store: the address was made by another one. "
             "What was exported can be imported again."
         )
 

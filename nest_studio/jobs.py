@@ -211,29 +211,34 @@ class _Worker:
 
     def do(self, job: Job, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         self._stop.clear()
-        self._line.send((function, args))
-        told = float("inf")
+        try:
+            self._line.send((function, args))
+            kind, value = self._answer(job)
+        except (EOFError, OSError):
+            self.end()
+            raise Lost from None
+        if kind == "error":
+            raise value
+        if value is None and job._stop.is_set():
+            raise Stopped
+        return value
+
+    def _answer(self, job: Job) -> tuple[str, Any]:
+        """What the worker says at the end."""
+        told = math.inf
         while True:
-            if job._stop.is_set() and told == float("inf"):
+            if job._stop.is_set() and told == math.inf:
                 self._stop.set()
                 told = time.monotonic()
             if time.monotonic() > told + PATIENCE_S:
                 self.end()
-                raise Stopped
+                return "done", None
             if not self._line.poll(0.05):
                 continue
-            try:
-                kind, value = self._line.recv()
-            except (EOFError, OSError):
-                raise Lost from None
-            if kind == "progress":
-                job.share, job.words = value
-            elif kind == "error":
-                raise value
-            elif value is None and job._stop.is_set():
-                raise Stopped
-            else:
-                return value
+            kind, value = self._line.recv()
+            if kind != "progress":
+                return kind, value
+            job.share, job.words = value
 
 
 def _work(line: Connection, stop: Any) -> None:

@@ -4,19 +4,19 @@ It is a document like a preset's (README, "Files"). While it is drawn it need no
 yet; pages then keep the last answer and say what is missing. What stands in the session is plain
 data, replaced and never changed in place.
 
-The address carries a key under which the server keeps the document for as long as it runs, so
-that a reload brings it back. A page opened with somebody's key starts from a copy.
+The address carries a key under which the store keeps the document as it is (`nest_core.store`),
+so that a reload brings it back, and a link that was sent shows what was sent.
 """
 
 from __future__ import annotations
 
-import secrets
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
+
+from nest_core.errors import InputError
+from nest_studio.stored import links
 
 __all__ = [
     "OWN",
@@ -35,7 +35,6 @@ __all__ = [
 
 OWN = "My fabric"
 STEPS = 100
-KEPT = 64
 _KEY = "own fabric"
 _ADDRESS = "own"
 
@@ -46,10 +45,11 @@ Step = tuple[dict[str, Any], tuple[str, ...]]
 def follow_address() -> None:
     """Bring back what the address names, and let it name what is there; first on every page."""
     state = st.session_state.get(_KEY)
-    if state is None and (step := _Shelf.shared().get(st.query_params.get(_ADDRESS, ""))):
-        _put(step, (), ())
+    asked = st.query_params.get(_ADDRESS, "")
+    if state is None and asked and (found := _stored(asked)) is not None:
+        _put((found["document"], tuple(found["notes"])), (), ())
         state = st.session_state[_KEY]
-    if state is not None and st.query_params.get(_ADDRESS) != state["key"]:
+    if state is not None and asked != state["key"]:
         st.query_params[_ADDRESS] = state["key"]
 
 
@@ -125,8 +125,8 @@ def _step(state: Mapping[str, Any]) -> Step:
 
 def _put(step: Step, past: tuple[Step, ...], future: tuple[Step, ...]) -> None:
     document, about = step
-    key = st.session_state.get(_KEY, {}).get("key") or secrets.token_urlsafe(9)
-    _Shelf.shared().put(key, step)
+    key = _key(step)
+    st.query_params[_ADDRESS] = key
     st.session_state[_KEY] = {
         "key": key,
         "document": document,
@@ -137,28 +137,20 @@ def _put(step: Step, past: tuple[Step, ...], future: tuple[Step, ...]) -> None:
     }
 
 
-class _Shelf:
-    """The last documents of all sessions, by key."""
+def _stored(key: str) -> dict[str, Any] | None:
+    """What an address names; None where the store does not know it or cannot be read."""
+    try:
+        return links().get(key)
+    except InputError as error:
+        st.toast(str(error))
+        return None
 
-    def __init__(self) -> None:
-        self._steps: OrderedDict[str, Step] = OrderedDict()
-        self._lock = threading.Lock()
 
-    @staticmethod
-    @st.cache_resource(show_spinner=False)
-    def shared() -> _Shelf:
-        """The one of this server."""
-        return _Shelf()
-
-    def get(self, key: str) -> Step | None:
-        """What stands under a key, if it still does."""
-        with self._lock:
-            return self._steps.get(key)
-
-    def put(self, key: str, step: Step) -> None:
-        """Keep it; the one untouched longest goes."""
-        with self._lock:
-            self._steps[key] = step
-            self._steps.move_to_end(key)
-            while len(self._steps) > KEPT:
-                self._steps.popitem(last=False)
+def _key(step: Step) -> str:
+    """The key that brings a step back; empty, and said, where the store does not take it."""
+    document, about = step
+    try:
+        return links().put({"document": document, "notes": list(about)})
+    except InputError as error:
+        st.toast(str(error))
+        return ""

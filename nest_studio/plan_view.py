@@ -7,6 +7,7 @@ import json
 import streamlit as st
 
 from nest_core.answer import Answer
+from nest_core.costs.timeline import timeline as played_back
 from nest_core.figures import (
     Entry,
     balance_figure,
@@ -15,22 +16,29 @@ from nest_core.figures import (
     memory_figure,
     throughput_figure,
 )
+from nest_core.figures.fabric import PAINTS
+from nest_core.figures.linkload import linkload_figure
+from nest_core.figures.timeline import timeline_figure
+from nest_core.notebook.kinds import plan_row
 from nest_core.scenario import Scenario
 from nest_core.summary import certificate_line, plan_in_words, stage_rows
 from nest_core.units import to_gib
 from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
+from nest_core.why.loads import link_loads
 from nest_studio.commands.output import plain
 from nest_studio.forms import Request, changes_in_words, use_memory
+from nest_studio.pins import pin_button
 from nest_studio.plan_state import baselines_of, plan_of, scenario_of
 from nest_studio.scenario_file import command_line, scenario_toml
 from nest_studio.show import PicturePlace, facts
+from nest_studio.tour import tour_button
 
-__all__ = ["Comparison", "heading", "placement", "plan_facts", "stage_table"]
+__all__ = ["Comparison", "heading", "placement", "plan_facts", "stage_table", "timeline"]
 
 
 def heading(request: Request, text: str, scenario: Scenario) -> None:
     """What is planned, and the ways to take it along."""
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    left, right = st.columns([9, 11], vertical_alignment="bottom")
     changes = changes_in_words(request.overrides)
     # Both files are made on the click: a ready file's address dies with the next redraw, and a
     # browser that asks for it meanwhile shows an error.
@@ -55,6 +63,9 @@ def heading(request: Request, text: str, scenario: Scenario) -> None:
             else:
                 command = command_line(request.scenario, request.overrides)
             st.code(command, "sh", wrap_lines=True)
+        inputs = {"document": request.document, "overrides": request.overrides}
+        pin_button("plan", scenario.name, inputs, key="plan", rows=lambda: [_row(text)])
+        tour_button()
 
 
 def plan_facts(answer: Answer) -> None:
@@ -97,14 +108,33 @@ class Comparison:
         self._memory.draw(memory_figure(rows, self._scenario.accelerator.memory_bytes))
 
 
+def timeline(answer: Answer) -> None:
+    """One iteration of our plan, pass by pass."""
+    best = answer.result.best
+    PicturePlace("timeline").draw(
+        timeline_figure(played_back(answer.problem, best) if best else None)
+    )
+
+
+@st.fragment
 def placement(answer: Answer) -> None:
-    """The fabric coloured by stage, and its level matrix."""
+    """The fabric painted with the plan, beside its level matrix or the load on its links."""
     network, best = answer.problem.network, answer.result.best
+    paint = st.segmented_control(
+        "Colour devices by", PAINTS, default=PAINTS[0], required=True, key="paint",
+        bind="query-params", disabled=best is None, help="Link load: how busy the busiest link "
+        "on the way of a device's traffic is; beside it every tier's links, by class of traffic.",
+    )  # fmt: skip
+    loads = link_loads(answer.problem, best) if best and paint == "link load" else None
     left, right = st.columns(2, gap="medium")
     with left:
-        PicturePlace("placement").draw(fabric_figure(network, best.plan if best else None))
+        plan = best.plan if best else None
+        PicturePlace("placement").draw(fabric_figure(network, plan, paint, loads))
     with right:
-        PicturePlace("levels").draw(level_figure(network))
+        if loads:
+            PicturePlace("loads").draw(linkload_figure(loads))
+        else:
+            PicturePlace("levels").draw(level_figure(network))
 
 
 def stage_table(answer: Answer) -> None:
@@ -128,7 +158,14 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
+def _row(text: str) -> dict[str, str | float | bool]:
+    return plan_row(_answer(text))
+
+
 def _plan_json(text: str) -> str:
+    return json.dumps(plain(_answer(text).to_json()), indent=2, allow_nan=False)
+
+
+def _answer(text: str) -> Answer:
     scenario = scenario_of(text)
-    answer = Answer(scenario, scenario.problem(), plan_of(text), baselines_of(text))
-    return json.dumps(plain(answer.to_json()), indent=2, allow_nan=False)
+    return Answer(scenario, scenario.problem(), plan_of(text), baselines_of(text))

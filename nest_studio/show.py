@@ -16,7 +16,8 @@ from nest_core.headlines import Headline
 
 __all__ = ["HeadlineRow", "PicturePlace", "facts", "mark_results", "page_style", "table"]
 
-PLOT_CONFIG = {"displayModeBar": False}
+FORMATS = ("PNG", "SVG")
+PNG_SCALE = 2
 
 _STYLE = """
 <style>
@@ -44,6 +45,9 @@ _STYLE = """
 .nest-legend i { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.35em;
   vertical-align: -0.05em; border: 1px solid rgba(128, 132, 138, 0.5); }
 .nest-reading { font-size: 0.82rem; line-height: 1.4; opacity: 0.75; min-height: 2.8em; }
+[class*="st-key-figure-foot-"] { flex-wrap: nowrap; }
+[class*="st-key-figure-menu-"] button { padding: 0; min-height: 0; opacity: 0.75; }
+[class*="st-key-figure-menu-"] button p { font-size: 0.82rem; }
 .nest-table { width: 100%; border-collapse: collapse; font-size: 0.85rem; line-height: 1.35;
   font-variant-numeric: tabular-nums; }
 .nest-table th { font-weight: 500; opacity: 0.75; text-align: right; vertical-align: bottom;
@@ -112,26 +116,58 @@ class HeadlineRow:
 
 
 class PicturePlace:
-    """Where a picture stands: its finding above, its reading help below."""
+    """Where a picture stands: its finding above, below its reading help and ways to keep it."""
 
     def __init__(self, key: str) -> None:
         self._key = key
+        self._format = f"figure-format-{key}"
         self._place = st.container()
         self._parts: tuple[Any, Any, Any] | None = None
+        self._shown: Picture | None = None
 
     def draw(self, shown: Picture) -> None:
         """Draw a picture in place of what stood here."""
         # One run may draw twice, and a chart's key may occur once.
-        again = self._parts is not None
+        again, self._shown = self._shown is not None, shown
         head, plot, foot = self._parts or (self._place,) * 3
         chart = f"plot-{self._key}-again" if again else f"plot-{self._key}"
-        self._parts = (
-            head.html(_head(shown)),
-            plot.plotly_chart(
-                shown.plot, key=chart, config=PLOT_CONFIG, alt=f"{shown.title}. {shown.subtitle}."
-            ),
-            foot.html(_lines([shown.reading], "nest-reading")),
-        )
+        kind = st.session_state.get(self._format, FORMATS[0])
+        head = head.html(_head(shown))
+        plot = plot.plotly_chart(
+            shown.plot, key=chart, config=_plot_config(shown, kind),
+            alt=f"{shown.title}. {shown.subtitle}.",
+        )  # fmt: skip
+        reading = _lines([shown.reading], "nest-reading")
+        self._parts = head, plot, foot.html(reading) if again else self._foot(reading)
+
+    def _foot(self, reading: str) -> Any:
+        """Words at the left, a quiet menu at the right; the words can be drawn again."""
+        row = self._place.container(horizontal=True, gap="small", key=f"figure-foot-{self._key}")
+        words = row.html(reading)
+        with row.popover("Save", type="tertiary", key=f"figure-menu-{self._key}"):
+            st.download_button(
+                "Data (CSV)", lambda: self._shown.to_csv() if self._shown else "",
+                f"{self._key}.csv", "text/csv", on_click="ignore", key=f"figure-csv-{self._key}",
+                help="What the plot draws: one row per bar, point or cell.",
+            )  # fmt: skip
+            st.segmented_control(
+                "Picture", FORMATS, default=FORMATS[0], required=True, key=self._format,
+                help="What the camera saves that shows where the plot is pointed at.",
+            )  # fmt: skip
+        return words
+
+
+def _plot_config(shown: Picture, kind: str) -> dict[str, Any]:
+    """A camera alone, where the plot is pointed at."""
+    return {
+        "displaylogo": False,
+        "modeBarButtons": [["toImage"]],
+        "toImageButtonOptions": {
+            "format": kind.lower(),
+            "filename": shown.file_name,
+            "scale": PNG_SCALE if kind == "PNG" else 1,
+        },
+    }
 
 
 def _lines(lines: tuple[str, ...] | list[str], kind: str) -> str:

@@ -25,8 +25,16 @@ from nest_studio.plan_state import (
     plan_of,
     scenario_of,
 )
-from nest_studio.plan_view import Comparison, heading, placement, plan_facts, stage_table
+from nest_studio.plan_view import (
+    Comparison,
+    heading,
+    placement,
+    plan_facts,
+    stage_table,
+    timeline,
+)
 from nest_studio.show import HeadlineRow, mark_results, page_style
+from nest_studio.tour import tour
 from nest_studio.why_view import why_section
 
 PATIENCE_S = 0.3
@@ -37,6 +45,7 @@ def main() -> None:
     """Draw the page."""
     page_style()
     follow_address()
+    tour()
     problem = st.container(key="problem")
     notes: list[Any] = []
     with st.sidebar:
@@ -79,6 +88,7 @@ def show_answer(request: Request, text: str) -> None:
     plan_facts(answer)
     order_baselines(text)
     comparison = Comparison(scenario)
+    timeline(answer)
     placement(answer)
     stage_table(answer)
     why_section(answer, text)

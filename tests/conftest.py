@@ -49,6 +49,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.check)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A store of the tests' own: nobody's notebooks are touched."""
+    with pytest.MonkeyPatch.context() as patch:
+        path = tmp_path_factory.mktemp("store") / "notebooks.sqlite"
+        patch.setenv("NEST_STUDIO_DATABASE", f"sqlite:///{path}")
+        yield
+
+
 def _require(condition: object, reason: str) -> None:
     if condition:
         return
@@ -115,17 +124,17 @@ def _healthy(url: str) -> bool:
 
 
 @contextmanager
-def _serve(command: list[str], cwd: Path, log: Path) -> Iterator[str]:
+def _serve(command: list[str], cwd: Path, log: Path, prefix: str = "") -> Iterator[str]:
     port = _free_port()
     with log.open("w") as output:
         server = subprocess.Popen(
-            [*command, "app", "--headless", "--port", str(port)],
+            [*command, "app", "--headless", "--port", str(port), "--prefix", prefix],
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-    url = f"http://localhost:{port}"
+    url = f"http://localhost:{port}{prefix}"
     try:
         deadline = time.monotonic() + SERVER_START_SECONDS
         while not _healthy(url):

@@ -34,6 +34,8 @@ BAD_LINES = [
     ["app", "--port", "8501", "more"],
     ["app", "--address", "192.0.2.1"],
     ["app", "--address", "a..b"],
+    ["app", "--prefix", "a b"],
+    ["app", "--prefix", "https://elsewhere"],
 ]
 
 

@@ -54,7 +54,7 @@ def _imported(path: Path) -> set[str]:
 
 
 def _may_import_streamlit(name: str) -> bool:
-    return name == "app.py" or name.startswith(("pages/", "nest_studio/", "tests/"))
+    return name == "app.py" or name.startswith(("pages/", "nest_studio/", "tests/", "benchmarks/"))
 
 
 def _may_import_torch(name: str) -> bool:

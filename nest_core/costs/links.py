@@ -31,7 +31,7 @@ from nest_core.network.traffic import collectives_by
 from nest_core.network.tree import TreeWires
 from nest_core.network.wires import IntArray
 
-__all__ = ["Links", "links"]
+__all__ = ["Links", "axis_groups", "links", "most_nodes"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ class Links:
         return self._found[key]
 
     def _measured(self, axis: str, kind: CallKind) -> dict[tuple[str, CallKind], MessageTime]:
-        groups, stage = _groups(seats(self.network, self.point.layout, self.point.device_order),
+        groups, stage = axis_groups(seats(self.network, self.point.layout, self.point.device_order),
                                 self.point, axis)  # fmt: skip
         if groups.shape[1] == 1:
             return {(axis, kind): MessageTime.nothing(int(stage.max()) + 1)}
@@ -66,7 +66,7 @@ class Links:
             return {(axis, kind): self._ring(groups, stage)}
         if kind == "all_to_all":
             return {(axis, kind): self._all_to_all(axis, groups, stage)}
-        nodes, meshed = _nodes(self.network, groups), self.network.meshed_nodes
+        nodes, meshed = most_nodes(self.network, groups), self.network.meshed_nodes
         libraries = [
             self.software.halves(op, groups.shape[1], nodes, meshed=meshed)
             for op in ("all_reduce", "reduce_scatter")
@@ -78,7 +78,7 @@ class Links:
         """Every rank's part goes round the group, one neighbour at a time."""
         size = groups.shape[1]
         sending = self.software.transfers(
-            _nodes(self.network, groups) > 1, meshed=self.network.meshed_nodes
+            most_nodes(self.network, groups) > 1, meshed=self.network.meshed_nodes
         )
         once = ring(groups, volume=1.0 / size, steps=1.0)
         time = price_phases(self.network.wires, [once], len(groups), sending, stage)
@@ -88,7 +88,7 @@ class Links:
         """Every rank sends to every other at once."""
         wires, (count, size) = self.network.wires, groups.shape
         library = self.software.halves(
-            "all_to_all", size, _nodes(self.network, groups), meshed=self.network.meshed_nodes
+            "all_to_all", size, most_nodes(self.network, groups), meshed=self.network.meshed_nodes
         )
         if count > 1 and isinstance(wires, TreeWires) and wires.apart(groups):
             members = int(stage.max()) + 1
@@ -115,14 +115,14 @@ def links(problem: Problem, point: Point) -> Links:
     source = devices[:last].reshape(-1)
     target = np.roll(devices, -1, axis=0)[:last].reshape(-1)
     receiver = np.repeat(np.arange(1, last + 1) % pp, devices[0].size)
-    outside = _nodes(network, np.stack([source, target], axis=1)) > 1
+    outside = most_nodes(network, np.stack([source, target], axis=1)) > 1
     sending = software.transfers(outside, meshed=network.meshed_nodes)
     forward = transfers(network, source, target, sending, receiver)
     np.maximum.at(producer, receiver, network.level(source, target))
     return Links(network, software, point, forward, producer)
 
 
-def _groups(devices: IntArray, point: Point, axis: str) -> tuple[IntArray, IntArray]:
+def axis_groups(devices: IntArray, point: Point, axis: str) -> tuple[IntArray, IntArray]:
     """Groups (groups, members) of an axis, and the stage that each belongs to.
 
     ``devices`` has shape (pp, dp * cp, tp).
@@ -146,7 +146,7 @@ def _groups(devices: IntArray, point: Point, axis: str) -> tuple[IntArray, IntAr
     return groups, np.repeat(np.arange(pp), len(groups) // pp)
 
 
-def _nodes(network: Network, groups: IntArray) -> int:
+def most_nodes(network: Network, groups: IntArray) -> int:
     """The most nodes that any of the groups spans; a torus has no nodes to leave."""
     if network.torus is not None:
         return 1

@@ -100,6 +100,12 @@ class Report:
     terms: tuple[tuple[str, float], ...]
     stages: tuple[Stage, ...]
 
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        from nest_core.display import report_html  # it reads answers, which read reports
+
+        return report_html(self)
+
 
 def price(problem: Problem, plan: Plan) -> Report:
     """Time, terms and memory of a plan.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nest_core.costs.price import Stage
+from nest_core.costs.price import Report, Stage
 from nest_core.figures.entries import Entry
 from nest_core.figures.stages import StackedParts, stage_rows_figure
-from nest_core.figures.style import TIME_COLOURS, Picture, axis_unit
+from nest_core.figures.style import BALANCED, MARK, TIME_COLOURS, Picture, axis_unit
 from nest_core.summary import bottleneck, share
 
-__all__ = ["balance_figure", "stage_seconds"]
+__all__ = ["balance_figure", "slowest", "stage_seconds"]
 
 
 def stage_seconds(stage: Stage, part: str) -> float:
@@ -21,6 +21,12 @@ def stage_seconds(stage: Stage, part: str) -> float:
         "communication": stage.communication_s,
         "idle": stage.idle_s,
     }[part]
+
+
+def slowest(report: Report) -> int:
+    """The stage (from 0) that sets the pace; −1 where all are balanced."""
+    number, excess = bottleneck(report)
+    return number if excess >= BALANCED else -1
 
 
 def balance_figure(entries: Sequence[Entry]) -> Picture:
@@ -34,12 +40,13 @@ def balance_figure(entries: Sequence[Entry]) -> Picture:
         unit=unit,
         axis=f"time per iteration, {unit}",
         outlines={},
+        marked=slowest,
     )
     return Picture(
         _finding(entries),
         f"Stage balance: time per iteration, {unit}",
         "A stage's bar is one iteration long: grey is waiting for other stages, orange is what "
-        "the network takes.",
+        f"the network takes; {MARK} sets the pace.",
         stage_rows_figure(entries, parts, {}),
         tuple(TIME_COLOURS.items()),
     )
@@ -53,6 +60,6 @@ def _finding(entries: Sequence[Entry]) -> str:
     if len(best.stages) == 1:
         spent = best.stages[0].communication_s / best.iteration_s
         return f"One stage: communication takes {share(spent)}"
-    if excess < 0.005:
+    if excess < BALANCED:
         return f"All {len(best.stages)} stages are balanced within 0.5 %"
     return f"Stage {number + 1} is the bottleneck, {share(excess)} above the mean"

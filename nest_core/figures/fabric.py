@@ -1,25 +1,37 @@
-"""The fabric with its devices coloured by stage."""
+"""The fabric with its devices coloured by their part in a plan, or by what their links carry."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
 
 from nest_core.costs.plan import Plan
+from nest_core.errors import InputError
 from nest_core.figures.grid import DeviceGrid, device_grid
+from nest_core.figures.linkload import LOAD_SCALE
 from nest_core.figures.style import Picture, class_bar, frame, stepped_scale
 from nest_core.layout import DeviceOrder, Layout, device_order, seats
+from nest_core.layout.placement import Seats, seated
 from nest_core.network import Network
-from nest_core.network.wires import IntArray
+from nest_core.network.wires import FloatArray, IntArray
+from nest_core.summary import share
+from nest_core.why.loads import Loads
 
-__all__ = ["IDLE", "fabric_figure", "ranks"]
+__all__ = ["IDLE", "PAINTS", "Paint", "fabric_figure", "ranks"]
+
+Paint = Literal["stage", "replica", "tensor group", "link load"]
+
+PAINTS: tuple[Paint, ...] = ("stage", "replica", "tensor group", "link load")
+"""What devices can be coloured by."""
 
 _HEIGHT = 440
 IDLE = "rgb(196, 199, 203)"
-_LABELLED_STAGES = 8
+_LABELLED = 8
+_CYCLE = (0, 5, 2, 7, 4, 1, 6, 3)  # neighbours far apart on the scale
 # Viridis (van der Walt and Smith 2015), from its second to its last tenth.
 _VIRIDIS = (
     (72, 40, 120), (62, 74, 137), (49, 104, 142), (38, 130, 142), (31, 158, 137), (53, 183, 121),
@@ -38,17 +50,30 @@ def ranks(layout: Layout, devices: int) -> IntArray:
     return result
 
 
-def fabric_figure(network: Network, plan: Plan | None) -> Picture:
-    """Every device, or above 16,384 of them every block of devices, coloured by its stage.
+def fabric_figure(
+    network: Network, plan: Plan | None, paint: Paint = "stage", loads: Loads | None = None
+) -> Picture:
+    """Every device, or above 16,384 of them the first of every block, coloured by its part.
 
     Parameters
     ----------
     network : Network
     plan : Plan or None
         None leaves every device idle.
+    paint : {"stage", "replica", "tensor group", "link load"}
+        Neighbouring tensor groups differ in colour, which repeat. Link load: how long the busiest
+        link on the way of a device's traffic is busy.
+    loads : Loads, optional
+        Of the plan; link load needs it.
+
+    Raises
+    ------
+    InputError
+        If link load is to be painted without loads.
     """
     grid = device_grid(network)
-    traces = [] if plan is None else [_working(grid, plan, network)]
+    painted = None if plan is None else _painted(network, plan, paint, loads)
+    traces = [] if plan is None or painted is None else [_working(grid, plan, network, painted)]
     idle = _idle(grid, plan, network)
     layout = frame(
         _HEIGHT,
@@ -63,29 +88,146 @@ def fabric_figure(network: Network, plan: Plan | None) -> Picture:
         },
     )
     return Picture(
-        _finding(network, plan),
+        painted.title if painted else _finding(network, plan),
         _subtitle(network, grid) + ("; grey ones idle" if idle else ""),
-        _reading(network),
+        _reading(network, painted.cells if painted else "work on the same stage"),
         go.Figure(data=traces + idle, layout=layout),
     )
 
 
-def _working(grid: DeviceGrid, plan: Plan, network: Network) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Painted:
+    """What devices are coloured by.
+
+    Parameters
+    ----------
+    value : float array (devices,)
+    look : dict
+        Colour scale, its ends and its bar.
+    title : str
+    cells : str
+        What cells of one colour do.
+    hover : str
+        What pointing at a cell tells beside its ranks.
+    """
+
+    value: FloatArray
+    look: dict[str, Any]
+    title: str
+    cells: str
+    hover: str = ""
+
+
+def _painted(network: Network, plan: Plan, paint: Paint, loads: Loads | None) -> _Painted:
+    point, parts = plan.point, seated(network, plan)
+    if paint == "link load":
+        return _link_load(loads)
+    if paint == "tensor group":
+        return _tensor_groups(network, parts)
+    if paint == "replica":
+        return _Painted(
+            _from_one(parts.dp), _classes(point.dp, "replica"),
+            _grouped(network, parts.dp, point.dp, "replica"), "work on the same replica",
+        )  # fmt: skip
+    return _Painted(
+        _from_one(parts.pp), _classes(point.pp, "stage"), _finding(network, plan),
+        "work on the same stage",
+    )  # fmt: skip
+
+
+def _tensor_groups(network: Network, parts: Seats) -> _Painted:
+    keys = np.stack([parts.pp, parts.dp, parts.cp])
+    group = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    idle = parts.pp < 0  # their key comes first
+    group = np.where(idle, -1, group - idle.any())
+    look = _classes(len(_CYCLE), "group") | {"showscale": False}
+    look["colorscale"] = stepped_scale([_stage_colour(at, len(_CYCLE)) for at in _CYCLE])
+    return _Painted(
+        _from_one(group % len(_CYCLE)), look,
+        _grouped(network, group, int(group.max()) + 1, "tensor group"),
+        "that touch work on the same layers together (colours repeat)",
+    )  # fmt: skip
+
+
+def _link_load(loads: Loads | None) -> _Painted:
+    if loads is None:
+        raise InputError("loads", "must be given where they are painted", None, "count them")
+    busy = loads.device_busy
+    top = float(busy.max())
+    return _Painted(
+        busy, _shades(top),
+        f"Links on a device's way are busy up to {share(top)} of the iteration",
+        "have equally busy links on their way",
+        "<br>busiest link on its way: %{z:.3p} of the iteration",
+    )  # fmt: skip
+
+
+def _from_one(number: IntArray) -> FloatArray:
+    return np.asarray(number + 1, np.float64)
+
+
+def _classes(count: int, word: str) -> dict[str, Any]:
+    """So many colours from 1 on, named below."""
+    return {
+        "zmin": 0.5,
+        "zmax": count + 0.5,
+        "colorscale": stepped_scale([_stage_colour(at, count) for at in range(count)]),
+        "colorbar": _colour_bar(count, word),
+    }
+
+
+def _shades(top: float) -> dict[str, Any]:
+    """Busy shares of the iteration from 0 to the largest."""
+    at = [0.0, top / 2, top]
+    return {
+        "zmin": 0.0,
+        "zmax": top or 1.0,
+        "colorscale": LOAD_SCALE,
+        "colorbar": class_bar([], []) | {"tickvals": at, "ticktext": [share(v) for v in at]},
+    }
+
+
+def _grouped(network: Network, group: IntArray, count: int, word: str) -> str:
+    """How far the groups of devices reach; −1 is none."""
+    size = int(np.bincount(group[group >= 0]).max())
+    if count == 1:
+        return f"One {word} of {size:,} {_devices(size)}"
+    if size == 1:
+        return f"{count:,} {word}s of one device each"
+    words = f"{count:,} {word}s of {size:,} devices"
+    if network.torus is not None:
+        return words
+    works = np.flatnonzero(group >= 0)
+    first = np.zeros(count, np.int64)
+    first[group[works[::-1]]] = works[::-1]
+    level = int(network.level(first[group[works]], works).max())
+    name = network.levels[level].name
+    if level == len(network.levels) - 1:
+        return f"{words} each; they cross the {name}"
+    return f"{words} each; none leaves its {name}"
+
+
+def _devices(count: int) -> str:
+    return "device" if count == 1 else "devices"
+
+
+def _working(grid: DeviceGrid, plan: Plan, network: Network, painted: _Painted) -> dict[str, Any]:
     point = plan.point
     first = np.maximum(grid.cells, 0) * grid.size
     shown = ranks(point.layout, network.devices)[_rank_of(network, point.device_order)[first]] + 1
     works = (grid.cells >= 0) & (shown[..., 0] > 0)
-    return _cells(grid) | {
-        "z": np.where(works, shown[..., 0], np.nan).astype(np.float32),
-        "zmin": 0.5,
-        "zmax": point.pp + 0.5,
-        "customdata": np.concatenate([first[..., None], shown], axis=-1).astype(np.int32),
-        "colorscale": stepped_scale([_stage_colour(s, point.pp) for s in range(point.pp)]),
-        "colorbar": _colour_bar(point.pp),
-        "hovertemplate": f"{_who(grid)}<br>stage %{{customdata[1]}} of {point.pp}, replica "
-        f"%{{customdata[2]}} of {point.dp}, tensor rank %{{customdata[3]}} of {point.tp}"
-        "<extra></extra>",
-    }
+    shown[..., 1] = (shown[..., 1] - 1) // point.cp + 1
+    return (
+        _cells(grid)
+        | painted.look
+        | {
+            "z": np.where(works, painted.value[first], np.nan).astype(np.float32),
+            "customdata": np.concatenate([first[..., None], shown], axis=-1).astype(np.int32),
+            "hovertemplate": f"{_who(grid)}<br>stage %{{customdata[1]}} of {point.pp}, replica "
+            f"%{{customdata[2]}} of {point.dp}, tensor rank %{{customdata[3]}} of {point.tp}"
+            f"{painted.hover}<extra></extra>",
+        }
+    )
 
 
 def _rank_of(network: Network, order: DeviceOrder) -> IntArray:
@@ -142,9 +284,9 @@ def _stage_colour(number: int, stages: int) -> str:
     return "rgb({}, {}, {})".format(*mixed)
 
 
-def _colour_bar(stages: int) -> dict[str, Any]:
-    shown = list(range(1, stages + 1, math.ceil(stages / _LABELLED_STAGES)))
-    return class_bar(shown, [f"stage {number}" for number in shown])
+def _colour_bar(count: int, word: str) -> dict[str, Any]:
+    shown = list(range(1, count + 1, math.ceil(count / _LABELLED)))
+    return class_bar(shown, [f"{word} {number}" for number in shown])
 
 
 def _finding(network: Network, plan: Plan | None) -> str:
@@ -185,13 +327,13 @@ def _subtitle(network: Network, grid: DeviceGrid) -> str:
     return f"{network.devices:,} devices, {what}, grouped by " + ", ".join(names)
 
 
-def _reading(network: Network) -> str:
+def _reading(network: Network, cells: str) -> str:
     if network.torus is not None:
         return (
-            "Cells of one colour work on the same stage; neighbours in a row or column are one "
+            f"Cells of one colour {cells}; neighbours in a row or column are one "
             "hop apart, and each panel is one plane of the torus."
         )
     return (
-        "Cells of one colour work on the same stage; the wider the gap between two cells, the "
+        f"Cells of one colour {cells}; the wider the gap between two cells, the "
         "further out the level at which their devices meet."
     )

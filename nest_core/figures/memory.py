@@ -8,7 +8,7 @@ from typing import Any
 from nest_core.costs.price import Stage
 from nest_core.figures.entries import Entry
 from nest_core.figures.stages import StackedParts, axis_names, stage_rows_figure
-from nest_core.figures.style import LIMIT, MEMORY_COLOURS, STASH_OUTLINE, Picture, axis_unit
+from nest_core.figures.style import LIMIT, MARK, MEMORY_COLOURS, STASH_OUTLINE, Picture, axis_unit
 from nest_core.summary import fullest
 from nest_core.units import humanise_bytes
 
@@ -43,12 +43,13 @@ def memory_figure(entries: Sequence[Entry], limit_bytes: float) -> Picture:
         axis=f"memory per device, {unit}",
         outlines={"stash": STASH_OUTLINE},
         line=limit_bytes / scale,
+        marked=lambda report: fullest(report)[0] if len(report.stages) > 1 else -1,
     )
     return Picture(
         _finding(entries, limit_bytes),
         f"Memory per stage: need of one device, {unit}",
         "A stage fits while its bar stays under the dashed line; early stages stash the "
-        "activations of more micro-batches.",
+        f"activations of more micro-batches; {MARK} is the fullest.",
         stage_rows_figure(entries, parts, _limit_line(len(entries), limit_bytes, scale)),
         tuple(MEMORY_COLOURS.items()),
     )

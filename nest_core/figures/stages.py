@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 
 from nest_core.costs.price import Report, Stage
 from nest_core.figures.entries import Entry
-from nest_core.figures.style import FAINT, HATCH, STALE_OPACITY, frame, value_axis
+from nest_core.figures.style import FAINT, HATCH, MARK, STALE_OPACITY, frame, value_axis
 from nest_core.units import humanise
 
 __all__ = ["StackedParts", "axis_names", "stage_rows_figure"]
@@ -45,6 +45,8 @@ class StackedParts:
         Parts that carry an outline, and its colour.
     line : float
         Height of a line across every row, which numbers keep clear of; 0 for none.
+    marked : callable (Report) -> int
+        Which stage binds, from 0; −1 for none.
     """
 
     colours: Mapping[str, str]
@@ -54,6 +56,7 @@ class StackedParts:
     axis: str
     outlines: Mapping[str, str]
     line: float = 0.0
+    marked: Callable[[Report], int] = lambda report: -1
 
 
 def stage_rows_figure(
@@ -183,7 +186,7 @@ def _bars(entry: Entry, report: Report, row: int, parts: StackedParts) -> list[d
     for part, colour in parts.colours.items():
         values = [parts.value(stage, part) for stage in stages]
         totals = [total + value for total, value in zip(totals, values, strict=True)]
-        if not any(values):
+        if not any(round(value, 6) for value in values):
             continue
         trace = shared | {
             "name": part,
@@ -196,21 +199,24 @@ def _bars(entry: Entry, report: Report, row: int, parts: StackedParts) -> list[d
             "marker": _marker(entry, colour, parts.outlines.get(part)),
         }
         traces.append(trace)
-    if len(stages) <= _NUMBERED_STAGES:
-        near = parts.line - _NUMBER_HEIGHT * parts.top
-        heights = [max(total, parts.line) if total > near else total for total in totals]
-        traces.append(_numbers(centres, heights, x, y))
+    near = parts.line - _NUMBER_HEIGHT * parts.top
+    heights = [max(total, parts.line) if total > near else total for total in totals]
+    traces.append(_numbers(centres, heights, parts.marked(report), x, y))
     return traces
 
 
-def _numbers(places: list[float], heights: list[float], x: str, y: str) -> dict[str, Any]:
-    """Stage numbers on top of the bars."""
+def _numbers(
+    places: list[float], heights: list[float], marked: int, x: str, y: str
+) -> dict[str, Any]:
+    """Stage numbers on top of the bars; of many stages that of the marked one alone."""
+    many = len(places) > _NUMBERED_STAGES
+    shown = [s for s in range(len(places)) if s == marked or not many]
     return {
         "type": "scatter",
         "mode": "text",
-        "x": places,
-        "y": heights,
-        "text": [str(number) for number in range(1, len(places) + 1)],
+        "x": [places[s] for s in shown],
+        "y": [heights[s] for s in shown],
+        "text": [f"{MARK} {s + 1}" if s == marked else f"{s + 1}" for s in shown],
         "textposition": "top center",
         "textfont": {"size": 11},
         "xaxis": x,

@@ -7,17 +7,25 @@ dark theme, so shades that must work on both are translucent greys.
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
 
+from nest_core.figures.data import plot_rows
+
 __all__ = [
     "ACCENT",
+    "BALANCED",
     "FAINT",
     "HATCH",
     "LIMIT",
+    "MARK",
     "MEMORY_COLOURS",
     "MUTED",
     "STALE_OPACITY",
@@ -37,6 +45,11 @@ LIMIT = "#D55E00"
 HATCH = "/"
 STALE_OPACITY = 0.3
 STASH_OUTLINE = "#8C8400"
+MARK = "▼"
+"""Stands at the stage that binds: the slowest one, or where memory is shown the fullest."""
+
+BALANCED = 0.005
+"""A slowest stage that is no further above the mean carries no mark."""
 
 TIME_COLOURS = {
     "compute": "#0072B2",
@@ -52,6 +65,8 @@ MEMORY_COLOURS = {
     "stash": "#F0E442",
     "buffers": "rgba(128, 132, 138, 0.6)",
 }
+
+_NAME_LENGTH = 60
 
 _UNITS: Mapping[str, tuple[tuple[float, str], ...]] = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
@@ -88,6 +103,40 @@ class Picture:
     reading: str
     plot: go.Figure
     legend: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def file_name(self) -> str:
+        """The title as a file's name, without an ending.
+
+        Examples
+        --------
+        >>> Picture("Stage 4 is slow, 12 % above", "time, s", "", go.Figure()).file_name
+        'stage-4-is-slow-12-above'
+        """
+        words = re.findall(r"[a-z0-9.]+", self.title.lower())
+        return "-".join(words)[:_NAME_LENGTH].strip("-.") or "figure"
+
+    def rows(self) -> list[dict[str, object]]:
+        """What the plot draws, all with the same columns; see `nest_core.figures.data`."""
+        return plot_rows(self.plot)
+
+    def to_csv(self) -> str:
+        """The rows with a header."""
+        rows = self.rows()
+        text = io.StringIO()
+        if rows:
+            writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        return text.getvalue()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        """What a notebook shows: the plot with its title, the reading help as text."""
+        figure = json.loads(self.titled().to_json())
+        return {
+            "application/vnd.plotly.v1+json": figure,
+            "text/plain": f"{self.title}\n{self.subtitle}\n{self.reading}",
+        }
 
     def titled(self) -> go.Figure:
         """The plot with title, subtitle and legend inside, for notebooks and reports."""

@@ -166,6 +166,12 @@ class Network:
         met = self.wires.level(first.reshape(-1), second.reshape(-1))
         return np.asarray(met.reshape(first.shape))
 
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        from nest_core.display import network_html  # it reads this module
+
+        return network_html(self)
+
 
 def _size(block: IntArray) -> int:
     """Devices of each block if equally many follow one another in each; else 0."""

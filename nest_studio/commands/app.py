@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import socket
 import sys
 from typing import Annotated
@@ -25,6 +26,9 @@ def app(
     ] = None,
     address: Annotated[str, typer.Option(help="Address to listen on.")] = "localhost",
     headless: Annotated[bool, typer.Option("--headless", help="Open no browser.")] = False,
+    prefix: Annotated[
+        str, typer.Option(help="Path under which a proxy in front serves it, as in /nest.")
+    ] = "",
 ) -> None:
     """Open the studio in the browser."""
     chosen = _free_port(address) if port is None else _given_port(address, port)
@@ -36,6 +40,9 @@ def app(
         # Watching sources is for who edits pages: `streamlit run app.py` does it.
         "--server.fileWatcherType=none",
     ]
+    path = _path(prefix)
+    if path:
+        flags.append(f"--server.baseUrlPath={path}")
     if headless:
         flags.append("--server.headless=true")
     if address in LOOPBACK:
@@ -49,9 +56,21 @@ def app(
     # for the older kind of pages, and a link straight to a page would miss the navigation.
     PagesManager.uses_pages_directory = False
     shown = f"[{address}]" if ":" in address else address
-    print(f"Nest Studio: http://{shown}:{chosen} (stop with Ctrl-C)", file=sys.stderr, flush=True)
+    where = f"http://{shown}:{chosen}{f'/{path}' if path else ''}"
+    print(f"Nest Studio: {where} (stop with Ctrl-C)", file=sys.stderr, flush=True)
     sys.argv = ["streamlit", "run", str(app_script()), *flags]
     streamlit_cli.main()
+
+
+def _path(prefix: str) -> str:
+    """A prefix without slashes at its ends."""
+    path = prefix.strip("/")
+    if not all(re.fullmatch(r"[A-Za-z0-9_.~-]+", part) for part in path.split("/") if path):
+        raise InputError(
+            "--prefix", "must be names of letters, digits, dots and dashes between slashes",
+            prefix, "give a path like /nest",
+        )  # fmt: skip
+    return path
 
 
 def _given_port(address: str, port: int) -> int:

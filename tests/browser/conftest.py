@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-PLOTS = 5
+PLOTS = 6
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Watched:
     def settle(self) -> None:
         """Wait until the last run has ended and its figures stand."""
         self.page.wait_for_function(
-            """count => !document.querySelector('[data-testid=stStatusWidget]')
+            """count => !document.querySelector('[data-testid=stStatusWidget], .stProgress')
               && document.querySelectorAll('.stPlotlyChart .main-svg').length >= count
               && ![...document.querySelectorAll('[data-testid=stMetricValue]')]
                 .some(value => value.innerText.includes('…'))""",

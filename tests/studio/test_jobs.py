@@ -45,6 +45,10 @@ def deaf(*, progress, stop):
     return "ran to its end"
 
 
+def unreadable(*, progress, stop):
+    raise FileNotFoundError("nothing there")
+
+
 def vanished(*, progress, stop):
     os._exit(3)
 
@@ -83,6 +87,11 @@ def test_an_error_reaches_whoever_asks_until_it_is_forgotten(desk):
     assert desk.ask("odd", refused) is job
     desk.forget("odd")
     assert desk.ask("odd", refused) is not job
+
+
+def test_an_error_of_the_system_is_the_jobs_own(desk):
+    with pytest.raises(FileNotFoundError, match="nothing there"):
+        desk.ask("file", unreadable).result(LONG_S)
 
 
 def test_a_job_that_listens_is_stopped_and_its_worker_goes_on(desk):

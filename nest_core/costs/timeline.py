@@ -1,0 +1,192 @@
+"""One iteration, pass by pass: when every stage computes, communicates and waits.
+
+`price` states an iteration in closed form (`nest_core.costs.schedules`); here its schedule is
+played back. A stage runs its passes in the schedule's order, one at a time: a forward pass starts
+once the same micro-batch has left the chunk before, a backward pass once it has come back from
+the chunk after. When its last pass is over a stage synchronises gradients and updates its states.
+
+* ``gpipe``: all forward passes, then all backward passes (Huang et al. 2019).
+* ``1f1b``: ``pp - 1 - s`` forward passes ahead, then one forward and one backward in turn
+  (Narayanan et al. 2021, PipeDream-Flush).
+* ``interleaved``: groups of ``pp`` micro-batches go through one chunk after another,
+  ``2 (pp - 1 - s) + (v - 1) pp`` passes ahead (Narayanan et al. 2021, SC, section 2.2).
+
+What a pass takes is the priced load of its stage, divided by three declared rules: recomputation
+belongs to the backward pass; chunks divide communication and kernel launches as they divide
+compute; half of communication falls into either pass.
+
+For equal stages the playback ends when `price` says. For uneven ones the closed form lets every
+micro-batch wait for the slowest stage only, and the playback may end earlier (a stage that is
+done synchronises while others drain) or later (forward and backward passes may be slowest on
+different stages, and 1F1B lets few micro-batches in).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nest_core.costs.plan import Point
+from nest_core.costs.price import Report
+from nest_core.costs.problem import RECOMPUTE, Problem
+from nest_core.network.wires import BoolArray, FloatArray, IntArray
+
+__all__ = ["PARTS", "Timeline", "timeline"]
+
+PARTS = ("communication", "recomputation", "compute")
+"""What a pass is made of."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timeline:
+    """The passes of one replica, stage by stage in the order in which they run; seconds.
+
+    Parameters
+    ----------
+    report : Report
+        What was played back.
+    micro_batches : int
+    micro_batch, chunk : int array (pp, passes)
+    backward : bool array (pp, passes)
+    start_s : float array (pp, passes)
+    parts_s : float array (pp, chunks, 2, 3)
+        Of a stage's forward (0) and backward (1) passes, the `PARTS`.
+    sync_s, update_s : float array (pp,)
+        Exposed gradient synchronisation and optimizer step, after the last pass.
+    """
+
+    report: Report
+    micro_batches: int
+    micro_batch: IntArray
+    chunk: IntArray
+    backward: BoolArray
+    start_s: FloatArray
+    parts_s: FloatArray
+    sync_s: FloatArray
+    update_s: FloatArray
+
+    @property
+    def stages(self) -> int:
+        """Pipeline stages."""
+        return len(self.start_s)
+
+    @property
+    def pass_parts_s(self) -> FloatArray:
+        """The `PARTS` of every pass, shape (pp, passes, 3)."""
+        stage = np.arange(self.stages)[:, None]
+        return self.parts_s[stage, self.chunk, self.backward.astype(np.int64)]
+
+    @property
+    def end_s(self) -> FloatArray:
+        """End of every pass, shape (pp, passes)."""
+        return np.asarray(self.start_s + self.pass_parts_s.sum(axis=2))
+
+    @property
+    def seconds(self) -> float:
+        """When the last stage has updated its states."""
+        return float((self.end_s[:, -1] + self.sync_s + self.update_s).max())
+
+    @property
+    def difference(self) -> float:
+        """How much longer than priced it takes, relative; negative where it is shorter."""
+        return self.seconds / self.report.iteration_s - 1.0
+
+
+def timeline(problem: Problem, report: Report) -> Timeline:
+    """Play a priced plan back; O(pp * passes).
+
+    Parameters
+    ----------
+    problem : Problem
+        That the report was priced on.
+    report : Report
+    """
+    from nest_core.costs.passes import starts  # see there
+
+    point = report.plan.point
+    m = point.micro_batches(problem.batch)
+    backward, micro_batch, chunk = _orders(point, m)
+    parts = _parts(problem, report, m)
+    begun = starts(backward, micro_batch, chunk, parts.sum(axis=3), m)
+    update = _updates(problem, report, m)
+    synced = np.array([stage.sync_s for stage in report.stages]) - update
+    return Timeline(
+        report, m, micro_batch, chunk, backward, begun, parts, np.maximum(0.0, synced), update
+    )
+
+
+def _orders(point: Point, m: int) -> tuple[BoolArray, IntArray, IntArray]:
+    """Direction, micro-batch and chunk of every pass of every stage, each (pp, passes)."""
+    v, pp = point.interleave, point.pp
+    number = np.arange(m * v)
+    if point.schedule == "interleaved":
+        micro_batch = number // (pp * v) * pp + number % pp
+        there = number // pp % v
+        back = v - 1 - there
+    else:
+        micro_batch, there, back = number, np.zeros_like(number), np.zeros_like(number)
+    backward = np.zeros((pp, 2 * len(number)), dtype=np.bool_)
+    which, chunk = np.zeros(backward.shape, np.int64), np.zeros(backward.shape, np.int64)
+    for s in range(pp):
+        first, second = _places(point, s, len(number))
+        backward[s, second] = True
+        which[s, first] = which[s, second] = micro_batch
+        chunk[s, first], chunk[s, second] = there, back
+    return backward, which, chunk
+
+
+def _places(point: Point, s: int, count: int) -> tuple[IntArray, IntArray]:
+    """Where in a stage's order its forward and its backward passes stand."""
+    number = np.arange(count)
+    after = point.pp - 1 - s
+    if point.schedule == "gpipe":
+        ahead = count
+    elif point.schedule == "interleaved":
+        ahead = min(2 * after + (point.interleave - 1) * point.pp, count)
+    else:
+        ahead = min(after, count)
+    turns = count - ahead
+    forward = np.where(number < ahead, number, 2 * number - ahead)
+    back = np.where(number < turns, ahead + 2 * number + 1, count + number)
+    return forward, back
+
+
+def _parts(problem: Problem, report: Report, m: int) -> FloatArray:
+    plan = report.plan
+    result = np.zeros((plan.point.pp, plan.point.interleave, 2, len(PARTS)))
+    for s, stage in enumerate(report.stages):
+        at = plan.stage_point(s)
+        table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep)
+        replay = table.replay_s[RECOMPUTE.index(stage.recompute)]
+        compute = np.array([table.compute_s[i:j].sum() for i, j in stage.chunks])
+        forward = np.array([table.forward_s[i:j].sum() for i, j in stage.chunks])
+        again = np.array([replay[i:j].sum() for i, j in stage.chunks])
+        launch = stage.launch_s / m
+        rest = max(0.0, stage.micro_batch_s - float(compute.sum() + again.sum()) - launch)
+        share = _shares(compute + again)
+        first = np.divide(forward, compute, out=np.full_like(compute, 0.5), where=compute > 0)
+        waits = launch * share
+        result[s, :, 0, 0] = result[s, :, 1, 0] = rest * share / 2
+        result[s, :, 1, 1] = again
+        result[s, :, 0, 2] = forward + waits * first
+        result[s, :, 1, 2] = compute - forward + waits * (1 - first)
+    return result
+
+
+def _shares(values: FloatArray) -> FloatArray:
+    """Parts of a whole; equal ones where there is nothing to divide by."""
+    total = float(values.sum())
+    return values / total if total > 0 else np.full_like(values, 1 / len(values))
+
+
+def _updates(problem: Problem, report: Report, m: int) -> FloatArray:
+    """Seconds of every stage's optimizer step: its compute that no micro-batch accounts for."""
+    result = np.zeros(len(report.stages))
+    for s, stage in enumerate(report.stages):
+        at = report.plan.stage_point(s)
+        table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep)
+        once = sum(float(table.compute_s[i:j].sum()) for i, j in stage.chunks)
+        left = stage.compute_s - m * once - stage.launch_s
+        result[s] = min(max(0.0, left), stage.sync_s)
+    return result

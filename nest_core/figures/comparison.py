@@ -1,0 +1,248 @@
+"""Scenarios side by side: the same order, the same colour for the same scenario, shared axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nest_core.figures.balance import stage_seconds
+from nest_core.figures.bill import dollars, watts
+from nest_core.figures.comparison_bars import SCENARIO_COLOURS, Ends, Panel, bars, plain
+from nest_core.figures.comparison_levels import levels_picture
+from nest_core.figures.comparison_losses import losses_picture
+from nest_core.figures.entries import Entry
+from nest_core.figures.stages import StackedParts, stage_rows_figure
+from nest_core.figures.style import TIME_COLOURS, Picture, axis_unit
+from nest_core.studies.comparison import Candidate, Comparison
+from nest_core.summary import NOTHING, bottleneck, quantity, share
+from nest_core.topology.prices import Range
+from nest_core.units import humanise
+
+__all__ = ["SCENARIO_COLOURS", "pictures"]
+
+_SAME = 0.005
+_DOLLARS = ((1e9, "G$"), (1e6, "M$"), (1e3, "k$"), (1.0, "$"))
+_WATTS = ((1e6, "MW"), (1e3, "kW"), (1.0, "W"))
+
+
+def pictures(comparison: Comparison) -> tuple[Picture, ...]:
+    """All figures of a comparison.
+
+    Throughput; price and power of the network; throughput per dollar and watt of it; at equal
+    budget and without one switch, where asked for; stage balance; levels.
+    """
+    every = comparison.candidates
+    found = [_throughput(every), _cost(every, comparison.prices), _value(every)]
+    if comparison.budget is not None:
+        found.append(_equal_budget(comparison))
+    if any(one.losses for one in every):
+        found.append(losses_picture(every))
+    return (*found, _balance(every), levels_picture(every))
+
+
+def _throughput(every: Sequence[Candidate]) -> Picture:
+    rates = [one.tokens_per_s for one in every]
+    spans = [one.tokens_per_s_span for one in every]
+    largest = max([*(rate or 0.0 for rate in rates), *(span[1] for span in spans if span), 1.0])
+    scale, unit = axis_unit(largest, "tokens/s")
+    panel = Panel(
+        f"throughput, {unit}",
+        tuple(rate and rate / scale for rate in rates),
+        tuple(
+            quantity(rate, "tokens/s") if rate else "no feasible plan"
+            for rate in rates
+        ),
+        tuple(span and (span[0] / scale, span[1] / scale) for span in spans),
+    )  # fmt: skip
+    reading = "Each scenario's best plan. Longer is better."
+    if any(spans):
+        reading += " The grey line is its error band, 10th to 90th percentile"
+        reading += "; a scenario without one lies outside every validated region."
+    finding = _most(every, rates, "is fastest", "above", "No scenario has a feasible plan")
+    return Picture(finding, f"Training throughput, {unit}", reading, bars(every, [panel]))
+
+
+def _cost(every: Sequence[Candidate], prices: str) -> Picture:
+    money, power = [one.bill.price_usd for one in every], [one.bill.power_W for one in every]
+    least = _most(
+        every, [value.typical for value in money], "has the cheapest network", "below",
+        "There is no network to buy", lowest=True,
+    )  # fmt: skip
+    return Picture(
+        least,
+        f"Price and power of the network, list {prices}",
+        "Switches, NICs, transceivers and cables; accelerators and servers are not counted. "
+        "The grey line runs from the low to the high end of the listed figures.",
+        bars(
+            every,
+            [
+                _range_panel("price", money, _DOLLARS, dollars),
+                _range_panel("power", power, _WATTS, watts),
+            ],
+        ),
+    )
+
+
+def _range_panel(
+    name: str,
+    values: list[Range],
+    scales: tuple[tuple[float, str], ...],
+    words: Callable[[float], str],
+) -> Panel:
+    largest = max(value.high for value in values)
+    scale, unit = next((pair for pair in scales if largest >= pair[0]), scales[-1])
+    return Panel(
+        f"{name}, {unit}",
+        tuple(value.typical / scale for value in values),
+        tuple(words(value.typical) for value in values),
+        tuple((value.low / scale, value.high / scale) for value in values),
+    )
+
+
+def _value(every: Sequence[Candidate]) -> Picture:
+    per_usd = [one.tokens_per_s_per_usd for one in every]
+    per_watt = [one.tokens_per_s_per_W for one in every]
+    return Picture(
+        _most(
+            every, per_usd, "trains most per network dollar", "above",
+            "There is no throughput to divide by a price",
+        ),
+        "Throughput over the network's typical price and power",
+        "Longer is better. The grey line takes the high and the low end of price and power; "
+        "accelerators are in neither.",
+        bars(
+            every,
+            [
+                _ratio_panel("tokens/s per $", every, per_usd, lambda one: one.bill.price_usd),
+                _ratio_panel("tokens/s per W", every, per_watt, lambda one: one.bill.power_W),
+            ],
+        ),
+    )  # fmt: skip
+
+
+def _ratio_panel(
+    title: str,
+    every: Sequence[Candidate],
+    values: Sequence[float | None],
+    of: Callable[[Candidate], Range],
+) -> Panel:
+    return Panel(
+        title,
+        tuple(values),
+        tuple(NOTHING if value is None else humanise(value) for value in values),
+        tuple(
+            (one.tokens_per_s / of(one).high, one.tokens_per_s / of(one).low)
+            if one.tokens_per_s and of(one).low > 0
+            else None
+            for one in every
+        ),
+    )
+
+
+def _equal_budget(comparison: Comparison) -> Picture:
+    every, budget = comparison.candidates, comparison.budget
+    there = [one.at_budget for one in every]
+    rates = [found.tokens_per_s if found else None for found in there]
+    scale, unit = axis_unit(max([rate or 0.0 for rate in rates] + [1.0]), "tokens/s")
+    counts = [float(found.devices) if found else None for found in there]
+    words = ""
+    if budget is not None:
+        words = (dollars if budget.kind == "price" else watts)(budget.value)
+    blank: tuple[Ends, ...] = (None,) * len(every)
+    panels = [
+        Panel(
+            f"throughput, {unit}",
+            tuple(rate and rate / scale for rate in rates),
+            tuple(humanise(rate) if rate else "none" for rate in rates),
+            blank,
+        ),
+        Panel("devices", tuple(counts), tuple(f"{count or 0:,.0f}" for count in counts), blank),
+    ]
+    return Picture(
+        _most(every, rates, f"trains fastest on a network of {words}", "above",
+              f"No scenario has a plan on a network of {words}"),
+        f"The same designs with as many nodes as a network of {words} joins, planned anew",
+        "Radix, ratios, rates and tiers stay, the job and its batch too; the accelerators "
+        "themselves are not in the budget.",
+        bars(every, panels),
+    )  # fmt: skip
+
+
+def _balance(every: Sequence[Candidate]) -> Picture:
+    longest = max((one.report.iteration_s for one in every if one.report), default=1.0)
+    scale, unit = axis_unit(longest, "s")
+    parts = StackedParts(
+        colours=TIME_COLOURS,
+        value=lambda stage, part: stage_seconds(stage, part) / scale,
+        top=1.2 * longest / scale,
+        unit=unit,
+        axis=f"time per iteration, {unit}",
+        outlines={},
+    )
+    rows = [
+        Entry(
+            f'<span style="color:{colour}">■</span> {plain(one.name)}',
+            one.report,
+            "" if one.report else "no feasible plan",
+        )
+        for one, colour in zip(every, SCENARIO_COLOURS, strict=False)
+    ]
+    return Picture(
+        _balance_finding(every),
+        f"Stage balance: time per iteration, {unit}",
+        "A stage's bar is one iteration long: grey is waiting for other stages, orange is what "
+        "the network takes.",
+        stage_rows_figure(rows, parts, {}),
+        tuple(TIME_COLOURS.items()),
+    )
+
+
+def _balance_finding(every: Sequence[Candidate]) -> str:
+    planned = [(one.name, one.report) for one in every if one.report]
+    if not planned:
+        return "There is no plan to balance"
+    shares = [
+        (sum(stage.communication_s for stage in report.stages)
+         / (len(report.stages) * report.iteration_s), name)
+        for name, report in planned
+    ]  # fmt: skip
+    (low, least), (high, most) = (pick(shares, key=_first_of) for pick in (min, max))
+    uneven, name, number = max(
+        (bottleneck(report)[1], name, bottleneck(report)[0]) for name, report in planned
+    )
+    words = (
+        f"Communication takes {share(high)} of an iteration in {most}"
+        + (f", {share(low)} in {least}" if high - low > _SAME else "")
+    )  # fmt: skip
+    if uneven < _SAME:
+        return words
+    return f"{words}; stage {number + 1} of {name} lies {share(uneven)} above its mean"
+
+
+def _most(
+    every: Sequence[Candidate],
+    values: Sequence[float | None],
+    claim: str,
+    apart: str,
+    nothing: str,
+    *,
+    lowest: bool = False,
+) -> str:
+    """Which candidate leads, and how far it lies from the last."""
+    known = [(value, one.name) for value, one in zip(values, every, strict=True) if value]
+    if not known:
+        return nothing
+    ends = [pick(known, key=_first_of) for pick in (min, max)]
+    (best, first), (worst, last) = ends if lowest else ends[::-1]
+    if len(known) == 1:
+        return f"Only {first} has one: it {claim}"
+    difference = abs(best / worst - 1)
+    if difference < _SAME:
+        return "All are equal within 0.5 %"
+    level = [name for value, name in known if name != first and abs(value / best - 1) < _SAME]
+    beside = f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}"
+    return f"{first} {claim}{beside if level else ''}: {share(difference)} {apart} {last}"
+
+
+def _first_of(pair: tuple[float, str]) -> float:
+    """Ties go to whoever stands first."""
+    return pair[0]

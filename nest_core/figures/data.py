@@ -1,0 +1,127 @@
+"""What a plot draws, as rows: one per bar, point or cell, read from the plot itself."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+__all__ = ["plot_rows"]
+
+_COLUMNS = ("series", "x", "y", "z", "from", "below", "above", "label")
+_TAG = re.compile(r"<[^>]+>")
+_DECORATION = ("stage number",)  # traces that only name what others draw
+
+
+def plot_rows(plot: go.Figure) -> list[dict[str, object]]:
+    """Everything that the traces of a plot draw.
+
+    Columns are ``series``, ``x``, ``y``, ``z`` (of maps), ``from`` (where a bar does not begin at
+    zero), ``below`` and ``above`` (lengths of error bars) and ``label`` (what pointing at it
+    tells); those that nothing fills are left out. Points without a value, and traces that carry
+    text alone or are hidden, are no rows.
+    """
+    rows = [row for trace in plot.data for row in _rows(trace)]
+    filled = [name for name in _COLUMNS if any(row.get(name) is not None for row in rows)]
+    return [{name: row.get(name) for name in filled} for row in rows]
+
+
+def _rows(trace: Any) -> Iterator[dict[str, object]]:
+    if trace.visible is False or trace.opacity == 0 or trace.name in _DECORATION:
+        return iter(())
+    if trace.type == "heatmap":
+        return _cells(trace)
+    if trace.type == "bar":
+        return _bars(trace)
+    if trace.type == "scatter" and trace.mode != "text":
+        return _points(trace)
+    return iter(())
+
+
+def _cells(trace: Any) -> Iterator[dict[str, object]]:
+    z = np.asarray(trace.z)
+    xs, ys = _places(trace, "x", z.shape[1]), _places(trace, "y", z.shape[0])
+    text = None if trace.text is None else np.asarray(trace.text, dtype=object)
+    for i, j in np.argwhere(~np.isnan(np.asarray(z, np.float64))):
+        label = text[i][j] if text is not None and text.ndim > 1 else None
+        yield {
+            "series": trace.name, "x": xs[j], "y": ys[i], "z": _plain(z[i, j]),
+            "label": _words(label),
+        }  # fmt: skip
+
+
+def _places(trace: Any, axis: str, count: int) -> list[object]:
+    """Where a map's columns or rows stand; the middle where their edges are given."""
+    given = trace[axis]
+    if given is None:
+        first, step = trace[f"{axis}0"] or 0, trace[f"d{axis}"] or 1
+        return [_plain(first + step * number) for number in range(count)]
+    values = list(given)
+    if len(values) == count + 1:
+        return [_plain((one + other) / 2) for one, other in itertools.pairwise(values)]
+    return [_plain(value) for value in values]
+
+
+def _bars(trace: Any) -> Iterator[dict[str, object]]:
+    begins = _along(trace.base, len(trace.x))
+    for number, row in enumerate(_points(trace)):
+        yield row | {"from": begins[number]}
+
+
+def _points(trace: Any) -> Iterator[dict[str, object]]:
+    count = len(trace.x if trace.x is not None else ())
+    labels = _labels(trace, count)
+    spread = {
+        name: _along(found, count)
+        for error in (trace.error_x, trace.error_y)
+        for name, found in (("above", error.array), ("below", error.arrayminus))
+        if found is not None
+    }
+    for number, (x, y) in enumerate(zip(trace.x, trace.y, strict=True)):
+        if _missing(x) or _missing(y):
+            continue
+        lengths = {name: values[number] for name, values in spread.items()}
+        yield {
+            "series": trace.name, "x": _plain(x), "y": _plain(y), "label": labels[number]
+        } | lengths  # fmt: skip
+
+
+def _labels(trace: Any, count: int) -> list[str | None]:
+    """What stands at the points, or what is told where they are pointed at."""
+    for given in (trace.customdata, trace.hovertext, trace.text):
+        if given is None or isinstance(given, str) or len(given) != count:
+            continue
+        if all(isinstance(entry, str | int | np.integer) for entry in given):
+            return [_words(entry) for entry in given]
+    return [None] * count
+
+
+def _along(values: Any, count: int) -> list[object]:
+    if values is None:
+        return [None] * count
+    if np.ndim(values) == 0:
+        return [_plain(values)] * count
+    return [_plain(value) for value in values]
+
+
+def _words(text: object) -> str | None:
+    """A label without its tags."""
+    if text is None:
+        return None
+    return _TAG.sub("", str(text).replace("<br>", "; ")).replace("&lt;", "<").strip()
+
+
+def _missing(value: object) -> bool:
+    return value is None or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
+
+
+def _plain(value: Any) -> object:
+    """A number of Python's, rounded to what the plot can show; text without tags."""
+    if isinstance(value, str):
+        return _words(value)
+    found = value.item() if isinstance(value, np.generic) else value
+    return float(f"{found:.9g}") if isinstance(found, float) else found

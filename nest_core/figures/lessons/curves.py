@@ -1,0 +1,144 @@
+"""Two algorithms of an all-reduce against message size: their times, and their ratio."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from nest_core.figures.collectives import size_label
+from nest_core.figures.style import ACCENT, LIMIT, MUTED, Picture, frame, value_axis
+from nest_core.lessons.collectives import SIZES, Affine, Crossing
+from nest_core.lessons.lesson import percent
+from nest_core.units import humanise_bytes, humanise_seconds
+
+__all__ = ["crossing_picture", "ratio_picture"]
+
+_TICKS = range(10, 35, 6)
+_HEIGHT = 330
+
+
+def crossing_picture(found: Crossing) -> Picture:
+    """Ring and tree, both axes logarithmic, and where they cross."""
+    lines = [
+        _line("ring", found.ring, ACCENT, "solid"),
+        _line("tree", found.tree, MUTED, "dash"),
+    ]
+    low = min(found.ring.alpha_s, found.tree.alpha_s)
+    high = max(float(line.seconds(float(SIZES[-1]))) for line in (found.ring, found.tree))
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    shapes, notes = _mark(found)
+    return Picture(
+        f"Below {humanise_bytes(found.crosses_bytes)} the tree is faster, above it the ring",
+        f"Time of an all-reduce among {found.devices} devices, both axes logarithmic",
+        "Flat: steps set the time; rising: bytes do.",
+        go.Figure(
+            data=lines,
+            layout=frame(
+                _HEIGHT,
+                (62, 24, 8, 46),
+                xaxis=_size_axis(),
+                yaxis=value_axis("time")
+                | {
+                    "type": "log",
+                    "tickvals": [10.0**power for power in decades],
+                    "ticktext": [_round(10.0**power) for power in decades],
+                },
+                shapes=shapes,
+                annotations=notes,
+            ),
+        ),
+        (("ring", ACCENT), ("tree (double binary)", MUTED), ("crossing", LIMIT)),
+    )
+
+
+def ratio_picture(found: Crossing) -> Picture:
+    """The tree's time over the ring's, logarithmic sizes."""
+    ratio = found.tree.seconds(SIZES) / found.ring.seconds(SIZES)
+    slowest = float(ratio[-1])
+    shapes, _ = _mark(found)
+    equal = {
+        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1,
+        "line": {"color": MUTED, "width": 1},
+    }  # fmt: skip
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "tree over ring",
+        "x": SIZES.tolist(),
+        "y": ratio.tolist(),
+        "line": {"color": MUTED, "width": 2.5, "dash": "dash"},
+        "text": [
+            f"{humanise_bytes(size)}: {value:.3g}" for size, value in zip(SIZES, ratio, strict=True)
+        ],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+    return Picture(
+        f"The tree needs {percent(float(ratio[0]))} of the ring's time for little, "
+        f"{percent(slowest)} for much",
+        "Time of the tree over that of the ring; 1 is equally fast",
+        "Far right the ratio nears n / (n - 1): the ring saves one byte in n.",
+        go.Figure(
+            data=[line],
+            layout=frame(
+                _HEIGHT,
+                (52, 24, 8, 46),
+                xaxis=_size_axis(),
+                yaxis=value_axis("tree / ring") | {"range": [0, 1.1 * max(1.0, slowest)]},
+                shapes=[equal, *shapes],
+            ),
+        ),
+        (("tree over ring", MUTED), ("crossing", LIMIT)),
+    )
+
+
+def _size_axis() -> dict[str, Any]:
+    return value_axis("message size per device") | {
+        "type": "log",
+        "tickvals": [2.0**power for power in _TICKS],
+        "ticktext": [size_label(2.0**power) for power in _TICKS],
+        # Invisible ticks keep the labels clear of those of the other axis.
+        "ticks": "outside",
+        "ticklen": 6,
+        "tickcolor": "rgba(0, 0, 0, 0)",
+    }
+
+
+def _round(seconds: float) -> str:
+    value, unit = humanise_seconds(seconds).split()
+    return f"{float(value):g} {unit}"
+
+
+def _line(name: str, one: Affine, colour: str, dash: str) -> dict[str, Any]:
+    seconds = one.seconds(SIZES)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": SIZES.tolist(),
+        "y": seconds.tolist(),
+        "line": {"color": colour, "width": 2.5, "dash": dash},
+        "text": [
+            f"{name}, {humanise_bytes(size)}: {humanise_seconds(float(time))}"
+            for size, time in zip(SIZES, seconds, strict=True)
+        ],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+
+
+def _mark(found: Crossing) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    where = found.crosses_bytes
+    if not SIZES[0] <= where <= SIZES[-1]:
+        return [], []
+    line = {
+        "type": "line", "x0": where, "x1": where, "yref": "paper", "y0": 0, "y1": 1,
+        "line": {"color": LIMIT, "width": 1.5, "dash": "dot"},
+    }  # fmt: skip
+    label = {
+        "text": humanise_bytes(where), "x": float(np.log10(where)), "yref": "paper", "y": 1,
+        "xanchor": "right", "xshift": -6, "yanchor": "top", "showarrow": False,
+        "font": {"color": LIMIT, "size": 12},
+    }  # fmt: skip
+    return [line], [label]

@@ -1,0 +1,363 @@
+"""Stacked bars of the lessons: memory of stages, ZeRO's bytes, times of plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from nest_core.costs import Report, Stage
+from nest_core.figures.style import (
+    ACCENT,
+    HATCH,
+    LIMIT,
+    MEMORY_COLOURS,
+    STASH_OUTLINE,
+    TIME_COLOURS,
+    Picture,
+    axis_unit,
+    frame,
+    value_axis,
+)
+from nest_core.lessons.experts import SHOWN_STAGE, Spreads
+from nest_core.lessons.oversubscription import Width, Widths
+from nest_core.lessons.stash import Stash
+from nest_core.lessons.zero import Sharded, ZeroStages
+from nest_core.units import humanise, humanise_bytes
+
+__all__ = [
+    "expert_memory_picture",
+    "expert_time_picture",
+    "stash_picture",
+    "widths_picture",
+    "zero_memory_picture",
+    "zero_traffic_picture",
+]
+
+_HEIGHT = 310
+_MARGIN = (62, 12, 8, 48)
+_STATES = ("weights", "gradients", "optimizer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Bars:
+    """Bars stacked from parts.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Below the bars.
+    parts : mapping of str to sequence of float
+        From the bottom up, in SI.
+    colours : mapping of str to str
+    base : str
+        ``B`` or ``s``.
+    quantity, across : str
+        Titles of the axes.
+    tops : sequence of str
+        Above the bars.
+    hatched : sequence of bool
+        Bars that are no choice.
+    limit : float
+        A line across; 0 for none.
+    """
+
+    names: Sequence[str]
+    parts: Mapping[str, Sequence[float]]
+    colours: Mapping[str, str]
+    base: str
+    quantity: str
+    across: str
+    tops: Sequence[str]
+    hatched: Sequence[bool]
+    limit: float = 0.0
+
+    @property
+    def totals(self) -> list[float]:
+        return [sum(values) for values in zip(*self.parts.values(), strict=True)]
+
+    @property
+    def scale(self) -> tuple[float, str]:
+        return axis_unit(max([self.limit, *self.totals]) or 1.0, self.base)
+
+
+def _figure(bars: _Bars) -> go.Figure:
+    scale, unit = bars.scale
+    top = 1.16 * max([bars.limit, *bars.totals, scale / 10]) / scale
+    traces = [
+        _part(bars, name, values, scale, unit) for name, values in bars.parts.items() if any(values)
+    ]
+    traces.append(
+        {
+            "type": "scatter", "mode": "text", "x": list(bars.names),
+            "y": [total / scale for total in bars.totals], "text": list(bars.tops),
+            "textposition": "top center", "hoverinfo": "skip", "name": "total",
+            "textfont": {"size": 12}, "cliponaxis": False,
+        }
+    )  # fmt: skip
+    shapes, notes = _limit_line(bars, scale)
+    return go.Figure(
+        data=traces,
+        layout=frame(
+            _HEIGHT,
+            _MARGIN,
+            barmode="stack",
+            bargap=0.3,
+            xaxis={
+                "type": "category", "fixedrange": True, "showgrid": False,
+                "title": {"text": bars.across, "standoff": 6, "font": {"size": 12}},
+            },
+            yaxis=value_axis(f"{bars.quantity}, {unit}") | {"range": [0, top]},
+            shapes=shapes,
+            annotations=notes,
+        ),
+    )  # fmt: skip
+
+
+def _part(
+    bars: _Bars, name: str, values: Sequence[float], scale: float, unit: str
+) -> dict[str, Any]:
+    line = {"width": 0.5, "color": STASH_OUTLINE} if name == "stash" else {"width": 0}
+    return {
+        "type": "bar",
+        "name": name,
+        "x": list(bars.names),
+        "y": [value / scale for value in values],
+        "marker": {
+            "color": bars.colours[name],
+            "line": line,
+            "pattern": {
+                "shape": [HATCH if hatched else "" for hatched in bars.hatched],
+                "size": 6,
+                "solidity": 0.3,
+            },
+        },
+        "customdata": [f"{name}: {humanise(value / scale)} {unit}" for value in values],
+        "hovertemplate": "%{x}<br>%{customdata}<extra></extra>",
+    }
+
+
+def _limit_line(bars: _Bars, scale: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    if not bars.limit:
+        return [], []
+    height = bars.limit / scale
+    line = {
+        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": height, "y1": height,
+        "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
+    }  # fmt: skip
+    label = {
+        "text": f"{humanise_bytes(bars.limit)} per device", "xref": "paper", "x": 1, "y": height,
+        "xanchor": "right", "yanchor": "bottom", "showarrow": False,
+        "font": {"color": LIMIT, "size": 12},
+    }  # fmt: skip
+    return [line], [label]
+
+
+def _legend(bars: _Bars) -> tuple[tuple[str, str], ...]:
+    return tuple((name, bars.colours[name]) for name, values in bars.parts.items() if any(values))
+
+
+def _memory(stages: Sequence[Stage]) -> dict[str, list[float]]:
+    return {
+        part: [float(getattr(stage.memory, part)) for stage in stages] for part in MEMORY_COLOURS
+    }
+
+
+def _times(stages: Sequence[Stage]) -> dict[str, list[float]]:
+    fields = {
+        "compute": "compute_s", "recomputation": "recompute_s",
+        "communication": "communication_s", "idle": "idle_s",
+    }  # fmt: skip
+    return {
+        part: [float(getattr(stage, field)) for stage in stages] for part, field in fields.items()
+    }
+
+
+def stash_picture(found: Stash) -> Picture:
+    """Memory of every stage of one pipeline."""
+    stages, limit = found.report.stages, found.report.memory_limit_bytes
+    bars = _Bars(
+        names=[str(number) for number in range(1, len(stages) + 1)],
+        parts=_memory(stages),
+        colours=MEMORY_COLOURS,
+        base="B",
+        quantity="memory per device",
+        across="stage; above the bars: micro-batches in flight",
+        tops=[f"{held}" for held in found.held],
+        hatched=[stage.memory.total > limit for stage in stages],
+        limit=limit,
+    )
+    needs = bars.totals
+    fullest = needs.index(max(needs))
+    verdict = "fits" if max(needs) <= limit else "does not fit"
+    return Picture(
+        f"Stage {fullest + 1} is fullest: {humanise_bytes(max(needs))} of "
+        f"{humanise_bytes(limit)}, {verdict}",
+        f"Memory of one device of each stage, {bars.scale[1]}",
+        "The yellow part is the stash: activations of the micro-batches in flight beside the one "
+        "at work. Hatched bars do not fit.",
+        _figure(bars),
+        _legend(bars),
+    )
+
+
+def _zero_bars(
+    found: ZeroStages, parts: Mapping[str, Sequence[float]], colours: Mapping[str, str],
+    quantity: str, value: Callable[[Sharded], float], limit: float,
+) -> _Bars:  # fmt: skip
+    return _Bars(
+        names=[f"ZeRO {one.zero}" for one in found.stages],
+        parts=parts,
+        colours=colours,
+        base="B",
+        quantity=quantity,
+        across="",
+        tops=[humanise_bytes(value(one)) for one in found.stages],
+        hatched=[bool(limit) and value(one) > limit for one in found.stages],
+        limit=limit,
+    )
+
+
+def zero_memory_picture(found: ZeroStages) -> Picture:
+    """Weights, gradients and optimizer states on one rank, by ZeRO stage."""
+    parts = {part: [getattr(one, part) for one in found.stages] for part in _STATES}
+    limit = found.limit_bytes
+    bars = _zero_bars(found, parts, MEMORY_COLOURS, "states", lambda one: one.held, limit)
+    least, most = found.stages[-1].held, found.stages[0].held
+    return Picture(
+        f"ZeRO 3 leaves {humanise_bytes(least)} of {humanise_bytes(most)}"
+        if found.ranks > 1
+        else "One rank has nobody to share with: all stages hold the same",
+        f"States on one of {found.ranks} ranks, {bars.scale[1]}; activations are not in it",
+        "What stays whole is the floor of a stage: more ranks do not lower it.",
+        _figure(bars),
+        _legend(bars),
+    )
+
+
+def zero_traffic_picture(found: ZeroStages) -> Picture:
+    """Bytes that one rank sends per iteration, by ZeRO stage."""
+    sent = [one.sent for one in found.stages]
+    colours = {"sent": TIME_COLOURS["communication"]}
+    bars = _zero_bars(found, {"sent": sent}, colours, "sent", lambda one: one.sent, 0.0)
+    if sent[0] == 0:
+        title = "One rank sends nothing"
+    elif abs(sent[3] / sent[0] - 1) < 0.005:
+        title = "ZeRO 3 sends as much as ZeRO 0"
+    else:
+        title = f"ZeRO 3 sends {sent[3] / sent[0]:.3g} times what ZeRO 0 sends"
+    batches = "micro-batch" if found.micro_batches == 1 else "micro-batches"
+    return Picture(
+        title,
+        f"Sent per device and iteration of {found.micro_batches} {batches}, {bars.scale[1]}",
+        "Stages 2 and 3 send for every micro-batch; 0 and 1 once per iteration.",
+        _figure(bars),
+        _legend(bars),
+    )
+
+
+def _slowest(report: Report) -> Stage:
+    """The stage that waits least: its parts add up to the iteration like every other's."""
+    return min(report.stages, key=lambda stage: stage.idle_s)
+
+
+def widths_picture(found: Widths) -> Picture:
+    """Iteration of the best plan of every tensor-parallel width."""
+    fastest, _ = found.best
+    none = dict.fromkeys(TIME_COLOURS, 0.0)
+    columns = [
+        {part: values[0] for part, values in _times([_slowest(one.report)]).items()}
+        if one.report is not None
+        else none
+        for one in found.widths
+    ]
+    bars = _Bars(
+        names=[_width_name(one, found.per_node) for one in found.widths],
+        parts={part: [column[part] for column in columns] for part in TIME_COLOURS},
+        colours=TIME_COLOURS,
+        base="s",
+        quantity="iteration",
+        across="tensor-parallel width, and the pipeline that suits it best",
+        tops=[_width_top(one, fastest) for one in found.widths],
+        hatched=[False for _ in found.widths],
+    )
+    inside = "inside the node" if fastest <= found.per_node else "across nodes"
+    return Picture(
+        f"At {found.ratio:g} : 1 tp {fastest} is fastest, {inside}",
+        f"Iteration of the slowest stage, {bars.scale[1]}; nodes of {found.per_node}",
+        "Each bar is the best plan that the planner finds at this width. Communication is what "
+        "compute does not hide.",
+        _figure(bars),
+        _legend(bars),
+    )
+
+
+def _width_name(one: Width, per_node: int) -> str:
+    nodes = one.tp // per_node
+    where = "1 node" if nodes <= 1 else f"{nodes} nodes"
+    deep = f"pp {one.report.plan.point.pp}" if one.report is not None else "no plan"
+    return f"tp {one.tp}, {where}<br>{deep}"
+
+
+def _width_top(one: Width, fastest: int) -> str:
+    if one.report is None:
+        return "does not fit"
+    text = f"{one.report.iteration_s:.3g} s"
+    best = one.tp == fastest
+    return f'<b><span style="color:{ACCENT}">{text}</span></b>' if best else text
+
+
+def _expert_names(found: Spreads) -> list[str]:
+    return [f"ep {one.ep}" for one in found.spreads]
+
+
+def expert_memory_picture(found: Spreads) -> Picture:
+    """Memory of one stage under every expert-parallel degree."""
+    stages = [one.report.stages[SHOWN_STAGE] for one in found.spreads]
+    limit = found.spreads[0].report.memory_limit_bytes
+    bars = _Bars(
+        names=_expert_names(found),
+        parts=_memory(stages),
+        colours=MEMORY_COLOURS,
+        base="B",
+        quantity="memory per device",
+        across="expert-parallel degree",
+        tops=[humanise_bytes(stage.memory.total) for stage in stages],
+        hatched=[stage.memory.total > limit for stage in stages],
+        limit=limit,
+    )
+    first, last = bars.totals[0], bars.totals[-1]
+    return Picture(
+        f"Spreading the experts leaves {humanise_bytes(last)} of {humanise_bytes(first)}",
+        f"Memory of one device of stage {SHOWN_STAGE + 1}, {bars.scale[1]}",
+        "Only the experts' weights, gradients and states are spread; activations are not.",
+        _figure(bars),
+        _legend(bars),
+    )
+
+
+def expert_time_picture(found: Spreads) -> Picture:
+    """Iteration of one stage under every expert-parallel degree."""
+    stages = [one.report.stages[SHOWN_STAGE] for one in found.spreads]
+    bars = _Bars(
+        names=_expert_names(found),
+        parts=_times(stages),
+        colours=TIME_COLOURS,
+        base="s",
+        quantity="iteration",
+        across="expert-parallel degree",
+        tops=[f"{one.report.iteration_s:.3g} s" for one in found.spreads],
+        hatched=[not one.report.feasible for one in found.spreads],
+    )
+    first, last = (stages[place].communication_s for place in (0, -1))
+    return Picture(
+        f"Communication goes from {first:.3g} s to {last:.3g} s at ep {found.spreads[-1].ep}",
+        f"Iteration of stage {SHOWN_STAGE + 1}, {bars.scale[1]}; nodes of {found.per_node}, "
+        f"imbalance {found.imbalance:g}",
+        "All-to-alls come with ep; gradients of experts shrink with it. Hatched: some stage does "
+        "not fit.",
+        _figure(bars),
+        _legend(bars),
+    )

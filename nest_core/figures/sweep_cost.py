@@ -1,0 +1,180 @@
+"""What a sweep over fabrics says about size and price: scaling against ideal, and a Pareto set."""
+
+from __future__ import annotations
+
+import math
+
+import plotly.graph_objects as go
+
+from nest_core.figures.bill import dollars
+from nest_core.figures.style import ACCENT, FAINT, MUTED, Picture, frame
+from nest_core.figures.sweep_parts import capital, hover, knob_axis, places, rate_unit
+from nest_core.studies.points import Outcome, Sweep
+from nest_core.summary import share
+
+__all__ = ["pareto_picture", "pareto_set", "scaling_picture"]
+
+_HEIGHT = 380
+_KEPT = 0.98
+_MOST_LABELLED = 9
+
+
+def scaling_picture(sweep: Sweep) -> Picture | None:
+    """Throughput against ideal scaling from the smallest fabric with a plan.
+
+    None unless the one knob is the number of devices, and two of them have a plan.
+    """
+    feasible = [point for point in sweep.points if point.feasible and point.devices]
+    if sweep.x.knob != "devices" or sweep.y is not None or len(feasible) < 2:
+        return None
+    first, last = feasible[0], feasible[-1]
+    at = dict(zip(sweep.x.values, places(sweep.x), strict=True))
+    scale, unit = rate_unit(sweep)
+    x = [at[point.x] for point in feasible]
+    rates = [(point.tokens_per_s or 0.0) / scale for point in feasible]
+    ideal = [rates[0] * (point.devices or 1) / (first.devices or 1) for point in feasible]
+    parts = [rate / best for rate, best in zip(rates, ideal, strict=True)]
+    ends = [math.log10(min(rates)) - 0.15, math.log10(max(ideal)) + 0.2]
+    layout = frame(
+        _HEIGHT, (62, 16, 14, 58),
+        xaxis=knob_axis(sweep.x, list(at.values()), 0.3),
+        yaxis={
+            "type": "log", "range": ends, "gridcolor": FAINT, "gridwidth": 0.5, "fixedrange": True,
+            "dtick": "D2" if ends[1] - ends[0] < 1.5 else 1, "tickformat": "~g",
+            "title": {"text": f"throughput, {unit}", "standoff": 8, "font": {"size": 12}},
+        },
+        annotations=[
+            {
+                "text": f"{100 * part:.0f} %", "x": place, "y": math.log10(rate), "yshift": -16,
+                "showarrow": False,
+            }
+            for place, rate, part in zip(x, rates, parts, strict=True)
+        ],
+    )  # fmt: skip
+    data = [
+        {
+            "type": "scatter", "mode": "lines", "name": "ideal", "x": x, "y": ideal,
+            "hoverinfo": "skip", "line": {"color": MUTED, "dash": "dash"},
+        },
+        {
+            "type": "scatter", "mode": "lines+markers", "name": "planned", "x": x, "y": rates,
+            "line": {"color": ACCENT, "width": 2}, "marker": {"size": 8, "color": ACCENT},
+            "hovertext": [hover(sweep, point) for point in feasible],
+            "hovertemplate": "%{hovertext}<extra></extra>",
+        },
+    ]  # fmt: skip
+    return Picture(
+        f"From {first.devices:,} to {last.devices:,} devices throughput grows "
+        f"{rates[-1] / rates[0]:.3g}-fold: {share(parts[-1])} of ideal",
+        f"Throughput against ideal scaling from {first.devices:,} devices; {unit}",
+        "Percentages are of ideal. The global batch stays, so each replica gets less to do.",
+        go.Figure(data=data, layout=layout),
+        (("planned", ACCENT), ("ideal", MUTED)),
+    )
+
+
+def pareto_set(points: list[Outcome]) -> list[Outcome]:
+    """Those that no other beats in price and throughput both, cheapest first."""
+    best, found = 0.0, []
+    for point in sorted(points, key=lambda p: (p.network_usd or 0.0, -(p.tokens_per_s or 0.0))):
+        if (point.tokens_per_s or 0.0) > best:
+            best = point.tokens_per_s or 0.0
+            found.append(point)
+    return found
+
+
+def pareto_picture(sweep: Sweep) -> Picture | None:
+    """Throughput against the network's price; None unless a knob changes the price alone.
+
+    Fabrics of different sizes do different work and are not compared.
+    """
+    priced = [point for point in sweep.points if point.feasible and point.network_usd]
+    wanted = {axis.knob for axis in sweep.axes if axis.fabric}
+    if not wanted or "devices" in wanted or len({point.network_usd for point in priced}) < 2:
+        return None
+    kept = pareto_set(priced)
+    scale, unit = rate_unit(sweep)
+    largest = max(point.network_usd or 0.0 for point in priced)
+    money, currency = next(
+        (pair for pair in ((1e9, "G$"), (1e6, "M$"), (1e3, "k$")) if largest >= pair[0]), (1.0, "$")
+    )
+
+    def where(point: Outcome) -> tuple[float, float]:
+        return (point.network_usd or 0.0) / money, (point.tokens_per_s or 0.0) / scale
+
+    dots = [where(point) for point in priced]
+    line = [where(point) for point in kept]
+    layout = frame(
+        _HEIGHT, (62, 16, 14, 50),
+        xaxis=_axis(f"price of the network, {currency}", [x for x, _ in dots]),
+        yaxis=_axis(f"throughput, {unit}", [y for _, y in dots]),
+        annotations=[
+            {
+                "text": _short(sweep, point), "x": x, "y": y, "yshift": 13, "showarrow": False,
+                "font": {"size": 11},
+            }
+            for point, (x, y) in zip(kept, line, strict=True)
+        ]
+        if len(kept) <= _MOST_LABELLED
+        else [],
+    )  # fmt: skip
+    chosen = [point in kept for point in priced]
+    data = [
+        {
+            "type": "scatter", "mode": "lines", "name": "Pareto set", "x": [x for x, _ in line],
+            "y": [y for _, y in line], "hoverinfo": "skip",
+            "line": {"color": ACCENT, "width": 1.5, "shape": "hv"},
+        },
+        {
+            "type": "scatter", "mode": "markers", "showlegend": False, "x": [x for x, _ in dots],
+            "y": [y for _, y in dots],
+            "marker": {
+                "opacity": 1.0, "size": [10 if is_kept else 8 for is_kept in chosen],
+                "color": [ACCENT if is_kept else MUTED for is_kept in chosen],
+            },
+            "hovertext": [hover(sweep, point) for point in priced],
+            "hovertemplate": "%{hovertext}<extra></extra>",
+        },
+    ]  # fmt: skip
+    return Picture(
+        _finding(sweep, kept),
+        f"Throughput against the price of the network; {unit}, {currency}",
+        "Blue points are the Pareto set: none is both cheaper and faster. Axes do not start at 0.",
+        go.Figure(data=data, layout=layout),
+        (("Pareto set", ACCENT), ("beaten", MUTED)),
+    )
+
+
+def _axis(title: str, values: list[float]) -> dict[str, object]:
+    low, high = min(values), max(values)
+    room = 0.12 * (high - low) or 0.1 * high
+    return {
+        "title": {"text": title, "standoff": 6, "font": {"size": 12}},
+        "range": [max(0.0, low - room), high + 1.3 * room],
+        "gridcolor": FAINT,
+        "gridwidth": 0.5,
+        "zeroline": False,
+        "nticks": 6,
+        "fixedrange": True,
+    }
+
+
+def _short(sweep: Sweep, point: Outcome) -> str:
+    found = [sweep.x.words(point.x)]
+    if sweep.y is not None:
+        found.append(sweep.y.words(point.y))
+    return ", ".join(found)
+
+
+def _finding(sweep: Sweep, kept: list[Outcome]) -> str:
+    best = kept[-1]
+    if len(kept) == 1:
+        return f"{capital(sweep.named(best))} is the cheapest and the fastest"
+    rate, price = best.tokens_per_s or 1.0, best.network_usd or 1.0
+    cheap = next(point for point in kept if (point.tokens_per_s or 0.0) >= _KEPT * rate)
+    if cheap is best:
+        return f"No cheaper network keeps {100 * _KEPT:.0f} % of the throughput"
+    return (
+        f"{capital(sweep.named(cheap))} keeps {share((cheap.tokens_per_s or 0.0) / rate)} of the "
+        f"throughput for {dollars(cheap.network_usd or 0.0)} instead of {dollars(price)}"
+    )

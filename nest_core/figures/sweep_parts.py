@@ -1,0 +1,146 @@
+"""What the figures of a sweep share: places on an axis, words on hovering, hatched regions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from nest_core.figures.bill import dollars
+from nest_core.figures.style import FAINT, MUTED, axis_unit
+from nest_core.studies.points import Axis, Outcome, Sweep
+from nest_core.summary import quantity, share
+from nest_core.units import humanise_bytes
+
+__all__ = [
+    "capital",
+    "hatched",
+    "hover",
+    "knob_axis",
+    "label",
+    "places",
+    "planless",
+    "rate_unit",
+    "short_plan",
+    "shortfall",
+]
+
+_HATCHED = "rgba(128, 132, 138, 0.55)"
+
+
+def places(axis: Axis) -> list[float]:
+    """Where the values of a knob stand: to scale, by doublings, or one after another."""
+    numbers = [value for value in axis.values if isinstance(value, int | float)]
+    if len(numbers) < len(axis.values):
+        return [float(index) for index in range(len(axis.values))]
+    return [math.log2(value) if axis.doubling else float(value) for value in numbers]
+
+
+def knob_axis(axis: Axis, at: Sequence[float], margin: float) -> dict[str, Any]:
+    """A plotly axis with the knob's values on it; the scenario's own is marked."""
+    return {
+        "title": {"text": axis.title, "standoff": 6, "font": {"size": 12}},
+        "range": [min(at) - margin, max(at) + margin],
+        "tickvals": list(at),
+        "ticktext": [
+            f"<b>{shown}</b><br>now" if value == axis.present else shown
+            for value, shown in zip(axis.values, axis.shown, strict=True)
+        ],
+        "tickangle": 0,
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+        "fixedrange": True,
+    }
+
+
+def rate_unit(sweep: Sweep) -> tuple[float, str]:
+    """Divisor and unit of the sweep's throughputs."""
+    return axis_unit(
+        max([point.tokens_per_s or 0.0 for point in sweep.points] or [1.0]), "tokens/s"
+    )
+
+
+def label(point: Outcome, scale: float) -> str:
+    """A throughput with three digits, without its unit."""
+    if point.tokens_per_s is None:
+        return ""
+    value = point.tokens_per_s / scale
+    return f"{value:.0f}" if value >= 100 else f"{value:#.3g}"
+
+
+def short_plan(point: Outcome) -> str:
+    """The degrees that differ from 1: ``tp 4 · pp 2 · dp 8``."""
+    plan = point.plan or {}
+    found = [f"{name} {plan[name]}" for name in ("tp", "pp", "dp", "cp", "ep") if plan[name] > 1]
+    return " · ".join(found) or "one device"
+
+
+def shortfall(point: Outcome) -> str:
+    """Why a point has no plan, in two or three words."""
+    if point.status == "memory":
+        return f"needs {humanise_bytes(point.needed_bytes)}" if point.needed_bytes else "too large"
+    return "cannot be" if point.status == "invalid" else "no time"
+
+
+def hover(sweep: Sweep, point: Outcome) -> str:
+    """What stands beside the pointer."""
+    lines = [f"<b>{sweep.named(point)}</b>"]
+    if not point.feasible:
+        return "<br>".join([*lines, *_wrapped(point.reason)])
+    lines.append(f"{quantity(point.tokens_per_s or 0.0, 'tokens/s')}, MFU {share(point.mfu or 0)}")
+    lines.append(short_plan(point))
+    plan = point.plan or {}
+    lines.append(
+        f"micro-batch {plan['micro_batch']}, ZeRO {plan['zero']}, recomputation {plan['recompute']}"
+    )
+    if point.memory_bytes is not None and point.limit_bytes is not None:
+        used, limit = humanise_bytes(point.memory_bytes), humanise_bytes(point.limit_bytes)
+        lines.append(f"fullest stage {used} of {limit}, bubble {share(point.bubble or 0)}")
+    if point.network_usd is not None:
+        lines.append(f"network {dollars(point.network_usd)}")
+    return "<br>".join([*lines, *point.realised])
+
+
+def planless(points: Iterable[Outcome]) -> str:
+    """How many points have no plan, as the end of a title; empty where all have one."""
+    listed = list(points)
+    count = sum(not point.feasible for point in listed)
+    verb = "has" if count == 1 else "have"
+    return f"; {count} of {len(listed)} points {verb} no plan" if count else ""
+
+
+def hatched(boxes: Iterable[tuple[float, float, float, float]]) -> dict[str, Any]:
+    """One trace of grey hatched boxes, each (left, right, bottom, top)."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for left, right, bottom, top in boxes:
+        x += [left, right, right, left, left, None]
+        y += [bottom, bottom, top, top, bottom, None]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "fill": "toself",
+        "fillcolor": FAINT,
+        "fillpattern": {"shape": "/", "size": 6, "solidity": 0.2, "fgcolor": _HATCHED},
+        "line": {"width": 0, "color": MUTED},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def capital(text: str) -> str:
+    """A title with a capital first."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _wrapped(text: str, width: int = 70) -> list[str]:
+    lines, line = [], ""
+    for word in text.replace("<", "&lt;").split():
+        if line and len(line) + len(word) > width:
+            lines.append(line)
+            line = ""
+        line = f"{line} {word}".strip()
+    return [*lines, line] if line else lines

@@ -1,0 +1,175 @@
+"""Throughput over two knobs as a map: where memory ends, and where the plan changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import plotly.graph_objects as go
+
+from nest_core.figures.style import LIMIT, Picture, frame
+from nest_core.figures.sweep_parts import (
+    hatched,
+    hover,
+    knob_axis,
+    label,
+    planless,
+    rate_unit,
+    short_plan,
+    shortfall,
+)
+from nest_core.studies.points import Outcome, Sweep, changes
+from nest_core.summary import quantity
+
+__all__ = ["plane_picture"]
+
+_LOW, _HIGH = (226, 238, 247), (0, 114, 178)
+_CHANGE = "#16202a"
+_ROW, _MOST_LABELLED, _WIDEST = 58, 60, 12
+Place = tuple[int, int]
+
+
+def plane_picture(sweep: Sweep) -> Picture:
+    """A heat map with the out-of-memory frontier and the borders between plans.
+
+    Points that can be clicked lie over the cells, with their place in ``sweep.points`` as
+    ``customdata``.
+    """
+    if sweep.y is None:
+        raise ValueError("a plane needs two knobs")
+    wide, high = len(sweep.x.values), len(sweep.y.values)
+    cells = {divmod(i, wide)[::-1]: point for i, point in enumerate(sweep.points)}
+    scale, unit = rate_unit(sweep)
+    columns, rows = [float(i) for i in range(wide)], [float(j) for j in range(high)]
+    layout = frame(
+        120 + _ROW * max(high, 3), (110, 16, 8, 58),
+        xaxis=knob_axis(sweep.x, columns, 0.5),
+        yaxis=knob_axis(sweep.y, rows, 0.5),
+        annotations=_labels(cells, scale) if wide <= _WIDEST else [],
+    )  # fmt: skip
+    turned = tuple(axis.knob for axis in sweep.axes)
+    data = [
+        _heat(cells, wide, high, scale, unit),
+        hatched(
+            (i - 0.5, i + 0.5, j - 0.5, j + 0.5)
+            for (i, j), point in cells.items() if not point.feasible
+        ),
+        _borders(
+            "plan changes", cells, lambda a, b: bool(changes(a, b, turned)),
+            {"color": _CHANGE, "width": 1.5},
+        ),
+        _borders("memory ends", cells, _runs_out, {"color": LIMIT, "width": 4}),
+        _points(sweep, cells),
+    ]  # fmt: skip
+    legend = [("plan changes", _CHANGE)]
+    if any(point.status == "memory" for point in sweep.points):
+        legend.append(("memory ends", LIMIT))
+    return Picture(
+        _finding(sweep),
+        f"Training throughput over {sweep.x.label} and {sweep.y.label}; {unit}",
+        "Every cell is planned anew. Dark borders: the plan changes; orange: memory ends; hatched: "
+        "no plan. Click a cell.",
+        go.Figure(data=data, layout=layout),
+        tuple(legend),
+    )
+
+
+def _heat(
+    cells: dict[Place, Outcome], wide: int, high: int, scale: float, unit: str
+) -> dict[str, Any]:
+    def rate(i: int, j: int) -> float | None:
+        point = cells.get((i, j))
+        return point.tokens_per_s / scale if point and point.tokens_per_s else None
+
+    return {
+        "type": "heatmap",
+        "x": list(range(wide)),
+        "y": list(range(high)),
+        "z": [[rate(i, j) for i in range(wide)] for j in range(high)],
+        "colorscale": [(0.0, _rgb(_LOW)), (1.0, _rgb(_HIGH))],
+        "colorbar": {
+            "thickness": 12, "outlinewidth": 0, "nticks": 5,
+            "title": {"text": unit, "font": {"size": 12}},
+        },
+        "hoverinfo": "skip",
+    }  # fmt: skip
+
+
+def _rgb(colour: tuple[int, int, int]) -> str:
+    return "rgb({}, {}, {})".format(*colour)
+
+
+def _labels(cells: dict[Place, Outcome], scale: float) -> list[dict[str, Any]]:
+    """Throughput and degrees in the cells, dark on light and light on dark."""
+    if len(cells) > _MOST_LABELLED:
+        return []
+    rates = [point.tokens_per_s for point in cells.values() if point.tokens_per_s]
+    middle = (min(rates) + max(rates)) / 2 if rates else 0.0
+    found = []
+    for (i, j), point in cells.items():
+        look: dict[str, Any] = {"size": 12}
+        text = shortfall(point)
+        if point.tokens_per_s is not None:
+            look["color"] = "#ffffff" if point.tokens_per_s > middle else _CHANGE
+            degrees = short_plan(point).replace(" · ", " ")
+            text = f"{label(point, scale)}<br><span style='font-size:10px'>{degrees}</span>"
+        found.append({"text": text, "x": i, "y": j, "showarrow": False, "font": look})
+    return found
+
+
+def _neighbours(cells: dict[Place, Outcome]) -> Iterator[tuple[Outcome, Outcome, list[float]]]:
+    """Cells side by side, and the ends of the edge between them: x, x, y, y."""
+    for (i, j), point in cells.items():
+        if (i + 1, j) in cells:
+            yield point, cells[i + 1, j], [i + 0.5, i + 0.5, j - 0.5, j + 0.5]
+        if (i, j + 1) in cells:
+            yield point, cells[i, j + 1], [i - 0.5, i + 0.5, j + 0.5, j + 0.5]
+
+
+def _runs_out(a: Outcome, b: Outcome) -> bool:
+    return {a.status, b.status} == {"solved", "memory"}
+
+
+def _borders(
+    name: str,
+    cells: dict[Place, Outcome],
+    between: Callable[[Outcome, Outcome], bool],
+    look: dict[str, Any],
+) -> dict[str, Any]:
+    """One trace of the edges between neighbours of which something holds."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for a, b, (left, right, bottom, top) in _neighbours(cells):
+        if between(a, b):
+            x += [left, right, None]
+            y += [bottom, top, None]
+    return {
+        "type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "hoverinfo": "skip",
+        "showlegend": bool(x), "line": look,
+    }  # fmt: skip
+
+
+def _points(sweep: Sweep, cells: dict[Place, Outcome]) -> dict[str, Any]:
+    """Unseen markers in the middle of the cells: heat maps cannot be clicked."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "showlegend": False,
+        "x": [i for i, _ in cells],
+        "y": [j for _, j in cells],
+        "marker": {"size": 34, "symbol": "square", "color": "#ffffff", "opacity": 0.0},
+        "selected": {"marker": {"opacity": 0.35}},
+        "unselected": {"marker": {"opacity": 0.0}},
+        "customdata": list(range(len(cells))),
+        "hovertext": [hover(sweep, point) for point in cells.values()],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+
+
+def _finding(sweep: Sweep) -> str:
+    feasible = [point for point in sweep.points if point.feasible]
+    if not feasible:
+        return "No plan fits at any of these points"
+    best = max(feasible, key=lambda point: point.tokens_per_s or 0.0)
+    rate = quantity(best.tokens_per_s or 0.0, "tokens/s")
+    return f"Fastest at {sweep.named(best)}: {rate}{planless(sweep.points)}"

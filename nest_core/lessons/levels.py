@@ -1,0 +1,266 @@
+"""Lesson 2, levels instead of device pairs: figure 4 of the paper, one cell at a time."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cache
+
+from nest_core.lessons.blackboard import (
+    LAYERS,
+    MICRO_BATCHES,
+    OBJECTIVES,
+    SEATINGS,
+    SECONDS,
+    STAGES,
+    UNITS,
+    Cell,
+    cells,
+    chosen_cuts,
+    hop_seconds,
+    levels_between,
+    network,
+    priced,
+)
+from nest_core.lessons.lesson import (
+    Brief,
+    Choice,
+    Control,
+    Formula,
+    Lesson,
+    Notes,
+    Question,
+    Reveal,
+    Rows,
+    Settings,
+)
+from nest_core.network import collapse
+from nest_core.scenario import load_fabric
+
+__all__ = ["LEVELS", "Table"]
+
+FABRIC = "h100-spine-leaf-1024"
+"""The fabric of the question."""
+
+_STEPS = tuple(range(len(cells("012", "sum")) + 1))
+_LEVEL_NAMES = ("same node", "other node")
+_HELD = {"sum": "sum of the stages", "slowest": "slowest stage"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The table so far.
+
+    Parameters
+    ----------
+    seating, objective : str
+    filled : tuple of Cell
+        In order; the last is the one just filled.
+    whole : tuple of Cell
+        What the table will hold.
+    devices : tuple of int
+        Of the stages, first to last.
+    between : tuple of int
+        Level of the link into every stage but the first.
+    cuts : tuple of int
+        Of the finished plan; empty before the last step.
+    """
+
+    seating: str
+    objective: str
+    filled: tuple[Cell, ...]
+    whole: tuple[Cell, ...]
+    devices: tuple[int, ...]
+    between: tuple[int, ...]
+    cuts: tuple[int, ...]
+
+
+def _show(settings: Settings) -> Reveal:
+    seating, objective = str(settings["seats"]), str(settings["held"])
+    whole = cells(seating, objective)
+    step = int(settings["step"])
+    filled = whole[:step]
+    done = step == len(whole)
+    cuts = chosen_cuts(seating, objective) if done else ()
+    found = Table(
+        seating, objective, filled, whole, SEATINGS[seating], levels_between(seating), cuts
+    )
+    texts = _told(found)
+    formulas = [_pairs()]
+    tables: tuple[Rows, ...] = ()
+    if filled:
+        formulas.insert(0, _load_formula(found, filled[-1]))
+        tables = (_candidates(found, filled[-1]),)
+    if done:
+        formulas.append(_iteration(found))
+    return Reveal(found, texts, tuple(formulas), tables)
+
+
+def _told(found: Table) -> tuple[str, ...]:
+    if not found.filled:
+        return (
+            "The table is filled from the last stage to the first. A cell needs to know how far "
+            "the stage before it will be, but not where: one row per level is enough.",
+            "Step forward to fill the first cell.",
+        )
+    cell = found.filled[-1]
+    stage = cell.stage + 1
+    if found.cuts:
+        return (
+            f"The last cell is the answer: stages cut at {_layers(found.cuts)}. It was read back "
+            "along the rows whose level is the real one; the other rows were kept in case.",
+            "Cells of the last stage are the same wherever stage 2 sits. Change the seats and see "
+            "which rows are read instead.",
+        )
+    if cell.level is None:
+        return (f"Stage {stage} is the first: it has no stage before it, so it needs one row.",)
+    assumed = _LEVEL_NAMES[cell.level]
+    return (
+        f"Stage {stage} begins with layer {cell.first + 1}. Stage {stage - 1} has no device yet; "
+        f"this row assumes the {assumed}, the other row the other level.",
+        f"The link to stage {stage + 1} is known: it is placed already."
+        if stage < STAGES
+        else "No stage comes after it, so nothing comes back from there.",
+    )
+
+
+def _layers(cuts: tuple[int, ...]) -> str:
+    names = [
+        f"{first + 1} to {end}" if end - first > 1 else f"{end}"
+        for first, end in itertools.pairwise(cuts)
+    ]
+    return "layers " + " | ".join(names)
+
+
+def _load_formula(found: Table, cell: Cell) -> Formula:
+    best = cell.best
+    combined = "+" if found.objective == "sum" else "max with"
+    rest = f" {combined} {best.rest:g}" if cell.stage < STAGES - 1 else ""
+    return Formula(
+        "The cell just filled, seconds",
+        "best[stage][first][level] = min over cuts of load(first..cut, level, known level) "
+        + ("+" if found.objective == "sum" else "max")
+        + " best[stage + 1][cut][known level]",
+        f"load {best.load:g}{rest} = {best.total:g}, with the cut after layer {best.end}",
+        "NEST, MLSys 2026, equation 3"
+        if found.objective == "slowest"
+        else "method.md, The program; equation 3 has max in place of +",
+    )
+
+
+def _pairs() -> Formula:
+    fabric = collapse(load_fabric(FABRIC))
+    pairs = fabric.devices * (fabric.devices - 1)
+    small = network()
+    return Formula(
+        "Distances to tell apart",
+        "D (D - 1) device pairs, or L levels",
+        f"here {small.devices * (small.devices - 1)} pairs, {len(small.levels)} levels; with "
+        f"{fabric.devices:,} H100 {pairs:,} pairs, {len(fabric.levels)} levels",
+        "NEST, MLSys 2026, section 4",
+    )
+
+
+def _candidates(found: Table, cell: Cell) -> Rows:
+    lines = tuple(
+        {
+            "stage takes layers": _layers((cell.first, one.end)).removeprefix("layers "),
+            "its load, s": f"{one.load:g}",
+            "goes on with, s": f"{one.rest:g}" if cell.stage < STAGES - 1 else "–",
+            _HELD[found.objective] + ", s": f"{one.total:g}",
+            "": "least" if one == cell.best else "",
+        }
+        for one in cell.candidates
+    )
+    return Rows("What the cell was the least of", "One line per cut that is possible here", lines)
+
+
+def _iteration(found: Table) -> Formula:
+    report = priced(found.seating, found.cuts)
+    loads = [stage.micro_batch_s for stage in report.stages]
+    return Formula(
+        "Iteration of this plan, seconds",
+        "sum(t) + (m - 1) max(t)",
+        f"{sum(loads):g} + ({MICRO_BATCHES} - 1) {max(loads):g} = {report.iteration_s:g}",
+        "method.md, Time; the planner then lowers a cap on max(t) until nothing better is left",
+    )
+
+
+@cache
+def _brief() -> Brief:
+    fabric = collapse(load_fabric(FABRIC))
+    count, others = len(fabric.levels), fabric.devices - 1
+    return Brief(
+        Question(
+            "The program places stages from the last to the first. When it places one, the stage "
+            f"before it, which sends the activations, has no device yet. With {fabric.devices:,} "
+            "H100 in nodes of 8 under leaves and spines, how many cases must it keep to be exact?",
+            "b",
+            f"{count}: one per level ({', '.join(level.name for level in fabric.levels)}).",
+            (
+                Choice("a", f"{others:,}: one per device that it could be on"),
+                Choice("b", f"{count}: one per level at which the two can meet"),
+                Choice("c", "1: the mean distance is good enough"),
+                Choice("d", "None: place the stages forwards instead"),
+            ),
+        ),
+        Notes(
+            15,
+            f"{count}. All pairs that meet at a level communicate alike, so what a stage pays "
+            "depends on the level alone.",
+            (
+                (f"{others:,}", "Right in a general graph; a datacenter is not one."),
+                (
+                    "1, the mean",
+                    "Then a cheap and a costly link look the same: that is a planner that does "
+                    "not see the network (Phaze).",
+                ),
+                (
+                    "None, forwards",
+                    "Forwards the gradient's way back is unknown instead; the trouble moves.",
+                ),
+            ),
+            (
+                "Step to the end, then change the seats: which cells stay the same, and why?",
+                "Switch what a cell holds from the sum to the slowest stage. Is the plan with the "
+                "least slowest stage the fastest with 4 micro-batches? With 400?",
+                "On a torus, which pairs would be a level? (Appendix B.2: hop distance.)",
+            ),
+        ),
+    )
+
+
+def _lead() -> str:
+    times = ", ".join(f"{one:g}" for one in SECONDS)
+    data = ", ".join(f"{one:g}" for one in UNITS[1:-1])
+    inside, across = hop_seconds()
+    return (
+        f"{LAYERS} layers take {times} s; between them flow {data} units of data. {STAGES} stages "
+        f"sit on {network().devices} devices in two nodes; a unit takes {inside:g} s within a node "
+        f"and {across:g} s between nodes. Where should the model be cut?"
+    )
+
+
+LEVELS = Lesson(
+    "levels",
+    "Levels",
+    "Levels instead of device pairs",
+    _lead(),
+    (
+        Control(
+            "step", "Step", _STEPS, 0, f"Cells filled: 0 to {_STEPS[-1]}, last stage first.",
+            stepped=True,
+        ),
+        Control(
+            "seats", "Seats", tuple(SEATINGS), "012", "Which link crosses between the nodes.",
+            ("stages 1 2 | 3", "stages 1 | 2 3"),
+        ),
+        Control(
+            "held", "A cell holds", tuple(OBJECTIVES), "sum",
+            "The sum of the stages' loads, or the slowest stage, as in the paper.",
+            ("the sum of stages", "the slowest stage"),
+        ),
+    ),
+    _brief,
+    _show,
+)  # fmt: skip

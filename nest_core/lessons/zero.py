@@ -1,0 +1,203 @@
+"""Lesson 4, ZeRO: what every stage of it shards, and what it sends for that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from nest_core.costs import StateBytes
+from nest_core.costs.zero import state_shares, traffic
+from nest_core.lessons.lesson import (
+    Brief,
+    Control,
+    Formula,
+    Lesson,
+    Notes,
+    Question,
+    Reveal,
+    Settings,
+)
+from nest_core.lessons.teaching import problem
+from nest_core.units import humanise_bytes
+
+__all__ = ["ZERO", "Sharded", "ZeroStages", "zero_stages"]
+
+MODEL, NAME = "llama2-7b", "Llama 2 7B"
+ASKED = 64
+"""Ranks of the question."""
+
+_RANKS = (1, 2, 4, 8, 16, 64, 256)
+_MICRO_BATCHES = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Sharded:
+    """One ZeRO stage; bytes on, and sent by, one device.
+
+    Parameters
+    ----------
+    zero : int
+    weights, gradients, optimizer : float
+    sent : float
+        Per iteration.
+    per_parameter : float
+        Bytes held per parameter of the model.
+    sent_per_parameter : float
+        Of the buffers that collectives work on, before the share that stays at home.
+    """
+
+    zero: int
+    weights: float
+    gradients: float
+    optimizer: float
+    sent: float
+    per_parameter: float
+    sent_per_parameter: float
+
+    @property
+    def held(self) -> float:
+        """Bytes of all states."""
+        return self.weights + self.gradients + self.optimizer
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroStages:
+    """Stages 0 to 3 on so many ranks."""
+
+    ranks: int
+    micro_batches: int
+    limit_bytes: float
+    stages: tuple[Sharded, ...]
+
+
+@cache
+def _model() -> tuple[float, StateBytes, float]:
+    """Parameters, bytes per parameter, and memory of a device."""
+    whole = problem(MODEL, 4096, 256, 8, 8)
+    table = whole.table(1, False, 1, 1, 1)
+    parameters = float(table.parameters.sum()) - table.tied_parameters
+    return parameters, whole.state, whole.memory_bytes
+
+
+def zero_stages(ranks: int, micro_batches: int) -> ZeroStages:
+    """All four stages for one model.
+
+    Parameters
+    ----------
+    ranks : int
+        That hold the same weights.
+    micro_batches : int
+        Per rank and iteration.
+    """
+    parameters, state, limit = _model()
+    found = []
+    for zero in range(4):
+        weights, gradients, optimizer = state_shares(zero, ranks, state)
+        sends = traffic(zero, state)
+        buffers = micro_batches * sum(sends.step) + sum(sends.sync)
+        away = (ranks - 1) / ranks
+        found.append(
+            Sharded(
+                zero, weights * parameters, gradients * parameters, optimizer * parameters,
+                away * buffers * parameters, weights + gradients + optimizer, buffers,
+            )
+        )  # fmt: skip
+    return ZeroStages(ranks, micro_batches, limit, tuple(found))
+
+
+def _show(settings: Settings) -> Reveal:
+    ranks, count = int(settings["ranks"]), int(settings["m"])
+    found = zero_stages(ranks, count)
+    _, state, _ = _model()
+    w, g, o = state.weights, state.gradients, state.optimizer
+    by = found.stages
+    away = f"({ranks} - 1) / {ranks}"
+    return Reveal(
+        found,
+        (
+            "Stage 1 shards the optimizer's states, stage 2 the gradients too, stage 3 the weights "
+            "too. None shards activations.",
+            "Stage 1 is nearly free: a reduce-scatter and an all-gather are what an all-reduce is "
+            "made of. Stages 2 and 3 send again for every micro-batch.",
+        ),
+        (
+            Formula(
+                "Held per parameter at stage 1, bytes",
+                "w + g + o / N",
+                f"{w:g} + {g:g} + {o:g} / {ranks} = {by[1].per_parameter:.3g}",
+                "Rajbhandari et al. 2020, section 5; bytes: Megatron Core's",
+            ),
+            Formula(
+                "Held per parameter at stage 3, bytes",
+                "(w + g + o) / N",
+                f"({w:g} + {g:g} + {o:g}) / {ranks} = {by[3].per_parameter:.3g}",
+                "the same",
+            ),
+            Formula(
+                "Sent per iteration at stage 1",
+                "(g + w) P (N - 1) / N",
+                f"({g:g} + {w:g}) P {away} = {humanise_bytes(by[1].sent)}",
+                "Rajbhandari et al. 2020, section 7",
+            ),
+            Formula(
+                "Sent per iteration at stage 3",
+                "m (g + 2 w) P (N - 1) / N",
+                f"{count} ({g:g} + 2 {w:g}) P {away} = {humanise_bytes(by[3].sent)}",
+                "the same; weights are gathered before both passes",
+            ),
+        ),
+    )
+
+
+@cache
+def _brief() -> Brief:
+    _, state, _ = _model()
+    w, g, o = state.weights, state.gradients, state.optimizer
+    whole = w + g + o
+    first = zero_stages(ASKED, 1).stages[1].per_parameter
+    return Brief(
+        Question(
+            f"bf16 with Adam takes {whole:g} bytes per parameter: {w:g} for the weight, {g:g} for "
+            f"its gradient, {o:g} for the optimizer. How many does a device hold per parameter "
+            f"with ZeRO stage 1 over {ASKED} ranks?",
+            first,
+            f"{first:.3g} bytes: only the optimizer's {o:g} are divided by {ASKED}.",
+            unit="bytes",
+            most=whole * 2,
+            tolerance=0.02,
+        ),
+        Notes(
+            12,
+            f"{w:g} + {g:g} + {o:g} / {ASKED} = {first:.3g} bytes.",
+            (
+                (f"{whole / ASKED:.2g}", "That is stage 3: everything is divided."),
+                (
+                    f"{w + (g + o) / ASKED:.3g}",
+                    "That is stage 2: gradients are divided too.",
+                ),
+                (f"{w + g:g}", "Forgets the share of the optimizer that stays."),
+            ),
+            (
+                "At how many ranks does stage 1 stop helping? What is its floor?",
+                "With 16 micro-batches, what does stage 3 cost that stage 1 does not?",
+                "Papers count 16 bytes in fp16 where others count 18 or 20: what is left out?",
+            ),
+        ),
+    )
+
+
+ZERO = Lesson(
+    "zero",
+    "ZeRO",
+    "ZeRO stages",
+    f"Data-parallel ranks hold the same weights. {NAME} in bf16 with Adam; nothing else divides "
+    "the model.",
+    (
+        Control("ranks", "Ranks (N)", _RANKS, ASKED, "Data-parallel ranks: 1 to 256."),
+        Control(
+            "m", "Micro-batches (m)", _MICRO_BATCHES, 4, "Per rank and iteration: 1 to 16."
+        ),
+    ),
+    _brief,
+    _show,
+)  # fmt: skip

@@ -1,0 +1,126 @@
+"""What cells ask for: plain JSON that means the same on any machine.
+
+Scenarios in a notebook name presets or hold tables, never files: a notebook is passed around,
+and what a stranger's file names must not be read from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nest_core.errors import InputError
+from nest_core.notebook.cells import CellKind
+from nest_core.presets import preset_names
+from nest_core.schema import check_plain, checked
+
+__all__ = ["portable"]
+
+MOST_ENTRIES = 6
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class PlanInputs(_Table):
+    """A scenario: its document and the overrides by dotted key."""
+
+    document: dict[str, Any]
+    overrides: dict[str, Any] = {}
+
+
+class SweepInputs(PlanInputs):
+    """A scenario and the knobs that are turned; `nest_core.studies.sweep` checks the knobs."""
+
+    x: dict[str, Any]
+    y: dict[str, Any] | None = None
+
+
+class EntryInputs(PlanInputs):
+    """One scenario of a comparison."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class ComparisonInputs(_Table):
+    """Scenarios side by side; `nest_core.studies.comparison` checks the budget."""
+
+    entries: Annotated[list[EntryInputs], Field(min_length=2, max_length=MOST_ENTRIES)]
+    budget: dict[str, Any] | None = None
+    failures: bool = True
+
+
+class NoInputs(_Table):
+    """Notes ask for nothing."""
+
+
+_TABLES: Mapping[CellKind, type[_Table]] = {
+    "plan": PlanInputs,
+    "sweep": SweepInputs,
+    "comparison": ComparisonInputs,
+    "note": NoInputs,
+}
+_NAMED = {
+    "fabric": ("fabrics", ".toml"),
+    "workload.model": ("models", ".toml"),
+    "accelerator.profile": ("profiles", ".json"),
+}
+
+
+def portable(kind: CellKind, inputs: Mapping[str, Any], where: str = "inputs") -> dict[str, Any]:
+    """Inputs without the folder that their paths would start from, which they may not have.
+
+    Parameters
+    ----------
+    kind : {"plan", "sweep", "comparison", "note"}
+    inputs : mapping
+        May have ``folder``, as the studio's requests do.
+    where : str
+        What messages call them.
+
+    Raises
+    ------
+    InputError
+        If they are not of this kind, or a scenario names a file.
+    """
+    found = {key: value for key, value in inputs.items() if key != "folder"}
+    if isinstance(found.get("entries"), list):
+        found["entries"] = [_folderless(entry) for entry in found["entries"]]
+    check_plain(where, found)
+    checked(_TABLES[kind], found, f"{where}.")
+    if "entries" in found:
+        for number, entry in enumerate(found["entries"]):
+            _check_names(entry, f"{where}.entries[{number}]")
+    elif found:
+        _check_names(found, where)
+    return found
+
+
+def _folderless(entry: Any) -> Any:
+    if not isinstance(entry, Mapping):
+        return entry
+    return {key: value for key, value in entry.items() if key != "folder"}
+
+
+def _check_names(scenario: Mapping[str, Any], where: str) -> None:
+    for part in ("document", "overrides"):
+        for key, value in _leaves(scenario.get(part, {}), ""):
+            kind = _NAMED.get(key.removeprefix("override."))
+            if kind and isinstance(value, str) and value not in preset_names(*kind):
+                raise InputError(
+                    f"{where}.{part}.{key}", "must be a preset or a table in a notebook", value,
+                    "put what the file holds in its place",
+                )  # fmt: skip
+
+
+def _leaves(table: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
+    """Dotted keys and values of a table and the tables in it."""
+    for name, value in table.items():
+        key = f"{before}{name}"
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{key}.")
+        else:
+            yield key, value

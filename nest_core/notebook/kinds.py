@@ -1,0 +1,301 @@
+"""What a cell computes and shows, by kind: a plan, a sweep, a comparison, or nothing but words.
+
+A kind is a function from plain inputs to `Shown`; pages, reports and Jupyter notebooks all draw
+from that. The same inputs give the same rows.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from nest_core import __version__
+from nest_core.answer import Answer, answer
+from nest_core.figures import (
+    Picture,
+    balance_figure,
+    entries,
+    memory_figure,
+    throughput_figure,
+)
+from nest_core.headlines import Headline, headlines
+from nest_core.notebook.cells import CellKind, Row, Summary
+from nest_core.notebook.inputs import portable
+from nest_core.planner import Progress
+from nest_core.scenario import resolve_scenario
+from nest_core.summary import (
+    NOTHING,
+    certificate_line,
+    fullest,
+    plan_in_words,
+    realised_ratios,
+    stage_rows,
+)
+from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
+
+__all__ = [
+    "KINDS",
+    "Kind",
+    "Shown",
+    "Table",
+    "compute",
+    "plan_pictures",
+    "plan_row",
+    "scalar_rows",
+    "summarise",
+    "versions",
+]
+
+Tell = Callable[[float, str], None]
+Stop = Callable[[], bool]
+
+_STAGE_COLUMNS = (
+    "stage", "layers", "recomputation", "load per micro-batch, ms", "compute, s",
+    "communication, s", "idle, s", "memory, GiB",
+)  # fmt: skip
+_WHOLE = 10_000.0
+_NOTHING_LEFT = 1e-12  # what rounding leaves of zero seconds
+_SWEEP_COLUMNS = (
+    "throughput, tokens/s", "iteration, s", "MFU", "fullest stage, GiB", "tp", "pp", "dp", "cp",
+    "micro-batch, sequences", "ZeRO", "recomputation", "reason",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as text: what it says, what it holds, and rows with the same names."""
+
+    title: str
+    subtitle: str
+    rows: tuple[Mapping[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a cell shows.
+
+    Parameters
+    ----------
+    rows : tuple of Row
+        The results as plain figures; what `Summary` keeps.
+    headlines : tuple of Headline
+        With the formula behind each.
+    facts : tuple of str
+        Sentences.
+    pictures : tuple of Picture
+    table : Table or None
+    """
+
+    rows: tuple[Row, ...] = ()
+    headlines: tuple[Headline, ...] = ()
+    facts: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    table: Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How cells of a kind are called, and what computes them."""
+
+    label: str
+    compute: Callable[[Mapping[str, Any], Tell, Stop], Shown | None]
+
+
+def compute(
+    kind: CellKind,
+    inputs: Mapping[str, Any],
+    *,
+    progress: Tell | None = None,
+    stop: Stop | None = None,
+) -> Shown | None:
+    """What a cell of these inputs shows; None if it was stopped before it had anything.
+
+    Parameters
+    ----------
+    kind : {"plan", "sweep", "comparison", "note"}
+    inputs : mapping
+        Plain JSON without files (`nest_core.notebook.inputs`).
+    progress : callable (float, str), optional
+        Told the share that is done, 0 to 1, and what is being done.
+    stop : callable () -> bool, optional
+        Asked now and then; once true, the work ends.
+
+    Raises
+    ------
+    InputError
+        If the inputs are not of this kind.
+    """
+    found = portable(kind, inputs)
+    return KINDS[kind].compute(found, progress or _tell_nobody, stop or _never)
+
+
+def summarise(shown: Shown, now: datetime) -> Summary:
+    """What a cell keeps of its results, computed here and ``now`` (a time with its zone)."""
+    return Summary(shown.rows, versions(), now.astimezone(UTC).isoformat(timespec="seconds"))
+
+
+def versions() -> dict[str, str]:
+    """Of what computes here."""
+    return {"nest-studio": __version__, "Python": platform.python_version()}
+
+
+def plan_row(found: Answer) -> dict[str, str | float | bool]:
+    """An answer's figures, units in their names; times and bytes are not rounded."""
+    best = found.result.best
+    if best is None:
+        return {"feasible": False, "reason": found.result.reason}
+    row: dict[str, str | float | bool] = {
+        "feasible": True,
+        "iteration time, s": best.iteration_s,
+        "throughput, tokens/s": best.samples_per_s * found.scenario.sequence,
+        "throughput, sequences/s": best.samples_per_s,
+        "MFU": best.mfu,
+        "pipeline bubble": best.bubble,
+        "fullest stage, bytes": fullest(best)[1].memory.total,
+    }
+    if found.best_baseline is not None and found.speedup is not None:
+        row |= {"best baseline": found.best_baseline.label, "speed-up over it": found.speedup}
+    words = plan_in_words(best, found.scenario.batch, found.problem.network.devices)
+    return row | {"plan": words}
+
+
+def plan_pictures(found: Answer) -> tuple[Picture, ...]:
+    """Throughput, stage balance and memory beside every baseline, on shared axes."""
+    rows = entries(found.result, found.baselines, found.band)
+    return (
+        throughput_figure(rows, found.scenario.sequence),
+        balance_figure(rows),
+        memory_figure(rows, found.scenario.accelerator.memory_bytes),
+    )
+
+
+def scalar_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
+    """Rows of a study without what is neither text nor figure: the plan in full."""
+    kept = (str, int, float, bool, type(None))
+    return tuple(
+        {name: value for name, value in row.items() if isinstance(value, kept)} for row in rows
+    )
+
+
+def _plan(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
+    scenario = resolve_scenario(inputs["document"], inputs.get("overrides"))
+
+    def follow(found: Progress) -> None:
+        known = found.solved + found.bounded + found.infeasible
+        tell(0.8 * known / max(found.points, 1), "searching plans")
+
+    tell(0.0, "searching plans")
+    found = answer(scenario, progress=follow, stop=stop)
+    if stop():
+        return None
+    return Shown(
+        (plan_row(found),), headlines(found), _plan_facts(found), plan_pictures(found),
+        _stage_table(found),
+    )  # fmt: skip
+
+
+def _plan_facts(found: Answer) -> tuple[str, ...]:
+    result, best, scenario = found.result, found.result.best, found.scenario
+    accelerator = scenario.accelerator
+    words = [
+        f"{scenario.model.name} on {scenario.fabric.name}, {accelerator.name}: batch "
+        f"{scenario.batch:,} sequences of {scenario.sequence:,} tokens, {scenario.precision}.",
+    ]
+    if ratios := realised_ratios(scenario.fabric):
+        words.append(f"Oversubscription: {'; '.join(ratios)}.")
+    if best is None:
+        words += [f"No plan: {result.reason}.", *([f"{found.advice}."] if found.advice else [])]
+    else:
+        words.append(plan_in_words(best, scenario.batch, found.problem.network.devices))
+    words += [
+        f"{certificate_line(result)}.",
+        f"Costs: own model. {overlap_in_words(found.problem.overlap, accelerator)} "
+        f"{calibration_in_words(accelerator)} {MEMORY_IN_WORDS}",
+    ]
+    return (*words, found.standing(best).in_words) if best else tuple(words)
+
+
+def _stage_table(found: Answer) -> Table | None:
+    best = found.result.best
+    if best is None:
+        return None
+    levels = tuple(level.name for level in found.problem.network.levels)
+    rows = tuple(
+        {name: _text(row[name]) for name in _STAGE_COLUMNS} for row in stage_rows(best, levels)
+    )
+    return Table("Stages of our plan", "Times per iteration, memory per device", rows)
+
+
+def _sweep(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
+    from nest_core.figures.sweep import pictures
+    from nest_core.studies.sweep import run
+
+    found = run({"overrides": {}, **inputs}, progress=tell, stop=stop)
+    if not found.complete:
+        return None
+    rows = scalar_rows(found.rows())
+    return Shown(rows, pictures=pictures(found), table=_sweep_table(rows))
+
+
+def _sweep_table(rows: Sequence[Row]) -> Table:
+    """The knobs and what matters most; the whole rows stand in the JSON export."""
+    names = list(rows[0])
+    knobs = names[: names.index("feasible")]
+    told = [name for name in _SWEEP_COLUMNS if any(row.get(name) for row in rows)]
+    shown = tuple({name: _text(row.get(name)) for name in (*knobs, *told)} for row in rows)
+    return Table("Points of the sweep", "Each planned anew", shown)
+
+
+def _comparison(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
+    from nest_core.figures.comparison import pictures
+    from nest_core.studies.comparison import run
+
+    found = run(inputs, progress=tell, stop=stop)
+    if stop():
+        return None
+    rows = scalar_rows(found.rows())
+    return Shown(rows, pictures=pictures(found), table=_comparison_table(rows))
+
+
+def _comparison_table(rows: Sequence[Row]) -> Table:
+    """One line per figure and one column per scenario."""
+    label, *names = rows[0]
+    shown = tuple(
+        {label: name, **{str(row[label]): _text(row[name]) for row in rows}} for name in names
+    )
+    return Table("Scenarios side by side", "Units stand in the names", shown)
+
+
+def _note(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown:
+    return Shown()
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        if abs(value) < _NOTHING_LEFT:
+            return "0"
+        return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.4g}"
+    return str(value) or NOTHING
+
+
+def _tell_nobody(share: float, words: str) -> None:
+    """Progress that nobody asked for."""
+
+
+def _never() -> bool:
+    return False
+
+
+KINDS: Mapping[CellKind, Kind] = {
+    "plan": Kind("Plan", _plan),
+    "sweep": Kind("Sweep", _sweep),
+    "comparison": Kind("Comparison", _comparison),
+    "note": Kind("Note", _note),
+}

@@ -1,0 +1,174 @@
+"""The database of the store: where it is, its tables, and short transactions on it.
+
+SQLite runs with a write-ahead log, so that readers and a writer do not wait for each other, and
+writers for at most `PATIENCE_S`. Whatever the database refuses becomes one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+)
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.pool import NullPool
+from sqlalchemy.schema import CreateTable
+
+from nest_core.errors import InputError
+
+__all__ = ["DATABASE_VARIABLE", "LINKS", "NOTEBOOKS", "Database", "database_url", "utc_now"]
+
+DATABASE_VARIABLE = "NEST_STUDIO_DATABASE"
+PATIENCE_S = 10.0
+
+_TABLES = MetaData()
+NOTEBOOKS = Table(
+    "notebooks",
+    _TABLES,
+    Column("name", String(100), primary_key=True),
+    Column("document", Text, nullable=False),
+    Column("cells", Integer, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("created", String(40), nullable=False),
+    Column("changed", String(40), nullable=False),
+)
+LINKS = Table(
+    "links",
+    _TABLES,
+    Column("key", String(40), primary_key=True),
+    Column("state", LargeBinary, nullable=False),
+    Column("created", String(40), nullable=False),
+)
+
+
+def utc_now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(UTC)
+
+
+def database_url(
+    environment: Mapping[str, str] = os.environ,
+    platform: str = sys.platform,
+    home: Path | None = None,
+) -> str:
+    """Where the store is: the variable's URL, or a file in the person's data folder.
+
+    Parameters
+    ----------
+    environment : mapping
+        Read for ``NEST_STUDIO_DATABASE`` and the platform's data folder.
+    platform : str
+        As `sys.platform`.
+    home : Path, optional
+        The person's home folder.
+    """
+    asked = environment.get(DATABASE_VARIABLE, "").strip()
+    if asked:
+        return asked
+    own = home or Path.home()
+    if platform == "darwin":
+        base = own / "Library" / "Application Support"
+    elif platform == "win32":
+        base = Path(environment.get("LOCALAPPDATA") or own / "AppData" / "Local")
+    else:
+        base = Path(environment.get("XDG_DATA_HOME") or own / ".local" / "share")
+    return str(URL.create("sqlite", database=str(base / "nest-studio" / "notebooks.sqlite")))
+
+
+class Database:
+    """A database with the store's tables; they are made where they are missing.
+
+    Parameters
+    ----------
+    url : str
+        As SQLAlchemy has it: ``sqlite:///notebooks.sqlite``,
+        ``postgresql+psycopg://user@host/name``.
+
+    Raises
+    ------
+    InputError
+        If there is no such database, or it cannot be read.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._engine = _engine(_parsed(url))
+        self._name = self._engine.url.render_as_string(hide_password=True)
+        with self.transaction() as connection:
+            for table in (NOTEBOOKS, LINKS):
+                connection.execute(CreateTable(table, if_not_exists=True))
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A connection whose work is kept whole, or not at all if anything is raised."""
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise InputError(
+                "database", f"must be one that can be read and written ({self._name})",
+                str(error.orig), f"move the file away, or name another in {DATABASE_VARIABLE}",
+            ) from error  # fmt: skip
+
+
+def _parsed(url: str) -> URL:
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError) as error:  # the text may hold a password
+        raise InputError(
+            DATABASE_VARIABLE, "must be a database's URL", "another text",
+            "write sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME",
+        ) from error  # fmt: skip
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        return _sqlite(url)
+    try:
+        return create_engine(url, pool_pre_ping=True)
+    except (NoSuchModuleError, ModuleNotFoundError) as error:
+        raise InputError(
+            DATABASE_VARIABLE, "must name a database whose driver is installed", url.drivername,
+            "install the driver, or use sqlite",
+        ) from error  # fmt: skip
+
+
+def _sqlite(url: URL) -> Engine:
+    if url.database and url.database != ":memory:":
+        folder = Path(url.database).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                "database", "must lie in a folder that can be made", str(error.strerror),
+                f"name another place in {DATABASE_VARIABLE}",
+            ) from error  # fmt: skip
+    # A connection for every transaction: opening one takes less than a millisecond, and none
+    # keeps a file that was moved or deleted.
+    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": PATIENCE_S})
+    event.listen(engine, "connect", _log_ahead)
+    return engine
+
+
+def _log_ahead(connection: Any, record: Any) -> None:
+    mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+    if mode != "wal":  # the file remembers; asking again would wait for the others
+        connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")

@@ -1,0 +1,1 @@
+"""Studies: many plans of one scenario, or of several, side by side."""

@@ -1,0 +1,335 @@
+"""Two to six scenarios solved and read against each other.
+
+Every scenario is planned by itself, its network priced from the shipped list, one lost switch
+tried (`failures`), and its fabric scaled to a common budget where one is given
+(`equal_budget`). Throughput per dollar and per watt are those of the network alone: tokens/s
+over its typical price or power. Power with accelerators adds their design power; hosts, fans and
+cooling are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nest_core.costs.price import Report
+from nest_core.errors import InputError
+from nest_core.fidelity.bands import Band
+from nest_core.network.levels import Level
+from nest_core.planner import search
+from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.studies.comparison_table import Line, csv_text, lines
+from nest_core.studies.equal_budget import AtBudget, Budget, at_budget, spent
+from nest_core.studies.failures import Loss, lose_one, tiers_at_risk
+from nest_core.studies.settings import differing, settings_of
+from nest_core.topology.bill import Bill, bill
+from nest_core.topology.prices import Prices, load_prices
+from nest_core.validity import Span, rate_span, standing
+
+__all__ = ["FEWEST", "LONGEST_NAME", "MOST", "Candidate", "Comparison", "compared", "run"]
+
+FEWEST, MOST = 2, 6
+LONGEST_NAME = 60
+
+Tell = Callable[[float, str], None]
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One scenario of a comparison, solved.
+
+    Parameters
+    ----------
+    name : str
+    scenario : Scenario
+    report : Report or None
+        The best plan; None where there is none, or none yet was found.
+    reason : str
+        Why there is no plan; empty otherwise.
+    gap : float
+        How far the plan may be from the best, as a share of its time; 0 where it is proven.
+    band : Band or None
+        Error band of the plan's figures; None outside every validated region.
+    levels : tuple of Level
+        Of its network, innermost first.
+    bill : Bill
+        Of its network.
+    settings : tuple of (str, str)
+        Keys of the scenario that are not the same in all candidates, with this one's values.
+    losses : tuple of Loss
+        Empty where they were not asked for, where there is no plan, and where the fabric does
+        not say which switches it has.
+    at_budget : AtBudget or None
+        None where no budget was given.
+    """
+
+    name: str
+    scenario: Scenario
+    report: Report | None
+    reason: str
+    gap: float
+    band: Band | None
+    levels: tuple[Level, ...]
+    bill: Bill
+    settings: tuple[tuple[str, str], ...]
+    losses: tuple[Loss, ...] = ()
+    at_budget: AtBudget | None = None
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Throughput of the whole fabric."""
+        return self.report.samples_per_s * self.scenario.sequence if self.report else None
+
+    @property
+    def tokens_per_s_span(self) -> Span | None:
+        """Between which throughputs the plan would be measured; None where that is unknown."""
+        rate = self.tokens_per_s
+        return rate_span(self.band, rate) if self.band and rate else None
+
+    @property
+    def tokens_per_s_per_usd(self) -> float | None:
+        """Throughput over the network's typical price; None without a plan or a price."""
+        return _over(self.tokens_per_s, self.bill.price_usd.typical)
+
+    @property
+    def tokens_per_s_per_W(self) -> float | None:
+        """Throughput over the network's typical power, tokens/s per W."""
+        return _over(self.tokens_per_s, self.bill.power_W.typical)
+
+    @property
+    def usd_per_device(self) -> float:
+        """The network's typical price over the devices."""
+        return self.bill.price_usd.typical / self.scenario.fabric.devices
+
+    @property
+    def all_power_W(self) -> float | None:
+        """Network and accelerators at design power; None where the vendor publishes none."""
+        device = self.scenario.accelerator.power_w
+        if device is None:
+            return None
+        return self.bill.power_W.typical + device * self.scenario.fabric.devices
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Candidates in the order they were given; the first is what others are read against.
+
+    Parameters
+    ----------
+    candidates : tuple of Candidate
+    budget : Budget or None
+    prices : str
+        Name of the price list.
+    """
+
+    candidates: tuple[Candidate, ...]
+    budget: Budget | None
+    prices: str
+
+    def lines(self) -> tuple[Line, ...]:
+        """The table: one line per figure, a value and a text per candidate."""
+        return lines(self.candidates, self.budget)
+
+    def rows(self) -> list[dict[str, float | str | None]]:
+        """One row per candidate: its name, then every figure; units stand in the names."""
+        table = self.lines()
+        rows: list[dict[str, float | str | None]] = []
+        for place, candidate in enumerate(self.candidates):
+            row: dict[str, float | str | None] = {"scenario": candidate.name}
+            row.update((line.column, line.values[place]) for line in table)
+            rows.append(row)
+        return rows
+
+    def to_csv(self) -> str:
+        """The table with plain numbers and their units, RFC 4180."""
+        return csv_text([candidate.name for candidate in self.candidates], self.lines())
+
+
+def run(
+    inputs: Mapping[str, Any],
+    *,
+    progress: Tell | None = None,
+    stop: Stop | None = None,
+) -> Comparison:
+    """Solve and compare scenarios.
+
+    Parameters
+    ----------
+    inputs : mapping
+        Plain JSON. ``entries``: two to six of ``{"name", "document", "overrides", "folder"}``,
+        a scenario as `resolve_scenario` takes it (``overrides`` and ``folder`` may be absent or
+        null). ``budget``: null, or ``{"kind": "price" | "power", "value"}`` with US dollars or
+        watts for the network; a value of null is what the first network costs or draws.
+        ``failures``: whether one lost switch is tried, true if absent.
+    progress : callable (share, words), optional
+    stop : callable () -> bool, optional
+        Once true, searches end early and return what they have, like `search`.
+
+    Raises
+    ------
+    InputError
+        For inputs that are no comparison; for a scenario that is none, with its name in front.
+    """
+    entries = [_entry(index, one) for index, one in enumerate(_entries(inputs))]
+    scenarios = [_scenario(entry) for entry in entries]
+    prices = load_prices()
+    bills = [bill(scenario.fabric, prices) for scenario in scenarios]
+    budget = _budget(inputs.get("budget"), bills[0])
+    keys = differing([settings_of(e.document, e.overrides, e.folder) for e in entries])
+    failures = bool(inputs.get("failures", True))
+    work = _Work(prices, budget, keys, failures, progress, stop)
+    work.total = sum(work.steps(scenario) for scenario in scenarios)
+    candidates = tuple(
+        work.candidate(entry, scenario, found)
+        for entry, scenario, found in zip(entries, scenarios, bills, strict=True)
+    )
+    return Comparison(candidates, budget, prices.name)
+
+
+def compared(inputs: Mapping[str, Any], *, progress: Tell, stop: Stop) -> Comparison | None:
+    """`run` for worker processes; None once stopped."""
+    found = run(inputs, progress=progress, stop=stop)
+    return None if stop() else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    name: str
+    document: Mapping[str, Any]
+    overrides: Mapping[str, Any]
+    folder: Path | None
+
+
+@dataclass(slots=True)
+class _Work:
+    """Solves one candidate after the other and tells how far it is."""
+
+    prices: Prices
+    budget: Budget | None
+    keys: tuple[str, ...]
+    failures: bool
+    progress: Tell | None
+    stop: Stop | None
+    total: int = 1
+    done: int = 0
+
+    def steps(self, scenario: Scenario) -> int:
+        """Searches that a candidate takes."""
+        at_risk = len(tiers_at_risk(scenario.fabric)) if self.failures else 0
+        return 1 + at_risk + (self.budget is not None)
+
+    def step(self, words: str) -> None:
+        if self.progress is not None:
+            self.progress(self.done / self.total, words)
+        self.done += 1
+
+    def candidate(self, entry: _Entry, scenario: Scenario, found: Bill) -> Candidate:
+        self.step(entry.name)
+        problem = scenario.problem()
+        reason, gap, report = "", 0.0, None
+        try:
+            result = search(
+                problem, scenario.space, time_limit_s=scenario.time_limit_s, stop=self.stop
+            )
+        except InputError as error:  # no point of the space is a plan on this fabric
+            reason = str(error)
+        else:
+            report, reason, gap = result.best, result.reason, result.certificate.gap
+        own = settings_of(entry.document, entry.overrides, entry.folder)
+        return Candidate(
+            name=entry.name,
+            scenario=scenario,
+            report=report,
+            reason=reason,
+            gap=gap,
+            band=standing(scenario, problem.network, report.plan).band if report else None,
+            levels=problem.network.levels,
+            bill=found,
+            settings=tuple((key, own.get(key, "")) for key in self.keys),
+            losses=self._losses(entry, scenario, report),
+            at_budget=self._at_budget(entry, scenario),
+        )
+
+    def _losses(self, entry: _Entry, scenario: Scenario, report: Report | None) -> tuple[Loss, ...]:
+        found = []
+        for tier in tiers_at_risk(scenario.fabric) if self.failures else ():
+            self.step(f"{entry.name}, one {tier} lost")
+            if report is not None:
+                found.append(
+                    lose_one(
+                        entry.document, entry.overrides, entry.folder, scenario, report, tier,
+                        stop=self.stop,
+                    )
+                )  # fmt: skip
+        return tuple(found)
+
+    def _at_budget(self, entry: _Entry, scenario: Scenario) -> AtBudget | None:
+        if self.budget is None:
+            return None
+        self.step(f"{entry.name} at equal budget")
+        return at_budget(
+            entry.document, entry.overrides, entry.folder, scenario, self.budget, self.prices,
+            stop=self.stop,
+        )  # fmt: skip
+
+
+def _entries(inputs: Mapping[str, Any]) -> Sequence[Any]:
+    entries = inputs.get("entries")
+    if not isinstance(entries, list) or not FEWEST <= len(entries) <= MOST:
+        count = len(entries) if isinstance(entries, list) else entries
+        raise InputError(
+            "entries", f"must list {FEWEST} to {MOST} scenarios", count, "add or remove some"
+        )
+    names = [one.get("name") for one in entries if isinstance(one, dict)]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError("entries.name", "must name each scenario once", twice[0], "rename one")
+    return entries
+
+
+def _entry(index: int, one: Any) -> _Entry:
+    where = f"entries[{index}]"
+    if not isinstance(one, dict) or not isinstance(one.get("document"), dict):
+        raise InputError(f"{where}.document", "must be a scenario's table", one, "add it")
+    name, overrides, folder = one.get("name"), one.get("overrides") or {}, one.get("folder")
+    if not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST_NAME:
+        raise InputError(
+            f"{where}.name", f"must be text of 1 to {LONGEST_NAME} characters", name, "rename it"
+        )
+    if not isinstance(overrides, dict):
+        raise InputError(
+            f"{where}.overrides", "must be a table of dotted keys", overrides, "correct it"
+        )
+    return _Entry(name, one["document"], overrides, Path(folder) if folder else None)
+
+
+def _scenario(entry: _Entry) -> Scenario:
+    try:
+        return resolve_scenario(entry.document, entry.overrides, entry.folder)
+    except InputError as error:
+        raise InputError(
+            f"{entry.name}: {error.field}", error.rule, error.value, error.remedy
+        ) from error
+
+
+def _budget(asked: Any, first: Bill) -> Budget | None:
+    if asked is None:
+        return None
+    if not isinstance(asked, dict) or asked.get("kind") not in ("price", "power"):
+        raise InputError("budget.kind", "must be price or power", asked, "pick one")
+    value = asked.get("value")
+    if value is None:
+        return Budget(asked["kind"], spent(first, asked["kind"]))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e15:
+        raise InputError(
+            "budget.value", "must be dollars or watts above 0", value,
+            "raise it, or leave it out for what the first network takes",
+        )  # fmt: skip
+    return Budget(asked["kind"], float(value))
+
+
+def _over(rate: float | None, spent: float) -> float | None:
+    return rate / spent if rate is not None and spent > 0 else None

@@ -1,0 +1,325 @@
+"""The table of a comparison: figures line by line, a value and a text per candidate."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nest_core.costs.price import Report
+from nest_core.studies.equal_budget import Budget
+from nest_core.summary import (
+    NOTHING,
+    bottleneck,
+    quantity,
+    realised_ratios,
+    schedule_in_words,
+    share,
+)
+from nest_core.topology.prices import Range
+from nest_core.units import humanise, humanise_rate, humanise_seconds
+from nest_core.validity import span_in_words
+
+if TYPE_CHECKING:
+    from nest_core.studies.comparison import Candidate
+
+__all__ = ["Line", "csv_text", "lines"]
+
+Value = float | str | None
+_SAME = 5e-4
+_LOST = "One switch lost"
+_FORMULA_STARTS = ("=", "+", "-", "@")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure of every candidate.
+
+    Parameters
+    ----------
+    part : str
+        What it belongs to: Result, Cost and power, Fabric, Plan, …
+    figure : str
+    unit : str
+        Of ``values``; empty for words and plain counts.
+    values : tuple of float, str or None
+        SI units.
+    texts : tuple of str
+        As people read them; a dash where there is nothing.
+    relative : tuple of float or None
+        How far each value lies from the first's, as a share; None where that says nothing.
+    """
+
+    part: str
+    figure: str
+    unit: str
+    values: tuple[Value, ...]
+    texts: tuple[str, ...]
+    relative: tuple[float | None, ...]
+
+    @property
+    def column(self) -> str:
+        """The figure's name with its unit."""
+        return f"{self.figure}, {self.unit}" if self.unit else self.figure
+
+    @property
+    def differs(self) -> tuple[bool, ...]:
+        """Whether a text is not that of the first candidate."""
+        return tuple(text != self.texts[0] for text in self.texts)
+
+
+def lines(candidates: Sequence[Candidate], budget: Budget | None) -> tuple[Line, ...]:
+    """All figures of a comparison; parts stand together."""
+    return (
+        *_result(candidates),
+        *_cost(candidates),
+        *_lost(candidates),
+        *_at_budget(candidates, budget),
+        *_plan(candidates),
+        *_fabric(candidates),
+        *_settings(candidates),
+    )
+
+
+def csv_text(names: Sequence[str], table: Sequence[Line]) -> str:
+    """Lines as RFC 4180: part, figure, unit, then a column per candidate."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["part", "figure", "unit", *map(_cell, names)])
+    for line in table:
+        cells = ["" if value is None else _cell(value) for value in line.values]
+        writer.writerow([line.part, line.figure, line.unit, *cells])
+    return out.getvalue()
+
+
+def _cell(value: Value) -> str:
+    """Numbers in full; text that a spreadsheet would compute gets a quote in front."""
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA_STARTS) else value
+    return repr(value)
+
+
+def _numbers(
+    part: str,
+    figure: str,
+    unit: str,
+    values: Sequence[float | None],
+    words: Callable[[float], str],
+    *,
+    beside: bool = True,
+) -> Line:
+    """A line of quantities, each beside the first unless that says nothing."""
+    first = values[0] if beside else None
+    relative = tuple(value / first - 1 if first and value is not None else None for value in values)
+    texts = tuple(
+        NOTHING if value is None else words(value) + _beside(apart)
+        for value, apart in zip(values, relative, strict=True)
+    )
+    return Line(part, figure, unit, tuple(values), texts, relative)
+
+
+def _beside(apart: float | None) -> str:
+    if apart is None or abs(apart) < _SAME:
+        return ""
+    return f" ({'+' if apart > 0 else '−'}{share(abs(apart))})"
+
+
+def _words(part: str, figure: str, texts: Sequence[str], unit: str = "") -> Line:
+    values = tuple(None if text == NOTHING else text for text in texts)
+    return Line(part, figure, unit, values, tuple(texts), (None,) * len(texts))
+
+
+def _result(every: Sequence[Candidate]) -> list[Line]:
+    part = "Result"
+    found = [
+        _numbers(part, "Throughput", "tokens/s", [one.tokens_per_s for one in every],
+                 lambda rate: quantity(rate, "tokens/s")),
+        _words(part, "Error band, 10th to 90th percentile", [_span(one) for one in every]),
+        _numbers(part, "Sequences", "1/s", _of(every, "samples_per_s"),
+                 lambda rate: quantity(rate, "/s")),
+        _numbers(part, "Iteration time", "s", _of(every, "iteration_s"),
+                 humanise_seconds),
+        _numbers(part, "MFU", "1", _of(every, "mfu"), share, beside=False),
+        _numbers(part, "Pipeline bubble", "1", _of(every, "bubble"), share, beside=False),
+        _words(part, "Slowest stage", [_slowest(one.report) for one in every]),
+    ]  # fmt: skip
+    if any(one.report is None for one in every):
+        found.append(_words(part, "Why no plan", [one.reason or NOTHING for one in every]))
+    if any(one.gap > 0 for one in every):
+        gaps = [one.gap if one.report else None for one in every]
+        found.append(
+            _numbers(part, "Distance from the optimum at most", "1", gaps, share, beside=False)
+        )
+    return found
+
+
+def _of(every: Sequence[Candidate], field: str) -> list[float | None]:
+    return [getattr(one.report, field) if one.report else None for one in every]
+
+
+def _span(one: Candidate) -> str:
+    span = one.tokens_per_s_span
+    if span is None:
+        return "no error band" if one.report else NOTHING
+    return span_in_words(span, lambda rate: quantity(rate, "tokens/s"))
+
+
+def _slowest(report: Report | None) -> str:
+    if report is None:
+        return NOTHING
+    number, excess = bottleneck(report)
+    if len(report.stages) == 1:
+        return "one stage"
+    return "balanced" if excess < 0.005 else f"stage {number + 1}, {share(excess)} above the mean"
+
+
+def _cost(every: Sequence[Candidate]) -> list[Line]:
+    part = "Cost and power"
+    return [
+        _numbers(part, "Network price", "USD", [one.bill.price_usd.typical for one in every],
+                 _dollars),
+        _words(part, "Price, low to high", [_ends(one.bill.price_usd, _dollars) for one in every]),
+        _numbers(part, "Network price per device", "USD", [one.usd_per_device for one in every],
+                 _dollars),
+        _numbers(part, "Network power", "W", [one.bill.power_W.typical for one in every], _watts),
+        _words(part, "Power, low to high", [_ends(one.bill.power_W, _watts) for one in every]),
+        _numbers(part, "Power with accelerators", "W", [one.all_power_W for one in every], _watts),
+        _numbers(part, "Throughput per network dollar", "tokens/s/USD",
+                 [one.tokens_per_s_per_usd for one in every],
+                 lambda rate: f"{humanise(rate)} tokens/s per $"),
+        _numbers(part, "Throughput per network watt", "tokens/s/W",
+                 [one.tokens_per_s_per_W for one in every],
+                 lambda rate: f"{humanise(rate)} tokens/s per W"),
+    ]  # fmt: skip
+
+
+def _lost(every: Sequence[Candidate]) -> list[Line]:
+    found: list[Line] = []
+    for place in range(max((len(one.losses) for one in every), default=0)):
+        losses = [one.losses[place] if len(one.losses) > place else None for one in every]
+        names = " or ".join(dict.fromkeys(loss.tier for loss in losses if loss))
+        kept = [None if loss is None else loss.kept for loss in losses]
+        again = [None if loss is None else loss.replanned for loss in losses]
+        found += [
+            _lost_line(f"Throughput without one {names}, same plan", kept),
+            _lost_line(f"Throughput without one {names}, planned anew", again),
+        ]
+        notes = [loss.note if loss and loss.note else NOTHING for loss in losses]
+        if set(notes) != {NOTHING}:
+            found.append(_words(_LOST, f"Without one {names}", notes))
+    return found
+
+
+def _lost_line(figure: str, lost: Sequence[float | None]) -> Line:
+    values = tuple(None if share is None else -share for share in lost)
+    texts = tuple(NOTHING if value is None else _change(value) for value in values)
+    return Line(_LOST, figure, "1", values, texts, (None,) * len(values))
+
+
+def _change(value: float) -> str:
+    """A signed share; what rounding leaves is none."""
+    if abs(value) < 5e-6:
+        return "0 %"
+    return f"{'+' if value > 0 else '−'}{share(abs(value))}"
+
+
+def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[Line]:
+    if budget is None:
+        return []
+    unit, write = ("USD", _dollars) if budget.kind == "price" else ("W", _watts)
+    part = f"At equal budget: network {budget.kind} up to {write(budget.value)}"
+    there = [one.at_budget for one in every]
+    used = [
+        f"{found.report.plan.point.devices_used:,}" if found and found.report else NOTHING
+        for found in there
+    ]
+    table = [
+        _numbers(part, "Devices within budget", "",
+                 [float(found.devices) if found and found.devices else None for found in there],
+                 lambda count: f"{count:,.0f}"),
+        _numbers(part, f"Network {budget.kind} within budget", unit,
+                 [found.spent(budget.kind) if found else None for found in there], write),
+        _numbers(part, "Throughput within budget", "tokens/s",
+                 [found.tokens_per_s if found else None for found in there],
+                 lambda rate: quantity(rate, "tokens/s")),
+        _words(part, "Devices that this plan uses", used),
+    ]  # fmt: skip
+    notes = [found.note if found and found.note else NOTHING for found in there]
+    if set(notes) != {NOTHING}:
+        table.append(_words(part, "What limits it", notes))
+    return table
+
+
+_FIELDS: tuple[tuple[str, Callable[[Report], str]], ...] = (
+    ("Tensor parallel, tp", lambda r: str(r.plan.point.tp)),
+    ("Sequence parallel, sp", lambda r: "yes" if r.plan.point.sp else "no"),
+    ("Context parallel, cp", lambda r: str(r.plan.point.cp)),
+    ("Expert parallel, ep", lambda r: str(r.plan.point.ep)),
+    ("Pipeline stages, pp", lambda r: str(r.plan.point.pp)),
+    ("Replicas, dp", lambda r: str(r.plan.point.dp)),
+    ("Micro-batch, sequences", lambda r: str(r.plan.point.micro_batch)),
+    ("ZeRO stage", lambda r: str(r.plan.point.zero) if not r.plan.strategies else "by stage"),
+    ("Recomputation", lambda r: r.plan.recompute_summary),
+    ("Schedule", lambda r: schedule_in_words(r.plan.point)),
+    ("Layers per stage", lambda r: _extent([stage.layers for stage in r.stages])),
+    ("Axes, innermost first", lambda r: ", ".join(r.plan.point.order)),
+    ("Devices used", lambda r: f"{r.plan.point.devices_used:,}"),
+)
+
+
+def _plan(every: Sequence[Candidate]) -> list[Line]:
+    return [
+        _words("Plan", name, [read(one.report) if one.report else NOTHING for one in every])
+        for name, read in _FIELDS
+    ]
+
+
+def _extent(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _fabric(every: Sequence[Candidate]) -> list[Line]:
+    part = "Fabric"
+    return [
+        _words(part, "Fabric", [one.scenario.fabric.name for one in every]),
+        _numbers(part, "Devices", "", [float(one.scenario.fabric.devices) for one in every],
+                 lambda count: f"{count:,.0f}"),
+        _words(part, "Switches", [_switches(one) for one in every]),
+        _words(part, "Realised ratios", [
+            "; ".join(
+                ratio.removeprefix("realised ") for ratio in realised_ratios(one.scenario.fabric)
+            ) or NOTHING
+            for one in every
+        ]),
+        _words(part, "Bandwidth per device by level", [
+            ", ".join(f"{level.name} {humanise_rate(level.bandwidth_Bps)}" for level in one.levels)
+            for one in every
+        ]),
+    ]  # fmt: skip
+
+
+def _switches(one: Candidate) -> str:
+    return ", ".join(f"{total.count:,} {total.role}" for total in one.bill.switches) or "none"
+
+
+def _settings(every: Sequence[Candidate]) -> list[Line]:
+    keys = [key for key, _ in every[0].settings]
+    return [
+        _words("Scenario", key, [dict(one.settings)[key] or NOTHING for one in every])
+        for key in keys
+    ]
+
+
+def _ends(value: Range, words: Callable[[float], str]) -> str:
+    return f"{words(value.low)} to {words(value.high)}"
+
+
+def _dollars(value: float) -> str:
+    return f"${humanise(value)}"
+
+
+def _watts(value: float) -> str:
+    return humanise(value, "W")

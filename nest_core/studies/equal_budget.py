@@ -1,0 +1,218 @@
+"""As much fabric as a budget buys: the same design with another number of nodes, solved anew.
+
+The budget is for the network alone: its typical price or power (`nest_core.topology.bill`);
+accelerators and servers are no part of it. A Clos grows or shrinks by whole nodes, a hierarchy by
+whole groups of its outermost level; radix, ratios, link rates and numbers of tiers stay. Torus,
+dragonfly and drawn fabrics are what they are: they fit or do not. Elements that were missing are
+put back. The job stays the same, its global batch too; what the new plan leaves idle is paid for.
+
+The largest size is found by bisection from the present one, as if a larger fabric never cost less.
+That is nearly so (whole spines come in steps); what is returned never exceeds the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from nest_core.costs.price import Report
+from nest_core.errors import InputError
+from nest_core.planner import search
+from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.topology import Clos, Fabric, Hierarchical
+from nest_core.topology.bill import Bill, bill
+from nest_core.topology.prices import Prices, Range
+
+__all__ = ["MOST_DEVICES", "AtBudget", "Budget", "at_budget", "spent"]
+
+MOST_DEVICES = 16_384
+"""Larger fabrics are not tried."""
+
+Kind = Literal["price", "power"]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a network may cost or draw.
+
+    Parameters
+    ----------
+    kind : {"price", "power"}
+    value : float
+        US dollars or watts.
+    """
+
+    kind: Kind
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class AtBudget:
+    """The largest fabric of a design within a budget, and what the job reaches on it.
+
+    Parameters
+    ----------
+    devices : int
+        0 where nothing fits.
+    price_usd, power_W : Range or None
+        Of its network.
+    tokens_per_s : float or None
+    report : Report or None
+    note : str
+        Why there is no plan or no larger fabric; empty if nothing is to be said.
+    """
+
+    devices: int
+    price_usd: Range | None
+    power_W: Range | None
+    tokens_per_s: float | None
+    report: Report | None
+    note: str = ""
+
+    def spent(self, kind: Kind) -> float | None:
+        """What its network takes of a budget; None where nothing fits."""
+        value = self.price_usd if kind == "price" else self.power_W
+        return value.typical if value else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Design:
+    """A fabric with another number of its outermost parts.
+
+    ``sized`` gives the fabric of so many parts, ``settings`` the overrides that ask for it.
+    """
+
+    parts: int
+    each: int
+    sized: Callable[[int], Fabric]
+    settings: Callable[[int], dict[str, Any]]
+
+
+def spent(found: Bill, kind: Kind) -> float:
+    """What counts against a budget: typical US dollars or watts."""
+    return (found.price_usd if kind == "price" else found.power_W).typical
+
+
+def at_budget(
+    document: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    folder: Path | None,
+    scenario: Scenario,
+    budget: Budget,
+    prices: Prices,
+    *,
+    stop: Callable[[], bool] | None = None,
+) -> AtBudget:
+    """Scale a scenario's fabric to a budget and solve the job on it.
+
+    Parameters
+    ----------
+    document, overrides, folder
+        The scenario, as `resolve_scenario` takes it.
+    scenario : Scenario
+        The same, resolved.
+    budget : Budget
+    prices : Prices
+    stop : callable, optional
+        See `search`.
+    """
+    design = _design(scenario.fabric)
+    if design is None:
+        return _as_it_is(scenario, budget, prices, stop)
+    most = MOST_DEVICES // design.each
+
+    def cost(parts: int) -> float:
+        try:
+            return spent(bill(design.sized(parts), prices), budget.kind)
+        except InputError:  # more than its switches have ports for
+            return float("inf")
+
+    parts = _largest(lambda count: cost(count) <= budget.value, design.parts, most)
+    if parts == 0:
+        return AtBudget(0, None, None, None, None, "not even its smallest size is within budget")
+    note = ""
+    if parts == most:
+        note = f"fabrics of more than {MOST_DEVICES:,} devices are not tried"
+    elif cost(parts + 1) == float("inf"):
+        note = "its switches have no ports for more; another tier would"
+    settings = {**overrides, **design.settings(parts)}
+    try:
+        sized = resolve_scenario(document, settings, folder)
+    except InputError as error:  # a degree that is pinned needs more devices
+        found = bill(design.sized(parts), prices)
+        return AtBudget(parts * design.each, found.price_usd, found.power_W, None, None, str(error))
+    return _solved(sized, prices, stop, note)
+
+
+def _as_it_is(
+    scenario: Scenario, budget: Budget, prices: Prices, stop: Callable[[], bool] | None
+) -> AtBudget:
+    if spent(bill(scenario.fabric, prices), budget.kind) > budget.value:
+        return AtBudget(0, None, None, None, None, "it cannot be scaled, and costs more")
+    return _solved(scenario, prices, stop, "it cannot be scaled: as it is")
+
+
+def _solved(
+    scenario: Scenario, prices: Prices, stop: Callable[[], bool] | None, note: str
+) -> AtBudget:
+    found = bill(scenario.fabric, prices)
+    best, reason = None, ""
+    try:
+        result = search(
+            scenario.problem(), scenario.space, time_limit_s=scenario.time_limit_s, stop=stop
+        )
+    except InputError as error:  # no point of the space is a plan on this fabric
+        reason = str(error)
+    else:
+        best, reason = result.best, result.reason
+    return AtBudget(
+        scenario.fabric.devices, found.price_usd, found.power_W,
+        best.samples_per_s * scenario.sequence if best else None, best, reason or note,
+    )  # fmt: skip
+
+
+def _design(fabric: Fabric) -> _Design | None:
+    """How a fabric is scaled; None where it is what it is."""
+    if isinstance(fabric, Clos):
+        each = fabric.devices_per_node
+        return _Design(
+            fabric.nodes, each,
+            lambda nodes: replace(fabric, devices=nodes * each, installed=0, missing=()),
+            lambda nodes: {"fabric.clos.devices": nodes * each, "fabric.missing": []},
+        )  # fmt: skip
+    if not isinstance(fabric, Hierarchical) or any(tier.group_sizes for tier in fabric.tiers):
+        return None
+    *inner, outer = fabric.tiers
+    each = 1
+    for tier in inner:
+        each *= tier.group_size
+    return _Design(
+        outer.group_size, each,
+        lambda groups: replace(
+            fabric, tiers=(*inner, replace(outer, group_size=groups)), missing=()
+        ),
+        lambda groups: {f"fabric.level.{len(inner)}.group_size": groups, "fabric.missing": []},
+    )  # fmt: skip
+
+
+def _largest(fits: Callable[[int], bool], start: int, most: int) -> int:
+    """The largest count up to ``most`` that fits, 0 if none does.
+
+    Examples
+    --------
+    >>> [_largest(lambda n: n <= 37, start, 64) for start in (1, 37, 50)]
+    [37, 37, 37]
+    """
+    low, high = 0, min(start, most)
+    while high <= most and fits(high):
+        low, high = high, 2 * high
+    high = min(high, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle
+    return low

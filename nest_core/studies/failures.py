@@ -1,0 +1,191 @@
+"""What one lost switch costs: the plan as it is, and a new one, on the fabric that is left.
+
+A Clos fabric is rebuilt without the first leaf, and without the first spine, that it has
+(`nest_core.topology.asbuilt`). A lost spine takes its share of every leaf's uplinks. A lost leaf
+takes one rail of its nodes, or one plane of their NICs; where it was all that joined them, its
+nodes go with it. Nothing is replayed: both prices are those of a job that runs on what is left,
+so what a restart loses is no part of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nest_core.costs.price import Report, price
+from nest_core.costs.problem import Problem
+from nest_core.errors import InputError
+from nest_core.planner import search
+from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.topology import Clos
+
+__all__ = ["Loss", "lose_one", "losses", "tiers_at_risk"]
+
+MOST_TIERS = 2
+"""Leaves and spines; cores are not taken away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a fabric without one switch reaches of the throughput before.
+
+    Parameters
+    ----------
+    tier : str
+        What the lost switch is: ``"leaf"`` or ``"spine"``, or as its fabric names it.
+    missing : tuple of str
+        What was taken away; empty where that cannot be expressed.
+    devices : int
+        Devices that are left.
+    kept : float or None
+        Share of throughput that is lost if the plan stays; None where it cannot run.
+    replanned : float or None
+        The same for the best plan on what is left; None where there is none.
+    note : str
+        Why a share is None, or which nodes went with the switch; empty if nothing is to be said.
+    """
+
+    tier: str
+    missing: tuple[str, ...]
+    devices: int
+    kept: float | None
+    replanned: float | None
+    note: str = ""
+
+
+def tiers_at_risk(fabric: object) -> tuple[str, ...]:
+    """Names of the switch tiers of which one switch is taken away; empty unless it is a Clos."""
+    return fabric.tier_names[:MOST_TIERS] if isinstance(fabric, Clos) else ()
+
+
+def losses(
+    document: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    folder: Path | None,
+    scenario: Scenario,
+    report: Report,
+    *,
+    stop: Callable[[], bool] | None = None,
+) -> tuple[Loss, ...]:
+    """One switch of every tier at risk taken away, one at a time.
+
+    Parameters
+    ----------
+    document, overrides, folder
+        The scenario, as `resolve_scenario` takes it.
+    scenario : Scenario
+        The same, resolved.
+    report : Report
+        Its best plan.
+    stop : callable, optional
+        See `search`.
+
+    Returns
+    -------
+    tuple of Loss
+        Innermost tier first; empty for fabrics that are no Clos.
+    """
+    return tuple(
+        lose_one(document, overrides, folder, scenario, report, tier, stop=stop)
+        for tier in tiers_at_risk(scenario.fabric)
+    )
+
+
+def lose_one(
+    document: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    folder: Path | None,
+    scenario: Scenario,
+    report: Report,
+    tier: str,
+    *,
+    stop: Callable[[], bool] | None = None,
+) -> Loss:
+    """The first switch of one tier of a Clos taken away; parameters as of `losses`."""
+    fabric = scenario.fabric
+    if not isinstance(fabric, Clos):
+        raise InputError("fabric", "must be a Clos", fabric.name, "describe its switch tiers")
+    switch = _first_present(fabric, tier)
+    left: Scenario | None = None
+    refusal = ""
+    for gone in _ways(fabric, tier, switch):
+        lost = (*fabric.missing, *gone)
+        try:
+            left = resolve_scenario(document, {**overrides, "fabric.missing": list(lost)}, folder)
+        except InputError as error:
+            refusal = str(error)
+            continue
+        return _priced(left, report, tier, gone, stop)
+    return Loss(tier, (), fabric.devices, None, None, f"Without {switch}: {refusal}")
+
+
+def _first_present(fabric: Clos, tier: str) -> str:
+    number = 0
+    while f"{tier} {number}" in fabric.missing:
+        number += 1
+    return f"{tier} {number}"
+
+
+def _ways(fabric: Clos, tier: str, switch: str) -> list[tuple[str, ...]]:
+    """What to take away: the switch; of a leaf, else, the nodes that only it joined as well."""
+    ways: list[tuple[str, ...]] = [(switch,)]
+    if tier == fabric.tier_names[0]:
+        sizing = fabric.sizing
+        unit = int(switch.rpartition(" ")[2]) // fabric.planes // sizing.rails
+        first = unit * sizing.nodes_per_unit
+        end = min(first + sizing.nodes_per_unit, fabric.nodes)
+        present = [f"node {node}" for node in range(first, end)]
+        ways.append((switch, *(node for node in present if node not in fabric.missing)))
+    return ways
+
+
+def _priced(
+    left: Scenario,
+    report: Report,
+    tier: str,
+    gone: tuple[str, ...],
+    stop: Callable[[], bool] | None,
+) -> Loss:
+    problem = left.problem()
+    kept, why = _kept(problem, report)
+    found, nothing = None, ""
+    try:
+        result = search(
+            problem, left.space, time_limit_s=left.time_limit_s, stop=stop,
+            within_s=kept.iteration_s if kept else float("inf"),
+        )  # fmt: skip
+    except InputError as error:  # no point of the space is a plan on what is left
+        nothing = str(error)
+    else:
+        found, nothing = result.best, result.reason
+    again = found or kept  # within the old plan's time there may be nothing else
+    devices = problem.network.devices
+    nodes = len(gone) - 1
+    words = [f"{nodes:,} node{'' if nodes == 1 else 's'} lose their only leaf"] if nodes else []
+    words += [why] if why else []
+    if again is None:
+        words.append(nothing)
+    elif nodes and (used := again.plan.point.devices_used) < devices:
+        words.append(f"the new plan uses {used:,} of {devices:,}")
+    return Loss(
+        tier, gone, devices,
+        _share(report, kept), _share(report, again), "; ".join(words),
+    )  # fmt: skip
+
+
+def _kept(problem: Problem, report: Report) -> tuple[Report | None, str]:
+    """The same plan on what is left, or why it cannot run there."""
+    needed, there = report.plan.point.devices_used, problem.network.devices
+    if needed > there:
+        return None, f"the plan needs {needed:,} devices, {there:,} are left"
+    found = price(problem, report.plan)
+    if not math.isfinite(found.iteration_s):  # rails that meet nowhere but in their nodes
+        return None, "the plan has ranks to join that no path joins any more"
+    return (found, "") if found.feasible else (None, found.reason)
+
+
+def _share(before: Report, after: Report | None) -> float | None:
+    return 1.0 - after.samples_per_s / before.samples_per_s if after else None

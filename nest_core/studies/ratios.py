@@ -1,0 +1,338 @@
+"""The highest oversubscription that a mix of models bears, tier by tier.
+
+A mix shares the cluster's time: model ``k`` runs for the share ``w_k`` of it, so that a ratio
+``r`` costs ``1 - sum(w_k T_k(r) / T_k(r_0))`` of what is trained, with ``T_k`` the throughput of
+the best plan on the fabric with that ratio and ``r_0`` the tier's least ratio, 1:1 as a rule. All
+other tiers keep the ratio that they have. Throughput need not fall steadily with the ratio, because
+ports are whole; so ratios are tried upwards, and the highest is the last before the first that
+costs too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nest_core.errors import InputError
+from nest_core.model_files import load_model
+from nest_core.planner import search
+from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.studies.knob import Knob, with_values
+from nest_core.studies.knobs import knobs
+from nest_core.summary import realised_ratios
+from nest_core.topology import Clos, Fabric
+from nest_core.topology.bill import bill
+from nest_core.topology.prices import Prices, load_prices
+
+__all__ = ["MOST_MODELS", "Ratios", "Step", "Tier", "highest_ratios"]
+
+Tell = Callable[[float, str], None]
+Stop = Callable[[], bool]
+
+STEP = 0.5
+MOST_MODELS = 6
+LEAST_LOSS, MOST_LOSS = 0.001, 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One ratio of one tier.
+
+    Parameters
+    ----------
+    ratio : float
+        Asked for, down : up.
+    realised : str
+        What it becomes in whole ports.
+    loss : float or None
+        Share of what the mix trains at the tier's least ratio; None where there is no such fabric
+        or no plan.
+    losses : tuple of float
+        Model by model, in the mix's order.
+    reason : str
+        Why there is no loss; empty where there is one.
+    """
+
+    ratio: float
+    realised: str
+    loss: float | None
+    losses: tuple[float, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """What one tier bears.
+
+    Parameters
+    ----------
+    key, label : str
+        Of the tier's knob.
+    present : float
+        The ratio that the scenario has.
+    steps : tuple of Step
+        From the least ratio up to the first that costs too much, or to the largest.
+    highest : Step
+        The last that costs less than the limit.
+    beyond : Step or None
+        The first that costs the limit or more; None where none does.
+    price_usd : tuple of (float, float) or None
+        Of the network at the least and at the highest ratio; None where it cannot be priced.
+    """
+
+    key: str
+    label: str
+    present: float
+    steps: tuple[Step, ...]
+    highest: Step
+    beyond: Step | None
+    price_usd: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ratios:
+    """The answer.
+
+    Parameters
+    ----------
+    scenario : str
+    mix : tuple of (str, float)
+        Models and their shares of the time, which sum to 1.
+    limit : float
+        The loss that every tier stays below.
+    tiers : tuple of Tier
+        Innermost first; all of them only if ``complete``.
+    complete : bool
+        False where it was given up on the way.
+    """
+
+    scenario: str
+    mix: tuple[tuple[str, float], ...]
+    limit: float
+    tiers: tuple[Tier, ...]
+    complete: bool
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain row per tier and ratio tried."""
+        return [
+            {
+                "tier": tier.label,
+                "ratio, down : up": step.ratio,
+                "becomes": step.realised,
+                "loss of the mix": step.loss,
+                **{
+                    f"loss of {name}": step.losses[number] if step.losses else None
+                    for number, (name, _) in enumerate(self.mix)
+                },
+                "below the limit": step.loss is not None and step.loss < self.limit,
+                "reason": step.reason,
+            }
+            for tier in self.tiers
+            for step in tier.steps
+        ]
+
+
+def highest_ratios(
+    inputs: Mapping[str, Any], *, progress: Tell | None = None, stop: Stop | None = None
+) -> Ratios:
+    """The highest ratio of every tier that costs a mix of models less than a limit.
+
+    Parameters
+    ----------
+    inputs : mapping
+        ``document``, ``overrides`` and ``folder`` of a scenario; ``mix``, a list of tables with
+        ``model`` (a preset's name or a table) and ``share``; ``loss``, the limit as a share.
+    progress : callable (share, words), optional
+    stop : callable () -> bool, optional
+        Asked between searches; once true, the tiers that are done are returned.
+
+    Raises
+    ------
+    InputError
+        If the scenario is none, its fabric has no ratios, or a model does not fit at the least.
+    """
+    document, overrides = inputs["document"], inputs["overrides"]
+    folder = None if inputs.get("folder") is None else Path(inputs["folder"])
+    limit, mix = _limit(inputs.get("loss")), _mix(inputs.get("mix"), folder)
+    ladder = [
+        knob for knob in knobs(document, overrides, folder)
+        if knob.key.startswith("oversubscription.")
+    ]  # fmt: skip
+    if not ladder:
+        raise InputError(
+            "fabric", "must have tiers to oversubscribe", document.get("fabric"), "pick another"
+        )
+    plain = {key: value for key, value in overrides.items() if not _of_model(key)}
+    name = resolve_scenario(document, overrides, folder).name
+    tiers: list[Tier] = []
+    for number, knob in enumerate(ladder):
+        trial = _Trial(document, plain, folder, mix, knob, stop or _never)
+
+        def tell(share: float, words: str, done: int = number) -> None:
+            if progress is not None:
+                progress((done + share) / len(ladder), words)
+
+        steps = _climb(trial, limit, tell)
+        if steps is None:
+            break
+        tiers.append(_tier(trial, steps, limit))
+    shares = tuple((entry.name, entry.share) for entry in mix)
+    return Ratios(name, shares, limit, tuple(tiers), len(tiers) == len(ladder))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A model of the mix and its share of the time."""
+
+    name: str
+    model: Any
+    share: float
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One tier's ratios put to the test; ratios that become the same fabric are planned once."""
+
+    document: Mapping[str, Any]
+    overrides: Mapping[str, Any]
+    folder: Path | None
+    mix: tuple[_Part, ...]
+    knob: Knob
+    stop: Stop
+    known: dict[object, tuple[float, ...] | str] = field(default_factory=dict)
+
+    def scenario(self, ratio: float, part: _Part) -> Scenario:
+        turned = with_values(self.overrides, [(self.knob, ratio)])
+        return resolve_scenario(self.document, turned | {"workload.model": part.model}, self.folder)
+
+    def rates(self, ratio: float, fabric: Fabric) -> tuple[float, ...] | str:
+        """Sequences/s of every model, or why one has no plan."""
+        same = fabric.sizing if isinstance(fabric, Clos) else ratio
+        if same not in self.known:
+            self.known[same] = self._search(ratio)
+        return self.known[same]
+
+    def _search(self, ratio: float) -> tuple[float, ...] | str:
+        found = []
+        for part in self.mix:
+            scenario = self.scenario(ratio, part)
+            result = search(
+                scenario.problem(), scenario.space, time_limit_s=scenario.time_limit_s,
+                stop=self.stop,
+            )  # fmt: skip
+            if result.best is None:
+                return f"{part.name}: {result.reason}"
+            found.append(result.best.samples_per_s)
+        return tuple(found)
+
+
+def _climb(trial: _Trial, limit: float, tell: Tell) -> list[Step] | None:
+    """Ratios upwards until one costs too much; None once stopped."""
+    steps: list[Step] = []
+    reference: tuple[float, ...] = ()
+    for share, ratio in _ladder(trial.knob):
+        tell(share, f"{trial.knob.label} {trial.knob.words(ratio)}")
+        try:
+            fabric = trial.scenario(ratio, trial.mix[0]).fabric
+        except InputError as error:
+            if not reference:
+                raise
+            steps.append(Step(ratio, "", None, (), str(error)))
+            continue
+        rates = trial.rates(ratio, fabric)
+        if trial.stop():
+            return None
+        if isinstance(rates, str) and not reference:
+            raise InputError("mix", "must hold models that fit", rates, "raise the memory, or drop")
+        reference = reference or _numbers(rates)
+        steps.append(_step(trial, ratio, fabric, rates, reference))
+        loss = steps[-1].loss
+        if loss is None or loss >= limit:
+            break
+    return steps
+
+
+def _numbers(rates: tuple[float, ...] | str) -> tuple[float, ...]:
+    return () if isinstance(rates, str) else rates
+
+
+def _ladder(knob: Knob) -> Iterator[tuple[float, float]]:
+    """Every ratio with how far up it is."""
+    count = round((knob.high - knob.low) / STEP) + 1
+    for number in range(count):
+        yield number / count, knob.low + number * STEP
+
+
+def _step(
+    trial: _Trial,
+    ratio: float,
+    fabric: Fabric,
+    rates: tuple[float, ...] | str,
+    reference: tuple[float, ...],
+) -> Step:
+    tier = int(trial.knob.key.rpartition(".")[2]) - (0 if isinstance(fabric, Clos) else 1)
+    realised = realised_ratios(fabric)[tier]
+    if isinstance(rates, str):
+        return Step(ratio, realised, None, (), rates)
+    losses = tuple(1 - rate / least for rate, least in zip(rates, reference, strict=True))
+    loss = sum(part.share * lost for part, lost in zip(trial.mix, losses, strict=True))
+    return Step(ratio, realised, loss, losses, "")
+
+
+def _tier(trial: _Trial, steps: list[Step], limit: float) -> Tier:
+    borne = [step for step in steps if step.loss is not None and step.loss < limit]
+    last = steps[-1]
+    prices = load_prices()
+    least, most = (_price(trial, step.ratio, prices) for step in (steps[0], borne[-1]))
+    present = trial.knob.present
+    return Tier(
+        key=trial.knob.key,
+        label=trial.knob.label.removesuffix(" oversubscription"),
+        present=float(present) if isinstance(present, int | float) else steps[0].ratio,
+        steps=tuple(steps),
+        highest=borne[-1],
+        beyond=last if last.realised and last is not borne[-1] else None,
+        price_usd=None if least is None or most is None else (least, most),
+    )
+
+
+def _price(trial: _Trial, ratio: float, prices: Prices) -> float | None:
+    """Typical price of the network; None where its parts cannot be counted."""
+    try:
+        return float(bill(trial.scenario(ratio, trial.mix[0]).fabric, prices).price_usd.typical)
+    except InputError:
+        return None
+
+
+def _limit(value: object) -> float:
+    inside = isinstance(value, int | float) and LEAST_LOSS <= value <= MOST_LOSS
+    if isinstance(value, bool) or not isinstance(value, int | float) or not inside:
+        raise InputError(
+            "loss", f"must be a share from {LEAST_LOSS} to {MOST_LOSS}", value, "give 0.02 for 2 %"
+        )
+    return float(value)
+
+
+def _mix(asked: object, folder: Path | None) -> tuple[_Part, ...]:
+    """The models with shares that sum to 1."""
+    if not isinstance(asked, list | tuple) or not 1 <= len(asked) <= MOST_MODELS:
+        raise InputError("mix", f"must list 1 to {MOST_MODELS} models", asked, "name the models")
+    parts = []
+    for entry in asked:
+        share = entry.get("share") if isinstance(entry, Mapping) else None
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1e9:
+            raise InputError("mix", "must give every model a share above 0", entry, "give one")
+        model = load_model(entry["model"], folder)
+        parts.append(_Part(model.name, entry["model"], float(share)))
+    total = sum(part.share for part in parts)
+    return tuple(_Part(part.name, part.model, part.share / total) for part in parts)
+
+
+def _of_model(key: str) -> bool:
+    return key == "workload.model" or key.startswith("workload.model.")
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,209 @@
+"""Sweeps: one or two knobs turned, and every point planned anew by the search.
+
+A point that no fabric has, or that no plan fits, is a point with a reason and no failure. Prices
+are those of the network alone (`nest_core.topology.bill`), with the shipped price list.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nest_core.costs.price import Report
+from nest_core.errors import InputError
+from nest_core.planner import Result, search
+from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.studies.knob import Knob, Value, distinct, knob_named, with_values
+from nest_core.studies.knobs import knobs
+from nest_core.studies.points import Axis, Outcome, Status, Sweep, changes
+from nest_core.summary import fullest, plan_in_words, realised_ratios
+from nest_core.topology.bill import bill
+from nest_core.topology.prices import Prices, load_prices
+
+__all__ = ["Axis", "Outcome", "Sweep", "changes", "run"]
+
+Tell = Callable[[float, str], None]
+Stop = Callable[[], bool]
+
+MOST_POINTS = 400
+MEMORY_PARTS = ("weights", "gradients", "optimizer", "activations", "stash", "buffers")
+
+
+def run(
+    inputs: Mapping[str, Any], *, progress: Tell | None = None, stop: Stop | None = None
+) -> Sweep:
+    """Plan a scenario at every value of one or two knobs.
+
+    Parameters
+    ----------
+    inputs : mapping
+        ``document``, ``overrides`` and ``folder`` of a scenario (`resolve_scenario`); ``x`` and
+        ``y`` with ``knob`` and ``values`` each, ``y`` None for one knob. Plain JSON.
+    progress : callable (share, words), optional
+    stop : callable () -> bool, optional
+        Asked between points and while searching; once true, what is there is returned.
+
+    Raises
+    ------
+    InputError
+        If the scenario is none, has no such knob, or a value is out of its range.
+
+    Examples
+    --------
+    >>> from nest_core.scenario import scenario_document
+    >>> document, folder = scenario_document("llama2-7b-64-h100")
+    >>> found = run({"document": document, "overrides": {}, "folder": str(folder),
+    ...              "x": {"knob": "zero", "values": [0, 1]}, "y": None})
+    >>> [(point.x, point.feasible) for point in found.points]
+    [(0, True), (1, True)]
+    """
+    base = _Base.of(inputs)
+    scenario = resolve_scenario(base.document, base.overrides, base.folder)
+    turned = _turned(inputs, knobs(base.document, base.overrides, base.folder))
+    tell, over = progress or _silent, stop or _never
+    total = len(turned[0][1]) * (len(turned[1][1]) if len(turned) > 1 else 1)
+    if total > MOST_POINTS:
+        raise InputError(
+            "values", f"must make at most {MOST_POINTS} points", total, "take some out"
+        )
+    prices, points = load_prices(), []
+    for number, pairs in enumerate(_places(turned)):
+        if over():
+            break
+        tell(number / total, f"point {number + 1} of {total}, {_told(pairs)}")
+        points.append(_solved(base, pairs, prices, over))
+    if over() and points and not points[-1].proven:
+        points.pop()  # cut short
+    x, *rest = (_axis(knob, values) for knob, values in turned)
+    return Sweep(scenario.name, x, rest[0] if rest else None, tuple(points), len(points) == total)
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The scenario that is turned."""
+
+    document: Mapping[str, Any]
+    overrides: Mapping[str, Any]
+    folder: Path | None
+
+    @classmethod
+    def of(cls, inputs: Mapping[str, Any]) -> _Base:
+        for name in ("document", "overrides"):
+            if not isinstance(inputs.get(name), Mapping):
+                raise InputError(name, "must be a table", inputs.get(name), "give a scenario's")
+        folder = inputs.get("folder")
+        return cls(
+            inputs["document"], inputs["overrides"], None if folder is None else Path(folder)
+        )
+
+
+def _turned(
+    inputs: Mapping[str, Any], known: tuple[Knob, ...]
+) -> list[tuple[Knob, tuple[Value, ...]]]:
+    """Knobs and their values as asked for, checked."""
+    found = []
+    for name in ("x", "y"):
+        asked = inputs.get(name)
+        if asked is None and name == "y":
+            continue
+        if not isinstance(asked, Mapping) or not isinstance(asked.get("values"), list | tuple):
+            raise InputError(name, "must have a knob and values", asked, "name both")
+        knob = knob_named(known, asked.get("knob"), f"{name}.knob")
+        found.append((knob, distinct(knob, asked["values"], f"{name}.values")))
+    if len(found) > 1 and found[0][0].key == found[1][0].key:
+        raise InputError("y.knob", "must differ from x.knob", found[1][0].key, "pick another")
+    return found
+
+
+def _places(
+    turned: list[tuple[Knob, tuple[Value, ...]]],
+) -> Iterator[tuple[tuple[Knob, Value], ...]]:
+    """The knobs' values point by point, ``x`` fastest."""
+    for values in itertools.product(*(values for _, values in reversed(turned))):
+        yield tuple(
+            (knob, value) for (knob, _), value in zip(turned, reversed(values), strict=True)
+        )
+
+
+def _solved(
+    base: _Base, pairs: tuple[tuple[Knob, Value], ...], prices: Prices, over: Stop
+) -> Outcome:
+    """Plan one point."""
+    (_, x), *rest = pairs
+    y = rest[0][1] if rest else None
+    try:
+        overrides = with_values(base.overrides, pairs)
+        scenario = resolve_scenario(base.document, overrides, base.folder)
+        problem = scenario.problem()
+        result = search(problem, scenario.space, time_limit_s=scenario.time_limit_s, stop=over)
+    except InputError as error:
+        return Outcome(x, y, "invalid", reason=str(error))
+    usd, watts = _network(scenario, prices)
+    common: dict[str, Any] = {
+        "devices": problem.network.devices,
+        "realised": realised_ratios(scenario.fabric),
+        "limit_bytes": problem.memory_bytes,
+        "network_usd": usd,
+        "network_W": watts,
+    }
+    if result.best is None:
+        return _planless(x, y, result, common)
+    return Outcome(x, y, "solved", **common, **_figures(scenario, result, result.best))
+
+
+def _planless(x: Value, y: Value | None, result: Result, common: dict[str, Any]) -> Outcome:
+    status: Status = "memory" if result.certificate.proven else "time limit"
+    reason = f"{result.reason[:1].upper()}{result.reason[1:]}."
+    return Outcome(
+        x, y, status, reason=reason, needed_bytes=result.needed_bytes,
+        proven=result.certificate.proven, **common,
+    )  # fmt: skip
+
+
+def _figures(scenario: Scenario, result: Result, best: Report) -> dict[str, Any]:
+    memory = fullest(best)[1].memory
+    devices = scenario.fabric.devices
+    return {
+        "proven": result.certificate.proven,
+        "iteration_s": best.iteration_s,
+        "samples_per_s": best.samples_per_s,
+        "tokens_per_s": best.samples_per_s * scenario.sequence,
+        "mfu": best.mfu,
+        "bubble": best.bubble,
+        "memory_bytes": memory.total,
+        "memory_parts": tuple((part, float(getattr(memory, part))) for part in MEMORY_PARTS),
+        "words": plan_in_words(best, scenario.batch, devices),
+        "plan": json.loads(json.dumps(best.plan.to_json())),
+    }
+
+
+def _network(scenario: Scenario, prices: Prices) -> tuple[float | None, float | None]:
+    """Typical price and power of the network; None where its parts cannot be counted."""
+    try:
+        found = bill(scenario.fabric, prices)
+    except InputError:
+        return None, None
+    return float(found.price_usd.typical), float(found.power_W.typical)
+
+
+def _axis(knob: Knob, values: tuple[Value, ...]) -> Axis:
+    shown = tuple(knob.words(value) for value in values)
+    return Axis(
+        knob.key, knob.label, knob.unit, values, shown, knob.present, knob.doubling, knob.fabric
+    )
+
+
+def _told(pairs: tuple[tuple[Knob, Value], ...]) -> str:
+    return ", ".join(f"{knob.label} {knob.words(value)}" for knob, value in pairs)
+
+
+def _silent(share: float, words: str) -> None:
+    """Nobody watches."""
+
+
+def _never() -> bool:
+    return False

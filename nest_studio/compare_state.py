@@ -1,0 +1,317 @@
+"""Which scenarios are compared: a list in the session, in the address, and in ready-made sets.
+
+An entry is a scenario preset with overrides and a name, plain data throughout. The address
+carries all of them as one short text, so that a link or a reload brings the comparison back;
+where drawings make it long, the store keeps it and the address says under which key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.presets import preset_names
+from nest_core.scenario import fabric_document as fabric_file
+from nest_core.scenario import scenario_document
+from nest_core.studies.comparison import LONGEST_NAME, MOST
+from nest_studio.fabric_widgets import fabric_document, ratio_fields
+from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words
+from nest_studio.own_fabric import OWN, own_document
+from nest_studio.stored import links
+
+__all__ = [
+    "AS_ON_PLAN",
+    "ITS_OWN",
+    "READY_MADE",
+    "Entry",
+    "add",
+    "can_undo",
+    "described",
+    "entries",
+    "fabric_choices",
+    "follow_address",
+    "inputs_of",
+    "move",
+    "remove",
+    "rename",
+    "start_over",
+    "undo",
+    "use_set",
+]
+
+AS_ON_PLAN = "as on Plan"
+ITS_OWN = "its own"
+LONGEST_ADDRESS = 4000
+STEPS = 50
+_KEY = "compare entries"
+_PAST = "compare past"
+_NEXT = "compare next id"
+_LOST = "compare link unread"
+_ADDRESS = "compare"
+_BY_KEY = "kept."
+
+Entry = dict[str, Any]
+"""``id``, ``name``, ``scenario`` (a preset) and ``overrides``."""
+
+Made = list[tuple[str, str, dict[str, Any]]]
+"""Name, scenario preset and overrides of every entry of a set."""
+
+
+def follow_address() -> str:
+    """Bring back what the address names, else a first set; the sentence about a link unread."""
+    if _KEY not in st.session_state:
+        text = st.query_params.get(_ADDRESS, "")
+        made = _read(text) if text else None
+        st.session_state[_LOST] = bool(text) and made is None
+        _put(_numbered(made or _ratios()))
+        st.session_state[_PAST] = []
+    text = _written(entries())
+    if len(text) > LONGEST_ADDRESS:
+        text = _kept(text)
+    if text and st.query_params.get(_ADDRESS) != text:
+        st.query_params[_ADDRESS] = text
+    elif not text and _ADDRESS in st.query_params:
+        del st.query_params[_ADDRESS]
+    if not st.session_state.get(_LOST):
+        return ""
+    return "The link's comparison cannot be read; this is the one that the page begins with."
+
+
+def entries() -> list[Entry]:
+    """What is compared, in order."""
+    found: list[Entry] = st.session_state[_KEY]
+    return found
+
+
+def inputs_of(every: Sequence[Entry], budget: Any, *, failures: bool) -> dict[str, Any]:
+    """What `nest_core.studies.comparison.run` takes."""
+    listed = []
+    for one in every:
+        document, folder = scenario_document(one["scenario"])
+        listed.append(
+            {
+                "name": one["name"],
+                "document": document,
+                "overrides": one["overrides"],
+                "folder": str(folder),
+            }
+        )
+    return {"entries": listed, "budget": budget, "failures": failures}
+
+
+def described(one: Entry) -> str:
+    """A preset and its changes in one line."""
+    changes = changes_in_words(one["overrides"])
+    return f"{one['scenario']}; {changes}" if changes else one["scenario"]
+
+
+def fabric_choices() -> tuple[str, ...]:
+    """Fabrics that a scenario can be put on."""
+    own = (OWN,) if own_document() is not None else ()
+    return (ITS_OWN, *own, *preset_names("fabrics"))
+
+
+# Changes, for callbacks.
+
+
+def add(source: str, fabric: str) -> None:
+    """Add a scenario preset, or the one on the Plan page, on its own fabric or another."""
+    if len(entries()) >= MOST:
+        return
+    scenario, overrides = _plan_request() if source == AS_ON_PLAN else (source, {})
+    name = "Plan" if source == AS_ON_PLAN else source
+    if fabric != ITS_OWN:
+        overrides = _on(overrides, fabric)
+        name = fabric
+    _change([*entries(), *_numbered([(name, scenario, overrides)])])
+
+
+def remove(number: int) -> None:
+    """Take an entry out."""
+    _change([one for one in entries() if one["id"] != number])
+
+
+def move(number: int, steps: int) -> None:
+    """Move an entry up (negative) or down."""
+    every = list(entries())
+    place = next(index for index, one in enumerate(every) if one["id"] == number)
+    if 0 <= place + steps < len(every):
+        every.insert(place + steps, every.pop(place))
+        _change(every)
+
+
+def rename(number: int, key: str) -> None:
+    """Give an entry the name that a text field holds, if there is any."""
+    name = " ".join(str(st.session_state[key]).split())[:LONGEST_NAME]
+    if name:
+        _change([one | {"name": name} if one["id"] == number else one for one in entries()])
+
+
+def use_set(key: str) -> None:
+    """Compare the ready-made set that a choice names, and clear the choice."""
+    picked = st.session_state.get(key)
+    if picked is not None:
+        _change(_numbered(READY_MADE[picked]()))
+        st.session_state[key] = None
+
+
+def start_over() -> None:
+    """Back to what the page begins with."""
+    _change(_numbered(_ratios()))
+
+
+def can_undo() -> bool:
+    """Whether there is a change to take back."""
+    return bool(st.session_state.get(_PAST))
+
+
+def undo() -> None:
+    """Take the last change back."""
+    *past, last = st.session_state[_PAST]
+    st.session_state[_PAST] = past
+    _put(last)
+
+
+def _change(every: list[Entry]) -> None:
+    st.session_state[_PAST] = [*st.session_state.get(_PAST, []), entries()][-STEPS:]
+    st.session_state[_LOST] = False
+    _put(every)
+
+
+def _put(every: list[Entry]) -> None:
+    """Names are told apart: a later one of the same name gets a number."""
+    named: list[Entry] = []
+    taken: set[str] = set()
+    for one in every:
+        name, count = one["name"], 1
+        while name in taken:
+            count += 1
+            name = f"{one['name'][: LONGEST_NAME - 5]} ({count})"
+        taken.add(name)
+        named.append(one | {"name": name})
+    st.session_state[_KEY] = named
+
+
+def _numbered(made: Made) -> list[Entry]:
+    """Entries of their own: a widget belongs to an entry, not to a place in the list."""
+    start = int(st.session_state.get(_NEXT, 0))
+    st.session_state[_NEXT] = start + len(made)
+    return [
+        {"id": start + index, "name": name, "scenario": scenario, "overrides": overrides}
+        for index, (name, scenario, overrides) in enumerate(made)
+    ]
+
+
+# Ready-made sets.
+
+
+def _plan_request() -> tuple[str, dict[str, Any]]:
+    """What the Plan page last showed, else its default."""
+    shown: tuple[Request, str] | None = st.session_state.get("last good")
+    if shown is None:
+        return DEFAULT_SCENARIO, {}
+    return shown[0].scenario, dict(shown[0].overrides)
+
+
+def _ratios() -> Made:
+    """The Plan page's job at 1 : 1, 2 : 1 and 4 : 1 of the innermost tier that has a ratio."""
+    scenario, overrides = _plan_request()
+    fields = ratio_fields(_fabric_of(scenario, overrides))
+    if not fields:
+        scenario, overrides = DEFAULT_SCENARIO, {}
+        fields = ratio_fields(_fabric_of(scenario, overrides))
+    return [
+        (f"{ratio:.0f} : 1", scenario, overrides | {fields[0].key: ratio})
+        for ratio in (1.0, 2.0, 4.0)
+    ]
+
+
+def _fabric_of(scenario: str, overrides: Mapping[str, Any]) -> Mapping[str, Any]:
+    document, _ = scenario_document(scenario)
+    fabric = overrides.get("fabric", document["fabric"])
+    return fabric if isinstance(fabric, Mapping) else fabric_file(fabric)
+
+
+def _fabrics(scenario: str, named: Mapping[str, str]) -> Made:
+    return [(name, scenario, _on({}, fabric)) for name, fabric in named.items()]
+
+
+def _on(overrides: Mapping[str, Any], fabric: str) -> dict[str, Any]:
+    """The same job on another fabric, which keeps nothing of the first one's."""
+    kept = {
+        key: value
+        for key, value in overrides.items()
+        if key != "fabric" and not key.startswith("fabric.")
+    }
+    return kept | {"fabric": fabric_document(OWN) if fabric == OWN else fabric}
+
+
+READY_MADE: Mapping[str, Callable[[], Made]] = {
+    "Plan's job at 1 : 1, 2 : 1, 4 : 1": _ratios,
+    "Rail-optimised, spine-leaf, rail-only (1,024 H100)": lambda: _fabrics(
+        "llama3-70b-1024-h100",
+        {
+            "Rail-optimised": "dgx-superpod-h100",
+            "Spine-leaf": "h100-spine-leaf-1024",
+            "Rail-only": "rail-only-1024",
+        },
+    ),
+    "Switches, mesh, torus (64 H100)": lambda: _fabrics(
+        "llama2-7b-64-h100",
+        {
+            "Spine-leaf": "h100-spine-leaf-64",
+            "Mesh in the node": "mi300x-mesh-64",
+            "Torus": "tpu-v4-4x4x4",
+        },
+    ),
+}
+"""What architects compare most: the same job on other fabrics."""
+
+
+# The address.
+
+
+def _written(every: Sequence[Entry]) -> str:
+    listed = [[one["name"], one["scenario"], one["overrides"]] for one in every]
+    return json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
+
+
+def _kept(text: str) -> str:
+    """What the address says of entries too long for it: their key in the store; empty for none."""
+    try:
+        return _BY_KEY + links().put({_ADDRESS: text})
+    except InputError as error:
+        st.toast(str(error))
+        return ""
+
+
+def _read(text: str) -> Made | None:
+    """The entries of an address, or None where it holds none."""
+    if text.startswith(_BY_KEY):
+        try:
+            kept = links().get(text.removeprefix(_BY_KEY))
+        except InputError as error:
+            st.toast(str(error))
+            return None
+        text = (kept or {}).get(_ADDRESS, "")
+    try:
+        listed = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(listed, list) or not 1 <= len(listed) <= MOST:
+        return None
+    known = preset_names("scenarios")
+    made: Made = []
+    for one in listed:
+        if not (isinstance(one, list) and len(one) == 3):
+            return None
+        name, scenario, overrides = one
+        named = isinstance(name, str) and 0 < len(name.strip()) <= LONGEST_NAME
+        if not named or scenario not in known or not isinstance(overrides, dict):
+            return None
+        made.append((name, scenario, overrides))
+    return made

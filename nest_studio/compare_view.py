@@ -1,0 +1,257 @@
+"""The parts of the Compare page, from the top down."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import streamlit as st
+
+from nest_core.figures import Picture
+from nest_core.figures.comparison import SCENARIO_COLOURS, pictures
+from nest_core.figures.comparison_words import formulae
+from nest_core.presets import preset_names
+from nest_core.studies.comparison import FEWEST, LONGEST_NAME, MOST, Comparison
+from nest_core.studies.comparison_table import Line
+from nest_studio.compare_state import (
+    AS_ON_PLAN,
+    READY_MADE,
+    add,
+    can_undo,
+    described,
+    entries,
+    fabric_choices,
+    move,
+    remove,
+    rename,
+    start_over,
+    undo,
+    use_set,
+)
+from nest_studio.fabric_widgets import ADDRESS
+from nest_studio.pins import pin_button
+from nest_studio.show import PicturePlace, facts
+
+__all__ = [
+    "chosen_budget",
+    "chosen_failures",
+    "comparison_table",
+    "figures",
+    "scenario_rows",
+    "sidebar_controls",
+]
+
+KEPT = 32
+BUDGETS = {"none": None, "network price": "price", "network power": "power"}
+_UNITS = {"price": ("k$", 1e3), "power": ("kW", 1e3)}
+
+_STYLE = """
+<style>
+.st-key-compare-rows { gap: 0.25rem; }
+.st-key-compare-rows .stButton button { padding: 0 0.35rem; min-height: 2.2rem; }
+.nest-swatch { width: 0.85rem; height: 0.85rem; border-radius: 2px;
+  border: 1px solid rgba(128, 132, 138, 0.5); }
+.nest-entry { font-size: 0.85rem; line-height: 1.3; opacity: 0.85; overflow-wrap: anywhere; }
+.nest-differs { background: rgba(128, 132, 138, 0.2); font-weight: 600; }
+.nest-compare { width: 100%; border-collapse: collapse; font-size: 0.85rem; line-height: 1.35;
+  font-variant-numeric: tabular-nums; table-layout: fixed; }
+.nest-compare :is(th, td) { text-align: left; vertical-align: top; padding: 0.25rem 0.55rem;
+  border-bottom: 1px solid rgba(128, 132, 138, 0.2); overflow-wrap: anywhere; font-weight: 400; }
+.nest-compare td { border-left: 2px solid transparent; }
+.nest-compare td.nest-differs { font-weight: 600; }
+.nest-compare thead th { border-bottom: 1px solid rgba(128, 132, 138, 0.6); font-weight: 600; }
+.nest-compare thead th i { display: inline-block; width: 0.8em; height: 0.8em;
+  margin-right: 0.4em; }
+.nest-compare tbody th { opacity: 0.85; }
+.nest-compare .nest-part th { padding-top: 0.8rem; font-size: 0.75rem; opacity: 0.75;
+  text-transform: uppercase; letter-spacing: 0.05em; font-weight: 600; }
+</style>
+"""
+
+
+def sidebar_controls() -> None:
+    """Ready-made sets, and what to add."""
+    st.subheader("Compare")
+    st.selectbox(
+        "Ready-made", tuple(READY_MADE), index=None, key="compare-set",
+        placeholder="Choose a comparison", on_change=use_set, args=("compare-set",),
+        help="Replaces what is compared; Undo brings it back.",
+    )  # fmt: skip
+    st.subheader("Add a scenario")
+    source = st.selectbox(
+        "Scenario", (AS_ON_PLAN, *preset_names("scenarios")), key="compare-add-scenario",
+        help="A preset, or what the Plan page last showed, with its changes.",
+    )  # fmt: skip
+    fabric = st.selectbox(
+        "On the fabric", fabric_choices(), key="compare-add-fabric",
+        help="Its own, or the same job on another fabric as that stands in its preset.",
+    )  # fmt: skip
+    full = len(entries()) >= MOST
+    st.button(
+        "Add", on_click=add, args=(source, fabric), disabled=full, key="compare-add",
+        width="stretch", help=f"{FEWEST} to {MOST} scenarios.",
+    )  # fmt: skip
+    with st.container(horizontal=True, gap="small"):
+        st.button(
+            "Undo", on_click=undo, disabled=not can_undo(), key="compare-undo", type="tertiary",
+            help="Take the last change of the list back.",
+        )  # fmt: skip
+        st.button(
+            "Start over", on_click=start_over, key="compare-start-over", type="tertiary",
+            help="The Plan page's job at three ratios.",
+        )  # fmt: skip
+
+
+def chosen_budget() -> dict[str, Any] | None:
+    """The budget that is asked for, as `run` takes it."""
+    st.subheader("Also find")
+    picked = st.selectbox(
+        "Equal budget", tuple(BUDGETS), key="compare.budget", bind=ADDRESS,
+        help="How many nodes each design joins for the same network price or power, and what "
+        "the job reaches on them.",
+    )  # fmt: skip
+    kind = BUDGETS[picked]
+    if kind is None:
+        return None
+    unit, scale = _UNITS[kind]
+    value = st.number_input(
+        f"Budget, {unit}", 0.1, 1e9, None, 100.0, key="compare.budget_value", bind=ADDRESS,
+        placeholder="as the first network",
+        help=f"0.1 to 1,000,000,000 {unit}, for the network alone; empty: what the first costs "
+        "or draws.",
+    )  # fmt: skip
+    return {"kind": kind, "value": None if value is None else value * scale}
+
+
+def chosen_failures() -> bool:
+    """Whether the loss of a switch is asked for."""
+    return bool(
+        st.toggle(
+            "One switch lost", True, key="compare.failures", bind=ADDRESS,
+            help="Each Clos without its first leaf, and without its first spine: the same plan, "
+            "and planned anew.",
+        )
+    )  # fmt: skip
+
+
+def scenario_rows() -> None:
+    """What is compared: names to edit, order, and ways to take one out."""
+    st.html(_STYLE)
+    every = entries()
+    with st.container(key="compare-rows"):
+        for place, one in enumerate(every):
+            _row(place, one, len(every))
+
+
+def _row(place: int, one: dict[str, Any], count: int) -> None:
+    swatch, name, words, up, down, out = st.columns(
+        [0.25, 2.2, 7, 0.45, 0.45, 0.9], vertical_alignment="center", gap="small"
+    )
+    swatch.html(f'<div class="nest-swatch" style="background: {SCENARIO_COLOURS[place]}"></div>')
+    number, key = one["id"], f"compare-name-{one['id']}"
+    if st.session_state.get(key, one["name"]) != one["name"]:
+        st.session_state[key] = one["name"]  # told apart from another, or taken back
+    name.text_input(
+        f"Name of scenario {place + 1}", one["name"], max_chars=LONGEST_NAME, key=key,
+        on_change=rename, args=(number, key), label_visibility="collapsed",
+    )  # fmt: skip
+    words.html(f'<div class="nest-entry">{html.escape(described(one))}</div>')
+    up.button(
+        "↑", key=f"compare-up-{number}", on_click=move, args=(number, -1), disabled=place == 0,
+        help=f"Move {one['name']} up; others are read against the first.", width="stretch",
+    )  # fmt: skip
+    down.button(
+        "↓", key=f"compare-down-{number}", on_click=move, args=(number, 1),
+        disabled=place == count - 1, help=f"Move {one['name']} down.", width="stretch",
+    )  # fmt: skip
+    out.button(
+        "Remove", key=f"compare-remove-{number}", on_click=remove, args=(number,),
+        help=f"Take {one['name']} out.", width="stretch",
+    )  # fmt: skip
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _drawn(key: str, _comparison: Comparison) -> tuple[Picture, ...]:
+    """The pictures of a comparison; its job's key says which."""
+    return pictures(_comparison)
+
+
+def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
+    """Throughput, price and value, stages, levels; last what takes longest.
+
+    ``pending`` says that equal budget or lost switches are still to come.
+    """
+    first, cost, value, *asked, balance, levels = _drawn(key, comparison)
+    PicturePlace("compare-throughput").draw(first)
+    _abreast("cost", [cost, value])
+    PicturePlace("compare-balance").draw(balance)
+    PicturePlace("compare-levels").draw(levels)
+    if pending:
+        facts("Equal budget and lost switches are being planned …", kind="nest-quiet")
+    _abreast("asked", asked)
+
+
+def _abreast(row: str, shown: list[Picture]) -> None:
+    columns = st.columns(len(shown), gap="medium") if shown else ()
+    for place, (column, picture) in enumerate(zip(columns, shown, strict=True)):
+        with column:
+            PicturePlace(f"compare-{row}-{place}").draw(picture)
+
+
+def comparison_table(comparison: Comparison, inputs: dict[str, Any]) -> None:
+    """All figures; what differs from the first is marked. ``inputs`` go into a notebook."""
+    lines = comparison.lines()
+    apart = [line for line in lines if any(line.differs)]
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        facts("All figures side by side", kind="nest-title")
+        facts(
+            f"{len(apart)} of {len(lines)} differ from the first scenario; those are marked",
+            kind="nest-subtitle",
+        )
+    with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        only = st.toggle("Only what differs", True, key="compare.only", bind=ADDRESS)
+        st.download_button(
+            "↓ Table (CSV)", comparison.to_csv, "comparison.csv", "text/csv", on_click="ignore",
+            type="tertiary", help="Plain numbers with their units, all figures.",
+        )  # fmt: skip
+        names = " or ".join(entry["name"] for entry in inputs["entries"])
+        pin_button("comparison", names, inputs, key="compare", rows=comparison.rows)
+        with st.popover("Formulae", type="tertiary"):
+            for formula, numbers in formulae(comparison):
+                facts(formula)
+                facts(*numbers, kind="nest-quiet")
+    shown = apart if only else list(lines)
+    if not shown:
+        facts("Nothing differs: these are the same scenario.", kind="nest-quiet")
+        return
+    st.html(_table([one.name for one in comparison.candidates], shown))
+
+
+def _table(names: list[str], lines: list[Line]) -> str:
+    width = 100 / (len(names) + 1)
+    head = "".join(
+        f'<th scope="col"><i style="background: {colour}"></i>{html.escape(name)}</th>'
+        for name, colour in zip(names, SCENARIO_COLOURS, strict=False)
+    )
+    body, part = "", ""
+    for line in lines:
+        if line.part != part:
+            part = line.part
+            body += (
+                f'<tr class="nest-part"><th scope="rowgroup" colspan="{len(names) + 1}">'
+                f"{html.escape(part)}</th></tr>"
+            )
+        cells = "".join(
+            f"<td{_mark(differs)}>{html.escape(text)}</td>"
+            for text, differs in zip(line.texts, line.differs, strict=True)
+        )
+        body += f'<tr><th scope="row">{html.escape(line.figure)}</th>{cells}</tr>'
+    return (
+        f'<table class="nest-compare"><colgroup><col style="width: {width:.1f}%"></colgroup>'
+        f'<thead><tr><th scope="col">figure</th>{head}</tr></thead><tbody>{body}</tbody></table>'
+    )
+
+
+def _mark(differs: bool) -> str:
+    return ' class="nest-differs"' if differs else ""

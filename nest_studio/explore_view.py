@@ -1,0 +1,297 @@
+"""The parts of the Explore page: which knob to turn how far, and what came of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.figures import Picture
+from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
+from nest_core.figures.sweep import pictures
+from nest_core.figures.sweep_parts import capital
+from nest_core.presets import preset_names
+from nest_core.studies.knob import Knob, Value, parse_values
+from nest_core.studies.points import Outcome, Sweep
+from nest_core.studies.ratios import MOST_MODELS, Ratios
+from nest_studio.explore_state import inputs_of, open_in_plan, unsaid
+from nest_studio.fabric_widgets import ADDRESS
+from nest_studio.forms import Request
+from nest_studio.pins import pin_button
+from nest_studio.show import PicturePlace, facts, table
+
+__all__ = [
+    "Turn",
+    "asked",
+    "mix_controls",
+    "show_ratios",
+    "show_sweep",
+    "turn_controls",
+    "values_of",
+]
+
+QUESTION, FIRST, SECOND, POINT = (f"explore.{name}" for name in ("question", "x", "y", "point"))
+OWN_QUESTION = "a question of my own"
+NOTHING_ELSE = "none"
+CHART = "explore-chart"
+CAMERA = {"displaylogo": False, "modeBarButtons": [["toImage"]]}
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A knob with the values to try."""
+
+    knob: Knob
+    values: tuple[Value, ...]
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """As a sweep takes it."""
+        return {"knob": self.knob.key, "values": list(self.values)}
+
+
+def asked(turned: Sequence[Turn]) -> dict[str, Any]:
+    """The knobs as a sweep takes them."""
+    first, *rest = turned
+    return {"x": first.asked, "y": rest[0].asked if rest else None}
+
+
+def questions(found: Sequence[Knob]) -> dict[str, tuple[str, str]]:
+    """Ready-made questions and the knobs that they turn, as labels."""
+    label = {knob.key: knob.label for knob in found}
+    ratios = [knob.key for knob in found if knob.key.startswith("oversubscription.")]
+    speeds = [knob.key for knob in found if knob.key.startswith("speed.")]
+    ready = {capital(label[key]): (label[key], NOTHING_ELSE) for key in ratios}
+    if len(ratios) > 1:
+        first, second = ratios[-2:]
+        ready["Two tiers at once"] = (label[first], label[second])
+    ready["Micro-batch × ZeRO"] = (label["zero"], label["micro_batch"])
+    if "devices" in label:
+        ready["Scaling"] = (label["devices"], NOTHING_ELSE)
+    ready["Memory per device"] = (label["memory"], NOTHING_ELSE)
+    ready["Sequence length × recomputation"] = (label["sequence"], label["recompute"])
+    if speeds:
+        fastest = "speed.nic" if "speed.nic" in label else speeds[-1]
+        ready[capital(label[fastest])] = (label[fastest], NOTHING_ELSE)
+    if "node" in label:
+        ready["Node size"] = (label["node"], NOTHING_ELSE)
+    return ready
+
+
+def turn_controls(found: Sequence[Knob]) -> list[tuple[Knob, str]]:
+    """The question, its knobs, and the text of their values."""
+    ready = questions(found)
+    by_label = {knob.label: knob for knob in found}
+    options = (*ready, OWN_QUESTION)
+    _keep_to(QUESTION, options)
+    left, middle, right = st.columns([2.4, 2.4, 3.2], gap="small")
+    with left:
+        picked = st.selectbox(
+            "Question", options, key=QUESTION, bind=ADDRESS, on_change=_take, args=(ready,),
+            help="Sets the knobs; their values can be changed.",
+        )  # fmt: skip
+    standard = ready.get(picked, next(iter(ready.values())))
+    turned = []
+    for key, place, label, index in ((FIRST, 0, "Knob", 0), (SECOND, 1, "Second knob", 1)):
+        taken = turned[0][0].label if turned else ""
+        names = (NOTHING_ELSE,) if index else ()
+        names = (*names, *(name for name in by_label if name != taken))
+        _keep_to(key, names)
+        default = standard[index] if standard[index] in names else names[0]
+        with middle:
+            name = st.selectbox(
+                label, names, index=names.index(default), key=key, bind=ADDRESS,
+                on_change=_on_my_own, help="What is turned; everything else stays as in the form.",
+            )  # fmt: skip
+        if name in by_label:
+            with right:
+                turned.append((by_label[name], _values_text(by_label[name], place)))
+    return turned
+
+
+def values_of(turned: list[tuple[Knob, str]]) -> list[Turn]:
+    """The values that the texts give; InputError where one gives none."""
+    return [Turn(knob, parse_values(knob, text)) for knob, text in turned]
+
+
+def _values_text(knob: Knob, place: int) -> str:
+    """The values to try; a knob's own where nothing else was written."""
+    key = f"explore.{knob.key}"
+    usual = ", ".join(_plain(value) for value in knob.defaults)
+    seen = st.session_state.get("explore defaults", {})
+    if key in st.session_state and st.session_state[key] in ("", seen.get(key)):
+        st.session_state[key] = usual  # the scenario changed, and with it what is worth trying
+    st.session_state["explore defaults"] = {**seen, key: usual}
+    note = f" {capital(knob.note)}." if knob.note else ""
+    text: str = st.text_input(
+        f"Values of {knob.title}", usual, key=key, bind=ADDRESS,
+        help=f"{capital(knob.allowed)}, with commas between.{note}",
+    )  # fmt: skip
+    return text or usual
+
+
+def _plain(value: Value) -> str:
+    return value if isinstance(value, str) else f"{value:.12g}"
+
+
+def _keep_to(key: str, options: Sequence[str]) -> None:
+    """Forget a choice that another fabric does not offer."""
+    if st.session_state.get(key) not in (None, *options):
+        del st.session_state[key]
+
+
+def _take(ready: dict[str, tuple[str, str]]) -> None:
+    if (knobs := ready.get(st.session_state[QUESTION])) is not None:
+        st.session_state[FIRST], st.session_state[SECOND] = knobs
+
+
+def _on_my_own() -> None:
+    st.session_state[QUESTION] = OWN_QUESTION
+
+
+def show_sweep(sweep: Sweep, turned: Sequence[Turn], request: Request) -> None:
+    """Figures, the point that was pointed at, and all points as a table."""
+    if not sweep.points:
+        facts("No point was planned before it was cancelled.")
+        return
+    first, *others = pictures(sweep)
+    _keep_to(POINT, tuple(sweep.named(point) for point in sweep.points))
+    _chart(sweep, first, inputs_of(request) | asked(turned))
+    _point(sweep, turned, request)
+    columns = st.columns(min(2, max(1, len(others))), gap="medium")
+    for number, picture in enumerate(others):
+        with columns[number % len(columns)]:
+            PicturePlace(f"explore-{number}").draw(picture)
+    _points_table(sweep)
+
+
+def _chart(sweep: Sweep, shown: Picture, inputs: dict[str, Any]) -> None:
+    """The figure whose points can be pointed at, with the way into a notebook."""
+    left, right = st.columns([12, 1], vertical_alignment="center")
+    with left, st.container(gap=None):
+        facts(shown.title, kind="nest-title")
+        facts(shown.subtitle, kind="nest-subtitle")
+    with right:
+        pin_button("sweep", shown.title, inputs, key="explore", rows=sweep.rows)
+    st.plotly_chart(
+        shown.plot, key=CHART, config=CAMERA, selection_mode="points",
+        on_select=lambda: _point_at(sweep), alt=f"{shown.title}. {shown.subtitle}.",
+    )  # fmt: skip
+    facts(f"{shown.reading} Click a point.", kind="nest-reading")
+
+
+def _point_at(sweep: Sweep) -> None:
+    """Take up the point that was clicked."""
+    picked = st.session_state[CHART].selection.points
+    if picked and (place := picked[0].get("customdata")) is not None:
+        number = place[0] if isinstance(place, list) else place
+        st.session_state[POINT] = sweep.named(sweep.points[int(number)])
+
+
+def _point(sweep: Sweep, turned: Sequence[Turn], request: Request) -> None:
+    """One point in words, and the way to its plan."""
+    names = {sweep.named(point): point for point in sweep.points}
+    best = max(sweep.points, key=lambda point: point.tokens_per_s or 0.0)
+    left, middle, right = st.columns([2.4, 4.4, 1.2], vertical_alignment="center", gap="small")
+    with left:
+        name = st.selectbox(
+            "Point", tuple(names), index=list(names.values()).index(best), key=POINT,
+            help="Click a point above, or pick one here.",
+        )  # fmt: skip
+    point = names[name]
+    pairs = _pairs(point, turned)
+    with middle:
+        facts(point.words or point.reason)
+        note = "; ".join(point.realised)
+        facts(" ".join(filter(None, [capital(note) + "." if note else "", unsaid(pairs)])),
+              kind="nest-quiet")  # fmt: skip
+    right.button(
+        "Open in Plan", on_click=open_in_plan, args=(request, pairs), width="stretch",
+        disabled=point.status == "invalid", key="explore-open",
+        help="Sets the form to this point and shows its plan.",
+    )  # fmt: skip
+
+
+def _pairs(point: Outcome, turned: Sequence[Turn]) -> tuple[tuple[Knob, Value], ...]:
+    values = (point.x, point.y)
+    return tuple(
+        (turn.knob, value) for turn, value in zip(turned, values, strict=False) if value is not None
+    )
+
+
+def _points_table(sweep: Sweep) -> None:
+    with st.expander(f"All {len(sweep.points)} points in figures"):
+        rows = sweep.rows()
+        numbers = [
+            key for key in rows[0] if any(isinstance(row[key], float) for row in rows)
+        ]  # fmt: skip
+        st.dataframe(
+            rows,
+            hide_index=True,
+            column_config={key: st.column_config.NumberColumn(format="%.4g") for key in numbers},
+        )
+        _csv_button("↓ Points (CSV)", rows, "points.csv")
+
+
+def mix_controls(request: Request) -> dict[str, Any]:
+    """The models, their shares of the time, and what may be lost."""
+    own = str(request.overrides.get("workload.model", request.document["workload"]["model"]))
+    names = preset_names("models")
+    left, right = st.columns([5, 1.4], gap="small")
+    with left:
+        models = st.multiselect(
+            "Models of the mix", names, [own] if own in names else [names[0]],
+            key="explore.models", bind=ADDRESS, max_selections=MOST_MODELS,
+            help=f"1 to {MOST_MODELS}; each trains with the form's batch and sequence length.",
+        )  # fmt: skip
+    with right:
+        loss = st.number_input(
+            "May cost less than, %", 0.1, 90.0, 2.0, 0.5, key="explore.loss", bind=ADDRESS,
+            format="%.1f", help="0.1 to 90, of what the mix trains at the tier's least ratio.",
+        )  # fmt: skip
+    if not models:
+        raise InputError("models of the mix", "must name one at least", "none", "pick a model")
+    shares = {models[0]: 1.0}
+    if len(models) > 1:
+        for column, model in zip(st.columns(MOST_MODELS), models, strict=False):
+            shares[model] = column.number_input(
+                f"{model}, parts", 0.1, 1000.0, 1.0, 1.0, key=f"explore.share.{model}",
+                bind=ADDRESS, format="%.1f",
+                help="0.1 to 1,000: this model's part of the cluster's time.",
+            )  # fmt: skip
+    mix = [{"model": model, "share": shares[model]} for model in models]
+    return {"mix": mix, "loss": loss / 100}
+
+
+def show_ratios(found: Ratios) -> None:
+    """What every tier bears, as a table and as a figure."""
+    if not found.tiers:
+        facts("No tier was tried to its end before it was cancelled.")
+        return
+    subtitle = "One tier at a time, the others as in the form"
+    st.html(table(ratios_finding(found), subtitle, ratio_rows(found)))
+    PicturePlace("explore-ratios").draw(ratios_picture(found))
+    with st.expander("Every ratio that was tried"):
+        rows = found.rows()
+        st.dataframe(rows, hide_index=True)
+        _csv_button("↓ Ratios (CSV)", rows, "ratios.csv")
+
+
+def _csv_button(label: str, rows: list[dict[str, Any]], name: str) -> None:
+    st.download_button(
+        label, lambda: _csv(rows), name, "text/csv", on_click="ignore", type="tertiary",
+        help="One row per point, units in the column names.",
+    )  # fmt: skip
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,253 @@
+"""The parts of the lessons page: predict, reveal, explain, and the teacher's notes.
+
+Answers and controls are widgets bound to the address, so a link opens a lesson as it stands.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import Any, Final
+
+import streamlit as st
+
+from nest_core.figures.lessons import enlarged, lesson_pictures
+from nest_core.lessons import (
+    LESSONS,
+    Brief,
+    Control,
+    Formula,
+    Lesson,
+    Notes,
+    Question,
+    Reveal,
+    Value,
+    lesson,
+)
+from nest_core.lessons.work import work_reveal
+from nest_studio.jobs import desk, there
+from nest_studio.show import PicturePlace, facts, table
+
+__all__ = ["learn_style", "lesson_bar", "presenting", "show_lesson"]
+
+ADDRESS: Final = "query-params"
+LESSON = "lesson"
+LARGE = "large"
+_PROJECTOR_PX = 21  # of a rem; 16 is usual
+
+_STYLE = """
+<style>
+.learn-lead { font-size: 1rem; line-height: 1.5; max-width: 62rem; }
+.learn-question { font-size: 1.1rem; line-height: 1.45; font-weight: 600; max-width: 62rem; }
+.learn-verdict { font-size: 1.05rem; line-height: 1.45; font-weight: 600; max-width: 62rem;
+  border-left: 0.25rem solid #0072B2; padding-left: 0.7rem; }
+.learn-step { font-size: 0.8rem; text-transform: uppercase; letter-spacing: 0.06em;
+  opacity: 0.75; }
+.learn-text { font-size: 0.95rem; line-height: 1.5; max-width: 62rem; margin-bottom: 0.4rem; }
+.learn-formulas { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr));
+  gap: 0.6rem 1.6rem; }
+.learn-formulas div { border-top: 1px solid rgba(128, 132, 138, 0.35); padding-top: 0.35rem;
+  line-height: 1.45; }
+.learn-formulas b { display: block; font-size: 0.82rem; font-weight: 600; }
+.learn-formulas code { display: block; font-size: 0.85rem; background: none; padding: 0;
+  white-space: normal; color: inherit; }
+.learn-formulas i { display: block; font-size: 0.78rem; font-style: normal; opacity: 0.75; }
+[class*="st-key-ask-"] [data-testid="stNumberInputStepUp"],
+[class*="st-key-ask-"] [data-testid="stNumberInputStepDown"] { display: none; }
+[class*="st-key-ask-"] [role="radiogroup"] p { font-size: 1rem; }
+</style>
+"""
+
+
+def learn_style(*, large: bool) -> None:
+    """The page's own style, and its size on a wall."""
+    size = f"<style>html {{ font-size: {_PROJECTOR_PX}px; }}</style>" if large else ""
+    st.html(_STYLE + size)
+
+
+def presenting() -> bool:
+    """The toggle for a projector."""
+    return st.toggle(
+        "Presentation size", key=LARGE, bind=ADDRESS, help="Larger text and figures, for a wall."
+    )
+
+
+def lesson_bar() -> Lesson:
+    """All lessons in a row; returns the one that is open."""
+    keys = [one.key for one in LESSONS]
+    names = {one.key: one.short for one in LESSONS}
+    chosen = st.segmented_control(
+        "Lesson", keys, default=keys[0], required=True, format_func=names.__getitem__, key=LESSON,
+        wrap=True, bind=ADDRESS, label_visibility="collapsed",
+    )  # fmt: skip
+    return lesson(chosen)
+
+
+def show_lesson(shown: Lesson, *, large: bool) -> None:
+    """A lesson from its question to its neighbours."""
+    number = LESSONS.index(shown) + 1
+    facts(f"Lesson {number} of {len(LESSONS)}", kind="learn-step")
+    facts(shown.title, kind="nest-scenario")
+    facts(shown.lead, kind="learn-lead")
+    # Here and not in a worker, even where it plans: a link's answer is lost unless the question
+    # stands at once. It is computed once per server.
+    brief = shown.brief()
+    prediction, open_now = _predict(shown, brief.question)
+    if open_now:
+        _reveal(shown, brief.question, prediction, large=large)
+    _teacher(shown, brief)
+    _neighbours(number)
+
+
+def _found(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
+    """What the lesson shows; None while it is computed elsewhere."""
+    if not shown.searches:
+        return shown.reveal(settings)
+    asked = ", ".join(f"{key} {value}" for key, value in sorted(settings.items()))
+    job = desk().ask(f"lesson {shown.key}, {asked}", work_reveal, shown.key, dict(settings))
+    if not there(job, "Planning", key="lesson-reveal"):
+        return None
+    found: Reveal = job.result(0)
+    return found
+
+
+def _predict(shown: Lesson, question: Question) -> tuple[str | float | None, bool]:
+    """The question; what was predicted, and whether the answer may be seen."""
+    guess, show = f"{shown.key}.guess", f"{shown.key}.show"
+    with st.container(border=True, key=f"ask-{shown.key}"):
+        facts("Predict", kind="learn-step")
+        facts(question.text, kind="learn-question")
+        prediction = _guess(question, guess)
+        if prediction is not None:
+            st.button("Ask again", key=f"{shown.key}.again", on_click=_forget, args=(guess, show))
+            return prediction, True
+        told = st.toggle(
+            "Show me", key=show, bind=ADDRESS, help="Opens the reveal without a prediction."
+        )
+        if not told:
+            facts("The figure appears when you have answered.", kind="nest-quiet")
+    return None, told
+
+
+def _guess(question: Question, key: str) -> str | float | None:
+    if not question.choices:
+        most = question.most
+        number = st.number_input(
+            f"Your answer, {question.unit}", 0.0, most, None, key=key, bind=ADDRESS,
+            format="%g", placeholder="a number, then Enter", width=260,
+            help=f"0 to {most:g} {question.unit}.",
+        )  # fmt: skip
+        return None if number is None else float(number)
+    texts = {choice.key: choice.text for choice in question.choices}
+    picked: str | None = st.radio(
+        "Your answer", list(texts), index=None, format_func=texts.__getitem__, key=key,
+        bind=ADDRESS, label_visibility="collapsed",
+    )  # fmt: skip
+    return picked
+
+
+def _forget(guess: str, show: str) -> None:
+    st.session_state[guess] = None
+    st.session_state[show] = False
+
+
+def _reveal(
+    shown: Lesson, question: Question, prediction: str | float | None, *, large: bool
+) -> None:
+    facts("Reveal", kind="learn-step")
+    facts(question.verdict(prediction), kind="learn-verdict")
+    found = _found(shown, _controls(shown))
+    if found is None:
+        return
+    _pictures(shown, found, large=large)
+    for rows in found.tables:
+        st.html(table(rows.title, rows.subtitle, [dict(line) for line in rows.lines]))
+    facts("Explain", kind="learn-step")
+    facts(*found.texts, kind="learn-text")
+    st.html(_formulas(found.formulas))
+
+
+def _pictures(shown: Lesson, found: Reveal, *, large: bool) -> None:
+    """Side by side where they are small, else one above the other."""
+    pictures = lesson_pictures(found.found)
+    beside = len(pictures) > 1 and not large and shown.key != "levels"
+    places = st.columns(len(pictures)) if beside else [st.container() for _ in pictures]
+    for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
+        with place:
+            PicturePlace(f"{shown.key}-{number}").draw(enlarged(picture) if large else picture)
+
+
+def _controls(shown: Lesson) -> Mapping[str, Value]:
+    settings: dict[str, Value] = {}
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        for control in shown.controls:
+            settings[control.key] = _control(shown, control)
+    return settings
+
+
+def _control(shown: Lesson, control: Control) -> Any:
+    key = f"{shown.key}.{control.key}"
+    ways = st.container(horizontal=True, width="content") if control.stepped else None
+    if isinstance(control.standard, str) or (control.names and not control.stepped):
+        return st.segmented_control(
+            control.label, control.values, default=control.standard, required=True,
+            format_func=control.name, key=key, bind=ADDRESS, help=control.help,
+        )  # fmt: skip
+    value = st.select_slider(
+        control.label, control.values, control.standard, format_func=control.name, key=key,
+        bind=ADDRESS, help=control.help, width=210,
+    )  # fmt: skip
+    if ways is not None:
+        ways.button(
+            "Back", key=f"{key}.back", on_click=_walk, args=(key, control, -1),
+            disabled=value == control.values[0],
+        )  # fmt: skip
+        ways.button(
+            "Forward", key=f"{key}.forward", type="primary", on_click=_walk,
+            args=(key, control, 1), disabled=value == control.values[-1],
+        )  # fmt: skip
+    return value
+
+
+def _walk(key: str, control: Control, by: int) -> None:
+    here = control.values.index(st.session_state.get(key, control.standard))
+    st.session_state[key] = control.values[min(max(here + by, 0), len(control.values) - 1)]
+
+
+def _formulas(formulas: tuple[Formula, ...]) -> str:
+    parts = "".join(
+        f"<div><b>{html.escape(one.name)}</b><code>{html.escape(one.symbols)}</code>"
+        f"<code>{html.escape(one.numbers)}</code><i>{html.escape(one.source)}</i></div>"
+        for one in formulas
+    )
+    return f'<div class="learn-formulas">{parts}</div>'
+
+
+def _teacher(shown: Lesson, brief: Brief) -> None:
+    notes: Notes = brief.notes
+    with st.expander("Teacher's notes", key=f"notes-{shown.key}"):
+        facts(f"About {notes.minutes} minutes. Expected: {notes.expected}", kind="learn-text")
+        st.html(
+            table(
+                "Typical wrong answers", "",
+                [{"answer": wrong, "what it overlooks": why} for wrong, why in notes.mistakes],
+            )
+        )  # fmt: skip
+        facts("Go on with", kind="learn-step")
+        facts(*notes.discuss, kind="learn-text")
+
+
+def _neighbours(number: int) -> None:
+    """Ways to the lessons before and after."""
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        for label, place in (("Previous", number - 2), ("Next", number)):
+            there = 0 <= place < len(LESSONS)
+            text = f"{label}: {LESSONS[place].short}" if there else label
+            st.button(
+                text, key=f"learn-{label.lower()}", disabled=not there, on_click=_open,
+                args=(LESSONS[place].key if there else "",),
+            )  # fmt: skip
+
+
+def _open(key: str) -> None:
+    st.session_state[LESSON] = key

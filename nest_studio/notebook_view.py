@@ -1,0 +1,281 @@
+"""The parts of the notebook page: the list at the left, the cells with their buttons."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.figures import Picture
+from nest_core.notebook import (
+    Cell,
+    Notebook,
+    changes,
+    delete_cell,
+    duplicate_cell,
+    move_cell,
+    new_id,
+    replace_cell,
+)
+from nest_core.notebook.kinds import KINDS, Shown, compute, summarise
+from nest_core.notebook.words import note_html
+from nest_studio.jobs import Job, desk, there
+from nest_studio.notebook_state import edit, keep_summary
+from nest_studio.show import HeadlineRow, PicturePlace, facts, table
+
+__all__ = ["PICKED", "cell_card", "job_of", "local_time", "note_style", "picked_plans"]
+
+_STYLE = """
+<style>
+.nest-notes { max-width: 52rem; line-height: 1.5; }
+.nest-notes :is(h1, h2, h3, h4, h5, h6) { font-size: 1rem; font-weight: 600; padding: 0;
+  margin: 0.6rem 0 0.25rem; letter-spacing: 0; }
+.nest-notes p { margin: 0 0 0.5rem; }
+.nest-notes a { color: var(--st-link-color, #0072B2); }
+.nest-notes pre, .nest-notes code { font-size: 0.85rem; background: rgba(128, 132, 138, 0.14); }
+.nest-notes pre { padding: 0.5rem 0.75rem; overflow-x: auto; }
+.nest-notes pre code { background: none; }
+.nest-notes blockquote { border-left: 3px solid rgba(128, 132, 138, 0.5); margin: 0.5rem 0;
+  padding-left: 0.75rem; }
+.nest-notes table { border-collapse: collapse; font-size: 0.85rem; }
+.nest-notes :is(td, th) { border-bottom: 1px solid rgba(128, 132, 138, 0.35);
+  padding: 0.2rem 0.9rem 0.2rem 0; text-align: left; }
+</style>
+"""
+
+OPEN_CELLS = 4
+"""So many cells show their figures at once; the others when they are opened."""
+PICKED = "compare-"
+_EDITING = "notebook note open "
+_AGAIN = "notebook run again"
+_MOST_CHANGES = 8
+_LONGEST_TITLE = 200
+_LONGEST_NOTE = 50_000
+
+
+def note_style() -> None:
+    """How notes look; once per run, before the first."""
+    st.html(_STYLE)
+
+
+def job_of(cell: Cell) -> Job:
+    """The work that computes what a cell shows."""
+    return desk().ask(_job_key(cell), compute, cell.kind, dict(cell.inputs))
+
+
+def local_time(text: str, pattern: str = "%d %b %Y, %H:%M") -> str:
+    """An ISO date in the visitor's time zone."""
+    try:
+        zone = ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):  # a browser may name one that is not known here
+        zone = ZoneInfo("UTC")
+    return datetime.fromisoformat(text).astimezone(zone).strftime(pattern)
+
+
+def picked_plans(notebook: Notebook) -> tuple[Cell, ...]:
+    """The plan cells that are ticked for a comparison."""
+    return tuple(
+        cell
+        for cell in notebook.cells
+        if cell.kind == "plan" and st.session_state.get(f"{PICKED}{cell.id}")
+    )
+
+
+def cell_card(notebook: Notebook, cell: Cell) -> None:
+    """One cell: its title, buttons, note and figures."""
+    place = notebook.place(cell.id)
+    with st.container(border=True, key=f"cell-{cell.id}"):
+        _head(notebook, cell, place)
+        _note(cell)
+        if cell.kind != "note":
+            _results(cell, place)
+
+
+def _head(notebook: Notebook, cell: Cell, place: int) -> None:
+    left, right = st.columns([5, 7], vertical_alignment="center")
+    key = _follow(f"title-{cell.id}", cell.title)
+    left.text_input(
+        f"Title of cell {place + 1}", key=key, max_chars=_LONGEST_TITLE, on_change=_set_title,
+        args=(cell.id,), label_visibility="collapsed",
+    )  # fmt: skip
+    row = right.container(
+        horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"
+    )
+    with row:
+        if cell.kind == "plan":
+            st.checkbox("Compare", key=f"{PICKED}{cell.id}")
+        last = place == len(notebook.cells) - 1
+        _button("↑", "up", cell, lambda n: move_cell(n, cell.id, -1), "Move up.", place == 0)
+        _button("↓", "down", cell, lambda n: move_cell(n, cell.id, 1), "Move down.", last)
+        editing = st.session_state.get(f"{_EDITING}{cell.id}", _asks_for_words(cell))
+        st.button(
+            "Close note" if editing else "Edit note" if cell.note else "Add note",
+            on_click=_edit_note, args=(cell, not editing), key=f"edit-{cell.id}", type="tertiary",
+        )  # fmt: skip
+        _button("Duplicate", "copy", cell, lambda n: duplicate_cell(n, cell.id, new_id()), "")
+        if cell.kind != "note":
+            st.button(
+                "Re-run", on_click=_run_again, args=(cell,), key=f"again-{cell.id}",
+                type="tertiary", help="Compute it again and say what changed.",
+            )  # fmt: skip
+        _button("Delete", "delete", cell, lambda n: delete_cell(n, cell.id), "Undo brings it back.")
+
+
+def _button(
+    label: str,
+    name: str,
+    cell: Cell,
+    change: Callable[[Notebook], Notebook],
+    told: str,
+    disabled: bool = False,
+) -> None:
+    st.button(
+        label, on_click=edit, args=(change,), key=f"{name}-{cell.id}", type="tertiary",
+        help=told or None, disabled=disabled,
+    )  # fmt: skip
+
+
+def _note(cell: Cell) -> None:
+    words = f'<div class="nest-notes">{note_html(cell.note)}</div>'
+    if not st.session_state.get(f"{_EDITING}{cell.id}", _asks_for_words(cell)):
+        if cell.note:
+            st.html(words)
+        return
+    left, right = st.columns(2, gap="medium")
+    key = _follow(f"note-{cell.id}", cell.note)
+    left.text_area(
+        "Note, Markdown", key=key, height=220, max_chars=_LONGEST_NOTE, on_change=_set_note,
+        args=(cell.id,), help="Up to 50,000 characters. Ctrl+Enter takes it over.",
+        placeholder="What did you ask, and what did you find?",
+    )  # fmt: skip
+    with right:
+        facts("Preview", kind="nest-quiet")
+        if cell.note:
+            st.html(words)
+
+
+def _asks_for_words(cell: Cell) -> bool:
+    """Whether a cell has nothing else to show."""
+    return cell.kind == "note" and not cell.note
+
+
+def _edit_note(cell: Cell, editing: bool) -> None:
+    st.session_state[f"{_EDITING}{cell.id}"] = editing
+
+
+def _results(cell: Cell, place: int) -> None:
+    label = f"{KINDS[cell.kind].label}, figures"
+    box = st.expander(label, expanded=place < OPEN_CELLS, key=f"open-{cell.id}", on_change="rerun")
+    if not box.open:
+        facts(_kept_in_words(cell), kind="nest-quiet")
+        return
+    with box:
+        job = job_of(cell)
+        if not there(job, cell.title, key=cell.id):
+            return
+        try:
+            shown = job.result(0)
+        except InputError as error:
+            st.error(str(error))
+            return
+        _draw(cell, shown)
+
+
+def _draw(cell: Cell, shown: Shown) -> None:
+    told = _follow_up(cell, shown)
+    facts(told[0], kind="nest-quiet")
+    if len(told) > 1:
+        st.warning("  \n".join(told[1:]))
+    if shown.headlines:
+        HeadlineRow(shown.headlines, spans=True)
+    if shown.facts:
+        facts(*shown.facts, kind="nest-quiet")
+    _pictures(cell, shown.pictures)
+    if shown.table:
+        rows = [dict(row) for row in shown.table.rows]
+        st.html(table(shown.table.title, shown.table.subtitle, rows))
+
+
+def _pictures(cell: Cell, pictures: tuple[Picture, ...]) -> None:
+    """One below the other; a plan's balance and memory side by side, as on its page."""
+    if cell.kind == "plan":
+        places = [st.container(), *st.columns(2, gap="medium")]
+    else:
+        places = [st.container() for _ in pictures]
+    for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
+        with place:
+            PicturePlace(f"{cell.id}-{number}").draw(picture)
+
+
+def _follow_up(cell: Cell, shown: Shown) -> list[str]:
+    """When the cell was pinned, and what differs now; a first or second run is kept."""
+    fresh = summarise(shown, datetime.now(UTC))
+    asked = st.session_state.get(_AGAIN, ())
+    again = cell.id in asked
+    if cell.summary is None:
+        keep_summary(cell.id, fresh)
+        return [f"First computed {local_time(fresh.date)}."]
+    told = changes(cell.summary, fresh)
+    since = f"{local_time(cell.summary.date)} with {_made(cell.summary.versions)}"
+    if again:
+        st.session_state[_AGAIN] = tuple(name for name in asked if name != cell.id)
+        keep_summary(cell.id, fresh)
+    if not told:
+        return [f"Run again: the same figures as on {since}." if again else f"Pinned {since}."]
+    more = len(told) - _MOST_CHANGES
+    lines = [*told[:_MOST_CHANGES], *([f"and {more} more"] if more > 0 else [])]
+    first = "Run again" if again else "Press Re-run to keep what it is now"
+    return [f"{first}. Changed since {since}:", *lines]
+
+
+def _kept_in_words(cell: Cell) -> str:
+    """A closed cell's figures in one line."""
+    if cell.summary is None or not cell.summary.rows:
+        return "Open it to compute its figures."
+    rows = cell.summary.rows
+    if len(rows) > 1:
+        return f"{len(rows)} rows, pinned {local_time(cell.summary.date)}."
+    figures = [
+        f"{name}: {value:.4g}"
+        for name, value in rows[0].items()
+        if isinstance(value, float) and not isinstance(value, bool)
+    ]
+    return ", ".join(figures[:4]) or str(rows[0].get("reason", ""))
+
+
+def _made(versions: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def _job_key(cell: Cell) -> str:
+    return f"notebook {cell.kind} {json.dumps(dict(cell.inputs), sort_keys=True)}"
+
+
+def _follow(key: str, value: str) -> str:
+    """Have a widget hold what the notebook says; an untouched one keeps what is being typed."""
+    if st.session_state.get(key) != value:
+        st.session_state[key] = value
+    return key
+
+
+def _set_title(cell_id: str) -> None:
+    title = " ".join(st.session_state[f"title-{cell_id}"].split())
+    if title:
+        edit(lambda n: replace_cell(n, replace(n.cell(cell_id), title=title)))
+
+
+def _set_note(cell_id: str) -> None:
+    note = st.session_state[f"note-{cell_id}"]
+    edit(lambda n: replace_cell(n, replace(n.cell(cell_id), note=note)))
+
+
+def _run_again(cell: Cell) -> None:
+    desk().forget(_job_key(cell))
+    st.session_state[_AGAIN] = (*st.session_state.get(_AGAIN, ()), cell.id)
+    st.session_state[f"open-{cell.id}"] = True

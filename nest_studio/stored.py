@@ -1,0 +1,24 @@
+"""The store of this server: notebooks by name, and long states that addresses carry by key."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from nest_core.store import Database, Links, Notebooks, database_url
+
+__all__ = ["links", "notebooks"]
+
+
+def notebooks() -> Notebooks:
+    """Notebooks by name; InputError where the store cannot be used."""
+    return Notebooks(_database(database_url()))
+
+
+def links() -> Links:
+    """States by key, in the same database."""
+    return Links(_database(database_url()))
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _database(url: str) -> Database:
+    return Database(url)

@@ -1,0 +1,103 @@
+"""Compare two to six scenarios: which is better, for what money and power, and why."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.studies.comparison import FEWEST, Comparison, compared
+from nest_studio.compare_state import entries, follow_address, inputs_of
+from nest_studio.compare_view import (
+    chosen_budget,
+    chosen_failures,
+    comparison_table,
+    figures,
+    scenario_rows,
+    sidebar_controls,
+)
+from nest_studio.jobs import Job, desk, there
+from nest_studio.own_fabric import follow_address as follow_own_fabric
+from nest_studio.show import facts, mark_results, page_style
+
+SHOWN = "compare shown"
+ORDERED = "compare ordered"
+KEY = "compare "
+
+
+def main() -> None:
+    """Draw the page."""
+    page_style()
+    follow_own_fabric()
+    unread = follow_address()
+    problem = st.container(key="problem")
+    with st.sidebar:
+        sidebar_controls()
+        budget, failures = chosen_budget(), chosen_failures()
+    facts("Which is better?", kind="nest-scenario")
+    if unread:
+        st.warning(unread)
+    scenario_rows()
+    every = entries()
+    if len(every) < FEWEST:
+        st.info(f"Add {'two scenarios' if not every else 'another scenario'} to compare.")
+        return
+    try:
+        found, pending = answered(inputs_of(every, budget, failures=failures))
+    except InputError as error:
+        problem.error(str(error))
+        found, pending = None, False
+    mark_results(earlier=found is None)
+    shown: tuple[str, Comparison] | None = found or st.session_state.get(SHOWN)
+    if shown is not None:
+        st.session_state[SHOWN] = shown
+        with st.container(key="results"):
+            figures(*shown, pending=pending)
+            comparison_table(shown[1], asked_for(shown[0]))
+
+
+def answered(inputs: dict[str, Any]) -> tuple[tuple[str, Comparison] | None, bool]:
+    """The comparison with its key, once it is there, and whether more of it is to come.
+
+    Plans come first; equal budget and lost switches, which take several more searches each,
+    follow. What is awaited shows its progress here.
+    """
+    plain = inputs | {"budget": None, "failures": False}
+    wanted = [inputs] if inputs == plain else [plain, inputs]
+    jobs = [
+        desk().ask(job_key(one), compared, one, urgent=place == 0)
+        for place, one in enumerate(wanted)
+    ]
+    give_up_others(jobs)
+    found: tuple[str, Comparison] | None = None
+    for job, what in zip(jobs, ("Comparing", "Equal budget and lost switches"), strict=False):
+        if not there(job, what, key=f"compare-{what.split()[0].lower()}"):
+            return found, found is not None
+        found = job.key, job.result(0)
+    return found, False
+
+
+def job_key(inputs: dict[str, Any]) -> str:
+    """Says everything that a comparison depends on."""
+    return KEY + json.dumps(inputs, sort_keys=True)
+
+
+def asked_for(key: str) -> dict[str, Any]:
+    """The inputs that a key stands for."""
+    inputs: dict[str, Any] = json.loads(key.removeprefix(KEY))
+    return inputs
+
+
+def give_up_others(jobs: list[Job]) -> None:
+    """Stop what this session ordered before and nobody needs for these jobs."""
+    wanted = {job.key for job in jobs}
+    for earlier in st.session_state.get(ORDERED, ()):
+        if earlier.key not in wanted and not earlier.ended:
+            earlier.stop()
+            desk().forget(earlier.key)  # whoever else waits for it begins it anew
+    st.session_state[ORDERED] = jobs
+
+
+main()

@@ -1,0 +1,143 @@
+"""Turn knobs of a scenario: the form at the left, the question above, what comes of it below."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.studies.knob import Knob
+from nest_core.studies.knobs import knobs
+from nest_core.studies.ratios import highest_ratios
+from nest_core.studies.sweep import run
+from nest_core.summary import realised_ratios
+from nest_studio.explore_state import awaited, inputs_of, is_on_its_way, last_answer
+from nest_studio.explore_view import (
+    Turn,
+    asked,
+    mix_controls,
+    show_ratios,
+    show_sweep,
+    turn_controls,
+    values_of,
+)
+from nest_studio.fabric_widgets import ADDRESS
+from nest_studio.forms import Request, changes_in_words, scenario_form
+from nest_studio.own_fabric import follow_address
+from nest_studio.plan_state import fabric_of
+from nest_studio.show import facts, mark_results, page_style
+
+AT_ONCE = 20
+"""Sweeps of more points wait for a click."""
+
+SWEEP, RATIOS = "Turn a knob", "Highest ratios"
+
+
+def main() -> None:
+    """Draw the page."""
+    page_style()
+    follow_address()
+    problem = st.container(key="problem")
+    notes: list[Any] = []
+    with st.sidebar:
+        request = scenario_form(notes)
+    if is_on_its_way():
+        # Without parameters Streamlit would clear those that widgets are bound to, and refuses.
+        st.switch_page("pages/plan.py", query_params={})
+    try:
+        for note, realised in zip(notes, realised_ratios(fabric_of(request)), strict=True):
+            note.caption(realised)
+        found = knobs(request.document, request.overrides, request.folder)
+    except InputError as error:
+        problem.error(str(error))
+        mark_results(earlier=True)
+        request = st.session_state.get("explore request", replace(request, overrides={}))
+        found = knobs(request.document, request.overrides, request.folder)
+    else:
+        mark_results(earlier=False)
+        st.session_state["explore request"] = request
+    heading(request)
+    asks = st.segmented_control(
+        "What to ask", (SWEEP, RATIOS), default=SWEEP, required=True, key="explore.asks",
+        bind=ADDRESS, label_visibility="collapsed",
+    )  # fmt: skip
+    if asks == RATIOS:
+        ratios_part(request, problem)
+    else:
+        sweep_part(request, found, problem)
+
+
+def heading(request: Request) -> None:
+    """What is turned."""
+    facts(request.document["name"], kind="nest-scenario")
+    changes = changes_in_words(request.overrides)
+    facts(f"Changed: {changes}" if changes else "As in the preset.", kind="nest-quiet")
+
+
+def sweep_part(request: Request, found: tuple[Knob, ...], problem: Any) -> None:
+    """One or two knobs."""
+    texts = turn_controls(found)
+    try:
+        turned = values_of(texts)
+        sweep = answer(request, turned)
+    except InputError as error:
+        problem.error(str(error))
+        sweep = None
+    if sweep is None:
+        show_earlier("sweep")
+        return
+    st.session_state["explore turned"] = (request, turned)
+    with st.container(key="results"):
+        show_sweep(sweep, turned, request)
+
+
+def answer(request: Request, turned: list[Turn]) -> Any:
+    """The sweep, or None while it is not there."""
+    inputs = inputs_of(request) | asked(turned)
+    points = math.prod(len(turn.values) for turn in turned)
+    if points > AT_ONCE and st.session_state.get("explore asked") != inputs:
+        left, right = st.columns([6, 1], vertical_alignment="center")
+        left.info(f"{points} points, each planned anew.")
+        right.button("Run", key="explore-run", on_click=ask, args=(inputs,), width="stretch")
+        return None
+    return awaited("sweep", "Planning", run, inputs)
+
+
+def ask(inputs: dict[str, Any]) -> None:
+    """Remember that a long sweep was asked for."""
+    st.session_state["explore asked"] = inputs
+
+
+def ratios_part(request: Request, problem: Any) -> None:
+    """The highest ratio of every tier."""
+    found = None
+    try:
+        inputs = {**inputs_of(request), **mix_controls(request)}
+        found = awaited("ratios", "Trying ratios", highest_ratios, inputs)
+    except InputError as error:
+        problem.error(str(error))
+    if found is None:
+        show_earlier("ratios")
+        return
+    with st.container(key="results"):
+        show_ratios(found)
+
+
+def show_earlier(name: str) -> None:
+    """What was there before, in grey; at the first visit nothing."""
+    found = last_answer(name)
+    if found is None:
+        return
+    mark_results(earlier=True)
+    with st.container(key="results"):
+        if name == "ratios":
+            show_ratios(found)
+        else:
+            request, turned = st.session_state["explore turned"]
+            show_sweep(found, turned, request)
+
+
+main()

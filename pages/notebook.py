@@ -1,0 +1,47 @@
+"""The record of the work: notebooks at the left, the cells of the open one at the right."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_studio.notebook_shelf import empty_shelf, heading, no_cells, save_state, shelf
+from nest_studio.notebook_state import current, follow_address, on_screen, take_problem
+from nest_studio.notebook_view import cell_card, note_style
+from nest_studio.show import page_style
+from nest_studio.stored import notebooks
+
+
+def main() -> None:
+    """Draw the page."""
+    page_style()
+    note_style()
+    problem = st.container(key="problem")
+    try:
+        name = follow_address()
+        notebook = current()
+        listed = notebooks().listed()
+    except InputError as error:
+        problem.error(str(error))
+        return
+    if told := take_problem():
+        problem.error(told)
+    with st.sidebar:
+        shelf(listed, name)
+    if notebook is None:
+        empty_shelf(name, bool(listed))
+        return
+    versions = [notebook]
+    heading(notebook, lambda: versions[-1])
+    state = st.container()
+    if not notebook.cells:
+        no_cells()
+    for cell in notebook.cells:
+        cell_card(notebook, cell)
+    # Cells that were computed for the first time have been saved meanwhile.
+    versions.append(on_screen() or notebook)
+    with state:
+        save_state(versions[-1])
+
+
+main()

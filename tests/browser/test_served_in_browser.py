@@ -1,0 +1,59 @@
+"""The studio under a path of a proxy, and what a screen reader makes of its pages."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from app import PAGES
+
+pytestmark = pytest.mark.browser
+
+SERIOUS = ("serious", "critical")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_serious_barrier(watched, scheme):
+    """By axe-core: contrast, names, roles, order."""
+    window = watched(1280, scheme)
+    found, checked = [], 0
+    window.open("?scenario=llama2-7b-64-h100&tour=off")
+    for name, title in PAGES:
+        window.page.get_by_role("link", name=title, exact=True).click()
+        window.page.wait_for_timeout(500)
+        window.page.wait_for_function(
+            "() => !document.querySelector('[data-testid=stStatusWidget], .stProgress')",
+            timeout=90_000,
+        )
+        window.page.wait_for_timeout(500)
+        answer = Axe().run(window.page).response
+        checked += len(answer["passes"])
+        found += [
+            f"{name}: {entry['id']}, {entry['nodes'][0]['html'][:200]}"
+            for entry in answer["violations"]
+            if entry["impact"] in SERIOUS
+        ]
+    assert not found
+    assert checked > 20 * len(PAGES)
+
+
+def test_the_studio_works_under_a_prefix(serve, browser, tmp_path):
+    """Navigation, the drawing's assets and links stay below it."""
+    command = [sys.executable, "-m", "nest_studio"]
+    with serve(command, tmp_path, tmp_path / "log.txt", "/nest/studio") as url:
+        page = browser.new_page()
+        left: list[str] = []
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith(url) else left.append(request.url),
+        )
+        page.goto(f"{url}/?scenario=llama2-7b-64-h100&tour=off")
+        page.get_by_text("Pipeline bubble").wait_for(timeout=60_000)
+        page.get_by_role("link", name="Design", exact=True).click()
+        page.get_by_role("button", name="New drawing").click()
+        page.locator(".nd-root").wait_for(timeout=30_000)
+        assert page.url.startswith(f"{url}/design")
+        assert not [one for one in left if one.startswith("http")]
+        page.close()

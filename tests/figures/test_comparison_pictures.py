@@ -1,0 +1,170 @@
+"""Figures of a comparison: the same order and colours, bars that are the figures, one scale."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nest_core.figures.comparison import SCENARIO_COLOURS, pictures
+from nest_core.figures.comparison_words import formulae
+from nest_core.figures.style import LIMIT, MEMORY_COLOURS, TIME_COLOURS
+from nest_core.network import collapse
+from nest_core.scenario import scenario_document
+from nest_core.studies.comparison import run
+
+JOB = "llama2-7b-64-h100"
+FABRICS = {
+    "Spine-leaf": "h100-spine-leaf-1024-4to1",
+    "Rails <b>": "dgx-superpod-h100",
+    "Torus": "torus-16x16",
+}
+
+
+@pytest.fixture(scope="module")
+def compared():
+    """Three fabrics, of which the torus says of no switch that it could be lost."""
+    document, _ = scenario_document(JOB)
+    few = {"search.pp": 1, "search.cp": 1, "search.zero": 1, "search.recompute": "none",
+           "search.schedule": "1f1b"}  # fmt: skip
+    entries = [
+        {"name": name, "document": document, "overrides": few | {"fabric": fabric}}
+        for name, fabric in FABRICS.items()
+    ]
+    return run({"entries": entries, "budget": {"kind": "price", "value": 4e6}})
+
+
+@pytest.fixture(scope="module")
+def drawn(compared):
+    names = ("throughput", "cost", "value", "budget", "losses", "balance", "levels")
+    return dict(zip(names, pictures(compared), strict=True))
+
+
+def bars(picture, axis="x"):
+    return [t for t in picture.plot.data if t.type == "bar" and (t.xaxis or "x") == axis]
+
+
+def shown(picture, axis="x"):
+    (bar,) = bars(picture, axis)
+    return list(bar.x)
+
+
+def test_every_bar_is_its_figure(compared, drawn):
+    every = compared.candidates
+    assert drawn["throughput"].subtitle == "Training throughput, M tokens/s"
+    assert shown(drawn["throughput"]) == pytest.approx([c.tokens_per_s / 1e6 for c in every])
+    assert shown(drawn["cost"]) == pytest.approx([c.bill.price_usd.typical / 1e6 for c in every])
+    assert shown(drawn["cost"], "x2") == pytest.approx(
+        [c.bill.power_W.typical / 1e3 for c in every]
+    )
+    assert shown(drawn["value"]) == pytest.approx([c.tokens_per_s_per_usd for c in every])
+    assert shown(drawn["value"], "x2") == pytest.approx([c.tokens_per_s_per_W for c in every])
+    assert shown(drawn["budget"]) == pytest.approx([c.at_budget.tokens_per_s / 1e6 for c in every])
+    assert shown(drawn["budget"], "x2") == [c.at_budget.devices for c in every]
+
+
+def test_scenarios_keep_their_order_and_colour(compared, drawn):
+    for name in ("throughput", "cost", "value", "budget", "losses"):
+        picture = drawn[name]
+        ticks = [tick.strip() for tick in picture.plot.layout.yaxis.ticktext]
+        assert ticks == ["Spine-leaf", "Rails &lt;b>", "Torus"]
+        assert picture.plot.layout.yaxis.range[0] > picture.plot.layout.yaxis.range[1]
+        for bar in (t for t in picture.plot.data if t.type == "bar"):
+            assert tuple(bar.marker.color) == SCENARIO_COLOURS[: len(compared.candidates)]
+
+
+def test_no_scenario_has_a_colour_that_means_something_else():
+    meant = {*TIME_COLOURS.values(), *MEMORY_COLOURS.values(), LIMIT}
+    assert not meant & set(SCENARIO_COLOURS)
+    assert len(set(SCENARIO_COLOURS)) == 6
+
+
+def test_losses_of_all_tiers_stand_on_one_scale(compared, drawn):
+    picture = drawn["losses"]
+    assert picture.plot.layout.xaxis.range == picture.plot.layout.xaxis2.range
+    for axis, place in (("x", 0), ("x2", 1)):
+        kept, replanned = bars(picture, axis)
+        for row, one in enumerate(compared.candidates[:2]):
+            loss = one.losses[place]
+            assert kept.x[row] == pytest.approx(100 * (loss.kept or 0.0))
+            assert replanned.x[row] == pytest.approx(100 * (loss.replanned or 0.0))
+        assert replanned.text[2] == "no such switch is listed"
+        assert kept.marker.opacity < replanned.marker.opacity == 1
+    assert kept.text[0].endswith("%")
+    assert bars(picture)[0].text[0] == "cannot run"
+
+
+def test_stages_stand_on_one_axis_and_fill_the_iteration(compared, drawn):
+    layout = drawn["balance"].plot.layout
+    assert layout.yaxis.range == layout.yaxis2.range == layout.yaxis3.range
+    scale = 1.0 if drawn["balance"].subtitle.endswith(", s") else 1e-3
+    for row, one in enumerate(compared.candidates):
+        stacked = np.sum([b.y for b in bars(drawn["balance"], f"x{row + 1}" if row else "x")], 0)
+        assert stacked * scale == pytest.approx([one.report.iteration_s] * len(stacked), rel=1e-4)
+
+
+def test_all_level_matrices_have_one_colour_scale(compared, drawn):
+    layout, maps = drawn["levels"].plot.layout, drawn["levels"].plot.data
+    assert {heat.coloraxis for heat in maps} == {"coloraxis"}
+    lowest = min(np.nanmin(heat.z) for heat in maps)
+    highest = max(np.nanmax(heat.z) for heat in maps)
+    assert layout.coloraxis.cmin <= lowest + 1e-6
+    assert layout.coloraxis.cmax >= highest - 1e-6
+    for heat, one in zip(maps, compared.candidates, strict=True):
+        network = collapse(one.scenario.fabric)
+        last = np.array([(len(heat.z) - 1) * int(heat.dx)])
+        far = network.levels[int(network.level(np.array([0]), last)[0])]
+        assert heat.customdata[0][-1] == pytest.approx(far.bandwidth_Bps, rel=1e-3)
+        assert 10 ** heat.z[0][-1] == pytest.approx(far.bandwidth_Bps, rel=1e-3)
+
+
+def test_titles_state_what_the_figures_say(compared, drawn):
+    rates = {one.name: one.tokens_per_s for one in compared.candidates}
+    best, worst = max(rates, key=rates.get), min(rates, key=rates.get)
+    assert drawn["throughput"].title.startswith(f"{best} is fastest")
+    assert f"{100 * (rates[best] / rates[worst] - 1):.3g} % above {worst}" in (
+        drawn["throughput"].title.replace(",", "")
+    )
+    prices = {one.name: one.bill.price_usd.typical for one in compared.candidates}
+    assert drawn["cost"].title.startswith(f"{min(prices, key=prices.get)} has the cheapest")
+    assert "on a network of $4.00 M" in drawn["budget"].title
+
+
+def test_equals_are_called_equal(compared):
+    one = compared.candidates[0]
+    twins = replace(compared, candidates=(one, replace(one, name="Twin")))
+    assert pictures(twins)[0].title == "All are equal within 0.5 %"
+    three = replace(compared, candidates=(*twins.candidates, compared.candidates[2]))
+    title = pictures(three)[0].title
+    assert ", level with " in title or title.startswith("Torus")
+
+
+def test_without_any_plan_every_figure_still_stands(compared):
+    nothing = tuple(
+        replace(one, report=None, reason="no plan fits", band=None, losses=(), at_budget=None)
+        for one in compared.candidates
+    )
+    bare = replace(compared, candidates=nothing, budget=None)
+    found = pictures(bare)
+    assert len(found) == 5
+    assert found[0].title == "No scenario has a feasible plan"
+    assert list(bars(found[0])[0].text) == ["no feasible plan"] * 3
+    assert found[3].title == "There is no plan to balance"
+    assert formulae(bare)[0][1][0] == "Spine-leaf: no feasible plan"
+
+
+def test_names_are_no_markup(drawn):
+    for picture in drawn.values():
+        assert "<b>" not in json.dumps(picture.plot.to_plotly_json(), default=str).replace(
+            "&lt;b>", ""
+        )
+
+
+def test_formulae_carry_the_numbers(compared):
+    words = [line for _, numbers in formulae(compared) for line in numbers]
+    first = compared.candidates[0]
+    assert any(f"= {first.tokens_per_s_per_usd:.3g}" in line for line in words)
+    assert any(f"{first.at_budget.devices:,} devices" in line for line in words)
+    assert any("without leaf 0 and 4 nodes" in line for line in words)

@@ -1,0 +1,257 @@
+"""The figures of sweeps and ratios, from outcomes made up for the purpose."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
+from nest_core.figures.sweep import pictures
+from nest_core.figures.sweep_cost import pareto_set
+from nest_core.studies.points import Axis, Outcome, Sweep
+from nest_core.studies.ratios import Ratios, Step, Tier
+
+GIB = 2.0**30
+PLAN = {
+    "dp": 8, "tp": 4, "pp": 2, "cp": 1, "ep": 1, "sp": True, "zero": 1, "recompute": "none",
+    "micro_batch": 1, "schedule": "1f1b", "interleave": 1,
+}  # fmt: skip
+
+
+def outcome(x, rate=None, y=None, **more):
+    if rate is None:
+        found = {"status": "memory", "reason": "No plan fits.", "needed_bytes": 96 * GIB}
+    else:
+        found = {"status": "solved", "plan": PLAN, "tokens_per_s": rate, "mfu": 0.4, "bubble": 0.1,
+                 "memory_bytes": 60 * GIB}  # fmt: skip
+    return Outcome(x, y, **{"limit_bytes": 80 * GIB, **found, **more})
+
+
+def axis(knob, values, **more):
+    about = {"label": knob, "unit": "", "present": None, "doubling": False, "fabric": False}
+    shown = tuple(str(value) for value in values)
+    return Axis(**{"knob": knob, "values": tuple(values), "shown": shown, **about, **more})
+
+
+def line(knob, points, **more):
+    return Sweep("made up", axis(knob, [p.x for p in points], **more), None, tuple(points), True)
+
+
+def plane(rates, **more):
+    """Rows of rates, one per y."""
+    points = [
+        outcome(x, rate, y, **more) for y, row in enumerate(rates) for x, rate in enumerate(row)
+    ]
+    axes = axis("first", range(len(rates[0]))), axis("second", range(len(rates)))
+    return Sweep("made up", *axes, tuple(points), True)
+
+
+def trace(picture, name=None, **about):
+    (found,) = [
+        one for one in picture.plot.data
+        if (name is None or one.name == name) and all(one[k] == v for k, v in about.items())
+    ]  # fmt: skip
+    return found
+
+
+def clickable(picture):
+    return {
+        int(number): (x, y)
+        for one in picture.plot.data
+        if one.customdata is not None
+        for number, x, y in zip(one.customdata, one.x, one.y, strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("rates", "title"),
+    [
+        ([100.0, 80.0, 50.0], "Throughput falls 50.0 % from 0 to 2; the plan stays"),
+        ([50.0, 60.0, 75.0], "Throughput rises 50.0 % from 0 to 2; the plan stays"),
+        ([50.0, 75.0, 200.0], "Throughput rises 4-fold from 0 to 2; the plan stays"),
+        ([50.0, 75.0, 60.0], "Fastest at 1; the plan stays"),
+        ([100.0, 99.9], "The knob hardly matters: throughput stays within 0.1 %; the plan stays"),
+        ([None, 75.0, None], "Only 1 has a plan; 2 of 3 points have no plan"),
+        ([None, None], "No plan fits at any of these points"),
+    ],
+)
+def test_the_title_states_what_the_rates_do(rates, title):
+    sweep = line("knob", [outcome(x, rate) for x, rate in enumerate(rates)])
+    assert pictures(sweep)[0].title == title
+
+
+def test_the_points_where_the_plan_changes_are_named_between_their_neighbours():
+    points = [
+        outcome(1, 100.0),
+        outcome(2, 90.0),
+        outcome(4, None),
+        outcome(8, 70.0, plan=PLAN | {"tp": 8, "pp": 1}),
+    ]
+    first = pictures(line("knob", points))[0]
+    assert first.title.endswith("the plan changes once; 1 of 4 points has no plan")
+    (upright,) = first.plot.layout.shapes
+    assert upright.x0 == upright.x1 == (2 + 8) / 2
+    assert "tp 4→8<br>pp 2→1" in [note.text for note in first.plot.layout.annotations]
+
+
+def test_what_the_knob_pins_is_no_change_of_plan():
+    points = [outcome(zero, 100.0, plan=PLAN | {"zero": zero}) for zero in (0, 1)]
+    assert not pictures(line("zero", points))[0].plot.layout.shapes
+    assert pictures(line("other", points))[0].plot.layout.shapes
+
+
+def test_every_point_can_be_pointed_at_whether_or_not_it_has_a_plan():
+    sweep = line("knob", [outcome(x, rate) for x, rate in enumerate([100.0, None, 80.0])])
+    found = clickable(pictures(sweep)[0])
+    assert {number: place[0] for number, place in found.items()} == {0: 0.0, 1: 1.0, 2: 2.0}
+
+
+def test_what_has_no_plan_is_hatched_and_says_what_it_needs():
+    first, memory = pictures(line("knob", [outcome(0, 100.0), outcome(1)]))
+    hatched = trace(first, fill="toself")
+    assert hatched.fillpattern.shape == "/"
+    assert [x for x in hatched.x if x is not None] == [0.5, 1.5, 1.5, 0.5, 0.5]
+    assert "needs 96.0 GiB" in [note.text for note in first.plot.layout.annotations]
+    assert trace(memory, "enough for some plan").y == (None, 96.0)
+    assert trace(memory, "fullest stage").y == (60.0, None)
+    assert trace(memory, "what a device has").y == (80.0, 80.0)
+    assert memory.title == "Fullest at 0: 75.0 % of a device's memory"
+
+
+def test_the_frontier_runs_between_what_fits_and_what_does_not():
+    rates = [[None, 10.0, 20.0], [None, None, 30.0]]
+    (picture,) = pictures(plane(rates))
+    border = trace(picture, "memory ends")
+    edges = {
+        (border.x[i], border.y[i], border.x[i + 1], border.y[i + 1])
+        for i in range(0, len(border.x), 3)
+    }
+    assert edges == {
+        (0.5, -0.5, 0.5, 0.5),  # left of the 10
+        (0.5, 0.5, 1.5, 0.5),  # above the 10
+        (1.5, 0.5, 1.5, 1.5),  # left of the 30
+    }
+    assert (
+        picture.title == "Fastest at first 2, second 1: 30.0 tokens/s; 3 of 6 points have no plan"
+    )
+    assert [list(row) for row in trace(picture, type="heatmap").z] == rates
+
+
+def test_cells_are_numbered_as_the_sweep_numbers_its_points():
+    rates = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    sweep = plane(rates)
+    for number, (x, y) in clickable(pictures(sweep)[0]).items():
+        assert sweep.points[number].tokens_per_s == rates[y][x]
+
+
+def test_a_sweep_that_was_cut_short_is_drawn_as_far_as_it_goes():
+    whole = plane([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    for count in range(1, 6):
+        first, *_ = pictures(replace(whole, points=whole.points[:count], complete=False))
+        assert len(clickable(first)) == count
+    some = line("knob", [outcome(x, 10.0 + x) for x in range(4)])
+    for count in range(1, 4):
+        assert len(clickable(pictures(replace(some, points=some.points[:count]))[0])) == count
+    assert pictures(replace(some, points=())) == ()
+
+
+def test_scaling_is_told_against_the_smallest_fabric_with_a_plan():
+    rates = [None, 100.0, 190.0, 340.0]
+    points = [
+        outcome(devices, rate, devices=devices)
+        for devices, rate in zip((8, 16, 32, 64), rates, strict=True)
+    ]
+    _, _, scaling = pictures(line("devices", points, doubling=True, fabric=True))
+    assert scaling.title == "From 16 to 64 devices throughput grows 3.4-fold: 85.0 % of ideal"
+    assert trace(scaling, "ideal").y == (100.0, 200.0, 400.0)
+    assert [note.text for note in scaling.plot.layout.annotations] == ["100 %", "95 %", "85 %"]
+
+
+def priced(pairs):
+    return [outcome(x, rate, network_usd=usd) for x, (usd, rate) in enumerate(pairs)]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 9).map(float), st.integers(1, 9).map(float)),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_the_pareto_set_is_what_nothing_else_beats(pairs):
+    kept = {(p.network_usd, p.tokens_per_s) for p in pareto_set(priced(pairs))}
+    unbeaten = {
+        (usd, rate)
+        for usd, rate in pairs
+        if not any((u <= usd and r >= rate) and (u, r) != (usd, rate) for u, r in pairs)
+    }
+    assert kept == unbeaten
+
+
+def test_the_pareto_picture_names_the_cheapest_network_that_is_nearly_as_good():
+    points = priced([(100e3, 1000.0), (80e3, 990.0), (60e3, 900.0), (90e3, 950.0)])
+    *_, picture = pictures(line("ratio", points, fabric=True))
+    assert picture.title == ("Ratio 1 keeps 99.0 % of the throughput for $80.0 k instead of $100 k")
+    assert trace(picture, "Pareto set").y == (0.9, 0.99, 1.0)
+
+
+def test_one_network_that_is_cheapest_and_fastest_is_named():
+    *_, picture = pictures(line("ratio", priced([(100.0, 9.0), (80.0, 10.0)]), fabric=True))
+    assert picture.title == "Ratio 1 is the cheapest and the fastest"
+
+
+def test_fabrics_of_different_sizes_and_equal_prices_have_no_pareto_picture():
+    several = priced([(100.0, 10.0), (80.0, 9.0)])
+    for knob, fabric, points in (
+        ("devices", True, several),
+        ("batch", False, several),
+        ("ratio", True, priced([(100.0, 10.0), (100.0, 9.0)])),
+    ):
+        sweep = line(knob, points, fabric=fabric)
+        assert not [p for p in pictures(sweep) if "price" in p.subtitle]
+
+
+def test_names_that_people_gave_are_not_read_as_tags():
+    (first, *_) = pictures(line("knob", [outcome(0, None, reason="<b>no</b>")]))
+    said = list(itertools.chain.from_iterable(t.hovertext or () for t in first.plot.data))
+    assert any("&lt;b>no&lt;/b>" in text for text in said)
+
+
+def ratios():
+    def step(ratio, loss):
+        return Step(ratio, f"realised {ratio:g} : 1", loss, (loss,), "")
+
+    leaf = [step(1.0, 0.0), step(1.5, 0.01), step(2.0, 0.04)]
+    spine = [step(1.0, 0.0), step(1.5, 0.001)]
+    return Ratios(
+        "made up",
+        (("model", 1.0),),
+        0.02,
+        (
+            Tier("oversubscription.0", "leaf", 1.0, tuple(leaf), leaf[1], leaf[2], (2e6, 1e6)),
+            Tier("oversubscription.1", "spine", 1.0, tuple(spine), spine[1], None, None),
+        ),
+        True,
+    )
+
+
+def test_ratios_are_told_with_both_sides_of_the_limit():
+    found = ratios()
+    assert ratios_finding(found) == (
+        "Leaf 1.5 : 1, spine 1.5 : 1: the most that costs the mix less than 2 %"
+    )
+    leaf, spine = ratio_rows(found)
+    assert (leaf["highest"], leaf["costs"]) == ("1.5 : 1", "1.00 %")
+    assert (leaf["the next"], leaf["would cost"]) == ("2 : 1", "4.00 %")
+    assert leaf["network, from 1 : 1"] == "$2.00 M → $1.00 M"
+    assert (spine["the next"], spine["would cost"]) == ("–", "–")
+    picture = ratios_picture(found)
+    assert picture.title == (
+        "Leaf reaches the limit at 2 : 1; spine stays below the limit to 1.5 : 1"
+    )
+    assert trace(picture, "leaf").y == (0.0, 1.0, 4.0)
+    assert trace(picture, "leaf").marker.symbol == ("circle", "circle", "circle-open")

@@ -1,0 +1,154 @@
+"""What every lesson promises: a question, a reveal that its controls move, notes, sources."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+import pytest
+
+from nest_core.errors import InputError
+from nest_core.figures.lessons import enlarged, lesson_pictures
+from nest_core.lessons import LESSONS, lesson
+from nest_core.lessons.lesson import Choice, Question
+
+EVERY = pytest.mark.parametrize("shown", LESSONS, ids=lambda one: one.key)
+
+
+def _drawn(reveal):
+    return [picture.plot.to_json() for picture in lesson_pictures(reveal.found)]
+
+
+def test_there_are_eight_with_names_of_their_own():
+    assert len(LESSONS) == 8
+    for field in ("key", "short", "title"):
+        assert len({getattr(one, field) for one in LESSONS}) == 8
+
+
+@EVERY
+def test_a_question_has_one_right_answer(shown):
+    question = shown.brief().question
+    if question.choices:
+        keys = [choice.key for choice in question.choices]
+        assert keys.count(question.right) == 1
+        assert len({choice.text for choice in question.choices}) == len(keys)
+    else:
+        assert 0 < question.right <= question.most
+        assert question.unit
+
+
+@EVERY
+def test_notes_name_wrong_answers_and_no_right_one(shown):
+    brief = shown.brief()
+    question, notes = brief.question, brief.notes
+    assert 5 <= notes.minutes <= 30
+    assert len(notes.mistakes) >= 2
+    assert notes.discuss
+    for wrong, why in notes.mistakes:
+        assert wrong != question.answer
+        assert why.endswith((".", ")"))
+        if not question.choices:
+            assert not question.is_right(float(wrong))
+
+
+@EVERY
+def test_every_control_moves_a_figure(shown):
+    for control in shown.controls:
+        assert control.standard in control.values
+        at = {"step": 5} if "step" in shown.standard else {}
+        seen = {
+            json.dumps(_drawn(shown.reveal({**at, control.key: value}))) for value in control.values
+        }
+        assert len(seen) > 1, control.key
+
+
+@EVERY
+def test_every_setting_can_be_shown(shown):
+    for values in itertools.product(*(control.values for control in shown.controls)):
+        keys = (control.key for control in shown.controls)
+        reveal = shown.reveal(dict(zip(keys, values, strict=True)))
+        pictures = lesson_pictures(reveal.found)
+        assert pictures
+        assert all(picture.title and picture.subtitle and picture.reading for picture in pictures)
+        assert reveal.texts
+        for formula in reveal.formulas:
+            assert formula.name
+            assert formula.symbols
+            assert formula.source
+            assert re.search(r"\d", formula.numbers)
+            assert "nan" not in formula.numbers
+            assert "inf" not in formula.numbers.split()
+
+
+@EVERY
+def test_a_reveal_is_a_function_of_its_settings(shown):
+    assert _drawn(shown.reveal({})) == _drawn(shown.reveal(shown.standard))
+
+
+@EVERY
+def test_pictures_grow_for_a_projector(shown):
+    for picture in lesson_pictures(shown.reveal({}).found):
+        large = enlarged(picture, 1.5)
+        assert large.plot.layout.height == round(1.5 * picture.plot.layout.height)
+        assert large.plot.layout.margin.l == 1.5 * picture.plot.layout.margin.l
+        assert large.plot.layout.font.size == 18
+        for before, after in zip(
+            picture.plot.layout.annotations, large.plot.layout.annotations, strict=True
+        ):
+            assert after.text == before.text
+            assert after.font.size == 1.5 * before.font.size
+        for before, after in zip(picture.plot.data, large.plot.data, strict=True):
+            assert after.x == before.x
+            assert after.y == before.y
+
+
+def test_a_lesson_is_found_by_its_key():
+    assert lesson("zero") is LESSONS[3]
+    with pytest.raises(InputError, match="lesson must be one of the lessons"):
+        lesson("zerro")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"p": 4}, r"bubble\.p must be a control of the lesson, but is 4: use pp, m\."),
+        ({"pp": 3}, r"bubble\.pp must be a value that the lesson offers, but is 3: use 2, 4, 8\."),
+    ],
+)
+def test_settings_that_a_lesson_lacks_are_refused(settings, sentence):
+    with pytest.raises(InputError, match=sentence):
+        lesson("bubble").reveal(settings)
+
+
+def test_a_verdict_says_what_was_said_and_what_is():
+    choices = (Choice("a", "four"), Choice("b", "eight"))
+    asked = Question("How many?", "b", "8, since they come back late.", choices)
+    assert asked.verdict(None) == "Answer: 8, since they come back late."
+    assert asked.verdict("b") == "Right. 8, since they come back late."
+    assert asked.verdict("a") == "You said: four. Computed: 8, since they come back late."
+
+
+@pytest.mark.parametrize(("said", "right"), [(98.0, True), (102.0, True), (90.0, False)])
+def test_a_number_may_be_a_little_off(said, right):
+    asked = Question("How many?", 100.0, "100 MiB.", unit="MiB", most=500.0, tolerance=0.05)
+    assert asked.is_right(said) is right
+    assert asked.verdict(90.0).startswith("You said: 90 MiB. ")
+
+
+@pytest.mark.parametrize("seats", ["012", "123"])
+@pytest.mark.parametrize("step", range(1, 9))
+def test_the_unknown_stage_is_drawn_where_its_row_assumes_it(seats, step):
+    table = lesson("levels").reveal({"step": step, "seats": seats}).found
+    seats_shown = lesson_pictures(table)[0].plot.layout.annotations
+    cell = table.filled[-1]
+    unknowns = [note for note in seats_shown if note.text == f"stage {cell.stage}?"]
+    if cell.stage == 1 and cell.level == 0 and seats == "123":  # stages 2 and 3 fill their node
+        assert not unknowns
+        assert any("same node (full)" in note.text for note in seats_shown)
+        return
+    (unknown,) = unknowns
+    (placed,) = [note for note in seats_shown if note.text == f"<b>stage {cell.stage + 1}</b>"]
+    same_node = int(unknown.x) // 2 == int(placed.x) // 2
+    assert same_node is (cell.level == 0)
+    assert unknown.x not in [note.x for note in seats_shown if note.text.startswith("<b>stage")]

@@ -1,0 +1,104 @@
+"""The Jupyter notebook: run in a kernel of its own, it prints the figures that were pinned."""
+
+from __future__ import annotations
+
+import ast
+import json
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from nest_core.notebook import Cell, Notebook
+from nest_core.notebook.jupyter import jupyter_notebook
+from nest_core.notebook.kinds import compute, summarise
+
+PLOT = "application/vnd.plotly.v1+json"
+
+
+def code_of(text):
+    cells = nbformat.reads(text, as_version=4).cells
+    return [cell.source for cell in cells if cell.cell_type == "code"]
+
+
+def printed_rows(cell):
+    """What a cell printed, as the rows that it stands for."""
+    text = "".join(out.text for out in cell.outputs if out.output_type == "stream")
+    return [
+        dict(line.split(": ", 1) for line in block.splitlines())
+        for block in text.strip().split("\n\n")
+    ]
+
+
+def shown_data(cell):
+    """The rich output of a cell, in its order."""
+    return [out.data for out in cell.outputs if out.output_type != "stream"]
+
+
+def test_run_in_a_kernel_it_prints_the_pinned_figures(small_notebook, study_inputs, noon, tmp_path):
+    shown = {kind: compute(kind, inputs) for kind, inputs in study_inputs.items()}
+    studies = tuple(
+        Cell(kind, kind, kind, "", inputs, summarise(shown[kind], noon))
+        for kind, inputs in study_inputs.items()
+    )
+    pinned = (*small_notebook.cells[1:], *studies)
+    made = nbformat.reads(jupyter_notebook(Notebook("N", pinned)), as_version=4)
+    folder = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(made, timeout=300, kernel_name="python3", resources=folder).execute()
+    ran = [cell for cell in made.cells if cell.cell_type == "code"][1:]
+    for cell, source in zip(ran, pinned, strict=True):
+        found = printed_rows(cell)
+        assert len(found) == len(source.summary.rows)
+        for printed, row in zip(found, source.summary.rows, strict=True):
+            assert printed.keys() == row.keys()
+            for name, value in row.items():
+                if isinstance(value, float):
+                    assert float(printed[name]) == pytest.approx(value, rel=1e-12)
+                else:
+                    assert printed[name] == str(value)
+    pictures = [3, *(len(found.pictures) for found in shown.values())]
+    drawn = [sum(PLOT in data for data in shown_data(cell)) for cell in ran]
+    assert drawn == pictures
+    assert "<table" in shown_data(ran[0])[-1]["text/html"]
+
+
+def test_the_inputs_are_written_without_loss(small_notebook):
+    assignment = ast.parse(code_of(jupyter_notebook(small_notebook))[-1]).body[0]
+    assert ast.literal_eval(assignment.value) == small_notebook.cells[1].inputs
+
+
+def test_notes_and_titles_are_markdown(small_notebook):
+    cells = nbformat.reads(jupyter_notebook(small_notebook), as_version=4).cells
+    words = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    assert words[0].startswith("# Seven billion\n")
+    assert words[1:] == ["## Why\n\n*Small* first.", "## Llama 2\n\nOn 64 devices."]
+
+
+def test_every_kind_is_valid_python_that_imports_what_it_calls():
+    entries = [{"name": name, "document": {}, "overrides": {}} for name in "ab"]
+    cells = (
+        Cell("s", "sweep", "S", "", {"document": {}, "overrides": {}, "x": {}, "y": None}),
+        Cell("c", "comparison", "C", "", {"entries": entries, "budget": None}),
+    )
+    imports, *calls = code_of(jupyter_notebook(Notebook("N", cells)))
+    known = {
+        (name.asname or name.name)
+        for node in ast.parse(imports).body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    } | {"show_row"}
+    for call in calls:
+        tree = ast.parse(call)
+        called = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and
+                  isinstance(n.func, ast.Name)}  # fmt: skip
+        assert called <= known
+
+
+def test_the_same_notebook_gives_the_same_file(small_notebook):
+    assert jupyter_notebook(small_notebook) == jupyter_notebook(small_notebook)
+
+
+def test_a_notebook_of_notes_computes_nothing():
+    text = jupyter_notebook(Notebook("N", (Cell("n", "note", "A\n# B", "text"),)))
+    assert code_of(text) == []
+    assert json.loads(text)["cells"][1]["source"] == "## A # B\n\ntext"

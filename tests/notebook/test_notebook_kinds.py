@@ -1,0 +1,121 @@
+"""What cells compute: the figures that the command line's JSON has, by another way."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from nest_core.errors import InputError
+from nest_core.notebook.kinds import compute, scalar_rows, summarise
+from nest_core.notebook.words import note_html
+from nest_core.scenario import scenario_document
+
+
+@pytest.fixture(scope="module")
+def printed():
+    """What ``nest-studio plan --json`` prints of the small scenario."""
+    setting = "workload.global_batch_sequences=512"
+    command = [sys.executable, "-m", "nest_studio", "plan", "llama2-7b-64-h100", "--set", setting]
+    run = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+def test_a_plans_row_is_what_the_command_prints(small_shown, printed):
+    (row,) = small_shown.rows
+    assert row["iteration time, s"] == pytest.approx(printed["iteration_time_s"], rel=1e-12)
+    assert row["throughput, sequences/s"] == pytest.approx(printed["samples_per_s"], rel=1e-12)
+    assert row["throughput, tokens/s"] == pytest.approx(
+        printed["tokens_per_s_per_device"] * 64, rel=1e-12
+    )
+    assert row["MFU"] == pytest.approx(printed["mfu"], rel=1e-12)
+    assert row["pipeline bubble"] == printed["bubble"]
+    stages = [sum(stage["memory_bytes"].values()) for stage in printed["stages"]]
+    assert row["fullest stage, bytes"] == pytest.approx(max(stages), rel=1e-12)
+    rivals = [found["iteration_time_s"] for found in printed["baselines"] if found["feasible"]]
+    assert row["speed-up over it"] == pytest.approx(
+        min(rivals) / printed["iteration_time_s"], rel=1e-12
+    )
+
+
+def test_a_plan_shows_headlines_pictures_and_stages(small_shown):
+    assert small_shown.headlines[0].name == "Throughput"
+    assert all(entry.formula for entry in small_shown.headlines)
+    assert len(small_shown.pictures) == 3
+    assert len(small_shown.table.rows) == 1
+    assert any("64 devices used" in line for line in small_shown.facts)
+
+
+def test_what_a_cell_shows_crosses_between_processes(small_shown):
+    again = pickle.loads(pickle.dumps(small_shown))
+    assert again.rows == small_shown.rows
+    assert again.pictures[0].title == small_shown.pictures[0].title
+
+
+def test_a_plan_that_does_not_fit_says_why():
+    document, _ = scenario_document("llama2-7b-64-h100")
+    shown = compute("plan", {"document": document, "overrides": {"accelerator.memory_GiB": 3.0}})
+    (row,) = shown.rows
+    assert row["feasible"] is False
+    assert row["reason"]
+    assert any(line.startswith("No plan: ") for line in shown.facts)
+    assert shown.table is None
+
+
+def test_progress_is_told_and_a_stop_ends_it(small_inputs):
+    told = []
+    compute("plan", small_inputs, progress=lambda share, words: told.append((share, words)))
+    assert told[0] == (0.0, "searching plans")
+    assert all(0 <= share <= 1 for share, _ in told)
+    assert compute("plan", small_inputs, stop=lambda: True) is None
+
+
+@pytest.mark.parametrize("kind", ["sweep", "comparison"])
+def test_a_study_shows_its_own_rows_and_pictures(kind, study_inputs):
+    shown = compute(kind, study_inputs[kind])
+    study = importlib.import_module(f"nest_core.studies.{kind}").run(study_inputs[kind])
+    figures = importlib.import_module(f"nest_core.figures.{kind}").pictures(study)
+    assert [dict(row) for row in shown.rows] == study.rows()
+    assert [picture.title for picture in shown.pictures] == [one.title for one in figures]
+    assert len(shown.rows) == 2
+    assert shown.table.rows
+
+
+@pytest.mark.parametrize("kind", ["sweep", "comparison"])
+def test_a_stopped_study_shows_nothing(kind, study_inputs):
+    assert compute(kind, study_inputs[kind], stop=lambda: True) is None
+
+
+def test_rows_keep_text_and_figures_only():
+    rows = [{"t": 1.5, "n": 2, "word": "x", "fits": True, "none": None, "plan": {"tp": 8}}]
+    assert scalar_rows(rows) == ({"t": 1.5, "n": 2, "word": "x", "fits": True, "none": None},)
+
+
+def test_a_file_in_the_inputs_is_refused_before_anything_is_read(small_inputs):
+    document = {**small_inputs["document"], "fabric": "../fabrics/x.toml"}
+    with pytest.raises(InputError, match="fabric must be a preset or a table"):
+        compute("plan", {"document": document})
+
+
+def test_a_summary_says_when_and_with_what(small_shown, noon):
+    summary = summarise(small_shown, noon)
+    assert summary.date == "2026-11-22T12:04:00+00:00"
+    assert set(summary.versions) == {"nest-studio", "Python"}
+    assert summary.rows == small_shown.rows
+
+
+@pytest.mark.parametrize(
+    ("note", "html"),
+    [
+        ("<script>alert(1)</script>", "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>"),
+        ("[x](javascript:alert(1))", "<p>[x](javascript:alert(1))</p>"),
+        ("![x](https://example.com/x.png)", '<p>!<a href="https://example.com/x.png">x</a></p>'),
+        ("|a|\n|-|\n|1|", "<table>"),
+    ],
+)
+def test_a_note_runs_nothing_and_fetches_nothing(note, html):
+    assert note_html(note).startswith(html)

@@ -1,0 +1,352 @@
+"""The Compare page: ready-made sets, every change of the list, the address, and every state."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from nest_core.figures.comparison import pictures
+from nest_core.presets import load_toml, preset_path
+from nest_core.scenario import scenario_document
+from nest_core.studies.comparison import run
+from nest_studio import jobs
+from nest_studio.compare_state import LONGEST_ADDRESS, READY_MADE
+from nest_studio.forms import Request
+
+PAGE = Path(__file__).resolve().parents[2] / "pages" / "compare.py"
+# Workers started with "spawn" import the main script again, which must not draw then.
+ALONE = """import streamlit as st
+
+if __name__ == "__main__":
+    st.navigation([st.Page({page!r})]).run()
+"""
+SMALL = "llama2-7b-64-h100"
+FEW = {"search.pp": 1, "search.zero": 1, "search.recompute": "none", "search.schedule": "1f1b"}
+TWO = [["One", SMALL, FEW], ["Two", SMALL, {**FEW, "accelerator.memory_GiB": 60.0}]]
+
+
+@pytest.fixture
+def fresh_page(tmp_path):
+    """The page alone, not run yet."""
+    script = tmp_path / "app.py"
+    script.write_text(ALONE.format(page=str(PAGE)))
+    return lambda: AppTest.from_file(str(script), default_timeout=120)
+
+
+@pytest.fixture
+def compare_page(fresh_page):
+    """``compare_page(entries, **address)``: the page as it opens on a comparison's link."""
+
+    def opened(listed=TWO, text="", **address):
+        page = fresh_page()
+        if listed is not None:
+            page.query_params["compare"] = text or json.dumps(listed)
+        for key, value in ({"compare.failures": "false"} | address).items():
+            page.query_params[key] = value
+        return page.run()
+
+    return opened
+
+
+def text_of(page):
+    return html.unescape(" ".join(element.proto.body for element in page.get("html")))
+
+
+def titles(page):
+    return [chart.proto.alt for chart in page.get("plotly_chart")]
+
+
+def charts(page):
+    return [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
+
+
+def widget(page, key):
+    kinds = ("selectbox", "number_input", "button", "toggle", "text_input")
+    return next(w for kind in kinds for w in getattr(page, kind) if w.key == key)
+
+
+def names(page):
+    return [field.value for field in page.text_input]
+
+
+def identity(page, place):
+    """What the keys of an entry's widgets end in."""
+    return page.text_input[place].key.rpartition("-")[2]
+
+
+def asked(listed, **more):
+    entries = []
+    for name, scenario, overrides in listed:
+        document, folder = scenario_document(scenario)
+        entries.append(
+            {"name": name, "document": document, "overrides": overrides, "folder": str(folder)}
+        )
+    return {"entries": entries, "budget": None, "failures": False} | more
+
+
+def test_the_page_shows_what_the_core_compares(compare_page):
+    page = compare_page()
+    assert not page.exception
+    assert not page.error
+    expected = run(asked(TWO))
+    assert [chart.proto.alt.partition(". ")[0] for chart in page.get("plotly_chart")] == [
+        picture.title.partition(". ")[0] for picture in pictures(expected)
+    ]
+    shown = text_of(page)
+    differing = [line for line in expected.lines() if any(line.differs)]
+    for line in differing:
+        assert line.figure in shown
+        assert all(text in shown for text in line.texts)
+    marks = sum(sum(line.differs) for line in differing)
+    assert shown.count('class="nest-differs"') == marks
+
+
+def test_all_figures_can_be_shown(compare_page):
+    page = compare_page()
+    assert "Recomputation" not in text_of(page)
+    widget(page, "compare.only").set_value(False).run()
+    assert "Recomputation" in text_of(page)
+
+
+def test_the_first_visit_compares_three_ratios(compare_page):
+    page = compare_page(None)
+    assert not page.exception
+    assert names(page) == ["1 : 1", "2 : 1", "4 : 1"]
+    assert len(charts(page)) == 5
+    assert "fabric.clos.oversubscription.0" in text_of(page)
+
+
+@pytest.mark.parametrize("name", READY_MADE)
+def test_every_ready_made_set_is_compared(compare_page, name):
+    page = compare_page()
+    widget(page, "compare-set").set_value(name).run()
+    assert not page.exception
+    assert not page.error
+    assert names(page) == [entry[0] for entry in READY_MADE_NAMES[name]]
+    assert widget(page, "compare-set").value is None
+    assert len(charts(page)) == 5
+
+
+READY_MADE_NAMES = {
+    "Plan's job at 1 : 1, 2 : 1, 4 : 1": [["1 : 1"], ["2 : 1"], ["4 : 1"]],
+    "Rail-optimised, spine-leaf, rail-only (1,024 H100)": [
+        ["Rail-optimised"], ["Spine-leaf"], ["Rail-only"],
+    ],
+    "Switches, mesh, torus (64 H100)": [["Spine-leaf"], ["Mesh in the node"], ["Torus"]],
+}  # fmt: skip
+
+
+def test_the_ratios_are_of_the_job_on_the_plan_page(compare_page):
+    page = compare_page()
+    document, folder = scenario_document(SMALL)
+    page.session_state["last good"] = (Request(SMALL, document, dict(FEW), folder), "")
+    widget(page, "compare-set").set_value("Plan's job at 1 : 1, 2 : 1, 4 : 1").run()
+    assert not page.exception
+    assert text_of(page).count(f"{SMALL}; search.pp = 1") == 3
+
+
+def test_names_are_edited_and_told_apart(compare_page):
+    page = compare_page()
+    page.text_input[0].set_value("  Rails   first ").run()
+    assert names(page) == ["Rails first", "Two"]
+    page.text_input[1].set_value("Rails first").run()
+    assert names(page) == ["Rails first", "Rails first (2)"]
+    assert not page.exception
+    page.text_input[1].set_value(" ").run()
+    assert names(page)[1] == "Rails first (2)"
+    assert "Rails first (2)" in text_of(page)
+
+
+def test_the_order_changes_and_comes_back(compare_page):
+    page = compare_page()
+    assert widget(page, f"compare-up-{identity(page, 0)}").disabled
+    widget(page, f"compare-up-{identity(page, 1)}").click().run()
+    assert names(page) == ["Two", "One"]
+    expected = run(asked(TWO[::-1]))
+    assert titles(page)[0].startswith(pictures(expected)[0].title)
+    widget(page, "compare-undo").click().run()
+    assert names(page) == ["One", "Two"]
+    widget(page, f"compare-down-{identity(page, 0)}").click().run()
+    assert names(page) == ["Two", "One"]
+
+
+def test_one_scenario_alone_asks_for_another(compare_page):
+    page = compare_page()
+    widget(page, f"compare-remove-{identity(page, 0)}").click().run()
+    assert not page.exception
+    (notice,) = page.info
+    assert notice.value == "Add another scenario to compare."
+    assert not charts(page)
+    widget(page, f"compare-remove-{identity(page, 0)}").click().run()
+    assert page.info[0].value == "Add two scenarios to compare."
+    widget(page, "compare-undo").click().run()
+    widget(page, "compare-undo").click().run()
+    assert names(page) == ["One", "Two"]
+    assert len(charts(page)) == 5
+
+
+def test_the_same_job_is_put_on_another_fabric(compare_page):
+    other = ["mi300x-mesh-64", SMALL, FEW | {"fabric": "mi300x-mesh-64"}]
+    page = compare_page([["One", SMALL, FEW]])
+    document, folder = scenario_document(SMALL)
+    overrides = FEW | {"fabric": "mesh-8x8", "fabric.clos.oversubscription.0": 4.0}
+    page.session_state["last good"] = (Request(SMALL, document, overrides, folder), "")
+    widget(page, "compare-add-fabric").set_value("mi300x-mesh-64").run()
+    widget(page, "compare-add").click().run()
+    assert not page.exception
+    assert json.loads(page.query_params["compare"]) == [["One", SMALL, FEW], other]
+    expected = run(asked([["One", SMALL, FEW], other]))
+    assert titles(page)[0].startswith(pictures(expected)[0].title)
+
+
+def test_a_seventh_scenario_cannot_be_added(compare_page):
+    six = [[str(number), SMALL, FEW] for number in range(6)]
+    page = compare_page(six)
+    assert len(page.text_input) == 6
+    assert widget(page, "compare-add").disabled
+    assert not page.error
+    assert "All are equal within 0.5 %" in text_of(page)
+
+
+def test_nothing_differs_between_equals(compare_page):
+    page = compare_page([["a", SMALL, FEW], ["b", SMALL, FEW]])
+    assert "Nothing differs: these are the same scenario." in text_of(page)
+
+
+def test_budget_and_lost_switches_are_added(compare_page):
+    page = compare_page(**{"compare.budget": "network power", "compare.failures": "true"})
+    assert not page.exception
+    expected = run(asked(TWO, budget={"kind": "power", "value": None}, failures=True))
+    budget, losses = pictures(expected)[3:5]
+    assert [title.partition(". ")[0] for title in titles(page)[-2:]] == [
+        budget.title.partition(". ")[0],
+        losses.title.partition(". ")[0],
+    ]
+    widget(page, "compare.budget_value").set_value(12.0).run()
+    assert "network power up to 12.0 kW" in text_of(page)
+    widget(page, "compare.budget").set_value("none").run()
+    widget(page, "compare.failures").set_value(False).run()
+    assert len(charts(page)) == 5
+
+
+def test_what_no_plan_fits_stands_beside_what_one_does(compare_page):
+    page = compare_page(
+        [["Fits", SMALL, FEW], ["Starved", SMALL, {**FEW, "accelerator.memory_GiB": 3.0}]]
+    )
+    assert not page.exception
+    assert not page.error
+    shown = text_of(page)
+    assert "Why no plan" in shown
+    assert "no plan fits into memory" in shown
+
+
+def test_bad_input_is_one_sentence_and_keeps_the_last_figures(compare_page):
+    page = compare_page()
+    before = charts(page)
+    document, folder = scenario_document(SMALL)
+    broken = Request(SMALL, document, {"fabric.clos.devices": 63}, folder)
+    page.session_state["last good"] = (broken, "")
+    widget(page, "compare-add").click().run()
+    assert not page.exception
+    (notice,) = page.error
+    assert notice.value.startswith("Plan: clos.devices must be a multiple")
+    assert charts(page) == before
+    assert ".st-key-results-below { opacity: 0.35" in text_of(page)
+    widget(page, "compare-undo").click().run()
+    assert not page.error
+    assert ".st-key-results-below { opacity: 1" in text_of(page)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["nonsense", "[]", "{}", '[["a"]]', '[["a", "no such preset", {}]]', '[["", "x", {}]]',
+     '[["a", ["x"], {}]]', "[" * 5000],
+)  # fmt: skip
+def test_a_link_that_cannot_be_read_says_so(fresh_page, text):
+    page = fresh_page()
+    page.query_params["compare"] = text
+    page.query_params["compare.failures"] = "false"
+    page.run()
+    assert not page.exception
+    (notice,) = page.warning
+    assert notice.value.startswith("The link's comparison cannot be read")
+    assert names(page) == ["1 : 1", "2 : 1", "4 : 1"]
+    widget(page, "compare-start-over").click().run()
+    assert not page.warning
+
+
+def test_the_address_brings_the_comparison_back(compare_page):
+    page = compare_page()
+    page.text_input[1].set_value("Less memory").run()
+    text = page.query_params["compare"]
+    assert json.loads(text) == [TWO[0], ["Less memory", *TWO[1][1:]]]
+    again = compare_page(json.loads(text))
+    assert names(again) == ["One", "Less memory"]
+    assert charts(again) == charts(page)
+
+
+def test_what_is_too_long_for_the_address_is_kept_in_the_store(compare_page):
+    page = compare_page()
+    document, folder = scenario_document(SMALL)
+    drawn = load_toml(preset_path("fabrics", "h100-spine-leaf-64.toml"))
+    drawn["source"] = "y" * LONGEST_ADDRESS
+    page.session_state["last good"] = (Request(SMALL, document, {"fabric": drawn}, folder), "")
+    widget(page, "compare-add").click().run()
+    assert not page.exception
+    text = page.query_params["compare"]
+    assert len(text) < 40
+    again = compare_page(text=text)
+    assert names(again) == names(page)
+    assert charts(again) == charts(page)
+
+
+@pytest.mark.parametrize("text", ["kept.nobody", "kept."])
+def test_a_key_that_nobody_knows_is_said(compare_page, text):
+    page = compare_page(text=text)
+    assert not page.exception
+    assert "cannot be read" in page.warning[0].value
+
+
+def test_a_cancelled_comparison_waits_to_be_run_again(compare_page, monkeypatch):
+    page = compare_page()
+    before = charts(page)
+    stopped = jobs.Job("stopped")
+    stopped._error = jobs.Stopped()
+    stopped._ended.set()
+    real = jobs.Desk.ask
+
+    def ask(self, key, function, *args, **options):
+        return stopped if "Third" in key else real(self, key, function, *args, **options)
+
+    monkeypatch.setattr(jobs.Desk, "ask", ask)
+    page.text_input[1].set_value("Third").run()
+    assert not page.exception
+    assert page.info[0].value == "Comparing: cancelled."
+    assert charts(page) == before
+    assert ".st-key-results-below { opacity: 0.35" in text_of(page)
+    monkeypatch.setattr(jobs.Desk, "ask", real)
+    next(button for button in page.button if button.label == "Run").click().run()
+    assert not page.info
+    assert "Third" in text_of(page)
+
+
+def test_labels_carry_units_and_help_a_range(compare_page):
+    page = compare_page(**{"compare.budget": "network price"})
+    for control in page.number_input:
+        assert "," in control.label
+        assert " to " in control.help
+    for control in page.selectbox:
+        assert control.help
+
+
+def test_the_table_as_csv_has_every_figure():
+    found = run(asked(TWO))
+    head, *rows = csv.reader(io.StringIO(found.to_csv()))
+    assert head[3:] == ["One", "Two"]
+    assert len(rows) == len(found.lines())

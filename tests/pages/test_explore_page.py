@@ -1,0 +1,321 @@
+"""The Explore page: questions, values, points that open as scenarios, and every state."""
+
+from __future__ import annotations
+
+import html
+import json
+import time
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from nest_core.figures.ratios import ratios_finding
+from nest_core.figures.sweep import pictures
+from nest_core.scenario import scenario_document
+from nest_core.studies.ratios import highest_ratios
+from nest_core.studies.sweep import run
+from nest_studio.jobs import desk
+
+SMALL = "llama2-7b-64-h100"
+GREY = ".st-key-results-below { opacity: 0.35"
+PATIENCE_S = 120.0
+
+
+@pytest.fixture
+def explore_page(root):
+    """``explore_page(**address)``: the page as it opens on an address's parameters, answered."""
+
+    def opened(**address):
+        page = AppTest.from_file(str(root / "app.py"), default_timeout=120)
+        for key, value in ({"scenario": SMALL} | address).items():
+            page.query_params[key] = value
+        page.switch_page("pages/explore.py")
+        return answered(page.run())
+
+    return opened
+
+
+def answered(page):
+    """The page once its job has ended."""
+    until = time.monotonic() + PATIENCE_S
+    while running(page):
+        assert time.monotonic() < until, "the job did not end"
+        time.sleep(0.1)
+        page.run()
+    return page
+
+
+def running(page):
+    return any(button.label == "Cancel" for button in page.button)
+
+
+def widget(page, key):
+    kinds = ("selectbox", "text_input", "number_input", "multiselect", "slider", "button")
+    return next(w for kind in kinds for w in getattr(page, kind) if w.key == key)
+
+
+def keys(page):
+    return {button.key for button in page.button}
+
+
+def text_of(page):
+    return html.unescape(" ".join(element.proto.body for element in page.get("html")))
+
+
+def charts(page):
+    return [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
+
+
+def swept(x, y=None, preset=SMALL, **overrides):
+    """The same sweep without the page."""
+    document, folder = scenario_document(preset)
+    return run(
+        {
+            "document": document,
+            "overrides": overrides,
+            "folder": str(folder),
+            "x": {"knob": x[0], "values": x[1]},
+            "y": y and {"knob": y[0], "values": y[1]},
+        }
+    )
+
+
+def test_the_first_visit_turns_the_first_tier(explore_page):
+    page = explore_page()
+    assert not page.exception
+    assert not page.error
+    assert widget(page, "explore.question").value == "Leaf oversubscription"
+    sweep = swept(("oversubscription.0", [1, 1.5, 2, 3, 4, 6, 8]))
+    shown = pictures(sweep)
+    assert len(charts(page)) == len(shown) == 3
+    assert all(picture.title in text_of(page) for picture in shown)
+    assert widget(page, "explore.point").value == "leaf oversubscription 1:1"
+    assert sweep.points[0].words in text_of(page)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "question", "knobs"),
+    [
+        (SMALL, "Micro-batch × ZeRO", ("ZeRO stage", "micro-batch")),
+        (SMALL, "Scaling", ("devices", "none")),
+        (SMALL, "Memory per device", ("memory per device", "none")),
+        (SMALL, "Sequence length × recomputation", ("sequence length", "recomputation")),
+        (SMALL, "NIC speed", ("NIC speed", "none")),
+        (SMALL, "Node size", ("node size", "none")),
+        (
+            "bert-large-64-v100",
+            "Two tiers at once",
+            ("pod oversubscription", "spine oversubscription"),
+        ),
+        ("llama2-7b-64-tpu-torus", "Link speed", ("link speed", "none")),
+    ],
+)
+def test_every_question_sets_its_knobs_and_is_answered(explore_page, scenario, question, knobs):
+    page = explore_page(scenario=scenario)
+    widget(page, "explore.question").set_value(question).run()
+    assert not page.exception
+    assert not page.error
+    chosen = [widget(page, f"explore.{axis}").value for axis in ("x", "y")]
+    assert chosen[: len(knobs)] == list(knobs)
+    if "explore-run" in keys(page):
+        return
+    answered(page)
+    assert not page.exception
+    assert charts(page)
+
+
+def test_the_address_restores_the_question_and_the_values(explore_page):
+    page = explore_page(
+        **{
+            "explore.question": "a question of my own",
+            "explore.x": "memory per device",
+            "explore.y": "ZeRO stage",
+            "explore.memory": "40, 80",
+            "explore.zero": "1, 3",
+        }
+    )
+    assert not page.exception
+    expected = pictures(swept(("memory", [40, 80]), ("zero", [1, 3])))[0]
+    assert expected.title in text_of(page)
+
+
+def test_another_knob_makes_it_a_question_of_ones_own(explore_page):
+    page = explore_page()
+    widget(page, "explore.x").set_value("global batch").run()
+    assert widget(page, "explore.question").value == "a question of my own"
+    assert widget(page, "explore.batch").value == "256, 512, 1024, 2048, 4096"
+
+
+def test_another_scenario_brings_values_of_its_own_but_keeps_what_was_written(explore_page):
+    page = explore_page(**{"explore.question": "Memory per device"})
+    widget(page, "scenario").set_value("bert-large-64-v100").run()
+    assert not page.exception
+    assert widget(page, "explore.memory").value == "16, 24, 32, 40, 64, 80, 96"
+    widget(page, "explore.memory").set_value("20, 30").run()
+    widget(page, "scenario").set_value(SMALL).run()
+    assert widget(page, "explore.memory").value == "20, 30"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("1, 99", "leaf oversubscription must lie in 1 to 16, but is 99"),
+        ("1, two", "leaf oversubscription must be numbers with commas between, but is 'two'"),
+    ],
+)
+def test_values_that_cannot_be_are_one_sentence_and_the_figures_stay_in_grey(
+    explore_page, text, sentence
+):
+    page = explore_page()
+    drawn = charts(page)
+    widget(page, "explore.oversubscription.0").set_value(text).run()
+    assert not page.exception
+    (notice,) = page.error
+    assert sentence in notice.value
+    assert charts(page) == drawn
+    assert GREY in text_of(page)
+
+
+def test_a_scenario_that_cannot_be_keeps_the_last_answer_in_grey(explore_page):
+    page = explore_page()
+    drawn = charts(page)
+    widget(page, "fabric.clos.devices").set_value(131_072).run()
+    assert not page.exception
+    (notice,) = page.error
+    assert "must" in notice.value
+    assert charts(page) == drawn
+    assert GREY in text_of(page)
+    widget(page, "fabric.clos.devices").set_value(64).run()
+    answered(page)
+    assert not page.error
+    assert GREY not in text_of(page)
+
+
+def test_a_change_of_the_form_is_swept_anew(explore_page):
+    page = explore_page(**{"explore.question": "Memory per device", "explore.memory": "64, 80"})
+    widget(page, "workload.global_batch_sequences").set_value(512).run()
+    answered(page)
+    changed = swept(("memory", [64, 80]), **{"workload.global_batch_sequences": 512})
+    assert changed.points[1].words in text_of(page)
+
+
+def test_a_long_sweep_waits_for_a_click(explore_page):
+    values = ", ".join(str(60 + size) for size in range(21))
+    page = explore_page(**{"explore.question": "Memory per device", "explore.memory": values})
+    assert not charts(page)
+    (notice,) = page.info
+    assert notice.value == "21 points, each planned anew."
+    widget(page, "explore-run").click().run()
+    answered(page)
+    assert charts(page)
+    assert len(page.selectbox(key="explore.point").options) == 21
+
+
+def test_what_was_cancelled_is_shown_as_far_as_it_went_and_can_be_run_again(explore_page):
+    cut = {"explore.question": "Memory per device", "explore.memory": "65, 80"}
+    document, folder = scenario_document(SMALL)
+    inputs = {
+        "document": document, "overrides": {}, "folder": str(folder), "y": None,
+        "x": {"knob": "memory", "values": [65.0, 80.0]},
+    }  # fmt: skip
+    job = desk().ask(f"sweep {json.dumps(inputs, sort_keys=True)}", cut_short, inputs)
+    assert not job.result(PATIENCE_S).complete
+    page = explore_page(**cut)
+    (notice,) = page.info
+    assert notice.value == "Planning was cancelled: what was there by then is shown."
+    assert widget(page, "explore.point").options == ["memory per device 65 GiB"]
+    widget(page, "explore-again-sweep").click().run()
+    answered(page)
+    assert not page.info
+    assert len(widget(page, "explore.point").options) == 2
+
+
+def cut_short(inputs, *, progress, stop):
+    """A sweep that somebody cancels after its first point."""
+    asked = []
+    return run(inputs, stop=lambda: len(asked) > 1, progress=lambda *told: asked.append(told))
+
+
+def test_a_point_opens_as_a_scenario(explore_page):
+    page = explore_page(**{"explore.question": "Memory per device", "explore.memory": "64, 80"})
+    widget(page, "explore.point").set_value("memory per device 64 GiB").run()
+    widget(page, "explore-open").click().run()
+    assert not page.exception
+    assert widget(page, "accelerator.memory_GiB").value == 64.0
+    assert "Changed: accelerator.memory_GiB = 64.0" in text_of(page)
+    assert [metric.label for metric in page.metric][:1] == ["Throughput"]
+
+
+def test_pinned_choices_open_as_far_as_the_form_can_say_them(explore_page):
+    page = explore_page(
+        **{"explore.question": "Micro-batch × ZeRO", "explore.zero": "1, 3"},
+        **{"explore.micro_batch": "1, 4"},
+    )
+    widget(page, "explore.point").set_value("ZeRO 3, micro-batch 4 sequences").run()
+    assert "The form can only limit the micro-batch" in text_of(page)
+    widget(page, "explore-open").click().run()
+    assert not page.exception
+    assert widget(page, "search.zero").value == [3]
+    assert widget(page, "search.micro_batch_sequences").value == 4
+
+
+def test_a_fabric_that_no_widget_makes_opens_as_ones_own(explore_page):
+    page = explore_page(**{"explore.question": "NIC speed", "explore.speed.nic": "25, 50"})
+    widget(page, "explore.point").set_value("NIC speed 25 GB/s").run()
+    sweep = swept(("speed.nic", [25, 50]))
+    widget(page, "explore-open").click().run()
+    assert not page.exception
+    assert widget(page, "fabric").value == "My fabric"
+    assert "64 H100, spine-leaf 1:1, NIC speed 25" in " ".join(c.value for c in page.caption)
+    assert sweep.points[0].words in text_of(page)
+
+
+def test_a_point_without_a_plan_says_why(explore_page):
+    page = explore_page(**{"explore.question": "Memory per device", "explore.memory": "3, 80"})
+    widget(page, "explore.point").set_value("memory per device 3 GiB").run()
+    assert "No plan fits into memory: the leanest found" in text_of(page)
+    assert not widget(page, "explore-open").disabled
+
+
+def test_the_highest_ratios_stand_with_both_sides(explore_page):
+    page = explore_page(**{"explore.asks": "Highest ratios"})
+    assert not page.exception
+    document, folder = scenario_document(SMALL)
+    found = highest_ratios(
+        {
+            "document": document,
+            "overrides": {},
+            "folder": str(folder),
+            "mix": [{"model": "llama2-7b", "share": 1.0}],
+            "loss": 0.02,
+        }
+    )
+    assert ratios_finding(found) in text_of(page)
+    assert len(charts(page)) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ({"scenario": "llama2-7b-64-tpu-torus"}, "fabric must have tiers to oversubscribe"),
+        ({"workload.sequence_length_tokens": "8192", "explore.models": "gpt3-13b"}, "positions"),
+    ],
+)
+def test_ratios_that_cannot_be_asked_for_are_one_sentence(explore_page, address, sentence):
+    page = explore_page(**{"explore.asks": "Highest ratios"} | address)
+    assert not page.exception
+    (notice,) = page.error
+    assert sentence in notice.value
+    assert not charts(page)
+
+
+def test_labels_carry_units_and_help_a_range(explore_page):
+    page = explore_page(**{"explore.question": "Memory per device"})
+    text = widget(page, "explore.memory")
+    assert text.label == "Values of memory per device, GiB"
+    assert "1 to 4,096" in text.help
+    for control in (*page.number_input, *page.slider):
+        assert "," in control.label, control.label
+        assert " to " in control.help
+    for control in page.selectbox:
+        assert control.help

@@ -1,0 +1,273 @@
+"""The lessons page and the tour: every lesson, every control, every state."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from nest_core.figures.lessons import lesson_pictures
+from nest_core.lessons import LESSONS, lesson
+
+PAGE = Path(__file__).resolve().parents[2] / "pages" / "learn.py"
+EVERY = pytest.mark.parametrize("shown", LESSONS, ids=lambda one: one.key)
+
+
+@pytest.fixture
+def learn_page():
+    """``learn_page(**address)``: the page as it opens on an address's parameters."""
+
+    def opened(**address: str) -> AppTest:
+        page = AppTest.from_file(str(PAGE), default_timeout=120)
+        for key, value in address.items():
+            page.query_params[key] = value
+        return page.run()
+
+    return opened
+
+
+def text_of(page):
+    return html.unescape(" ".join(element.proto.body for element in page.get("html")))
+
+
+def charts(page):
+    return [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
+
+
+def widget(page, key):
+    kinds = ("radio", "number_input", "toggle", "button", "select_slider", "button_group")
+    return next(w for kind in kinds for w in getattr(page, kind) if w.key == key)
+
+
+def predict(page, shown, *, right=True):
+    """Answer the question."""
+    question = shown.brief().question
+    if not question.choices:
+        said = question.right if right else question.right / 2
+        return widget(page, f"{shown.key}.guess").set_value(said).run()
+    keys = [choice.key for choice in question.choices]
+    said = question.right if right else next(key for key in keys if key != question.right)
+    return widget(page, f"{shown.key}.guess").set_value(said).run()
+
+
+@EVERY
+def test_every_lesson_opens_with_its_question_and_no_answer(learn_page, shown):
+    page = learn_page(lesson=shown.short)
+    assert not page.exception
+    assert not page.error
+    seen = text_of(page)
+    question = shown.brief().question
+    assert shown.title in seen
+    assert f"Lesson {LESSONS.index(shown) + 1} of 8" in seen
+    assert question.text in seen
+    assert question.answer not in seen.replace(shown.brief().notes.expected, "")
+    assert not charts(page)
+
+
+@EVERY
+@pytest.mark.parametrize("right", [True, False])
+def test_a_prediction_reveals(learn_page, shown, right):
+    page = predict(learn_page(lesson=shown.short), shown, right=right)
+    assert not page.exception
+    seen = text_of(page)
+    assert ("Right. " in seen) is right
+    assert ("You said: " in seen) is not right
+    assert shown.brief().question.answer in seen
+    reveal = shown.reveal({})
+    assert len(charts(page)) == len(lesson_pictures(reveal.found))
+    for picture in lesson_pictures(reveal.found):
+        assert picture.title in seen
+    for formula in reveal.formulas:
+        assert formula.numbers in seen
+        assert formula.source in seen
+
+
+@EVERY
+def test_show_me_reveals_without_a_prediction(learn_page, shown):
+    page = learn_page(lesson=shown.short)
+    widget(page, f"{shown.key}.show").set_value(True).run()
+    assert f"Answer: {shown.brief().question.answer}" in text_of(page)
+    assert charts(page)
+
+
+@EVERY
+def test_every_control_moves_the_figures(learn_page, shown):
+    page = learn_page(lesson=shown.short, **{f"{shown.key}.show": "true"})
+    started = "step" in shown.standard
+    if started:
+        widget(page, f"{shown.key}.step").set_value(5).run()
+    for control in shown.controls:
+        other = control.values[-1] if control.values[-1] != control.standard else control.values[0]
+        before = charts(page)
+        widget(page, f"{shown.key}.{control.key}").set_value(other).run()
+        assert not page.exception
+        after = shown.reveal(({"step": 5} if started else {}) | {control.key: other})
+        assert charts(page) != before
+        for picture in lesson_pictures(after.found):
+            assert picture.title in text_of(page)
+        widget(page, f"{shown.key}.{control.key}").set_value(
+            5 if control.stepped else control.standard
+        ).run()
+
+
+@EVERY
+def test_a_link_restores_prediction_controls_and_size(learn_page, shown):
+    control = shown.controls[0]
+    question = shown.brief().question
+    other = control.values[-1] if control.values[-1] != control.standard else control.values[0]
+    said = question.told(question.right) if question.choices else f"{question.right:g}"
+    page = learn_page(
+        lesson=shown.short,
+        large="true",
+        **{f"{shown.key}.guess": said, f"{shown.key}.{control.key}": control.name(other)},
+    )
+    assert not page.exception
+    assert "Right. " in text_of(page)
+    assert widget(page, "large").value is True
+    for picture in lesson_pictures(shown.reveal({control.key: other}).found):
+        assert picture.title in text_of(page)
+
+
+@EVERY
+def test_teachers_notes_are_closed_and_complete(learn_page, shown):
+    page = learn_page(lesson=shown.short)
+    (notes,) = page.expander
+    assert notes.label == "Teacher's notes"
+    assert not notes.proto.expanded
+    told = shown.brief().notes
+    inside = html.unescape(" ".join(part.proto.body for part in notes.get("html")))
+    assert f"About {told.minutes} minutes" in inside
+    assert told.expected in inside
+    for wrong, why in told.mistakes:
+        assert wrong in inside
+        assert why in inside
+
+
+def test_presentation_size_enlarges_text_and_figures(learn_page):
+    page = learn_page(**{"bubble.show": "true"})
+    (usual,) = charts(page)
+    assert "html { font-size" not in text_of(page)
+    widget(page, "large").set_value(True).run()
+    (large,) = charts(page)
+    assert large["layout"]["height"] == round(1.5 * usual["layout"]["height"])
+    assert large["layout"]["font"]["size"] == 18
+    assert "html { font-size: 21px; }" in text_of(page)
+
+
+def test_asking_again_hides_the_answer(learn_page):
+    page = predict(learn_page(), lesson("bubble"))
+    assert charts(page)
+    widget(page, "bubble.again").click().run()
+    assert widget(page, "bubble.guess").value is None
+    assert not charts(page)
+
+
+def test_next_and_previous_walk_through_all_lessons(learn_page):
+    page = learn_page()
+    assert widget(page, "learn-previous").disabled
+    for shown in LESSONS[1:]:
+        widget(page, "learn-next").click().run()
+        assert shown.title in text_of(page)
+    assert widget(page, "learn-next").disabled
+    widget(page, "learn-previous").click().run()
+    assert LESSONS[-2].title in text_of(page)
+
+
+def test_steps_go_forward_and_back_within_their_range(learn_page):
+    page = learn_page(lesson="Levels", **{"levels.show": "true"})
+    assert widget(page, "levels.step.back").disabled
+    for count in range(1, 10):
+        widget(page, "levels.step.forward").click().run()
+        assert f"{count} of 9 cells" in text_of(page)
+    assert widget(page, "levels.step.forward").disabled
+    assert "Iteration of this plan" in text_of(page)
+    widget(page, "levels.step.back").click().run()
+    assert "8 of 9 cells" in text_of(page)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        {"lesson": "Nothing"},
+        {"bubble.guess": "5 %"},
+        {"bubble.pp": "3", "bubble.show": "true"},
+        {"lesson": "Stash", "stash.guess": "many"},
+    ],
+)
+def test_nonsense_in_the_address_is_ignored(learn_page, address):
+    page = learn_page(**address)
+    assert not page.exception
+    assert not page.error
+    assert "Lesson " in text_of(page)
+
+
+def test_labels_carry_help(learn_page):
+    for shown in LESSONS:
+        page = learn_page(lesson=shown.short, **{f"{shown.key}.show": "true"})
+        for control in (*page.select_slider, *page.number_input):
+            assert control.help
+
+
+def _toured():
+    import streamlit as st
+
+    from nest_studio.tour import tour, tour_button
+
+    tour()
+    tour_button()
+    st.write("the page")
+
+
+@pytest.fixture
+def toured():
+    """``toured(**address)``: a page with the tour, as it opens on an address's parameters."""
+
+    def opened(**address: str) -> AppTest:
+        page = AppTest.from_function(_toured, default_timeout=30)
+        for key, value in address.items():
+            page.query_params[key] = value
+        return page.run()
+
+    return opened
+
+
+def test_a_first_visit_is_shown_round_in_five_steps(toured):
+    page = toured()
+    for count in range(1, 6):
+        assert f"{count} of 5: " in text_of(page)
+        assert page.markdown[-1].value == "the page"
+        last = count == 5
+        widget(page, "tour-done" if last else "tour-next").click().run()
+        assert not page.exception
+    assert " of 5: " not in text_of(page)
+    assert page.query_params["tour"] == "off"
+
+
+def test_the_tour_takes_less_than_a_minute_to_read(toured):
+    page = toured()
+    words = 0
+    for _ in range(5):
+        words += len(text_of(page).split())
+        page.button[0].click().run()
+    assert words < 230  # a minute's silent reading
+
+
+def test_the_tour_can_be_skipped_and_brought_back(toured):
+    page = toured()
+    widget(page, "tour-skip").click().run()
+    assert " of 5: " not in text_of(page)
+    assert page.query_params["tour"] == "off"
+    widget(page, "tour-again").click().run()
+    assert "1 of 5: " in text_of(page)
+    assert "tour" not in page.query_params
+
+
+@pytest.mark.parametrize("address", [{"tour": "off"}, {"scenario": "llama2-7b-64-h100"}])
+def test_a_link_is_no_first_visit(toured, address):
+    page = toured(**address)
+    assert " of 5: " not in text_of(page)
+    widget(page, "tour-again").click().run()
+    assert "1 of 5: " in text_of(page)

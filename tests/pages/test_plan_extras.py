@@ -1,0 +1,146 @@
+"""What stands around the comparison: the timeline, the painted fabric, and ways to keep figures."""
+
+from __future__ import annotations
+
+import html
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from nest_core.costs.timeline import timeline
+from nest_core.figures import fabric_figure
+from nest_core.figures.fabric import PAINTS
+from nest_core.figures.linkload import linkload_figure
+from nest_core.figures.timeline import timeline_figure
+from nest_core.planner import search
+from nest_core.scenario import load_scenario
+from nest_core.why.loads import link_loads
+
+PIPELINE = "gpt3-175b-64-h100"
+
+
+def script(name: str, settings: list[str]) -> None:
+    """The parts of the plan page without its form."""
+    import streamlit as st
+
+    from nest_core.answer import Answer
+    from nest_core.planner import search
+    from nest_core.scenario import load_scenario
+    from nest_studio.plan_view import placement, timeline
+    from nest_studio.show import page_style
+
+    page_style()
+    scenario = load_scenario(name, settings)
+    problem = scenario.problem()
+    answer = Answer(scenario, problem, search(problem, scenario.space), ())
+    timeline(answer)
+    placement(answer)
+    st.caption("end")
+
+
+def opened(name: str = PIPELINE, *settings: str) -> AppTest:
+    return AppTest.from_function(script, default_timeout=120, args=(name, list(settings))).run()
+
+
+def planned(name: str = PIPELINE, *settings: str):
+    scenario = load_scenario(name, settings)
+    problem = scenario.problem()
+    return problem, search(problem, scenario.space).best
+
+
+def text_of(page):
+    return html.unescape(" ".join(element.proto.body for element in page.get("html")))
+
+
+def charts(page):
+    return page.get("plotly_chart")
+
+
+def paint_of(page):
+    return next(group for group in page.button_group if group.key == "paint")
+
+
+def test_the_timeline_stands_above_the_fabric():
+    page = opened()
+    assert not page.exception
+    problem, best = planned()
+    expected = timeline_figure(timeline(problem, best))
+    assert expected.title in text_of(page)
+    assert expected.reading in text_of(page)
+    spec = json.loads(charts(page)[0].proto.spec)
+    assert spec["layout"]["dragmode"] == "zoom"
+    assert len(spec["data"]) == len(expected.plot.data)
+
+
+@pytest.mark.parametrize("paint", PAINTS)
+def test_the_fabric_is_painted_with_what_is_chosen(paint):
+    page = opened()
+    paint_of(page).set_value(paint).run()
+    assert not page.exception
+    problem, best = planned()
+    loads = link_loads(problem, best)
+    shown = text_of(page)
+    assert fabric_figure(problem.network, best.plan, paint, loads).title in shown
+    assert (linkload_figure(loads).title in shown) == (paint == "link load")
+    assert ("Bandwidth per device" in shown) == (paint != "link load")
+    assert len(charts(page)) == 3
+
+
+def test_the_address_brings_the_paint_back(plan_page):
+    page = plan_page(scenario=PIPELINE, paint="link load")
+    assert not page.exception
+    assert "Load per link" in text_of(page)
+
+
+def test_without_a_plan_the_fabric_rests_and_nothing_plays():
+    page = opened("llama3-70b-1024-h100", "accelerator.memory_GiB=2.0")
+    assert not page.exception
+    assert paint_of(page).disabled
+    shown = text_of(page)
+    assert "There is no plan to play back" in shown
+    assert "All 1,024 devices stand idle" in shown
+
+
+def test_every_figure_has_a_quiet_menu():
+    page = opened()
+    labels = [button.proto.label for button in page.get("download_button")]
+    assert labels == ["Data (CSV)"] * len(charts(page))
+    formats = [group for group in page.button_group if group.label == "Picture"]
+    assert len(formats) == len(charts(page))
+    assert {group.value for group in formats} == {"PNG"}
+
+
+def test_a_camera_saves_what_is_chosen():
+    page = opened()
+    config = [json.loads(chart.proto.config) for chart in charts(page)]
+    assert all(one["modeBarButtons"] == [["toImage"]] for one in config)
+    assert {one["toImageButtonOptions"]["format"] for one in config} == {"png"}
+    assert {one["toImageButtonOptions"]["scale"] for one in config} == {2}
+    names = {one["toImageButtonOptions"]["filename"] for one in config}
+    assert len(names) == len(config)
+    choice = next(group for group in page.button_group if group.key == "figure-format-timeline")
+    choice.set_value("SVG").run()
+    config = [json.loads(chart.proto.config) for chart in charts(page)]
+    formats = [one["toImageButtonOptions"]["format"] for one in config]
+    assert formats == ["svg", "png", "png"]
+
+
+def test_a_figure_that_is_drawn_twice_has_one_menu():
+    def twice() -> None:
+        import plotly.graph_objects as go
+
+        from nest_core.figures import Picture
+        from nest_studio.show import PicturePlace
+
+        place = PicturePlace("twice")
+        for title in ("first", "second"):
+            bars = go.Figure(data=[{"type": "bar", "x": [1], "y": [1]}])
+            place.draw(Picture(title, "s", f"reads {title}", bars))
+
+    page = AppTest.from_function(twice, default_timeout=30).run()
+    assert not page.exception
+    assert len(charts(page)) == 1
+    assert len(page.get("download_button")) == 1
+    assert "reads second" in text_of(page)
+    assert "reads first" not in text_of(page)

@@ -1,0 +1,230 @@
+"""The store: what survives, who is refused, and what happens when several write at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from nest_core.errors import InputError
+from nest_core.notebook import Cell, Notebook, add_cell
+from nest_core.store import Conflict, Database, Notebooks, Saved, database_url
+
+NOON = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+ROUNDS = 10
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'folder' / 'n.sqlite'}"
+
+
+@pytest.fixture
+def clock():
+    times = (NOON + timedelta(minutes=minute) for minute in range(1000))
+    return lambda: next(times)
+
+
+@pytest.fixture
+def store(url, clock):
+    return Notebooks(Database(url), clock)
+
+
+def note(name):
+    return Cell(name, "note", name)
+
+
+def test_a_notebook_survives_a_restart(store, url):
+    saved = store.save(Notebook("N", (note("a"),)))
+    again = Notebooks(Database(url)).open("N")
+    assert (
+        again == saved == Saved(Notebook("N", (note("a"),), NOON.isoformat(), NOON.isoformat()), 1)
+    )
+    assert store.open("M") is None
+
+
+def test_saving_counts_revisions_and_keeps_the_first_date(store):
+    first = store.save(Notebook("N"))
+    second = store.save(add_cell(first.notebook, note("a")), first.revision)
+    assert second.revision == 2
+    assert second.notebook.created == first.notebook.created < second.notebook.changed
+    assert store.open("N") == second
+
+
+def test_the_list_names_cells_and_dates_in_the_order_of_names(store):
+    for name in ("beta", "Alpha", "gamma"):
+        store.save(Notebook(name, (note("a"),)))
+    found = store.listed()
+    assert [entry.name for entry in found] == ["Alpha", "beta", "gamma"]
+    assert {entry.cells for entry in found} == {1}
+    assert found[1].changed == NOON.isoformat()
+
+
+def test_who_saw_an_older_version_is_refused(store):
+    opened = store.save(Notebook("N"))
+    theirs = store.save(add_cell(opened.notebook, note("theirs")), opened.revision)
+    mine = add_cell(opened.notebook, note("mine"))
+    with pytest.raises(Conflict, match=r"notebook N must still be version 1, .* but is 2: reload"):
+        store.save(mine, opened.revision)
+    assert store.open("N") == theirs
+    other = store.save(replace(mine, name="N of mine", created=""))
+    assert other.notebook.cells == mine.cells
+
+
+@pytest.mark.parametrize("away", [
+    lambda store, saved: store.delete("N"),
+    lambda store, saved: store.rename(saved, "M"),
+])  # fmt: skip
+def test_who_saw_a_notebook_that_is_gone_is_refused(store, away):
+    saved = store.save(Notebook("N"))
+    away(store, saved)
+    with pytest.raises(Conflict, match="must still have its name, but is 'renamed or deleted'"):
+        store.save(saved.notebook, saved.revision)
+
+
+def test_a_name_is_given_once(store):
+    first, _ = store.save(Notebook("N", (note("a"),))), store.save(Notebook("M"))
+    with pytest.raises(InputError, match="notebook name must not be taken, but is 'N'"):
+        store.save(Notebook("N"))
+    with pytest.raises(InputError, match="notebook name must not be taken, but is 'M'"):
+        store.rename(first, "M")
+    assert store.open("N") == first
+
+
+def test_a_renamed_notebook_keeps_its_cells(store):
+    renamed = store.rename(store.save(Notebook("N", (note("a"),))), "M")
+    assert store.open("N") is None
+    assert store.open("M") == renamed
+    assert renamed.notebook.cells == (note("a"),)
+    assert store.save(add_cell(renamed.notebook, note("b")), renamed.revision).revision == 3
+
+
+def test_deleting_twice_is_deleting_once(store):
+    store.save(Notebook("N"))
+    store.delete("N")
+    store.delete("N")
+    assert store.listed() == ()
+
+
+def test_a_notebook_that_could_not_be_read_back_is_not_written(store):
+    cells = tuple(Cell(str(n), "note", "T", "x" * 50_000) for n in range(120))
+    with pytest.raises(InputError, match="notebook must hold at most 5,000,000 bytes"):
+        store.save(Notebook("N", cells))
+    assert store.open("N") is None
+
+
+def append(url: str, who: str) -> int:
+    """Add `ROUNDS` cells, reloading as often as somebody else was faster; how often that was."""
+    store, refused = Notebooks(Database(url)), 0
+    for number in range(ROUNDS):
+        while True:
+            saved = store.open("N") or Saved(Notebook("N"), 0)
+            try:
+                store.save(add_cell(saved.notebook, note(f"{who}-{number}")), saved.revision)
+            except Conflict:
+                refused += 1
+            else:
+                break
+    return refused
+
+
+def check_nothing_lost(url: str, writers: list[str]) -> None:
+    saved = Notebooks(Database(url)).open("N")
+    found = [cell.id for cell in saved.notebook.cells]
+    assert sorted(found) == sorted(f"{who}-{n}" for who in writers for n in range(ROUNDS))
+    assert saved.revision == len(found)
+    for who in writers:
+        own = [name for name in found if name.startswith(who)]
+        assert own == [f"{who}-{n}" for n in range(ROUNDS)]
+
+
+def test_threads_that_write_at_once_lose_nothing(url):
+    writers = ["a", "b", "c", "d"]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(append, [url] * 4, writers))
+    check_nothing_lost(url, writers)
+
+
+def test_processes_that_write_at_once_lose_nothing(url):
+    writers = ["a", "b"]
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        pool.starmap(append, [(url, who) for who in writers])
+    check_nothing_lost(url, writers)
+
+
+def test_readers_and_a_writer_do_not_wait_for_each_other(store, tmp_path):
+    saved = store.save(Notebook("N"))
+    other = sqlite3.connect(tmp_path / "folder" / "n.sqlite", isolation_level=None)
+    other.execute("BEGIN")
+    assert other.execute("SELECT revision FROM notebooks").fetchall() == [(1,)]
+    store.save(saved.notebook, saved.revision)
+    assert other.execute("SELECT revision FROM notebooks").fetchall() == [(1,)]
+    other.execute("COMMIT")
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("DELETE FROM notebooks")
+    assert store.open("N").revision == 2
+    other.execute("ROLLBACK")
+    other.close()
+
+
+def test_a_file_that_is_no_database_is_one_sentence(tmp_path):
+    path = tmp_path / "notes.sqlite"
+    path.write_text("Dear diary, " * 100)
+    with pytest.raises(InputError, match="database must be one that can be read and written"):
+        Database(f"sqlite:///{path}")
+    assert path.read_text().startswith("Dear diary")
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("not a url", "NEST_STUDIO_DATABASE must be a database's URL"),
+        ("nonsense://host/name", "NEST_STUDIO_DATABASE must name a database whose driver"),
+        ("mysql+pymysql://me:secret@host/name", "NEST_STUDIO_DATABASE must name a database whose"),
+    ],
+)
+def test_an_address_of_no_database_is_one_sentence(url, message):
+    with pytest.raises(InputError, match=message) as caught:
+        Database(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="database must lie in a folder that can be made"):
+        Database(f"sqlite:///{tmp_path / 'file' / 'n.sqlite'}")
+
+
+def test_a_document_of_something_else_is_one_sentence(store, url):
+    store.save(Notebook("N"))
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+        connection.execute("UPDATE notebooks SET document = '[]'")
+    with pytest.raises(InputError, match="notebook N must be a JSON object"):
+        store.open("N")
+
+
+HOME = Path("home of somebody")
+
+
+@pytest.mark.parametrize(
+    ("environment", "platform", "folder"),
+    [
+        ({}, "linux", HOME / ".local" / "share"),
+        ({"XDG_DATA_HOME": "elsewhere"}, "linux", Path("elsewhere")),
+        ({"XDG_DATA_HOME": "elsewhere"}, "darwin", HOME / "Library" / "Application Support"),
+        ({"LOCALAPPDATA": "local"}, "win32", Path("local")),
+    ],
+)
+def test_the_store_lies_where_the_platform_keeps_data(environment, platform, folder):
+    place = folder / "nest-studio" / "notebooks.sqlite"
+    assert database_url(environment, platform, HOME) == f"sqlite:///{place}"
+
+
+def test_the_variable_names_another_database():
+    environment = {"NEST_STUDIO_DATABASE": " sqlite:///x.sqlite "}
+    assert database_url(environment, "linux", HOME) == "sqlite:///x.sqlite"

@@ -1,0 +1,148 @@
+"""One switch lost: never a gain, priced as the command prices it, and what goes with a leaf."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import pytest
+
+from nest_core.errors import InputError
+from nest_core.planner import search
+from nest_core.scenario import resolve_scenario, scenario_document
+from nest_core.studies.failures import lose_one, losses, tiers_at_risk
+from nest_studio.cli import run as command
+
+JOB = "llama2-7b-64-h100"
+FEW = {
+    "search.tp": [1, 4, 8],
+    "search.pp": [1, 2],
+    "search.cp": 1,
+    "search.zero": [1, 3],
+    "search.recompute": "none",
+    "search.schedule": "1f1b",
+    "search.micro_batch_sequences": [1, 2],
+}
+FABRICS = (
+    "h100-spine-leaf-1024-4to1",
+    "dgx-superpod-h100",
+    "rail-only-1024",
+    "a100-fat-tree-512",
+    "mi300x-mesh-64",
+    "gb200-nvl72-rails",
+)
+
+
+@cache
+def solved(fabric, *missing):
+    """Document, overrides, scenario and best plan of a small job on a fabric."""
+    document, _ = scenario_document(JOB)
+    overrides = FEW | {"fabric": fabric}
+    if missing:
+        overrides["fabric.missing"] = list(missing)
+    scenario = resolve_scenario(document, overrides)
+    return document, overrides, scenario, search(scenario.problem(), scenario.space).best
+
+
+@cache
+def lost(fabric, *missing):
+    document, overrides, scenario, best = solved(fabric, *missing)
+    return losses(document, overrides, None, scenario, best)
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_losing_a_switch_never_helps_and_planning_anew_never_hurts(fabric):
+    found = lost(fabric)
+    assert [loss.tier for loss in found] == list(tiers_at_risk(solved(fabric)[2].fabric))
+    for loss in found:
+        if loss.replanned is not None:
+            assert loss.replanned >= -1e-9
+        if loss.kept is not None:
+            assert loss.kept >= -1e-9
+            assert loss.replanned <= loss.kept + 1e-12
+        assert loss.missing or loss.note.startswith(f"Without {loss.tier} 0: ")
+
+
+def test_the_kept_plan_costs_what_the_command_says(capsys, tmp_path):
+    _, overrides, _, best = solved("h100-spine-leaf-1024-4to1")
+    spine = lost("h100-spine-leaf-1024-4to1")[1]
+    assert spine.missing == ("spine 0",)
+    assert spine.kept > 0.01
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(best.plan.to_json()))
+    sets = overrides | {"fabric.missing": ["spine 0"]}
+    options = [
+        part for key, value in sets.items() for part in ("--set", f"{key}={json.dumps(value)}")
+    ]
+    assert command(["price", JOB, "--plan", str(plan), *options, "--json"]) == 0
+    there = json.loads(capsys.readouterr().out)
+    expected = 1 - there["samples_per_s"] / best.samples_per_s
+    assert spine.kept == pytest.approx(expected, rel=1e-9)
+    again = 1 - best.iteration_s / there["best_iteration_time_s"]
+    assert spine.replanned == pytest.approx(again, rel=1e-9)
+
+
+def test_a_leaf_that_alone_joins_nodes_takes_them_along():
+    """Four nodes of eight devices hang on a leaf of 32 ports down."""
+    leaf = lost("h100-spine-leaf-1024-4to1")[0]
+    assert leaf.missing == ("leaf 0", "node 0", "node 1", "node 2", "node 3")
+    assert leaf.devices == 1024 - 32
+    assert leaf.note.startswith("4 nodes lose their only leaf")
+
+
+@pytest.mark.parametrize("fabric", ["dgx-superpod-h100", "hpn-dual-plane"])
+def test_a_leaf_of_a_rail_or_a_plane_takes_no_device(fabric):
+    _, _, scenario, _ = solved(fabric)
+    leaf = lost(fabric)[0]
+    assert leaf.missing == ("leaf 0",)
+    assert leaf.devices == scenario.fabric.devices
+    assert leaf.kept is not None
+    assert leaf.note == ""
+
+
+def test_a_plan_that_needs_all_devices_cannot_stay_without_some():
+    _, _, _, best = solved("h100-spine-leaf-1024-4to1")
+    leaf = lost("h100-spine-leaf-1024-4to1")[0]
+    assert best.plan.point.devices_used == 1024
+    assert leaf.kept is None
+    assert "the plan needs 1,024 devices, 992 are left" in leaf.note
+    assert leaf.replanned is not None
+    used = int(
+        leaf.note.partition("the new plan uses ")[2].partition(" of 992")[0].replace(",", "")
+    )
+    assert used < 992
+
+
+def test_a_plan_whose_ranks_no_path_joins_cannot_stay():
+    """Without its leaf a rail of a unit is reached over the nodes alone."""
+    leaf = lost("rail-only-1024")[0]
+    assert leaf.devices == 1024
+    assert leaf.kept is None
+    assert "no path joins" in leaf.note
+    assert 0 < leaf.replanned < 1
+
+
+def test_the_only_spine_cannot_be_lost():
+    """Two leaves under one spine: without it nothing joins them."""
+    leaf, spine = lost("h100-spine-leaf-64")
+    assert leaf.missing
+    assert spine.missing == ()
+    assert spine.kept is spine.replanned is None
+    assert spine.note.startswith("Without spine 0: missing must leave a path between the nodes")
+
+
+def test_what_is_missing_already_is_not_lost_again():
+    found = lost("h100-spine-leaf-1024-4to1", "spine 0", "leaf 0", "node 0", "node 1", "node 2",
+                 "node 3")  # fmt: skip
+    leaf, spine = found
+    assert spine.missing == ("spine 1",)
+    assert leaf.missing == ("leaf 1", "node 4", "node 5", "node 6", "node 7")
+    assert leaf.devices == 1024 - 64
+
+
+@pytest.mark.parametrize("fabric", ["torus-16x16", "dragonfly-1056", "v100-pods-64", "drawn-8"])
+def test_other_kinds_do_not_say_which_switches_they_have(fabric):
+    document, overrides, scenario, best = solved(fabric)
+    assert losses(document, overrides, None, scenario, best) == ()
+    with pytest.raises(InputError, match="fabric must be a Clos"):
+        lose_one(document, overrides, None, scenario, best, "spine")
