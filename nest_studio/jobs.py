@@ -29,7 +29,7 @@ __all__ = ["Desk", "Job", "Lost", "Stopped", "desk", "there", "waiting"]
 WORKERS = 2
 KEPT = 512
 POLL_S = 0.25
-MOMENT_S = 0.5
+MOMENT_S = 1.0
 """What takes no longer shows no progress."""
 PATIENCE_S = 2.0
 """A worker that does not hear that it should stop is ended after so long."""

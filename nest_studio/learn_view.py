@@ -203,7 +203,7 @@ def _control(shown: Lesson, control: Control) -> Any:
             disabled=value == control.values[0],
         )  # fmt: skip
         ways.button(
-            "Forward", key=f"{key}.forward", type="primary", on_click=_walk,
+            "Forward", key=f"{key}.forward", on_click=_walk,
             args=(key, control, 1), disabled=value == control.values[-1],
         )  # fmt: skip
     return value

@@ -80,7 +80,7 @@ def shelf(found: tuple[Listed, ...], name: str | None) -> None:
         _name_form("Rename", "rename-notebook", "Rename", _rename, here.name)
     with right, st.popover("Delete", width="stretch", key=_DELETE, on_change="rerun"):
         facts(f"Delete {here.name} with {cells_in_words(here.cells)}?", "There is no way back.")
-        st.button("Delete the notebook", on_click=_delete, type="primary", key="delete-all")
+        st.button("Delete the notebook", on_click=_delete, key="delete-all")
 
 
 def empty_shelf(name: str | None, anything: bool) -> None:
@@ -93,7 +93,7 @@ def empty_shelf(name: str | None, anything: bool) -> None:
         "when you ask. Press Pin on another page to add to it, or begin here.",
     )
     with st.container(horizontal=True, gap="small"):
-        st.button("Start with the default plan", on_click=_start, type="primary", key="start")
+        st.button("Start with the default plan", on_click=_start, key="start")
         st.button("Start with a note", on_click=_start_empty, key="start-empty")
     if anything:
         facts("Or open one at the left.", kind="nest-quiet")
@@ -170,7 +170,7 @@ def _name_form(label: str, key: str, button: str, act: Callable[[], None], value
     box = st.popover(label, width="stretch", key=f"{key}-box", on_change="rerun")
     with box, st.form(key, border=False, clear_on_submit=True):
         st.text_input("Name, 1 to 100 characters", value, max_chars=100, key=f"{key}-name")
-        st.form_submit_button(button, on_click=act, type="primary")
+        st.form_submit_button(button, on_click=act)
 
 
 def _open_chosen() -> None:

@@ -87,7 +87,7 @@ def _popover(
             help="Up to 50,000 characters.",
         )  # fmt: skip
         st.button(
-            "Pin to the notebook", type="primary", on_click=_pin, key=f"pin-{key}-do",
+            "Pin to the notebook", on_click=_pin, key=f"pin-{key}-do",
             args=(kind, title, inputs, key, rows),
         )  # fmt: skip
 

@@ -79,9 +79,9 @@ def tour() -> None:
             facts(f"{step + 1} of {len(STOPS)}: {stop.title}", kind="nest-title")
             facts(stop.text)
         if last:
-            st.button("Done", type="primary", key="tour-done", on_click=_end)
+            st.button("Done", key="tour-done", on_click=_end)
         else:
-            st.button("Next", type="primary", key="tour-next", on_click=_go, args=(step + 1,))
+            st.button("Next", key="tour-next", on_click=_go, args=(step + 1,))
             st.button("Skip", type="tertiary", key="tour-skip", on_click=_end)
 
 

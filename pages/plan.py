@@ -47,6 +47,7 @@ def main() -> None:
     follow_address()
     tour()
     problem = st.container(key="problem")
+    waiting = st.empty()  # always there, so that nothing below it moves
     notes: list[Any] = []
     with st.sidebar:
         request = scenario_form(notes)
@@ -56,8 +57,10 @@ def main() -> None:
             note.caption(realised)
         scenario_of(text)
         job = order_plan(text)
-        ready = there(job, "Planning", key="plan")
+        with waiting.container(key="waiting"):
+            ready = there(job, "Planning", key="plan")
         if ready:
+            waiting.empty()
             job.result(0)
     except InputError as error:
         problem.error(str(error))

@@ -127,8 +127,9 @@ def _healthy(url: str) -> bool:
 def _serve(command: list[str], cwd: Path, log: Path, prefix: str = "") -> Iterator[str]:
     port = _free_port()
     with log.open("w") as output:
+        under = ["--prefix", prefix] if prefix else []
         server = subprocess.Popen(
-            [*command, "app", "--headless", "--port", str(port), "--prefix", prefix],
+            [*command, "app", "--headless", "--port", str(port), *under],
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=output,

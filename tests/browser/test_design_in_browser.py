@@ -132,7 +132,7 @@ def plan(window):
     """Throughput and plan in words on one's own fabric; back to the Design page."""
     page = window.page
     page.get_by_role("link", name="Plan").click()
-    page.get_by_text("Pipeline bubble").wait_for()
+    page.get_by_text("Pipeline bubble", exact=True).wait_for()
     choose(page, "Scenario preset", "llama2-7b-64-h100")
     choose(page, "Fabric", "My fabric")
     page.get_by_text("Changed: fabric = My fabric").wait_for()

@@ -100,7 +100,7 @@ def test_the_fabric_goes_along_to_the_plan(watched):
     window.page.get_by_text("64 H100, spine-leaf 1:1").first.wait_for()
     settle(window)
     window.page.get_by_role("link", name="Plan").click()
-    window.page.get_by_text("Pipeline bubble").wait_for()
+    window.page.get_by_text("Pipeline bubble", exact=True).wait_for()
     window.settle()
     settings = ['fabric="h100-spine-leaf-64"']
     found = answer(load_scenario("llama3-70b-1024-h100", settings))

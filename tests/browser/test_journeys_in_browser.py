@@ -107,6 +107,6 @@ def test_a_lesson_is_predicted_revealed_and_kept_in_the_link(watched):
     page = window.page
     go(window, "learn", text="esson 1 of 8")
     assert not page.locator(PLOT).count()
-    page.get_by_text("25 %", exact=True).click()
+    page.get_by_test_id("stRadioGroup").get_by_text("25 %").click()
     stands(window, plots=1)
     go(window, page.url.removeprefix(f"{window.url}/"), plots=1)
