@@ -137,7 +137,7 @@ def plan(window):
     choose(page, "Fabric", "My fabric")
     page.get_by_text("Changed: fabric = My fabric").wait_for()
     window.settle()
-    found = window.values()[0], page.locator(".nest-facts").first.inner_text()
+    found = window.values()[0], page.locator(".st-key-results .nest-facts").first.inner_text()
     page.get_by_role("link", name="Design").click()
     page.get_by_text("Collective explorer").wait_for()
     return found
