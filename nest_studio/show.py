@@ -31,9 +31,9 @@ _STYLE = """
   width: auto; max-width: min(52rem, calc(100vw - 25rem)); border-radius: 0.4rem;
   backdrop-filter: blur(14px); }
 [data-testid="stLayoutWrapper"]:has(> .st-key-waiting) { position: absolute; }
-.st-key-waiting > [data-testid="stLayoutWrapper"], .st-key-waiting > .stElementContainer {
-  position: fixed; z-index: 98; top: 3.6rem; right: 1.75rem; width: min(44rem, calc(100vw - 25rem));
-  padding: 0.4rem 0.8rem; border-radius: 0.4rem; backdrop-filter: blur(14px); }
+.st-key-waiting:has(.stProgress, .stAlert) { position: fixed; z-index: 98; top: 3.6rem;
+  right: 1.75rem; width: min(44rem, calc(100vw - 25rem)); padding: 0.4rem 0.8rem;
+  border-radius: 0.4rem; backdrop-filter: blur(14px); }
 .nest-scenario { font-size: 1.45rem; font-weight: 600; line-height: 1.25; }
 .nest-note { font-size: 0.82rem; line-height: 1.35; min-height: 2.2rem; opacity: 0.75; }
 .nest-span { margin-top: -0.45rem; font-size: 0.88rem; line-height: 1.35; min-height: 1.35em;

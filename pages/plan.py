@@ -47,7 +47,8 @@ def main() -> None:
     follow_address()
     tour()
     problem = st.container(key="problem")
-    waiting = st.empty()  # always there, so that nothing below it moves
+    with st.container(key="waiting"):  # always there, so that nothing below it moves
+        waiting = st.empty()
     notes: list[Any] = []
     with st.sidebar:
         request = scenario_form(notes)
@@ -57,7 +58,7 @@ def main() -> None:
             note.caption(realised)
         scenario_of(text)
         job = order_plan(text)
-        with waiting.container(key="waiting"):
+        with waiting.container():
             ready = there(job, "Planning", key="plan")
         if ready:
             waiting.empty()
