@@ -2,8 +2,9 @@
 
 ``python benchmarks/app_latency.py [--address QUERY] [--steps N]`` starts the studio and Debian's
 Chromium, moves the first oversubscription slider step by step by keyboard, and prints the
-milliseconds until the headline figures change and until the last change of the page. Every
-step is a request that the studio has not seen before.
+milliseconds until the headline figures of our plan are painted and until the last change of the
+page, baselines included. Every step is a request that the studio has not seen before. The default
+page plans 1,024 devices.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import urllib.request
 
 from playwright.sync_api import Page, sync_playwright
 
-TARGET_MS = 500
+TARGET_MS = 800
+"""For 95 of 100 changes, on 1,024 devices."""
 SETTLED_MS = 4000
 
 WATCH = """() => {
@@ -41,7 +43,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--address", default="", help="query of the page, without the ?")
-    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=30)
     arguments = parser.parse_args()
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -97,7 +99,11 @@ def _report(rows: list[dict[str, float]]) -> None:
         print(f"{row['ratio']:5.1f}  {row['headline']:12.0f}  {row['all']:15.0f}")
     for name in ("headline", "all"):
         values = sorted(row[name] for row in rows)
-        print(f"{name}: median {statistics.median(values):.0f} ms, largest {values[-1]:.0f} ms")
+        p95 = statistics.quantiles(values, n=20, method="inclusive")[-1]
+        print(
+            f"{name}: median {statistics.median(values):.0f} ms, p95 {p95:.0f} ms, "
+            f"largest {values[-1]:.0f} ms of {len(values)}"
+        )
     late = sum(row["headline"] > TARGET_MS for row in rows)
     print(f"{late} of {len(rows)} headlines later than {TARGET_MS} ms")
 

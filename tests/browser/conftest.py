@@ -30,16 +30,22 @@ class Watched:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the last run has ended and its figures stand."""
+        """Wait until the figures stand, and have stood for half a second."""
         self.page.wait_for_function(
-            """count => !document.querySelector('[data-testid=stStatusWidget], .stProgress')
-              && document.querySelectorAll('.stPlotlyChart .main-svg').length >= count
-              && ![...document.querySelectorAll('[data-testid=stMetricValue]')]
-                .some(value => value.innerText.includes('…'))""",
+            """count => {
+              const all = selector => [...document.querySelectorAll(selector)];
+              const values = all('[data-testid=stMetricValue]');
+              const drawn = values.length && values.every(value => !value.innerText.includes('…'))
+                && all('.stPlotlyChart .main-svg').length >= count
+                && !all('[data-testid=stStatusWidget], .stProgress').length;
+              window.drawnSince = drawn ? window.drawnSince ?? performance.now() : undefined;
+              return drawn && performance.now() - window.drawnSince > 500;
+            }""",
             arg=PLOTS,
+            polling=50,
             timeout=60_000,
         )
-        self.page.wait_for_timeout(400)
+        self.page.evaluate("delete window.drawnSince")
 
     def values(self) -> list[str]:
         """The headline figures."""

@@ -110,3 +110,26 @@ def test_a_lesson_is_predicted_revealed_and_kept_in_the_link(watched):
     page.get_by_test_id("stRadioGroup").get_by_text("25 %").click()
     stands(window, plots=1)
     go(window, page.url.removeprefix(f"{window.url}/"), plots=1)
+
+
+def test_a_configuration_file_becomes_the_planned_model(watched, root):
+    window = watched()
+    page = window.page
+    go(window, f"?{SMALL}", plots=6)
+    before = window.values()
+    page.get_by_role("combobox", name="Model", exact=True).click()
+    page.keyboard.type("My model")  # the last of a long list
+    page.get_by_role("option", name="My model").click()
+    window.settle()
+    assert window.values() == before  # it begins as a copy of the preset's
+    page.get_by_role("button", name="Change my model").click()
+    configs = root / "tests" / "data" / "configs"
+    page.locator("input[type=file]").first.set_input_files(configs / "mistral-7b.json")
+    page.wait_for_function(
+        "before => document.querySelector('[data-testid=stMetricValue]').innerText != before",
+        arg=before[0],
+    )
+    window.settle()
+    after = window.values()
+    window.open(page.url.removeprefix(f"{window.url}/"))
+    assert window.values() == after
