@@ -143,7 +143,7 @@ class Desk:
             if job is None or isinstance(job._error, Lost):
                 job = self._jobs[key] = Job(key)
                 heapq.heappush(self._queue, (not urgent, next(self._order), job, function, args))
-                if not self._idle and len(self._threads) < self._most:
+                if len(self._queue) > self._idle and len(self._threads) < self._most:
                     hand = threading.Thread(target=self._serve, name="jobs", daemon=True)
                     self._threads.append(hand)
                     hand.start()

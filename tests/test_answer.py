@@ -46,6 +46,7 @@ def test_without_baselines_there_is_no_speedup():
     assert found.advice == ""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TIGHT)
 def test_the_memory_that_is_said_to_be_needed_is_needed_and_suffices(name):
     """The advised figure suffices as it is printed; 2 % less than what is needed does not.

@@ -119,6 +119,7 @@ def times_and_layers_add_up(fields: dict[str, Any]) -> None:
     assert len(fields["stages"]) == fields["plan"]["pp"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "sets"), ROUND_TRIPS)
 def test_price_of_the_printed_plan_is_its_time(name, sets, ask, tmp_path):
     """The plan goes through its JSON file and comes back at the same price, difference 0.

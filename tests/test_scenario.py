@@ -137,6 +137,7 @@ def answers() -> dict[str, Answer]:
     return {name: answer(load_scenario(name)) for name in SCENARIOS}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_preset_is_planned_and_proven(name, answers):
     """A failure: what the studio offers first does not work."""

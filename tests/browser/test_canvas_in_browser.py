@@ -157,6 +157,7 @@ def test_an_action_right_after_a_gesture_keeps_the_gesture(opened):
     canvas.wait(elements=21)
 
 
+@pytest.mark.check
 def test_a_name_stays_unique(opened):
     canvas = opened("?fabric=node")
     canvas.click("e:core0")
@@ -191,6 +192,7 @@ def test_many_are_selected_edited_duplicated_and_deleted(opened):
     canvas.wait(elements=0, links=0)
 
 
+@pytest.mark.check
 def test_the_wheel_zooms_once_the_canvas_was_clicked(opened):
     canvas = opened("?fabric=node")
     before = canvas.ask("cy.zoom()")
@@ -204,6 +206,7 @@ def test_the_wheel_zooms_once_the_canvas_was_clicked(opened):
     assert canvas.ask("cy.zoom()") > before
 
 
+@pytest.mark.check
 def test_shift_and_drag_select_a_box(opened):
     canvas = opened("?fabric=node")
     left, right = canvas.place_of("e:core0"), canvas.place_of("e:core3")
@@ -277,6 +280,7 @@ def test_keys_typed_into_a_field_do_not_reach_streamlit(opened):
     assert canvas.page.get_by_test_id("stDialog").count() == 0
 
 
+@pytest.mark.check
 def test_the_page_running_again_changes_nothing(opened):
     canvas = opened("?fabric=node")
     canvas.click("e:core0")
@@ -285,6 +289,7 @@ def test_the_page_running_again_changes_nothing(opened):
     canvas.wait(revision=1, selected=1)
 
 
+@pytest.mark.check
 def test_looking_only(opened):
     canvas = opened("?fabric=node&look=1")
     assert canvas.page.get_by_role("toolbar", name="Tools").count() == 0
@@ -295,6 +300,7 @@ def test_looking_only(opened):
     canvas.wait(elements=20)
 
 
+@pytest.mark.check
 def test_light_and_dark_differ(opened):
     colours = {}
     for scheme in ("light", "dark"):

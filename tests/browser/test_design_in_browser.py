@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 
 def enter(window):
     """From the plan page, through the navigation."""
-    window.open()
+    window.open("?scenario=llama2-7b-64-h100&tour=off")
     window.page.get_by_role("link", name="Design").click()
     window.page.get_by_text("Collective explorer").wait_for()
     return Canvas(window.page)

@@ -53,6 +53,7 @@ def open_address(window, address):
     window.complaints[:] = [entry for entry in window.complaints if entry not in missing]
 
 
+@pytest.mark.check
 def test_another_group_has_another_finding(watched):
     window = watched()
     enter(window)

@@ -37,6 +37,7 @@ def test_a_figure_leaves_as_data_and_as_a_picture(watched):
         assert file.read(4) == "<svg"
 
 
+@pytest.mark.check
 def test_the_paint_is_in_the_address(watched):
     window = watched()
     window.open("?scenario=llama2-7b-64-h100")

@@ -49,6 +49,7 @@ def test_the_subset_serves_without_the_data(capsys, monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.check
 def test_the_document_is_written_byte_for_byte(capsys, monkeypatch, tmp_path, shared_data, root):
     """``docs/validation.md`` is what the command writes; families left out keep the promise.
 

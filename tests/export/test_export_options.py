@@ -149,6 +149,7 @@ CHECKS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", sorted(set(CHECKS) - {"astra-sim"}))
 def test_of_every_model(target: str) -> None:
     """A failure: a model's family, experts or latent attention need an option nobody knows."""

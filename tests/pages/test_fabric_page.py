@@ -65,6 +65,7 @@ def widget(page, key):
     return next(w for kind in kinds for w in getattr(page, kind) if w.key == key)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_shows_its_fabric(fabric_page, name):
     page = fabric_page(fabric=name)

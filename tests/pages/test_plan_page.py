@@ -54,6 +54,7 @@ def widget(page, key):
     return next(w for kind in kinds for w in getattr(page, kind) if w.key == key)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", preset_names("scenarios"))
 def test_every_preset_shows_its_answer(plan_page, name):
     page = plan_page(scenario=name)
@@ -73,6 +74,7 @@ def test_the_first_visit_shows_the_default_scenario(plan_page):
     assert values(page)[0] != "–"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", KINDS)
 def test_every_fabric_has_its_sliders(plan_page, name):
     small = {"workload.global_batch_sequences": "1"}
@@ -102,6 +104,7 @@ def test_a_slider_is_an_override(plan_page):
     assert "fabric.clos.oversubscription.0 = 4.0" in text_of(page)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("key", "value", "setting"),
     [

@@ -32,6 +32,7 @@ KINDS = [
 PLAIN = ("search.cp=1", "search.schedule='1f1b'")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fabric", KINDS)
 def test_no_excluded_point_is_faster(fabric):
     scenario = load_scenario(

@@ -143,3 +143,18 @@ def test_a_job_that_waits_is_stopped_before_it_begins(desk):
     held.stop()
     with pytest.raises(Stopped):
         waiting.result(LONG_S)
+
+
+def test_orders_given_in_one_go_are_worked_on_side_by_side():
+    """A failure: the second waits for the worker that was idle when both were given."""
+    desk = Desk(workers=2)
+    desk.ask("first", squared, 1).result(LONG_S)
+    for _ in range(3000):
+        if desk._idle:
+            break
+        time.sleep(0.01)
+    both = [desk.ask(name, patient) for name in ("left", "right")]
+    for job in both:
+        running(job)
+    assert not any(job.ended for job in both)
+    desk.close()

@@ -69,7 +69,7 @@ def fabrics(draw: st.DrawFn) -> Clos:
     )
 
 
-@settings(max_examples=300, derandomize=True, database=None, deadline=None)
+@settings(max_examples=100, derandomize=True, database=None, deadline=None)
 @given(fabrics())
 def test_no_switch_has_more_links_than_ports_and_none_is_spare(fabric):
     """What any sizing must keep: ports suffice, links spread evenly, no switch can be dropped.
