@@ -33,6 +33,8 @@ __all__ = ["UNVALIDATED", "Headline", "headlines"]
 
 UNVALIDATED = "no error band"
 
+_DUST = 1e-9  # of an iteration; sums of floats leave 1e-16 for each addend
+
 
 @dataclass(frozen=True, slots=True)
 class Headline:
@@ -144,7 +146,7 @@ def _iteration(scenario: Scenario, problem: Problem, best: Report, found: Standi
             f"= {m:,} · {humanise_seconds(worst)} + {humanise_seconds(fill)} + "
             f"{humanise_seconds(sync)} = {humanise_seconds(best.iteration_s)}",
             "spent on: "
-            + ", ".join(f"{humanise_seconds(seconds)} {name}" for name, seconds in best.terms),
+            + ", ".join(f"{humanise_seconds(seconds)} {name}" for name, seconds in _spent(best)),
             "MFU = sequences/s · model FLOP per sequence / (devices · peak FLOP/s)",
             f"= {humanise(best.samples_per_s)}/s · {humanise(problem.model_flops, 'FLOP')} / "
             f"({problem.network.devices:,} · {humanise(problem.peak_flops, 'FLOP/s')}) = "
@@ -154,6 +156,12 @@ def _iteration(scenario: Scenario, problem: Problem, best: Report, found: Standi
         _spanned(found, seconds_span, best.iteration_s, humanise_seconds),
         found.in_words,
     )
+
+
+def _spent(best: Report) -> list[tuple[str, float]]:
+    """Terms that take any time; what is left by rounding is none."""
+    least = _DUST * best.iteration_s
+    return [(name, seconds) for name, seconds in best.terms if seconds > least]
 
 
 def _band_formula(found: Standing, best: Report) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ from nest_core.workload import Model
 
 __all__ = [
     "Scenario",
+    "expanded",
     "fabric_document",
     "load_accelerator",
     "load_fabric",
@@ -137,6 +138,39 @@ def resolve_scenario(
     folder: Path | None = None,
 ) -> Scenario:
     """A document with overrides by dotted key, checked and turned into core values."""
+    merged, changes = expanded(document, overrides, folder)
+    if any(key.startswith("workload.model.") for key in changes):
+        _name_to_sizes(merged, changes, folder)
+    for key, value in changes.items():
+        assign(merged, key, value)
+    return _scenario(checked(ScenarioFile, merged), folder)
+
+
+def expanded(
+    document: Mapping[str, Any],
+    overrides: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A scenario's document with its fabric and accelerator in it, and what is to be changed there.
+
+    Parameters
+    ----------
+    document, overrides, folder
+        As `resolve_scenario` takes them.
+
+    Returns
+    -------
+    merged : dict
+        Fabric and accelerator as tables, without ``override``; not yet checked as a scenario.
+    changes : dict
+        The scenario's own overrides and those given, which go before, in the order in which
+        `nest_core.overrides.assign` takes them.
+
+    Raises
+    ------
+    InputError
+        If a fabric or accelerator is not known, or ``override`` is no table.
+    """
     check_plain("the scenario", dict(document))
     check_plain("the overrides", dict(overrides or {}))
     merged = copy.deepcopy(dict(document))
@@ -149,12 +183,8 @@ def resolve_scenario(
         if key in changes:
             merged[key] = changes.pop(key)
         if key in merged:
-            merged[key] = _expanded(key, merged[key], folder)
-    if any(key.startswith("workload.model.") for key in changes):
-        _name_to_sizes(merged, changes, folder)
-    for key, value in changes.items():
-        assign(merged, key, value)
-    return _scenario(checked(ScenarioFile, merged), folder)
+            merged[key] = _table_of(key, merged[key], folder)
+    return merged, changes
 
 
 def load_fabric(name: str) -> Fabric:
@@ -218,7 +248,7 @@ def _known_preset(kind: str, name: str, field: str) -> None:
         )
 
 
-def _expanded(key: str, value: Any, folder: Path | None) -> Any:
+def _table_of(key: str, value: Any, folder: Path | None) -> Any:
     if key == "fabric" and isinstance(value, dict):
         return {"schema": 1, "name": "inline", **value}
     if not isinstance(value, str):

@@ -20,11 +20,14 @@ from nest_core.scenario import scenario_document
 from nest_core.studies.comparison import LONGEST_NAME, MOST
 from nest_studio.fabric_widgets import fabric_document, ratio_fields
 from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words
+from nest_studio.open_plan import from_preset
 from nest_studio.own_fabric import OWN, own_document
 from nest_studio.stored import links
 
 __all__ = [
     "AS_ON_PLAN",
+    "BUDGETS",
+    "BUDGET_UNITS",
     "ITS_OWN",
     "READY_MADE",
     "Entry",
@@ -34,12 +37,14 @@ __all__ = [
     "entries",
     "fabric_choices",
     "follow_address",
+    "go_to_compare",
     "inputs_of",
     "move",
     "remove",
     "rename",
     "start_over",
     "undo",
+    "use_inputs",
     "use_set",
 ]
 
@@ -47,10 +52,13 @@ AS_ON_PLAN = "as on Plan"
 ITS_OWN = "its own"
 LONGEST_ADDRESS = 4000
 STEPS = 50
+BUDGETS = {"none": None, "network price": "price", "network power": "power"}
+BUDGET_UNITS = {"price": ("k$", 1e3), "power": ("kW", 1e3)}
 _KEY = "compare entries"
 _PAST = "compare past"
 _NEXT = "compare next id"
 _LOST = "compare link unread"
+_OPENS = "compare opens"
 _ADDRESS = "compare"
 _BY_KEY = "kept."
 
@@ -157,6 +165,29 @@ def use_set(key: str) -> None:
     if picked is not None:
         _change(_numbered(READY_MADE[picked]()))
         st.session_state[key] = None
+
+
+def use_inputs(inputs: Mapping[str, Any]) -> None:
+    """Compare what a notebook's cell compares, on this page."""
+    made = [
+        (entry["name"][:LONGEST_NAME], *from_preset(entry["document"], entry.get("overrides", {})))
+        for entry in inputs["entries"]
+    ]
+    st.session_state.setdefault(_KEY, [])
+    _change(_numbered(made))
+    budget = inputs.get("budget") or {}
+    kind = budget.get("kind")
+    st.session_state["compare.budget"] = next(name for name, of in BUDGETS.items() if of == kind)
+    value = budget.get("value")
+    st.session_state["compare.budget_value"] = value and value / BUDGET_UNITS[kind][1]
+    st.session_state["compare.failures"] = bool(inputs.get("failures", True))
+    st.session_state[_OPENS] = True
+
+
+def go_to_compare() -> None:
+    """Go to the Compare page if a callback has set what it compares."""
+    if st.session_state.pop(_OPENS, False):
+        st.switch_page("pages/compare.py", query_params={})
 
 
 def start_over() -> None:

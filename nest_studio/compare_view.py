@@ -15,6 +15,8 @@ from nest_core.studies.comparison import FEWEST, LONGEST_NAME, MOST, Comparison
 from nest_core.studies.comparison_table import Line
 from nest_studio.compare_state import (
     AS_ON_PLAN,
+    BUDGET_UNITS,
+    BUDGETS,
     READY_MADE,
     add,
     can_undo,
@@ -29,6 +31,7 @@ from nest_studio.compare_state import (
     use_set,
 )
 from nest_studio.fabric_widgets import ADDRESS
+from nest_studio.open_plan import open_plan, unsaid
 from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, facts
 
@@ -42,8 +45,6 @@ __all__ = [
 ]
 
 KEPT = 32
-BUDGETS = {"none": None, "network price": "price", "network power": "power"}
-_UNITS = {"price": ("k$", 1e3), "power": ("kW", 1e3)}
 
 _STYLE = """
 <style>
@@ -113,7 +114,7 @@ def chosen_budget() -> dict[str, Any] | None:
     kind = BUDGETS[picked]
     if kind is None:
         return None
-    unit, scale = _UNITS[kind]
+    unit, scale = BUDGET_UNITS[kind]
     value = st.number_input(
         f"Budget, {unit}", 0.1, 1e9, None, 100.0, key="compare.budget_value", bind=ADDRESS,
         placeholder="as the first network",
@@ -144,8 +145,8 @@ def scenario_rows() -> None:
 
 
 def _row(place: int, one: dict[str, Any], count: int) -> None:
-    swatch, name, words, up, down, out = st.columns(
-        [0.25, 2.2, 7, 0.45, 0.45, 0.9], vertical_alignment="center", gap="small"
+    swatch, name, words, plan, up, down, out = st.columns(
+        [0.25, 2.2, 6.1, 0.9, 0.45, 0.45, 0.9], vertical_alignment="center", gap="small"
     )
     swatch.html(f'<div class="nest-swatch" style="background: {SCENARIO_COLOURS[place]}"></div>')
     number, key = one["id"], f"compare-name-{one['id']}"
@@ -156,6 +157,11 @@ def _row(place: int, one: dict[str, Any], count: int) -> None:
         on_change=rename, args=(number, key), label_visibility="collapsed",
     )  # fmt: skip
     words.html(f'<div class="nest-entry">{html.escape(described(one))}</div>')
+    plan.button(
+        "Plan", key=f"compare-plan-{number}", on_click=open_plan,
+        args=(one["scenario"], one["overrides"]), width="stretch",
+        help=f"Open {one['name']} in Plan. {unsaid(one['overrides'])}",
+    )  # fmt: skip
     up.button(
         "↑", key=f"compare-up-{number}", on_click=move, args=(number, -1), disabled=place == 0,
         help=f"Move {one['name']} up; others are read against the first.", width="stretch",
@@ -202,7 +208,7 @@ def comparison_table(comparison: Comparison, inputs: dict[str, Any]) -> None:
     """All figures; what differs from the first is marked. ``inputs`` go into a notebook."""
     lines = comparison.lines()
     apart = [line for line in lines if any(line.differs)]
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    left, right = st.columns([5, 6], vertical_alignment="bottom")
     with left:
         facts("All figures side by side", kind="nest-title")
         facts(

@@ -1,32 +1,19 @@
-"""What the Explore page remembers: its job, the last answer, and a point on its way to Plan."""
+"""What the Explore page remembers: its job and the last answer."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
 from nest_core.studies.knob import Knob, Value, with_values
-from nest_core.studies.knobs import fabric_table
-from nest_studio.fabric_widgets import LARGEST_RATIO, reset_fabric
 from nest_studio.forms import Request
 from nest_studio.jobs import Job, desk, there
-from nest_studio.own_fabric import OWN, start
+from nest_studio.open_plan import open_plan
 
-__all__ = ["awaited", "inputs_of", "is_on_its_way", "last_answer", "open_in_plan", "unsaid"]
-
-_OPENS = "explore opens a point"
-_LISTS = ("search.zero", "search.recompute")
-_MICRO_BATCH = "search.micro_batch_sequences"
-_PLAIN = (
-    "workload.global_batch_sequences",
-    "workload.sequence_length_tokens",
-    "accelerator.memory_GiB",
-    "fabric.clos.devices",
-)
+__all__ = ["awaited", "inputs_of", "last_answer", "open_point", "unsaid"]
 
 
 def inputs_of(request: Request) -> dict[str, Any]:
@@ -97,45 +84,11 @@ def unsaid(pairs: Iterable[tuple[Knob, Value]]) -> str:
     return ""
 
 
-def open_in_plan(request: Request, pairs: tuple[tuple[Knob, Value], ...]) -> None:
-    """Set the form to a point, for a button's callback; the page then goes to Plan."""
-    beyond = [pair for pair in pairs if pair[0].fabric and not _has_widget(pair)]
-    if beyond:
-        _as_own_fabric(request, tuple(pair for pair in pairs if pair[0].fabric))
-    for knob, value in pairs:
-        if knob.fabric and beyond:
-            continue
-        for key, setting in knob.overrides(value).items():
-            st.session_state[key] = _widget_value(key, setting)
-    st.session_state[_OPENS] = True
-
-
-def is_on_its_way() -> bool:
-    """Whether the form was set to a point that is to be opened; true once."""
-    return bool(st.session_state.pop(_OPENS, False))
-
-
-def _has_widget(pair: tuple[Knob, Value]) -> bool:
-    """Whether the form has a widget that holds this value of a fabric's knob."""
-    knob, value = pair
-    if knob.key.startswith("oversubscription.") and isinstance(value, int | float):
-        return 1.0 <= value <= LARGEST_RATIO and 2 * value == int(2 * value)
-    return all(key in _PLAIN for key in knob.overrides(value))
-
-
-def _widget_value(key: str, setting: Any) -> Any:
-    if key in _LISTS:
-        return [setting]
-    return setting if key in (*_PLAIN, _MICRO_BATCH) else float(setting)
-
-
-def _as_own_fabric(request: Request, pairs: tuple[tuple[Knob, Value], ...]) -> None:
-    """Bring the point's fabric as a fabric of one's own: no widget says what it changes."""
-    turned = replace(request, overrides=with_values(request.overrides, pairs))
-    table = fabric_table(turned.document, turned.overrides, turned.folder)
+def open_point(request: Request, pairs: tuple[tuple[Knob, Value], ...]) -> None:
+    """Have a point opened on the Plan page, for a button's callback."""
     said = ", ".join(
-        f"{knob.label} {knob.words(value)} {knob.unit}".strip() for knob, value in pairs
+        f"{knob.label} {knob.words(value)} {knob.unit}".strip()
+        for knob, value in pairs
+        if knob.fabric
     )
-    start({**table, "name": f"{table['name']}, {said}"[:200]}, ())
-    st.session_state["fabric"] = OWN
-    reset_fabric()
+    open_plan(request.scenario, with_values(request.overrides, pairs), said)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
 
 from nest_core.errors import InputError
-from nest_core.figures import Picture
 from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
 from nest_core.figures.sweep import pictures
 from nest_core.figures.sweep_parts import capital
@@ -19,7 +18,7 @@ from nest_core.presets import preset_names
 from nest_core.studies.knob import Knob, Value, parse_values
 from nest_core.studies.points import Outcome, Sweep
 from nest_core.studies.ratios import MOST_MODELS, Ratios
-from nest_studio.explore_state import inputs_of, open_in_plan, unsaid
+from nest_studio.explore_state import inputs_of, open_point, unsaid
 from nest_studio.fabric_widgets import ADDRESS
 from nest_studio.forms import Request
 from nest_studio.pins import pin_button
@@ -38,8 +37,6 @@ __all__ = [
 QUESTION, FIRST, SECOND, POINT = (f"explore.{name}" for name in ("question", "x", "y", "point"))
 OWN_QUESTION = "a question of my own"
 NOTHING_ELSE = "none"
-CHART = "explore-chart"
-CAMERA = {"displaylogo": False, "modeBarButtons": [["toImage"]]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,43 +151,38 @@ def _on_my_own() -> None:
     st.session_state[QUESTION] = OWN_QUESTION
 
 
-def show_sweep(sweep: Sweep, turned: Sequence[Turn], request: Request) -> None:
-    """Figures, the point that was pointed at, and all points as a table."""
+def show_sweep(sweep: Sweep, turned: Sequence[Turn], request: Request, pins: Any) -> None:
+    """Figures, the point that was pointed at, and all points as a table.
+
+    ``pins`` is where the way into a notebook stands.
+    """
     if not sweep.points:
         facts("No point was planned before it was cancelled.")
         return
     first, *others = pictures(sweep)
     _keep_to(POINT, tuple(sweep.named(point) for point in sweep.points))
-    _chart(sweep, first, inputs_of(request) | asked(turned))
+    with pins:
+        inputs = inputs_of(request) | asked(turned)
+        pin_button("sweep", first.title, inputs, key="explore", rows=sweep.rows)
+    first = replace(first, reading=f"{first.reading} Click a point.")
+
+    def points() -> str:
+        """Knobs in their own units, where plots have them as it suits their axes."""
+        return _csv(sweep.rows())
+
+    PicturePlace("explore", lambda carried: _point_at(sweep, carried), points).draw(first)
     _point(sweep, turned, request)
     columns = st.columns(min(2, max(1, len(others))), gap="medium")
     for number, picture in enumerate(others):
         with columns[number % len(columns)]:
-            PicturePlace(f"explore-{number}").draw(picture)
+            PicturePlace(f"explore-{number}", to_csv=points).draw(picture)
     _points_table(sweep)
 
 
-def _chart(sweep: Sweep, shown: Picture, inputs: dict[str, Any]) -> None:
-    """The figure whose points can be pointed at, with the way into a notebook."""
-    left, right = st.columns([12, 1], vertical_alignment="center")
-    with left, st.container(gap=None):
-        facts(shown.title, kind="nest-title")
-        facts(shown.subtitle, kind="nest-subtitle")
-    with right:
-        pin_button("sweep", shown.title, inputs, key="explore", rows=sweep.rows)
-    st.plotly_chart(
-        shown.plot, key=CHART, config=CAMERA, selection_mode="points",
-        on_select=lambda: _point_at(sweep), alt=f"{shown.title}. {shown.subtitle}.",
-    )  # fmt: skip
-    facts(f"{shown.reading} Click a point.", kind="nest-reading")
-
-
-def _point_at(sweep: Sweep) -> None:
+def _point_at(sweep: Sweep, carried: Any) -> None:
     """Take up the point that was clicked."""
-    picked = st.session_state[CHART].selection.points
-    if picked and (place := picked[0].get("customdata")) is not None:
-        number = place[0] if isinstance(place, list) else place
-        st.session_state[POINT] = sweep.named(sweep.points[int(number)])
+    number = carried[0] if isinstance(carried, list) else carried
+    st.session_state[POINT] = sweep.named(sweep.points[int(number)])
 
 
 def _point(sweep: Sweep, turned: Sequence[Turn], request: Request) -> None:
@@ -211,7 +203,7 @@ def _point(sweep: Sweep, turned: Sequence[Turn], request: Request) -> None:
         facts(" ".join(filter(None, [capital(note) + "." if note else "", unsaid(pairs)])),
               kind="nest-quiet")  # fmt: skip
     right.button(
-        "Open in Plan", on_click=open_in_plan, args=(request, pairs), width="stretch",
+        "Open in Plan", on_click=open_point, args=(request, pairs), width="stretch",
         disabled=point.status == "invalid", key="explore-open",
         help="Sets the form to this point and shows its plan.",
     )  # fmt: skip
@@ -268,11 +260,13 @@ def mix_controls(request: Request) -> dict[str, Any]:
     return {"mix": mix, "loss": loss / 100}
 
 
-def show_ratios(found: Ratios) -> None:
-    """What every tier bears, as a table and as a figure."""
+def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
+    """What every tier bears, as a table and as a figure; ``pins`` as in `show_sweep`."""
     if not found.tiers:
         facts("No tier was tried to its end before it was cancelled.")
         return
+    with pins:
+        pin_button("ratios", ratios_finding(found), inputs, key="ratios", rows=found.rows)
     subtitle = "One tier at a time, the others as in the form"
     st.html(table(ratios_finding(found), subtitle, ratio_rows(found)))
     PicturePlace("explore-ratios").draw(ratios_picture(found))

@@ -24,7 +24,7 @@ from nest_core.lessons import (
     Value,
     lesson,
 )
-from nest_core.lessons.work import work_reveal
+from nest_core.lessons.work import work_brief, work_reveal
 from nest_studio.jobs import desk, there
 from nest_studio.show import PicturePlace, facts, table
 
@@ -33,7 +33,7 @@ __all__ = ["learn_style", "lesson_bar", "presenting", "show_lesson"]
 ADDRESS: Final = "query-params"
 LESSON = "lesson"
 LARGE = "large"
-_PROJECTOR_PX = 21  # of a rem; 16 is usual
+_PROJECTOR_PX = 25  # of a rem; 16 is usual
 
 _STYLE = """
 <style>
@@ -59,16 +59,28 @@ _STYLE = """
 """
 
 
+_WALL = f"""
+<style>
+html {{ font-size: {_PROJECTOR_PX}px; }}
+[data-testid="stMainBlockContainer"] {{ padding-top: 1.4rem; }}
+[data-testid="stMainBlockContainer"] [data-testid="stVerticalBlock"] {{ gap: 0.55rem; }}
+[data-testid="stHeader"] {{ background: none; }}
+[data-testid="stHeader"], [data-testid="stHeader"] div {{ pointer-events: none; }}
+[data-testid="stHeader"] button {{ pointer-events: auto; }}
+.learn-formulas {{ grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); }}
+</style>
+"""
+
+
 def learn_style(*, large: bool) -> None:
     """The page's own style, and its size on a wall."""
-    size = f"<style>html {{ font-size: {_PROJECTOR_PX}px; }}</style>" if large else ""
-    st.html(_STYLE + size)
+    st.html(_STYLE + _WALL if large else _STYLE)
 
 
 def presenting() -> bool:
     """The toggle for a projector."""
     return st.toggle(
-        "Presentation size", key=LARGE, bind=ADDRESS, help="Larger text and figures, for a wall."
+        "Presentation", key=LARGE, bind=ADDRESS, help="Larger text and figures, for a wall."
     )
 
 
@@ -89,19 +101,29 @@ def show_lesson(shown: Lesson, *, large: bool) -> None:
     facts(f"Lesson {number} of {len(LESSONS)}", kind="learn-step")
     facts(shown.title, kind="nest-scenario")
     facts(shown.lead, kind="learn-lead")
-    # Here and not in a worker, even where it plans: a link's answer is lost unless the question
-    # stands at once. It is computed once per server.
-    brief = shown.brief()
-    prediction, open_now = _predict(shown, brief.question)
-    if open_now:
-        _reveal(shown, brief.question, prediction, large=large)
-    _teacher(shown, brief)
+    brief = _asked(shown)
+    if brief is not None:
+        prediction, open_now = _predict(shown, brief.question)
+        if open_now:
+            _reveal(shown, brief.question, prediction, large=large)
+        _teacher(shown, brief)
     _neighbours(number)
+
+
+def _asked(shown: Lesson) -> Brief | None:
+    """The lesson's question and notes; None while they are computed elsewhere."""
+    if not shown.slow:
+        return shown.brief()
+    job = desk().ask(f"lesson {shown.key}, question", work_brief, shown.key)
+    if not there(job, "Question", key="lesson-brief"):
+        return None
+    found: Brief = job.result(0)
+    return found
 
 
 def _found(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
     """What the lesson shows; None while it is computed elsewhere."""
-    if not shown.searches:
+    if not shown.slow:
         return shown.reveal(settings)
     asked = ", ".join(f"{key} {value}" for key, value in sorted(settings.items()))
     job = desk().ask(f"lesson {shown.key}, {asked}", work_reveal, shown.key, dict(settings))
@@ -134,7 +156,7 @@ def _guess(question: Question, key: str) -> str | float | None:
         most = question.most
         number = st.number_input(
             f"Your answer, {question.unit}", 0.0, most, None, key=key, bind=ADDRESS,
-            format="%g", placeholder="a number, then Enter", width=260,
+            format="%g", placeholder="a number, then Enter", width=380,
             help=f"0 to {most:g} {question.unit}.",
         )  # fmt: skip
         return None if number is None else float(number)

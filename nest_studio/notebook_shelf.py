@@ -35,7 +35,7 @@ from nest_studio.notebook_state import (
     undo,
     unsaved,
 )
-from nest_studio.notebook_view import job_of, local_time, picked_plans
+from nest_studio.notebook_view import PICKED, job_of, local_time, picked_plans, run_again
 from nest_studio.show import facts
 
 __all__ = ["empty_shelf", "heading", "no_cells", "save_state", "shelf"]
@@ -138,10 +138,15 @@ def heading(notebook: Notebook, latest: Callable[[], Notebook]) -> None:
     with st.container(horizontal=True, gap="small"):
         st.button("Add a note", on_click=edit, args=(_with_note,), key="add-note")
         plans = picked_plans(notebook)
+        computed = tuple(cell for cell in notebook.cells if cell.kind != "note")
         st.button(
             f"Compare {len(plans)} plans" if len(plans) > 1 else "Compare", on_click=_compare,
             args=(plans,), disabled=not 2 <= len(plans) <= MOST_PLANS, key="compare",
-            help="Two to six ticked plans become a comparison below.",
+            help="Two to six ticked plans become a comparison below the last of them.",
+        )  # fmt: skip
+        st.button(
+            "Re-run all", on_click=run_again, args=(computed,), disabled=not computed,
+            key="again-all", help="Compute every cell again and say what changed.",
         )  # fmt: skip
         st.button(
             "Undo", on_click=undo, disabled=not can_undo(), key="undo",
@@ -231,7 +236,16 @@ def _compare(plans: tuple[Cell, ...]) -> None:
     title = " beside ".join(names[:2])
     title += f" and {len(plans) - 2} more" if len(plans) > 2 else ""
     inputs = {"entries": entries, "budget": None}
-    edit(lambda n: add_cell(n, Cell(new_id(), "comparison", title, "", inputs)))
+    made = Cell(new_id(), "comparison", title, "", inputs)
+
+    def below(notebook: Notebook) -> Notebook:
+        """With the comparison under the last of its plans."""
+        return add_cell(notebook, made, 1 + max(notebook.place(plan.id) for plan in plans))
+
+    edit(below)
+    for plan in plans:
+        st.session_state[f"{PICKED}{plan.id}"] = False
+    st.session_state[f"open-{made.id}"] = True
 
 
 def _different(titles: list[str]) -> list[str]:

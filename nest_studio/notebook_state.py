@@ -14,15 +14,8 @@ from dataclasses import replace
 import streamlit as st
 
 from nest_core.errors import InputError
-from nest_core.notebook import (
-    Cell,
-    Notebook,
-    Summary,
-    add_cell,
-    from_json,
-    rename,
-    replace_cell,
-)
+from nest_core.notebook import Cell, Notebook, Summary, add_cell, from_json
+from nest_core.notebook.cells import rename, replace_cell
 from nest_core.store import Conflict, Saved
 from nest_studio.stored import notebooks
 

@@ -13,23 +13,23 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.figures import Picture
-from nest_core.notebook import (
-    Cell,
-    Notebook,
+from nest_core.notebook import Cell, Notebook, new_id
+from nest_core.notebook.cells import (
     changes,
     delete_cell,
     duplicate_cell,
     move_cell,
-    new_id,
     replace_cell,
 )
 from nest_core.notebook.kinds import KINDS, Shown, compute, summarise
 from nest_core.notebook.words import note_html
+from nest_studio.compare_state import use_inputs
 from nest_studio.jobs import Job, desk, there
 from nest_studio.notebook_state import edit, keep_summary
+from nest_studio.open_plan import from_preset, open_plan, unsaid
 from nest_studio.show import HeadlineRow, PicturePlace, facts, table
 
-__all__ = ["PICKED", "cell_card", "job_of", "local_time", "note_style", "picked_plans"]
+__all__ = ["PICKED", "cell_card", "job_of", "local_time", "note_style", "picked_plans", "run_again"]
 
 _STYLE = """
 <style>
@@ -110,6 +110,7 @@ def _head(notebook: Notebook, cell: Cell, place: int) -> None:
     with row:
         if cell.kind == "plan":
             st.checkbox("Compare", key=f"{PICKED}{cell.id}")
+        _way_out(cell)
         last = place == len(notebook.cells) - 1
         _button("↑", "up", cell, lambda n: move_cell(n, cell.id, -1), "Move up.", place == 0)
         _button("↓", "down", cell, lambda n: move_cell(n, cell.id, 1), "Move down.", last)
@@ -121,7 +122,7 @@ def _head(notebook: Notebook, cell: Cell, place: int) -> None:
         _button("Duplicate", "copy", cell, lambda n: duplicate_cell(n, cell.id, new_id()), "")
         if cell.kind != "note":
             st.button(
-                "Re-run", on_click=_run_again, args=(cell,), key=f"again-{cell.id}",
+                "Re-run", on_click=run_again, args=((cell,),), key=f"again-{cell.id}",
                 type="tertiary", help="Compute it again and say what changed.",
             )  # fmt: skip
         _button("Delete", "delete", cell, lambda n: delete_cell(n, cell.id), "Undo brings it back.")
@@ -138,6 +139,30 @@ def _button(
     st.button(
         label, on_click=edit, args=(change,), key=f"{name}-{cell.id}", type="tertiary",
         help=told or None, disabled=disabled,
+    )  # fmt: skip
+
+
+def _way_out(cell: Cell) -> None:
+    """Back to the page where a cell's scenario can be worked on."""
+    inputs = cell.inputs
+    if "document" in inputs:
+        _plan_button("Open in Plan", f"plan-{cell.id}", inputs, type="tertiary")
+    elif "entries" in inputs:
+        with st.popover("Open", type="tertiary", key=f"out-{cell.id}"):
+            st.button(
+                "All in Compare", key=f"all-{cell.id}", on_click=use_inputs, args=(inputs,),
+                width="stretch", help="Replaces what is compared there; Undo brings it back.",
+            )  # fmt: skip
+            for place, entry in enumerate(inputs["entries"]):
+                name = f"{entry['name']} in Plan"
+                _plan_button(name, f"plan-{cell.id}-{place}", entry, width="stretch")
+
+
+def _plan_button(label: str, key: str, scenario: Mapping[str, Any], **look: Any) -> None:
+    asked = from_preset(scenario["document"], scenario.get("overrides", {}))
+    st.button(
+        label, key=key, on_click=open_plan, args=asked,
+        help=f"Sets the form of Plan to this scenario. {unsaid(asked[1])}", **look,
     )  # fmt: skip
 
 
@@ -275,7 +300,10 @@ def _set_note(cell_id: str) -> None:
     edit(lambda n: replace_cell(n, replace(n.cell(cell_id), note=note)))
 
 
-def _run_again(cell: Cell) -> None:
-    desk().forget(_job_key(cell))
-    st.session_state[_AGAIN] = (*st.session_state.get(_AGAIN, ()), cell.id)
-    st.session_state[f"open-{cell.id}"] = True
+def run_again(cells: tuple[Cell, ...]) -> None:
+    """Compute cells again and open them; for callbacks."""
+    for cell in cells:
+        desk().forget(_job_key(cell))
+        st.session_state[f"open-{cell.id}"] = True
+    ids = tuple(cell.id for cell in cells)
+    st.session_state[_AGAIN] = (*st.session_state.get(_AGAIN, ()), *ids)

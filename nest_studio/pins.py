@@ -32,7 +32,7 @@ def pin_button(
 
     Parameters
     ----------
-    kind : {"plan", "sweep", "comparison", "note"}
+    kind : CellKind
     title : str
         Proposed; the person may change it.
     inputs : mapping
@@ -40,7 +40,7 @@ def pin_button(
     key : str
         Tells this button from others on the page.
     rows : callable () -> sequence of mapping, optional
-        The result's figures as the page has them (`plan_row`, `Sweep.rows`, `Comparison.rows`);
+        The result's figures as the page has them (`plan_row`, `rows` of a study);
         asked for on the press. Without it they are kept when the cell is first drawn.
     """
     _popover(kind, title, dict(inputs), key, rows)

@@ -7,6 +7,7 @@ new content replaces it, so a page neither jumps nor goes blank while it redraws
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -120,10 +121,28 @@ class HeadlineRow:
 
 
 class PicturePlace:
-    """Where a picture stands: its finding above, below its reading help and ways to keep it."""
+    """Where a picture stands: its finding above, below its reading help and ways to keep it.
 
-    def __init__(self, key: str) -> None:
+    Parameters
+    ----------
+    key : str
+        Tells the pictures of a page apart; the chart's key is ``plot-{key}``.
+    on_pick : callable (customdata), optional
+        Called with what a clicked point carries as its ``customdata``, before the page runs again.
+        A click beside the points, or on one that carries nothing, calls nobody.
+    to_csv : callable, optional
+        The data as CSV, where what the plot draws (`Picture.to_csv`) says less.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        on_pick: Callable[[Any], None] | None = None,
+        to_csv: Callable[[], str] | None = None,
+    ) -> None:
         self._key = key
+        self._on_pick = on_pick
+        self._to_csv = to_csv
         self._format = f"figure-format-{key}"
         self._place = st.container()
         self._parts: tuple[Any, Any, Any] | None = None
@@ -139,10 +158,24 @@ class PicturePlace:
         head = head.html(_head(shown))
         plot = plot.plotly_chart(
             shown.plot, key=chart, config=_plot_config(shown, kind),
-            alt=f"{shown.title}. {shown.subtitle}.",
+            alt=f"{shown.title}. {shown.subtitle}.", selection_mode="points",
+            on_select=(lambda: self._pick(chart)) if self._on_pick else "ignore",
         )  # fmt: skip
         reading = _lines([shown.reading], "nest-reading")
         self._parts = head, plot, foot.html(reading) if again else self._foot(reading)
+
+    def _data(self) -> str:
+        """What stands here, as CSV."""
+        if self._to_csv is not None:
+            return self._to_csv()
+        return self._shown.to_csv() if self._shown else ""
+
+    def _pick(self, chart: str) -> None:
+        """Hand on what the clicked point carries."""
+        picked = st.session_state[chart].selection.points
+        carried = picked[0].get("customdata") if picked else None
+        if self._on_pick is not None and carried is not None:
+            self._on_pick(carried)
 
     def _foot(self, reading: str) -> Any:
         """Words at the left, a quiet menu at the right; the words can be drawn again."""
@@ -150,8 +183,8 @@ class PicturePlace:
         words = row.html(reading)
         with row.popover("Save", type="tertiary", key=f"figure-menu-{self._key}"):
             st.download_button(
-                "Data (CSV)", lambda: self._shown.to_csv() if self._shown else "",
-                f"{self._key}.csv", "text/csv", on_click="ignore", key=f"figure-csv-{self._key}",
+                "Data (CSV)", self._data, f"{self._key}.csv", "text/csv", on_click="ignore",
+                key=f"figure-csv-{self._key}",
                 help="What the plot draws: one row per bar, point or cell.",
             )  # fmt: skip
             st.segmented_control(

@@ -19,6 +19,7 @@ from nest_studio.compare_view import (
     sidebar_controls,
 )
 from nest_studio.jobs import Job, desk, there
+from nest_studio.open_plan import go_to_plan
 from nest_studio.own_fabric import follow_address as follow_own_fabric
 from nest_studio.show import facts, mark_results, page_style
 
@@ -29,6 +30,7 @@ KEY = "compare "
 
 def main() -> None:
     """Draw the page."""
+    go_to_plan()
     page_style()
     follow_own_fabric()
     unread = follow_address()

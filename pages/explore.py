@@ -14,7 +14,7 @@ from nest_core.studies.knobs import knobs
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweep import run
 from nest_core.summary import realised_ratios
-from nest_studio.explore_state import awaited, inputs_of, is_on_its_way, last_answer
+from nest_studio.explore_state import awaited, inputs_of, last_answer
 from nest_studio.explore_view import (
     Turn,
     asked,
@@ -26,6 +26,7 @@ from nest_studio.explore_view import (
 )
 from nest_studio.fabric_widgets import ADDRESS
 from nest_studio.forms import Request, changes_in_words, scenario_form
+from nest_studio.open_plan import go_to_plan
 from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import fabric_of
 from nest_studio.show import facts, mark_results, page_style
@@ -44,9 +45,7 @@ def main() -> None:
     notes: list[Any] = []
     with st.sidebar:
         request = scenario_form(notes)
-    if is_on_its_way():
-        # Without parameters Streamlit would clear those that widgets are bound to, and refuses.
-        st.switch_page("pages/plan.py", query_params={})
+    go_to_plan(form_is_here=True)
     try:
         for note, realised in zip(notes, realised_ratios(fabric_of(request)), strict=True):
             note.caption(realised)
@@ -59,25 +58,28 @@ def main() -> None:
     else:
         mark_results(earlier=False)
         st.session_state["explore request"] = request
-    heading(request)
+    pins = heading(request)
     asks = st.segmented_control(
         "What to ask", (SWEEP, RATIOS), default=SWEEP, required=True, key="explore.asks",
         bind=ADDRESS, label_visibility="collapsed",
     )  # fmt: skip
     if asks == RATIOS:
-        ratios_part(request, problem)
+        ratios_part(request, problem, pins)
     else:
-        sweep_part(request, found, problem)
+        sweep_part(request, found, problem, pins)
 
 
-def heading(request: Request) -> None:
-    """What is turned."""
-    facts(request.document["name"], kind="nest-scenario")
-    changes = changes_in_words(request.overrides)
-    facts(f"Changed: {changes}" if changes else "As in the preset.", kind="nest-quiet")
+def heading(request: Request) -> Any:
+    """What is turned; the place at its right is returned."""
+    left, right = st.columns([12, 1], vertical_alignment="bottom")
+    with left:
+        facts(request.document["name"], kind="nest-scenario")
+        changes = changes_in_words(request.overrides)
+        facts(f"Changed: {changes}" if changes else "As in the preset.", kind="nest-quiet")
+    return right
 
 
-def sweep_part(request: Request, found: tuple[Knob, ...], problem: Any) -> None:
+def sweep_part(request: Request, found: tuple[Knob, ...], problem: Any, pins: Any) -> None:
     """One or two knobs."""
     texts = turn_controls(found)
     try:
@@ -87,11 +89,11 @@ def sweep_part(request: Request, found: tuple[Knob, ...], problem: Any) -> None:
         problem.error(str(error))
         sweep = None
     if sweep is None:
-        show_earlier("sweep")
+        show_earlier("sweep", pins)
         return
     st.session_state["explore turned"] = (request, turned)
     with st.container(key="results"):
-        show_sweep(sweep, turned, request)
+        show_sweep(sweep, turned, request, pins)
 
 
 def answer(request: Request, turned: list[Turn]) -> Any:
@@ -111,7 +113,7 @@ def ask(inputs: dict[str, Any]) -> None:
     st.session_state["explore asked"] = inputs
 
 
-def ratios_part(request: Request, problem: Any) -> None:
+def ratios_part(request: Request, problem: Any, pins: Any) -> None:
     """The highest ratio of every tier."""
     found = None
     try:
@@ -120,13 +122,14 @@ def ratios_part(request: Request, problem: Any) -> None:
     except InputError as error:
         problem.error(str(error))
     if found is None:
-        show_earlier("ratios")
+        show_earlier("ratios", pins)
         return
+    st.session_state["explore mix"] = inputs
     with st.container(key="results"):
-        show_ratios(found)
+        show_ratios(found, inputs, pins)
 
 
-def show_earlier(name: str) -> None:
+def show_earlier(name: str, pins: Any) -> None:
     """What was there before, in grey; at the first visit nothing."""
     found = last_answer(name)
     if found is None:
@@ -134,10 +137,10 @@ def show_earlier(name: str) -> None:
     mark_results(earlier=True)
     with st.container(key="results"):
         if name == "ratios":
-            show_ratios(found)
+            show_ratios(found, st.session_state["explore mix"], pins)
         else:
             request, turned = st.session_state["explore turned"]
-            show_sweep(found, turned, request)
+            show_sweep(found, turned, request, pins)
 
 
 main()

@@ -4,9 +4,11 @@ from nest_core.figures.balance import balance_figure
 from nest_core.figures.entries import Entry, entries, pending_entries
 from nest_core.figures.fabric import fabric_figure
 from nest_core.figures.levels import level_figure
+from nest_core.figures.linkload import linkload_figure
 from nest_core.figures.memory import memory_figure
 from nest_core.figures.style import Picture
 from nest_core.figures.throughput import throughput_figure
+from nest_core.figures.timeline import timeline_figure
 
 __all__ = [
     "Entry",
@@ -15,7 +17,9 @@ __all__ = [
     "entries",
     "fabric_figure",
     "level_figure",
+    "linkload_figure",
     "memory_figure",
     "pending_entries",
     "throughput_figure",
+    "timeline_figure",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nest_core.costs.price import Report, Stage
 from nest_core.figures.entries import Entry
@@ -10,7 +11,7 @@ from nest_core.figures.stages import StackedParts, stage_rows_figure
 from nest_core.figures.style import BALANCED, MARK, TIME_COLOURS, Picture, axis_unit
 from nest_core.summary import bottleneck, share
 
-__all__ = ["balance_figure", "slowest", "stage_seconds"]
+__all__ = ["balance_figure", "slowest", "stage_seconds", "time_parts"]
 
 
 def stage_seconds(stage: Stage, part: str) -> float:
@@ -29,22 +30,26 @@ def slowest(report: Report) -> int:
     return number if excess >= BALANCED else -1
 
 
-def balance_figure(entries: Sequence[Entry]) -> Picture:
-    """Compute, recomputation, communication and idle time of every stage of every method."""
+def time_parts(entries: Sequence[Entry]) -> StackedParts:
+    """What stacks an iteration, on an axis as long as the longest; no stage is marked."""
     longest = max((e.report.iteration_s for e in entries if e.report), default=1.0)
     scale, unit = axis_unit(longest, "s")
-    parts = StackedParts(
+    return StackedParts(
         colours=TIME_COLOURS,
         value=lambda stage, part: stage_seconds(stage, part) / scale,
         top=1.2 * longest / scale,
         unit=unit,
         axis=f"time per iteration, {unit}",
         outlines={},
-        marked=slowest,
     )
+
+
+def balance_figure(entries: Sequence[Entry]) -> Picture:
+    """Compute, recomputation, communication and idle time of every stage of every method."""
+    parts = replace(time_parts(entries), marked=slowest)
     return Picture(
         _finding(entries),
-        f"Stage balance: time per iteration, {unit}",
+        f"Stage balance: {parts.axis}",
         "A stage's bar is one iteration long: grey is waiting for other stages, orange is what "
         f"the network takes; {MARK} sets the pace.",
         stage_rows_figure(entries, parts, {}),

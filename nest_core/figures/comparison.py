@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nest_core.figures.balance import stage_seconds
+from nest_core.figures.balance import time_parts
 from nest_core.figures.bill import dollars, watts
 from nest_core.figures.comparison_bars import SCENARIO_COLOURS, Ends, Panel, bars, plain
 from nest_core.figures.comparison_levels import levels_picture
 from nest_core.figures.comparison_losses import losses_picture
 from nest_core.figures.entries import Entry
-from nest_core.figures.stages import StackedParts, stage_rows_figure
+from nest_core.figures.reasons import pointed_rows, wrapped
+from nest_core.figures.stages import stage_rows_figure
 from nest_core.figures.style import TIME_COLOURS, Picture, axis_unit
 from nest_core.studies.comparison import Candidate, Comparison
 from nest_core.summary import NOTHING, bottleneck, quantity, share
@@ -58,7 +59,14 @@ def _throughput(every: Sequence[Candidate]) -> Picture:
         reading += " The grey line is its error band, 10th to 90th percentile"
         reading += "; a scenario without one lies outside every validated region."
     finding = _most(every, rates, "is fastest", "above", "No scenario has a feasible plan")
-    return Picture(finding, f"Training throughput, {unit}", reading, bars(every, [panel]))
+    plot = bars(every, [panel])
+    why = {
+        row: f"{plain(one.name)}: no plan<br>{wrapped(plain(one.reason))}"
+        for row, one in enumerate(every)
+        if one.report is None
+    }
+    plot.add_traces(pointed_rows(why, plot.layout.xaxis.range[1]))
+    return Picture(finding, f"Training throughput, {unit}", reading, plot)
 
 
 def _cost(every: Sequence[Candidate], prices: str) -> Picture:
@@ -168,16 +176,6 @@ def _equal_budget(comparison: Comparison) -> Picture:
 
 
 def _balance(every: Sequence[Candidate]) -> Picture:
-    longest = max((one.report.iteration_s for one in every if one.report), default=1.0)
-    scale, unit = axis_unit(longest, "s")
-    parts = StackedParts(
-        colours=TIME_COLOURS,
-        value=lambda stage, part: stage_seconds(stage, part) / scale,
-        top=1.2 * longest / scale,
-        unit=unit,
-        axis=f"time per iteration, {unit}",
-        outlines={},
-    )
     rows = [
         Entry(
             f'<span style="color:{colour}">■</span> {plain(one.name)}',
@@ -186,9 +184,10 @@ def _balance(every: Sequence[Candidate]) -> Picture:
         )
         for one, colour in zip(every, SCENARIO_COLOURS, strict=False)
     ]
+    parts = time_parts(rows)
     return Picture(
         _balance_finding(every),
-        f"Stage balance: time per iteration, {unit}",
+        f"Stage balance: {parts.axis}",
         "A stage's bar is one iteration long: grey is waiting for other stages, orange is what "
         "the network takes.",
         stage_rows_figure(rows, parts, {}),

@@ -7,12 +7,14 @@ the bandwidth at the level where two devices meet, on a logarithmic scale that a
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
+from nest_core.figures.comparison_bars import plain
 from nest_core.figures.levels import level_blocks
 from nest_core.figures.style import Picture, frame
 from nest_core.network import collapse
@@ -25,6 +27,7 @@ _BLOCKS = 128
 _PER_ROW = 3
 _ROW = 300
 _TICKS = 6
+_LONGEST_TITLE = 40  # characters over a third of the page
 _CLOSE = 0.12  # decades between two ticks at least
 # The upper two thirds of cividis, as in `nest_core.figures.levels`: the lighter, the closer.
 _SCALE = ((0.0, "rgb(67, 78, 108)"), (1.0, "rgb(253, 231, 86)"))
@@ -107,9 +110,9 @@ def _axes(place: int, x: list[float], y: list[float], devices: int) -> dict[str,
 
 
 def _title(name: str, x: float, y: float) -> dict[str, Any]:
-    safe = name.replace("&", "&amp;").replace("<", "&lt;")
+    short = textwrap.shorten(name, _LONGEST_TITLE, placeholder=" …")
     return {
-        "text": safe, "xref": "paper", "yref": "paper", "x": x, "y": y, "xanchor": "left",
+        "text": plain(short), "xref": "paper", "yref": "paper", "x": x, "y": y, "xanchor": "left",
         "yanchor": "bottom", "showarrow": False, "font": {"size": 12},
     }  # fmt: skip
 

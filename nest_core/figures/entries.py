@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from nest_core.baselines import NAMES, Baseline
 from nest_core.costs.price import Report
 from nest_core.fidelity.bands import Band
+from nest_core.figures.reasons import shortened
 from nest_core.planner import Result
 from nest_core.summary import fullest
 from nest_core.units import humanise_bytes
@@ -68,9 +69,9 @@ class Entry:
 
     @property
     def shortfall(self) -> str:
-        """Why the plan cannot be run, in few words; empty if it can."""
+        """Why the plan cannot be run, in few words; empty if it can. `reason` says it in full."""
         if self.report is None:
-            return "no feasible plan" if self.ours else self.reason
+            return "no feasible plan" if self.ours else shortened(self.reason)
         if not self.reason:
             return ""
         over = fullest(self.report)[1].memory.total - self.report.memory_limit_bytes

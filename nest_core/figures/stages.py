@@ -8,6 +8,8 @@ bar is as wide as the layers its stage holds, all chunks of an interleaved stage
 from __future__ import annotations
 
 import itertools
+import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,7 @@ import plotly.graph_objects as go
 
 from nest_core.costs.price import Report, Stage
 from nest_core.figures.entries import Entry
+from nest_core.figures.reasons import wrapped
 from nest_core.figures.style import FAINT, HATCH, MARK, STALE_OPACITY, frame, value_axis
 from nest_core.units import humanise
 
@@ -24,6 +27,8 @@ __all__ = ["StackedParts", "axis_names", "stage_rows_figure"]
 _ROW_HEIGHT, _LABEL_HEIGHT = 136, 36
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 2, 46
 _NUMBERED_STAGES = 16
+_LINE = 64  # characters
+_TAG = re.compile(r"<[^>]+>")
 _NUMBER_HEIGHT = 0.16  # of an axis
 
 
@@ -145,9 +150,15 @@ def _axis_title(text: str) -> dict[str, Any]:
 
 def _row_label(entry: Entry, row: int, rows: int) -> dict[str, Any]:
     name = f"<b>{entry.name}</b>" if entry.ours else entry.name
-    text = f"{name}  {entry.summary}"
+    taken = " " * len(f"{_TAG.sub('', entry.name)}  ")
+    # Two lines fit above a row, each within half a page.
+    lines = textwrap.wrap(
+        entry.summary, _LINE, initial_indent=taken, max_lines=2, placeholder=" …"
+    ) or [""]  # fmt: skip
     return {
-        "text": text, "xref": "paper", "yref": "paper", "x": 0, "y": _row_top(row, rows),
+        "text": "<br>".join([f"{name}  {lines[0].lstrip()}", *lines[1:]]), "align": "left",
+        "xref": "paper", "yref": "paper", "x": 0, "y": _row_top(row, rows),
+        **({"hovertext": wrapped(entry.reason)} if entry.reason else {}),
         "yshift": 1, "xanchor": "left", "yanchor": "bottom", "showarrow": False,
         "font": {"size": 12}, "opacity": 0.5 if entry.stale else 1.0,
     }  # fmt: skip

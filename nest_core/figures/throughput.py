@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from nest_core.figures.entries import Entry
+from nest_core.figures.reasons import pointed_rows, wrapped
 from nest_core.figures.style import (
     ACCENT,
     HATCH,
@@ -65,10 +66,12 @@ def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
         ],
         "hovertemplate": "%{customdata}<extra></extra>",
     }
+    end = 1.3 * largest / scale
     layout = frame(
         50 + _BAR_HEIGHT * len(entries),
         (148, 24, 4, 46),
-        xaxis=value_axis(f"throughput, {unit}") | {"range": [0, 1.3 * largest / scale]},
+        barmode="overlay",
+        xaxis=value_axis(f"throughput, {unit}") | {"range": [0, end]},
         yaxis={
             "range": [len(entries) - 0.5, -0.5],
             "tickvals": list(range(len(entries))),
@@ -84,6 +87,9 @@ def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
             for low, high in (span,)
         ],
     )
+    unplanned = {
+        row: _hover(e, 0.0, None) for row, e in enumerate(entries) if e.report is None and e.reason
+    }
     reading = "Longer is better; every method is priced by the same costs on the same devices."
     if any(spans):
         reading += " The line below a bar is its error band, 10th to 90th percentile."
@@ -91,7 +97,7 @@ def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
         _finding(entries),
         f"Training throughput, {unit}",
         reading,
-        go.Figure(data=[bars], layout=layout),
+        go.Figure(data=[bars, *pointed_rows(unplanned, end)], layout=layout),
     )
 
 
@@ -129,11 +135,14 @@ def _label(entry: Entry, rate: float, ours: float) -> str:
 
 
 def _hover(entry: Entry, rate: float, span: Span | None) -> str:
+    why = wrapped(entry.reason)
+    if entry.report is None:
+        return f"{entry.name}: no plan<br>{why}"
     told = f"{entry.name}: {quantity(rate, 'tokens/s')}"
     if span and entry.band:
         told += f", {span_in_words(span, lambda end: quantity(end, 'tokens/s'))}"
         told += f"<br>{entry.band.n} runs of {entry.band.region}"
-    return f"{told}<br>{entry.reason}" if entry.reason else told
+    return f"{told}<br>{why}" if why else told
 
 
 def _finding(entries: Sequence[Entry]) -> str:

@@ -116,7 +116,7 @@ def _show(settings: Settings) -> Reveal:
         (
             Formula(
                 "Ring",
-                "2 (n - 1) latency + 2 (n - 1) / n x / B",
+                "2 (n - 1) latency + 2 (n - 1) / n · x / B",
                 f"{2 * (devices - 1)} steps {humanise_seconds(found.ring.alpha_s)} + "
                 f"{found.ring.beta_s_per_byte * from_gbps_bytes(PORT_GBPS):.4g} x / B",
                 "Thakur, Rabenseifner and Gropp 2005",

@@ -124,9 +124,9 @@ def _show(settings: Settings) -> Reveal:
             ),
             Formula(
                 "Held for one all-to-all",
-                "w b s top_k h" + (" imbalance" if imbalance != 1.0 else ""),
-                f"2 1 {TOKENS} {chosen} {hidden}"
-                + (f" {imbalance:g}" if imbalance != 1.0 else "")
+                "w · b · s · top_k · h" + (" · imbalance" if imbalance != 1.0 else ""),
+                f"2 · 1 · {TOKENS} · {chosen} · {hidden}"
+                + (f" · {imbalance:g}" if imbalance != 1.0 else "")
                 + f" = {humanise_bytes(widest.sent_bytes)}",
                 "method.md, Strategies; two per layer and pass",
             ),

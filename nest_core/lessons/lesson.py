@@ -233,8 +233,8 @@ class Lesson:
         Question and notes; computed once.
     show : callable (Settings) -> Reveal
         A pure function of valid settings.
-    searches : bool
-        Whether it asks the planner, which takes longer than a page may.
+    slow : bool
+        Whether its question or what it shows takes longer than a page may, 100 ms.
     """
 
     key: str
@@ -244,7 +244,7 @@ class Lesson:
     controls: tuple[Control, ...]
     brief: Callable[[], Brief]
     show: Callable[[Settings], Reveal]
-    searches: bool = False
+    slow: bool = False
 
     @property
     def standard(self) -> dict[str, Value]:

@@ -216,5 +216,5 @@ OVERSUBSCRIPTION = Lesson(
     ),
     _brief,
     _show,
-    searches=True,
+    slow=True,
 )  # fmt: skip

@@ -147,7 +147,7 @@ def _show(settings: Settings) -> Reveal:
             "A transfer beside a layer",
             "bytes / (bytes/s) is added to milliseconds",
             f"{humanise_seconds(found.transfer_s)} counts as "
-            f"{humanise_seconds(found.transfer_s / _PER_SECOND)}; the longest layer takes "
+            f"{_short(found.transfer_s / _PER_SECOND)}; the longest layer takes "
             f"{found.layer_ms:.3g} ms",
             "docs/decisions/published-package.md",
         )
@@ -165,6 +165,11 @@ def _show(settings: Settings) -> Reveal:
         tuple(formulas),
         (_table(found),),
     )
+
+
+def _short(seconds: float) -> str:
+    """As `humanise_seconds`, down to nanoseconds."""
+    return humanise_seconds(seconds) if seconds >= 1e-6 else f"{1e9 * seconds:.3g} ns"
 
 
 def _moved(found: Leads) -> str:
@@ -282,4 +287,5 @@ PAPER_TABLE = Lesson(
     ),
     _brief,
     _show,
+    slow=True,
 )  # fmt: skip

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nest_core.lessons import Reveal, Settings, lesson
+from nest_core.lessons import Brief, Reveal, Settings, lesson
 
-__all__ = ["work_reveal"]
+__all__ = ["work_brief", "work_reveal"]
 
 Progress = Callable[[float, str], None]
+
+
+def work_brief(key: str, *, progress: Progress, stop: Callable[[], bool]) -> Brief:
+    """Question and notes of a lesson; too short to be stopped within.
+
+    Parameters
+    ----------
+    key : str
+        Of the lesson.
+    progress : callable (share, words)
+    stop : callable () -> bool
+    """
+    progress(0.0, "planning for the question")
+    return lesson(key).brief()
 
 
 def work_reveal(

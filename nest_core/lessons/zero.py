@@ -142,7 +142,7 @@ def _show(settings: Settings) -> Reveal:
             Formula(
                 "Sent per iteration at stage 3",
                 "m (g + 2 w) P (N - 1) / N",
-                f"{count} ({g:g} + 2 {w:g}) P {away} = {humanise_bytes(by[3].sent)}",
+                f"{count} ({g:g} + 2 · {w:g}) P {away} = {humanise_bytes(by[3].sent)}",
                 "the same; weights are gathered before both passes",
             ),
         ),

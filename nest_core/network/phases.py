@@ -80,11 +80,16 @@ class MessageTime:
         return cls(np.zeros((1, members)), np.zeros((1, members)))
 
     def seconds(self, size: npt.ArrayLike) -> FloatArray:
-        """Time of messages of ``size`` bytes, shape of ``size`` broadcast with (members,)."""
+        """Time of messages of ``size`` bytes, shape of ``size`` broadcast with (members,).
+
+        Where there is no way, beta is infinite: bytes take for ever, and none still take none.
+        """
         size = np.asarray(size, dtype=np.float64)
         members = self.alpha_s.shape[1:]
         shape = (len(self.alpha_s), *(1,) * (size.ndim - len(members)), *members)
         alpha, beta = self.alpha_s.reshape(shape), self.beta_s_per_byte.reshape(shape)
+        if np.isinf(beta).any():
+            beta = np.where(size > 0, beta, 0.0)
         return np.asarray((alpha + beta * size).min(axis=0))
 
     def along(self, axes: int) -> MessageTime:

@@ -1,23 +1,10 @@
 """The record of the work: notebooks of pinned results, what they show, and their exports.
 
-Values and edits are in `cells`, the JSON file in `document`, what a cell computes in `kinds`;
+Values and all edits are in `cells`, the JSON file in `document`, what a cell computes in `kinds`;
 `report` writes HTML for print, `jupyter` a notebook that computes the same figures again.
 """
 
-from nest_core.notebook.cells import (
-    Cell,
-    CellKind,
-    Notebook,
-    Summary,
-    add_cell,
-    changes,
-    delete_cell,
-    duplicate_cell,
-    move_cell,
-    new_id,
-    rename,
-    replace_cell,
-)
+from nest_core.notebook.cells import Cell, CellKind, Notebook, Summary, add_cell, new_id
 from nest_core.notebook.document import from_json, to_json
 
 __all__ = [
@@ -26,13 +13,7 @@ __all__ = [
     "Notebook",
     "Summary",
     "add_cell",
-    "changes",
-    "delete_cell",
-    "duplicate_cell",
     "from_json",
-    "move_cell",
     "new_id",
-    "rename",
-    "replace_cell",
     "to_json",
 ]

@@ -31,7 +31,7 @@ __all__ = [
     "replace_cell",
 ]
 
-CellKind = Literal["plan", "sweep", "comparison", "note"]
+CellKind = Literal["plan", "sweep", "comparison", "ratios", "note"]
 MOST_CELLS = 200
 LONGEST_NAME = 100
 _SAME = 1e-9
@@ -47,7 +47,7 @@ class Summary:
     Parameters
     ----------
     rows : tuple of Row
-        One for a plan, one per point of a sweep or entry of a comparison.
+        One for a plan; one per point of a sweep, entry of a comparison, or ratio of a tier.
     versions : mapping of str to str
         Of what computed it.
     date : str
@@ -67,7 +67,7 @@ class Cell:
     ----------
     id : str
         Unique in its notebook: letters, digits, ``-`` and ``_``.
-    kind : {"plan", "sweep", "comparison", "note"}
+    kind : CellKind
     title : str
     note : str
         Markdown.

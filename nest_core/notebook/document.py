@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, Field
 
 from nest_core.errors import InputError
-from nest_core.notebook.cells import MOST_CELLS, Cell, Notebook, Row, Summary
+from nest_core.notebook.cells import MOST_CELLS, Cell, CellKind, Notebook, Row, Summary
 from nest_core.notebook.inputs import portable
 from nest_core.presets import MAX_FILE_BYTES
 from nest_core.schema import Name, checked
@@ -42,7 +42,7 @@ class CellTable(_Table):
     """One of ``cells``."""
 
     id: Text
-    kind: Literal["plan", "sweep", "comparison", "note"]
+    kind: CellKind
     title: Name
     note: Annotated[str, Field(max_length=LONGEST_NOTE)] = ""
     inputs: dict[str, Any] = {}

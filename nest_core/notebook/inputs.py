@@ -53,6 +53,13 @@ class ComparisonInputs(_Table):
     failures: bool = True
 
 
+class RatiosInputs(PlanInputs):
+    """A scenario, a mix of models and a limit; `nest_core.studies.ratios` checks the shares."""
+
+    mix: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MOST_ENTRIES)]
+    loss: float
+
+
 class NoInputs(_Table):
     """Notes ask for nothing."""
 
@@ -61,6 +68,7 @@ _TABLES: Mapping[CellKind, type[_Table]] = {
     "plan": PlanInputs,
     "sweep": SweepInputs,
     "comparison": ComparisonInputs,
+    "ratios": RatiosInputs,
     "note": NoInputs,
 }
 _NAMED = {
@@ -75,7 +83,7 @@ def portable(kind: CellKind, inputs: Mapping[str, Any], where: str = "inputs") -
 
     Parameters
     ----------
-    kind : {"plan", "sweep", "comparison", "note"}
+    kind : CellKind
     inputs : mapping
         May have ``folder``, as the studio's requests do.
     where : str
@@ -96,6 +104,8 @@ def portable(kind: CellKind, inputs: Mapping[str, Any], where: str = "inputs") -
             _check_names(entry, f"{where}.entries[{number}]")
     elif found:
         _check_names(found, where)
+    for number, entry in enumerate(found.get("mix", ())):
+        _check_name("workload.model", entry.get("model"), f"{where}.mix[{number}].model")
     return found
 
 
@@ -108,12 +118,17 @@ def _folderless(entry: Any) -> Any:
 def _check_names(scenario: Mapping[str, Any], where: str) -> None:
     for part in ("document", "overrides"):
         for key, value in _leaves(scenario.get(part, {}), ""):
-            kind = _NAMED.get(key.removeprefix("override."))
-            if kind and isinstance(value, str) and value not in preset_names(*kind):
-                raise InputError(
-                    f"{where}.{part}.{key}", "must be a preset or a table in a notebook", value,
-                    "put what the file holds in its place",
-                )  # fmt: skip
+            _check_name(key.removeprefix("override."), value, f"{where}.{part}.{key}")
+
+
+def _check_name(key: str, value: object, where: str) -> None:
+    """Refuse text under a key that names something, unless it names a preset."""
+    kind = _NAMED.get(key)
+    if kind and isinstance(value, str) and value not in preset_names(*kind):
+        raise InputError(
+            where, "must be a preset or a table in a notebook", value,
+            "put what the file holds in its place",
+        )  # fmt: skip
 
 
 def _leaves(table: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:

@@ -25,7 +25,7 @@ for picture in plan_pictures(found):
     picture.titled().show()
 found"""
 _SWEEP = """\
-found = sweep.run(inputs)
+found = sweep.run({"overrides": {}} | inputs)
 for row in scalar_rows(found.rows()):
     show_row(row)
 for picture in sweep_pictures(found):
@@ -36,7 +36,12 @@ for row in scalar_rows(found.rows()):
     show_row(row)
 for picture in comparison_pictures(found):
     picture.titled().show()"""
-_BODIES = {"plan": _PLAN, "sweep": _SWEEP, "comparison": _COMPARISON}
+_RATIOS = """\
+found = highest_ratios({"overrides": {}} | inputs)
+for row in scalar_rows(found.rows()):
+    show_row(row)
+ratios_picture(found).titled().show()"""
+_BODIES = {"plan": _PLAN, "sweep": _SWEEP, "comparison": _COMPARISON, "ratios": _RATIOS}
 _IMPORTS = {
     "plan": (
         "from nest_core.answer import answer",
@@ -52,6 +57,11 @@ _IMPORTS = {
         "from nest_core.figures.comparison import pictures as comparison_pictures",
         "from nest_core.notebook.kinds import scalar_rows",
         "from nest_core.studies import comparison",
+    ),
+    "ratios": (
+        "from nest_core.figures.ratios import ratios_picture",
+        "from nest_core.notebook.kinds import scalar_rows",
+        "from nest_core.studies.ratios import highest_ratios",
     ),
 }
 _SHOW = '''

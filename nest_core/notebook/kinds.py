@@ -1,4 +1,4 @@
-"""What a cell computes and shows, by kind: a plan, a sweep, a comparison, or nothing but words.
+"""What a cell computes and shows, by kind: a plan, a study, or nothing but words.
 
 A kind is a function from plain inputs to `Shown`; pages, reports and Jupyter notebooks all draw
 from that. The same inputs give the same rows.
@@ -32,6 +32,7 @@ from nest_core.summary import (
     fullest,
     plan_in_words,
     realised_ratios,
+    share,
     stage_rows,
 )
 from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
@@ -115,7 +116,7 @@ def compute(
 
     Parameters
     ----------
-    kind : {"plan", "sweep", "comparison", "note"}
+    kind : CellKind
     inputs : mapping
         Plain JSON without files (`nest_core.notebook.inputs`).
     progress : callable (float, str), optional
@@ -269,6 +270,24 @@ def _comparison_table(rows: Sequence[Row]) -> Table:
     return Table("Scenarios side by side", "Units stand in the names", shown)
 
 
+def _ratios(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
+    from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
+    from nest_core.studies.ratios import highest_ratios
+
+    found = highest_ratios({"overrides": {}, **inputs}, progress=tell, stop=stop)
+    if not found.complete:
+        return None
+    mix = ", ".join(f"{name} {share(part)}" for name, part in found.mix)
+    table = Table(
+        ratios_finding(found),
+        "One tier at a time, the others as in the scenario",
+        tuple(ratio_rows(found)),
+    )
+    words = f"{found.scenario}. The mix, by share of the cluster's time: {mix}."
+    pictures = (ratios_picture(found),)
+    return Shown(scalar_rows(found.rows()), facts=(words,), pictures=pictures, table=table)
+
+
 def _note(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown:
     return Shown()
 
@@ -297,5 +316,6 @@ KINDS: Mapping[CellKind, Kind] = {
     "plan": Kind("Plan", _plan),
     "sweep": Kind("Sweep", _sweep),
     "comparison": Kind("Comparison", _comparison),
+    "ratios": Kind("Highest ratios", _ratios),
     "note": Kind("Note", _note),
 }

@@ -51,11 +51,11 @@ NOTEBOOKS = Table(
     Column("changed", String(40), nullable=False),
 )
 LINKS = Table(
-    "links",
+    "states",
     _TABLES,
     Column("key", String(40), primary_key=True),
+    Column("opened", String(40), nullable=False),  # before the state, to be read without it
     Column("state", LargeBinary, nullable=False),
-    Column("created", String(40), nullable=False),
 )
 
 

@@ -18,12 +18,12 @@ from nest_core.costs.price import Report
 from nest_core.errors import InputError
 from nest_core.fidelity.bands import Band
 from nest_core.network.levels import Level
-from nest_core.planner import search
 from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.studies.comparison_table import Line, csv_text, lines
 from nest_core.studies.equal_budget import AtBudget, Budget, at_budget, spent
 from nest_core.studies.failures import Loss, lose_one, tiers_at_risk
 from nest_core.studies.settings import differing, settings_of
+from nest_core.studies.solving import solve
 from nest_core.topology.bill import Bill, bill
 from nest_core.topology.prices import Prices, load_prices
 from nest_core.validity import Span, rate_span, standing
@@ -229,22 +229,15 @@ class _Work:
     def candidate(self, entry: _Entry, scenario: Scenario, found: Bill) -> Candidate:
         self.step(entry.name)
         problem = scenario.problem()
-        reason, gap, report = "", 0.0, None
-        try:
-            result = search(
-                problem, scenario.space, time_limit_s=scenario.time_limit_s, stop=self.stop
-            )
-        except InputError as error:  # no point of the space is a plan on this fabric
-            reason = str(error)
-        else:
-            report, reason, gap = result.best, result.reason, result.certificate.gap
+        solved = solve(scenario, problem, stop=self.stop)
+        report = solved.report
         own = settings_of(entry.document, entry.overrides, entry.folder)
         return Candidate(
             name=entry.name,
             scenario=scenario,
             report=report,
-            reason=reason,
-            gap=gap,
+            reason=solved.reason,
+            gap=solved.gap,
             band=standing(scenario, problem.network, report.plan).band if report else None,
             levels=problem.network.levels,
             bill=found,

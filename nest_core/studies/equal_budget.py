@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
-from nest_core.planner import search
 from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.studies.solving import solve
 from nest_core.topology import Clos, Fabric, Hierarchical
 from nest_core.topology.bill import Bill, bill
 from nest_core.topology.prices import Prices, Range
@@ -158,18 +158,11 @@ def _solved(
     scenario: Scenario, prices: Prices, stop: Callable[[], bool] | None, note: str
 ) -> AtBudget:
     found = bill(scenario.fabric, prices)
-    best, reason = None, ""
-    try:
-        result = search(
-            scenario.problem(), scenario.space, time_limit_s=scenario.time_limit_s, stop=stop
-        )
-    except InputError as error:  # no point of the space is a plan on this fabric
-        reason = str(error)
-    else:
-        best, reason = result.best, result.reason
+    solved = solve(scenario, scenario.problem(), stop=stop)
+    best = solved.report
     return AtBudget(
         scenario.fabric.devices, found.price_usd, found.power_W,
-        best.samples_per_s * scenario.sequence if best else None, best, reason or note,
+        best.samples_per_s * scenario.sequence if best else None, best, solved.reason or note,
     )  # fmt: skip
 
 

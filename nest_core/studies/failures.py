@@ -18,8 +18,8 @@ from typing import Any
 from nest_core.costs.price import Report, price
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
-from nest_core.planner import search
 from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.studies.solving import solve
 from nest_core.topology import Clos
 
 __all__ = ["Loss", "lose_one", "losses", "tiers_at_risk"]
@@ -151,23 +151,14 @@ def _priced(
 ) -> Loss:
     problem = left.problem()
     kept, why = _kept(problem, report)
-    found, nothing = None, ""
-    try:
-        result = search(
-            problem, left.space, time_limit_s=left.time_limit_s, stop=stop,
-            within_s=kept.iteration_s if kept else float("inf"),
-        )  # fmt: skip
-    except InputError as error:  # no point of the space is a plan on what is left
-        nothing = str(error)
-    else:
-        found, nothing = result.best, result.reason
-    again = found or kept  # within the old plan's time there may be nothing else
+    solved = solve(left, problem, within_s=kept.iteration_s if kept else float("inf"), stop=stop)
+    again = solved.report or kept  # within the old plan's time there may be nothing else
     devices = problem.network.devices
     nodes = len(gone) - 1
     words = [f"{nodes:,} node{'' if nodes == 1 else 's'} lose their only leaf"] if nodes else []
     words += [why] if why else []
     if again is None:
-        words.append(nothing)
+        words.append(solved.reason)
     elif nodes and (used := again.plan.point.devices_used) < devices:
         words.append(f"the new plan uses {used:,} of {devices:,}")
     return Loss(

@@ -5,7 +5,6 @@ Which there are depends on the fabric: a torus has no tiers to oversubscribe, a 
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,8 +12,7 @@ from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.overrides import assign
-from nest_core.presets import preset_names
-from nest_core.scenario import Scenario, fabric_document, resolve_scenario
+from nest_core.scenario import Scenario, expanded, resolve_scenario
 from nest_core.studies.knob import Changes, Knob, Value, number_knob
 from nest_core.topology.clos import TIER_NAMES
 from nest_core.units import GB, to_gib
@@ -53,17 +51,11 @@ def fabric_table(document: Table, overrides: Table, folder: Path | None) -> dict
     InputError
         If there is no such fabric, or an override leads nowhere.
     """
-    own = document.get("override", {})
-    changes = {key: value for key, value in own.items() if key not in overrides} | dict(overrides)
-    choice = changes.get("fabric", document.get("fabric"))
-    if isinstance(choice, str):
-        known = choice in preset_names("fabrics")
-        choice = fabric_document(choice if known else str((folder or Path()) / choice))
-    merged = {"fabric": copy.deepcopy(dict(choice or {}))}
+    merged, changes = expanded(document, overrides, folder)
     for key, value in changes.items():
         if key.startswith("fabric."):
             assign(merged, key, value)
-    return merged["fabric"]
+    return dict(merged["fabric"])
 
 
 def _set(key: str) -> Changes:

@@ -6,14 +6,12 @@ Names, descriptions and sources say nothing that a plan depends on and are left 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nest_core.overrides import assign
-from nest_core.presets import load_toml, preset_names, preset_path
-from nest_core.scenario import fabric_document
+from nest_core.scenario import expanded
 from nest_core.schema import ScenarioFile, checked
 
 __all__ = ["differing", "settings_of"]
@@ -42,10 +40,7 @@ def settings_of(
     >>> found["accelerator.memory_GiB"], found["workload.model"], found["search.idle_devices"]
     ('40', 'llama2-7b', 'true')
     """
-    merged = copy.deepcopy(dict(document))
-    changes = {**merged.pop("override", {}), **copy.deepcopy(dict(overrides))}
-    for key in ("fabric", "accelerator"):
-        merged[key] = _table(key, changes.pop(key, merged.get(key)), folder)
+    merged, changes = expanded(document, overrides, folder)
     sizes = {key: changes.pop(key) for key in list(changes) if key.startswith(f"{_MODEL}.")}
     for key, value in changes.items():
         assign(merged, key, value)
@@ -75,16 +70,6 @@ def differing(every: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
 
 def _has_table(one: Mapping[str, str], table: str) -> bool:
     return any(key.startswith(f"{table}.") for key in one)
-
-
-def _table(key: str, value: Any, folder: Path | None) -> Any:
-    """The table that a name stands for."""
-    if not isinstance(value, str):
-        return {"schema": 1, "name": "inline", **value} if key == "fabric" else value
-    if key == "accelerator":
-        return load_toml(preset_path("accelerators", f"{value}.toml"))
-    known = value in preset_names("fabrics")
-    return fabric_document(value if known else str((folder or Path()) / value))
 
 
 def _flatten(path: str, value: Any, found: dict[str, str]) -> None:

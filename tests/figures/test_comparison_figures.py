@@ -9,6 +9,7 @@ import pytest
 
 from nest_core.baselines import NAMES
 from nest_core.figures import (
+    Entry,
     balance_figure,
     entries,
     memory_figure,
@@ -31,6 +32,7 @@ def stacked(picture, row):
     return np.sum([bar.y for bar in bars], axis=0), bars
 
 
+@pytest.mark.sampled(3)
 def test_the_bars_of_a_stage_add_up_to_the_iteration_time(preset_answer):
     rows = rows_of(preset_answer)
     picture = balance_figure(rows)
@@ -43,6 +45,7 @@ def test_the_bars_of_a_stage_add_up_to_the_iteration_time(preset_answer):
             assert total == pytest.approx([row.report.iteration_s / scale] * len(total), rel=1e-4)
 
 
+@pytest.mark.sampled(3)
 def test_the_bars_of_a_stage_add_up_to_its_memory(preset_answer):
     rows = rows_of(preset_answer)
     limit = preset_answer.problem.memory_bytes
@@ -159,6 +162,47 @@ def test_one_meaning_has_one_colour(answered):
     bars = throughput_figure(rows, 1).plot.data[0]
     assert list(bars.marker.color).count(ACCENT) == 1
     assert bars.marker.color[0] == ACCENT
+
+
+LONG = (
+    "no plan fits into memory: the leanest found (tp 16, cp 4, pp 1, dp 1, micro-batch 1, ZeRO 3) "
+    "needs 3.6 GiB per device, 550 MiB more than the 3.00 GiB there are"
+)
+
+
+def test_a_long_reason_is_short_beside_its_bar_and_whole_under_the_pointer(answered):
+    ours = rows_of(answered("llama2-7b-64-h100"))[0]
+    rows = (ours, Entry("Phaze", None, LONG), Entry("Mist", None, "x" * 30 + " word" * 40))
+    bars, pointed = throughput_figure(rows, 1).plot.data
+    assert bars.text[1] == "no plan fits into memory"
+    assert len(bars.text[2]) <= 48
+    assert bars.text[2].endswith("word …")
+    assert list(pointed.y) == [1, 2]
+    assert set(pointed.x) == {throughput_figure(rows, 1).plot.layout.xaxis.range[1]}
+    assert pointed.opacity == 0
+    assert LONG in pointed.customdata[0].replace("<br>", " ")
+    assert max(map(len, pointed.customdata[0].split("<br>"))) <= 70
+    assert len(throughput_figure(rows, 1).rows()) == len(rows)
+    for picture in (balance_figure(rows), memory_figure(rows, 1e9)):
+        labels = {
+            note.text: note.hovertext
+            for note in picture.plot.layout.annotations
+            if note.text.startswith(("Phaze", "Mist"))
+        }
+        assert LONG in next(iter(labels.values())).replace("<br>", " ")
+        assert max(len(line) for text in labels for line in text.split("<br>")) <= 64
+
+
+def test_what_stands_above_a_row_takes_two_lines_at_most(infeasible):
+    ours, *others = rows_of(infeasible)
+    priced = next(row for row in others if row.report)
+    rows = (ours, replace(priced, name="A method with a name that is rather long", stale=True))
+    texts = [note.text for note in balance_figure(rows).plot.layout.annotations]
+    (text,) = (text for text in texts if text.startswith("A method"))
+    lines = text.split("<br>")
+    assert len(lines) == 2
+    assert max(map(len, lines)) <= 64
+    assert text.endswith("previous request")
 
 
 def test_infeasible_plans_are_hatched_and_say_why(infeasible):

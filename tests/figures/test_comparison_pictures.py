@@ -150,7 +150,11 @@ def test_without_any_plan_every_figure_still_stands(compared):
     found = pictures(bare)
     assert len(found) == 5
     assert found[0].title == "No scenario has a feasible plan"
-    assert list(bars(found[0])[0].text) == ["no feasible plan"] * 3
+    shown, pointed = bars(found[0])
+    assert list(shown.text) == ["no feasible plan"] * 3
+    told = [text.replace("<br>", " ").replace("&lt;", "<") for text in pointed.customdata]
+    assert told == [f"{one.name}: no plan {one.reason}" for one in bare.candidates]
+    assert pointed.opacity == 0
     assert found[3].title == "There is no plan to balance"
     assert formulae(bare)[0][1][0] == "Spine-leaf: no feasible plan"
 

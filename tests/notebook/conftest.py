@@ -34,7 +34,7 @@ def small_shown(small_inputs) -> Shown:
 
 @pytest.fixture(scope="session")
 def study_inputs(small_inputs) -> dict[str, dict[str, object]]:
-    """Inputs of a small sweep and a small comparison, by kind."""
+    """Inputs of small studies, by kind."""
     tight = {**small_inputs["overrides"], "fabric.clos.oversubscription.0": 4.0}
     entries = [
         {"name": "1 : 1", **small_inputs},
@@ -44,6 +44,14 @@ def study_inputs(small_inputs) -> dict[str, dict[str, object]]:
     return {
         "sweep": {**small_inputs, "x": knob, "y": None},
         "comparison": {"entries": entries, "budget": None, "failures": False},
+        "ratios": {
+            **small_inputs,
+            "mix": [
+                {"model": "llama2-7b", "share": 3.0},
+                {"model": "qwen2-7b", "share": 1.0},
+            ],
+            "loss": 0.002,
+        },
     }
 
 

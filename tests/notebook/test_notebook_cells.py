@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nest_core.errors import InputError
-from nest_core.notebook import (
+from nest_core.notebook.cells import (
     Cell,
     Notebook,
     Summary,

@@ -120,6 +120,12 @@ def test_what_is_no_json_is_one_sentence(text, message):
         ("sweep", {"document": {}}, "inputs.x is required"),
         ("comparison", {"entries": []}, "entries must be a list of at least 2 entries"),
         ("comparison", {"entries": [1, 2]}, r"entries\[0\] must be a table"),
+        ("ratios", {"document": {}, "mix": []}, "mix must be a list of at least 1 entr"),
+        (
+            "ratios",
+            {"document": {}, "mix": [{"model": "m.json"}], "loss": 0.1},
+            r"mix\[0\].model must be a preset",
+        ),
         (
             "comparison",
             {"entries": [{"name": n, "document": {"fabric": "f.toml"}} for n in "ab"]},

@@ -11,9 +11,11 @@ import sys
 import pytest
 
 from nest_core.errors import InputError
+from nest_core.figures.ratios import ratios_picture
 from nest_core.notebook.kinds import compute, scalar_rows, summarise
 from nest_core.notebook.words import note_html
 from nest_core.scenario import scenario_document
+from nest_core.studies.ratios import highest_ratios
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +87,19 @@ def test_a_study_shows_its_own_rows_and_pictures(kind, study_inputs):
     assert shown.table.rows
 
 
-@pytest.mark.parametrize("kind", ["sweep", "comparison"])
+def test_ratios_show_what_every_tier_bears(study_inputs):
+    inputs = study_inputs["ratios"]
+    shown = compute("ratios", inputs)
+    found = highest_ratios(inputs)
+    assert [dict(row) for row in shown.rows] == found.rows()
+    (tier,) = found.tiers
+    (row,) = shown.table.rows
+    assert row["highest"] == f"{tier.highest.ratio:g} : 1"
+    assert [picture.title for picture in shown.pictures] == [ratios_picture(found).title]
+    assert shown.facts[0].endswith("Llama 2 7B 75.0 %, Qwen2 7B 25.0 %.")
+
+
+@pytest.mark.parametrize("kind", ["sweep", "comparison", "ratios"])
 def test_a_stopped_study_shows_nothing(kind, study_inputs):
     assert compute(kind, study_inputs[kind], stop=lambda: True) is None
 

@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 import pytest
 
 from nest_core.errors import InputError
-from nest_core.notebook import Cell, Notebook, Summary
+from nest_core.notebook import Cell, Notebook, Summary, from_json, to_json
+from nest_core.notebook.kinds import compute, summarise
 from nest_core.notebook.report import html_report
 
 DRAWN = "() => document.querySelectorAll('.plot .main-svg').length >= 3"
@@ -100,6 +101,18 @@ def test_names_notes_and_titles_cannot_run(small_shown, noon):
     assert "\\u003c/script>" in text
     clean = html_report(Notebook("N", (cells[0],)), {}, noon)
     assert len(re.findall("<script", clean)) == 0
+
+
+def test_ratios_are_reported_and_kept_like_plans(study_inputs, noon):
+    shown = compute("ratios", study_inputs["ratios"])
+    cell = Cell("r", "ratios", "Ratios", "", study_inputs["ratios"], summarise(shown, noon))
+    notebook = Notebook("N", (cell,))
+    assert from_json(to_json(notebook)) == notebook
+    words = Elements(html_report(notebook, {"r": shown}, noon)).words
+    for text in (shown.table.title, *shown.facts, *(one.title for one in shown.pictures)):
+        assert text in words
+    assert all(value in words for row in shown.table.rows for value in row.values())
+    assert "the same figures" in words
 
 
 def test_a_cell_without_figures_says_why(small_notebook, noon):

@@ -7,14 +7,18 @@ import json
 import time
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from nest_core.figures.ratios import ratios_finding
 from nest_core.figures.sweep import pictures
+from nest_core.notebook.kinds import compute
 from nest_core.scenario import scenario_document
+from nest_core.store import Database, Notebooks
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweep import run
 from nest_studio.jobs import desk
+from nest_studio.show import PicturePlace
 
 SMALL = "llama2-7b-64-h100"
 GREY = ".st-key-results-below { opacity: 0.35"
@@ -292,6 +296,54 @@ def test_the_highest_ratios_stand_with_both_sides(explore_page):
     )
     assert ratios_finding(found) in text_of(page)
     assert len(charts(page)) == 1
+
+
+def test_the_highest_ratios_are_pinned(explore_page, tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path / 'n.sqlite'}"
+    monkeypatch.setenv("NEST_STUDIO_DATABASE", url)
+    page = explore_page(**{"explore.asks": "Highest ratios", "explore.loss": "0.5"})
+    page.session_state["pin-ratios"] = True
+    page.run()
+    widget(page, "pin-ratios-do").click().run()
+    assert not page.exception
+    (cell,) = Notebooks(Database(url)).open("My notebook").notebook.cells
+    assert cell.kind == "ratios"
+    assert (cell.inputs["mix"], cell.inputs["loss"]) == (
+        [{"model": "llama2-7b", "share": 1.0}], 0.005,
+    )  # fmt: skip
+    again = compute("ratios", cell.inputs)
+    assert again.rows == cell.summary.rows
+    assert cell.title == again.table.title
+
+
+def test_every_figure_can_be_kept(explore_page):
+    page = explore_page(**{"explore.question": "Memory per device", "explore.memory": "64, 80"})
+    labels = [button.label for button in page.download_button]
+    assert labels.count("Data (CSV)") == len(charts(page))
+
+
+class Clicked:
+    """What Streamlit keeps of a click on a chart."""
+
+    def __init__(self, *points):
+        self.selection = self
+        self.points = list(points)
+
+
+def test_a_click_hands_on_what_the_point_carries(monkeypatch):
+    kept, asked, taken = {"plot-x": Clicked({"customdata": [3]})}, {}, []
+    monkeypatch.setattr(st, "session_state", kept)
+    chart = "streamlit.delta_generator.DeltaGenerator.plotly_chart"
+    monkeypatch.setattr(chart, lambda *_, **options: asked.update(options))
+    picture = pictures(swept(("memory", [64, 80])))[0]
+    PicturePlace("x", on_pick=taken.append).draw(picture)
+    asked["on_select"]()
+    for nothing in (Clicked(), Clicked({"x": 1.0})):
+        kept["plot-x"] = nothing
+        asked["on_select"]()
+    assert taken == [[3]]
+    PicturePlace("y").draw(picture)
+    assert asked["on_select"] == "ignore"
 
 
 @pytest.mark.parametrize(

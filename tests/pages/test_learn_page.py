@@ -11,6 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from nest_core.figures.lessons import lesson_pictures
 from nest_core.lessons import LESSONS, lesson
+from nest_core.lessons.work import work_brief, work_reveal
+from nest_studio import jobs, learn_view
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "learn.py"
 EVERY = pytest.mark.parametrize("shown", LESSONS, ids=lambda one: one.key)
@@ -152,9 +154,9 @@ def test_presentation_size_enlarges_text_and_figures(learn_page):
     assert "html { font-size" not in text_of(page)
     widget(page, "large").set_value(True).run()
     (large,) = charts(page)
-    assert large["layout"]["height"] == round(1.5 * usual["layout"]["height"])
-    assert large["layout"]["font"]["size"] == 18
-    assert "html { font-size: 21px; }" in text_of(page)
+    assert large["layout"]["height"] == round(1.7 * usual["layout"]["height"])
+    assert large["layout"]["font"]["size"] == pytest.approx(20.4)
+    assert "html { font-size: 25px; }" in text_of(page)
 
 
 def test_asking_again_hides_the_answer(learn_page):
@@ -209,6 +211,56 @@ def test_labels_carry_help(learn_page):
         page = learn_page(lesson=shown.short, **{f"{shown.key}.show": "true"})
         for control in (*page.select_slider, *page.number_input):
             assert control.help
+
+
+class SlowDesk:
+    """Begins no job until it is told to work; then all at once."""
+
+    def __init__(self):
+        self.asked, self.works = {}, False
+
+    def ask(self, key, function, *args):
+        job, *_ = self.asked.setdefault(key, (jobs.Job(key), function, args))
+        if self.works and not job.ended:
+            job._result = function(*args, progress=lambda share, words: None, stop=lambda: False)
+            job._ended.set()
+        return job
+
+
+@pytest.fixture
+def slow_desk(monkeypatch):
+    found = SlowDesk()
+    monkeypatch.setattr(learn_view, "desk", lambda: found)
+    monkeypatch.setattr(jobs, "MOMENT_S", 0.0)
+    return found
+
+
+@EVERY
+def test_only_slow_lessons_are_computed_elsewhere(learn_page, slow_desk, shown):
+    slow_desk.works = True
+    page = learn_page(lesson=shown.short, **{f"{shown.key}.show": "true"})
+    assert charts(page)
+    asked = {function for _, function, _ in slow_desk.asked.values()}
+    assert asked == ({work_brief, work_reveal} if shown.slow else set())
+
+
+def test_a_link_keeps_its_answer_while_the_question_is_computed(learn_page, slow_desk):
+    shown = lesson("oversubscription")
+    address = {
+        "lesson": shown.short, "large": "true", "oversubscription.ratio": "4 : 1",
+        "oversubscription.guess": "8 or less: inside the node",
+    }  # fmt: skip
+    page = learn_page(**address)
+    assert not page.exception
+    assert shown.title in text_of(page)
+    assert shown.brief().question.text not in text_of(page)
+    assert [button.label for button in page.button if button.label == "Cancel"]
+    assert {key: page.query_params[key] for key in address} == address
+    slow_desk.works = True
+    page.run()
+    assert "Right. " in text_of(page)
+    (picture,) = lesson_pictures(shown.reveal({"ratio": 4}).found)
+    assert picture.title in text_of(page)
 
 
 def _toured():

@@ -292,6 +292,20 @@ def test_a_cell_that_another_tab_deletes_meanwhile_is_no_failure(
     assert cells(store)[0].summary is not None
 
 
+def test_all_cells_are_run_again_at_once(opened, store, inputs, desk):
+    other = {**inputs, "overrides": {"accelerator.memory_GiB": 70.0}}
+    plans = (Cell("a", "plan", "A", "", inputs), Cell("b", "plan", "B", "", other))
+    store.save(Notebook("N", (note("n"), *plans)))
+    page = opened("N")
+    before = desk.done
+    press(page, "again-all")
+    assert desk.done == before + 2
+    assert text_of(page).count("Run again: the same figures as on") == 2
+    store.save(Notebook("M", (note("n"),)))
+    (button,) = (button for button in opened("M").button if button.key == "again-all")
+    assert button.disabled
+
+
 def test_two_cells_are_run_again_side_by_side(opened, store, inputs):
     other = {**inputs, "overrides": {"accelerator.memory_GiB": 70.0}}
     plans = (Cell("a", "plan", "A", "", inputs), Cell("b", "plan", "B", "", other))
@@ -313,8 +327,9 @@ def test_ticked_plans_become_a_comparison(opened, store, inputs):
     page.checkbox(key="compare-a").check().run()
     page.checkbox(key="compare-b").check().run()
     press(page, "compare")
-    made = cells(store)[-1]
-    assert made.kind == "comparison"
+    assert [cell.kind for cell in cells(store)] == ["plan", "plan", "comparison", "note"]
+    made = cells(store)[2]
+    assert not any(box.value for box in page.checkbox)
     assert made.title == "Same (1) beside Same (2)"
     assert [entry["overrides"] for entry in made.inputs["entries"]] == [{}, slow["overrides"]]
     assert len(made.summary.rows) == 2

@@ -32,7 +32,7 @@ def seats_picture(found: Table) -> Picture:
         "Above, devices in two nodes; below, layers with their seconds, and units of data between",
         "Dark: the stage being placed; pale: stages placed before; dashed: a stage without a "
         "device yet, at the distance that the row assumes.",
-        _drawing(220, [0, _DEVICES], [-0.05, 2.25], shapes + layer_shapes, notes + layer_notes),
+        _drawing(250, [0, _DEVICES], [-0.05, 2.25], shapes + layer_shapes, notes + layer_notes),
         (("being placed", ACCENT), ("placed before", _LATER), ("unknown", LIMIT)),
     )
 
@@ -124,10 +124,8 @@ def _assumption(found: Table, cell: Cell) -> dict[str, Any]:
     text = f"this row: producer in the {_LEVELS[level]}{full}, {hop_seconds()[level]:g} s per unit"
     if cell.stage < STAGES - 1:
         after = found.between[cell.stage]
-        text += (
-            f"   ·   known: consumer in the {_LEVELS[after]}, {hop_seconds()[after]:g} s per unit"
-        )
-    return _note(text, _DEVICES / 2, 0.9, colour=LIMIT)
+        text += f"<br>known: consumer in the {_LEVELS[after]}, {hop_seconds()[after]:g} s per unit"
+    return _note(text, _DEVICES / 2, 0.83, colour=LIMIT)
 
 
 def _layers(found: Table, cell: Cell | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -43,7 +43,7 @@ _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
     Leads: (leads_picture,),
 }
 
-PROJECTOR = 1.5
+PROJECTOR = 1.7
 """How much larger text, lines and heights are on a wall."""
 
 _USUAL_TEXT = 12

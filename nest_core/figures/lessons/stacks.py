@@ -10,7 +10,6 @@ import plotly.graph_objects as go
 
 from nest_core.costs import Report, Stage
 from nest_core.figures.style import (
-    ACCENT,
     HATCH,
     LIMIT,
     MEMORY_COLOURS,
@@ -106,7 +105,7 @@ def _figure(bars: _Bars) -> go.Figure:
             barmode="stack",
             bargap=0.3,
             xaxis={
-                "type": "category", "fixedrange": True, "showgrid": False,
+                "type": "category", "fixedrange": True, "showgrid": False, "automargin": True,
                 "title": {"text": bars.across, "standoff": 6, "font": {"size": 12}},
             },
             yaxis=value_axis(f"{bars.quantity}, {unit}") | {"range": [0, top]},
@@ -298,7 +297,7 @@ def _width_name(one: Width, per_node: int) -> str:
     nodes = one.tp // per_node
     where = "1 node" if nodes <= 1 else f"{nodes} nodes"
     deep = f"pp {one.report.plan.point.pp}" if one.report is not None else "no plan"
-    return f"tp {one.tp}, {where}<br>{deep}"
+    return f"tp {one.tp}<br>{where}<br>{deep}"
 
 
 def _width_top(one: Width, fastest: int) -> str:
@@ -306,7 +305,7 @@ def _width_top(one: Width, fastest: int) -> str:
         return "does not fit"
     text = f"{one.report.iteration_s:.3g} s"
     best = one.tp == fastest
-    return f'<b><span style="color:{ACCENT}">{text}</span></b>' if best else text
+    return f"<b>{text}</b>" if best else text
 
 
 def _expert_names(found: Spreads) -> list[str]:

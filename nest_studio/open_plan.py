@@ -1,0 +1,208 @@
+"""Opening a scenario on the Plan page: its form is set to a preset with overrides.
+
+Points of Explore, scenarios of Compare and cells of notebooks all come this way. A callback sets
+the form, and the page's run after it goes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.presets import preset_names
+from nest_core.scenario import scenario_document
+from nest_core.studies.knobs import fabric_table
+from nest_studio.fabric_widgets import (
+    DEVICES,
+    LARGEST_RATIO,
+    MEANING,
+    MEANINGS,
+    fabric_document,
+    ratio_fields,
+    reset_fabric,
+)
+from nest_studio.forms import LARGEST, ORDERS, _start_over
+from nest_studio.model_view import OWN_MODEL, _put
+from nest_studio.own_fabric import OWN, forget_places, own_document, start
+
+__all__ = ["from_preset", "go_to_plan", "open_plan", "unsaid"]
+
+_OPENS = "a scenario opens on plan"
+_AS_THEY_ARE = (
+    "workload.model",
+    "workload.global_batch_sequences",
+    "workload.sequence_length_tokens",
+    "workload.precision",
+    "workload.optimizer",
+    "workload.attention",
+    "accelerator",
+    "search.stage_strategies",
+    "search.memory_rule",
+)
+_LISTS = ("search.zero", "search.recompute", "search.schedule")
+_WHOLE = ("fabric", "accelerator", "workload.model", *LARGEST)
+_ASIDE = ("schema", "name", "description", "source", "override")
+
+Table = Mapping[str, Any]
+
+
+def from_preset(document: Table, overrides: Table) -> tuple[str, dict[str, Any]]:
+    """A scenario as the preset that needs the fewest overrides, and these.
+
+    A key that the preset has and the document leaves out becomes None.
+    """
+    own = document.get("override", {})
+    wanted = {key: value for key, value in own.items() if key not in overrides} | dict(overrides)
+    here = dict(_leaves(document))
+    found = []
+    for name in preset_names("scenarios"):
+        preset, _ = scenario_document(name)
+        if preset == document:
+            return name, dict(overrides)
+        there = dict(_leaves(preset))
+        keys = [key for key in {**here, **there} if here.get(key) != there.get(key)]
+        found.append((len(keys), name, {key: here.get(key) for key in keys} | wanted))
+    _, name, changed = min(found, key=lambda entry: entry[:2])
+    return name, changed
+
+
+def unsaid(overrides: Table) -> str:
+    """A sentence on the overrides that the form cannot say as they are; empty if it says all."""
+    left = [
+        key
+        for key, value in overrides.items()
+        if key.partition(".")[0] != "fabric" and _held(key, value) is None
+    ]
+    return f"Its form cannot say {', '.join(left)} as it is; all else is set." if left else ""
+
+
+def open_plan(scenario: str, overrides: Table, called: str = "") -> None:
+    """Set the form, for callbacks; what cannot be opened is said and stays here.
+
+    Parameters
+    ----------
+    scenario : str
+        A preset.
+    overrides : mapping
+        By dotted key. Of a degree that is pinned the form takes the limit; what else it cannot say
+        (`unsaid`) stays as in the preset.
+    called : str
+        What the name of a fabric that no widget makes gets at its end; it is opened as the
+        person's own.
+    """
+    document, folder = scenario_document(scenario)
+    try:
+        fabric, ratios, table = _fabric(document, overrides, folder)
+    except InputError as error:
+        st.toast(str(error))
+        return
+    st.session_state["scenario"] = scenario
+    _start_over()
+    if table is not None and forget_places(own_document() or {}) != table:
+        name = ", ".join(filter(None, [table.get("name", "inline"), called]))
+        start({"schema": 1, **table, "name": name[:200]})
+    st.session_state["fabric"] = fabric
+    reset_fabric()
+    found = {key: _held(key, value) or _limit(key, value) for key, value in overrides.items()}
+    widgets = {"fabric": fabric} | {key: held[0] for key, held in found.items() if held} | ratios
+    model = overrides.get("workload.model")
+    if isinstance(model, Mapping):
+        _put(dict(model))
+        widgets["workload.model"] = OWN_MODEL
+    st.session_state.update(widgets)
+    if told := unsaid(overrides):
+        st.toast(told)
+    st.session_state[_OPENS] = {"scenario": scenario} | widgets
+
+
+def go_to_plan(*, form_is_here: bool = False) -> None:
+    """Go to the Plan page if a callback has set its form.
+
+    Parameters
+    ----------
+    form_is_here : bool
+        Whether this page draws the form too, and has drawn it: then the address follows by itself,
+        and else it is given what the form was set to.
+    """
+    opened: dict[str, Any] | None = st.session_state.pop(_OPENS, None)
+    if opened is None:
+        return
+    said = {} if form_is_here else {key: _in_address(value) for key, value in opened.items()}
+    # Without parameters Streamlit would clear those that widgets are bound to, and refuses.
+    st.switch_page("pages/plan.py", query_params={k: v for k, v in said.items() if v is not None})
+
+
+def _in_address(value: Any) -> str | list[str] | None:
+    """A widget's value as the address has it; None for one that is empty."""
+    if isinstance(value, list):
+        return [str(entry) for entry in value]
+    return None if value is None else str(value)
+
+
+def _held(key: str, value: Any) -> tuple[Any] | None:
+    """What the widget of a key holds for a value, in a tuple; None where it cannot hold it."""
+    if key == "search.order":
+        return next(((word,) for word, order in ORDERS.items() if order == value), None)
+    if key in LARGEST:
+        upto = isinstance(value, Mapping) and value.get("min", 1) == 1
+        return (value.get("max"),) if upto else (None,) if value is None else None
+    if value is None or (key == "accelerator" and not isinstance(value, str)):
+        return None
+    if key in _LISTS:
+        return (list(value) if isinstance(value, list) else [value],)
+    if key == "accelerator.memory_GiB":
+        return (float(value),)
+    return (value,) if key in _AS_THEY_ARE else None
+
+
+def _limit(key: str, value: Any) -> tuple[Any] | None:
+    """The largest of degrees that are pinned."""
+    if key not in LARGEST:
+        return None
+    if isinstance(value, Mapping):
+        return (value.get("max"),)
+    return (max(value) if isinstance(value, list) else value,)
+
+
+def _fabric(
+    document: Table, overrides: Table, folder: Path
+) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
+    """The fabric's choice, its widgets' values, and the document if it is no preset."""
+    choice = overrides.get("fabric", document["fabric"])
+    named = isinstance(choice, str) and choice in preset_names("fabrics")
+    changes = {key: value for key, value in overrides.items() if key.startswith("fabric.")}
+    if named or isinstance(choice, Mapping):
+        whole = fabric_document(choice) if named else dict(choice)
+        held = {key: _ratio(whole, key, value) for key, value in changes.items()}
+        if None not in held.values():
+            return (choice, held, None) if named else (OWN, held, whole)
+    return OWN, {}, fabric_table(document, overrides, folder)
+
+
+def _ratio(fabric: Table, key: str, value: Any) -> Any:
+    """What the widget of a fabric's key holds for a value; None where it cannot hold it."""
+    if "clos" in fabric and key == DEVICES:
+        return value
+    if "clos" in fabric and key == MEANING:
+        return next((word for word, meaning in MEANINGS.items() if meaning == value), None)
+    field = next((field for field in ratio_fields(fabric) if field.key == key), None)
+    if field is None or not isinstance(value, int | float):
+        return None
+    inside = min(1.0, field.value) <= value <= max(LARGEST_RATIO, field.value)
+    return float(value) if inside and (2 * value == int(2 * value)) else None
+
+
+def _leaves(table: Table, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys and values of what a document sets, with tables of a choice whole."""
+    for name, value in table.items():
+        key = f"{before}{name}"
+        if key in _ASIDE:
+            continue
+        if isinstance(value, Mapping) and key not in _WHOLE:
+            yield from _leaves(value, f"{key}.")
+        else:
+            yield key, value

@@ -1,0 +1,161 @@
+"""Scenarios of notebooks and comparisons open on Plan as they were asked for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from nest_core.model_files import load_model, model_table
+from nest_core.notebook import Cell, Notebook
+from nest_core.presets import preset_names
+from nest_core.scenario import fabric_document, resolve_scenario, scenario_document
+from nest_core.store import Database, Notebooks
+from nest_studio.open_plan import from_preset, unsaid
+
+SMALL = "llama2-7b-64-h100"
+OTHER = "bert-large-64-v100"
+LEAF = "fabric.clos.oversubscription.0"
+NOTES = tuple(Cell(f"n{number}", "note", "Note") for number in range(4))
+MODEL = model_table(load_model("llama2-7b")) | {"name": "Mine", "blocks": 16}
+ASKED = {
+    "nothing": {},
+    "workload": {
+        "workload.global_batch_sequences": 512,
+        "workload.sequence_length_tokens": 2048,
+        "workload.optimizer": "adam_8bit",
+        "workload.attention": "unfused",
+    },
+    "search": {
+        "search.zero": [1, 2],
+        "search.recompute": ["none"],
+        "search.schedule": ["1f1b"],
+        "search.tp": {"max": 4},
+        "search.micro_batch_sequences": {"min": 1},
+        "search.order": ["tp", "cp", "pp", "dp"],
+        "search.memory_rule": "as_needed",
+    },
+    "device": {"accelerator": "a100-80gb", "accelerator.memory_GiB": 60.0},
+    "other fabric": {
+        "fabric": "dgx-superpod-h100",
+        "fabric.clos.devices": 128,
+        "fabric.clos.oversubscribe": "split_radix",
+        LEAF: 2.5,
+    },
+    "own fabric": {"fabric": fabric_document("h100-spine-leaf-64") | {"name": "Ours"}, LEAF: 4.0},
+    "own model": {"workload.model": MODEL, LEAF: 2.0},
+}
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path / 'n.sqlite'}"
+    monkeypatch.setenv("NEST_STUDIO_DATABASE", url)
+    return Notebooks(Database(url))
+
+
+@pytest.fixture
+def studio(root, store):
+    """``studio(name, **address)``: a page of the studio, after another scenario on Plan."""
+
+    def opened(name, **address):
+        page = AppTest.from_file(str(root / "app.py"), default_timeout=120)
+        page.query_params["scenario"] = OTHER
+        page.query_params["accelerator.memory_GiB"] = "30"
+        page.run()
+        for key, value in address.items():
+            page.query_params[key] = value
+        return page.switch_page(f"pages/{name}.py").run()
+
+    return opened
+
+
+def press(page, key):
+    next(button for button in page.button if button.key == key).click().run()
+    assert not page.exception
+    return page
+
+
+def request_of(page):
+    """What the Plan page answers."""
+    assert not page.error
+    return page.session_state["last good"][0]
+
+
+def cell(overrides, document=None):
+    inputs = {"document": document or scenario_document(SMALL)[0], "overrides": overrides}
+    return Cell("p", "plan", "P", "", inputs)
+
+
+@pytest.mark.parametrize("overrides", ASKED.values(), ids=ASKED)
+def test_a_plan_cell_opens_exactly_its_scenario(studio, store, overrides):
+    store.save(Notebook("N", (*NOTES, cell(overrides))))
+    page = press(studio("notebook", notebook="N"), "plan-p")
+    request = request_of(page)
+    assert (request.scenario, request.overrides) == (SMALL, overrides)
+    document, folder = scenario_document(SMALL)
+    shown = resolve_scenario(request.document, request.overrides, request.folder)
+    assert shown == resolve_scenario(document, overrides, folder)
+
+
+def test_what_the_form_cannot_say_is_said_and_the_rest_opened(studio, store):
+    store.save(Notebook("N", (*NOTES, cell({"search.tp": 4, "search.pp": 1, LEAF: 2.0}))))
+    page = studio("notebook", notebook="N")
+    (button,) = (button for button in page.button if button.key == "plan-p")
+    assert "Its form cannot say search.tp, search.pp as it is; all else is set." in button.help
+    assert request_of(press(page, "plan-p")).overrides == {"search.tp": {"max": 4}, LEAF: 2.0}
+
+
+def test_a_fabric_that_no_widget_makes_opens_as_ones_own(studio, store):
+    faster = {"fabric.clos.nic_bandwidth_GBps": 25.0, LEAF: 1.25}
+    document, folder = scenario_document(SMALL)
+    whole = resolve_scenario(document, faster, folder).fabric
+    store.save(Notebook("N", (*NOTES, cell(faster))))
+    request = request_of(press(studio("notebook", notebook="N"), "plan-p"))
+    assert resolve_scenario(request.document, request.overrides, request.folder).fabric == whole
+
+
+def test_a_document_that_is_no_preset_opens_as_the_nearest_one(studio, store):
+    document = json.loads(json.dumps(scenario_document(SMALL)[0])) | {"name": "Ours"}
+    document["workload"]["global_batch_sequences"] = 256
+    store.save(Notebook("N", (*NOTES, cell({LEAF: 2.0}, document))))
+    request = request_of(press(studio("notebook", notebook="N"), "plan-p"))
+    assert request.scenario == SMALL
+    assert request.overrides == {"workload.global_batch_sequences": 256, LEAF: 2.0}
+
+
+@pytest.mark.parametrize("name", preset_names("scenarios"))
+def test_every_preset_is_found_again_by_its_document(name):
+    document = json.loads(json.dumps(scenario_document(name)[0]))
+    assert from_preset(document, {LEAF: 2.0}) == (name, {LEAF: 2.0})
+    found, changed = from_preset(document | {"name": "Ours"}, {})
+    assert scenario_document(found)[0]["workload"]["model"] == document["workload"]["model"]
+    assert unsaid(changed) == ""
+
+
+def test_scenarios_of_a_comparison_open_one_by_one(studio):
+    listed = [["One", SMALL, {}], ["Two", SMALL, {LEAF: 4.0}]]
+    page = studio("compare", **{"compare": json.dumps(listed), "compare.failures": "false"})
+    keys = [b.key for b in page.button if str(b.key).startswith("compare-plan-")]
+    assert len(keys) == 2
+    request = request_of(press(page, keys[1]))
+    assert (request.scenario, request.overrides) == (SMALL, {LEAF: 4.0})
+
+
+def test_a_comparison_cell_opens_in_compare_and_each_scenario_in_plan(studio, store):
+    document, _ = scenario_document(SMALL)
+    entries = [
+        {"name": name, "document": document, "overrides": overrides}
+        for name, overrides in (("One", {}), ("Two", {LEAF: 4.0}))
+    ]
+    inputs = {"entries": entries, "budget": None, "failures": False}
+    store.save(Notebook("N", (*NOTES, Cell("c", "comparison", "C", "", inputs))))
+    page = press(studio("notebook", notebook="N"), "plan-c-1")
+    assert request_of(page).overrides == {LEAF: 4.0}
+    page = press(studio("notebook", notebook="N"), "all-c")
+    assert page.session_state["compare entries"] == [
+        {"id": number, "name": name, "scenario": SMALL, "overrides": overrides}
+        for number, (name, overrides) in enumerate((("One", {}), ("Two", {LEAF: 4.0})))
+    ]
+    assert [toggle.value for toggle in page.toggle if toggle.key == "compare.failures"] == [False]

@@ -1,0 +1,74 @@
+"""One way to read a scenario's fabric and overrides, whoever reads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from nest_core.errors import InputError
+from nest_core.overrides import assign
+from nest_core.presets import preset_names
+from nest_core.scenario import expanded, fabric_document, resolve_scenario, scenario_document
+from nest_core.schema import FabricFile, checked
+from nest_core.studies.knobs import fabric_table
+from nest_core.studies.settings import settings_of
+from nest_core.topology.files import build_fabric
+
+PRESET = "llama2-7b-64-h100"
+CHANGES = {
+    "nothing": {},
+    "another preset": {"fabric": "dgx-superpod-h100"},
+    "a preset and a ratio": {
+        "fabric": "dgx-superpod-h100", "fabric.clos.oversubscription.0": 2.0
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", preset_names("scenarios"))
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+def test_a_fabrics_table_builds_the_scenarios_fabric(name, changes):
+    document, folder = scenario_document(name)
+    table = fabric_table(document, changes, folder)
+    assert (
+        build_fabric(checked(FabricFile, table))
+        == resolve_scenario(document, changes, folder).fabric
+    )
+
+
+def test_settings_and_knobs_read_the_same_fabric():
+    document, folder = scenario_document(PRESET)
+    changes = CHANGES["a preset and a ratio"]
+    told = settings_of(document, changes, folder)
+    assert float(told["fabric.clos.oversubscription.0"]) == 2.0
+    assert fabric_table(document, changes, folder)["clos"]["oversubscription"] == [2.0]
+
+
+def test_overrides_given_go_before_the_scenarios_own():
+    document, folder = scenario_document(PRESET)
+    own = document | {"override": {"fabric": "a100-fat-tree-512", "search.zero": 1, "search.tp": 2}}
+    merged, changes = expanded(own, {"search.zero": 3, "fabric": "dgx-superpod-h100"}, folder)
+    assert "override" not in merged
+    assert merged["fabric"] == fabric_document("dgx-superpod-h100")
+    assert changes == {"search.tp": 2, "search.zero": 3}
+
+
+def test_what_was_given_is_left_alone():
+    document, folder = scenario_document(PRESET)
+    document["fabric"] = {"kind": "torus", "torus": {"shape": [4, 4]}}
+    merged, _ = expanded(document, {}, folder)
+    assign(merged, "fabric.torus.shape.0", 2)
+    assert document["fabric"]["torus"]["shape"] == [4, 4]
+    assert merged["fabric"]["name"] == "inline"
+
+
+@pytest.mark.parametrize(
+    ("document", "overrides", "sentence"),
+    [
+        ({"override": 3}, {}, r"override must be a table, but is 3"),
+        ({}, {"fabric": "nowhere"}, r"fabric must be a preset, a path to a \.toml file or a table"),
+        ({}, {"accelerator": "nothing"}, r"accelerator must be one of the presets"),
+    ],
+)
+def test_what_is_not_known_is_one_sentence(document, overrides, sentence):
+    whole, folder = scenario_document(PRESET)
+    with pytest.raises(InputError, match=sentence):
+        expanded(whole | document, overrides, folder)
