@@ -165,17 +165,12 @@ def show_sweep(sweep: Sweep, turned: Sequence[Turn], request: Request, pins: Any
         inputs = inputs_of(request) | asked(turned)
         pin_button("sweep", first.title, inputs, key="explore", rows=sweep.rows)
     first = replace(first, reading=f"{first.reading} Click a point.")
-
-    def points() -> str:
-        """Knobs in their own units, where plots have them as it suits their axes."""
-        return _csv(sweep.rows())
-
-    PicturePlace("explore", lambda carried: _point_at(sweep, carried), points).draw(first)
+    PicturePlace("explore", lambda carried: _point_at(sweep, carried)).draw(first)
     _point(sweep, turned, request)
     columns = st.columns(min(2, max(1, len(others))), gap="medium")
     for number, picture in enumerate(others):
         with columns[number % len(columns)]:
-            PicturePlace(f"explore-{number}", to_csv=points).draw(picture)
+            PicturePlace(f"explore-{number}").draw(picture)
     _points_table(sweep)
 
 

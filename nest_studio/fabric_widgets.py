@@ -17,6 +17,10 @@ from nest_studio.own_fabric import OWN, forget_places, own_document
 
 __all__ = [
     "ADDRESS",
+    "DEVICES",
+    "LARGEST_RATIO",
+    "MEANING",
+    "MEANINGS",
     "RatioField",
     "fabric_document",
     "fabric_group",

@@ -33,6 +33,7 @@ __all__ = [
     "Request",
     "changes_in_words",
     "scenario_form",
+    "start_over",
     "use_memory",
 ]
 
@@ -94,7 +95,7 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     names = preset_names("scenarios")
     scenario = st.selectbox(
         "Scenario preset", names, index=names.index(DEFAULT_SCENARIO), key="scenario",
-        bind=ADDRESS, on_change=_start_over, help="Where the form starts: choosing one sets all.",
+        bind=ADDRESS, on_change=start_over, help="Where the form starts: choosing one sets all.",
     )  # fmt: skip
     document, folder = scenario_document(scenario)
     st.caption(f"{document['name']}. {document.get('description', '')}")
@@ -114,7 +115,7 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
         different["workload.model"] = model_table(chosen_model(OWN_MODEL))
     remember(("scenario", *chosen))
     with history:
-        history_buttons(_start_over)
+        history_buttons(start_over)
     return Request(scenario, document, _overrides(different), folder)
 
 
@@ -281,7 +282,8 @@ def _overrides(different: Mapping[str, Any]) -> dict[str, Any]:
 # A widget keeps its value when only its default changes, so these write the new defaults.
 
 
-def _start_over() -> None:
+def start_over() -> None:
+    """Set the form to its scenario preset, for callbacks."""
     document, _ = scenario_document(st.session_state["scenario"])
     for key, value in _standards(document).items():
         st.session_state[key] = value

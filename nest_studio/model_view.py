@@ -26,6 +26,7 @@ __all__ = [
     "follow_own_model",
     "own_controls",
     "own_table",
+    "use_model",
 ]
 
 OWN_MODEL = "My model"
@@ -75,7 +76,7 @@ def own_table(start: str) -> dict[str, Any]:
         The preset that it starts from.
     """
     if not follow_own_model():
-        _put(model_table(load_model(start)))
+        use_model(model_table(load_model(start)))
     carry_own_model()
     table: dict[str, Any] = st.session_state[_STATE]["table"]
     return table
@@ -84,7 +85,7 @@ def own_table(start: str) -> dict[str, Any]:
 def follow_own_model() -> bool:
     """Take up the model that the address carries, if any; whether the person has one."""
     if _STATE not in st.session_state and (table := _from_address()) is not None:
-        _put(table)
+        use_model(table)
     return _STATE in st.session_state
 
 
@@ -206,11 +207,12 @@ def _take(read: Callable[[], Model], on_change: Callable[[], None]) -> None:
     except InputError as error:
         st.session_state[_PROBLEM] = str(error)
         return
-    _put(table)
+    use_model(table)
     on_change()
 
 
-def _put(table: dict[str, Any]) -> None:
+def use_model(table: dict[str, Any]) -> None:
+    """Make a model's table the person's own."""
     revision = st.session_state.get(_STATE, {}).get("revision", 0)
     st.session_state[_STATE] = {"table": table, "revision": revision + 1}
     st.session_state.pop(_PROBLEM, None)

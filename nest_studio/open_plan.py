@@ -25,8 +25,8 @@ from nest_studio.fabric_widgets import (
     ratio_fields,
     reset_fabric,
 )
-from nest_studio.forms import LARGEST, ORDERS, _start_over
-from nest_studio.model_view import OWN_MODEL, _put
+from nest_studio.forms import LARGEST, ORDERS, start_over
+from nest_studio.model_view import OWN_MODEL, use_model
 from nest_studio.own_fabric import OWN, forget_places, own_document, start
 
 __all__ = ["from_preset", "go_to_plan", "open_plan", "unsaid"]
@@ -101,7 +101,7 @@ def open_plan(scenario: str, overrides: Table, called: str = "") -> None:
         st.toast(str(error))
         return
     st.session_state["scenario"] = scenario
-    _start_over()
+    start_over()
     if table is not None and forget_places(own_document() or {}) != table:
         name = ", ".join(filter(None, [table.get("name", "inline"), called]))
         start({"schema": 1, **table, "name": name[:200]})
@@ -111,7 +111,7 @@ def open_plan(scenario: str, overrides: Table, called: str = "") -> None:
     widgets = {"fabric": fabric} | {key: held[0] for key, held in found.items() if held} | ratios
     model = overrides.get("workload.model")
     if isinstance(model, Mapping):
-        _put(dict(model))
+        use_model(dict(model))
         widgets["workload.model"] = OWN_MODEL
     st.session_state.update(widgets)
     if told := unsaid(overrides):

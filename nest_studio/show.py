@@ -130,19 +130,11 @@ class PicturePlace:
     on_pick : callable (customdata), optional
         Called with what a clicked point carries as its ``customdata``, before the page runs again.
         A click beside the points, or on one that carries nothing, calls nobody.
-    to_csv : callable, optional
-        The data as CSV, where what the plot draws (`Picture.to_csv`) says less.
     """
 
-    def __init__(
-        self,
-        key: str,
-        on_pick: Callable[[Any], None] | None = None,
-        to_csv: Callable[[], str] | None = None,
-    ) -> None:
+    def __init__(self, key: str, on_pick: Callable[[Any], None] | None = None) -> None:
         self._key = key
         self._on_pick = on_pick
-        self._to_csv = to_csv
         self._format = f"figure-format-{key}"
         self._place = st.container()
         self._parts: tuple[Any, Any, Any] | None = None
@@ -166,8 +158,6 @@ class PicturePlace:
 
     def _data(self) -> str:
         """What stands here, as CSV."""
-        if self._to_csv is not None:
-            return self._to_csv()
         return self._shown.to_csv() if self._shown else ""
 
     def _pick(self, chart: str) -> None:

@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +96,8 @@ class Picture:
         Without a title of its own; its height is fixed, its width follows the page.
     legend : tuple of (str, str)
         What each colour means where the plot does not say it itself: name and colour.
+    table : callable, optional
+        The data as rows, where what the plot draws says less: logarithms, names of places.
     """
 
     title: str
@@ -103,6 +105,7 @@ class Picture:
     reading: str
     plot: go.Figure
     legend: tuple[tuple[str, str], ...] = ()
+    table: Callable[[], list[dict[str, Any]]] | None = None
 
     @property
     def file_name(self) -> str:
@@ -116,9 +119,9 @@ class Picture:
         words = re.findall(r"[a-z0-9.]+", self.title.lower())
         return "-".join(words)[:_NAME_LENGTH].strip("-.") or "figure"
 
-    def rows(self) -> list[dict[str, object]]:
-        """What the plot draws, all with the same columns; see `nest_core.figures.data`."""
-        return plot_rows(self.plot)
+    def rows(self) -> list[dict[str, Any]]:
+        """The data, or what the plot draws (`nest_core.figures.data`); equal columns."""
+        return self.table() if self.table else plot_rows(self.plot)
 
     def to_csv(self) -> str:
         """The rows with a header."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import plotly.graph_objects as go
@@ -54,7 +55,8 @@ def pictures(sweep: Sweep) -> tuple[Picture, ...]:
     first = throughput_picture(sweep) if sweep.y is None else plane_picture(sweep)
     beside = [memory_picture(sweep)] if sweep.y is None else []
     rest = (scaling_picture(sweep), pareto_picture(sweep))
-    return (first, *beside, *(picture for picture in rest if picture is not None))
+    every = (first, *beside, *(picture for picture in rest if picture is not None))
+    return tuple(replace(picture, table=sweep.rows) for picture in every)
 
 
 def throughput_picture(sweep: Sweep) -> Picture:

@@ -95,10 +95,11 @@ def _rank(child: IntArray) -> IntArray:
 
 
 def _relays(fabric: Clos, node: IntArray) -> IntArray:
-    """The device of its own node that forwards for each device to each rail."""
+    """The device of its own node that forwards for each device to each rail; -1 where none can."""
     slot, rails = fabric.slot_of(), fabric.rails
+    alive = fabric.leaf_links()[fabric.group_of(1)] > 0
     at = np.full((int(node.max()) + 1, fabric.devices_per_node), -1, dtype=np.int64)
-    at[node, slot] = np.arange(fabric.devices)
+    at[node, slot] = np.where(alive, np.arange(fabric.devices), -1)
     wanted = slot[:, None] // rails * rails + np.arange(rails)[None, :]
     relay = at[node[:, None], wanted]
     return np.where(relay >= 0, relay, _any_of_rail(at, rails)[node])

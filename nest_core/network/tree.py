@@ -255,7 +255,8 @@ class TreeWires:
     def _ends(self, source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
         """Where flows leave and enter the rails: devices that forward inside their node.
 
-        In the node of the source, or of the target where the source's has none on that rail.
+        In the node of the source; of the target, where the source's has none on that rail; in
+        both, on the first rail that both have, where neither has the other's.
         """
         inside = self.tiers[0].group[source] == self.tiers[0].group[target]
         if self.egress is not None:
@@ -263,10 +264,24 @@ class TreeWires:
             target = np.where(inside, target, self.egress[target])
         if self.rail is None or self.relay is None:
             return source, target
-        out = self.relay[source, self.rail[target]]
-        back = self.relay[target, self.rail[source]]
+        out = np.where(inside, source, self.relay[source, self.rail[target]])
+        back = target.copy()
         lacks = out < 0
-        return np.where(inside | lacks, source, out), np.where(inside | ~lacks, target, back)
+        out[lacks] = source[lacks]
+        back[lacks] = self.relay[target[lacks], self.rail[source[lacks]]]
+        neither = np.flatnonzero(back < 0)
+        if len(neither):
+            a, b = self.relay[source[neither]], self.relay[target[neither]]
+            both = (a >= 0) & (b >= 0)
+            rail = both.argmax(axis=1)[:, None]
+            joined_by = both.any(axis=1)
+            out[neither] = np.where(
+                joined_by, np.take_along_axis(a, rail, axis=1)[:, 0], source[neither]
+            )
+            back[neither] = np.where(
+                joined_by, np.take_along_axis(b, rail, axis=1)[:, 0], target[neither]
+            )
+        return out, back
 
     def _inside_s(self, source: IntArray, target: IntArray) -> FloatArray:
         """Latency between devices of one node each."""

@@ -98,6 +98,14 @@ def test_the_points_where_the_plan_changes_are_named_between_their_neighbours():
     assert "tp 4→8<br>pp 2→1" in [note.text for note in first.plot.layout.annotations]
 
 
+def test_the_data_of_a_picture_are_the_points_in_their_own_units():
+    """A failure: a logarithm or a place number leaves as the knob's value."""
+    found = line("micro_batch", [outcome(1, 4.0e3), outcome(8, 5.0e3)])
+    for picture in pictures(found):
+        assert picture.rows() == found.rows()
+    assert [row[found.x.title] for row in found.rows()] == [1, 8]
+
+
 def test_what_the_knob_pins_is_no_change_of_plan():
     points = [outcome(zero, 100.0, plan=PLAN | {"zero": zero}) for zero in (0, 1)]
     assert not pictures(line("zero", points))[0].plot.layout.shapes

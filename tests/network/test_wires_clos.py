@@ -126,6 +126,23 @@ def test_a_relay_that_is_missing_is_replaced_inside_the_same_two_nodes():
     assert beta(network, source, target) == pytest.approx(np.full(53, 1 / 50))
 
 
+def test_a_relay_whose_leaf_is_lost_forwards_nothing():
+    """Units have four nodes and four leaves: rail 0 of unit 0 is leaf 0, rail 3 of unit 1 leaf 7.
+
+    3 -> 16 wants rail 0, which its node has lost, so it goes along rail 3 to 19 and changes over
+    there; where unit 1 has lost rail 3 too, both nodes change over, and 3 -> 1 -> 17 -> 16 it is.
+    """
+    whole = collapse(rails(64, kind="rail_only"))
+    straight = alpha(whole, 1, 17)
+    one = collapse(rails(64, kind="rail_only", missing=("leaf 0",)))
+    assert beta(one, [3], [16]) == pytest.approx([1 / 50])
+    assert alpha(one, 3, 16) == pytest.approx(straight + 0.5)
+    two = collapse(rails(64, kind="rail_only", missing=("leaf 0", "leaf 7")))
+    assert beta(two, [3], [16]) == pytest.approx([1 / 50])
+    assert alpha(two, 3, 16) == pytest.approx(straight + 2 * 0.5)
+    assert beta(two, [3, 1], [16, 17]) == pytest.approx([2 / 50] * 2)
+
+
 @pytest.mark.parametrize("planes", [2, 4])
 @pytest.mark.parametrize("kind", ["leaf_spine", "rail_optimised"])
 def test_planes_divide_the_links_and_not_the_bandwidth(kind, planes):
