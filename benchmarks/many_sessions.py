@@ -3,9 +3,10 @@
 ``python benchmarks/many_sessions.py [--sessions 20] [--pause 8] [--changes 500] [--seed 0]`` starts
 the studio and speaks its web socket as browsers do, without drawing: every session opens the plan
 page on a preset, and changes an oversubscription, the batch or the memory every ``pause`` seconds,
-drawn from the seed, never the same state twice in one session. Prints percentiles of the seconds
-until the headline figures of the changed plan were sent, and until the page was whole; errors; and
-the memory of the server with its workers as the changes go by.
+drawn from the seed, whether or not the baselines of the change before are there yet. Prints
+percentiles of the seconds until the headline figures of the changed plan were sent, and until the
+page was whole, for the changes that got so far; errors; and the memory of the server with its
+workers as the changes go by.
 """
 
 from __future__ import annotations
@@ -54,22 +55,39 @@ class Session:
         self._fragments: dict[str, float] = {}
         self.exceptions: list[str] = []
 
-    async def run(self, changed: str = "", value: float = 0.0) -> tuple[float, float]:
-        """Run the page, and return the seconds to its headline figures and to its end."""
+    async def run(
+        self, changed: str = "", value: float = 0.0, pause_s: float = 0.0
+    ) -> tuple[float, float | None]:
+        """Run the page, and look at it for ``pause_s``, or until our plan stands if that is later.
+
+        Returns the seconds to the headline figures, and to the page's end, None if that did not
+        come in time. Without a pause it waits for the end.
+        """
         began = time.monotonic()
         if changed:
             self._states[changed] = value
         await self._send()
         headline: float | None = None
+        ended: float | None = None
         due: dict[str, float] = {}
         while True:
-            message = await self._receive()
+            now = time.monotonic() - began
+            stood = ended is not None
+            if (pause_s and stood and now >= pause_s) or (not pause_s and stood):
+                return headline or now, ended
+            if pause_s and now >= pause_s and headline is not None:
+                return headline, ended
+            if now > PATIENCE_S:
+                raise TimeoutError(f"no plan after {PATIENCE_S:.0f} s")
+            left = pause_s - now if pause_s > now else PATIENCE_S - now
+            message = await self._receive(left)
             if message is None:
                 continue
+            now = time.monotonic() - began
             kind = message.WhichOneof("type")
             if kind == "delta":
                 if self._read(message.delta) and headline is None:
-                    headline = time.monotonic() - began
+                    headline = now
             elif kind == "auto_rerun":
                 due[message.auto_rerun.fragment_id] = message.auto_rerun.interval
             elif kind == "stop_auto_rerun":
@@ -81,20 +99,16 @@ class Session:
                 self._fragments = due if whole else self._fragments | due
                 due = {}
                 if whole and not self._fragments:
-                    return headline or time.monotonic() - began, time.monotonic() - began
-                if whole:
+                    ended = now
+                elif whole:
                     headline = None  # what was sent stands for the plan before
-            if time.monotonic() - began > PATIENCE_S:
-                raise TimeoutError(f"no plan after {PATIENCE_S:.0f} s")
 
-    async def _receive(self) -> ForwardMsg | None:
-        """The next message; None where a fragment was due first."""
-        wait = min(self._fragments.values(), default=PATIENCE_S)
+    async def _receive(self, longest_s: float) -> ForwardMsg | None:
+        """The next message; None where a fragment was due first, or nothing came for so long."""
+        wait = min([longest_s, *self._fragments.values()])
         try:
             data = await asyncio.wait_for(self._socket.recv(), wait)
         except TimeoutError:
-            if not self._fragments:
-                raise
             for fragment in tuple(self._fragments):
                 await self._send(fragment)
             return None
@@ -155,11 +169,11 @@ async def _person(
         await session.run()
         await asyncio.sleep(dice.uniform(0, arguments.pause))
         while next(left, None) is not None:
-            due = time.monotonic() + arguments.pause
-            plan_s, whole_s = await session.run(*session.another_state(dice))
+            changed, value = session.another_state(dice)
+            plan_s, whole_s = await session.run(changed, value, arguments.pause)
             measured.plan_s.append(plan_s)
-            measured.whole_s.append(whole_s)
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            if whole_s is not None:
+                measured.whole_s.append(whole_s)
         measured.errors += session.exceptions
 
 

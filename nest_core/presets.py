@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ _LONG_KEY = re.compile(
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
+@lru_cache(maxsize=1)
 def _root() -> Path:
     package = Path(__file__).resolve().parent
     shipped = package / "presets_data"
@@ -84,7 +86,18 @@ def preset_names(kind: str, ending: str = ".toml") -> tuple[str, ...]:
 
     A kind without presets has no names; that is not an error.
     """
-    return tuple(sorted(path.stem for path in preset_path(kind).glob(f"*{ending}")))
+    folder = preset_path(kind)
+    try:
+        changed_ns = folder.stat().st_mtime_ns
+    except FileNotFoundError:
+        return ()
+    return _names(folder, ending, changed_ns)
+
+
+@lru_cache(maxsize=64)
+def _names(folder: Path, ending: str, changed_ns: int) -> tuple[str, ...]:
+    """Stems of a folder's files; a page asks for them dozens of times, so once per change."""
+    return tuple(sorted(path.stem for path in folder.glob(f"*{ending}")))
 
 
 def read_text(path: Path) -> str:

@@ -46,7 +46,9 @@ def awaited(name: str, what: str, work: Callable[..., Any], inputs: Mapping[str,
     InputError
         What the study refuses.
     """
-    job = desk().ask(f"{name} {json.dumps(inputs, sort_keys=True)}", work, dict(inputs))
+    job = desk().ask(
+        f"{name} {json.dumps(inputs, sort_keys=True)}", work, dict(inputs), urgent=False
+    )
     _give_up_other(job)
     if not there(job, what, key=f"explore-{name}"):
         return None

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import heapq
-import itertools
+import gc
 import math
 import multiprocessing
+import os
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -28,7 +28,7 @@ __all__ = ["Desk", "Job", "Lost", "Stopped", "desk", "there", "waiting"]
 
 WORKERS = 2
 KEPT = 512
-POLL_S = 0.25
+POLL_S = 0.5
 MOMENT_S = 1.0
 """What takes no longer shows no progress."""
 PATIENCE_S = 2.0
@@ -103,24 +103,31 @@ class Job:
         return self._result
 
 
+_Order = tuple[Job, Callable[..., Any], tuple[Any, ...]]
+
+
 class Desk:
     """Hands jobs to worker processes and remembers the last results.
+
+    The first worker takes what is urgent only, so that nobody's plan waits for another's sweep; the
+    others take the rest, and what is urgent while the first is busy, at a lower priority of the
+    operating system.
 
     Parameters
     ----------
     workers : int
-        Processes; each is started when all others are busy for the first time.
+        Processes, each started with its first job. A single one takes everything.
     """
 
     def __init__(self, workers: int = WORKERS) -> None:
         self._most = workers
-        self._threads: list[threading.Thread] = []
+        self._hands: list[threading.Thread] = []
         self._workers: list[_Worker] = []
-        self._idle = 0
-        self._order = itertools.count()
-        self._queue: list[tuple[bool, int, Job, Callable[..., Any], tuple[Any, ...]]] = []
+        self._urgent: deque[_Order] = deque()
+        self._other: deque[_Order] = deque()
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._changed = threading.Condition()
+        self._first_is_free = True
         self._closed = False
         atexit.register(self.close)
 
@@ -136,18 +143,19 @@ class Desk:
             ``stop()`` is true once nobody wants the result: what it then returns is the result
             all the same, None for nothing.
         urgent : bool
-            Whether it goes before all that is not.
+            Whether somebody waits for it, as for a plan: it goes before all that is not.
         """
         with self._changed:
             job = self._jobs.get(key)
             if job is None or isinstance(job._error, Lost):
                 job = self._jobs[key] = Job(key)
-                heapq.heappush(self._queue, (not urgent, next(self._order), job, function, args))
-                if len(self._queue) > self._idle and len(self._threads) < self._most:
-                    hand = threading.Thread(target=self._serve, name="jobs", daemon=True)
-                    self._threads.append(hand)
+                (self._urgent if urgent else self._other).append((job, function, args))
+                while len(self._hands) < self._most:
+                    place = len(self._hands)
+                    hand = threading.Thread(target=self._serve, args=(place,), daemon=True)
+                    self._hands.append(hand)
                     hand.start()
-                self._changed.notify()
+                self._changed.notify_all()
             self._jobs.move_to_end(key)
             while len(self._jobs) > KEPT:
                 self._jobs.popitem(last=False)
@@ -166,38 +174,47 @@ class Desk:
         for worker in self._workers:
             worker.end()
 
-    def _serve(self) -> None:
+    def _serve(self, place: int) -> None:
         """One worker's work, job by job."""
         worker: _Worker | None = None
         while True:
             with self._changed:
-                self._idle += 1
-                self._changed.wait_for(lambda: self._queue or self._closed)
-                self._idle -= 1
+                self._changed.wait_for(lambda: self._closed or self._waits_for(place))
                 if self._closed:
                     return
-                _, _, job, function, args = heapq.heappop(self._queue)
+                urgent = self._urgent and (place == 0 or not self._first_is_free)
+                job, function, args = (self._urgent if urgent else self._other).popleft()
+                if place == 0:
+                    self._first_is_free = False
+                    self._changed.notify_all()
             try:
                 if job._stop.is_set():
                     raise Stopped
                 if worker is None or not worker.alive:
-                    worker = _Worker()
+                    worker = _Worker(lower=place > 0)
                     self._workers = [*(one for one in self._workers if one.alive), worker]
                 job._result = worker.do(job, function, args)
             except Exception as error:  # whoever asks for the result gets it
                 job._error = error
             finally:
                 job._ended.set()
+                self._first_is_free |= place == 0
+
+    def _waits_for(self, place: int) -> bool:
+        """Whether there is something for a worker to do: the first, if it is free, takes plans."""
+        if place == 0:
+            return bool(self._urgent or (self._most == 1 and self._other))
+        return bool(self._other or (self._urgent and not self._first_is_free))
 
 
 class _Worker:
     """One process and the line to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, lower: bool) -> None:
         context = multiprocessing.get_context("spawn")
         self._line, theirs = context.Pipe()
         self._stop = context.Event()
-        self._process = context.Process(target=_work, args=(theirs, self._stop), daemon=True)
+        self._process = context.Process(target=_work, args=(theirs, self._stop, lower), daemon=True)
         self._process.start()
         theirs.close()
 
@@ -241,8 +258,10 @@ class _Worker:
             job.share, job.words = value
 
 
-def _work(line: Connection, stop: Any) -> None:
+def _work(line: Connection, stop: Any, lower: bool) -> None:
     """What a worker process does until its line closes."""
+    if lower and hasattr(os, "nice"):
+        os.nice(10)
     last = -math.inf
 
     def progress(share: float, words: str) -> None:
@@ -260,6 +279,9 @@ def _work(line: Connection, stop: Any) -> None:
             except Exception as error:  # crosses to whoever asked
                 answer = "error", error
             line.send(answer)
+            if not gc.get_freeze_count():  # what is imported by now stays: no job collects it again
+                gc.collect()
+                gc.freeze()
 
 
 @st.cache_resource(show_spinner=False)

@@ -66,7 +66,7 @@ def note_style() -> None:
 
 def job_of(cell: Cell) -> Job:
     """The work that computes what a cell shows."""
-    return desk().ask(_job_key(cell), compute, cell.kind, dict(cell.inputs))
+    return desk().ask(_job_key(cell), compute, cell.kind, dict(cell.inputs), urgent=False)
 
 
 def local_time(text: str, pattern: str = "%d %b %Y, %H:%M") -> str:

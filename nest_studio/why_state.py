@@ -50,12 +50,16 @@ def equations_of(text: str) -> tuple[Equation, ...]:
 
 def next_best_job(text: str) -> Job:
     """The next best on every axis: a tuple of `NextBest`."""
-    return desk().ask(f"next best {text}", next_best_choices, text, _best(text), PATIENCE_S)
+    return desk().ask(
+        f"next best {text}", next_best_choices, text, _best(text), PATIENCE_S, urgent=False
+    )
 
 
 def worth_of_more_job(text: str) -> Job:
     """Shadow prices, and what the plan as it is would gain; see `worth_of_more`."""
-    return desk().ask(f"shadow prices {text}", worth_of_more, text, _best(text), PATIENCE_S)
+    return desk().ask(
+        f"shadow prices {text}", worth_of_more, text, _best(text), PATIENCE_S, urgent=False
+    )
 
 
 @st.cache_data(max_entries=KEPT, show_spinner=False)

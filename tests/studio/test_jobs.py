@@ -49,6 +49,10 @@ def unreadable(*, progress, stop):
     raise FileNotFoundError("nothing there")
 
 
+def priority(*, progress, stop):
+    return os.nice(0)
+
+
 def vanished(*, progress, stop):
     os._exit(3)
 
@@ -145,16 +149,40 @@ def test_a_job_that_waits_is_stopped_before_it_begins(desk):
         waiting.result(LONG_S)
 
 
-def test_orders_given_in_one_go_are_worked_on_side_by_side():
+@pytest.fixture
+def two():
+    opened = Desk(workers=2)
+    yield opened
+    opened.close()
+
+
+def test_orders_given_in_one_go_are_worked_on_side_by_side(two):
     """A failure: the second waits for the worker that was idle when both were given."""
-    desk = Desk(workers=2)
-    desk.ask("first", squared, 1).result(LONG_S)
-    for _ in range(3000):
-        if desk._idle:
-            break
-        time.sleep(0.01)
-    both = [desk.ask(name, patient) for name in ("left", "right")]
+    two.ask("first", squared, 1).result(LONG_S)
+    both = [two.ask(name, patient) for name in ("left", "right")]
     for job in both:
         running(job)
     assert not any(job.ended for job in both)
-    desk.close()
+
+
+def test_a_plan_never_waits_for_two_sweeps(two):
+    """A failure: what nobody waits for takes all workers, or the one that is kept for plans."""
+    sweeps = [two.ask(f"sweep {place}", patient, urgent=False) for place in range(2)]
+    running(sweeps[0])
+    assert two.ask("plan", squared, 2).result(LONG_S)[0] == 4
+    assert not any(sweep.ended for sweep in sweeps)
+    assert not sweeps[1].share
+
+
+def test_plans_stay_with_the_worker_that_knows_them(two):
+    """A failure: a plan goes to a slower worker while the first has nothing to do."""
+    workers = {two.ask(f"plan {place}", squared, place).result(LONG_S)[1] for place in range(5)}
+    assert len(workers) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "nice"), reason="the system knows no priorities of this kind")
+def test_what_nobody_waits_for_yields_to_plans(two):
+    urgent, other = (
+        two.ask(str(now), priority, urgent=now).result(LONG_S) for now in (True, False)
+    )
+    assert other > urgent
