@@ -272,15 +272,10 @@ class TreeWires:
         neither = np.flatnonzero(back < 0)
         if len(neither):
             a, b = self.relay[source[neither]], self.relay[target[neither]]
-            both = (a >= 0) & (b >= 0)
+            both = (a >= 0) & (b >= 0)  # any fabric leaves them one
             rail = both.argmax(axis=1)[:, None]
-            joined_by = both.any(axis=1)
-            out[neither] = np.where(
-                joined_by, np.take_along_axis(a, rail, axis=1)[:, 0], source[neither]
-            )
-            back[neither] = np.where(
-                joined_by, np.take_along_axis(b, rail, axis=1)[:, 0], target[neither]
-            )
+            out[neither] = np.take_along_axis(a, rail, axis=1)[:, 0]
+            back[neither] = np.take_along_axis(b, rail, axis=1)[:, 0]
         return out, back
 
     def _inside_s(self, source: IntArray, target: IntArray) -> FloatArray:

@@ -9,7 +9,6 @@ so what a restart loses is no part of them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,8 +172,6 @@ def _kept(problem: Problem, report: Report) -> tuple[Report | None, str]:
     if needed > there:
         return None, f"the plan needs {needed:,} devices, {there:,} are left"
     found = price(problem, report.plan)
-    if not math.isfinite(found.iteration_s):  # rails that meet nowhere but in their nodes
-        return None, "the plan has ranks to join that no path joins any more"
     return (found, "") if found.feasible else (None, found.reason)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import networkx as nx
@@ -78,7 +79,7 @@ def take_away(fabric: Clos) -> AsBuilt:
         for name, each in zip(fabric.tier_names, per_plane, strict=True)
     ]
     leaf_links, uplinks = _links(fabric, alive)
-    if any(name in gone for name in fabric.tier_names):
+    if any(name in gone for name in fabric.tier_names) or fabric.kind == "rail_only":
         _check_paths(fabric, devices, leaf_links, uplinks)
     nodes = np.unique(devices // fabric.devices_per_node)
     first = nodes // sizing.nodes_per_unit * sizing.rails
@@ -205,8 +206,38 @@ def _check_paths(
                     list(fabric.missing),
                     "put a switch back, or list the nodes as missing too",
                 )
-    if fabric.kind != "rail_only" and sizing.rails > 1:
+    if fabric.kind == "rail_only":
+        _check_common_rails(fabric, devices, live, graph)
+    elif sizing.rails > 1:
         _check_rails(fabric, units, live, graph)
+
+
+def _check_common_rails(
+    fabric: Clos, devices: IntArray, live: BoolArray, graph: nx.Graph[tuple[object, ...]]
+) -> None:
+    """Refuse nodes that meet in a third one only: nobody forwards there."""
+    above = graph.subgraph([element for element in graph if element[0] != "unit"])
+    parts = {
+        element: number
+        for number, members in enumerate(nx.connected_components(above))
+        for element in members
+    }
+    rails, per_node = fabric.sizing.rails, fabric.devices_per_node
+    reached: dict[int, set[int]] = {}
+    for node, slot in np.stack([devices // per_node, devices % per_node], axis=1).tolist():
+        leaf = node // fabric.sizing.nodes_per_unit, slot % rails
+        planes = np.flatnonzero(live[leaf]).tolist()
+        met = {parts[1, leaf[0] * rails + leaf[1], plane] for plane in planes}
+        reached.setdefault(node, set()).update(met)
+    alike = {frozenset(met): node for node, met in reversed(reached.items())}
+    for (here, one), (there, other) in combinations(alike.items(), 2):
+        if not here & there:
+            raise InputError(
+                "missing",
+                f"must leave nodes {min(one, other)} and {max(one, other)} a rail in common",
+                list(fabric.missing),
+                "put a leaf or a device back, or list the nodes as missing too",
+            )
 
 
 def _check_rails(

@@ -219,7 +219,7 @@ class SlowDesk:
     def __init__(self):
         self.asked, self.works = {}, False
 
-    def ask(self, key, function, *args):
+    def ask(self, key, function, *args, urgent=True):
         job, *_ = self.asked.setdefault(key, (jobs.Job(key), function, args))
         if self.works and not job.ended:
             job._result = function(*args, progress=lambda share, words: None, stop=lambda: False)

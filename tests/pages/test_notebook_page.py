@@ -29,7 +29,7 @@ class Desk:
         self.jobs: dict[str, Job] = {}
         self.done = 0
 
-    def ask(self, key, function, *arguments):
+    def ask(self, key, function, *arguments, urgent=True):
         if key not in self.jobs:
             job = self.jobs[key] = Job(key)
             self.done += 1

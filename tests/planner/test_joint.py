@@ -21,7 +21,7 @@ from nest_core.costs import Plan, Point, Report, StageStrategy, price
 from nest_core.planner import Result, audit, search
 from nest_core.planner.search import _frontier
 
-_QUICK = 40
+_QUICK = 80
 _ALL = 1_200
 _LEAST = 200
 

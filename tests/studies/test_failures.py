@@ -113,13 +113,12 @@ def test_a_plan_that_needs_all_devices_cannot_stay_without_some():
     assert used < 992
 
 
-def test_a_plan_whose_ranks_no_path_joins_cannot_stay():
-    """Without its leaf a rail of a unit is reached over the nodes alone."""
+def test_a_rail_that_is_lost_is_reached_over_the_others():
+    """Its devices hand what they send to their neighbours, so the plan may stay, and is slower."""
     leaf = lost("rail-only-1024")[0]
     assert leaf.devices == 1024
-    assert leaf.kept is None
-    assert "no path joins" in leaf.note
-    assert 0 < leaf.replanned < 1
+    assert leaf.note == ""
+    assert 0 < leaf.replanned <= leaf.kept < 1
 
 
 def test_the_only_spine_cannot_be_lost():

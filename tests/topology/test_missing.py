@@ -119,6 +119,15 @@ REFUSED = [
         lambda: rails("leaf 1", "leaf 2", "leaf 3", "leaf 4", devices=32, kind="rail_only"),
         "must leave a path between the nodes of unit 0 and unit 1",
     ),
+    (
+        # Unit 0 keeps rail 0, unit 1 rail 1; they would meet in the nodes of unit 2 only.
+        lambda: rails(*(f"leaf {n}" for n in (1, 2, 3, 4, 6, 7)), devices=48, kind="rail_only"),
+        "missing must leave nodes 0 and 4 a rail in common",
+    ),
+    (
+        lambda: rails(*(f"device {n}" for n in (1, 2, 3, 4, 6, 7)), devices=16, kind="rail_only"),
+        "missing must leave nodes 0 and 1 a rail in common",
+    ),
     (lambda: rails("rack 0"), r"missing\[0\] must be an element's name and its number, but is 'ra"),
     (lambda: rails("core 0", devices=32), r"missing\[0\] must be an element's name and its number"),
     (
