@@ -198,7 +198,9 @@ class Desk:
                 job._error = error
             finally:
                 job._ended.set()
-                self._first_is_free |= place == 0
+                if place == 0:
+                    with self._changed:  # others decide by it what they take
+                        self._first_is_free = True
 
     def _waits_for(self, place: int) -> bool:
         """Whether there is something for a worker to do: the first, if it is free, takes plans."""
