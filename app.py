@@ -1,8 +1,8 @@
 """The studio's entry: page settings and navigation; the pages do the rest."""
 
-import gc
-
 import streamlit as st
+
+from nest_studio.garbage import Collector
 
 PAGES = (
     ("design", "Design"),
@@ -25,18 +25,13 @@ def main() -> None:
         for name, title in PAGES
     ]
     st.navigation(pages).run()
-    _keep_imports()
+    _collector().after_run()
 
 
 @st.cache_resource(show_spinner=False)
-def _keep_imports() -> None:
-    """Take what is imported by now out of garbage collection, once per server.
-
-    Streamlit collects after every run: 0.15 s with all modules, during which every session waits,
-    5 ms without.
-    """
-    gc.collect()
-    gc.freeze()
+def _collector() -> Collector:
+    """The one of this server."""
+    return Collector()
 
 
 # Worker processes started with "spawn" import this file again and must not draw.

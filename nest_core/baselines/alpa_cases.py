@@ -199,7 +199,7 @@ def _spread(view: Problem, apart: IntArray, sharers: IntArray) -> FloatArray:
     network, software = view.network, view.software
     port = (network.wires.port_Bps or np.inf) * software.reach
     found = (1.0 - 1.0 / sharers) / port
-    for row, way_out in network.exits:
+    for row, way_out in network.alike_exits:
         together = -(-row // apart)
         groups = row / together
         out = groups * (1.0 - together / sharers) / (way_out * software.reach_outside)

@@ -31,7 +31,7 @@ from nest_core.units import humanise_seconds
 
 __all__ = ["MOST_PASSES", "timeline_figure"]
 
-MOST_PASSES = 6000
+MOST_PASSES = 2400
 
 _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 340, 64, 16, 24, 46
 _ROW, _THICKEST = 0.84, 40  # of a row's height; pixels

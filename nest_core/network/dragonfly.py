@@ -118,9 +118,9 @@ class DragonflyWires:
             inside = self.interior.port_Bps * self.speed[0]
         return max(inside, port)
 
-    def exit_Bps(self, block: int) -> float:
+    def exit_Bps(self, block: int, *, alike: bool = False) -> float:
         """Not told."""
-        del block
+        del block, alike
         return float("inf")
 
     @property

@@ -109,9 +109,9 @@ class GraphWires:
         key = self.links.tail[self._arc][own] * 2 + self._outside[own]
         return float(np.bincount(key, self._capacity[own], minlength=1).max(initial=0.0))
 
-    def exit_Bps(self, block: int) -> float:
+    def exit_Bps(self, block: int, *, alike: bool = False) -> float:
         """Not told."""
-        del block
+        del block, alike
         return float("inf")
 
     @property

@@ -133,8 +133,20 @@ class Network:
     @cached_property
     def exits(self) -> tuple[tuple[int, float], ...]:
         """Devices of each kind of block, and the most that leaves one; where blocks are alike."""
+        return self._exits(alike=False)
+
+    @cached_property
+    def alike_exits(self) -> tuple[tuple[int, float], ...]:
+        """Those that all who leave share, or that are as wide for every device.
+
+        There what a block sends says how long each of its groups takes; elsewhere only how long
+        the slowest does.
+        """
+        return self._exits(alike=True)
+
+    def _exits(self, *, alike: bool) -> tuple[tuple[int, float], ...]:
         found = [
-            (_size(block), self.wires.exit_Bps(index))
+            (_size(block), self.wires.exit_Bps(index, alike=alike))
             for index, block in enumerate(self.nesting[:-1])
         ]
         return tuple((size, way_out) for size, way_out in found if size and 0 < way_out < np.inf)

@@ -165,9 +165,9 @@ class TorusWires:
         """All links of one device."""
         return sum(min(size - 1, 2) for size in self.shape.shape) * self.link_bandwidth_Bps
 
-    def exit_Bps(self, block: int) -> float:
+    def exit_Bps(self, block: int, *, alike: bool = False) -> float:
         """Not told."""
-        del block
+        del block, alike
         return float("inf")
 
     @property

@@ -96,6 +96,7 @@ class TreeWires:
     _lane: FloatArray = field(init=False, repr=False)
     _tier: IntArray = field(init=False, repr=False)
     _ways: Ways = field(init=False, repr=False)
+    _outwards: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         capacity, lane, tier = [], [], []
@@ -118,6 +119,9 @@ class TreeWires:
         object.__setattr__(self, "_lane", np.concatenate(lane))
         object.__setattr__(self, "_tier", np.concatenate(tier))
         object.__setattr__(self, "_ways", self._stacked())
+        first = np.unique(np.maximum(self._leaves_by[1:], 1)).tolist()
+        widest = max((float(self.tiers[tier].lane_Bps.max()) for tier in first), default=0.0)
+        object.__setattr__(self, "_outwards", widest)
 
     def _stacked(self) -> Ways:
         children = np.stack([entry.child for entry in self.tiers])
@@ -172,6 +176,11 @@ class TreeWires:
         first += [float(entry.lane_Bps.max()) for entry in self.tiers[1:] if entry.direct]
         return max(first)
 
+    @property
+    def flow_outside_Bps(self) -> float:
+        """The widest lane by which a flow leaves its node; 0 if none can."""
+        return self._outwards
+
     def apart(self, groups: IntArray) -> bool:
         """Whether groups stay in their nodes and share nothing there: equal ports of their own."""
         inside = self.tiers[0]
@@ -180,12 +189,14 @@ class TreeWires:
         node = inside.group[groups]
         return bool((node == node[:, :1]).all())
 
-    def exit_Bps(self, block: int) -> float:
+    def exit_Bps(self, block: int, *, alike: bool = False) -> float:
         """Uplinks of the widest group of a tier, with the ports that leave it further out.
 
         Known where the tiers inside are the nesting, that is where groups do not cut across.
         """
         if block + 1 >= len(self.tiers) or (block and not self._nested):
+            return float("inf")
+        if alike and not self._leave_alike(block):
             return float("inf")
         group = self.tiers[block].group
         total = np.zeros(int(group.max()) + 1)
@@ -194,6 +205,22 @@ class TreeWires:
                 pair = np.unique(np.stack([group, entry.child]), axis=1)
                 total += np.bincount(pair[0], entry.capacity_Bps[pair[1]], minlength=len(total))
         return float(total.max())
+
+    def _leave_alike(self, block: int) -> bool:
+        """Whether the busiest uplink of a group is all of it, or as busy as every device's own.
+
+        Not in pools of ports, on lanes that flows are bound to, and through other devices: there
+        a part of the group may leave by ways that the others leave free.
+        """
+        entry = self.tiers[block + 1]
+        if self.rail is not None or self.egress is not None or entry.lanes > 1:
+            return False
+        if any(further.direct for further in self.tiers[block + 2 :]):
+            return False
+        ways = np.unique(np.stack([self.tiers[block].group, entry.child]), axis=1).shape[1]
+        if ways == len(np.unique(self.tiers[block].group)):
+            return True
+        return ways == len(entry.child) and bool(np.ptp(entry.capacity_Bps[entry.child]) == 0)
 
     @property
     def _nested(self) -> bool:

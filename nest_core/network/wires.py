@@ -96,8 +96,11 @@ class Wires(Protocol):
     def faster(self, tier: int, factor: float) -> Wires:
         """The same wires with the bandwidth of one tier multiplied."""
 
-    def exit_Bps(self, block: int) -> float:
-        """Most that leaves one block of the nesting at once; infinite where that is not known."""
+    def exit_Bps(self, block: int, *, alike: bool = False) -> float:
+        """Most that leaves one block of the nesting at once; infinite where that is not known.
+
+        With ``alike`` also infinite but where all who leave share one way, or have one each.
+        """
 
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Level at which devices meet, element by element; −1 for a device and itself."""

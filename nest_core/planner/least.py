@@ -70,14 +70,12 @@ def beyond_blocks(
 ) -> tuple[FloatArray, FloatArray]:
     """Seconds per byte that halves among the sharers of weights take to leave their blocks.
 
-    Of dense weights all ``dp * cp`` ranks, of experts every ``ep``-th. A node, or a leaf, whose
-    devices all work sends, for each of its groups, the sums of all shards that belong elsewhere:
-    ``1 - g/n`` of the buffer where ``g`` of the group's ``n`` members sit in it, and it holds at
-    least ``block / g`` groups. Context-parallel neighbours are ``tp`` apart, in runs as far apart
-    as replicas are.
+    Of dense weights all ``dp * cp`` ranks, of experts every ``ep``-th. Context-parallel neighbours
+    are ``tp`` apart, in runs as far apart as replicas are. What groups send that lie alike in
+    every block is known, see `_even_out`.
 
-    Groups that lie unevenly in blocks exchange different parts in every phase. Of members that
-    share no node the least part counts that any group sends in a phase, of others nothing.
+    Groups that lie unevenly in blocks exchange different parts in every phase. Where replicas
+    follow one another the least part counts that any group sends in a phase, else nothing.
     """
     network = problem.network
     dense, experts = np.zeros(len(tp)), np.zeros(len(tp))
@@ -89,32 +87,66 @@ def beyond_blocks(
     told = regular & ((cp == 1) | ~parted)
     even = told & _even(network, tp, cp, dp, pp, outer)
     even_experts = even & ((ep == 1) | _even(network, tp * ep, cp, dp, pp, outer))
-    for block, way_out in network.exits:
-        rate = way_out * problem.software.reach_outside
-        full = tp * ranks * pp >= block
+    exits = [
+        (size, way_out * problem.software.reach_outside) for size, way_out in network.alike_exits
+    ]
+    port = 1.0 / port_Bps(problem)
+    lane = alone_outside(problem) if network.node_size else 0.0
+    held = [_held(block, tp, cp, ep, period) for block, _ in exits]
+    of_dense, of_experts = [dense for dense, _ in held], [experts for _, experts in held]
+    dense = np.where(even, _even_out(exits, of_dense, ranks, port, lane), 0.0)
+    experts = np.where(even_experts, _even_out(exits, of_experts, ranks // ep, port, lane), 0.0)
+    one = np.ones_like(cp)
+    for block, rate in exits:
+        known = told & ((cp == 1) | (block == _sizes(network)[-1]))
         run = np.minimum(cp, -(-block // tp))
-        together = np.where(block <= period, run, -(-block // period) * cp)
-        out = (1 - together / ranks) * block / (together * rate)
-        dense = np.maximum(dense, np.where(full & even & (ranks > together), out, 0.0))
-        owners = ranks // ep
-        together = np.where(ep <= cp, -(-run // ep), 1)
-        together = np.where(
-            block <= period, together,
-            np.where(ep <= cp, -(-block // period) * -(-cp // ep),
-                     -(-block // (period * np.maximum(ep // cp, 1)))),
-        )  # fmt: skip
-        out = (1 - together / owners) * block / (together * rate)
-        experts = np.maximum(experts, np.where(full & even_experts & (owners > together), out, 0.0))
-    for block, way_out in network.exits[:1]:
-        rate = way_out * problem.software.reach_outside
-        for share, apart, members in (
-            (dense, period, dp),
-            (experts, period * ep, np.maximum(dp // ep, 1)),
+        for share, apart, members, wide, most, fits in (
+            (dense, period, dp, cp, run, known),
+            (experts, period * ep, np.maximum(dp // ep, 1), one, one, told & (cp == 1)),
         ):
-            alone = regular & outer & (cp == 1) & (members > 1) & (apart * (members - 1) >= block)
-            out = _least_out(network, block, apart, members) / rate
+            alone = fits & outer & (members > 1) & (apart * (members - 1) >= block)
+            out = _least_out(network, block, apart, members, wide, most) / rate
             np.maximum(share, np.where(alone, out, 0.0), out=share)
     return dense, experts
+
+
+def _held(
+    block: int, tp: IntArray, cp: IntArray, ep: IntArray, period: IntArray
+) -> tuple[IntArray, IntArray]:
+    """How many sharers of dense weights, and of experts, a block holds of every group."""
+    run, turns = np.minimum(cp, -(-block // tp)), -(-block // period)
+    within = np.where(ep <= cp, -(-run // ep), 1)
+    beside = np.where(
+        ep <= cp, turns * -(-cp // ep), -(-block // (period * np.maximum(ep // cp, 1)))
+    )
+    inside = block <= period
+    return np.where(inside, run, turns * cp), np.where(inside, within, beside)
+
+
+def _even_out(
+    exits: list[tuple[int, float]],
+    held: list[IntArray],
+    members: IntArray,
+    port: float,
+    lane: float,
+) -> FloatArray:
+    """Seconds per byte of the faster algorithm among groups that lie alike in every block.
+
+    Of a group's ``members`` a block of each kind holds so many; a device takes ``port`` seconds
+    per byte, a flow outside its node ``lane``. A ring leaves a block once for every group in it,
+    with ``1 - 1/n`` of the buffer. The hierarchical algorithm sends from every device, when it
+    joins blocks that hold ``g`` into larger ones that hold ``h``, ``1/g - 1/h``, through all
+    smaller blocks on the way.
+    """
+    ring, phased = np.zeros(len(members)), np.zeros(len(members))
+    slowest, below = port, np.ones_like(members)
+    for (block, rate), most in zip(exits, held, strict=True):
+        inside = np.minimum(most, members)
+        phased = phased + (1 / below - 1 / inside) * slowest
+        slowest, below = max(slowest, lane, block / rate), inside
+        out = (1 - 1 / members) * np.maximum(block / (inside * rate), lane)
+        ring = np.maximum(ring, np.where(members > inside, out, 0.0))
+    return np.minimum(ring, phased + (1 / below - 1 / members) * slowest)
 
 
 def _sizes(network: Network) -> list[int]:
@@ -138,25 +170,35 @@ def _even(
     return fits
 
 
-def _least_out(network: Network, block: int, period: IntArray, members: IntArray) -> FloatArray:
+def _least_out(
+    network: Network,
+    block: int,
+    period: IntArray,
+    members: IntArray,
+    wide: IntArray,
+    held: IntArray,
+) -> FloatArray:
     """Buffers that leave a block at least, where every device has one; shape (points,).
 
-    Members are ``period`` apart, and no group sits in one block. By the hierarchical algorithm
-    every device sends, phase by phase: in a block of ``size`` at least ``size // period`` members
-    of every group, at most one more, have halved what they exchange. In a ring the last member of
-    every group sends ``1 - 1/n`` at once.
+    A group has ``wide`` ranks in each of ``members`` places ``period`` apart, and no group sits in
+    one block; of the ranks in one place a block holds at most ``held``. By the hierarchical
+    algorithm every device sends, phase by phase: in a block of ``size`` at least ``size // period``
+    places of every group, at most one more, have halved what they exchange. In a ring at least one
+    rank of every group in the block sends ``1 - 1/n`` at once to the outside. Where ``wide`` is
+    above one only the last phase is counted, so the block must be the outermost.
     """
     used = period * members
     part = np.zeros(len(members))
     inner = block
-    for size in [*_sizes(network)[1:], network.devices]:
+    for size in [*(size for size in _sizes(network) if size > block), network.devices]:
         reach = np.minimum(used, size)
         spread = np.where(used <= size, members, size // period)
         fan = np.maximum(np.where(inner >= period, reach // inner, spread), 1)
-        shard = 1.0 / np.where(inner >= period, np.minimum(-(-inner // period), members), 1)
-        part = part + (1.0 - 1.0 / fan) * shard
+        inside = np.where(inner >= period, np.minimum(-(-inner // period), members) * wide, held)
+        part = part + (1.0 - 1.0 / fan) / inside
         inner = size
-    return np.minimum(block * part, np.minimum(period, block) * (1.0 - 1.0 / members))
+    groups = np.where(block >= period, period // wide, block / held)
+    return np.minimum(block * part, groups * (1.0 - 1.0 / (members * wide)))
 
 
 def least_call(
@@ -191,7 +233,7 @@ def least_call(
         if kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
             found = np.maximum(found, share * size * alone_outside(problem))
         phased = kind in ("reduce", "halves")
-        for block, way_out in network.exits:
+        for block, way_out in network.alike_exits:
             if phased and block % stride:
                 continue  # groups lie unevenly, and need not wait for one another's phases
             together = -(-block // stride)
@@ -256,12 +298,9 @@ def alone_outside(problem: Problem) -> float:
     0 if none can, and where flows may leave by several ways at once.
     """
     wires = problem.network.wires
-    if not isinstance(wires, TreeWires):
+    if not isinstance(wires, TreeWires) or not wires.flow_outside_Bps:
         return 0.0
-    lanes = wires.lane_Bps[wires.outside]
-    if not len(lanes):
-        return 0.0
-    return float(1.0 / (lanes.max() * problem.software.reach_outside))
+    return 1.0 / (wires.flow_outside_Bps * problem.software.reach_outside)
 
 
 def least_start_s(problem: Problem) -> float:

@@ -32,7 +32,7 @@ __all__ = ["Audit", "Certificate", "Progress", "Result", "audit", "search"]
 
 # Times this close are ties, broken by devices, depth and width.
 _TIE = 1e-12
-_FIRST_ROWS, _MOST_ROWS = 64, 4096
+_FIRST_ROWS, _MOST_ROWS = 128, 4096
 
 
 @dataclass(frozen=True, slots=True)

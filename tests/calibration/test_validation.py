@@ -48,6 +48,7 @@ def test_errors_on_the_subset(subset, library):
     assert group.p90 < 0.25
 
 
+@pytest.mark.check
 def test_shipped_figures_are_those_of_the_training_half(whole, library):
     """Fitting again gives the presets, up to the last digits of another machine."""
     pytest.importorskip("scipy")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_studio import jobs
+from nest_studio import jobs, plan_state
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 
@@ -25,6 +25,20 @@ def main_module():
 def patience(monkeypatch):
     """Pages wait for their jobs: nobody runs them again when a job ends."""
     monkeypatch.setattr(jobs, "MOMENT_S", 100.0)
+
+
+@pytest.fixture(autouse=True)
+def no_baselines(request, monkeypatch):
+    """Plans stand alone, and no page waits for what they are beside, but where a test says so."""
+    if request.node.get_closest_marker("baselines"):
+        return
+
+    def none_of_them(text):
+        job = jobs.Job(f"baselines {text}", _result=())
+        job._ended.set()
+        return job
+
+    monkeypatch.setattr(plan_state, "_baselines", none_of_them)
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import html
 import json
 
 import pytest
+from our_plan import our_plan
 
-from nest_core.answer import answer
 from nest_core.headlines import headlines
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario
@@ -24,7 +24,7 @@ def test_every_preset_says_what_its_figures_stand_on(plan_page, name):
     """The region and its runs, or that there is none; overlap, calibration, memory."""
     page = plan_page(scenario=name)
     assert not page.exception
-    found = answer(load_scenario(name))
+    found = our_plan(load_scenario(name))
     shown = text_of(page)
     stands = found.standing(found.result.best)
     assert stands.in_words in shown
@@ -53,6 +53,7 @@ def test_every_headline_keeps_a_line_for_its_span(plan_page):
         assert all(body.startswith('<div class="nest-span"') for body in lines)
 
 
+@pytest.mark.baselines
 def test_bars_of_every_method_carry_their_band(plan_page):
     page = plan_page(scenario="llama2-7b-64-h100")
     charts = [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]

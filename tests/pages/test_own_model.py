@@ -7,8 +7,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from our_plan import our_plan
 
-from nest_core.answer import answer
 from nest_core.headlines import headlines
 from nest_core.model_files import load_model, model_of
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
@@ -34,7 +34,7 @@ def values(page):
 
 
 def expected(*settings):
-    return [headline.value for headline in headlines(answer(load_scenario(SMALL, settings)))]
+    return [headline.value for headline in headlines(our_plan(load_scenario(SMALL, settings)))]
 
 
 def own(page):

@@ -6,6 +6,7 @@ import json
 import tomllib
 
 import pytest
+from our_plan import our_plan
 
 from nest_core.answer import answer
 from nest_core.headlines import headlines
@@ -54,6 +55,7 @@ def widget(page, key):
     return next(w for kind in kinds for w in getattr(page, kind) if w.key == key)
 
 
+@pytest.mark.baselines
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", preset_names("scenarios"))
 def test_every_preset_shows_its_answer(plan_page, name):
@@ -97,7 +99,9 @@ def test_a_slider_is_an_override(plan_page):
     page = plan_page(scenario="llama3-70b-1024-h100")
     before = values(page)
     widget(page, "fabric.clos.oversubscription.0").set_value(4.0).run()
-    expected = answer(load_scenario("llama3-70b-1024-h100", ["fabric.clos.oversubscription=[4.0]"]))
+    expected = our_plan(
+        load_scenario("llama3-70b-1024-h100", ["fabric.clos.oversubscription=[4.0]"])
+    )
     assert values(page) == [headline.value for headline in headlines(expected)]
     assert values(page) != before
     assert any("realised 4.00 : 1, 8 uplinks" in caption.value for caption in page.caption)
@@ -130,14 +134,14 @@ def test_every_control_is_an_override(plan_page, key, value, setting):
     page = plan_page(scenario="llama2-7b-64-h100")
     widget(page, key).set_value(value).run()
     assert not page.exception
-    expected = answer(load_scenario("llama2-7b-64-h100", [setting]))
+    expected = our_plan(load_scenario("llama2-7b-64-h100", [setting]))
     assert values(page) == [headline.value for headline in headlines(expected)]
 
 
 def test_an_infeasible_request_says_why_and_what_to_do(plan_page):
     page = plan_page()
     widget(page, "accelerator.memory_GiB").set_value(2.0).run()
-    expected = answer(load_scenario("llama3-70b-1024-h100", ["accelerator.memory_GiB=2.0"]))
+    expected = our_plan(load_scenario("llama3-70b-1024-h100", ["accelerator.memory_GiB=2.0"]))
     (notice,) = page.error
     assert expected.result.reason[1:] in notice.value
     assert expected.advice in notice.value
@@ -185,7 +189,7 @@ def test_a_preset_sets_everything_anew(plan_page):
     widget(page, "search.zero").set_value([0])
     widget(page, "fabric.clos.oversubscription.0").set_value(4.0).run()
     widget(page, "scenario").set_value("llama2-7b-64-h100").run()
-    expected = answer(load_scenario("llama2-7b-64-h100"))
+    expected = our_plan(load_scenario("llama2-7b-64-h100"))
     assert values(page) == [headline.value for headline in headlines(expected)]
     assert "As in the preset." in text_of(page)
 
@@ -212,6 +216,7 @@ def test_a_model_with_learned_positions_shortens_the_sequence(plan_page):
     assert widget(page, "workload.sequence_length_tokens").value == 512
 
 
+@pytest.mark.baselines
 def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
     page = plan_page(scenario="llama2-7b-64-h100")
     real, asked = plan_state.baselines_within, []

@@ -69,8 +69,10 @@ def test_a_search_cancelled_before_any_plan_says_so(asked):
 
 
 def test_the_time_limit_shows_as_a_gap(asked, whole):
-    """A clock that jumps after some readings."""
-    ticks = itertools.chain([0.0] * 40, itertools.repeat(100.0))
+    """A clock that jumps late in the search."""
+    read = itertools.count()
+    search(*asked, clock=lambda: 0.0 * next(read))
+    ticks = itertools.chain([0.0] * (next(read) * 3 // 4), itertools.repeat(100.0))
     cut = search(*asked, time_limit_s=50.0, clock=lambda: next(ticks))
     assert not cut.certificate.proven
     assert cut.certificate.lower_bound_s <= whole.best.iteration_s <= cut.best.iteration_s
