@@ -10,7 +10,7 @@ import streamlit as st
 
 from nest_core.studies.knob import Knob, Value, with_values
 from nest_studio.forms import Request
-from nest_studio.jobs import Job, desk, there
+from nest_studio.jobs import desk, there, wanted
 from nest_studio.open_plan import open_plan
 
 __all__ = ["awaited", "inputs_of", "last_answer", "open_point", "unsaid"]
@@ -49,7 +49,7 @@ def awaited(name: str, what: str, work: Callable[..., Any], inputs: Mapping[str,
     job = desk().ask(
         f"{name} {json.dumps(inputs, sort_keys=True)}", work, dict(inputs), urgent=False
     )
-    _give_up_other(job)
+    wanted("explore job", job)
     if not there(job, what, key=f"explore-{name}"):
         return None
     found = job.result(0)
@@ -62,15 +62,6 @@ def awaited(name: str, what: str, work: Callable[..., Any], inputs: Mapping[str,
         )  # fmt: skip
     st.session_state[f"explore {name} answer"] = found
     return found
-
-
-def _give_up_other(job: Job) -> None:
-    """Stop what was asked for before, so that it can be begun anew another time."""
-    earlier: Job | None = st.session_state.get("explore job")
-    if earlier is not None and earlier.key != job.key and not earlier.ended:
-        earlier.stop()
-        desk().forget(earlier.key)
-    st.session_state["explore job"] = job
 
 
 def last_answer(name: str) -> Any:

@@ -17,14 +17,14 @@ import os
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
 import streamlit as st
 
-__all__ = ["Desk", "Job", "Lost", "Stopped", "desk", "there", "waiting"]
+__all__ = ["Desk", "Job", "Lost", "Stopped", "desk", "there", "waiting", "wanted"]
 
 WORKERS = 2
 KEPT = 512
@@ -63,6 +63,7 @@ class Job:
     began: float = field(default_factory=time.monotonic)
     _result: Any = None
     _error: Exception | None = None
+    _wanted: int = 0
     _ended: threading.Event = field(default_factory=threading.Event)
     _stop: threading.Event = field(default_factory=threading.Event)
 
@@ -111,7 +112,7 @@ class Desk:
 
     The first worker takes what is urgent only, so that nobody's plan waits for another's sweep; the
     others take the rest, and what is urgent while the first is busy, at a lower priority of the
-    operating system.
+    operating system. What is not urgent is taken newest and oldest by turns.
 
     Parameters
     ----------
@@ -128,6 +129,7 @@ class Desk:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._changed = threading.Condition()
         self._first_is_free = True
+        self._newest = False
         self._closed = False
         atexit.register(self.close)
 
@@ -166,6 +168,22 @@ class Desk:
         with self._changed:
             self._jobs.pop(key, None)
 
+    def want(self, jobs: Sequence[Job], instead: Sequence[Job] = ()) -> None:
+        """A session wants these jobs in place of others.
+
+        What no session wants any more is stopped, and begun anew when it is asked for again: what
+        a search found that nobody waited for is no answer.
+        """
+        with self._changed:
+            for job in jobs:
+                job._wanted += 1
+            for job in instead:
+                job._wanted -= 1
+                if job._wanted == 0 and not job.ended:
+                    job.stop()
+                    if self._jobs.get(job.key) is job:
+                        del self._jobs[job.key]
+
     def close(self) -> None:
         """End all workers; what waits never begins."""
         with self._changed:
@@ -183,7 +201,7 @@ class Desk:
                 if self._closed:
                     return
                 urgent = self._urgent and (place == 0 or not self._first_is_free)
-                job, function, args = (self._urgent if urgent else self._other).popleft()
+                job, function, args = self._urgent.popleft() if urgent else self._not_urgent()
                 if place == 0:
                     self._first_is_free = False
                     self._changed.notify_all()
@@ -201,6 +219,19 @@ class Desk:
                 if place == 0:
                     with self._changed:  # others decide by it what they take
                         self._first_is_free = True
+
+    def _not_urgent(self) -> _Order:
+        """The newest and the oldest by turns.
+
+        With more orders than can be done the oldest are about to be given up for others: taken in
+        their order, all come too late; the newest alone, and who waits gets nothing.
+        """
+        while len(self._other) > 1 and self._other[0][0].stopped:
+            given_up = self._other.popleft()[0]
+            given_up._error = Stopped()
+            given_up._ended.set()
+        self._newest = not self._newest
+        return self._other.pop() if self._newest else self._other.popleft()
 
     def _waits_for(self, place: int) -> bool:
         """Whether there is something for a worker to do: the first, if it is free, takes plans."""
@@ -290,6 +321,12 @@ def _work(line: Connection, stop: Any, lower: bool) -> None:
 def desk() -> Desk:
     """The one of this server."""
     return Desk()
+
+
+def wanted(slot: str, *jobs: Job) -> None:
+    """This session wants these jobs, and no more those that it wanted here before."""
+    desk().want(jobs, st.session_state.get(slot, ()))
+    st.session_state[slot] = jobs
 
 
 def waiting(job: Job, what: str, *, key: str) -> bool:

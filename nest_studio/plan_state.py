@@ -1,7 +1,7 @@
 """Plans and baselines, searched in worker processes and kept for everyone who asks again.
 
-The key is the request's canonical text: the scenario document with its overrides. A session that
-asks for something else gives its last orders up; plans go before baselines.
+The key is the request's canonical text: the scenario document with its overrides. What no
+session asks for any more is given up; plans go before baselines.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.tasks import best_plan, priced_baselines, request_scenario, request_text
 from nest_core.topology import Fabric
 from nest_studio.forms import Request
-from nest_studio.jobs import Job, Stopped, desk
+from nest_studio.jobs import Job, Stopped, desk, wanted
 
 __all__ = [
     "baselines_of",
@@ -25,7 +25,6 @@ __all__ = [
     "order_plan",
     "plan_of",
     "scenario_of",
-    "search_anew",
 ]
 
 KEPT = 256
@@ -51,7 +50,7 @@ def fabric_of(request: Request) -> Fabric:
 def order_plan(text: str) -> Job:
     """Have a canonical request planned, and give up this session's last order."""
     job = _plan(text)
-    _instead_of_the_last("plan ordered", job)
+    wanted("plan ordered", job)
     return job
 
 
@@ -61,14 +60,9 @@ def plan_of(text: str) -> Result:
     return found
 
 
-def search_anew(text: str) -> None:
-    """Forget a search that was cancelled, for callbacks."""
-    desk().forget(_plan_key(text))
-
-
 def order_baselines(text: str) -> None:
     """Have the baselines for a canonical request priced, and give up this session's last order."""
-    _instead_of_the_last("baselines ordered", _baselines(text))
+    wanted("baselines ordered", _baselines(text))
 
 
 def baselines_within(text: str, seconds: float) -> tuple[Baseline, ...] | None:
@@ -78,8 +72,7 @@ def baselines_within(text: str, seconds: float) -> tuple[Baseline, ...] | None:
         found: tuple[Baseline, ...] = job.result(seconds)
     except TimeoutError:
         return None
-    except Stopped:  # another session gave the same order up
-        desk().forget(job.key)
+    except Stopped:  # given up by who ordered it; it is begun anew
         return None
     return found
 
@@ -92,20 +85,9 @@ def baselines_of(text: str) -> tuple[Baseline, ...]:
     return baselines
 
 
-def _plan_key(text: str) -> str:
-    return f"plan {text}"
-
-
 def _plan(text: str) -> Job:
-    return desk().ask(_plan_key(text), best_plan, text)
+    return desk().ask(f"plan {text}", best_plan, text)
 
 
 def _baselines(text: str) -> Job:
     return desk().ask(f"baselines {text}", priced_baselines, text, urgent=False)
-
-
-def _instead_of_the_last(slot: str, job: Job) -> None:
-    earlier: Job | None = st.session_state.get(slot)
-    if earlier is not None and earlier is not job and not earlier.ended:
-        earlier.stop()
-    st.session_state[slot] = job

@@ -18,7 +18,7 @@ from nest_studio.compare_view import (
     scenario_rows,
     sidebar_controls,
 )
-from nest_studio.jobs import Job, desk, there
+from nest_studio.jobs import desk, there, wanted
 from nest_studio.open_plan import go_to_plan
 from nest_studio.own_fabric import follow_address as follow_own_fabric
 from nest_studio.show import facts, mark_results, page_style
@@ -67,12 +67,11 @@ def answered(inputs: dict[str, Any]) -> tuple[tuple[str, Comparison] | None, boo
     follow. What is awaited shows its progress here.
     """
     plain = inputs | {"budget": None, "failures": False}
-    wanted = [inputs] if inputs == plain else [plain, inputs]
+    both = [inputs] if inputs == plain else [plain, inputs]
     jobs = [
-        desk().ask(job_key(one), compared, one, urgent=place == 0)
-        for place, one in enumerate(wanted)
+        desk().ask(job_key(one), compared, one, urgent=place == 0) for place, one in enumerate(both)
     ]
-    give_up_others(jobs)
+    wanted(ORDERED, *jobs)
     found: tuple[str, Comparison] | None = None
     for job, what in zip(jobs, ("Comparing", "Equal budget and lost switches"), strict=False):
         if not there(job, what, key=f"compare-{what.split()[0].lower()}"):
@@ -90,16 +89,6 @@ def asked_for(key: str) -> dict[str, Any]:
     """The inputs that a key stands for."""
     inputs: dict[str, Any] = json.loads(key.removeprefix(KEY))
     return inputs
-
-
-def give_up_others(jobs: list[Job]) -> None:
-    """Stop what this session ordered before and nobody needs for these jobs."""
-    wanted = {job.key for job in jobs}
-    for earlier in st.session_state.get(ORDERED, ()):
-        if earlier.key not in wanted and not earlier.ended:
-            earlier.stop()
-            desk().forget(earlier.key)  # whoever else waits for it begins it anew
-    st.session_state[ORDERED] = jobs
 
 
 main()

@@ -74,6 +74,23 @@ def test_a_preset_clears_the_address(watched):
     assert window.values() == expected("llama2-7b-64-h100")
 
 
+def test_who_passes_by_and_comes_back_finds_the_best_plan(watched):
+    """A failure: what a search had found when the slider went on."""
+    window = watched()
+    window.open()
+    slider = window.page.get_by_role("slider", name="Leaf oversubscription")
+    slider.focus()
+    for _ in range(4):
+        window.page.keyboard.press("ArrowRight")
+        window.page.wait_for_timeout(120)
+    for _ in range(4):
+        window.page.keyboard.press("ArrowLeft")
+        window.page.wait_for_timeout(700)
+        window.settle()
+        line = window.page.get_by_text("510,044 points").first.inner_text()
+        assert line.startswith("Proven optimal")
+
+
 def test_the_page_does_not_jump_while_it_redraws(watched):
     window = watched()
     window.open()

@@ -64,10 +64,10 @@ def desk():
     opened.close()
 
 
-def running(job):
-    """Wait until a worker took it up."""
+def running(*jobs):
+    """Wait until a worker took one of them up."""
     for _ in range(3000):
-        if job.share:
+        if any(job.share for job in jobs):
             return
         time.sleep(0.01)
     raise AssertionError("nobody took it up")
@@ -140,6 +140,61 @@ def test_what_is_urgent_goes_first(desk):
     later.stop()
 
 
+def noted(file, name, *, progress, stop):
+    with open(file, "a") as notes:
+        notes.write(name)
+
+
+def test_of_what_nobody_waits_for_the_newest_and_the_oldest_go_by_turns(desk, tmp_path):
+    """A failure: the oldest go first, when they are about to be given up; or the newest alone."""
+    notes = tmp_path / "order"
+    held = desk.ask("held", patient)
+    running(held)
+    jobs = {name: desk.ask(name, noted, notes, name, urgent=False) for name in "abcdefgh"}
+    jobs["a"].stop()
+    jobs["c"].stop()
+    held.stop()
+    for name, job in jobs.items():
+        if name in "ac":
+            with pytest.raises(Stopped):
+                job.result(LONG_S)
+        else:
+            job.result(LONG_S)
+    assert notes.read_text() == "hbgdfe"
+
+
+def test_what_was_given_up_is_begun_anew(desk):
+    """A failure: who comes back gets what a search had found when it was stopped."""
+    given_up = desk.ask("plan", halfway)
+    desk.want([given_up])
+    running(given_up)
+    other = desk.ask("other", squared, 3)
+    desk.want([other], instead=[given_up])
+    again = desk.ask("plan", squared, 2)
+    assert again.result(LONG_S)[0] == 4
+    assert given_up.result(LONG_S) == "half of it"
+
+
+def test_what_another_session_wants_is_not_given_up(desk):
+    job = desk.ask("plan", halfway)
+    for _ in range(2):
+        desk.want([job])
+    desk.want([], instead=[job])
+    assert not job.stopped
+    assert desk.ask("plan", halfway) is job
+    desk.want([], instead=[job])
+    assert job.stopped
+    assert desk.ask("plan", squared, 2) is not job
+
+
+def test_what_has_ended_is_kept(desk):
+    job = desk.ask("plan", squared, 2)
+    desk.want([job])
+    job.result(LONG_S)
+    desk.want([], instead=[job])
+    assert desk.ask("plan", squared, 2) is job
+
+
 def test_a_job_that_waits_is_stopped_before_it_begins(desk):
     held = desk.ask("held", patient)
     waiting = desk.ask("waiting", squared, 2)
@@ -168,10 +223,10 @@ def test_orders_given_in_one_go_are_worked_on_side_by_side(two):
 def test_a_plan_never_waits_for_two_sweeps(two):
     """A failure: what nobody waits for takes all workers, or the one that is kept for plans."""
     sweeps = [two.ask(f"sweep {place}", patient, urgent=False) for place in range(2)]
-    running(sweeps[0])
+    running(*sweeps)
     assert two.ask("plan", squared, 2).result(LONG_S)[0] == 4
     assert not any(sweep.ended for sweep in sweeps)
-    assert not sweeps[1].share
+    assert sum(sweep.share > 0 for sweep in sweeps) == 1
 
 
 def test_plans_stay_with_the_worker_that_knows_them(two):
