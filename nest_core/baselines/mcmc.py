@@ -53,7 +53,8 @@ PRICES = 500
 TEMPERATURE = 0.05
 """A plan slower by this share is taken with probability 1/e."""
 
-_MISFIT = 10.0  # in logarithms of seconds: no plan that fits is so much slower than another
+_MISFIT = 10.0  # in logarithms of seconds: what devices full twice over are worse than full ones
+_ABOVE = 10.0  # no plan that fits takes e**100 seconds
 _TRIES = 200
 
 
@@ -109,9 +110,9 @@ def neighbour(problem: Problem, space: SearchSpace, plan: Plan, dice: random.Ran
 
 
 def _energy(prices: Prices, plan: Plan) -> float:
-    """Logarithm of the time, far higher where the plan does not fit."""
+    """Logarithm of the time; where the plan does not fit, its overflow, and far higher."""
     over = prices.overflow(plan)
-    return math.log(prices.seconds(plan)) + (_MISFIT * (1.0 + over) if over else 0.0)
+    return _MISFIT * (_ABOVE + over) if over else math.log(prices.seconds(plan))
 
 
 @dataclass(frozen=True, slots=True)

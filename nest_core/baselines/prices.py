@@ -16,7 +16,14 @@ import numpy as np
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.costs.schedules import in_flight, iteration_seconds
-from nest_core.costs.stages import Links, StageCosts, links, stage_costs
+from nest_core.costs.stages import (
+    Links,
+    StageCosts,
+    StageMemory,
+    links,
+    stage_costs,
+    stage_memory,
+)
 from nest_core.network.wires import IntArray
 
 __all__ = ["Prices", "overflow", "seconds"]
@@ -39,6 +46,7 @@ class Prices:
         self._kept = kept
         self._links: dict[Point, Links] = {}
         self._stages: dict[Point, StageCosts] = {}
+        self._memory: dict[Point, StageMemory] = {}
 
     def stages(self, point: Point) -> StageCosts:
         """What every stage of a point costs; schedules differ in what they keep in flight."""
@@ -61,7 +69,12 @@ class Prices:
 
     def overflow(self, plan: Plan) -> float:
         """See `overflow`."""
-        return overflow(self.stages(plan.point), plan)
+        point = plan.point
+        if point not in self._memory:
+            if len(self._memory) >= self._kept:
+                self._memory.pop(next(iter(self._memory)))
+            self._memory[point] = stage_memory(self.problem, point)
+        return overflow(self._memory[point], plan)
 
     def layout(self, point: Point) -> Links:
         """Links do not depend on what is sent, nor on the schedule but for its way round."""
@@ -86,7 +99,7 @@ def seconds(costs: StageCosts, plan: Plan) -> float:
     return iteration_seconds(point, costs.micro_batches, loads, syncs)
 
 
-def overflow(costs: StageCosts, plan: Plan) -> float:
+def overflow(costs: StageMemory, plan: Plan) -> float:
     """What the fullest stage's tensors need over what there is, less one; 0 where they fit."""
     pp = plan.point.pp
     starts, ends = _chunks(plan)

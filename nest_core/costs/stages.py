@@ -19,7 +19,7 @@ Declared rules that make this separable
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -50,10 +50,12 @@ __all__ = [
     "LayerSeconds",
     "Links",
     "StageCosts",
+    "StageMemory",
     "Traffic",
     "layer_seconds",
     "links",
     "stage_costs",
+    "stage_memory",
     "traffic",
 ]
 
@@ -94,21 +96,12 @@ def layer_seconds(problem: Problem, point: Point, shared: Links, table: LayerTab
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StageCosts:
-    """Prefix sums over ``L`` layers for every position of a point; rows of 3: `RECOMPUTE`.
+class StageMemory:
+    """What tensors of stages hold, over ``L`` layers; rows of 3: `RECOMPUTE`.
 
     Attributes
     ----------
     micro_batches : int
-    time : (pp, 3, L + 1)
-        Seconds per micro-batch without pipeline transfers.
-    arrive, retire : (pp, L + 1)
-        Seconds to receive activations where a chunk starts at ``i``, gradients where it ends
-        at ``j``.
-    transfer_saved : float
-        Seconds saved per second of transfers that has compute to hide behind.
-    sync : (pp, L + 1) and sync_base : (pp,)
-        Gradient synchronisation and optimizer step, once per iteration.
     static : (L + 1,)
         Bytes of weights, gradients and optimizer states.
     kept : (3, L + 1)
@@ -124,18 +117,43 @@ class StageCosts:
     """
 
     micro_batches: int
-    time: FloatArray
-    arrive: FloatArray
-    retire: FloatArray
-    transfer_saved: float
-    sync: FloatArray
-    sync_base: FloatArray
     static: FloatArray
     kept: FloatArray
     peak: FloatArray
     step: FloatArray
     in_flight: FloatArray
     limit: float
+
+    def used(self, s: int, i: int, j: int, c: int) -> float:
+        """Bytes that the tensors of a stage of one chunk hold."""
+        kept = self.in_flight[s] * (self.kept[c, j] - self.kept[c, i])
+        passes = kept + self.peak[c, i:j].max()
+        return float(self.static[j] - self.static[i] + max(passes, self.step[j] - self.step[i]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageCosts(StageMemory):
+    """Prefix sums over ``L`` layers for every position of a point; rows of 3: `RECOMPUTE`.
+
+    Attributes
+    ----------
+    time : (pp, 3, L + 1)
+        Seconds per micro-batch without pipeline transfers.
+    arrive, retire : (pp, L + 1)
+        Seconds to receive activations where a chunk starts at ``i``, gradients where it ends
+        at ``j``.
+    transfer_saved : float
+        Seconds saved per second of transfers that has compute to hide behind.
+    sync : (pp, L + 1) and sync_base : (pp,)
+        Gradient synchronisation and optimizer step, once per iteration.
+    """
+
+    time: FloatArray
+    arrive: FloatArray
+    retire: FloatArray
+    transfer_saved: float
+    sync: FloatArray
+    sync_base: FloatArray
 
     def load(self, s: int, i: int, j: int, c: int) -> float:
         """Seconds per micro-batch of a stage: layers ``i..j-1`` at position ``s``, choice ``c``."""
@@ -156,29 +174,15 @@ class StageCosts:
         layers = sum(float(self.sync[s, j] - self.sync[s, i]) for i, j in chunks)
         return layers + float(self.sync_base[s])
 
-    def used(self, s: int, i: int, j: int, c: int) -> float:
-        """Bytes that the tensors of a stage of one chunk hold."""
-        kept = self.in_flight[s] * (self.kept[c, j] - self.kept[c, i])
-        passes = kept + self.peak[c, i:j].max()
-        return float(self.static[j] - self.static[i] + max(passes, self.step[j] - self.step[i]))
 
-
-def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
-    """All stages of a point, in O(pp * L) memory."""
+def stage_memory(problem: Problem, point: Point) -> StageMemory:
+    """What all stages of a point hold; no link is asked."""
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
     state, zero = problem.state, point.zero
     dense, experts = held(table, point.pp), table.expert_parameters
-    arrive, retire = _hops(point, shared, table)
-    sync, base = _sync(problem, point, shared, table)
     m = point.micro_batches(problem.batch)
-    return StageCosts(
+    return StageMemory(
         micro_batches=m,
-        time=prefix(layer_seconds(problem, point, shared, table).total),
-        arrive=arrive,
-        retire=retire,
-        transfer_saved=problem.overlap.transfer,
-        sync=sync,
-        sync_base=base,
         static=prefix(
             dense * sum(state_shares(zero, point.sharers, state))
             + experts * sum(state_shares(zero, point.expert_sharers, state))
@@ -191,6 +195,23 @@ def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
         ),
         in_flight=in_flight(point, m),
         limit=problem.tensor_bytes,
+    )
+
+
+def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
+    """All stages of a point, in O(pp * L) memory."""
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+    memory = stage_memory(problem, point)
+    arrive, retire = _hops(point, shared, table)
+    sync, base = _sync(problem, point, shared, table)
+    return StageCosts(
+        **{field.name: getattr(memory, field.name) for field in fields(memory)},
+        time=prefix(layer_seconds(problem, point, shared, table).total),
+        arrive=arrive,
+        retire=retire,
+        transfer_saved=problem.overlap.transfer,
+        sync=sync,
+        sync_base=base,
     )
 
 
