@@ -134,3 +134,15 @@ def test_lock_files_pin_exactly_and_agree():
     assert "torch" not in runtime
     assert development["torch"] == "2.13.0"
     assert not any("+" in version for version in development.values())
+
+
+def test_every_test_in_a_browser_is_where_make_looks_for_it():
+    folders = re.search(r"^IN_BROWSER := (.+)$", (ROOT / "Makefile").read_text(), re.M)
+    assert folders
+    marked = {
+        _relative(path)
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if re.search(r"mark\.browser", path.read_text(encoding="utf-8"))
+    }
+    assert len(marked) > 5
+    assert all(name.startswith(tuple(folders[1].split())) for name in marked)
