@@ -41,7 +41,7 @@ app: app-env ## install the runtime and open the studio
 
 test: test-env browser lint ## install everything, lint, type-check and run the tests
 	@.venv/bin/python -m pytest -n auto --dist worksteal -m 'not check and not browser' $(ARGS)
-	@.venv/bin/python -m pytest $(IN_BROWSER) -n 2 --dist worksteal -m 'browser and not check' $(ARGS)
+	@.venv/bin/python -m pytest $(IN_BROWSER) -m 'browser and not check' $(ARGS)
 
 check: test-env browser ## long enumerations, fuzzing and soaks
 	@.venv/bin/python -m pytest -m check $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 PLOTS = 6
+HEADLINES = 5
+"""Of a page; the time to train stands further down."""
 
 
 @dataclass
@@ -37,7 +40,8 @@ class Watched:
               const values = all('[data-testid=stMetricValue]');
               const drawn = values.length && values.every(value => !value.innerText.includes('…'))
                 && all('.stPlotlyChart .main-svg').length >= count
-                && !all('[data-testid=stStatusWidget], .stProgress').length;
+                && !all('[data-testid=stStatusWidget], .stProgress').length
+                && all('[data-test-script-state=notRunning]').length;
               window.drawnSince = drawn ? window.drawnSince ?? performance.now() : undefined;
               return drawn && performance.now() - window.drawnSince > 500;
             }""",
@@ -49,8 +53,21 @@ class Watched:
 
     def values(self) -> list[str]:
         """The headline figures."""
-        headlines = 5  # the time to train stands further down
-        return self.page.get_by_test_id("stMetricValue").all_inner_texts()[:headlines]
+        return self.page.get_by_test_id("stMetricValue").all_inner_texts()[:HEADLINES]
+
+    def shows(self, values: list[str]) -> None:
+        """Wait until these are the headline figures: a busy server may only begin to draw."""
+        from playwright.sync_api import TimeoutError as NotInTime
+
+        with contextlib.suppress(NotInTime):
+            self.page.wait_for_function(
+                """([values, count]) => values.join("|") === [
+                  ...document.querySelectorAll('[data-testid=stMetricValue]')
+                ].slice(0, count).map(shown => shown.innerText).join("|")""",
+                arg=[values, HEADLINES],
+                timeout=20_000,
+            )
+        assert self.values() == values
 
 
 @pytest.fixture
