@@ -1,8 +1,12 @@
 """The studio's entry: page settings and navigation; the pages do the rest."""
 
+from pathlib import Path
+
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
 from nest_studio.garbage import Collector
+from nest_studio.shell import opened, page_routes
 
 PAGES = (
     ("design", "Design"),
@@ -16,15 +20,19 @@ PAGES = (
 )
 """Files of ``pages/``, which are addresses too, and titles."""
 
+HOME = "plan"
+"""The page at the root."""
+
 
 def main() -> None:
     """Show the page that the address names."""
-    st.set_page_config(page_title="Nest Studio", page_icon="🪺", layout="wide")
     pages = [
-        st.Page(f"pages/{name}.py", title=title, url_path=name, default=name == "plan")
+        st.Page(f"pages/{name}.py", title=title, url_path=name, default=name == HOME)
         for name, title in PAGES
     ]
-    st.navigation(pages).run()
+    page = st.navigation(pages)
+    st.set_page_config(page_title=f"{page.title} · Nest Studio", page_icon="🪺", layout="wide")
+    page.run()
     _collector().after_run()
 
 
@@ -34,6 +42,13 @@ def _collector() -> Collector:
     return Collector()
 
 
-# Worker processes started with "spawn" import this file again and must not draw.
+# Streamlit runs this file for every session, and imports it once for the server. Worker processes
+# started with "spawn" import it under another name again and must do neither.
 if __name__ == "__main__":
     main()
+elif __name__ == Path(__file__).stem:
+    # The pages are named above. Until the first run Streamlit would take the folder beside this
+    # file for the older kind of pages, and a link straight to a page would miss the navigation.
+    PagesManager.uses_pages_directory = False
+    routes = page_routes([name for name, _ in PAGES], HOME)
+    app = st.App(__file__, routes=routes, lifespan=opened)

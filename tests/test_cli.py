@@ -145,5 +145,5 @@ def test_tables_align_numbers_right():
 def test_the_studio_opens_without_an_exception(studio_server, page):
     page.goto(studio_server)
     page.get_by_role("heading").first.wait_for()
-    assert page.title() == "Nest Studio"
+    assert page.title() == "Plan · Nest Studio"
     assert page.get_by_test_id("stException").count() == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import signal
 import socket
 import sys
 from typing import Annotated
@@ -49,12 +50,11 @@ def app(
         # A page elsewhere whose name is pointed at this machine must not get in.
         flags += [f"--server.allowedHosts={host}" for host in LOOPBACK]
 
-    from streamlit.runtime.pages_manager import PagesManager
     from streamlit.web import cli as streamlit_cli
 
-    # app.py names its pages itself. Until its first run Streamlit would take the folder beside it
-    # for the older kind of pages, and a link straight to a page would miss the navigation.
-    PagesManager.uses_pages_directory = False
+    # The server stops by itself and then hands the signal on, which would end this process before
+    # its workers have been put away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     shown = f"[{address}]" if ":" in address else address
     where = f"http://{shown}:{chosen}{f'/{path}' if path else ''}"
     print(f"Nest Studio: {where} (stop with Ctrl-C)", file=sys.stderr, flush=True)

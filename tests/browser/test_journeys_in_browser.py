@@ -20,9 +20,6 @@ def go(window, path, *, plots=0, text=""):
     """Open an address and wait until it stands."""
     window.page.goto(f"{window.url}/{path}")
     stands(window, plots=plots, text=text)
-    # Streamlit looks for its own routes beside a page that is opened by address.
-    missing = [entry for entry in window.complaints if "404 (Not Found)" in entry]
-    window.complaints[:] = [entry for entry in window.complaints if entry not in missing]
 
 
 def stands(window, *, plots=0, text=""):

@@ -39,16 +39,35 @@ def test_no_page_has_a_serious_barrier(watched, scheme):
     assert checked > 20 * len(PAGES)
 
 
+def test_every_page_opens_by_its_address_without_a_complaint(watched):
+    window = watched()
+    for name, title in PAGES:
+        window.page.goto(f"{window.url}/{name}?scenario=llama2-7b-64-h100&tour=off")
+        window.page.wait_for_function(
+            "title => document.title == title", arg=f"{title} · Nest Studio", timeout=60_000
+        )
+        window.page.locator("[data-test-script-state=notRunning]").wait_for(state="attached")
+        assert "scenario=llama2-7b-64-h100" in window.page.url
+        assert not window.page.get_by_role("dialog").count()
+
+
 def test_the_studio_works_under_a_prefix(serve, browser, tmp_path):
-    """Navigation, the drawing's assets and links stay below it."""
+    """Navigation, the drawing's assets and links stay below it; no page asks amiss."""
     command = [sys.executable, "-m", "nest_studio"]
     with serve(command, tmp_path, tmp_path / "log.txt", "/nest/studio") as url:
         page = browser.new_page()
         left: list[str] = []
+        missed: list[str] = []
         page.on(
             "request",
             lambda request: None if request.url.startswith(url) else left.append(request.url),
         )
+        page.on(
+            "response",
+            lambda answer: missed.append(answer.url) if answer.status >= 400 else None,
+        )
+        page.goto(f"{url}/learn")
+        page.get_by_text("esson 1 of 8").first.wait_for(timeout=60_000)
         page.goto(f"{url}/?scenario=llama2-7b-64-h100&tour=off")
         page.get_by_text("Pipeline bubble", exact=True).wait_for(timeout=60_000)
         page.get_by_role("link", name="Design", exact=True).click()
@@ -56,4 +75,5 @@ def test_the_studio_works_under_a_prefix(serve, browser, tmp_path):
         page.locator(".nd-root").wait_for(timeout=30_000)
         assert page.url.startswith(f"{url}/design")
         assert not [one for one in left if one.startswith("http")]
+        assert not missed
         page.close()
