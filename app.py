@@ -5,6 +5,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
+from nest_studio.arrival import arrive, say_refused
 from nest_studio.garbage import Collector
 from nest_studio.shell import opened, page_routes
 
@@ -32,7 +33,10 @@ def main() -> None:
     ]
     page = st.navigation(pages)
     st.set_page_config(page_title=f"{page.title} · Nest Studio", page_icon="🪺", layout="wide")
+    arrive()
+    above = st.container(key="refused")
     page.run()
+    say_refused(above)
     _collector().after_run()
 
 

@@ -76,7 +76,13 @@ def own_table(start: str) -> dict[str, Any]:
         The preset that it starts from.
     """
     if not follow_own_model():
+        unread = bool(st.query_params.get(_ADDRESS))
         use_model(model_table(load_model(start)))
+        if unread:
+            st.session_state[_PROBLEM] = (
+                f"The link's {_ADDRESS} must be a model's table as this page writes it, and cannot "
+                f"be read: the form begins with {start} instead."
+            )
     carry_own_model()
     table: dict[str, Any] = st.session_state[_STATE]["table"]
     return table

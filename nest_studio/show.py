@@ -35,6 +35,8 @@ _STYLE = """
 .st-key-waiting:has(.stProgress, .stAlert) { position: fixed; z-index: 98; top: 3.6rem;
   right: 1.75rem; width: min(44rem, calc(100vw - 25rem)); padding: 0.4rem 0.8rem;
   border-radius: 0.4rem; backdrop-filter: blur(14px); }
+[data-testid="stLayoutWrapper"]:has(> .st-key-refused):not(:has(.stAlert))
+  { position: absolute; }
 .nest-scenario { font-size: 1.45rem; font-weight: 600; line-height: 1.25; }
 .nest-note { font-size: 0.82rem; line-height: 1.35; min-height: 2.2rem; opacity: 0.75; }
 .nest-span { margin-top: -0.45rem; font-size: 0.88rem; line-height: 1.35; min-height: 1.35em;

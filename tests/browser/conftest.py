@@ -102,6 +102,8 @@ def watched(browser: Browser, studio_server: str) -> Iterator[object]:
 
     yield window
     for opened in windows:
+        refused = opened.page.locator(".st-key-refused .stAlert").all_inner_texts()
         opened.page.context.close()
+        assert not refused, "a link of the studio's own"
         assert not opened.complaints
         assert not opened.foreign

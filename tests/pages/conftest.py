@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
+from streamlit.runtime.pages_manager import PagesManager
+from streamlit.testing.v1 import AppTest, app_test
 
 from nest_studio import jobs, plan_state
 
@@ -19,6 +20,18 @@ def main_module():
     main = sys.modules["__main__"]
     yield
     sys.modules["__main__"] = main
+
+
+@pytest.fixture(autouse=True)
+def navigation(monkeypatch):
+    """As the server has it (app.py): every run goes through the app, none straight to a page."""
+
+    class Served(PagesManager):
+        def __init__(self, *args, **kwargs):
+            PagesManager.uses_pages_directory = False  # of the class, where Streamlit looks
+            super().__init__(*args, **kwargs)
+
+    monkeypatch.setattr(app_test, "PagesManager", Served)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,127 @@
+"""What a link asked for that the page did not take: widgets drop it without a word.
+
+The address that a session arrives with is kept until its first page stands. What then differs
+from it was refused, and is said until its field is set to something else or the word dismissed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+__all__ = ["arrive", "refused", "say_refused"]
+
+LONGEST = 60
+_ASKED = "address on arrival"
+_REFUSED = "refused of the address"
+
+
+def arrive() -> None:
+    """Keep the address, if this is the session's first run; before anything is drawn."""
+    if _ASKED not in st.session_state:
+        asked = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
+        st.session_state[_ASKED] = asked
+
+
+def say_refused(place: Any) -> None:
+    """Say what was not taken, once the page stands.
+
+    Parameters
+    ----------
+    place : container
+        Where to, above the page.
+    """
+    if asked := st.session_state[_ASKED]:
+        st.session_state[_ASKED] = {}
+        shown = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
+        st.session_state[_REFUSED] = refused(asked, shown, st.session_state.to_dict())
+    told = {
+        key: entry
+        for key, entry in st.session_state.get(_REFUSED, {}).items()
+        if st.session_state.get(key) == entry[0]
+    }
+    st.session_state[_REFUSED] = told
+    if told:
+        with place:
+            st.warning("  \n".join(sentence for _, sentence in told.values()))
+            st.button("Dismiss", type="tertiary", on_click=_forget, key="refused-dismiss")
+
+
+def refused(
+    asked: Mapping[str, Sequence[str]],
+    shown: Mapping[str, Sequence[str]],
+    held: Mapping[str, Any],
+) -> dict[str, tuple[Any, str]]:
+    """Settings of an address that the page did not take.
+
+    Parameters
+    ----------
+    asked : mapping of str to sequence of str
+        Keys and texts of the address on arrival.
+    shown : mapping of str to sequence of str
+        Those of the address afterwards; what equals a preset's value is left out there.
+    held : mapping of str to object
+        What widgets hold afterwards, by key.
+
+    Returns
+    -------
+    dict of str to (object, str)
+        By key, what its widget holds instead (None where there is no such widget) and a sentence.
+    """
+    groups = {key.split(".")[0] for key in held if "." in key}
+    found: dict[str, tuple[Any, str]] = {}
+    for key, texts in asked.items():
+        text = _quoted(", ".join(texts))
+        if key in held:
+            if tuple(shown.get(key, ())) != tuple(texts) and not _says(texts, held[key]):
+                found[key] = (
+                    held[key],
+                    (
+                        f"The link's {key} must be a value that its field offers, not {text}: "
+                        f"{_quoted(_word(held[key]))} stands there until another is set."
+                    ),
+                )
+        elif "." in key and key.split(".")[0] in groups:
+            found[key] = (
+                None,
+                (
+                    f"The link's {key} must be a setting of what is chosen here, and none has that "
+                    f"name: its value {text} changes nothing."
+                ),
+            )
+    return found
+
+
+def _says(texts: Sequence[str], value: Any) -> bool:
+    """Whether the texts of an address mean the value."""
+    if isinstance(value, (list, tuple)):
+        return sorted(texts) == sorted(map(_word, value))
+    if not texts:
+        return value is None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return texts[-1].lower() == _word(value).lower()
+    try:
+        return math.isclose(float(texts[-1]), value)
+    except ValueError:
+        return False
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_word, value))
+    return "" if value is None else str(value)
+
+
+def _quoted(text: str) -> str:
+    """A text of any length and content within a sentence of Markdown."""
+    plain = " ".join(text.replace("`", "'").split())
+    if len(plain) > LONGEST:
+        plain = f"{plain[:LONGEST]}…"
+    return f"`{plain}`" if plain else "nothing"
+
+
+def _forget() -> None:
+    st.session_state[_REFUSED] = {}
