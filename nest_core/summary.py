@@ -138,11 +138,11 @@ def certificate_line(result: Result) -> str:
     """How the search ended, in one line."""
     found = result.certificate
     if result.best is None:
-        verdict = "No feasible plan" if found.proven else "Stopped by the time limit"
+        verdict = "No feasible plan" if found.proven else "Stopped early"
     elif found.proven:
         verdict = "Proven optimal"
     else:
-        verdict = f"Within {share(found.gap)} of the optimum (time limit)"
+        verdict = f"Within {share(found.gap)} of the optimum (stopped early)"
     return (
         f"{verdict}: {found.points:,} points, {found.solved:,} solved, {found.bounded:,} bounded, "
         f"{found.infeasible:,} infeasible, {humanise_seconds(result.solve_seconds)}"

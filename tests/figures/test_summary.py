@@ -107,7 +107,7 @@ def test_the_certificate_counts_every_point(preset_answer):
 def test_an_unproven_plan_says_how_far_it_may_be(answered):
     result = answered("llama2-7b-64-h100").result
     cut = replace(result, certificate=replace(result.certificate, proven=False, gap=0.031))
-    assert certificate_line(cut).startswith("Within 3.10 % of the optimum (time limit): ")
+    assert certificate_line(cut).startswith("Within 3.10 % of the optimum (stopped early): ")
 
 
 def test_realised_ratios_are_those_of_whole_ports():
