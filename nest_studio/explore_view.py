@@ -25,16 +25,35 @@ from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, facts, table
 
 __all__ = [
+    "ASKS",
+    "DEFAULTS",
+    "FIRST",
+    "LOSS",
+    "MODELS",
+    "NOTHING_ELSE",
+    "OWN_QUESTION",
+    "QUESTION",
+    "RATIOS",
+    "SECOND",
+    "SWEEP",
     "Turn",
     "asked",
     "mix_controls",
+    "questions",
+    "share_key",
     "show_ratios",
     "show_sweep",
     "turn_controls",
+    "values_key",
     "values_of",
+    "values_text",
 ]
 
-QUESTION, FIRST, SECOND, POINT = (f"explore.{name}" for name in ("question", "x", "y", "point"))
+ASKS, QUESTION, FIRST, SECOND, POINT, MODELS, LOSS = (
+    f"explore.{name}" for name in ("asks", "question", "x", "y", "point", "models", "loss")
+)
+SWEEP, RATIOS = "Turn a knob", "Highest ratios"
+DEFAULTS = "explore defaults"
 OWN_QUESTION = "a question of my own"
 NOTHING_ELSE = "none"
 
@@ -118,12 +137,12 @@ def values_of(turned: list[tuple[Knob, str]]) -> list[Turn]:
 
 def _values_text(knob: Knob, place: int) -> str:
     """The values to try; a knob's own where nothing else was written."""
-    key = f"explore.{knob.key}"
-    usual = ", ".join(_plain(value) for value in knob.defaults)
-    seen = st.session_state.get("explore defaults", {})
+    key = values_key(knob)
+    usual = values_text(knob.defaults)
+    seen = st.session_state.get(DEFAULTS, {})
     if key in st.session_state and st.session_state[key] in ("", seen.get(key)):
         st.session_state[key] = usual  # the scenario changed, and with it what is worth trying
-    st.session_state["explore defaults"] = {**seen, key: usual}
+    st.session_state[DEFAULTS] = {**seen, key: usual}
     note = f" {capital(knob.note)}." if knob.note else ""
     text: str = st.text_input(
         f"Values of {knob.title}", usual, key=key, bind=ADDRESS,
@@ -132,8 +151,19 @@ def _values_text(knob: Knob, place: int) -> str:
     return text or usual
 
 
-def _plain(value: Value) -> str:
-    return value if isinstance(value, str) else f"{value:.12g}"
+def values_key(knob: Knob) -> str:
+    """The key of the field with a knob's values."""
+    return f"explore.{knob.key}"
+
+
+def values_text(values: Sequence[Value]) -> str:
+    """Values as that field has them."""
+    return ", ".join(value if isinstance(value, str) else f"{value:.12g}" for value in values)
+
+
+def share_key(model: str) -> str:
+    """The key of the field with a model's parts of a mix."""
+    return f"explore.share.{model}"
 
 
 def _keep_to(key: str, options: Sequence[str]) -> None:
@@ -233,12 +263,12 @@ def mix_controls(request: Request) -> dict[str, Any]:
     with left:
         models = st.multiselect(
             "Models of the mix", names, [own] if own in names else [names[0]],
-            key="explore.models", bind=ADDRESS, max_selections=MOST_MODELS,
+            key=MODELS, bind=ADDRESS, max_selections=MOST_MODELS,
             help=f"1 to {MOST_MODELS}; each trains with the form's batch and sequence length.",
         )  # fmt: skip
     with right:
         loss = st.number_input(
-            "May cost less than, %", 0.1, 90.0, 2.0, 0.5, key="explore.loss", bind=ADDRESS,
+            "May cost less than, %", 0.1, 90.0, 2.0, 0.5, key=LOSS, bind=ADDRESS,
             format="%.1f", help="0.1 to 90, of what the mix trains at the tier's least ratio.",
         )  # fmt: skip
     if not models:
@@ -247,7 +277,7 @@ def mix_controls(request: Request) -> dict[str, Any]:
     if len(models) > 1:
         for column, model in zip(st.columns(MOST_MODELS), models, strict=False):
             shares[model] = column.number_input(
-                f"{model}, parts", 0.1, 1000.0, 1.0, 1.0, key=f"explore.share.{model}",
+                f"{model}, parts", 0.1, 1000.0, 1.0, 1.0, key=share_key(model),
                 bind=ADDRESS, format="%.1f",
                 help="0.1 to 1,000: this model's part of the cluster's time.",
             )  # fmt: skip

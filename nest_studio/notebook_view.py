@@ -27,6 +27,7 @@ from nest_studio.compare_state import use_inputs
 from nest_studio.jobs import Job, desk, there
 from nest_studio.notebook_state import edit, keep_summary
 from nest_studio.open_plan import from_preset, open_plan, unsaid
+from nest_studio.reopen import reopen, reopens
 from nest_studio.show import HeadlineRow, PicturePlace, facts, table
 
 __all__ = ["PICKED", "cell_card", "job_of", "local_time", "note_style", "picked_plans", "run_again"]
@@ -145,7 +146,16 @@ def _button(
 def _way_out(cell: Cell) -> None:
     """Back to the page where a cell's scenario can be worked on."""
     inputs = cell.inputs
-    if "document" in inputs:
+    if reopens(inputs):
+        with st.popover("Open", type="tertiary", key=f"out-{cell.id}"):
+            asked = from_preset(inputs["document"], inputs.get("overrides", {}))
+            st.button(
+                "The question in Explore", key=f"ask-{cell.id}", on_click=reopen,
+                args=(*asked, inputs), width="stretch",
+                help=f"Sets Explore to this scenario and what was asked. {unsaid(asked[1])}",
+            )  # fmt: skip
+            _plan_button("The scenario in Plan", f"plan-{cell.id}", inputs, width="stretch")
+    elif "document" in inputs:
         _plan_button("Open in Plan", f"plan-{cell.id}", inputs, type="tertiary")
     elif "entries" in inputs:
         with st.popover("Open", type="tertiary", key=f"out-{cell.id}"):

@@ -1,7 +1,7 @@
-"""Opening a scenario on the Plan page: its form is set to a preset with overrides.
+"""Opening a scenario on the page that works on it: its form is set to a preset with overrides.
 
-Points of Explore, scenarios of Compare and cells of notebooks all come this way. A callback sets
-the form, and the page's run after it goes there.
+Points of Explore, scenarios of Compare and cells of notebooks all come this way, to Plan or, with
+a question, to Explore. A callback sets the form, and the page's run after it goes there.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from nest_studio.forms import LARGEST, ORDERS, start_over
 from nest_studio.model_view import OWN_MODEL, use_model
 from nest_studio.own_fabric import OWN, forget_places, own_document, start
 
-__all__ = ["from_preset", "go_to_plan", "open_plan", "unsaid"]
+__all__ = ["from_preset", "go_to_opened", "open_plan", "open_scenario", "unsaid"]
 
-_OPENS = "a scenario opens on plan"
+_OPENS = "a scenario opens"
 _AS_THEY_ARE = (
     "workload.model",
     "workload.global_batch_sequences",
@@ -81,15 +81,26 @@ def unsaid(overrides: Table) -> str:
 
 
 def open_plan(scenario: str, overrides: Table, called: str = "") -> None:
+    """Have a scenario opened on Plan, for callbacks; parameters as in `open_scenario`."""
+    open_scenario("plan", scenario, overrides, {}, called)
+
+
+def open_scenario(
+    page: str, scenario: str, overrides: Table, asked: Table, called: str = ""
+) -> None:
     """Set the form, for callbacks; what cannot be opened is said and stays here.
 
     Parameters
     ----------
+    page : str
+        A file of ``pages/`` that draws the form.
     scenario : str
         A preset.
     overrides : mapping
         By dotted key. Of a degree that is pinned the form takes the limit; what else it cannot say
         (`unsaid`) stays as in the preset.
+    asked : mapping
+        The page's other widgets, by key.
     called : str
         What the name of a fabric that no widget makes gets at its end; it is opened as the
         person's own.
@@ -113,14 +124,15 @@ def open_plan(scenario: str, overrides: Table, called: str = "") -> None:
     if isinstance(model, Mapping):
         use_model(dict(model))
         widgets["workload.model"] = OWN_MODEL
+    widgets |= asked
     st.session_state.update(widgets)
     if told := unsaid(overrides):
         st.toast(told)
-    st.session_state[_OPENS] = {"scenario": scenario} | widgets
+    st.session_state[_OPENS] = page, {"scenario": scenario} | widgets
 
 
-def go_to_plan(*, form_is_here: bool = False) -> None:
-    """Go to the Plan page if a callback has set its form.
+def go_to_opened(*, form_is_here: bool = False) -> None:
+    """Go to the page whose form a callback has set, if one has.
 
     Parameters
     ----------
@@ -128,12 +140,15 @@ def go_to_plan(*, form_is_here: bool = False) -> None:
         Whether this page draws the form too, and has drawn it: then the address follows by itself,
         and else it is given what the form was set to.
     """
-    opened: dict[str, Any] | None = st.session_state.pop(_OPENS, None)
+    opened: tuple[str, dict[str, Any]] | None = st.session_state.pop(_OPENS, None)
     if opened is None:
         return
-    said = {} if form_is_here else {key: _in_address(value) for key, value in opened.items()}
+    page, widgets = opened
+    said = {} if form_is_here else {key: _in_address(value) for key, value in widgets.items()}
     # Without parameters Streamlit would clear those that widgets are bound to, and refuses.
-    st.switch_page("pages/plan.py", query_params={k: v for k, v in said.items() if v is not None})
+    st.switch_page(
+        f"pages/{page}.py", query_params={k: v for k, v in said.items() if v is not None}
+    )
 
 
 def _in_address(value: Any) -> str | list[str] | None:

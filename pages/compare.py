@@ -19,7 +19,7 @@ from nest_studio.compare_view import (
     sidebar_controls,
 )
 from nest_studio.jobs import desk, there, wanted
-from nest_studio.open_plan import go_to_plan
+from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address as follow_own_fabric
 from nest_studio.show import facts, mark_results, page_style
 
@@ -30,7 +30,7 @@ KEY = "compare "
 
 def main() -> None:
     """Draw the page."""
-    go_to_plan()
+    go_to_opened()
     page_style()
     follow_own_fabric()
     unread = follow_address()

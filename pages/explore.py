@@ -16,6 +16,9 @@ from nest_core.studies.sweep import run
 from nest_core.summary import realised_ratios
 from nest_studio.explore_state import awaited, inputs_of, last_answer
 from nest_studio.explore_view import (
+    ASKS,
+    RATIOS,
+    SWEEP,
     Turn,
     asked,
     mix_controls,
@@ -26,15 +29,13 @@ from nest_studio.explore_view import (
 )
 from nest_studio.fabric_widgets import ADDRESS
 from nest_studio.forms import Request, changes_in_words, scenario_form
-from nest_studio.open_plan import go_to_plan
+from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import fabric_of
 from nest_studio.show import facts, mark_results, page_style
 
 AT_ONCE = 20
 """Sweeps of more points wait for a click."""
-
-SWEEP, RATIOS = "Turn a knob", "Highest ratios"
 
 
 def main() -> None:
@@ -45,7 +46,7 @@ def main() -> None:
     notes: list[Any] = []
     with st.sidebar:
         request = scenario_form(notes)
-    go_to_plan(form_is_here=True)
+    go_to_opened(form_is_here=True)
     try:
         for note, realised in zip(notes, realised_ratios(fabric_of(request)), strict=True):
             note.caption(realised)
@@ -60,7 +61,7 @@ def main() -> None:
         st.session_state["explore request"] = request
     pins = heading(request)
     asks = st.segmented_control(
-        "What to ask", (SWEEP, RATIOS), default=SWEEP, required=True, key="explore.asks",
+        "What to ask", (SWEEP, RATIOS), default=SWEEP, required=True, key=ASKS,
         bind=ADDRESS, label_visibility="collapsed",
     )  # fmt: skip
     if asks == RATIOS:

@@ -9,14 +9,14 @@ from nest_studio.compare_state import go_to_compare
 from nest_studio.notebook_shelf import empty_shelf, heading, no_cells, save_state, shelf
 from nest_studio.notebook_state import current, follow_address, on_screen, take_problem
 from nest_studio.notebook_view import cell_card, note_style
-from nest_studio.open_plan import go_to_plan
+from nest_studio.open_plan import go_to_opened
 from nest_studio.show import page_style
 from nest_studio.stored import notebooks
 
 
 def main() -> None:
     """Draw the page."""
-    go_to_plan()
+    go_to_opened()
     go_to_compare()
     page_style()
     note_style()

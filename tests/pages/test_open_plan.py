@@ -12,6 +12,7 @@ from nest_core.notebook import Cell, Notebook
 from nest_core.presets import preset_names
 from nest_core.scenario import fabric_document, resolve_scenario, scenario_document
 from nest_core.store import Database, Notebooks
+from nest_studio.explore_view import asked
 from nest_studio.open_plan import from_preset, unsaid
 
 SMALL = "llama2-7b-64-h100"
@@ -159,3 +160,52 @@ def test_a_comparison_cell_opens_in_compare_and_each_scenario_in_plan(studio, st
         for number, (name, overrides) in enumerate((("One", {}), ("Two", {LEAF: 4.0})))
     ]
     assert [toggle.value for toggle in page.toggle if toggle.key == "compare.failures"] == [False]
+
+
+QUESTIONS = {
+    "one knob": {"x": {"knob": "oversubscription.0", "values": [1.0, 2.5]}, "y": None},
+    "two knobs": {
+        "x": {"knob": "micro_batch", "values": [1, 2]},
+        "y": {"knob": "recompute", "values": ["none", "full"]},
+    },
+    "a ready-made question": {
+        "x": {"knob": "zero", "values": [1, 3]},
+        "y": {"knob": "micro_batch", "values": [1, 2]},
+    },
+    "a question of one's own": {
+        "x": {"knob": "memory", "values": [40.0, 80.0]},
+        "y": {"knob": "sequence", "values": [2048, 4096]},
+    },
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_a_sweep_cell_asks_its_question_again_in_explore(studio, store, question):
+    document, _ = scenario_document(SMALL)
+    inputs = {"document": document, "overrides": {"workload.global_batch_sequences": 256}}
+    store.save(Notebook("N", (*NOTES, Cell("s", "sweep", "S", "", inputs | question))))
+    page = press(studio("notebook", notebook="N"), "ask-s")
+    request, turned = page.session_state["explore turned"]
+    assert (request.scenario, request.overrides) == (SMALL, inputs["overrides"])
+    assert asked(turned) == question
+    assert page.session_state["explore.asks"] == "Turn a knob"
+
+
+@pytest.mark.parametrize("shares", [{"llama2-7b": 1.0}, {"llama2-7b": 1.0, "llama3-8b": 3.0}])
+def test_a_ratios_cell_asks_its_question_again_in_explore(studio, store, shares):
+    document, _ = scenario_document(SMALL)
+    mix = [{"model": model, "share": share} for model, share in shares.items()]
+    inputs = {"document": document, "overrides": {}, "mix": mix, "loss": 0.05}
+    store.save(Notebook("N", (*NOTES, Cell("r", "ratios", "R", "", inputs))))
+    page = press(studio("notebook", notebook="N"), "ask-r")
+    found = page.session_state["explore mix"]
+    assert {key: found[key] for key in inputs} == inputs
+
+
+def test_a_mix_with_a_model_of_ones_own_has_no_field_in_explore(studio, store):
+    document, _ = scenario_document(SMALL)
+    inputs = {"document": document, "mix": [{"model": MODEL, "share": 1.0}], "loss": 0.05}
+    store.save(Notebook("N", (*NOTES, Cell("r", "ratios", "R", "", inputs))))
+    keys = {button.key for button in studio("notebook", notebook="N").button}
+    assert "plan-r" in keys
+    assert "ask-r" not in keys

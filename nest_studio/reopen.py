@@ -1,0 +1,91 @@
+"""Questions of notebooks' cells, asked again on the Explore page: its widgets, by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.scenario import scenario_document
+from nest_core.studies.knob import knob_named
+from nest_core.studies.knobs import knobs
+from nest_studio.explore_view import (
+    ASKS,
+    DEFAULTS,
+    FIRST,
+    LOSS,
+    MODELS,
+    NOTHING_ELSE,
+    OWN_QUESTION,
+    QUESTION,
+    RATIOS,
+    SECOND,
+    SWEEP,
+    questions,
+    share_key,
+    values_key,
+    values_text,
+)
+from nest_studio.open_plan import open_scenario
+
+__all__ = ["reopen", "reopens"]
+
+
+def reopens(inputs: Mapping[str, Any]) -> bool:
+    """Whether the page can ask what a study was asked; its mixes are of presets."""
+    mix = inputs.get("mix", ())
+    return "x" in inputs or (bool(mix) and all(isinstance(one["model"], str) for one in mix))
+
+
+def reopen(scenario: str, overrides: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+    """Have a study's question opened on Explore, for callbacks; what cannot be is said.
+
+    Parameters
+    ----------
+    scenario : str
+        The preset of its form.
+    overrides : mapping
+        What its form is to say.
+    inputs : mapping
+        What the study was asked (`nest_core.notebook.inputs`), which `reopens` took.
+    """
+    try:
+        asked = _mix(inputs) if "mix" in inputs else _knobs(scenario, overrides, inputs)
+    except InputError as error:
+        st.toast(str(error))
+        return
+    st.session_state.pop(DEFAULTS, None)  # texts were worth a try there, and are asked for here
+    open_scenario("explore", scenario, overrides, asked)
+
+
+def _knobs(
+    scenario: str, overrides: Mapping[str, Any], inputs: Mapping[str, Any]
+) -> dict[str, Any]:
+    document, folder = scenario_document(scenario)
+    found = knobs(document, overrides, folder)
+    turned = [(knob_named(found, one["knob"]), one["values"]) for one in _both(inputs)]
+    labels = (*(knob.label for knob, _ in turned), NOTHING_ELSE)[:2]
+    ready = {turns: question for question, turns in questions(found).items()}
+    return {
+        ASKS: SWEEP,
+        QUESTION: ready.get((labels[0], labels[1]), OWN_QUESTION),
+        FIRST: labels[0],
+        SECOND: labels[1],
+        **{values_key(knob): values_text(values) for knob, values in turned},
+    }
+
+
+def _both(inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in (inputs["x"], inputs.get("y")) if one]
+
+
+def _mix(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    mix = inputs["mix"]
+    return {
+        ASKS: RATIOS,
+        MODELS: [one["model"] for one in mix],
+        LOSS: 100 * inputs["loss"],
+        **{share_key(one["model"]): float(one["share"]) for one in mix if len(mix) > 1},
+    }
