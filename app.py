@@ -33,7 +33,7 @@ def main() -> None:
     ]
     page = st.navigation(pages)
     st.set_page_config(page_title=f"{page.title} · Nest Studio", page_icon="🪺", layout="wide")
-    arrive()
+    arrive(page)
     above = st.container(key="refused")
     page.run()
     say_refused(above)

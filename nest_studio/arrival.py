@@ -1,7 +1,8 @@
-"""What a link asked for that the page did not take: widgets drop it without a word.
+"""Pages that open by an address: what a link asked for stays, and what it could not have is said.
 
-The address that a session arrives with is kept until its first page stands. What then differs
-from it was refused, and is said until its field is set to something else or the word dismissed.
+The address that a session arrives with is kept until its first page stands. Widgets drop what
+they do not take without a word: what then differs from the address was refused, and is said until
+its field is set to something else or the word dismissed.
 """
 
 from __future__ import annotations
@@ -12,18 +13,42 @@ from typing import Any
 
 import streamlit as st
 
+from nest_studio.history import held
+
 __all__ = ["arrive", "refused", "say_refused"]
 
 LONGEST = 60
 _ASKED = "address on arrival"
 _REFUSED = "refused of the address"
+_PAGE = "page shown"
 
 
-def arrive() -> None:
-    """Keep the address, if this is the session's first run; before anything is drawn."""
-    if _ASKED not in st.session_state:
-        asked = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
-        st.session_state[_ASKED] = asked
+def arrive(page: Any) -> None:
+    """Note what the address says, if this is a page's first run; before anything is drawn.
+
+    Streamlit carries from page to page what widgets held when a run began, so what an address set
+    in a page's only run is forgotten on the next page. It is carried there by the address again.
+
+    Parameters
+    ----------
+    page : StreamlitPage
+        The page that is about to be drawn.
+    """
+    asked = {key: st.query_params.get_all(key) for key in st.query_params}
+    st.session_state.setdefault(_ASKED, asked)
+    before, seeded = st.session_state.get(_PAGE, (page.title, asked))
+    if before == page.title:
+        first = _PAGE not in st.session_state
+        st.session_state[_PAGE] = page.title, asked if first else {}
+        return
+    lost = {key: texts for key, texts in seeded.items() if key not in asked}
+    if not lost:
+        st.session_state[_PAGE] = page.title, asked
+        return
+    if "fabric" in (form := held()):  # of its preset: another page has another standard
+        lost.setdefault("fabric", [form["fabric"]])
+    del st.session_state[_PAGE]
+    st.switch_page(page, query_params=lost | asked)
 
 
 def say_refused(place: Any) -> None:

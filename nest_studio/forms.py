@@ -151,8 +151,8 @@ def _model(standard: Mapping[str, Any]) -> str:
         on_change=_fit_sequence,
     )  # fmt: skip
     if picked == OWN_MODEL:
-        table = own_table(st.session_state.get(PRESET_BEFORE, standard["workload.model"]))
-        own_controls(table, _fit_sequence)
+        before = st.session_state.setdefault(PRESET_BEFORE, standard["workload.model"])
+        own_controls(own_table(before), _fit_sequence)
     else:
         st.session_state[PRESET_BEFORE] = picked
     model = chosen_model(picked)

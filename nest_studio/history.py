@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-__all__ = ["history_buttons", "redo", "remember", "undo"]
+__all__ = ["held", "history_buttons", "redo", "remember", "undo"]
 
 STEPS = 100
 _KEY = "form history"
@@ -29,6 +29,11 @@ def remember(keys: Iterable[str]) -> None:
         st.session_state[_KEY] = (*past, present)[-STEPS:], now, ()
     else:
         st.session_state[_KEY] = past, present, future
+
+
+def held() -> Step:
+    """What the form's widgets held when it was last drawn; empty before."""
+    return _history()[1] or {}
 
 
 def undo() -> None:

@@ -130,3 +130,22 @@ def test_a_configuration_file_becomes_the_planned_model(watched, root):
     after = window.values()
     window.open(page.url.removeprefix(f"{window.url}/"))
     window.shows(after)
+
+
+def test_what_a_link_sets_goes_along_to_other_pages(watched):
+    """Also if the page of arrival ran only once, or not to its end; without it, defaults."""
+    window = watched()
+    page = window.page
+    page.goto(f"{window.url}/?{SMALL}&fabric.clos.oversubscription.0=4")
+    page.get_by_text("Scenario preset").wait_for(timeout=60_000)
+    changed = "Changed: fabric.clos.oversubscription.0 = 4.0"
+    for title, text in (("Explore", "Llama 2 7B on 64 H100"), ("Design", "2 leaf, 1 spine")):
+        page.get_by_role("link", name=title, exact=True).click()
+        page.get_by_text(text).first.wait_for(timeout=60_000)
+        page.get_by_text(changed).first.wait_for()
+        assert "fabric.clos.oversubscription.0=4" in page.url
+    page.get_by_role("link", name="Plan", exact=True).click()
+    page.get_by_text("Pipeline bubble", exact=True).wait_for(timeout=60_000)
+    window.settle()
+    assert "scenario=llama2-7b-64-h100" in page.url
+    assert page.get_by_text(changed).count() == 1

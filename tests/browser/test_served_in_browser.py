@@ -39,16 +39,17 @@ def test_no_page_has_a_serious_barrier(watched, scheme):
     assert checked > 20 * len(PAGES)
 
 
-def test_every_page_opens_by_its_address_without_a_complaint(watched):
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(("name", "title"), PAGES)
+def test_a_page_opens_by_its_address_without_a_complaint(watched, name, title):
     window = watched()
-    for name, title in PAGES:
-        window.page.goto(f"{window.url}/{name}?scenario=llama2-7b-64-h100&tour=off")
-        window.page.wait_for_function(
-            "title => document.title == title", arg=f"{title} · Nest Studio", timeout=60_000
-        )
-        window.page.locator("[data-test-script-state=notRunning]").wait_for(state="attached")
-        assert "scenario=llama2-7b-64-h100" in window.page.url
-        assert not window.page.get_by_role("dialog").count()
+    window.page.goto(f"{window.url}/{name}?scenario=llama2-7b-64-h100&tour=off")
+    window.page.wait_for_function(
+        "title => document.title == title", arg=f"{title} · Nest Studio", timeout=60_000
+    )
+    window.page.locator("[data-test-script-state=notRunning]").wait_for(state="attached")
+    assert "scenario=llama2-7b-64-h100" in window.page.url
+    assert not window.page.get_by_role("dialog").count()
 
 
 def test_the_studio_works_under_a_prefix(serve, browser, tmp_path):

@@ -181,3 +181,10 @@ def test_the_downloaded_scenario_holds_it(own_page):
     table = json.loads(json.dumps(own(own_page)))
     document["workload"] = {**document["workload"], "model": table}
     assert resolve_scenario(document, {}, folder).model == model_of(table)
+
+
+def test_a_model_that_came_by_link_changes_like_any_other(plan_page):
+    page = plan_page(**{"scenario": SMALL, "tour": "off", "workload.model": OWN_MODEL})
+    paste(page, MISTRAL)
+    assert not page.exception
+    assert values(page) == expected('workload.model="mistral-7b"')
