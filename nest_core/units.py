@@ -13,6 +13,7 @@ __all__ = [
     "MICROSECOND",
     "TERA",
     "at_least_gib",
+    "ceil_gib",
     "from_gbps_bytes",
     "from_gib",
     "from_microseconds",
@@ -53,9 +54,14 @@ def to_gib(size_bytes: float) -> float:
     return size_bytes / GIB
 
 
+def ceil_gib(size_bytes: float) -> float:
+    """Bytes to GiB, rounded up to a tenth: enough when it is read back."""
+    return math.ceil(size_bytes / GIB * 10 - 1e-9) / 10
+
+
 def at_least_gib(size_bytes: float) -> str:
-    """Bytes as GiB with one decimal, rounded up: enough when it is read back."""
-    return f"{math.ceil(size_bytes / GIB * 10 - 1e-9) / 10:,.1f} GiB"
+    """`ceil_gib` in words."""
+    return f"{ceil_gib(size_bytes):,.1f} GiB"
 
 
 def _three_digits(value: float) -> str:

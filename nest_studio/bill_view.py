@@ -92,8 +92,9 @@ def bill_section(text: str) -> None:
 
 
 def _racks(found: Bill) -> str:
+    racks = "1 rack" if found.racks == 1 else f"{found.racks:,} racks"
     return (
-        f"{found.racks:,} racks of {found.nodes_per_rack} nodes at {watts(found.rack_power_W)} "
+        f"{racks} of {found.nodes_per_rack} nodes at {watts(found.rack_power_W)} "
         f"({found.server}: {watts(found.node_power_W)}), {found.network_racks:,} of switches. "
         "Accelerators and servers are not in the price; low and high ends add up as if all came "
         "together."

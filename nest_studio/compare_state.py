@@ -22,6 +22,7 @@ from nest_studio.fabric_widgets import fabric_document, ratio_fields
 from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words
 from nest_studio.open_plan import from_preset
 from nest_studio.own_fabric import OWN, own_document
+from nest_studio.plan_state import canonical, scenario_of
 from nest_studio.stored import links
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "move",
     "remove",
     "rename",
+    "sound",
     "start_over",
     "undo",
     "use_inputs",
@@ -109,6 +111,21 @@ def inputs_of(every: Sequence[Entry], budget: Any, *, failures: bool) -> dict[st
             }
         )
     return {"entries": listed, "budget": budget, "failures": failures}
+
+
+def sound(every: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+    """Entries that are scenarios, and a sentence on each that is none."""
+    good, told = [], []
+    for one in every:
+        document, folder = scenario_document(one["scenario"])
+        request = Request(one["scenario"], document, one["overrides"], folder)
+        try:
+            scenario_of(canonical(request))
+        except InputError as error:
+            told.append(f"{one['name']} is left out: {error}")
+        else:
+            good.append(one)
+    return good, told
 
 
 def described(one: Entry) -> str:
@@ -341,8 +358,8 @@ def _read(text: str) -> Made | None:
         if not (isinstance(one, list) and len(one) == 3):
             return None
         name, scenario, overrides = one
-        named = isinstance(name, str) and 0 < len(name.strip()) <= LONGEST_NAME
+        named = isinstance(name, str) and name.strip()
         if not named or scenario not in known or not isinstance(overrides, dict):
             return None
-        made.append((name, scenario, overrides))
+        made.append((name.strip()[:LONGEST_NAME], scenario, overrides))
     return made

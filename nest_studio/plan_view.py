@@ -22,7 +22,7 @@ from nest_core.figures.timeline import timeline_figure
 from nest_core.notebook.kinds import plan_row
 from nest_core.scenario import Scenario
 from nest_core.summary import certificate_line, plan_in_words, stage_rows
-from nest_core.units import to_gib
+from nest_core.units import ceil_gib
 from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 from nest_core.why.loads import link_loads
 from nest_studio.commands.output import plain
@@ -64,7 +64,8 @@ def heading(request: Request, text: str, scenario: Scenario) -> None:
                 command = command_line(request.scenario, request.overrides)
             st.code(command, "sh", wrap_lines=True)
         inputs = {"document": request.document, "overrides": request.overrides}
-        pin_button("plan", scenario.name, inputs, key="plan", rows=lambda: [_row(text)])
+        title = f"{scenario.name}: {changes}" if changes else scenario.name
+        pin_button("plan", title, inputs, key="plan", rows=lambda: [_row(text)])
         tour_button()
 
 
@@ -74,8 +75,8 @@ def plan_facts(answer: Answer) -> None:
     if best is None:
         st.error(f"{_sentence(result.reason)} {_sentence(answer.advice)}")
         if result.needed_bytes:
-            needed = -(-to_gib(result.needed_bytes) // 1)
-            st.button(f"Set memory to {needed:.0f} GiB", on_click=use_memory, args=(needed,))
+            needed = ceil_gib(result.needed_bytes)
+            st.button(f"Set memory to {needed:,.1f} GiB", on_click=use_memory, args=(needed,))
     else:
         facts(plan_in_words(best, answer.scenario.batch, answer.problem.network.devices))
     accelerator = answer.scenario.accelerator

@@ -28,7 +28,7 @@ _STYLE = """
 .stMetric label { opacity: 0.75; }
 .stMetric [data-testid="stMetricValue"] { font-variant-numeric: tabular-nums; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-problem) { position: absolute; }
-.st-key-problem .stAlert { position: fixed; z-index: 99; top: 3.9rem; right: 1.75rem;
+.st-key-problem .stAlert { position: fixed; z-index: 999991; top: 0.35rem; right: 4rem;
   width: auto; max-width: min(52rem, calc(100vw - 25rem)); border-radius: 0.4rem;
   backdrop-filter: blur(14px); }
 [data-testid="stLayoutWrapper"]:has(> .st-key-waiting) { position: absolute; }

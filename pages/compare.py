@@ -9,7 +9,7 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.studies.comparison import FEWEST, Comparison, compared
-from nest_studio.compare_state import entries, follow_address, inputs_of
+from nest_studio.compare_state import entries, follow_address, inputs_of, sound
 from nest_studio.compare_view import (
     chosen_budget,
     chosen_failures,
@@ -46,11 +46,15 @@ def main() -> None:
     if len(every) < FEWEST:
         st.info(f"Add {'two scenarios' if not every else 'another scenario'} to compare.")
         return
+    good, told = sound(every)
+    if told:
+        problem.error("  \n".join(told))
+    found, pending = None, False
     try:
-        found, pending = answered(inputs_of(every, budget, failures=failures))
+        if len(good) >= FEWEST:
+            found, pending = answered(inputs_of(good, budget, failures=failures))
     except InputError as error:
         problem.error(str(error))
-        found, pending = None, False
     mark_results(earlier=found is None)
     shown: tuple[str, Comparison] | None = found or st.session_state.get(SHOWN)
     if shown is not None:

@@ -27,6 +27,7 @@ _BLOCKS = 128
 _PER_ROW = 3
 _ROW = 300
 _TICKS = 6
+_SIDE = 36  # pixels: half of a rate below the ends of the scale, a device number beside a matrix
 _LONGEST_TITLE = 40  # characters over a third of the page
 _CLOSE = 0.12  # decades between two ticks at least
 # The upper two thirds of cividis, as in `nest_core.figures.levels`: the lighter, the closer.
@@ -57,7 +58,7 @@ def levels_picture(every: Sequence[Candidate]) -> Picture:
             data=data,
             layout=frame(
                 rows * _ROW + 60,
-                (8, 8, 4, 60),
+                (_SIDE, _SIDE, 4, 60),
                 coloraxis=_colours(rates),
                 annotations=titles,
                 **layout,
@@ -133,7 +134,7 @@ def _colours(rates: Sequence[float]) -> dict[str, Any]:
             "orientation": "h", "thickness": 12, "outlinewidth": 0, "len": 1.0,
             "yref": "container", "y": 0.02, "yanchor": "bottom", "ypad": 0, "ticks": "",
             "tickvals": ticks[:_TICKS], "ticktext": [humanise_rate(10**tick) for tick in ticks],
-            "tickfont": {"size": 11},
+            "tickfont": {"size": 11}, "ticklabeloverflow": "allow",
         },
     }  # fmt: skip
 

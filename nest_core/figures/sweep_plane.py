@@ -68,7 +68,7 @@ def plane_picture(sweep: Sweep) -> Picture:
         _finding(sweep),
         f"Training throughput over {sweep.x.label} and {sweep.y.label}; {unit}",
         "Every cell is planned anew. Dark borders: the plan changes; orange: memory ends; hatched: "
-        "no plan. Click a cell.",
+        "no plan.",
         go.Figure(data=data, layout=layout),
         tuple(legend),
     )

@@ -9,6 +9,7 @@ import pytest
 from nest_core.answer import answer
 from nest_core.headlines import headlines
 from nest_core.scenario import load_scenario
+from nest_core.units import ceil_gib
 
 pytestmark = pytest.mark.browser
 
@@ -132,11 +133,13 @@ def test_an_infeasible_request_is_one_click_from_a_feasible_one(watched):
     window = watched()
     window.open("?accelerator.memory_GiB=2")
     assert set(window.values()) == {"–"}
-    remedy = window.page.get_by_role("button", name="Set memory to 4 GiB")
+    found = answer(load_scenario("llama3-70b-1024-h100", ["accelerator.memory_GiB=2.0"]))
+    enough = ceil_gib(found.result.needed_bytes)
+    remedy = window.page.get_by_role("button", name=f"Set memory to {enough} GiB")
     remedy.click()
     remedy.wait_for(state="detached")
     window.settle()
-    window.shows(expected("llama3-70b-1024-h100", "accelerator.memory_GiB=4.0"))
+    window.shows(expected("llama3-70b-1024-h100", f"accelerator.memory_GiB={enough}"))
 
 
 def test_the_plan_can_be_taken_along(watched):

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from nest_core.figures.comparison import pictures
 from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import scenario_document
-from nest_core.studies.comparison import run
+from nest_core.studies.comparison import LONGEST_NAME, run
 from nest_studio import jobs
 from nest_studio.compare_state import LONGEST_ADDRESS, READY_MADE
 from nest_studio.forms import Request
@@ -255,9 +255,13 @@ def test_bad_input_is_one_sentence_and_keeps_the_last_figures(compare_page):
     widget(page, "compare-add").click().run()
     assert not page.exception
     (notice,) = page.error
-    assert notice.value.startswith("Plan: clos.devices must be a multiple")
+    assert notice.value.startswith("Plan is left out: clos.devices must be a multiple")
+    assert charts(page) == before
+    assert ".st-key-results-below { opacity: 1" in text_of(page)
+    widget(page, "compare-remove-0").click().run()
     assert charts(page) == before
     assert ".st-key-results-below { opacity: 0.35" in text_of(page)
+    widget(page, "compare-undo").click().run()
     widget(page, "compare-undo").click().run()
     assert not page.error
     assert ".st-key-results-below { opacity: 1" in text_of(page)
@@ -350,3 +354,20 @@ def test_the_table_as_csv_has_every_figure():
     head, *rows = csv.reader(io.StringIO(found.to_csv()))
     assert head[3:] == ["One", "Two"]
     assert len(rows) == len(found.lines())
+
+
+def test_a_scenario_that_is_none_is_left_out_and_the_others_stand(compare_page):
+    bad = ["Bad", SMALL, {**FEW, "fabric.clos.devices": 12}]
+    page = compare_page([TWO[0], bad, TWO[1]])
+    assert not page.exception
+    (notice,) = page.error
+    assert notice.value.startswith("Bad is left out: clos.devices must be a multiple of")
+    shown = page.session_state["compare shown"][1]
+    assert [one.name for one in shown.candidates] == ["One", "Two"]
+    assert [one["name"] for one in page.session_state["compare entries"]] == ["One", "Bad", "Two"]
+
+
+def test_a_name_too_long_for_its_field_is_cut(compare_page):
+    page = compare_page([["n" * 500, *TWO[0][1:]], TWO[1]])
+    assert not page.warning
+    assert page.session_state["compare entries"][0]["name"] == "n" * LONGEST_NAME
