@@ -32,7 +32,7 @@ from nest_core.schema import (
 from nest_core.search_table import search_space
 from nest_core.topology import Fabric
 from nest_core.topology.files import build_fabric
-from nest_core.units import TERA, from_gbps_bytes, from_gib
+from nest_core.units import TERA, from_gbps_bytes, from_gib, to_gib
 from nest_core.workload import Model
 
 __all__ = [
@@ -321,8 +321,9 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
         )  # fmt: skip
     if accelerator.reserved_bytes >= accelerator.memory_bytes:
         raise InputError(
-            "accelerator.memory_GiB", "must exceed accelerator.reserved_GiB",
-            file.accelerator.memory_GiB, "raise it",
+            "accelerator.memory_GiB",
+            f"must exceed accelerator.reserved_GiB = {to_gib(accelerator.reserved_bytes):g}",
+            to_gib(accelerator.memory_bytes), "raise it",
         )  # fmt: skip
     if model.positions and work.sequence_length_tokens > model.positions:
         raise InputError(

@@ -327,7 +327,7 @@ BAD_SETTINGS = [
     ("accelerator={}", "accelerator.name is required"),
     ("accelerator.memory_GiB=nan", "accelerator.memory_GiB must be a finite number, but is nan"),
     ("accelerator.memory_GiB=-80", "accelerator.memory_GiB must be at least 1e-09, but is -80"),
-    ("accelerator.memory_GiB=1.0", "accelerator.memory_GiB must exceed accelerator.reserved_GiB"),
+    ("accelerator.memory_GiB=1.0", "must exceed accelerator.reserved_GiB = 1.5, but is 1.0: raise"),
     ("accelerator.units=0", "accelerator.units must be at least 1, but is 0"),
     ("accelerator.peak_TFLOPs={}", "accelerator.peak_TFLOPs"),
     ("accelerator.peak_TFLOPs={int4=1.0}", "accelerator.peak_TFLOPs"),

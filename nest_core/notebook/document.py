@@ -96,6 +96,11 @@ def from_json(text: str, where: str = "notebook") -> Notebook:
     document = _parsed(text, where)
     if not isinstance(document, dict):
         raise InputError(where, "must be a JSON object", document, "export it from the studio")
+    if "cells" not in document or "schema" not in document:
+        raise InputError(
+            where, "must be a notebook of the studio, with schema and cells", sorted(document)[:5],
+            "export one as JSON",
+        )  # fmt: skip
     file = checked(NotebookFile, document)
     for field, date in (("created", file.created), ("changed", file.changed)):
         if date:
