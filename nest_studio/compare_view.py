@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -18,6 +19,7 @@ from nest_studio.compare_state import (
     BUDGET_UNITS,
     BUDGETS,
     READY_MADE,
+    Entry,
     add,
     can_undo,
     described,
@@ -135,20 +137,27 @@ def chosen_failures() -> bool:
     )  # fmt: skip
 
 
-def scenario_rows() -> None:
-    """What is compared: names to edit, order, and ways to take one out."""
+def scenario_rows(drawn: Sequence[Entry]) -> None:
+    """What is compared: names to edit, order, and ways to take one out.
+
+    Parameters
+    ----------
+    drawn : sequence of Entry
+        Those that figures have, whose colours they are; the others have none.
+    """
     st.html(_STYLE)
     every = entries()
+    colours = {one["id"]: colour for one, colour in zip(drawn, SCENARIO_COLOURS, strict=False)}
     with st.container(key="compare-rows"):
         for place, one in enumerate(every):
-            _row(place, one, len(every))
+            _row(place, one, len(every), colours.get(one["id"], "transparent"))
 
 
-def _row(place: int, one: dict[str, Any], count: int) -> None:
+def _row(place: int, one: Entry, count: int, colour: str) -> None:
     swatch, name, words, plan, up, down, out = st.columns(
         [0.25, 2.2, 6.1, 0.9, 0.45, 0.45, 0.9], vertical_alignment="center", gap="small"
     )
-    swatch.html(f'<div class="nest-swatch" style="background: {SCENARIO_COLOURS[place]}"></div>')
+    swatch.html(f'<div class="nest-swatch" style="background: {colour}"></div>')
     number, key = one["id"], f"compare-name-{one['id']}"
     if st.session_state.get(key, one["name"]) != one["name"]:
         st.session_state[key] = one["name"]  # told apart from another, or taken back

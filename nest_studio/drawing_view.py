@@ -13,6 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.topology import Clos
 from nest_core.topology.arrange import arranged
 from nest_core.topology.drawing import (
     MAX_DRAWN,
@@ -108,6 +109,12 @@ def drawing_section(chosen: str, text: str | None) -> None:
         return
     # A person's own drawing has revisions from 1; those of presets lie far above.
     _show(_drawn(text), 2**31 + zlib.crc32(text.encode()), editable=False)
+    if isinstance(fabric_of(text), Clos):
+        facts(
+            "Switches that reach the same places are drawn as one, their links added up, and the "
+            "links inside a node as one switch; ports and bill count every switch.",
+            kind="nest-quiet",
+        )
 
 
 def edit_button(chosen: str, text: str) -> None:

@@ -41,14 +41,14 @@ def main() -> None:
     facts("Which is better?", kind="nest-scenario")
     if unread:
         st.warning(unread)
-    scenario_rows()
     every = entries()
+    good, told = sound(every)
+    scenario_rows(good)
+    if told:
+        problem.error("  \n".join(told))
     if len(every) < FEWEST:
         st.info(f"Add {'two scenarios' if not every else 'another scenario'} to compare.")
         return
-    good, told = sound(every)
-    if told:
-        problem.error("  \n".join(told))
     found, pending = None, False
     try:
         if len(good) >= FEWEST:

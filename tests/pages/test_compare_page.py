@@ -6,12 +6,13 @@ import csv
 import html
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.figures.comparison import pictures
+from nest_core.figures.comparison import SCENARIO_COLOURS, pictures
 from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import scenario_document
 from nest_core.studies.comparison import LONGEST_NAME, run
@@ -364,6 +365,8 @@ def test_a_scenario_that_is_none_is_left_out_and_the_others_stand(compare_page):
     assert notice.value.startswith("Bad is left out: clos.devices must be a multiple of")
     shown = page.session_state["compare shown"][1]
     assert [one.name for one in shown.candidates] == ["One", "Two"]
+    swatches = re.findall(r'nest-swatch" style="background: ([^"]+)"', text_of(page))
+    assert swatches == [SCENARIO_COLOURS[0], "transparent", SCENARIO_COLOURS[1]]
     assert [one["name"] for one in page.session_state["compare entries"]] == ["One", "Bad", "Two"]
 
 
