@@ -118,7 +118,10 @@ class GraphFabric:
     def _check_elements(self) -> None:
         if self.devices == 0:
             raise InputError(
-                "element", "must list at least one device", 0, 'add one with role = "device"'
+                "element",
+                "must list at least one device",
+                0,
+                'draw or list one, its role = "device"',
             )
         if self.devices > MAX_EXPLICIT_DEVICES:
             raise InputError(

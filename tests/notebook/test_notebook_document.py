@@ -104,6 +104,7 @@ def test_what_is_no_notebook_is_one_sentence(document, path, value, message):
         ("{", "notebook must be JSON"),
         ("[1]", "notebook must be a JSON object"),
         ('{"schema": NaN}', "notebook must hold finite numbers"),
+        ('{"nbformat": 4, "cells": []}', "notebook must be a notebook of the studio"),
         ("[" * 200_000, "notebook must not nest deeply"),
         ('{"a": 1' + "0" * 5_000 + "}", "notebook must be JSON"),
         ('"' + "x" * 5_000_001 + '"', "notebook must hold at most 5,000,000 bytes"),
