@@ -70,8 +70,8 @@ def shelf(found: tuple[Listed, ...], name: str | None) -> None:
         _name_form("New", "new-notebook", "Create", _create)
     with right, st.popover("Import", width="stretch", key=_IMPORT, on_change="rerun"):
         st.file_uploader(
-            "Notebook, JSON up to 5 MB", type=["json", "ipynb"], key="notebook-file", on_change=_import,
-            help="A file that was exported here.",
+            "Notebook, JSON up to 5 MB", type=["json", "ipynb"], key="notebook-file",
+            on_change=_import, help="A file that was exported here.",
         )  # fmt: skip
     here = next((entry for entry in found if entry.name == name), None)
     if here is None:
