@@ -7,11 +7,13 @@ its field is set to something else or the word dismissed.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 from nest_studio.history import held
 
@@ -26,29 +28,31 @@ _PAGE = "page shown"
 def arrive(page: Any) -> None:
     """Note what the address says, if this is a page's first run; before anything is drawn.
 
-    Streamlit carries from page to page what widgets held when a run began, so what an address set
-    in a page's only run is forgotten on the next page. It is carried there by the address again.
+    What an address set in a page's only run, Streamlit still holds when the next page is drawn,
+    but does not tell that page's widgets. So it is set for them again.
 
     Parameters
     ----------
     page : StreamlitPage
         The page that is about to be drawn.
     """
-    asked = {key: st.query_params.get_all(key) for key in st.query_params}
+    asked = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
     st.session_state.setdefault(_ASKED, asked)
-    before, seeded = st.session_state.get(_PAGE, (page.title, asked))
+    before, seeded = st.session_state.get(_PAGE, (None, {}))
     if before == page.title:
-        first = _PAGE not in st.session_state
-        st.session_state[_PAGE] = page.title, asked if first else {}
+        st.session_state[_PAGE] = page.title, {}
         return
-    lost = {key: texts for key, texts in seeded.items() if key not in asked}
-    if not lost:
-        st.session_state[_PAGE] = page.title, asked
-        return
-    if "fabric" in (form := held()):  # of its preset: another page has another standard
-        lost.setdefault("fabric", [form["fabric"]])
-    del st.session_state[_PAGE]
-    st.switch_page(page, query_params=lost | asked)
+    form = held() if seeded else {}
+    if "fabric" in form:  # of its preset: another page has another standard
+        seeded = {"fabric": (form["fabric"],), **seeded}
+    carried = {key: texts for key, texts in seeded.items() if key not in asked}
+    st.session_state[_PAGE] = page.title, carried | asked
+    values = {key: st.session_state.get(key, form.get(key)) for key in carried}
+    known = {key: value for key, value in values.items() if value is not None}
+    st.session_state.update(known)
+    # Refused where the page before still has their widgets, which Streamlit then follows.
+    with contextlib.suppress(StreamlitAPIException):
+        st.query_params.update({key: carried[key] for key in known})
 
 
 def say_refused(place: Any) -> None:
