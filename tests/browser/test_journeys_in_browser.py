@@ -113,6 +113,7 @@ def test_a_configuration_file_becomes_the_planned_model(watched, root):
     window = watched()
     page = window.page
     go(window, f"?{SMALL}", plots=6)
+    window.settle()
     before = window.values()
     page.get_by_role("combobox", name="Model", exact=True).click()
     page.keyboard.type("My model")  # the last of a long list
