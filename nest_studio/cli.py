@@ -27,6 +27,7 @@ from nest_studio.commands.place import place as place_command
 from nest_studio.commands.plan import plan as plan_command
 from nest_studio.commands.price import price as price_command
 from nest_studio.commands.profile import profile as profile_command
+from nest_studio.commands.regenerate import regenerate as regenerate_command
 from nest_studio.commands.solve import solve as solve_command
 from nest_studio.commands.trace import trace as trace_command
 from nest_studio.commands.traffic import traffic as traffic_command
@@ -57,6 +58,7 @@ cli.command("paper")(paper_command)
 cli.command("profile")(profile_command)
 cli.command("trace")(trace_command)
 cli.command("validate")(validate_command)
+cli.command("regenerate")(regenerate_command)
 
 
 @cli.callback()

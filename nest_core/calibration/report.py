@@ -16,7 +16,7 @@ PROMISED_MEDIAN, PROMISED_P90, PROMISED_LEFT_OUT = 0.08, 0.25, 0.20
 INTRODUCTION = """\
 # Validation
 
-Written by `nest-studio validate collectives`; do not edit. Errors are relative, predicted /
+Written by `nest-studio regenerate collectives`; do not edit. Errors are relative, predicted /
 measured - 1; "median" and "90 %" are of their absolute value, "bias" is their mean.
 
 ## Collective times

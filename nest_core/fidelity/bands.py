@@ -172,7 +172,7 @@ def _band(entry: Mapping[str, Any]) -> Band:
 
 def bands_toml(bands: Iterable[Band]) -> str:
     """The text of the shipped file."""
-    lines = ["# Written by `nest-studio validate training`; do not edit."]
+    lines = ["# Written by `nest-studio regenerate training`; do not edit."]
     for band in bands:
         lines += [
             "",

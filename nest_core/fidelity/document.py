@@ -19,7 +19,7 @@ from nest_core.fidelity.scatter import Panel, scatter_svg
 
 __all__ = ["MARK", "PICTURE", "collectives_part", "figures", "joined", "picture", "training_part"]
 
-MARK = "<!-- written by `nest-studio validate training` from here on -->"
+MARK = "<!-- written by `nest-studio regenerate training` from here on -->"
 PICTURE = "images/validation-training.svg"
 WHOLE, SUBSET = "All runs", "The subset of the tests"
 LARGE = 10

@@ -274,7 +274,7 @@ def _parameters() -> list[str]:
 
 def _text(calibrated: bool, source: str, values: Mapping[str, float]) -> str:
     lines = [
-        "# Written by nest-studio validate training --fit; what every figure means stands in",
+        "# Written by nest-studio regenerate training --fit; what every figure means stands in",
         "# nest_core/hardware/families.py, priors and fixed figures in nest_core/fidelity/fit.py.",
         f"calibrated = {str(calibrated).lower()}",
         f'source = "{source}"',

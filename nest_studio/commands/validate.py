@@ -1,14 +1,14 @@
 """``nest-studio validate``: predictions beside measurements.
 
 * ``validate collectives``: the shipped curves on the measured rows that no fit saw. The data lie
-  beside a checkout (``../shared/data``); without them the small subset of the tests is used. With
-  the whole data and a checkout, ``docs/validation.md`` is written again; ``--fit`` fits the
-  presets again first, from the training half.
+  beside a checkout (``../shared/data``); without them the small subset of the tests is used.
 * ``validate FILE.csv``: the shipped curves on a table with the columns of ``nccl_measured.csv`` or
   ``collectives_measured.csv``. ``fitted`` says whether a row's point was in the training half.
 * ``validate training`` and ``validate FILE.csv`` of training runs: `validate_training`.
 * ``validate LOG.txt``: the output of nccl-tests. Its rows are fitted on top of the shipped curve;
   ``fit`` holds regimes, errors before and after, and the text of a preset to keep.
+
+Nothing is written: ``nest-studio regenerate`` writes what the project keeps of measurements.
 """
 
 from __future__ import annotations
@@ -24,17 +24,15 @@ from nest_studio.commands import validate_training
 from nest_studio.commands.output import JsonFlag, emit, table
 
 if TYPE_CHECKING:
-    from nest_core.calibration.library import Library
     from nest_core.calibration.measurements import Measurement, Skipped
     from nest_core.calibration.nccl_log import LogFacts
     from nest_core.calibration.validation import Compared, Group
 
-__all__ = ["validate"]
+__all__ = ["FILES", "measured_collectives", "validate"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DATA = (CHECKOUT.parent / "shared" / "data", CHECKOUT / "tests" / "data" / "calibration")
 FILES = ("nccl_measured.csv", "collectives_measured.csv")
-DOCUMENT = CHECKOUT / "docs" / "validation.md"
 GIGA = 1e9
 
 
@@ -43,8 +41,6 @@ def validate(
         str, typer.Argument(help="collectives, training, a CSV file or an nccl-tests log.")
     ],
     as_json: JsonFlag = False,
-    fit: Annotated[bool, typer.Option("--fit", help="Fit the presets again.")] = False,
-    date: Annotated[str, typer.Option(help="Date of the fit, for its provenance.")] = "",
     op: Annotated[str, typer.Option(help="A log's collective.")] = "",
     accelerator: Annotated[str, typer.Option(help="A log's accelerator.")] = "",
     devices: Annotated[int, typer.Option(help="A log's devices.", min=0)] = 0,
@@ -55,10 +51,10 @@ def validate(
 ) -> None:
     """Compare predicted with measured times, of collectives and of training runs."""
     if target == "collectives":
-        emit(_collectives(fit, date), as_json, _as_text)
+        emit(_collectives(), as_json, _as_text)
         return
     if target == "training":
-        emit(validate_training.training(fit, date), as_json, validate_training.as_text)
+        emit(validate_training.training(), as_json, validate_training.as_text)
         return
     from nest_core.calibration.nccl_log import LogFacts, is_log
     from nest_core.presets import read_text
@@ -100,9 +96,32 @@ def _rate(gigabytes: float, option: str) -> float:
     return gigabytes * GIGA
 
 
-def _collectives(fit: bool, date: str) -> dict[str, object]:
+def measured_collectives() -> tuple[list[Measurement], list[Skipped], bool]:
+    """The measured collectives at hand, rows that were skipped, and whether these are all data.
+
+    Raises
+    ------
+    InputError
+        If neither the whole data nor the subset of the tests is there.
+    """
+    from nest_core.calibration.measurements import read_table
+    from nest_core.presets import read_text
+
+    folder = next((path for path in DATA if (path / FILES[0]).is_file()), None)
+    if folder is None:
+        remedy = "run this in a checkout, or validate a file of your own"
+        raise InputError("collectives", "must have measurements", "none installed", remedy)
+    rows: list[Measurement] = []
+    skipped: list[Skipped] = []
+    for name in FILES:
+        more, without = read_table(read_text(folder / name), name)
+        rows += more
+        skipped += without
+    return rows, skipped, folder == DATA[0]
+
+
+def _collectives() -> dict[str, object]:
     from nest_core.calibration.library import load_library
-    from nest_core.calibration.report import report
     from nest_core.calibration.training import training_half
     from nest_core.calibration.validation import (
         compare,
@@ -110,69 +129,15 @@ def _collectives(fit: bool, date: str) -> dict[str, object]:
         held_out_groups,
         left_out_groups,
     )
-    from nest_core.fidelity.document import joined
 
-    folder = next((path for path in DATA if (path / FILES[0]).is_file()), None)
-    if folder is None:
-        remedy = "run this in a checkout, or validate a file of your own"
-        raise InputError("collectives", "must have measurements", "none installed", remedy)
-    whole = folder == DATA[0]
-    rows, skipped = _read(folder)
+    rows, skipped, whole = measured_collectives()
     library = load_library()
-    source = f"{' and '.join(FILES)} ({'the whole data' if whole else 'the subset of the tests'})"
-    if fit:
-        if not whole:
-            raise InputError("--fit", "must have the whole data", "the subset", "fetch the data")
-        library = _fit(rows, library, date)
     compared, without = compare(held_out(rows), library)
-    skipped += without
-    left_out = left_out_groups(rows, library)
-    fitted = len(training_half(rows))
-    if whole and DOCUMENT.parent.is_dir():
-        text = report(compared, left_out, skipped, fitted, source)
-        known = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.is_file() else ""
-        DOCUMENT.write_text(joined(known, collectives=text), encoding="utf-8")
     groups = [group for named in held_out_groups(compared).values() for group in named]
-    fields = _fields(compared, groups, skipped)
-    fields["left_out"] = [_group(group) for group in left_out]
-    fields |= {"data": source, "fitted_rows": fitted}
-    return fields
-
-
-def _read(folder: Path) -> tuple[list[Measurement], list[Skipped]]:
-    from nest_core.calibration.measurements import read_table
-    from nest_core.presets import read_text
-
-    rows: list[Measurement] = []
-    skipped: list[Skipped] = []
-    for name in FILES:
-        more, without = read_table(read_text(folder / name), name)
-        rows += more
-        skipped += without
-    return rows, skipped
-
-
-def _fit(rows: list[Measurement], library: Library, date: str) -> Library:
-    """Fit, and write the presets of the checkout."""
-    import datetime
-
-    from nest_core.calibration.library import KIND, curve_toml
-    from nest_core.calibration.report import notes
-    from nest_core.calibration.training import fit_library, training_half
-    from nest_core.calibration.validation import compare, held_out
-    from nest_core.presets import load_toml, preset_path
-
-    library = fit_library(training_half(rows), library)
-    compared, _ = compare(held_out(rows), library)
-    day = date or datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-    source = f"{' and '.join(FILES)}, training half"
-    for curve in library.curves:
-        provenance = notes(curve.name, rows, compared, library, source, day)
-        if provenance is not None:
-            path = preset_path(KIND, f"{curve.name}.toml")
-            facts = str(load_toml(path).get("facts", ""))
-            path.write_text(curve_toml(curve, provenance, facts), encoding="utf-8")
-    return library
+    fields = _fields(compared, groups, skipped + without)
+    fields["left_out"] = [_group(group) for group in left_out_groups(rows, library)]
+    source = f"{' and '.join(FILES)} ({'the whole data' if whole else 'the subset of the tests'})"
+    return fields | {"data": source, "fitted_rows": len(training_half(rows))}
 
 
 def _table(text: str, name: str) -> dict[str, object]:

@@ -1,10 +1,7 @@
 """The training side of ``nest-studio validate``.
 
 * ``validate training``: every measured run beside the price of its plan. The data lie beside a
-  checkout (``../shared/data``); without them the small subset of the tests is used. With the whole
-  data and a checkout, its part of ``docs/validation.md``, the picture and the error bands
-  (``presets/validation/regions.toml``) are written again; ``--fit`` fits the families'
-  parameters (``presets/estimators``) again first, from the rows that may be fitted.
+  checkout (``../shared/data``); without them the small subset of the tests is used.
 * ``validate FILE.csv`` for a table with the columns of ``train_measurements.csv`` or
   ``megatron_a100_*.csv``.
 """
@@ -24,73 +21,27 @@ if TYPE_CHECKING:
     from nest_core.fidelity.regions import RegionScore
     from nest_core.fidelity.runs import Row, Unread
 
-__all__ = ["as_text", "training", "training_table"]
+__all__ = ["FILES", "SHARED", "SUBSET", "as_text", "read_training", "training", "training_table"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SHARED = CHECKOUT.parent / "shared" / "data"
 SUBSET = CHECKOUT / "tests" / "data" / "fidelity"
 FILES = ("train_measurements.csv", "megatron_a100_multinode.csv", "megatron_a100_singlenode.csv")
-DOCUMENT = CHECKOUT / "docs" / "validation.md"
-BANDS = CHECKOUT / "presets" / "validation" / "regions.toml"
 
 
-def training(fit: bool = False, date: str = "") -> dict[str, object]:
-    """Everything that was measured; writes the documents where the whole data are at hand.
-
-    Parameters
-    ----------
-    fit : bool
-        Whether to fit the families' parameters first; needs the whole data.
-    date : str
-        Of the fit, for its provenance; empty: today.
-    """
+def training() -> dict[str, object]:
+    """Everything that was measured, beside what the costs predict."""
     from nest_core.fidelity.predict import predict_rows
 
-    folder = next((path for path in (SHARED, SUBSET) if (path / FILES[0]).is_file()), None)
-    if folder is None:
-        remedy = "run this in a checkout, or validate a file of your own"
-        raise InputError("training", "must have measurements", "none installed", remedy)
-    whole = folder == SHARED
-    rows, unread = _read(folder)
-    if fit:
-        if not whole:
-            raise InputError("--fit", "must have the whole data", "the subset", "fetch the data")
-        _fit(rows, date)
+    folder = SHARED if (SHARED / FILES[0]).is_file() else SUBSET
+    rows, unread = read_training(folder)
     predictions, without = predict_rows(rows)
-    unread += without
-    source = f"{', '.join(FILES)} ({'the whole data' if whole else 'the subset of the tests'})"
-    if whole and DOCUMENT.parent.is_dir():
-        _write(predictions, unread, _coverage(rows, unread, folder), source)
-    return _fields(predictions, unread) | {"data": source}
+    source = f"{', '.join(FILES)} ({_extent(folder)})"
+    return _fields(predictions, [*unread, *without]) | {"data": source}
 
 
-def _fit(rows: Sequence[Row], date: str) -> None:
-    """Fit the families and write their presets."""
-    import datetime
-
-    from nest_core.fidelity.fit import (
-        FREE,
-        calibration_groups,
-        family_toml,
-        fit_family,
-        pooled,
-        read_layers,
-    )
-    from nest_core.fidelity.machines import accelerator_of
-    from nest_core.hardware import UNCALIBRATED, load_family
-    from nest_core.presets import preset_path, read_text
-
-    day = date or datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-    layers = read_layers(read_text(SHARED / "layer_times.csv"))
-    fitted = []
-    for name in FREE:
-        found = fit_family(name, calibration_groups(name, rows, layers))
-        fitted.append(found.family)
-        texts = {name: family_toml(found, day), UNCALIBRATED: pooled(fitted, day)}
-        for family, text in texts.items():
-            preset_path("estimators", f"{family}.toml").write_text(text, encoding="utf-8")
-        load_family.cache_clear()
-        accelerator_of.cache_clear()
+def _extent(folder: Path) -> str:
+    return "the whole data" if folder == SHARED else "the subset of the tests"
 
 
 def training_table(text: str, name: str) -> dict[str, object]:
@@ -103,10 +54,20 @@ def training_table(text: str, name: str) -> dict[str, object]:
     return _fields(predictions, [*unread, *without])
 
 
-def _read(folder: Path) -> tuple[list[Row], list[Unread]]:
+def read_training(folder: Path) -> tuple[list[Row], list[Unread]]:
+    """The measured training runs of a folder, and the rows that are none.
+
+    Raises
+    ------
+    InputError
+        If the folder lacks the tables.
+    """
     from nest_core.fidelity import read_runs
     from nest_core.presets import read_text
 
+    if not (folder / FILES[0]).is_file():
+        remedy = "run this in a checkout, or validate a file of your own"
+        raise InputError("training", "must have measurements", "none installed", remedy)
     rows: list[Row] = []
     unread: list[Unread] = []
     for name in FILES:
@@ -115,37 +76,6 @@ def _read(folder: Path) -> tuple[list[Row], list[Unread]]:
         rows += more
         unread += without
     return rows, unread
-
-
-def _coverage(rows: Sequence[Row], unread: Sequence[Unread], folder: Path) -> tuple[int, int]:
-    """Rows of quality A that were predicted, and all of them."""
-    import csv
-
-    with (folder / FILES[0]).open(encoding="utf-8", newline="") as file:
-        sure = {row["id"] for row in csv.DictReader(file) if row["quality"] == "A"}
-    return len(sure - {row.id for row in unread}), len(sure)
-
-
-def _write(
-    predictions: Sequence[Prediction],
-    unread: Sequence[Unread],
-    coverage: tuple[int, int],
-    source: str,
-) -> None:
-    from nest_core.fidelity.bands import bands_toml, load_bands, measured_bands
-    from nest_core.fidelity.document import PICTURE, joined, picture, training_part
-    from nest_core.fidelity.predict import predict_rows
-
-    subset, _ = predict_rows(_read(SUBSET)[0]) if SUBSET.is_dir() else ([], [])
-    part = training_part(predictions, unread, subset, coverage, source)
-    known = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.is_file() else "# Validation\n"
-    DOCUMENT.write_text(joined(known, training=part), encoding="utf-8")
-    image = DOCUMENT.parent / PICTURE
-    image.parent.mkdir(parents=True, exist_ok=True)
-    image.write_text(picture(predictions), encoding="utf-8")
-    BANDS.parent.mkdir(parents=True, exist_ok=True)
-    BANDS.write_text(bands_toml(measured_bands(predictions)), encoding="utf-8")
-    load_bands.cache_clear()
 
 
 def _fields(predictions: Sequence[Prediction], unread: Sequence[Unread]) -> dict[str, object]:

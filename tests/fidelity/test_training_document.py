@@ -8,7 +8,8 @@ import pytest
 
 from nest_core.fidelity.document import MARK, PICTURE, collectives_part, figures, joined
 from nest_core.fidelity.scatter import Panel, scatter_svg
-from nest_studio.commands import validate_training
+from nest_studio.cli import run
+from nest_studio.commands import regenerate, validate_training
 
 WORSE = 1.1
 ROUNDING = 0.0006
@@ -45,12 +46,13 @@ def test_figures_of_the_subset_got_no_worse(written, monkeypatch, tmp_path):
 
 
 def test_figures_of_all_runs_got_no_worse(written, shared_data, monkeypatch, tmp_path):
-    """And the command writes document, picture and bands, leaving the other part alone."""
+    """And `regenerate` writes document, picture and bands, leaving the other part alone."""
     document = tmp_path / "docs" / "validation.md"
     document.parent.mkdir()
     document.write_text("# Validation\n\nOf collectives.\n")
-    monkeypatch.setattr(validate_training, "DOCUMENT", document)
-    monkeypatch.setattr(validate_training, "BANDS", tmp_path / "presets" / "regions.toml")
+    monkeypatch.setattr(regenerate, "DOCUMENT", document)
+    monkeypatch.setattr(regenerate, "BANDS", tmp_path / "presets" / "regions.toml")
+    assert run(["regenerate", "training"]) == 0
     fields = validate_training.training()
     check(regions(fields), figures(written)["All runs"])
     text = document.read_text()
@@ -58,6 +60,15 @@ def test_figures_of_all_runs_got_no_worse(written, shared_data, monkeypatch, tmp
     assert figures(text)["All runs"] == pytest.approx(regions(fields), abs=ROUNDING)
     assert (document.parent / PICTURE).is_file()
     assert (tmp_path / "presets" / "regions.toml").read_text().startswith("# Written by")
+
+
+def test_validation_writes_nothing(root, shared_data, capsys):
+    """Printing and regenerating are two commands: no file of the checkout changes by printing."""
+    kept = [root / "docs" / "validation.md", root / "presets" / "validation" / "regions.toml"]
+    before = [path.stat().st_mtime_ns for path in kept]
+    assert run(["validate", "training"]) == 0
+    assert "runs predicted" in capsys.readouterr().out
+    assert [path.stat().st_mtime_ns for path in kept] == before
 
 
 def test_a_worse_figure_is_noticed():
@@ -68,10 +79,10 @@ def test_a_worse_figure_is_noticed():
         check({}, {"a": 0.1})
 
 
-def test_quality_a_is_covered(shared_data, monkeypatch, tmp_path):
-    rows, unread = validate_training._read(shared_data)
+def test_quality_a_is_covered(shared_data):
+    rows, unread = validate_training.read_training(shared_data)
     assert len(rows) > 1300
-    predicted, every = validate_training._coverage(rows, unread, shared_data)
+    predicted, every = regenerate.coverage(unread, shared_data)
     assert predicted >= 0.95 * every > 300
 
 
