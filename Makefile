@@ -5,10 +5,11 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help app test check bench screenshots canvas lint format lock wheel clean app-env test-env browser
+.PHONY: help app test check bench compare screenshots canvas lint format lock wheel clean app-env test-env browser
 
 PYTHON ?= python3
 ARGS ?=
+REF ?= HEAD
 # Where tests that drive a browser are: collecting all others takes half a minute.
 IN_BROWSER := tests/browser tests/notebook
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
@@ -48,6 +49,9 @@ check: test-env browser ## long enumerations, fuzzing and soaks
 
 bench: test-env ## benchmarks
 	@.venv/bin/python -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
+
+compare: test-env ## every figure that moved since a commit: make compare REF=<commit>
+	@.venv/bin/python benchmarks/compare.py $(REF) $(ARGS)
 
 screenshots: test-env browser ## take the README's pictures again
 	@SCREENSHOTS=1 .venv/bin/python -m pytest tests/browser/test_screenshots.py
