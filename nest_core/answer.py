@@ -14,6 +14,7 @@ from nest_core.fidelity.bands import Band
 from nest_core.hardware import measured_share
 from nest_core.planner import Progress, Result, search
 from nest_core.scenario import Scenario
+from nest_core.titles import scenario_title
 from nest_core.units import at_least_gib
 from nest_core.validity import Standing, rate_span, seconds_span, standing
 from nest_core.workload import chain
@@ -87,7 +88,7 @@ class Answer:
         result, best = self.result, self.result.best
         certificate = result.certificate
         answer: dict[str, Any] = {
-            "scenario": self.scenario.name,
+            "scenario": scenario_title(self.scenario),
             "costs": "own",
             **assumptions_json(self.scenario, self.problem.overlap),
             "feasible": best is not None,

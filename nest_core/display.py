@@ -13,6 +13,7 @@ from nest_core.costs.price import Report
 from nest_core.headlines import headlines
 from nest_core.network.levels import Network
 from nest_core.summary import certificate_line, fullest, plan_in_words, quantity, share
+from nest_core.titles import scenario_title
 from nest_core.units import humanise_bytes, humanise_rate, humanise_seconds
 
 __all__ = ["answer_html", "html_table", "network_html", "report_html"]
@@ -49,10 +50,10 @@ def answer_html(answer: Answer) -> str:
     ]
     if best is None:
         told = " ".join(f"{text}." for text in (answer.result.reason, answer.advice) if text)
-        return f"{_heading(answer.scenario.name)}{_line(told)}"
+        return f"{_heading(scenario_title(answer.scenario))}{_line(told)}"
     words = plan_in_words(best, answer.scenario.batch, answer.problem.network.devices)
     return (
-        f"{_heading(answer.scenario.name)}{html_table(rows)}{_line(words)}"
+        f"{_heading(scenario_title(answer.scenario))}{html_table(rows)}{_line(words)}"
         f"{_line(certificate_line(answer.result), quiet=True)}{_stages(best)}"
     )
 

@@ -7,6 +7,7 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.figures.levels import level_figure
 from nest_core.presets import preset_names
+from nest_core.titles import fabric_title
 from nest_core.units import humanise_seconds
 from nest_studio.bill_view import bill_figures, bill_of
 from nest_studio.fabric_state import (
@@ -54,10 +55,9 @@ def beside(request: FabricRequest) -> None:
         columns = [_figures(text) for text in texts]
     # Letters keep two fabrics of one name apart.
     names = [
-        f"{letter}: {fabric_of(text).name}" for letter, text in zip("ABC", texts, strict=False)
+        f"{letter}: {fabric_title(fabric_of(text))}"
+        for letter, text in zip("ABC", texts, strict=False)
     ]
-    if request.overrides:
-        names[0] += ", changed"
     rows = [
         {"figure": label}
         | {name: column[label] for name, column in zip(names, columns, strict=True)}

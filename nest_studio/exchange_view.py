@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.titles import fabric_title, file_stem
 from nest_core.topology.formats import FORMATS, Assumed, Exported, read_fabric, write_fabric
 from nest_studio.drawing_view import new_drawing, own_from
 from nest_studio.fabric_state import FabricRequest, canonical, fabric_of
@@ -62,14 +64,19 @@ def take_along(request: FabricRequest) -> None:
         facts(*(["Left out:", *lost] if lost else ["Holds everything."]), kind="nest-quiet")
         st.download_button(
             "↓ Download", lambda: _exported(request, format_).text,
-            f"fabric{FORMATS[format_].suffixes[0]}", on_click="ignore",
+            f"{file_stem(fabric_title(fabric_of(canonical(request))))}"
+            f"{FORMATS[format_].suffixes[0]}",
+            on_click="ignore",
         )  # fmt: skip
 
 
 def _exported(request: FabricRequest, format_: str) -> Exported:
     text = canonical(request)
     places = own_document() if request.preset == OWN and not request.overrides else None
-    return write_fabric(fabric_of(text), format_, document=places)
+    fabric = fabric_of(text)
+    if request.overrides:  # no longer what its name says
+        fabric = replace(fabric, name=fabric_title(fabric))
+    return write_fabric(fabric, format_, document=places)
 
 
 def _import() -> None:

@@ -16,6 +16,7 @@ from nest_core.network import Network
 from nest_core.network.algorithms import ALGORITHMS, OPS
 from nest_core.network.bisection import full_bisection_Bps, knows_nodes
 from nest_core.summary import share
+from nest_core.titles import fabric_title
 from nest_core.topology import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
 from nest_core.units import humanise, humanise_rate
 from nest_studio.fabric_state import (
@@ -86,7 +87,7 @@ def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> FabricRequ
 def heading(request: FabricRequest, fabric: Fabric, lacking: str = "") -> None:
     """What fabric this is, and what it is made of; or why the figures are earlier ones."""
     changes = ", ".join(f"{key} = {value}" for key, value in request.overrides.items())
-    facts(f"{fabric.name}{', changed' if changes else ''}", kind="nest-scenario")
+    facts(fabric_title(fabric), kind="nest-scenario")
     if lacking:
         line = f"The figures are those of the last whole fabric: {lacking}"
     elif changes:

@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.presets import load_toml, preset_names, preset_path
-from nest_studio.own_fabric import OWN, forget_places, own_document
+from nest_studio.own_fabric import OWN, carry, forget_places, is_drawing, own_document
 
 __all__ = [
     "ADDRESS",
@@ -77,8 +77,12 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
         bind=ADDRESS, on_change=reset_fabric,
         help=f"Switches, links and nodes: a preset, or {OWN} as the Design page drew or read it.",
     )  # fmt: skip
+    carry(shown=chosen["fabric"] == OWN)
     fabric = fabric_document(chosen["fabric"])
-    st.caption(fabric["name"], help=fabric.get("source"))
+    if is_drawing(fabric) and chosen["fabric"] == OWN:
+        st.caption("Drawn on the Design page.")  # what it was first called says nothing of it
+    else:
+        st.caption(fabric["name"], help=fabric.get("source"))
     if "clos" in fabric:
         per_node = fabric["clos"]["devices_per_node"]
         chosen[DEVICES] = st.number_input(

@@ -32,6 +32,7 @@ __all__ = [
     "DEFAULT_SCENARIO",
     "Request",
     "changes_in_words",
+    "pinned_title",
     "scenario_form",
     "start_over",
     "use_memory",
@@ -54,6 +55,8 @@ LARGEST = {
     "search.ep": "ep, devices",
     "search.micro_batch_sequences": "micro-batch, sequences",
 }
+_OWN = {"fabric": OWN, "workload.model": OWN_MODEL}
+_IN_TITLES = ("fabric", "accelerator", "workload.model", "workload.global_batch_sequences")
 ORDERS = {
     "both": None,
     "replicas of a stage side by side": ["tp", "cp", "dp", "pp"],
@@ -221,11 +224,17 @@ def _choice(
 
 
 def changes_in_words(overrides: Mapping[str, Any]) -> str:
-    """Keys and values that differ from the preset; a fabric in full by its name."""
+    """Keys and values that differ from the preset; of a fabric or model in full, that it is so."""
     return ", ".join(
-        f"{key} = {value['name'] if isinstance(value, Mapping) and 'name' in value else value}"
+        f"{key} = {_OWN.get(key, value) if isinstance(value, Mapping) else value}"
         for key, value in overrides.items()
     )
+
+
+def pinned_title(title: str, overrides: Mapping[str, Any]) -> str:
+    """A scenario's title with the changes that it does not say by itself."""
+    more = {key: value for key, value in overrides.items() if not key.startswith(_IN_TITLES)}
+    return f"{title}; {changes_in_words(more)}" if more else title
 
 
 def _accelerator(name: str) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from nest_core.notebook import Cell, Notebook, add_cell, new_id, to_json
 from nest_core.notebook.jupyter import jupyter_notebook
 from nest_core.notebook.kinds import Shown
 from nest_core.notebook.report import html_report
-from nest_core.scenario import scenario_document
+from nest_core.scenario import resolve_scenario, scenario_document
 from nest_core.store import Listed
+from nest_core.titles import scenario_title
 from nest_studio.forms import DEFAULT_SCENARIO
 from nest_studio.jobs import Lost, Stopped
 from nest_studio.notebook_state import (
@@ -219,7 +220,7 @@ def _start_empty() -> None:
 def _default_plan() -> Cell:
     document, _ = scenario_document(DEFAULT_SCENARIO)
     inputs = {"document": document, "overrides": {}}
-    return Cell(new_id(), "plan", document["name"], "", inputs)
+    return Cell(new_id(), "plan", scenario_title(resolve_scenario(document)), "", inputs)
 
 
 def _with_plan(notebook: Notebook) -> Notebook:

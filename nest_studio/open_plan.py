@@ -15,7 +15,10 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.presets import preset_names
 from nest_core.scenario import scenario_document
+from nest_core.schema import LONGEST_NAME, FabricFile, checked
 from nest_core.studies.knobs import fabric_table
+from nest_core.titles import fabric_title
+from nest_core.topology.files import build_fabric
 from nest_studio.fabric_widgets import (
     DEVICES,
     LARGEST_RATIO,
@@ -107,15 +110,14 @@ def open_scenario(
     """
     document, folder = scenario_document(scenario)
     try:
-        fabric, ratios, table = _fabric(document, overrides, folder)
+        fabric, ratios, table = _fabric(document, overrides, folder, called)
     except InputError as error:
         st.toast(str(error))
         return
     st.session_state["scenario"] = scenario
     start_over()
     if table is not None and forget_places(own_document() or {}) != table:
-        name = ", ".join(filter(None, [table.get("name", "inline"), called]))
-        start({"schema": 1, **table, "name": name[:200]})
+        start({"schema": 1, "name": "inline", **table})
     st.session_state["fabric"] = fabric
     reset_fabric()
     found = {key: _held(key, value) or _limit(key, value) for key, value in overrides.items()}
@@ -184,7 +186,7 @@ def _limit(key: str, value: Any) -> tuple[Any] | None:
 
 
 def _fabric(
-    document: Table, overrides: Table, folder: Path
+    document: Table, overrides: Table, folder: Path, called: str
 ) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
     """The fabric's choice, its widgets' values, and the document if it is no preset."""
     choice = overrides.get("fabric", document["fabric"])
@@ -195,7 +197,14 @@ def _fabric(
         held = {key: _ratio(whole, key, value) for key, value in changes.items()}
         if None not in held.values():
             return (choice, held, None) if named else (OWN, held, whole)
-    return OWN, {}, fabric_table(document, overrides, folder)
+    return OWN, {}, _named(fabric_table(document, overrides, folder), called)
+
+
+def _named(table: Table, called: str) -> dict[str, Any]:
+    """A fabric's document under the name of what it is now."""
+    whole = {"schema": 1, "name": "inline", **table}
+    title = fabric_title(build_fabric(checked(FabricFile, whole)))
+    return {**whole, "name": ", ".join(filter(None, [title, called]))[:LONGEST_NAME]}
 
 
 def _ratio(fabric: Table, key: str, value: Any) -> Any:

@@ -5,7 +5,9 @@ yet; pages then keep the last answer and say what is missing. What stands in the
 data, replaced and never changed in place.
 
 The address carries a key under which the store keeps the document as it is (`nest_core.store`),
-so that a reload brings it back, and a link that was sent shows what was sent.
+so that a reload brings it back, and a link that was sent shows what was sent. While another fabric
+is shown the key stands aside there: an address names the fabric on the screen and no other, on the
+way back through a browser's history too.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from nest_studio.stored import links
 __all__ = [
     "OWN",
     "can_undo",
+    "carry",
     "change",
     "follow_address",
     "forget_places",
@@ -36,21 +39,45 @@ __all__ = [
 OWN = "My fabric"
 STEPS = 100
 _KEY = "own fabric"
+_CHOICE = "fabric"
 _ADDRESS = "own"
+_ASIDE = "aside."
 
 Step = tuple[dict[str, Any], tuple[str, ...]]
 """A document, and what was assumed or left out when it was read."""
 
 
 def follow_address() -> None:
-    """Bring back what the address names, and let it name what is there; first on every page."""
-    state = st.session_state.get(_KEY)
+    """Bring back and choose what the address names; first on every page.
+
+    Browsers keep addresses by which the choice itself had not arrived yet. They name the fabric
+    all the same, unless another was chosen since.
+    """
     asked = st.query_params.get(_ADDRESS, "")
-    if state is None and asked and (found := _stored(asked)) is not None:
+    key = asked.removeprefix(_ASIDE)
+    if _KEY not in st.session_state and key and (found := _stored(key)) is not None:
         _put((found["document"], tuple(found["notes"])), (), ())
-        state = st.session_state[_KEY]
-    if state is not None and asked != state["key"]:
-        st.query_params[_ADDRESS] = state["key"]
+    if (
+        key == asked != ""
+        and own_document() is not None
+        and _CHOICE not in st.query_params
+        and st.session_state.get(_CHOICE, OWN) == OWN
+    ):
+        st.session_state[_CHOICE] = OWN
+
+
+def carry(*, shown: bool) -> None:
+    """Let the address carry what is there; after the choice of the fabric, or without one.
+
+    Parameters
+    ----------
+    shown : bool
+        Whether it is the fabric on the screen.
+    """
+    if (state := st.session_state.get(_KEY)) is not None:
+        text = state["key"] if shown else f"{_ASIDE}{state['key']}"
+        if st.query_params.get(_ADDRESS) != text:
+            st.query_params[_ADDRESS] = text
 
 
 def own_document() -> dict[str, Any] | None:
@@ -77,7 +104,7 @@ def revision() -> int:
 def start(document: dict[str, Any], about: tuple[str, ...] = ()) -> None:
     """Begin anew; what stood there can be had back by `undo`."""
     change(document, about)
-    st.session_state["fabric"] = OWN
+    st.session_state[_CHOICE] = OWN
 
 
 def change(document: dict[str, Any], about: tuple[str, ...] | None = None) -> None:
@@ -126,7 +153,6 @@ def _step(state: Mapping[str, Any]) -> Step:
 def _put(step: Step, past: tuple[Step, ...], future: tuple[Step, ...]) -> None:
     document, about = step
     key = _key(step)
-    st.query_params[_ADDRESS] = key
     st.session_state[_KEY] = {
         "key": key,
         "document": document,

@@ -22,11 +22,12 @@ from nest_core.figures.timeline import timeline_figure
 from nest_core.notebook.kinds import plan_row
 from nest_core.scenario import Scenario
 from nest_core.summary import certificate_line, plan_in_words, stage_rows
+from nest_core.titles import file_stem, scenario_title
 from nest_core.units import ceil_gib
 from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 from nest_core.why.loads import link_loads
 from nest_studio.commands.output import plain
-from nest_studio.forms import Request, changes_in_words, use_memory
+from nest_studio.forms import Request, changes_in_words, pinned_title, use_memory
 from nest_studio.pins import pin_button
 from nest_studio.plan_state import baselines_of, plan_of, scenario_of
 from nest_studio.scenario_file import command_line, scenario_toml
@@ -39,33 +40,39 @@ __all__ = ["Comparison", "heading", "placement", "plan_facts", "stage_table", "t
 def heading(request: Request, text: str, scenario: Scenario) -> None:
     """What is planned, and the ways to take it along."""
     left, right = st.columns([9, 11], vertical_alignment="bottom")
-    changes = changes_in_words(request.overrides)
+    changes, title = changes_in_words(request.overrides), scenario_title(scenario)
+    file = file_stem(title) if changes else request.scenario
     # Both files are made on the click: a ready file's address dies with the next redraw, and a
     # browser that asks for it meanwhile shows an error.
     with left:
-        facts(f"{scenario.name}{', changed' if changes else ''}", kind="nest-scenario")
+        facts(title, kind="nest-scenario")
         facts(f"Changed: {changes}" if changes else "As in the preset.", kind="nest-quiet")
     with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         st.download_button(
-            "↓ Scenario (TOML)", lambda: scenario_toml(request.document, request.overrides),
-            f"{request.scenario}.toml", "application/toml", on_click="ignore", type="tertiary",
+            "↓ Scenario (TOML)", lambda: scenario_toml(request.document, request.overrides, title),
+            f"{file}.toml", "application/toml", on_click="ignore", type="tertiary",
             help="The scenario file that asks for this.",
         )  # fmt: skip
         st.download_button(
-            "↓ Plan (JSON)", lambda: _plan_json(text), f"{request.scenario}-plan.json",
+            "↓ Plan (JSON)", lambda: _plan_json(text), f"{file}-plan.json",
             "application/json", on_click="ignore", type="tertiary",
             help="What the command prints: plan, stages, certificate, baselines.",
         )  # fmt: skip
         with st.popover("Command", type="tertiary"):
             if isinstance(request.overrides.get("fabric"), dict):
                 facts("The downloaded scenario holds your fabric.", kind="nest-quiet")
-                command = f"nest-studio plan {request.scenario}.toml"
+                command = f"nest-studio plan {file}.toml"
             else:
                 command = command_line(request.scenario, request.overrides)
             st.code(command, "sh", wrap_lines=True)
         inputs = {"document": request.document, "overrides": request.overrides}
-        title = f"{scenario.name}: {changes}" if changes else scenario.name
-        pin_button("plan", title, inputs, key="plan", rows=lambda: [_row(text)])
+        pin_button(
+            "plan",
+            pinned_title(title, request.overrides),
+            inputs,
+            key="plan",
+            rows=lambda: [_row(text)],
+        )
         tour_button()
 
 

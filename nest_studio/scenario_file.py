@@ -6,13 +6,19 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from nest_core.schema import LONGEST_NAME
 from nest_core.toml_text import toml_document, toml_value
 
 __all__ = ["command_line", "scenario_toml"]
 
 
-def scenario_toml(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> str:
+def scenario_toml(
+    document: Mapping[str, Any], overrides: Mapping[str, Any], title: str = ""
+) -> str:
     """The document with the overrides in its ``[override]`` table, as TOML.
+
+    With overrides it is no longer what its name and description say: the title, if one is given,
+    stands in their place.
 
     Examples
     --------
@@ -27,6 +33,9 @@ def scenario_toml(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> 
     <BLANKLINE>
     """
     whole = dict(document)
+    if overrides and title:
+        whole = {key: value for key, value in whole.items() if key != "description"}
+        whole["name"] = title[:LONGEST_NAME]
     own = {**whole.pop("override", {}), **overrides}
     if own:
         whole["override"] = own

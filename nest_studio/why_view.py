@@ -11,6 +11,7 @@ from nest_core.costs.price import Report
 from nest_core.errors import InputError
 from nest_core.layout.placement import seated
 from nest_core.presets import MAX_FILE_BYTES
+from nest_core.titles import file_stem, scenario_title
 from nest_core.units import humanise, humanise_bytes, humanise_seconds
 from nest_core.why import difference, training
 from nest_core.why.training import TOKENS_PER_PARAMETER
@@ -84,7 +85,7 @@ def _training(answer: Answer, best: Report, text: str) -> None:
     with placement:
         facts("Placement: rank, replica, stage and rank on each axis of every device; change "
               "it by hand and price it with nest-studio price --placement.")  # fmt: skip
-        name = answer.scenario.name.replace(" ", "-")
+        name = file_stem(scenario_title(answer.scenario))
         with st.container(horizontal=True, gap="small"):
             st.download_button(
                 "↓ Placement (CSV)", lambda: seated(answer.problem.network, best.plan).to_csv(),

@@ -20,6 +20,7 @@ from nest_studio.compare_view import (
 )
 from nest_studio.jobs import desk, there, wanted
 from nest_studio.open_plan import go_to_opened
+from nest_studio.own_fabric import carry
 from nest_studio.own_fabric import follow_address as follow_own_fabric
 from nest_studio.show import facts, mark_results, page_style
 
@@ -33,6 +34,7 @@ def main() -> None:
     go_to_opened()
     page_style()
     follow_own_fabric()
+    carry(shown=False)
     unread = follow_address()
     problem = st.container(key="problem")
     with st.sidebar:

@@ -14,6 +14,7 @@ from nest_core.studies.knobs import knobs
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweep import run
 from nest_core.summary import realised_ratios
+from nest_core.titles import fabric_title, scenario_title
 from nest_studio.explore_state import awaited, inputs_of, last_answer
 from nest_studio.explore_view import (
     ASKS,
@@ -31,7 +32,7 @@ from nest_studio.fabric_widgets import ADDRESS
 from nest_studio.forms import Request, changes_in_words, scenario_form
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address
-from nest_studio.plan_state import fabric_of
+from nest_studio.plan_state import canonical, fabric_of, scenario_of
 from nest_studio.show import facts, mark_results, page_style
 
 AT_ONCE = 20
@@ -74,10 +75,18 @@ def heading(request: Request) -> Any:
     """What is turned; the place at its right is returned."""
     left, right = st.columns([12, 1], vertical_alignment="bottom")
     with left:
-        facts(request.document["name"], kind="nest-scenario")
+        facts(title_of(request), kind="nest-scenario")
         changes = changes_in_words(request.overrides)
         facts(f"Changed: {changes}" if changes else "As in the preset.", kind="nest-quiet")
     return right
+
+
+def title_of(request: Request) -> str:
+    """The scenario's title; its fabric's where a knob has yet to make a scenario of it."""
+    try:
+        return scenario_title(scenario_of(canonical(request)))
+    except InputError:
+        return fabric_title(fabric_of(request))
 
 
 def sweep_part(request: Request, found: tuple[Knob, ...], problem: Any, pins: Any) -> None:

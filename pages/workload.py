@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from nest_core.errors import InputError
-from nest_studio.own_fabric import follow_address
+from nest_studio.own_fabric import carry, follow_address
 from nest_studio.show import mark_results, page_style
 from nest_studio.workload_view import (
     canonical,
@@ -21,6 +21,7 @@ def main() -> None:
     """Draw the page."""
     page_style()
     follow_address()
+    carry(shown=False)
     problem = st.container(key="problem")
     with st.sidebar:
         text = canonical(layer_form())

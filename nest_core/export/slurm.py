@@ -27,6 +27,7 @@ from nest_core.export.seating import Seating, seating
 from nest_core.export.values import Bundle, Refused, header
 from nest_core.network import collapse
 from nest_core.scenario import Scenario
+from nest_core.titles import scenario_title
 
 __all__ = ["VERSION", "coordinates", "export_slurm"]
 
@@ -119,7 +120,7 @@ def coordinates(plan: Plan) -> dict[str, list[int]]:
 
 def _job(scenario: Scenario, plan: Plan, seats: Seating, plain: bool) -> str:
     nodes = len(seats.used_hosts)
-    name = re.sub(r"[^A-Za-z0-9]+", "-", scenario.name).strip("-")[:40] or "nest"
+    name = re.sub(r"[^A-Za-z0-9]+", "-", scenario_title(scenario)).strip("-")[:40]
     per_node = int(seats.host_sizes[seats.used_hosts].max())
     options = [
         f"--job-name={name}", f"--nodes={nodes}", f"--ntasks={seats.ranks}",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from nest_core.costs.plan import Plan, Point
 from nest_core.errors import InputError
 from nest_core.scenario import Scenario
+from nest_core.titles import scenario_title
 
 __all__ = ["Bundle", "Refused", "header", "subject"]
 
@@ -37,7 +38,7 @@ class Bundle:
 def header(scenario: Scenario, plan: Plan, version: str, comment: str = "# ") -> str:
     """Comment lines that say what a file is, for which version, and of which plan."""
     lines = (
-        f"{scenario.name}: {subject(plan.point)}.",
+        f"{scenario_title(scenario)}: {subject(plan.point)}.",
         f"Checked against {version}.",
     )
     return "".join(f"{comment}{' '.join(line.split())}\n" for line in lines)

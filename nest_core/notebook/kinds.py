@@ -35,6 +35,7 @@ from nest_core.summary import (
     share,
     stage_rows,
 )
+from nest_core.titles import scenario_title
 from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 
 __all__ = [
@@ -202,8 +203,8 @@ def _plan_facts(found: Answer) -> tuple[str, ...]:
     result, best, scenario = found.result, found.result.best, found.scenario
     accelerator = scenario.accelerator
     words = [
-        f"{scenario.model.name} on {scenario.fabric.name}, {accelerator.name}: batch "
-        f"{scenario.batch:,} sequences of {scenario.sequence:,} tokens, {scenario.precision}.",
+        f"{scenario_title(scenario)}, sequences of {scenario.sequence:,} tokens, "
+        f"{scenario.precision}.",
     ]
     if ratios := realised_ratios(scenario.fabric):
         words.append(f"Oversubscription: {'; '.join(ratios)}.")

@@ -6,6 +6,7 @@ The pydantic models (`tables`) mirror ``README.md``, "Files"; human units stand 
 
 from nest_core.schema.checking import MAX_DEPTH, check_plain, checked
 from nest_core.schema.tables import (
+    LONGEST_NAME,
     AcceleratorFile,
     FabricFile,
     LevelTable,
@@ -17,6 +18,7 @@ from nest_core.schema.tables import (
 )
 
 __all__ = [
+    "LONGEST_NAME",
     "MAX_DEPTH",
     "AcceleratorFile",
     "FabricFile",

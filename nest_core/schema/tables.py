@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
+    "LONGEST_NAME",
     "AcceleratorFile",
     "FabricFile",
     "LevelTable",
@@ -23,7 +24,8 @@ Count = Annotated[int, Field(ge=1, le=10_000_000)]
 Positive = Annotated[float, Field(ge=1e-9, le=1e18)]
 NotNegative = Annotated[float, Field(ge=0, le=1e18)]
 Ratio = Annotated[float, Field(ge=1, le=1e6)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+LONGEST_NAME = 200
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
 
 

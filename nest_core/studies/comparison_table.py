@@ -18,6 +18,7 @@ from nest_core.summary import (
     schedule_in_words,
     share,
 )
+from nest_core.titles import fabric_title
 from nest_core.topology.prices import Range
 from nest_core.units import humanise, humanise_rate, humanise_seconds
 from nest_core.validity import span_in_words
@@ -284,7 +285,7 @@ def _extent(counts: Sequence[int]) -> str:
 def _fabric(every: Sequence[Candidate]) -> list[Line]:
     part = "Fabric"
     return [
-        _words(part, "Fabric", [one.scenario.fabric.name for one in every]),
+        _words(part, "Fabric", [fabric_title(one.scenario.fabric) for one in every]),
         _numbers(part, "Devices", "", [float(one.scenario.fabric.devices) for one in every],
                  lambda count: f"{count:,.0f}"),
         _words(part, "Switches", [_switches(one) for one in every]),

@@ -125,7 +125,7 @@ class Sweep:
     Parameters
     ----------
     scenario : str
-        Name of the scenario that was turned.
+        Title of the scenario that was turned (`nest_core.titles`).
     x, y : Axis
         ``y`` is None with one knob.
     points : tuple of Outcome

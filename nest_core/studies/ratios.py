@@ -22,6 +22,7 @@ from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.studies.knob import Knob, with_values
 from nest_core.studies.knobs import knobs
 from nest_core.summary import realised_ratios
+from nest_core.titles import scenario_title
 from nest_core.topology import Clos, Fabric
 from nest_core.topology.bill import bill
 from nest_core.topology.prices import Prices, load_prices
@@ -165,7 +166,7 @@ def highest_ratios(
             "fabric", "must have tiers to oversubscribe", document.get("fabric"), "pick another"
         )
     plain = {key: value for key, value in overrides.items() if not _of_model(key)}
-    name = resolve_scenario(document, overrides, folder).name
+    title = scenario_title(resolve_scenario(document, overrides, folder))
     tiers: list[Tier] = []
     for number, knob in enumerate(ladder):
         trial = _Trial(document, plain, folder, mix, knob, stop or _never)
@@ -179,7 +180,7 @@ def highest_ratios(
             break
         tiers.append(_tier(trial, steps, limit))
     shares = tuple((entry.name, entry.share) for entry in mix)
-    return Ratios(name, shares, limit, tuple(tiers), len(tiers) == len(ladder))
+    return Ratios(title, shares, limit, tuple(tiers), len(tiers) == len(ladder))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from nest_core.studies.knob import Knob, Value, distinct, knob_named, with_value
 from nest_core.studies.knobs import knobs
 from nest_core.studies.points import Axis, Outcome, Status, Sweep, changes
 from nest_core.summary import fullest, plan_in_words, realised_ratios
+from nest_core.titles import scenario_title
 from nest_core.topology.bill import bill
 from nest_core.topology.prices import Prices, load_prices
 
@@ -79,7 +80,9 @@ def run(
     if over() and points and not points[-1].proven:
         points.pop()  # cut short
     x, *rest = (_axis(knob, values) for knob, values in turned)
-    return Sweep(scenario.name, x, rest[0] if rest else None, tuple(points), len(points) == total)
+    return Sweep(
+        scenario_title(scenario), x, rest[0] if rest else None, tuple(points), len(points) == total
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ def export(
     """Export a plan, or say why the target cannot express it."""
     from nest_core.export import TARGETS, Bundle, Refused, export_plan
     from nest_core.scenario import load_scenario
+    from nest_core.titles import scenario_title
 
     if to not in TARGETS:
         raise InputError("--to", "must be a known target", to, "pick " + ", ".join(TARGETS))
@@ -57,7 +58,7 @@ def export(
     if output is not None:
         _write(output, bundle.files)
     fields = {
-        "scenario": asked.name,
+        "scenario": scenario_title(asked),
         "target": to,
         "plan": report.plan.to_json(),
         "feasible": report.feasible,

@@ -13,6 +13,7 @@ from nest_core.figures.collectives import bandwidth_figure, time_figure
 from nest_core.network import collapse
 from nest_core.network.bisection import bisection_Bps
 from nest_core.scenario import load_fabric
+from nest_core.titles import fabric_title
 from nest_core.units import humanise_rate
 
 CHARTS = 4
@@ -80,7 +81,7 @@ def test_every_kind_shows_its_fabric(fabric_page, name):
     assert shown["Bisection"] == humanise_rate(bisection_Bps(fabric, network))
     assert len(charts(page)) == CHARTS
     assert bandwidth_figure(sweep(network, "all_reduce", 8)).title in text_of(page)
-    assert fabric.name in text_of(page)
+    assert fabric_title(fabric) in text_of(page)
 
 
 def test_a_slider_narrows_the_bisection(fabric_page):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -12,6 +13,7 @@ from nest_core.notebook import Cell, Notebook
 from nest_core.presets import preset_names
 from nest_core.scenario import fabric_document, resolve_scenario, scenario_document
 from nest_core.store import Database, Notebooks
+from nest_core.titles import fabric_title
 from nest_studio.explore_view import asked
 from nest_studio.open_plan import from_preset, unsaid
 
@@ -114,7 +116,8 @@ def test_a_fabric_that_no_widget_makes_opens_as_ones_own(studio, store):
     whole = resolve_scenario(document, faster, folder).fabric
     store.save(Notebook("N", (*NOTES, cell(faster))))
     request = request_of(press(studio("notebook", notebook="N"), "plan-p"))
-    assert resolve_scenario(request.document, request.overrides, request.folder).fabric == whole
+    opened = resolve_scenario(request.document, request.overrides, request.folder).fabric
+    assert opened == replace(whole, name=fabric_title(whole))
 
 
 def test_a_document_that_is_no_preset_opens_as_the_nearest_one(studio, store):
