@@ -7,7 +7,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from nest_studio.arrival import arrive, say_refused
 from nest_studio.garbage import Collector
-from nest_studio.shell import opened, page_routes
+from nest_studio.shell import guards, opened, page_routes, say_defect
 
 PAGES = (
     ("design", "Design"),
@@ -27,6 +27,8 @@ HOME = "plan"
 
 def main() -> None:
     """Show the page that the address names."""
+    # Also where the person's own settings say otherwise: what fails outside scripts is shown too.
+    st.set_option("client.showErrorDetails", "none")
     pages = [
         st.Page(f"pages/{name}.py", title=title, url_path=name, default=name == HOME)
         for name, title in PAGES
@@ -55,4 +57,6 @@ elif __name__ == Path(__file__).stem:
     # file for the older kind of pages, and a link straight to a page would miss the navigation.
     PagesManager.uses_pages_directory = False
     routes = page_routes([name for name, _ in PAGES], HOME)
-    app = st.App(__file__, routes=routes, lifespan=opened)
+    app = st.App(
+        __file__, routes=routes, lifespan=opened, middleware=guards(), on_script_error=say_defect
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import signal
 import socket
@@ -12,13 +13,13 @@ from typing import Annotated
 import typer
 
 from nest_core.errors import InputError
+from nest_studio.guard import PUBLIC_VARIABLE, public_addresses
 from nest_studio.paths import app_script
 
 __all__ = ["app"]
 
 FIRST_PORT = 8501
 PORTS_TRIED = 100
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def app(
@@ -29,6 +30,14 @@ def app(
     headless: Annotated[bool, typer.Option("--headless", help="Open no browser.")] = False,
     prefix: Annotated[
         str, typer.Option(help="Path under which a proxy in front serves it, as in /nest.")
+    ] = "",
+    public: Annotated[
+        str,
+        typer.Option(
+            envvar=PUBLIC_VARIABLE,
+            help="Address at which visitors reach it, as https://studio.example.org; "
+            "several between blanks.",
+        ),
     ] = "",
 ) -> None:
     """Open the studio in the browser."""
@@ -46,9 +55,8 @@ def app(
         flags.append(f"--server.baseUrlPath={path}")
     if headless:
         flags.append("--server.headless=true")
-    if address in LOOPBACK:
-        # A page elsewhere whose name is pointed at this machine must not get in.
-        flags += [f"--server.allowedHosts={host}" for host in LOOPBACK]
+    public_addresses(public)
+    os.environ[PUBLIC_VARIABLE] = public  # app.py reads it, however it was started
 
     from streamlit.web import cli as streamlit_cli
 

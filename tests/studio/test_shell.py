@@ -72,6 +72,7 @@ def test_the_browser_opens_unless_told_not_to(option, monkeypatch, headless, pre
     option("server.port", 8765)
     option("server.baseUrlPath", prefix)
     opened = []
+    monkeypatch.setattr(shell, "import_everything", lambda: None)
     monkeypatch.setattr(shell.typer, "launch", opened.append)
 
     async def serve():
