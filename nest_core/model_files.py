@@ -1,4 +1,4 @@
-"""The models that people name: a preset, a path to a ``config.json``, or a table of sizes.
+"""The models that people name: a preset, a table of sizes, or a path to a ``config.json``.
 
 Presets and tables have the fields of `Model`, checked key by key; a ``config.json`` is read by
 `nest_core.workload.hugging_face`. Nothing is downloaded.
@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from nest_core.errors import InputError
-from nest_core.presets import load_toml, preset_names, preset_path, read_text
+from nest_core.presets import load_toml, named_file, read_text
 from nest_core.schema import Name, checked
 from nest_core.workload.hugging_face import read_config, renamed
 from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
@@ -60,9 +60,10 @@ def load_model(choice: str | Mapping[str, Any], folder: Path | None = None) -> M
     Parameters
     ----------
     choice : str or mapping
-        A preset's name, a path to a ``config.json``, or a table with the fields of `Model`.
+        A preset's name, a table with the fields of `Model`, or, given a folder, a path to a
+        ``config.json``.
     folder : Path, optional
-        Where a relative path starts; the current folder without it.
+        Where a relative path starts; without it a name must be a preset's.
 
     Raises
     ------
@@ -71,17 +72,15 @@ def load_model(choice: str | Mapping[str, Any], folder: Path | None = None) -> M
     """
     if isinstance(choice, Mapping):
         return model_of(choice, "workload.model")
-    if choice in preset_names("models"):
-        return model_of(load_toml(preset_path("models", f"{choice}.toml")), "model")
-    if choice.endswith(".json"):
-        path = (folder or Path()) / choice
-        text = read_text(path)
-        place = path.resolve()
-        return read_config(text, place.parent.name if place.stem == "config" else place.stem)
-    raise InputError(
-        "workload.model", "must be one of the presets, a path to a config.json or a table", choice,
-        "pick " + ", ".join(preset_names("models")),
+    path = named_file(
+        "models", choice, folder, field="workload.model", file="config.json", table=True,
+        is_path=lambda name, _: name.endswith(".json"),
     )  # fmt: skip
+    if path.suffix != ".json":
+        return model_of(load_toml(path), "model")
+    text = read_text(path)
+    place = path.resolve()
+    return read_config(text, place.parent.name if place.stem == "config" else place.stem)
 
 
 def model_of(table: Mapping[str, Any], where: str = "model") -> Model:

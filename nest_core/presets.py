@@ -1,15 +1,21 @@
-"""The one locator of presets, and the one reader of TOML files.
+"""What names lead to: the one locator of presets and of people's files, and the reader of TOML.
 
 Presets are TOML files in folders by kind (``accelerators/``, ``fabrics/``, ``models/``,
 ``paper/``, ...). In a checkout they lie in ``presets/`` at the top; the wheel carries
 them as ``nest_core/presets_data/``. What a file means is its reader's business: nothing
 here looks inside.
+
+Names reach the studio in addresses, widgets, uploads and notebooks of strangers. They lead to
+presets and nowhere else, unless the caller gives a folder where paths start (`named_file`): the
+command line does, and Python on one's own machine; no page and no worker process of one.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +25,8 @@ from nest_core.errors import InputError
 __all__ = [
     "MAX_FILE_BYTES",
     "load_toml",
+    "looks_like_path",
+    "named_file",
     "parse_toml",
     "preset_names",
     "preset_path",
@@ -98,6 +106,63 @@ def preset_names(kind: str, ending: str = ".toml") -> tuple[str, ...]:
 def _names(folder: Path, ending: str, changed_ns: int) -> tuple[str, ...]:
     """Stems of a folder's files; a page asks for them dozens of times, so once per change."""
     return tuple(sorted(path.stem for path in folder.glob(f"*{ending}")))
+
+
+def named_file(
+    kind: str,
+    name: str,
+    folder: Path | None,
+    *,
+    field: str,
+    ending: str = ".toml",
+    file: str = "",
+    table: bool = False,
+    is_path: Callable[[str, Path], bool] | None = None,
+) -> Path:
+    """The file that a name leads to: the one place where that is decided.
+
+    Parameters
+    ----------
+    kind : str
+        Folder of presets; a preset's name always means the preset.
+    name : str
+    folder : Path or None
+        Where relative paths start; None if the name may be a preset's only, which then holds for
+        every name, whether or not there is a file behind it.
+    field : str
+        What messages call the name.
+    ending : str
+        Of the presets.
+    file : str
+        What files may be, for messages; by default a file with the presets' ending.
+    table : bool
+        Whether a table could stand in place of the name, for messages.
+    is_path : callable (name, path) -> bool, optional
+        Which names are taken for paths; by default those with the ending, a slash, or a file.
+
+    Raises
+    ------
+    InputError
+        If there is no such preset, and the name is no path or may not be one.
+    """
+    known = preset_names(kind, ending)
+    if name in known:
+        return preset_path(kind, name + ending)
+    choices = ["a preset" if folder is not None or table else "one of the presets"]
+    if folder is not None:
+        path = folder / name
+        if is_path(name, path) if is_path else looks_like_path(name, path, ending):
+            return path
+        choices.append(f"a path to a {file or f'{ending} file'}")
+    rule = " or ".join([", ".join(choices), "a table"] if table else choices)
+    raise InputError(
+        field, f"must be {rule}", name, f"pick {', '.join(known) or 'none: there is no preset yet'}"
+    )
+
+
+def looks_like_path(name: str, path: Path, ending: str = ".toml") -> bool:
+    """Whether a name has the ending or a slash, or there is a file of that name."""
+    return name.endswith(ending) or "/" in name or (name != "" and os.path.exists(path))
 
 
 def read_text(path: Path) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from nest_core.job import Job
 from nest_core.model_files import load_model, model_table
 from nest_core.overrides import assign, setting
 from nest_core.planner.space import SearchSpace
-from nest_core.presets import load_toml, preset_names, preset_path, read_text
+from nest_core.presets import load_toml, looks_like_path, named_file, read_text
 from nest_core.schema import (
     AcceleratorFile,
     FabricFile,
@@ -48,6 +47,9 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger(__name__)
+
+HERE = Path()
+"""The folder in which a person's command or program runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,27 +111,42 @@ class Scenario:
         )  # fmt: skip
 
 
-def load_scenario(name: str, sets: Iterable[str] = ()) -> Scenario:
+def load_scenario(name: str, sets: Iterable[str] = (), folder: Path | None = HERE) -> Scenario:
     """A scenario preset or file, with ``KEY=VALUE`` settings applied.
+
+    Parameters
+    ----------
+    name : str
+    sets : iterable of str
+    folder : Path, optional
+        Where a relative path starts; None where names may be presets' only.
 
     Raises
     ------
     InputError
         For anything that keeps it from being a scenario.
     """
-    document, folder = scenario_document(name)
+    document, inside = scenario_document(name, folder)
     overrides: dict[str, Any] = {}
     for text in sets:
         key, value = setting(text)
         overrides.pop(key, None)  # a later setting comes after everything before it
         overrides[key] = value
-    return resolve_scenario(document, overrides, folder)
+    return resolve_scenario(document, overrides, inside)
 
 
-def scenario_document(name: str) -> tuple[dict[str, Any], Path]:
-    """The TOML document of a scenario preset or file, and the folder its paths start from."""
-    path = _locate("scenarios", name)
-    return load_toml(path), path.parent
+def scenario_document(name: str, folder: Path | None = None) -> tuple[dict[str, Any], Path | None]:
+    """The TOML document of a scenario preset or file, and the folder its paths start from.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path, optional
+        Where a relative path starts; without it the name must be a preset's, and the document
+        comes without a folder.
+    """
+    path = named_file("scenarios", name, folder, field="scenario")
+    return load_toml(path), None if folder is None else path.parent
 
 
 def resolve_scenario(
@@ -137,7 +154,19 @@ def resolve_scenario(
     overrides: Mapping[str, Any] | None = None,
     folder: Path | None = None,
 ) -> Scenario:
-    """A document with overrides by dotted key, checked and turned into core values."""
+    """A document with overrides by dotted key, checked and turned into core values.
+
+    Parameters
+    ----------
+    document, overrides : mapping
+    folder : Path, optional
+        Where paths in them start; without it every name in them must be a preset's.
+
+    Raises
+    ------
+    InputError
+        For anything that keeps them from being a scenario.
+    """
     merged, changes = expanded(document, overrides, folder)
     if any(key.startswith("workload.model.") for key in changes):
         _name_to_sizes(merged, changes, folder)
@@ -187,47 +216,52 @@ def expanded(
     return merged, changes
 
 
-def load_fabric(name: str) -> Fabric:
+def load_fabric(name: str, folder: Path | None = HERE) -> Fabric:
     """A fabric preset, or a file in any format that can be imported.
 
     What a foreign format does not state is assumed, and logged as a warning.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path, optional
+        Where a relative path starts; None where the name may be a preset's only.
     """
-    return build_fabric(checked(FabricFile, fabric_document(name)))
+    return build_fabric(checked(FabricFile, fabric_document(name, folder)))
 
 
-def fabric_document(name: str) -> dict[str, Any]:
-    """The document of a fabric preset or file, as its schema has it."""
-    return _fabric_file(_locate("fabrics", name))
+def fabric_document(name: str, folder: Path | None = None) -> dict[str, Any]:
+    """The document of a fabric preset, as its schema has it.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path, optional
+        Where a relative path starts; with it the name may be that of a file.
+    """
+    return _fabric_file(
+        named_file(
+            "fabrics", name, folder, field="fabric",
+            file=".toml file or to another that can be imported",
+            is_path=lambda text, path: looks_like_path(text, path) or _is_fabric(path),
+        )
+    )  # fmt: skip
 
 
 def load_accelerator(name: str) -> Accelerator:
     """An accelerator preset."""
-    _known_preset("accelerators", name, "accelerator")
-    entry = load_toml(preset_path("accelerators", f"{name}.toml"))
+    entry = load_toml(named_file("accelerators", name, None, field="accelerator"))
     return _accelerator(checked(AcceleratorFile, entry, "accelerator."))
 
 
-def _locate(kind: str, name: str) -> Path:
-    if name in preset_names(kind):
-        return preset_path(kind, f"{name}.toml")
-    path = Path(name)
-    if path.suffix == ".toml" or "/" in name or os.path.exists(name):
-        return path
-    rule = "must be a preset or a path to a .toml file"
-    if kind == "fabrics":
-        rule += " or to another that can be imported"
-        if path.suffix and path.suffix.lower() in _importable():
-            return path
-    raise InputError(
-        kind.removesuffix("s"), rule, name, "presets are " + ", ".join(preset_names(kind))
-    )
-
-
-def _importable() -> set[str]:
-    """Endings of fabric files that can be imported."""
+def _is_fabric(path: Path) -> bool:
+    """Whether a file's ending is .toml, or that of a format that can be imported."""
+    if path.suffix in ("", ".toml"):
+        return path.suffix == ".toml"
     from nest_core.topology.formats import FORMATS  # yaml and XML are not for every start
 
-    return {suffix for entry in FORMATS.values() if entry.reads for suffix in entry.suffixes}
+    readable = {suffix for entry in FORMATS.values() if entry.reads for suffix in entry.suffixes}
+    return path.suffix.lower() in readable
 
 
 def _fabric_file(path: Path) -> dict[str, Any]:
@@ -241,31 +275,19 @@ def _fabric_file(path: Path) -> dict[str, Any]:
     return found.document
 
 
-def _known_preset(kind: str, name: str, field: str) -> None:
-    if name not in preset_names(kind):
-        raise InputError(
-            field, "must be one of the presets", name, "pick " + ", ".join(preset_names(kind))
-        )
-
-
 def _table_of(key: str, value: Any, folder: Path | None) -> Any:
     if key == "fabric" and isinstance(value, dict):
         return {"schema": 1, "name": "inline", **value}
     if not isinstance(value, str):
         return value
     if key == "accelerator":
-        _known_preset("accelerators", value, "accelerator")
-        return load_toml(preset_path("accelerators", f"{value}.toml"))
-    if value in preset_names("fabrics"):
-        return load_toml(preset_path("fabrics", f"{value}.toml"))
-    suffix = Path(value).suffix
-    if suffix != ".toml" and (not suffix or suffix.lower() not in _importable()):
-        raise InputError(
-            "fabric", "must be a preset, a path to a .toml file or a table", value,
-            "name a file whose ending can be imported, or a preset: "
-            + ", ".join(preset_names("fabrics")),
-        )  # fmt: skip
-    return _fabric_file((folder or Path()) / value)
+        return load_toml(named_file("accelerators", value, None, field="accelerator"))
+    return _fabric_file(
+        named_file(
+            "fabrics", value, folder, field="fabric", table=True,
+            is_path=lambda _, path: _is_fabric(path),
+        )
+    )  # fmt: skip
 
 
 def _name_to_sizes(document: dict[str, Any], changes: dict[str, Any], folder: Path | None) -> None:

@@ -1,7 +1,7 @@
 """What worker processes do for pages: plain requests in, values out.
 
-A request is its canonical text, a JSON list of a scenario's document, its overrides and the folder
-where its paths start. Every task takes ``progress`` (a share from 0 to 1, and words) and ``stop``
+A request is its canonical text, a JSON list of a scenario's document and its overrides, whose names
+are those of presets. Every task takes ``progress`` (a share from 0 to 1, and words) and ``stop``
 (whether nobody waits any more).
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 
 from nest_core.baselines import Baseline, evaluate_baselines
 from nest_core.costs.price import Report
@@ -32,9 +31,9 @@ Tell = Callable[[float, str], None]
 Stop = Callable[[], bool]
 
 
-def request_text(document: object, overrides: object, folder: Path) -> str:
+def request_text(document: object, overrides: object) -> str:
     """The canonical text of a request."""
-    return json.dumps([document, overrides, str(folder)], sort_keys=True)
+    return json.dumps([document, overrides], sort_keys=True)
 
 
 @lru_cache(maxsize=32)
@@ -46,8 +45,8 @@ def request_scenario(text: str) -> Scenario:
     InputError
         Where there is none.
     """
-    document, overrides, folder = json.loads(text)
-    return resolve_scenario(document, overrides, Path(folder))
+    document, overrides = json.loads(text)
+    return resolve_scenario(document, overrides)
 
 
 def best_plan(text: str, *, progress: Tell, stop: Stop) -> Result:

@@ -101,15 +101,8 @@ def inputs_of(every: Sequence[Entry], budget: Any, *, failures: bool) -> dict[st
     """What `nest_core.studies.comparison.run` takes."""
     listed = []
     for one in every:
-        document, folder = scenario_document(one["scenario"])
-        listed.append(
-            {
-                "name": one["name"],
-                "document": document,
-                "overrides": one["overrides"],
-                "folder": str(folder),
-            }
-        )
+        document, _ = scenario_document(one["scenario"])
+        listed.append({"name": one["name"], "document": document, "overrides": one["overrides"]})
     return {"entries": listed, "budget": budget, "failures": failures}
 
 
@@ -117,8 +110,8 @@ def sound(every: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
     """Entries that are scenarios, and a sentence on each that is none."""
     good, told = [], []
     for one in every:
-        document, folder = scenario_document(one["scenario"])
-        request = Request(one["scenario"], document, one["overrides"], folder)
+        document, _ = scenario_document(one["scenario"])
+        request = Request(one["scenario"], document, one["overrides"])
         try:
             scenario_of(canonical(request))
         except InputError as error:

@@ -18,11 +18,7 @@ __all__ = ["awaited", "inputs_of", "last_answer", "open_point", "unsaid"]
 
 def inputs_of(request: Request) -> dict[str, Any]:
     """A request as the plain values that studies take."""
-    return {
-        "document": request.document,
-        "overrides": request.overrides,
-        "folder": str(request.folder),
-    }
+    return {"document": request.document, "overrides": request.overrides}
 
 
 def awaited(name: str, what: str, work: Callable[..., Any], inputs: Mapping[str, Any]) -> Any:

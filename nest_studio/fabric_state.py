@@ -29,7 +29,7 @@ from nest_core.network.error import collapse_error
 from nest_core.network.graph import GraphWires
 from nest_core.network.paths import shortest_paths
 from nest_core.overrides import assign
-from nest_core.presets import load_toml, preset_path
+from nest_core.presets import load_toml, named_file
 from nest_core.schema import FabricFile, checked
 from nest_core.topology import Fabric
 from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
@@ -183,7 +183,7 @@ def library_note(library: str) -> str:
     """Where the chosen curve comes from, in one sentence."""
     if library == IDEAL_WIRES:
         return "Ideal wires: the fabric's latencies and all of its bandwidth, no software."
-    facts = load_toml(preset_path(KIND, f"{library}.toml")).get("provenance", {})
+    facts = load_toml(named_file(KIND, library, None, field="curves")).get("provenance", {})
     rows, median = facts.get("rows_fitted"), facts.get("held_out_median")
     fit = f"{library}: {facts.get('status', 'not fitted')}"
     if rows:

@@ -12,7 +12,8 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.presets import preset_names
+from nest_core.scenario import fabric_document as preset_document
 from nest_studio.own_fabric import OWN, carry, forget_places, is_drawing, own_document
 
 __all__ = [
@@ -136,11 +137,14 @@ def fabric_document(name: str) -> dict[str, Any]:
     """The document of a fabric preset, or of the person's own fabric."""
     if name == OWN:
         return forget_places(own_document() or {})
-    return load_toml(preset_path("fabrics", f"{name}.toml"))
+    return preset_document(name)
 
 
 def reset_fabric() -> None:
     """Set the fabric widgets to what the chosen fabric says, for callbacks."""
+    picked = st.session_state["fabric"]
+    if picked not in (OWN, *preset_names("fabrics")):
+        return  # never offered: Streamlit puts back what was
     words = {value: word for word, value in MEANINGS.items()}
-    for key, value in fabric_standards(fabric_document(st.session_state["fabric"])).items():
+    for key, value in fabric_standards(fabric_document(picked)).items():
         st.session_state[key] = words[value] if key == MEANING else value

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from nest_core.model_files import model_table
-from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.presets import load_toml, named_file, preset_names
 from nest_core.scenario import load_accelerator, scenario_document
 from nest_core.summary import accelerator_in_words, model_in_words
 from nest_studio.fabric_widgets import (
@@ -76,14 +75,11 @@ class Request:
         The preset's document.
     overrides : dict
         Dotted keys that differ from it, with their values.
-    folder : Path
-        Where the document's paths start.
     """
 
     scenario: str
     document: dict[str, Any]
     overrides: dict[str, Any]
-    folder: Path
 
 
 def scenario_form(ratio_notes: list[Any]) -> Request:
@@ -100,7 +96,7 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
         "Scenario preset", names, index=names.index(DEFAULT_SCENARIO), key="scenario",
         bind=ADDRESS, on_change=start_over, help="Where the form starts: choosing one sets all.",
     )  # fmt: skip
-    document, folder = scenario_document(scenario)
+    document, _ = scenario_document(scenario)
     st.caption(f"{document['name']}. {document.get('description', '')}")
     standard = _standards(document)
     chosen: dict[str, Any] = {}
@@ -119,7 +115,7 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     remember(("scenario", *chosen))
     with history:
         history_buttons(start_over)
-    return Request(scenario, document, _overrides(different), folder)
+    return Request(scenario, document, _overrides(different))
 
 
 def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
@@ -238,7 +234,7 @@ def pinned_title(title: str, overrides: Mapping[str, Any]) -> str:
 
 
 def _accelerator(name: str) -> dict[str, Any]:
-    return load_toml(preset_path("accelerators", f"{name}.toml"))
+    return load_toml(named_file("accelerators", name, None, field="accelerator"))
 
 
 def _memory(accelerator: str) -> float:
@@ -288,19 +284,26 @@ def _overrides(different: Mapping[str, Any]) -> dict[str, Any]:
     return overrides
 
 
-# A widget keeps its value when only its default changes, so these write the new defaults.
+# A widget keeps its value when only its default changes, so these write the new defaults. What was
+# never offered they leave alone: Streamlit puts its standard back when it draws the widget.
 
 
 def start_over() -> None:
     """Set the form to its scenario preset, for callbacks."""
-    document, _ = scenario_document(st.session_state["scenario"])
+    picked = st.session_state["scenario"]
+    if picked not in preset_names("scenarios"):
+        return
+    document, _ = scenario_document(picked)
     for key, value in _standards(document).items():
         st.session_state[key] = value
     reset_fabric()
 
 
 def _fit_device() -> None:
-    accelerator = _accelerator(st.session_state["accelerator"])
+    picked = st.session_state["accelerator"]
+    if picked not in preset_names("accelerators"):
+        return
+    accelerator = _accelerator(picked)
     use_memory(float(accelerator["memory_GiB"]))
     computes_in = accelerator["peak_TFLOPs"]
     if st.session_state["workload.precision"] not in computes_in:
@@ -311,6 +314,8 @@ def _fit_sequence() -> None:
     picked = st.session_state["workload.model"]
     if picked == OWN_MODEL:
         own_table(st.session_state[PRESET_BEFORE])
+    elif picked not in preset_names("models"):
+        return
     positions = chosen_model(picked).positions
     if positions and st.session_state["workload.sequence_length_tokens"] > positions:
         st.session_state["workload.sequence_length_tokens"] = positions

@@ -7,7 +7,6 @@ a question, to Explore. A callback sets the form, and the page's run after it go
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -108,9 +107,9 @@ def open_scenario(
         What the name of a fabric that no widget makes gets at its end; it is opened as the
         person's own.
     """
-    document, folder = scenario_document(scenario)
+    document, _ = scenario_document(scenario)
     try:
-        fabric, ratios, table = _fabric(document, overrides, folder, called)
+        fabric, ratios, table = _fabric(document, overrides, called)
     except InputError as error:
         st.toast(str(error))
         return
@@ -186,7 +185,7 @@ def _limit(key: str, value: Any) -> tuple[Any] | None:
 
 
 def _fabric(
-    document: Table, overrides: Table, folder: Path, called: str
+    document: Table, overrides: Table, called: str
 ) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
     """The fabric's choice, its widgets' values, and the document if it is no preset."""
     choice = overrides.get("fabric", document["fabric"])
@@ -197,7 +196,7 @@ def _fabric(
         held = {key: _ratio(whole, key, value) for key, value in changes.items()}
         if None not in held.values():
             return (choice, held, None) if named else (OWN, held, whole)
-    return OWN, {}, _named(fabric_table(document, overrides, folder), called)
+    return OWN, {}, _named(fabric_table(document, overrides), called)
 
 
 def _named(table: Table, called: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def pin_button(
     title : str
         Proposed; the person may change it.
     inputs : mapping
-        What the kind's function takes (`nest_core.notebook.kinds`); ``folder`` is left out.
+        What the kind's function takes (`nest_core.notebook.kinds`).
     key : str
         Tells this button from others on the page.
     rows : callable () -> sequence of mapping, optional

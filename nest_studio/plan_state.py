@@ -33,7 +33,7 @@ POLL_S = 0.1
 
 def canonical(request: Request) -> str:
     """The text that identifies a request."""
-    return request_text(request.document, request.overrides, request.folder)
+    return request_text(request.document, request.overrides)
 
 
 def scenario_of(text: str) -> Scenario:
@@ -44,7 +44,7 @@ def scenario_of(text: str) -> Scenario:
 def fabric_of(request: Request) -> Fabric:
     """The request's fabric, whatever the rest asks for; InputError where there is none."""
     own = {key: value for key, value in request.overrides.items() if key.startswith("fabric")}
-    return resolve_scenario(request.document, own, request.folder).fabric
+    return resolve_scenario(request.document, own).fabric
 
 
 def order_plan(text: str) -> Job:

@@ -63,8 +63,8 @@ def reopen(scenario: str, overrides: Mapping[str, Any], inputs: Mapping[str, Any
 def _knobs(
     scenario: str, overrides: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    document, folder = scenario_document(scenario)
-    found = knobs(document, overrides, folder)
+    document, _ = scenario_document(scenario)
+    found = knobs(document, overrides)
     turned = [(knob_named(found, one["knob"]), one["values"]) for one in _both(inputs)]
     labels = (*(knob.label for knob, _ in turned), NOTHING_ELSE)[:2]
     ready = {turns: question for question, turns in questions(found).items()}

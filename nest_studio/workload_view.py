@@ -306,11 +306,15 @@ def _usual(model: Model) -> str:
     return LAYER_WORDS[max(model.runs, key=lambda run: run[1])[0]]
 
 
-# A widget keeps its value when only its default changes, so these write what fits.
+# A widget keeps its value when only its default changes, so these write what fits. What was never
+# offered they leave alone: Streamlit puts its standard back when it draws the widget.
 
 
 def _fit_model() -> None:
-    model = chosen_model(st.session_state["layer.model"])
+    picked = st.session_state["layer.model"]
+    if picked not in (OWN_MODEL, *preset_names("models")):
+        return
+    model = chosen_model(picked)
     kinds = [LAYER_WORDS[kind] for kind, _ in model.runs]
     kind = st.session_state.get("layer.kind", "")
     if kind not in kinds or kind.endswith("block"):
@@ -321,7 +325,10 @@ def _fit_model() -> None:
 
 
 def _fit_device() -> None:
-    device = load_accelerator(st.session_state["layer.accelerator"])
+    picked = st.session_state["layer.accelerator"]
+    if picked not in preset_names("accelerators"):
+        return
+    device = load_accelerator(picked)
     if st.session_state.get("layer.precision") not in device.precisions:
         st.session_state["layer.precision"] = next(
             name for name in PRECISIONS if name in device.precisions

@@ -51,12 +51,12 @@ def main() -> None:
     try:
         for note, realised in zip(notes, realised_ratios(fabric_of(request)), strict=True):
             note.caption(realised)
-        found = knobs(request.document, request.overrides, request.folder)
+        found = knobs(request.document, request.overrides)
     except InputError as error:
         problem.error(str(error))
         mark_results(earlier=True)
         request = st.session_state.get("explore request", replace(request, overrides={}))
-        found = knobs(request.document, request.overrides, request.folder)
+        found = knobs(request.document, request.overrides)
     else:
         mark_results(earlier=False)
         st.session_state["explore request"] = request

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from nest_core.errors import InputError
-from nest_core.presets import preset_names, preset_path, read_text
+from nest_core.presets import named_file, read_text
 from nest_core.schema import Name, checked
 from nest_core.workload.operators import Kernel, Unit
 
@@ -202,25 +202,20 @@ def load_profile(choice: str, folder: Path | None = None) -> Profile:
     Parameters
     ----------
     choice : str
-        A preset's name, or a path to a ``.json`` file.
+        A preset's name, or, given a folder, a path to a ``.json`` file.
     folder : Path, optional
-        Where a relative path starts; the current folder without it.
+        Where a relative path starts; without it the name must be a preset's.
 
     Raises
     ------
     InputError
         If there is no such profile, or it cannot be one.
     """
-    known = preset_names("profiles", ".json")
-    if choice in known:
-        return read_profile(read_text(preset_path("profiles", f"{choice}.json")))
-    if not choice.endswith(".json"):
-        listed = f"pick {', '.join(known)}, or " if known else ""
-        raise InputError(
-            FIELD, "must be a profile's name or the path of a .json file", choice,
-            f"{listed}measure one with nest-studio profile",
-        )  # fmt: skip
-    return read_profile(read_text((folder or Path()) / choice))
+    path = named_file(
+        "profiles", choice, folder, field=FIELD, ending=".json",
+        is_path=lambda name, _: name.endswith(".json"),
+    )  # fmt: skip
+    return read_profile(read_text(path))
 
 
 def read_profile(text: str) -> Profile:

@@ -11,9 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nest_core.errors import InputError
 from nest_core.notebook.cells import CellKind
-from nest_core.presets import preset_names
+from nest_core.presets import named_file
 from nest_core.schema import check_plain, checked
 
 __all__ = ["portable"]
@@ -74,18 +73,18 @@ _TABLES: Mapping[CellKind, type[_Table]] = {
 _NAMED = {
     "fabric": ("fabrics", ".toml"),
     "workload.model": ("models", ".toml"),
+    "accelerator": ("accelerators", ".toml"),
     "accelerator.profile": ("profiles", ".json"),
 }
 
 
 def portable(kind: CellKind, inputs: Mapping[str, Any], where: str = "inputs") -> dict[str, Any]:
-    """Inputs without the folder that their paths would start from, which they may not have.
+    """Inputs as a notebook keeps them, checked.
 
     Parameters
     ----------
     kind : CellKind
     inputs : mapping
-        May have ``folder``, as the studio's requests do.
     where : str
         What messages call them.
 
@@ -94,9 +93,7 @@ def portable(kind: CellKind, inputs: Mapping[str, Any], where: str = "inputs") -
     InputError
         If they are not of this kind, or a scenario names a file.
     """
-    found = {key: value for key, value in inputs.items() if key != "folder"}
-    if isinstance(found.get("entries"), list):
-        found["entries"] = [_folderless(entry) for entry in found["entries"]]
+    found = dict(inputs)
     check_plain(where, found)
     checked(_TABLES[kind], found, f"{where}.")
     if "entries" in found:
@@ -109,12 +106,6 @@ def portable(kind: CellKind, inputs: Mapping[str, Any], where: str = "inputs") -
     return found
 
 
-def _folderless(entry: Any) -> Any:
-    if not isinstance(entry, Mapping):
-        return entry
-    return {key: value for key, value in entry.items() if key != "folder"}
-
-
 def _check_names(scenario: Mapping[str, Any], where: str) -> None:
     for part in ("document", "overrides"):
         for key, value in _leaves(scenario.get(part, {}), ""):
@@ -123,12 +114,9 @@ def _check_names(scenario: Mapping[str, Any], where: str) -> None:
 
 def _check_name(key: str, value: object, where: str) -> None:
     """Refuse text under a key that names something, unless it names a preset."""
-    kind = _NAMED.get(key)
-    if kind and isinstance(value, str) and value not in preset_names(*kind):
-        raise InputError(
-            where, "must be a preset or a table in a notebook", value,
-            "put what the file holds in its place",
-        )  # fmt: skip
+    if key in _NAMED and isinstance(value, str):
+        kind, ending = _NAMED[key]
+        named_file(kind, value, None, field=where, ending=ending, table=ending == ".toml")
 
 
 def _leaves(table: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:

@@ -151,6 +151,7 @@ class Comparison:
 def run(
     inputs: Mapping[str, Any],
     *,
+    folder: Path | None = None,
     progress: Tell | None = None,
     stop: Stop | None = None,
 ) -> Comparison:
@@ -159,11 +160,13 @@ def run(
     Parameters
     ----------
     inputs : mapping
-        Plain JSON. ``entries``: two to six of ``{"name", "document", "overrides", "folder"}``,
-        a scenario as `resolve_scenario` takes it (``overrides`` and ``folder`` may be absent or
-        null). ``budget``: null, or ``{"kind": "price" | "power", "value"}`` with US dollars or
-        watts for the network; a value of null is what the first network costs or draws.
+        Plain JSON. ``entries``: two to six of ``{"name", "document", "overrides"}``, a scenario
+        as `resolve_scenario` takes it (``overrides`` may be absent or null).
+        ``budget``: null, or ``{"kind": "price" | "power", "value"}`` with US dollars or watts for
+        the network; a value of null is what the first network costs or draws.
         ``failures``: whether one lost switch is tried, true if absent.
+    folder : Path, optional
+        Where the scenarios' paths start; without it every name in them must be a preset's.
     progress : callable (share, words), optional
     stop : callable () -> bool, optional
         Once true, searches end early and return what they have, like `search`.
@@ -173,7 +176,7 @@ def run(
     InputError
         For inputs that are no comparison; for a scenario that is none, with its name in front.
     """
-    entries = [_entry(index, one) for index, one in enumerate(_entries(inputs))]
+    entries = [_entry(index, one, folder) for index, one in enumerate(_entries(inputs))]
     scenarios = [_scenario(entry) for entry in entries]
     prices = load_prices()
     bills = [bill(scenario.fabric, prices) for scenario in scenarios]
@@ -283,11 +286,11 @@ def _entries(inputs: Mapping[str, Any]) -> Sequence[Any]:
     return entries
 
 
-def _entry(index: int, one: Any) -> _Entry:
+def _entry(index: int, one: Any, folder: Path | None) -> _Entry:
     where = f"entries[{index}]"
     if not isinstance(one, dict) or not isinstance(one.get("document"), dict):
         raise InputError(f"{where}.document", "must be a scenario's table", one, "add it")
-    name, overrides, folder = one.get("name"), one.get("overrides") or {}, one.get("folder")
+    name, overrides = one.get("name"), one.get("overrides") or {}
     if not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST_NAME:
         raise InputError(
             f"{where}.name", f"must be text of 1 to {LONGEST_NAME} characters", name, "rename it"
@@ -296,7 +299,7 @@ def _entry(index: int, one: Any) -> _Entry:
         raise InputError(
             f"{where}.overrides", "must be a table of dotted keys", overrides, "correct it"
         )
-    return _Entry(name, one["document"], overrides, Path(folder) if folder else None)
+    return _Entry(name, one["document"], overrides, folder)
 
 
 def _scenario(entry: _Entry) -> Scenario:

@@ -111,8 +111,8 @@ class Knob:
         --------
         >>> from nest_core.scenario import scenario_document
         >>> from nest_core.studies.knobs import knobs
-        >>> document, folder = scenario_document("llama2-7b-64-h100")
-        >>> found = knobs(document, {}, folder)
+        >>> document, _ = scenario_document("llama2-7b-64-h100")
+        >>> found = knobs(document, {})
         >>> knob_named(found, "zero").words(3), knob_named(found, "devices").words(1024)
         ('ZeRO 3', '1,024')
         """
@@ -145,8 +145,8 @@ def parse_values(knob: Knob, text: str) -> tuple[Value, ...]:
     --------
     >>> from nest_core.scenario import scenario_document
     >>> from nest_core.studies.knobs import knobs
-    >>> document, folder = scenario_document("llama2-7b-64-h100")
-    >>> parse_values(knob_named(knobs(document, {}, folder), "zero"), "3, 0,1, 3")
+    >>> document, _ = scenario_document("llama2-7b-64-h100")
+    >>> parse_values(knob_named(knobs(document, {}), "zero"), "3, 0,1, 3")
     (0, 1, 3)
     """
     parts = [part.strip() for part in text.replace(";", ",").split(",")]

@@ -30,7 +30,7 @@ ZERO = (0, 1, 2, 3)
 RECOMPUTE = ("none", "selective", "full")
 
 
-def knobs(document: Table, overrides: Table, folder: Path | None) -> tuple[Knob, ...]:
+def knobs(document: Table, overrides: Table, folder: Path | None = None) -> tuple[Knob, ...]:
     """The knobs that a scenario has, fabric first.
 
     Raises
@@ -43,7 +43,7 @@ def knobs(document: Table, overrides: Table, folder: Path | None) -> tuple[Knob,
     return (*_fabric_knobs(table, scenario), *_job_knobs(scenario))
 
 
-def fabric_table(document: Table, overrides: Table, folder: Path | None) -> dict[str, Any]:
+def fabric_table(document: Table, overrides: Table, folder: Path | None = None) -> dict[str, Any]:
     """The fabric's own document with its overrides in it.
 
     Raises

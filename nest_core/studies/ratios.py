@@ -136,15 +136,21 @@ class Ratios:
 
 
 def highest_ratios(
-    inputs: Mapping[str, Any], *, progress: Tell | None = None, stop: Stop | None = None
+    inputs: Mapping[str, Any],
+    *,
+    folder: Path | None = None,
+    progress: Tell | None = None,
+    stop: Stop | None = None,
 ) -> Ratios:
     """The highest ratio of every tier that costs a mix of models less than a limit.
 
     Parameters
     ----------
     inputs : mapping
-        ``document``, ``overrides`` and ``folder`` of a scenario; ``mix``, a list of tables with
-        ``model`` (a preset's name or a table) and ``share``; ``loss``, the limit as a share.
+        ``document`` and ``overrides`` of a scenario; ``mix``, a list of tables with ``model`` (a
+        preset's name or a table) and ``share``; ``loss``, the limit as a share.
+    folder : Path, optional
+        Where paths in them start; without it every name in them must be a preset's.
     progress : callable (share, words), optional
     stop : callable () -> bool, optional
         Asked between searches; once true, the tiers that are done are returned.
@@ -155,7 +161,6 @@ def highest_ratios(
         If the scenario is none, its fabric has no ratios, or a model does not fit at the least.
     """
     document, overrides = inputs["document"], inputs["overrides"]
-    folder = None if inputs.get("folder") is None else Path(inputs["folder"])
     limit, mix = _limit(inputs.get("loss")), _mix(inputs.get("mix"), folder)
     ladder = [
         knob for knob in knobs(document, overrides, folder)

@@ -23,7 +23,7 @@ _LISTED = 16
 
 
 def settings_of(
-    document: Mapping[str, Any], overrides: Mapping[str, Any], folder: Path | None
+    document: Mapping[str, Any], overrides: Mapping[str, Any], folder: Path | None = None
 ) -> dict[str, str]:
     """Dotted keys of a scenario and their values as text.
 
@@ -35,8 +35,8 @@ def settings_of(
     Examples
     --------
     >>> from nest_core.scenario import scenario_document
-    >>> document, folder = scenario_document("llama2-7b-64-h100")
-    >>> found = settings_of(document, {"accelerator.memory_GiB": 40.0}, folder)
+    >>> document, _ = scenario_document("llama2-7b-64-h100")
+    >>> found = settings_of(document, {"accelerator.memory_GiB": 40.0})
     >>> found["accelerator.memory_GiB"], found["workload.model"], found["search.idle_devices"]
     ('40', 'llama2-7b', 'true')
     """

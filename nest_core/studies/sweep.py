@@ -35,15 +35,21 @@ MEMORY_PARTS = ("weights", "gradients", "optimizer", "activations", "stash", "bu
 
 
 def run(
-    inputs: Mapping[str, Any], *, progress: Tell | None = None, stop: Stop | None = None
+    inputs: Mapping[str, Any],
+    *,
+    folder: Path | None = None,
+    progress: Tell | None = None,
+    stop: Stop | None = None,
 ) -> Sweep:
     """Plan a scenario at every value of one or two knobs.
 
     Parameters
     ----------
     inputs : mapping
-        ``document``, ``overrides`` and ``folder`` of a scenario (`resolve_scenario`); ``x`` and
-        ``y`` with ``knob`` and ``values`` each, ``y`` None for one knob. Plain JSON.
+        ``document`` and ``overrides`` of a scenario (`resolve_scenario`); ``x`` and ``y`` with
+        ``knob`` and ``values`` each, ``y`` None for one knob. Plain JSON.
+    folder : Path, optional
+        Where the scenario's paths start; without it every name in it must be a preset's.
     progress : callable (share, words), optional
     stop : callable () -> bool, optional
         Asked between points and while searching; once true, what is there is returned.
@@ -56,13 +62,13 @@ def run(
     Examples
     --------
     >>> from nest_core.scenario import scenario_document
-    >>> document, folder = scenario_document("llama2-7b-64-h100")
-    >>> found = run({"document": document, "overrides": {}, "folder": str(folder),
+    >>> document, _ = scenario_document("llama2-7b-64-h100")
+    >>> found = run({"document": document, "overrides": {},
     ...              "x": {"knob": "zero", "values": [0, 1]}, "y": None})
     >>> [(point.x, point.feasible) for point in found.points]
     [(0, True), (1, True)]
     """
-    base = _Base.of(inputs)
+    base = _Base.of(inputs, folder)
     scenario = resolve_scenario(base.document, base.overrides, base.folder)
     turned = _turned(inputs, knobs(base.document, base.overrides, base.folder))
     tell, over = progress or _silent, stop or _never
@@ -94,14 +100,11 @@ class _Base:
     folder: Path | None
 
     @classmethod
-    def of(cls, inputs: Mapping[str, Any]) -> _Base:
+    def of(cls, inputs: Mapping[str, Any], folder: Path | None) -> _Base:
         for name in ("document", "overrides"):
             if not isinstance(inputs.get(name), Mapping):
                 raise InputError(name, "must be a table", inputs.get(name), "give a scenario's")
-        folder = inputs.get("folder")
-        return cls(
-            inputs["document"], inputs["overrides"], None if folder is None else Path(folder)
-        )
+        return cls(inputs["document"], inputs["overrides"], folder)
 
 
 def _turned(

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from nest_core.errors import InputError
 from nest_core.overrides import assign, setting
-from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.presets import load_toml, named_file
 from nest_core.schema import checked
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 DEFAULT = "2026"
+BASE = "prices.base"
 
 _Name = Annotated[str, Field(min_length=1, max_length=300)]
 _Amount = Annotated[float, Field(ge=0, le=1e9)]
@@ -212,23 +213,28 @@ class Prices(_Table):
     floor: Floor
 
 
-def load_prices(name: str = DEFAULT, settings: Sequence[str] = ()) -> Prices:
+def load_prices(
+    name: str = DEFAULT, settings: Sequence[str] = (), folder: Path | None = None
+) -> Prices:
     """A price list by its name, or a file of one's own.
 
     Parameters
     ----------
     name : str
-        Preset in ``presets/prices``, or path to a TOML file, whole or with a ``base``.
+        Preset in ``presets/prices``, or, given a folder, path to a TOML file, whole or with a
+        preset as its ``base``.
     settings : sequence of str
         ``KEY=VALUE`` with dotted keys, over anything in it (``floor.racks_per_row.typical=20``);
         a new typical figure loses the ends of the old one.
+    folder : Path, optional
+        Where a relative path starts; without it the name must be a preset's.
 
     Raises
     ------
     InputError
         For files that cannot be read and figures that cannot be.
     """
-    document = _document(name)
+    document = _document(name, folder)
     for text in settings:
         key, value = setting(text)
         assign(document, key, value)
@@ -243,24 +249,14 @@ def load_prices(name: str = DEFAULT, settings: Sequence[str] = ()) -> Prices:
     return prices
 
 
-def _document(name: str, of_base: bool = False) -> dict[str, Any]:
-    if name in preset_names("prices"):
-        document = load_toml(preset_path("prices", f"{name}.toml"))
-    elif of_base or not (name.endswith(".toml") or "/" in name):
-        raise InputError(
-            "prices.base" if of_base else "prices",
-            "must be a preset" if of_base else "must be a preset or a path to a .toml file",
-            name,
-            "presets are " + ", ".join(preset_names("prices")),
-        )
-    else:
-        document = load_toml(Path(name))
+def _document(name: str, folder: Path | None, field: str = "prices") -> dict[str, Any]:
+    document = load_toml(named_file("prices", name, folder, field=field))
     base = document.pop("base", None)
     if base is None:
         return document
-    if of_base or not isinstance(base, str):
-        raise InputError("prices.base", "must be the name of a whole list", base, "name a preset")
-    merged: dict[str, Any] = _merged(_document(base, of_base=True), document)
+    if field == BASE or not isinstance(base, str):
+        raise InputError(BASE, "must be the name of a whole list", base, "name a preset")
+    merged: dict[str, Any] = _merged(_document(base, None, BASE), document)
     return merged
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -33,7 +34,7 @@ def bom(
     from nest_core.topology.prices import load_prices
 
     specification = load_fabric(fabric)
-    found = bill(specification, load_prices(prices, settings or ()))
+    found = bill(specification, load_prices(prices, settings or (), Path()))
     by_kind: dict[str, int] = {}
     for total in found.links:
         for run in total.runs:

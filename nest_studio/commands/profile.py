@@ -51,7 +51,7 @@ def profile(
     from nest_core.model_files import load_model
 
     one_of("--device", device, ("cuda", "cpu"))
-    known = load_model(model)
+    known = load_model(model, Path())
     strategies = _strategies(tp, sp, ep, micro_batch, sequence, precision, attention)
     repeats = REPEATS[device] if repeat is None else _within("--repeat", repeat, MOST_REPEATS)
     plain = re.sub(r"[^a-z0-9.]+", "-", known.name.lower()).strip("-.")
@@ -136,7 +136,7 @@ def _held(target: Path, append: bool, load: Any) -> Profile | None:
     if target.suffix != ".json":
         raise InputError("--output", "must end in .json", str(target), "rename it")
     if append:
-        return cast("Profile", load(str(target.absolute())))
+        return cast("Profile", load(str(target), Path()))
     if not os.access(target if target.exists() else target.parent, os.W_OK) or target.is_dir():
         raise _unwritable(str(target))
     return None

@@ -51,7 +51,7 @@ def trace(
     from nest_core.model_files import load_model
     from nest_core.workload.report import read_strategy, report_model
 
-    known = load_model(model)
+    known = load_model(model, Path())
     asked = read_strategy(strategy, sequence=known.positions or 4096)
     return emit(report_model(known, asked), as_json, _as_text)
 

@@ -244,8 +244,10 @@ def test_names_and_paths(tmp_path):
     whole = profile(measurement("linear", "forward", PRODUCT, 1.0))
     (tmp_path / "mine.json").write_text(write_profile(whole))
     assert load_profile("mine.json", tmp_path) == whole
-    with pytest.raises(InputError, match=r"accelerator\.profile must be a profile's name"):
-        load_profile("no-such")
+    with pytest.raises(
+        InputError, match=r"accelerator\.profile must be a preset or a path to a \.json"
+    ):
+        load_profile("no-such", tmp_path)
     with pytest.raises(InputError, match="must be a readable file"):
         load_profile("other.json", tmp_path)
 
@@ -298,7 +300,7 @@ def test_shipped_profiles_can_be_read():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["no-such-model"], "workload.model must be one of the presets"),
+        (["no-such-model"], "workload.model must be a preset"),
         (["llama2-7b", "--device", "tpu"], "--device must be one of the known, but is 'tpu'"),
         (["llama2-7b", "--tp", "1,x"], "--tp must be whole numbers, but is '1,x'"),
         (["llama2-7b", "--micro-batch", "0"], "--micro-batch must lie between 1 and 4,096"),

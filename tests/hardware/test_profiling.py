@@ -264,7 +264,7 @@ def test_the_command_measures_saves_and_adds(capsys, tmp_path):
     fields = json.loads(out)
     assert out.count("\n") == 1
     assert err.count("\n") == len(fields["operators"])
-    saved = load_profile(str(target))
+    saved = load_profile(target.name, target.parent)
     assert fields["output"] == str(target)
     assert (saved.precision, saved.name) == ("fp32", "mine")
     assert len(saved.measured) == fields["kernels"] == len(fields["operators"])
@@ -274,6 +274,6 @@ def test_the_command_measures_saves_and_adds(capsys, tmp_path):
     assert run([*common, "--micro-batch", "3", "--append"]) == 0
     more = json.loads(capsys.readouterr().out)
     known = {(entry.signature, entry.function) for entry in saved.measured}
-    again = load_profile(str(target))
+    again = load_profile(target.name, target.parent)
     assert known < {(entry.signature, entry.function) for entry in again.measured}
     assert len(again.measured) == more["kernels"] > len(more["operators"])

@@ -84,10 +84,8 @@ def identity(page, place):
 def asked(listed, **more):
     entries = []
     for name, scenario, overrides in listed:
-        document, folder = scenario_document(scenario)
-        entries.append(
-            {"name": name, "document": document, "overrides": overrides, "folder": str(folder)}
-        )
+        document, _ = scenario_document(scenario)
+        entries.append({"name": name, "document": document, "overrides": overrides})
     return {"entries": entries, "budget": None, "failures": False} | more
 
 
@@ -145,8 +143,8 @@ READY_MADE_NAMES = {
 
 def test_the_ratios_are_of_the_job_on_the_plan_page(compare_page):
     page = compare_page()
-    document, folder = scenario_document(SMALL)
-    page.session_state["last good"] = (Request(SMALL, document, dict(FEW), folder), "")
+    document, _ = scenario_document(SMALL)
+    page.session_state["last good"] = (Request(SMALL, document, dict(FEW)), "")
     widget(page, "compare-set").set_value("Plan's job at 1 : 1, 2 : 1, 4 : 1").run()
     assert not page.exception
     assert text_of(page).count(f"{SMALL}; search.pp = 1") == 3
@@ -195,9 +193,9 @@ def test_one_scenario_alone_asks_for_another(compare_page):
 def test_the_same_job_is_put_on_another_fabric(compare_page):
     other = ["mi300x-mesh-64", SMALL, FEW | {"fabric": "mi300x-mesh-64"}]
     page = compare_page([["One", SMALL, FEW]])
-    document, folder = scenario_document(SMALL)
+    document, _ = scenario_document(SMALL)
     overrides = FEW | {"fabric": "mesh-8x8", "fabric.clos.oversubscription.0": 4.0}
-    page.session_state["last good"] = (Request(SMALL, document, overrides, folder), "")
+    page.session_state["last good"] = (Request(SMALL, document, overrides), "")
     widget(page, "compare-add-fabric").set_value("mi300x-mesh-64").run()
     widget(page, "compare-add").click().run()
     assert not page.exception
@@ -250,8 +248,8 @@ def test_what_no_plan_fits_stands_beside_what_one_does(compare_page):
 def test_bad_input_is_one_sentence_and_keeps_the_last_figures(compare_page):
     page = compare_page()
     before = charts(page)
-    document, folder = scenario_document(SMALL)
-    broken = Request(SMALL, document, {"fabric.clos.devices": 63}, folder)
+    document, _ = scenario_document(SMALL)
+    broken = Request(SMALL, document, {"fabric.clos.devices": 63})
     page.session_state["last good"] = (broken, "")
     widget(page, "compare-add").click().run()
     assert not page.exception
@@ -298,10 +296,10 @@ def test_the_address_brings_the_comparison_back(compare_page):
 
 def test_what_is_too_long_for_the_address_is_kept_in_the_store(compare_page):
     page = compare_page()
-    document, folder = scenario_document(SMALL)
+    document, _ = scenario_document(SMALL)
     drawn = load_toml(preset_path("fabrics", "h100-spine-leaf-64.toml"))
     drawn["source"] = "y" * LONGEST_ADDRESS
-    page.session_state["last good"] = (Request(SMALL, document, {"fabric": drawn}, folder), "")
+    page.session_state["last good"] = (Request(SMALL, document, {"fabric": drawn}), "")
     widget(page, "compare-add").click().run()
     assert not page.exception
     text = page.query_params["compare"]

@@ -72,12 +72,11 @@ def charts(page):
 
 def swept(x, y=None, preset=SMALL, **overrides):
     """The same sweep without the page."""
-    document, folder = scenario_document(preset)
+    document, _ = scenario_document(preset)
     return run(
         {
             "document": document,
             "overrides": overrides,
-            "folder": str(folder),
             "x": {"knob": x[0], "values": x[1]},
             "y": y and {"knob": y[0], "values": y[1]},
         }
@@ -217,9 +216,9 @@ def test_a_long_sweep_waits_for_a_click(explore_page):
 
 def test_what_was_cancelled_is_shown_as_far_as_it_went_and_can_be_run_again(explore_page):
     cut = {"explore.question": "Memory per device", "explore.memory": "65, 80"}
-    document, folder = scenario_document(SMALL)
+    document, _ = scenario_document(SMALL)
     inputs = {
-        "document": document, "overrides": {}, "folder": str(folder), "y": None,
+        "document": document, "overrides": {}, "y": None,
         "x": {"knob": "memory", "values": [65.0, 80.0]},
     }  # fmt: skip
     job = desk().ask(f"sweep {json.dumps(inputs, sort_keys=True)}", cut_short, inputs)
@@ -284,12 +283,11 @@ def test_a_point_without_a_plan_says_why(explore_page):
 def test_the_highest_ratios_stand_with_both_sides(explore_page):
     page = explore_page(**{"explore.asks": "Highest ratios"})
     assert not page.exception
-    document, folder = scenario_document(SMALL)
+    document, _ = scenario_document(SMALL)
     found = highest_ratios(
         {
             "document": document,
             "overrides": {},
-            "folder": str(folder),
             "mix": [{"model": "llama2-7b", "share": 1.0}],
             "loss": 0.02,
         }

@@ -426,8 +426,8 @@ PAGE = """
 from nest_core.scenario import scenario_document
 from nest_studio.pins import pin_button
 
-document, folder = scenario_document("llama2-7b-64-h100")
-inputs = {"document": document, "overrides": OVERRIDES, "folder": str(folder)}
+document, _ = scenario_document("llama2-7b-64-h100")
+inputs = {"document": document, "overrides": OVERRIDES}
 pin_button("plan", "A plan", inputs, key="x", rows=lambda: [{"t": 1.0, "plan": {"tp": 1}}])
 """
 

@@ -97,9 +97,9 @@ def test_a_plan_cell_opens_exactly_its_scenario(studio, store, overrides):
     page = press(studio("notebook", notebook="N"), "plan-p")
     request = request_of(page)
     assert (request.scenario, request.overrides) == (SMALL, overrides)
-    document, folder = scenario_document(SMALL)
-    shown = resolve_scenario(request.document, request.overrides, request.folder)
-    assert shown == resolve_scenario(document, overrides, folder)
+    document, _ = scenario_document(SMALL)
+    shown = resolve_scenario(request.document, request.overrides)
+    assert shown == resolve_scenario(document, overrides)
 
 
 def test_what_the_form_cannot_say_is_said_and_the_rest_opened(studio, store):
@@ -112,11 +112,11 @@ def test_what_the_form_cannot_say_is_said_and_the_rest_opened(studio, store):
 
 def test_a_fabric_that_no_widget_makes_opens_as_ones_own(studio, store):
     faster = {"fabric.clos.nic_bandwidth_GBps": 25.0, LEAF: 1.25}
-    document, folder = scenario_document(SMALL)
-    whole = resolve_scenario(document, faster, folder).fabric
+    document, _ = scenario_document(SMALL)
+    whole = resolve_scenario(document, faster).fabric
     store.save(Notebook("N", (*NOTES, cell(faster))))
     request = request_of(press(studio("notebook", notebook="N"), "plan-p"))
-    opened = resolve_scenario(request.document, request.overrides, request.folder).fabric
+    opened = resolve_scenario(request.document, request.overrides).fabric
     assert opened == replace(whole, name=fabric_title(whole))
 
 

@@ -176,11 +176,11 @@ def test_the_downloaded_scenario_holds_it(own_page):
     request, _ = own_page.session_state["last good"]
     assert request.overrides["workload.model"] == own(own_page)
     written = tomllib.loads(scenario_toml(request.document, request.overrides))
-    document, folder = scenario_document(SMALL)
-    assert resolve_scenario(written, {}, folder).model == model_of(own(own_page))
+    document, _ = scenario_document(SMALL)
+    assert resolve_scenario(written).model == model_of(own(own_page))
     table = json.loads(json.dumps(own(own_page)))
     document["workload"] = {**document["workload"], "model": table}
-    assert resolve_scenario(document, {}, folder).model == model_of(table)
+    assert resolve_scenario(document).model == model_of(table)
 
 
 def test_a_model_that_came_by_link_changes_like_any_other(plan_page):

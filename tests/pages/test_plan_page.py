@@ -259,7 +259,7 @@ def test_labels_carry_units_and_help_a_range(plan_page):
 
 @pytest.mark.parametrize("name", preset_names("scenarios"))
 def test_the_file_asks_for_the_same(name):
-    document, folder = scenario_document(name)
+    document, _ = scenario_document(name)
     overrides = {
         "accelerator.memory_GiB": 60.0,
         "search.zero": [0, 1],
@@ -268,7 +268,7 @@ def test_the_file_asks_for_the_same(name):
         "workload.optimizer": "sgd",
     }
     written = tomllib.loads(scenario_toml(document, overrides))
-    assert resolve_scenario(written, {}, folder) == resolve_scenario(document, overrides, folder)
+    assert resolve_scenario(written) == resolve_scenario(document, overrides)
     assert tomllib.loads(scenario_toml(document, {})) == document
 
 

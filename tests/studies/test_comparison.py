@@ -36,9 +36,9 @@ QUICK = {
 
 def entry(name, scenario=JOB, **overrides):
     """Overrides with ``__`` for the dots of their keys."""
-    document, folder = scenario_document(scenario)
+    document, _ = scenario_document(scenario)
     dotted = {key.replace("__", "."): value for key, value in overrides.items()}
-    return {"name": name, "document": document, "overrides": dotted, "folder": str(folder)}
+    return {"name": name, "document": document, "overrides": dotted}
 
 
 def quick(name, **overrides):
@@ -206,20 +206,20 @@ CHANGES = [
 
 @pytest.mark.parametrize("changes", CHANGES)
 def test_the_keys_that_differ_are_those_that_were_changed(changes):
-    document, folder = scenario_document(JOB)
-    before, after = (settings_of(document, change, folder) for change in ({}, changes))
+    document, _ = scenario_document(JOB)
+    before, after = (settings_of(document, change) for change in ({}, changes))
     assert set(differing([before, after])) == set(changes)
 
 
 def test_a_value_that_is_the_default_differs_in_nothing():
-    document, folder = scenario_document(JOB)
+    document, _ = scenario_document(JOB)
     stated = {"workload.overlap": "fitted", "search.idle_devices": True}
-    assert differing([settings_of(document, o, folder) for o in ({}, stated)]) == ()
+    assert differing([settings_of(document, o) for o in ({}, stated)]) == ()
 
 
 def test_fabrics_of_two_kinds_differ_in_their_kind_alone():
-    document, folder = scenario_document(JOB)
-    every = [settings_of(document, o, folder) for o in ({}, {"fabric": "torus-16x16"})]
+    document, _ = scenario_document(JOB)
+    every = [settings_of(document, o) for o in ({}, {"fabric": "torus-16x16"})]
     assert differing(every) == ("fabric.kind",)
 
 

@@ -64,7 +64,7 @@ def test_what_was_given_is_left_alone():
     ("document", "overrides", "sentence"),
     [
         ({"override": 3}, {}, r"override must be a table, but is 3"),
-        ({}, {"fabric": "nowhere"}, r"fabric must be a preset, a path to a \.toml file or a table"),
+        ({}, {"fabric": "nowhere"}, r"fabric must be a preset or a table"),
         ({}, {"accelerator": "nothing"}, r"accelerator must be one of the presets"),
     ],
 )

@@ -25,19 +25,18 @@ SCENARIOS = preset_names("scenarios")
 
 
 def asked(x, y=None, preset=PRESET, **overrides):
-    document, folder = scenario_document(preset)
+    document, _ = scenario_document(preset)
     return {
         "document": document,
         "overrides": overrides,
-        "folder": str(folder),
         "x": {"knob": x[0], "values": list(x[1])},
         "y": y and {"knob": y[0], "values": list(y[1])},
     }
 
 
 def known(preset=PRESET, overrides=None):
-    document, folder = scenario_document(preset)
-    return knobs(document, overrides or {}, folder)
+    document, _ = scenario_document(preset)
+    return knobs(document, overrides or {})
 
 
 WRITTEN = [
@@ -186,15 +185,15 @@ def test_what_cannot_be_asked_is_one_sentence(inputs, message):
 
 @pytest.mark.parametrize("preset", SCENARIOS)
 def test_every_knob_has_values_worth_trying_and_keeps_what_is_there(preset):
-    document, folder = scenario_document(preset)
-    scenario = resolve_scenario(document, {}, folder)
+    document, _ = scenario_document(preset)
+    scenario = resolve_scenario(document, {})
     for knob in known(preset):
         assert len(knob.defaults) >= 2, knob.key
         assert knob.defaults == parse_values(knob, ", ".join(map(str, knob.defaults)))
         if knob.present is None or knob.key == "recompute":
             continue
         assert knob.present in knob.defaults
-        same = resolve_scenario(document, with_values({}, [(knob, knob.present)]), folder)
+        same = resolve_scenario(document, with_values({}, [(knob, knob.present)]))
         assert same.fabric == scenario.fabric
         assert same.batch == scenario.batch
         assert same.sequence == scenario.sequence
@@ -203,22 +202,22 @@ def test_every_knob_has_values_worth_trying_and_keeps_what_is_there(preset):
 
 @pytest.mark.parametrize("fabric", preset_names("fabrics"))
 def test_a_fabrics_knobs_keep_the_fabric_where_it_is(fabric):
-    document, folder = scenario_document(PRESET)
+    document, _ = scenario_document(PRESET)
     overrides = {"fabric": fabric}
-    before = resolve_scenario(document, overrides, folder).fabric
+    before = resolve_scenario(document, overrides).fabric
     for knob in known(overrides=overrides):
         if knob.fabric:
             turned = with_values(overrides, [(knob, knob.present)])
-            assert resolve_scenario(document, turned, folder).fabric == before, knob.key
+            assert resolve_scenario(document, turned).fabric == before, knob.key
 
 
 def test_a_fabrics_table_has_the_overrides_in_it():
-    document, folder = scenario_document(PRESET)
+    document, _ = scenario_document(PRESET)
     overrides = {"fabric": "dgx-superpod-h100", "fabric.clos.oversubscription.0": 2.0}
-    assert fabric_table(document, overrides, folder)["clos"]["oversubscription"] == [2.0]
-    assert fabric_table(document, {"fabric": "dgx-superpod-h100"}, folder)["clos"][
-        "oversubscription"
-    ] == [1.0]
+    assert fabric_table(document, overrides)["clos"]["oversubscription"] == [2.0]
+    assert fabric_table(document, {"fabric": "dgx-superpod-h100"})["clos"]["oversubscription"] == [
+        1.0
+    ]
 
 
 @pytest.mark.parametrize(

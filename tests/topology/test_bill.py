@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -358,7 +359,7 @@ def test_ports_of_a_tier_add_up_to_the_radix():
 def own(tmp_path: Any, text: str) -> Prices:
     path = tmp_path / "own.toml"
     path.write_text('schema = 1\nname = "own"\nbase = "2026"\n' + text)
-    return load_prices(str(path))
+    return load_prices("own.toml", folder=tmp_path)
 
 
 OFFER = 'kind = "vendor", date = "2026-01", source = "an offer"'
@@ -426,7 +427,7 @@ def test_lists_that_cannot_be_are_refused(tmp_path, text, sentence):
 @pytest.mark.parametrize("name", ["1999", "none.toml"])
 def test_lists_that_are_not_there_are_refused(name):
     with pytest.raises(ValueError, match=r"must be a (preset|readable file)"):
-        load_prices(name)
+        load_prices(name, folder=Path())
 
 
 def test_every_figure_of_the_list_has_its_source_without_a_machine():

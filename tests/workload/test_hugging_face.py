@@ -57,10 +57,10 @@ def changed(name: str, **keys: Any) -> str:
 def test_a_published_configuration_is_its_preset(path):
     """A failure: a key of the family is read as the wrong size."""
     if path.stem == "gpt2-xl":  # no preset: 1,557,611,200 is the count of the checkpoint
-        assert load_model(str(path)).parameters == 1_557_611_200
+        assert load_model(path.name, path.parent).parameters == 1_557_611_200
     else:
-        assert anonymous(load_model(str(path))) == anonymous(load_model(path.stem))
-        load_model(str(path)).check_family()
+        assert anonymous(load_model(path.name, path.parent)) == anonymous(load_model(path.stem))
+        load_model(path.name, path.parent).check_family()
 
 
 def test_every_type_but_a_second_name_of_grok_has_a_configuration():

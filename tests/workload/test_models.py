@@ -100,7 +100,7 @@ def test_tables_are_refused_by_their_own_names(table, message):
 
 
 def test_what_is_neither_preset_nor_file_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"workload\.model must be one of the presets, a path to"):
-        load_model("gpt5")
+    with pytest.raises(InputError, match=r"workload\.model must be a preset, a path to"):
+        load_model("gpt5", tmp_path)
     with pytest.raises(InputError, match="must be a readable file"):
         load_model("nowhere/config.json", tmp_path)

@@ -1,0 +1,217 @@
+"""Names that visitors give lead to presets, never to files; only who names a folder reads files.
+
+What is opened is told by the interpreter (`opened_files`), not by the code under test.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from opened_files import opened_below
+
+from nest_core.answer import answer
+from nest_core.errors import InputError
+from nest_core.hardware import load_profile
+from nest_core.model_files import load_model
+from nest_core.notebook.inputs import portable
+from nest_core.presets import load_toml, preset_path, read_text
+from nest_core.scenario import (
+    fabric_document,
+    load_accelerator,
+    load_scenario,
+    resolve_scenario,
+    scenario_document,
+)
+from nest_core.studies import comparison, sweep
+from nest_core.studies.knobs import knobs
+from nest_core.studies.ratios import highest_ratios
+from nest_core.topology.prices import load_prices
+
+ROOT = Path(__file__).resolve().parent.parent
+SMALL = "llama2-7b-64-h100"
+SECRET = "hunter2"
+KEYS = ("fabric", "workload.model", "accelerator.profile", "accelerator")
+KINDS = (".toml", ".json", ".graphml", ".conf", ".yaml", "")
+
+
+@pytest.fixture
+def documents():
+    """A preset's document, fresh."""
+    return lambda: copy.deepcopy(load_toml(preset_path("scenarios", f"{SMALL}.toml")))
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory):
+    """A folder of files that nobody may read: of every ending, none of them what it says."""
+    folder = tmp_path_factory.mktemp("vault")
+    for ending in KINDS:
+        (folder / f"secret{ending}").write_text(f"{SECRET} = [\n{SECRET}\n")
+    (folder / "scenario.toml").write_text(read_text(preset_path("scenarios", f"{SMALL}.toml")))
+    return folder
+
+
+def _dotted(document, key, value):
+    place = document
+    *tables, last = key.split(".")
+    if tables == ["accelerator"]:
+        place["accelerator"] = load_toml(
+            preset_path("accelerators", f"{place['accelerator']}.toml")
+        )
+    for table in tables:
+        place = place[table]
+    place[last] = value
+    return document
+
+
+# Ways in which a name of somebody else's reaches the core.
+WAYS = {
+    "an override": lambda d, key, name: resolve_scenario(d, {key: name}),
+    "the document": lambda d, key, name: resolve_scenario(_dotted(d, key, name)),
+    "its overrides": lambda d, key, name: resolve_scenario(d | {"override": {key: name}}),
+    "knobs": lambda d, key, name: knobs(d, {key: name}, None),
+    "a sweep": lambda d, key, name: sweep.run(
+        {"document": d, "overrides": {key: name}, "x": {"knob": "zero", "values": [0]}}
+    ),
+    "a comparison": lambda d, key, name: comparison.run(
+        {"entries": [{"name": n, "document": d, "overrides": {key: name}} for n in "ab"]}
+    ),
+    "ratios": lambda d, key, name: highest_ratios(
+        {"document": d, "overrides": {key: name}, "mix": [{"model": "llama2-7b", "share": 1}],
+         "loss": 0.02}
+    ),
+    "a mix": lambda d, _, name: highest_ratios(
+        {"document": d, "overrides": {}, "mix": [{"model": name, "share": 1}], "loss": 0.02}
+    ),
+    "a notebook": lambda d, key, name: portable("plan", {"document": d, "overrides": {key: name}}),
+    "a scenario": lambda _, __, name: scenario_document(name),
+    "a fabric": lambda _, __, name: fabric_document(name),
+    "a model": lambda _, __, name: load_model(name),
+    "an accelerator": lambda _, __, name: load_accelerator(name),
+    "a profile": lambda _, __, name: load_profile(name),
+    "a price list": lambda _, __, name: load_prices(name),
+}  # fmt: skip
+
+
+def refused(way, documents, vault, key, name):
+    """What is said of a name; nothing of the vault is opened or told."""
+    with opened_below(vault) as opened, pytest.raises(InputError) as caught:
+        WAYS[way](documents(), key, name)
+    assert not opened
+    assert SECRET not in str(caught.value)
+    return caught.value.field, caught.value.rule, caught.value.remedy
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_strangers_path_is_not_opened(way, documents, vault, monkeypatch):
+    """A failure: a link, an upload or a notebook reads files of the server."""
+    monkeypatch.chdir(vault)
+    for key, ending in product(KEYS, KINDS):
+        for name in (f"secret{ending}", str(vault / f"secret{ending}")):
+            refused(way, documents, vault, key, name)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_said_does_not_depend_on_the_file(way, documents, vault):
+    """A failure: messages tell which files the server has."""
+    for key, ending in product(KEYS, KINDS):
+        there, absent = (str(vault / f"{stem}{ending}") for stem in ("secret", "absent"))
+        said = refused(way, documents, vault, key, there)
+        assert said == refused(way, documents, vault, key, absent)
+
+
+@pytest.mark.parametrize("way", ["a sweep", "ratios", "a comparison"])
+def test_no_input_names_a_folder(way, documents, vault):
+    """A failure: plain inputs of a study say where paths start."""
+    inputs = {
+        "document": documents(), "overrides": {"fabric": "secret.toml"}, "folder": str(vault),
+        "x": {"knob": "zero", "values": [0]}, "mix": [{"model": "llama2-7b", "share": 1}],
+        "loss": 0.02,
+    }  # fmt: skip
+    entries = [{**inputs, "name": name} for name in "ab"]
+    run = {"a sweep": sweep.run, "ratios": highest_ratios, "a comparison": comparison.run}[way]
+    with opened_below(vault) as opened, pytest.raises(InputError) as caught:
+        run({**inputs, "entries": entries})
+    assert not opened
+    assert SECRET not in str(caught.value)
+
+
+PARTS = st.sampled_from(
+    ["..", ".", "/", "//", "\\", "~", "secret", ".toml", ".json", "scenario.toml", "{vault}",
+     "file:", "%2e%2e", "\0", " ", "presets", "models", "llama2-7b", SMALL, "\u2024\u2024", "$HOME"]
+)  # fmt: skip
+
+
+def any_name(vault, documents, parts, way, key):
+    name = "".join(parts).format(vault=vault)
+    said = ""
+    with opened_below(vault) as opened:
+        try:
+            WAYS[way](documents(), key, name)
+        except InputError as error:
+            said = str(error)
+    assert not opened
+    assert SECRET not in said
+
+
+QUICK = ("an override", "a notebook", "a scenario", "a fabric", "a model", "a profile")
+FIXED = (HealthCheck.function_scoped_fixture,)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=FIXED)
+@given(parts=st.lists(PARTS, max_size=6), way=st.sampled_from(QUICK), key=st.sampled_from(KEYS))
+def test_no_name_opens_a_file(vault, documents, monkeypatch, parts, way, key):
+    monkeypatch.chdir(vault)
+    any_name(vault, documents, parts, way, key)
+
+
+@pytest.mark.check
+@settings(max_examples=5000, deadline=None, suppress_health_check=FIXED)
+@given(parts=st.lists(PARTS, max_size=9), way=st.sampled_from(QUICK), key=st.sampled_from(KEYS))
+def test_no_name_of_many_opens_a_file(vault, documents, monkeypatch, parts, way, key):
+    monkeypatch.chdir(vault)
+    any_name(vault, documents, parts, way, key)
+
+
+def test_who_names_a_folder_reads_files(vault, tmp_path):
+    """The command line and one's own programs: relative to the file, and absolute."""
+    scenario = (vault / "scenario.toml").read_text()
+    (tmp_path / "mine.toml").write_text(
+        read_text(preset_path("fabrics", "h100-spine-leaf-64.toml"))
+    )
+    (tmp_path / "s.toml").write_text(scenario + '\n[override]\nfabric = "mine.toml"\n')
+    found = load_scenario("s.toml", folder=tmp_path)
+    assert found == load_scenario(str(tmp_path / "s.toml"))
+    assert answer(found).result.best is not None
+    with pytest.raises(InputError, match="scenario must be one of the presets"):
+        load_scenario("s.toml", folder=None)
+
+
+OPENERS = {
+    "open", "preset_path", "load_scenario", "load_fabric", "read_given", "read_plan",
+    "read_instance", "Path", "PurePath",
+}  # fmt: skip
+SERVES = {"nest_studio/paths.py", "nest_studio/shell.py", "nest_studio/__main__.py"}
+"""Where the server finds its own parts; nothing of a visitor reaches them."""
+
+
+def test_pages_open_nothing():
+    """What can open a path is named by no page and by nothing that pages share."""
+    sources = [*(ROOT / "pages").glob("*.py"), *(ROOT / "nest_studio").rglob("*.py")]
+    found = []
+    for path in sources:
+        name = path.relative_to(ROOT).as_posix()
+        if name in SERVES or name.startswith("nest_studio/commands/"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                called = node.func.id if isinstance(node.func, ast.Name) else ""
+                gives = {keyword.arg for keyword in node.keywords}
+                if called in OPENERS or "folder" in gives:
+                    found.append(f"{name}:{node.lineno}")
+    assert not found
