@@ -6,9 +6,10 @@ field, the rule, the value found and the remedy. Anything else that escapes is a
 
 from __future__ import annotations
 
+import re
 import reprlib
 
-__all__ = ["InputError"]
+__all__ = ["InputError", "printable", "shortened"]
 
 
 class InputError(ValueError):
@@ -32,8 +33,10 @@ class InputError(ValueError):
     """
 
     def __init__(self, field: str, rule: str, value: object, remedy: str) -> None:
-        sentence = f"{_short(field, 120)} {rule}, but is {_short(_shown(value), 60)}: {remedy}."
-        super().__init__(" ".join(sentence.split()))
+        super().__init__(
+            f"{shortened(field, 120)} {shortened(rule, 400)}, but is "
+            f"{shortened(_shown(value), 60)}: {shortened(remedy, 1200)}."
+        )
         self.field = field
         self.rule = rule
         self.value = value
@@ -47,13 +50,34 @@ def _shown(value: object) -> str:
     """A value's text; `reprlib` bounds depth and length, and very long numbers have none."""
     if isinstance(value, int) and value.bit_length() > 256:
         return f"a number of {value.bit_length()} bits"
-    return repr(value) if isinstance(value, str) else _BOUNDED.repr(value)
+    return repr(value[:240]) if isinstance(value, str) else _BOUNDED.repr(value)
 
 
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 3] + "..."
+def shortened(text: str, most: int) -> str:
+    """A text as at most so many characters of one line, none of which steers a terminal.
+
+    Examples
+    --------
+    >>> shortened("a name\\n of \\x1b[31mtwo lines", 20)
+    'a name of \\\\x1b[31...'
+    """
+    # What is far too long is cut first: the rest need not be looked at.
+    line = printable(" ".join(text[: 4 * most].split()))
+    return line if len(line) <= most and len(text) <= 4 * most else line[: most - 3] + "..."
 
 
+def printable(text: str) -> str:
+    """A text whose control characters are escaped, all but line feed and tab.
+
+    Those are the ones that move a terminal's cursor, change its colours or turn the direction of
+    writing, and halves of characters, which no terminal can be sent.
+    """
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 _BOUNDED = reprlib.Repr()
 _BOUNDED.maxlist = _BOUNDED.maxtuple = _BOUNDED.maxdict = 8
 _BOUNDED.maxother = _BOUNDED.maxstring = 60

@@ -14,7 +14,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from nest_core.errors import InputError
-from nest_core.presets import load_toml, named_file, read_text
+from nest_core.files import read_text
+from nest_core.presets import load_toml, named_file
 from nest_core.schema import Name, checked
 from nest_core.workload.hugging_face import read_config, renamed
 from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
@@ -76,7 +77,7 @@ def load_model(choice: str | Mapping[str, Any], folder: Path | None = None) -> M
         "models", choice, folder, field="workload.model", file="config.json", table=True,
         is_path=lambda name, _: name.endswith(".json"),
     )  # fmt: skip
-    if path.suffix != ".json":
+    if path.suffix == ".toml":
         return model_of(load_toml(path), "model")
     text = read_text(path)
     place = path.resolve()

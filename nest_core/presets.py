@@ -21,20 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from nest_core.errors import InputError
+from nest_core.files import is_packed, read_text
 
 __all__ = [
-    "MAX_FILE_BYTES",
     "load_toml",
     "looks_like_path",
     "named_file",
     "parse_toml",
     "preset_names",
     "preset_path",
-    "read_text",
 ]
-
-MAX_FILE_BYTES = 5_000_000
-"""Larger files are refused before they are parsed."""
 
 MAX_KEY_PARTS = 16
 """A dotted key has at most this many parts."""
@@ -138,7 +134,8 @@ def named_file(
     table : bool
         Whether a table could stand in place of the name, for messages.
     is_path : callable (name, path) -> bool, optional
-        Which names are taken for paths; by default those with the ending, a slash, or a file.
+        Which names are taken for paths, besides those of packed files, whose reader says what to
+        do; by default those with the ending, a slash, or a file.
 
     Raises
     ------
@@ -151,7 +148,8 @@ def named_file(
     choices = ["a preset" if folder is not None or table else "one of the presets"]
     if folder is not None:
         path = folder / name
-        if is_path(name, path) if is_path else looks_like_path(name, path, ending):
+        found = is_path(name, path) if is_path else looks_like_path(name, path, ending)
+        if found or is_packed(name):
             return path
         choices.append(f"a path to a {file or f'{ending} file'}")
     rule = " or ".join([", ".join(choices), "a table"] if table else choices)
@@ -165,46 +163,13 @@ def looks_like_path(name: str, path: Path, ending: str = ".toml") -> bool:
     return name.endswith(ending) or "/" in name or (name != "" and os.path.exists(path))
 
 
-def read_text(path: Path) -> str:
-    """The text of a file that a person named: at most `MAX_FILE_BYTES`, UTF-8.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, is too large or is not UTF-8.
-    """
-    name = str(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise InputError(
-            name, "must be a readable file", error.strerror, "check the path"
-        ) from error
-    except ValueError as error:  # a NUL in the path
-        raise InputError(name, "must be a file's path", str(error), "check the path") from error
-    if len(content) > MAX_FILE_BYTES:
-        raise InputError(
-            name,
-            f"must hold at most {MAX_FILE_BYTES:,} bytes",
-            "larger",
-            "split the file or name a generated fabric instead of listing it",
-        )
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            name, "must be UTF-8 text", error.reason, "save the file as UTF-8"
-        ) from error
-
-
 def load_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file that a person named.
 
     Parameters
     ----------
     path : pathlib.Path
-        The file; at most `MAX_FILE_BYTES`, UTF-8.
+        The file, as `nest_core.files.read_text` takes it.
 
     Returns
     -------

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nest_core.costs.problem import Problem
-from nest_core.errors import InputError
+from nest_core.errors import InputError, printable
+from nest_core.files import read_text
 from nest_core.hardware import Accelerator, load_family, load_profile
 from nest_core.job import Job
 from nest_core.model_files import load_model, model_table
 from nest_core.overrides import assign, setting
 from nest_core.planner.space import SearchSpace
-from nest_core.presets import load_toml, looks_like_path, named_file, read_text
+from nest_core.presets import load_toml, looks_like_path, named_file
 from nest_core.schema import (
     AcceleratorFile,
     FabricFile,
@@ -271,7 +272,7 @@ def _fabric_file(path: Path) -> dict[str, Any]:
 
     found = read_fabric(read_text(path).encode(), path.name)
     for note in found.notes:
-        _LOG.warning("%s: %s", path.name, note)
+        _LOG.warning("%s: %s", printable(path.name), printable(note))
     return found.document
 
 

@@ -8,13 +8,17 @@ a short command stays short.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import gc
+import io
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 import typer
 
-from nest_core.errors import InputError
+from nest_core.errors import InputError, shortened
 from nest_studio.commands.app import app as app_command
 from nest_studio.commands.bom import bom as bom_command
 from nest_studio.commands.collective import collective as collective_command
@@ -22,6 +26,7 @@ from nest_studio.commands.convert import convert as convert_command
 from nest_studio.commands.export import export as export_command
 from nest_studio.commands.levels import levels as levels_command
 from nest_studio.commands.memory import memory as memory_command
+from nest_studio.commands.output import unprinted
 from nest_studio.commands.paper import paper as paper_command
 from nest_studio.commands.place import place as place_command
 from nest_studio.commands.plan import plan as plan_command
@@ -34,6 +39,10 @@ from nest_studio.commands.traffic import traffic as traffic_command
 from nest_studio.commands.validate import validate as validate_command
 
 __all__ = ["main", "run"]
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_MOST = 10_000
+"""Characters of a usage error that are looked at."""
 
 cli = typer.Typer(
     help="Plan distributed training on a fabric: exact plans beside every baseline.",
@@ -68,7 +77,8 @@ def _root() -> None:
 
 def _sentence(message: str) -> str:
     """A usage error as one sentence: typer writes several, some over several lines."""
-    first, *rest = " ".join(message.split()).rstrip(".").split(". ")
+    short = " ".join(shortened(word, 60) for word in message[:_MOST].split())
+    first, *rest = shortened(short, 400).rstrip(".").split(". ")
     joined = "; ".join([first, *(part[:1].lower() + part[1:] for part in rest)])
     return f"{joined} (see nest-studio --help)."
 
@@ -78,19 +88,44 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = cli(args=list(arguments), prog_name="nest-studio", standalone_mode=False)
     except InputError as error:
-        print(error, file=sys.stderr)
-        return 2
+        return _refused(str(error))
     except typer.TyperException as error:
-        print(_sentence(error.format_message()), file=sys.stderr)
-        return 2
+        return _refused(_sentence(error.format_message()))
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        return _refused(str(unprinted(error.strerror)))  # the help, which typer prints itself
     return code or 0
+
+
+def _refused(sentence: str) -> int:
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):  # nowhere is left to say that it cannot be said
+            print(sentence, file=sys.stderr, flush=True)
+    return 2
+
+
+def _ends(stream: TextIO | None) -> bool:
+    """Whether what was printed to a stream has arrived."""
+    try:
+        if stream is not None:
+            stream.flush()
+    except OSError:
+        return False
+    return True
 
 
 def main() -> None:
     """The console script."""
     # A command leaves next to no garbage in cycles; looking for it seldom saves 5 % of `plan`.
     gc.set_threshold(100_000)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names may hold what its encoding lacks
+            stream.reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
+    # The interpreter would try to print once more, and complain about it.
+    sys.stdout = sys.stdout if _ends(sys.stdout) else None
+    sys.stderr = sys.stderr if _ends(sys.stderr) else None
     # Nor need the interpreter search all that is left before it lets go, which takes 0.3 s.
     gc.freeze()
     sys.exit(code)

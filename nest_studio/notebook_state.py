@@ -14,6 +14,7 @@ from dataclasses import replace
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.files import decoded
 from nest_core.notebook import Cell, Notebook, Summary, add_cell, from_json
 from nest_core.notebook.cells import rename, replace_cell
 from nest_core.store import Conflict, Saved
@@ -186,13 +187,7 @@ def read_file(content: bytes) -> None:
     """Take over an exported notebook, under another name if its own is taken; for callbacks."""
 
     def read() -> Notebook:
-        try:
-            text = content.decode()
-        except UnicodeDecodeError as error:
-            raise InputError(
-                "notebook", "must be UTF-8 text", error.reason, "export it from the studio"
-            ) from error
-        found = from_json(text)
+        found = from_json(decoded(content, "notebook"))
         return rename(found, free_name(found.name))
 
     _new(read)

@@ -9,8 +9,8 @@ import streamlit as st
 from nest_core.answer import Answer
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
+from nest_core.files import decoded
 from nest_core.layout.placement import seated
-from nest_core.presets import MAX_FILE_BYTES
 from nest_core.titles import file_stem, scenario_title
 from nest_core.units import humanise, humanise_bytes, humanise_seconds
 from nest_core.why import difference, training
@@ -151,7 +151,7 @@ def _mine(answer: Answer, text: str) -> None:
                   "stages; Megatron-LM flags leave dp to the rest.", kind="nest-quiet")  # fmt: skip
             return
         try:
-            mine = mine_of(text, pasted, _text_of(seats.getvalue()) if seats else "")
+            mine = mine_of(text, pasted, decoded(seats.getvalue(), "placement") if seats else "")
         except InputError as error:
             st.error(str(error))
             return
@@ -167,20 +167,6 @@ def _mine(answer: Answer, text: str) -> None:
             _show(terms_table(found))
         with right:
             _show(memory_table(found, report.memory_limit_bytes))
-
-
-def _text_of(content: bytes) -> str:
-    if len(content) > MAX_FILE_BYTES:
-        raise InputError(
-            "placement", f"must hold at most {MAX_FILE_BYTES:,} bytes", len(content),
-            "keep rank and device only",
-        )  # fmt: skip
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "placement", "must be UTF-8 text", error.reason, "save it as UTF-8"
-        ) from error
 
 
 def _verdict(report: Report) -> str:

@@ -17,10 +17,11 @@ from opened_files import opened_below
 
 from nest_core.answer import answer
 from nest_core.errors import InputError
+from nest_core.files import read_text
 from nest_core.hardware import load_profile
 from nest_core.model_files import load_model
 from nest_core.notebook.inputs import portable
-from nest_core.presets import load_toml, preset_path, read_text
+from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import (
     fabric_document,
     load_accelerator,

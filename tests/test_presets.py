@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nest_core.errors import InputError
-from nest_core.presets import MAX_FILE_BYTES, load_toml, preset_names, preset_path
+from nest_core.files import MAX_FILE_BYTES
+from nest_core.presets import load_toml, preset_names, preset_path
 
 
 def test_names_are_the_sorted_stems(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ and then ``time algbw busbw #wrong`` once (out of place) or twice (then in place
 time is taken. Devices, nodes and the accelerator come from the header's ``Rank`` lines, the
 collective from ``Collective test starting`` or the program's name; all can be given instead.
 
-Limits: files of 5 MB (`nest_core.presets.read_text`), `MAX_ROWS` rows.
+Limits: files of 5 MB (`nest_core.files.read_text`), `MAX_ROWS` rows.
 Source: NVIDIA/nccl-tests ``src/common.cu``, ``PERFORMANCE.md``.
 """
 

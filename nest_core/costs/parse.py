@@ -19,8 +19,8 @@ from nest_core.costs.megatron import has_flags, read_flags
 from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy
 from nest_core.costs.problem import RECOMPUTE
 from nest_core.errors import InputError
+from nest_core.files import read_text
 from nest_core.layout import DEVICE_ORDERS, DeviceOrder
-from nest_core.presets import read_text
 
 __all__ = ["Pasted", "even_cuts", "parse_plan", "read_given", "read_pasted", "read_plan"]
 
@@ -260,7 +260,7 @@ def _scalar(text: str) -> Any:
 
 
 def _file(name: str) -> str:
-    if not os.path.isfile(name):
+    if not os.path.exists(name):
         raise InputError(
             "--plan", "must be a JSON file, key=value pairs or Megatron flags", name,
             "check the path",

@@ -21,7 +21,8 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from nest_core.errors import InputError
-from nest_core.presets import named_file, read_text
+from nest_core.files import read_text
+from nest_core.presets import named_file
 from nest_core.schema import Name, checked
 from nest_core.workload.operators import Kernel, Unit
 

@@ -183,6 +183,8 @@ def member_groups(
     [[0, 2], [1, 3], [4, 6], [5, 7]]
     """
     if not 2 <= size <= devices:
+        if devices == 1:
+            raise InputError("fabric", "must have two devices or more", 1, "name a larger fabric")
         raise InputError("size", f"must lie between 2 and {devices}", size, "choose a group size")
     if stride < 1:
         raise InputError("stride", "must be at least 1", stride, "use 1 for neighbours")

@@ -17,7 +17,7 @@ target (`scipy.sparse.csgraph`) and are tabled where they fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -57,6 +57,7 @@ class GraphWires:
     variants: int = 1
     speed: FloatArray | None = None
     _tabled: dict[str, NextHops] = field(default_factory=dict, repr=False)
+    _told: dict[str, float] = field(init=False, default_factory=dict, repr=False)
     _first: IntArray = field(init=False, repr=False)
     _arc: IntArray = field(init=False, repr=False)
     _capacity: FloatArray = field(init=False, repr=False)
@@ -105,6 +106,9 @@ class GraphWires:
     @property
     def port_Bps(self) -> float:
         """The most that any device sends inside its node, or out of it."""
+        return self._once("port", self._widest_port_Bps)
+
+    def _widest_port_Bps(self) -> float:
         own = self.links.tail[self._arc] < self.links.devices
         key = self.links.tail[self._arc][own] * 2 + self._outside[own]
         return float(np.bincount(key, self._capacity[own], minlength=1).max(initial=0.0))
@@ -117,9 +121,18 @@ class GraphWires:
     @property
     def least_latency_s(self) -> float:
         """Between the two devices that are nearest in time, along their route."""
+        return self._once("latency", self._nearest_s)
+
+    def _nearest_s(self) -> float:
         if self.links.devices == 1:
             return 0.0
         return float(self.latency_s(*_neighbours(self.links).T).min())
+
+    def _once(self, name: str, count: Callable[[], float]) -> float:
+        """A figure of all links, which a search asks for thousands of times."""
+        if name not in self._told:
+            self._told[name] = count()
+        return self._told[name]
 
     def faster(self, tier: int, factor: float) -> GraphWires:
         """The same links with those of one tier wider; the routes stay."""

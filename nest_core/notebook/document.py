@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, Field
 
 from nest_core.errors import InputError
+from nest_core.files import MAX_FILE_BYTES
 from nest_core.notebook.cells import MOST_CELLS, Cell, CellKind, Notebook, Row, Summary
 from nest_core.notebook.inputs import portable
-from nest_core.presets import MAX_FILE_BYTES
 from nest_core.schema import Name, checked
 
 __all__ = ["from_json", "to_document", "to_json"]

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nest_core.errors import InputError
+from nest_core.files import read_text
 from nest_core.published.layers import Layers, parse_widths
 from nest_core.published.reading import (
     MAX_DEVICES,
@@ -36,7 +37,6 @@ from nest_core.published.reading import (
 
 __all__ = ["Baseline", "Instance", "parse_instance", "read_instance"]
 
-_MAX_FILE_BYTES = 5_000_000
 _MAX_LEVELS = 32
 _LONGEST_NAME = 80
 _MAX_MICRO_BATCHES = 10**12
@@ -141,7 +141,7 @@ def read_instance(path: str | Path) -> Instance:
     Parameters
     ----------
     path : str or Path
-        A JSON file of at most 5 MB.
+        A JSON file, as `nest_core.files.read_text` takes it.
 
     Returns
     -------
@@ -152,19 +152,15 @@ def read_instance(path: str | Path) -> Instance:
     InputError
         When the file cannot be read, is not JSON, or breaks a rule of `parse_instance`.
     """
-    content = _file_bytes(Path(path))
+    text = read_text(Path(path))
     try:
         document = json.loads(
-            content.decode("utf-8-sig"),
+            text,
             parse_constant=_refuse_constant,
             object_pairs_hook=refuse_repeated_keys,
         )
     except InputError:
         raise
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "instance file", "must be UTF-8 text", f"byte {error.start}", "save it as UTF-8"
-        ) from error
     except RecursionError as error:
         raise InputError(
             "instance file", "must nest a few levels deep", "deeper", "flatten the file"
@@ -174,26 +170,6 @@ def read_instance(path: str | Path) -> Instance:
             "instance file", "must be valid JSON", str(error), "correct the file"
         ) from error
     return parse_instance(document)
-
-
-def _file_bytes(path: Path) -> bytes:
-    shown = str(path)
-    try:
-        if not path.exists():
-            raise InputError("instance file", "must exist", shown, "check the path")
-        if not path.is_file():
-            raise InputError("instance file", "must be a regular file", shown, "name a JSON file")
-        with path.open("rb") as stream:
-            content = stream.read(_MAX_FILE_BYTES + 1)
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
-        raise InputError(
-            "instance file", "must be readable", shown, f"check the path ({error})"
-        ) from error
-    if len(content) > _MAX_FILE_BYTES:
-        raise InputError("instance file", "must have at most 5 MB", shown, "give a smaller model")
-    return content
 
 
 def _refuse_constant(name: str) -> object:

@@ -19,7 +19,7 @@ from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from nest_core.errors import InputError
-from nest_core.presets import MAX_FILE_BYTES
+from nest_core.files import MAX_FILE_BYTES
 from nest_core.store.database import LINKS, Database, utc_now
 
 __all__ = ["MOST", "Links"]

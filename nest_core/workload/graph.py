@@ -21,7 +21,8 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nest_core.errors import InputError
-from nest_core.presets import preset_names, preset_path, read_text
+from nest_core.files import read_text
+from nest_core.presets import preset_names, preset_path
 
 if TYPE_CHECKING:
     from nest_core.workload.models import Model

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from nest_core.errors import InputError
-from nest_core.presets import MAX_FILE_BYTES
+from nest_core.files import MAX_FILE_BYTES, decoded
 from nest_core.schema import check_plain
 from nest_core.workload.config_types import TYPES, Found, Key, Reading
 from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
@@ -95,12 +95,7 @@ def _document(text: str | bytes) -> dict[str, Any]:
             "config.json", f"must hold at most {MAX_FILE_BYTES:,} bytes", "larger",
             "give a model's config.json, not its weights or tokens",
         )  # fmt: skip
-    try:
-        text = text.decode("utf-8") if isinstance(text, bytes) else text
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "config.json", "must be UTF-8 text", error.reason, "save it as UTF-8"
-        ) from error
+    text = decoded(text, "config.json") if isinstance(text, bytes) else text
     try:
         config = json.loads(text, object_pairs_hook=_once)
     except RecursionError as error:

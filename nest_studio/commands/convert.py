@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,7 +39,8 @@ def convert(
     as_json: JsonFlag = False,
 ) -> None:
     """Convert a fabric file, saying what is lost."""
-    from nest_core.presets import preset_names, preset_path, read_text
+    from nest_core.files import read_text, write_file
+    from nest_core.presets import preset_names, preset_path
     from nest_core.schema import FabricFile, checked
     from nest_core.topology.files import build_fabric
     from nest_core.topology.formats import read_fabric, write_fabric
@@ -47,18 +49,13 @@ def convert(
     path = preset_path("fabrics", f"{source}.toml") if preset else Path(source)
     to = write_as or _by_ending(target)
     content = read_text(path).encode()
-    if target.exists() and target.samefile(path):
+    if os.path.exists(target) and os.path.samefile(target, path):
         raise InputError("OUT", "must not be the file that is read", str(target), "name another")
     assumed = _assumed(assume or ())
     imported = read_fabric(content, path.name, format=read_as, assumed=assumed)
     fabric = build_fabric(checked(FabricFile, imported.document))
     exported = write_fabric(fabric, to, document=imported.document)
-    try:
-        target.write_text(exported.text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(
-            "OUT", "must be a file that can be written", error.strerror, "check the path"
-        ) from error
+    write_file(target, exported.text, "OUT")
     fields = {
         "format": to,
         "read_as": imported.format,

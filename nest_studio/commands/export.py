@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nest_core.errors import InputError
+from nest_core.files import write_file
 from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.commands.plan import Sets
 from nest_studio.commands.price import given_plan
@@ -101,13 +102,12 @@ def _shown(content: str | bytes) -> str:
 def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            raw = content.encode() if isinstance(content, str) else content
-            (folder / name).write_bytes(raw)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise InputError(
-            "--output", "must be a folder that can be written", error.strerror, "check the path"
+            "--output", "must be a folder that can be written", str(error), "check the path"
         ) from error
+    for name, content in files.items():
+        write_file(folder / name, content, "--output")
 
 
 def _as_text(fields: Mapping[str, Any]) -> str:

@@ -11,7 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["JsonFlag", "emit", "plain", "table"]
+from nest_core.errors import InputError, printable
+
+__all__ = ["JsonFlag", "emit", "plain", "table", "unprinted"]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 """The option ``--json`` that every command with a result takes."""
@@ -45,7 +47,7 @@ def emit(
     as_json: bool,
     human: Callable[[Mapping[str, Any]], str],
 ) -> None:
-    """Print a command's result, and end the stream here so that a closed pipe shows here.
+    """Print a command's result, and end the stream here so that what cannot be printed shows here.
 
     Parameters
     ----------
@@ -55,15 +57,33 @@ def emit(
         One JSON object on one line, or the text.
     human : callable
         Plain result to text.
+
+    Raises
+    ------
+    InputError
+        If standard output is closed, full, or a pipe that nobody reads any more.
     """
     fields = plain(result)
-    print(json.dumps(fields, allow_nan=False) if as_json else human(fields))
-    sys.stdout.flush()
+    text = json.dumps(fields, allow_nan=False) if as_json else printable(human(fields))
+    if sys.stdout is None:  # closed before the start
+        raise unprinted("closed")
+    try:
+        print(text)
+        sys.stdout.flush()
+    except OSError as error:
+        raise unprinted(error.strerror) from error
+
+
+def unprinted(reason: object) -> InputError:
+    """That standard output does not take what a command prints."""
+    return InputError(
+        "standard output", "must take what is printed", reason, "print to a file that has room"
+    )
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Rows as aligned text: numbers to the right, the rest to the left, None as a dash."""
-    cells = [["–" if cell is None else str(cell) for cell in row] for row in rows]
+    cells = [["–" if cell is None else _one_line(cell) for cell in row] for row in rows]
     columns = list(zip(header, *cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
     numeric = [all(_is_number(cell) for cell in column[1:]) for column in columns]
@@ -74,6 +94,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         ).rstrip()
         for line in [list(header), *cells]
     )
+
+
+def _one_line(cell: object) -> str:
+    return printable(str(cell)).replace("\n", " ")
 
 
 def _is_number(cell: str) -> bool:

@@ -36,6 +36,7 @@ def place(
 ) -> None:
     """Name every device's rank, replica, stage and rank on each axis, all counted from 0."""
     from nest_core.costs import check_plan
+    from nest_core.files import write_file
     from nest_core.layout.placement import seated
     from nest_core.planner import search
     from nest_core.scenario import load_scenario
@@ -64,7 +65,8 @@ def place(
     rows = seats.rows()
     if output is not None:
         document = json.dumps({"plan": plain(chosen.to_json()), "placement": rows}) + "\n"
-        _write(output, document if output.suffix.lower() == ".json" else seats.to_csv())
+        text = document if output.suffix.lower() == ".json" else seats.to_csv()
+        write_file(output, text, "--output")
     fields = {
         "reason": None,
         "plan": chosen.to_json(),
@@ -78,15 +80,6 @@ def place(
 def _check_ending(output: Path | None) -> None:
     if output is not None and output.suffix.lower() not in (".csv", ".json"):
         raise InputError("--output", "must end in .csv or .json", str(output), "rename it")
-
-
-def _write(output: Path, text: str) -> None:
-    try:
-        output.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(
-            "--output", "must be a file that can be written", error.strerror, "check the path"
-        ) from error
 
 
 def _as_text(fields: Mapping[str, Any]) -> str:

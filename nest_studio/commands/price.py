@@ -65,8 +65,8 @@ def given_plan(
 
     from nest_core.costs import check_plan
     from nest_core.costs.parse import read_given
+    from nest_core.files import read_text
     from nest_core.layout.placement import read_placement
-    from nest_core.presets import read_text
     from nest_core.why import check_heads
 
     devices = problem.network.devices

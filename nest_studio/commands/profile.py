@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from nest_core.errors import InputError
+from nest_core.files import check_writable, write_file
 from nest_studio.commands.output import JsonFlag, emit, table
 
 if TYPE_CHECKING:
@@ -75,10 +75,7 @@ def profile(
         lambda line: print(line, file=sys.stderr),
     )
     whole = joined(before, made) if before else made
-    try:
-        target.write_text(write_profile(whole), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise _unwritable(str(error.strerror)) from error
+    write_file(target, write_profile(whole), "--output")
     emit(_fields(made, whole, target), as_json, _as_text)
 
 
@@ -137,13 +134,8 @@ def _held(target: Path, append: bool, load: Any) -> Profile | None:
         raise InputError("--output", "must end in .json", str(target), "rename it")
     if append:
         return cast("Profile", load(str(target), Path()))
-    if not os.access(target if target.exists() else target.parent, os.W_OK) or target.is_dir():
-        raise _unwritable(str(target))
+    check_writable(target, "--output")
     return None
-
-
-def _unwritable(reason: str) -> InputError:
-    return InputError("--output", "must be a file that can be written", reason, "name another")
 
 
 def _check_torch() -> None:

@@ -158,8 +158,9 @@ def _fit_families(rows: Sequence[Row], day: str) -> list[Path]:
         read_layers,
     )
     from nest_core.fidelity.machines import accelerator_of
+    from nest_core.files import read_text
     from nest_core.hardware import UNCALIBRATED, load_family
-    from nest_core.presets import preset_path, read_text
+    from nest_core.presets import preset_path
 
     layers = read_layers(read_text(validate_training.SHARED / "layer_times.csv"))
     fitted, files = [], []

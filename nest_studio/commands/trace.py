@@ -58,6 +58,7 @@ def trace(
 
 def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
     _require_torch()
+    from nest_core.files import write_file
     from nest_core.workload.graph import graph_of
     from nest_core.workload.report import own_sizes, read_strategy, report_layers
     from nest_core.workload.tracing.own import trace_own
@@ -67,7 +68,8 @@ def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
     with contextlib.redirect_stdout(sys.stderr):  # what the module prints is not the answer
         layers = trace_own(target, Path.cwd())
     if output is not None:
-        _save(output, as_document(output.stem, target, {each.kind: each.nodes for each in layers}))
+        nodes = {each.kind: each.nodes for each in layers}
+        write_file(output, as_document(output.stem, target, nodes), "--output")
     graphs = [(graph_of(each.kind, each.nodes), each) for each in layers]
     return {
         "model": target,
@@ -77,15 +79,6 @@ def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
             asked,
         ),
     }
-
-
-def _save(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            "--output", "must be a file that can be written", error.strerror, "choose another"
-        ) from error
 
 
 def _write_presets(*others: object) -> list[str]:

@@ -57,7 +57,7 @@ def validate(
         emit(validate_training.training(), as_json, validate_training.as_text)
         return
     from nest_core.calibration.nccl_log import LogFacts, is_log
-    from nest_core.presets import read_text
+    from nest_core.files import read_text
 
     path = Path(target)
     text = read_text(path)
@@ -105,7 +105,7 @@ def measured_collectives() -> tuple[list[Measurement], list[Skipped], bool]:
         If neither the whole data nor the subset of the tests is there.
     """
     from nest_core.calibration.measurements import read_table
-    from nest_core.presets import read_text
+    from nest_core.files import read_text
 
     folder = next((path for path in DATA if (path / FILES[0]).is_file()), None)
     if folder is None:

@@ -63,7 +63,7 @@ def read_training(folder: Path) -> tuple[list[Row], list[Unread]]:
         If the folder lacks the tables.
     """
     from nest_core.fidelity import read_runs
-    from nest_core.presets import read_text
+    from nest_core.files import read_text
 
     if not (folder / FILES[0]).is_file():
         remedy = "run this in a checkout, or validate a file of your own"

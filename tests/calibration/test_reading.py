@@ -9,7 +9,7 @@ import pytest
 from nest_core.calibration.measurements import MAX_ROWS, half, read_table
 from nest_core.calibration.nccl_log import LogFacts, is_log, read_log
 from nest_core.errors import InputError
-from nest_core.presets import read_text
+from nest_core.files import read_text
 
 LOG = Path(__file__).resolve().parents[1] / "data" / "calibration" / "a100_all_reduce.txt"
 RUNS = "id,accelerator,collective,gpus,nodes,size_bytes,time_us,nccl_algo,inter_link\n"

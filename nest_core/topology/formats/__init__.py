@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.presets import MAX_FILE_BYTES
+from nest_core.files import MAX_FILE_BYTES, decoded
 from nest_core.schema import FabricFile, checked
 from nest_core.topology import Fabric
 from nest_core.topology.files import build_fabric
@@ -185,17 +185,7 @@ def write_fabric(
 
 
 def _decoded(content: bytes, name: str) -> str:
-    if len(content) > MAX_FILE_BYTES:
-        raise InputError(
-            name, f"must hold at most {MAX_FILE_BYTES:,} bytes", f"{len(content):,}",
-            "split the file or describe the fabric by a kind that is counted",
-        )  # fmt: skip
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            name, "must be UTF-8 text", error.reason, "save the file as UTF-8"
-        ) from error
+    text = decoded(content, name)
     if "\0" in text:
         raise InputError(name, "must be text", "a NUL character", "save the file as UTF-8 text")
     if not text.strip():

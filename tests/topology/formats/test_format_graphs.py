@@ -10,7 +10,7 @@ from fabric_strategies import graph_fabrics
 from hypothesis import given, settings
 
 from nest_core.errors import InputError
-from nest_core.presets import MAX_FILE_BYTES
+from nest_core.files import MAX_FILE_BYTES
 from nest_core.scenario import load_fabric
 from nest_core.schema import FabricFile, checked
 from nest_core.topology import Element, Fabric, GraphFabric, Link

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from ibnet_sample import ibnetdiscover_text
 
 from nest_core.errors import InputError
-from nest_core.presets import MAX_FILE_BYTES, preset_names, preset_path
+from nest_core.files import MAX_FILE_BYTES
+from nest_core.presets import preset_names, preset_path
 from nest_core.scenario import load_fabric
 from nest_core.schema import FabricFile, checked
 from nest_core.toml_text import toml_document

@@ -1,0 +1,157 @@
+"""The one place where files that people name are opened, read and written.
+
+What is no regular file (a pipe, a device, a socket) is refused before it is opened, because
+reading it may wait forever, never end, or do something. Texts are UTF-8, at most
+`MAX_FILE_BYTES` long.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Literal
+
+from nest_core.errors import InputError
+
+__all__ = ["MAX_FILE_BYTES", "check_writable", "decoded", "is_packed", "read_text", "write_file"]
+
+MAX_FILE_BYTES = 5_000_000
+"""Larger files are refused before they are parsed."""
+
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+_PACKED = (
+    (b"\x1f\x8b", "gzip", ".gz"),
+    (b"PK\x03\x04", "zip", ".zip"),
+    (b"BZh", "bzip2", ".bz2"),
+    (b"\xfd7zXZ\0", "xz", ".xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd", ".zst"),
+)
+# Opening a pipe that nobody writes to, or reads from, would wait; Windows has no such flag.
+_AT_ONCE: int = getattr(os, "O_NONBLOCK", 0)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that a person named.
+
+    Raises
+    ------
+    InputError
+        If it cannot be opened, is no regular file, or is not what `decoded` takes.
+    """
+    name = str(path)
+    try:
+        _check_regular(name, os.stat(path).st_mode)
+        with open(path, "rb", buffering=0, opener=_open_at_once) as file:
+            _check_regular(name, os.fstat(file.fileno()).st_mode)  # it may have been replaced
+            content = bytearray()
+            while len(content) <= MAX_FILE_BYTES:
+                part = file.read(MAX_FILE_BYTES + 1 - len(content))
+                if not part:
+                    break
+                content += part
+    except OSError as error:
+        raise InputError(
+            name, "must be a readable file", error.strerror, "check the path"
+        ) from error
+    except InputError:
+        raise
+    except ValueError as error:  # a NUL in the path, or characters that no path can hold
+        raise InputError(name, "must be a file's path", str(error), "check the path") from error
+    return decoded(bytes(content), name)
+
+
+def decoded(content: bytes, name: str) -> str:
+    """The text of a file's content, read or uploaded; a byte order mark is left out.
+
+    Parameters
+    ----------
+    name : str
+        Of the file, for messages.
+
+    Raises
+    ------
+    InputError
+        If it is longer than `MAX_FILE_BYTES`, packed, or not UTF-8.
+    """
+    for start, packer, ending in _PACKED:
+        if content.startswith(start):
+            raise InputError(
+                name, "must be plain text", f"packed with {packer}",
+                f"unpack it and name the file without {ending}",
+            )  # fmt: skip
+    if len(content) > MAX_FILE_BYTES:
+        raise InputError(
+            name, f"must hold at most {MAX_FILE_BYTES:,} bytes", "larger",
+            "split the file or name a generated fabric instead of listing it",
+        )  # fmt: skip
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            name, "must be UTF-8 text", f"{error.reason} at byte {error.start:,}",
+            "save the file as UTF-8",
+        ) from error  # fmt: skip
+
+
+def is_packed(name: str) -> bool:
+    """Whether a file's ending says that it is packed; `read_text` says what to do."""
+    return name.lower().endswith(tuple(ending for _, _, ending in _PACKED))
+
+
+def check_writable(path: Path, field: str) -> None:
+    """Refuse a file that `write_file` could not write, before the work whose result it is for."""
+    there = os.path.lexists(path)
+    _write(path, "ab", b"", field)
+    if not there:
+        os.unlink(path)
+
+
+def write_file(path: Path, content: str | bytes, field: str) -> None:
+    """Write a file that a person named.
+
+    Parameters
+    ----------
+    content : str or bytes
+        Text is written as UTF-8, its line ends as they are.
+    field : str
+        The option that named it, for messages.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written: a folder, a pipe that nobody reads, a full disk, a bad path.
+    """
+    _write(path, "wb", content, field)
+
+
+def _write(path: Path, mode: Literal["ab", "wb"], content: str | bytes, field: str) -> None:
+    try:
+        with open(path, mode, opener=_open_at_once) as file:
+            if _AT_ONCE:
+                os.set_blocking(file.fileno(), True)
+            file.write(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise InputError(
+            field, "must be a file that can be written", error.strerror, "check the path"
+        ) from error
+    except ValueError as error:  # a NUL in the path, or characters that no file can hold
+        raise InputError(
+            field, "must be a file that can be written", str(error), "check the path"
+        ) from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | _AT_ONCE, 0o666)
+
+
+def _check_regular(name: str, mode: int) -> None:
+    """Refuse what is neither a file nor a folder, which the system itself refuses to open."""
+    found = next((words for is_kind, words in _KINDS if is_kind(mode)), None)
+    if found is not None:
+        raise InputError(name, "must be a regular file", found, "name a file on disk")
