@@ -28,7 +28,7 @@ define install
 @stamp=".venv/$(1).stamp"; state="$$({ pwd; cat $(1) pyproject.toml; } | sha256sum)"; \
 if [ "$$(cat "$$stamp" 2>/dev/null)" != "$$state" ]; then \
   echo "Installing $(1) into .venv; the first time takes minutes."; \
-  $(PIP) install -r $(1); \
+  $(PIP) install --require-hashes -r $(1); \
   $(PIP) install --no-deps --editable .; \
   echo "$$state" > "$$stamp"; \
 fi
@@ -71,12 +71,20 @@ format: test-env ## let ruff rewrite the sources
 wheel: test-env ## source archive and wheel in dist/
 	@.venv/bin/python -m build --no-isolation
 
-lock: ## resolve pyproject.toml afresh into the two lock files
+lock: ## resolve pyproject.toml afresh into the lock files, every file by its hash
 	@tmp="$$(mktemp -d)"; trap 'rm -rf "$$tmp"' EXIT; \
 	$(PYTHON) -m venv "$$tmp/venv"; \
-	freeze() { "$$tmp/venv/bin/python" -m pip freeze --exclude nest-studio | sed 's/+cpu$$//'; }; \
-	"$$tmp/venv/bin/python" -m pip install --quiet .; freeze > requirements.lock; \
-	"$$tmp/venv/bin/python" -m pip install --quiet ".[dev,torch]"; freeze > requirements-dev.lock
+	"$$tmp/venv/bin/python" -m pip install --quiet uv; \
+	resolve() { "$$tmp/venv/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate --output-file "$$@" >/dev/null; }; \
+	torch="$$(sed -n 's/^torch = \["\(.*\)"\]$$/\1/p' pyproject.toml)"; \
+	resolve "$$tmp/dev" --extra dev pyproject.toml; \
+	resolve "$$tmp/run" --constraint "$$tmp/dev" pyproject.toml; \
+	echo "$$torch" | resolve "$$tmp/torch" --constraint "$$tmp/dev" -; \
+	cp "$$tmp/dev" requirements-dev.lock; cp "$$tmp/run" requirements.lock; cp "$$tmp/torch" requirements-torch.lock; \
+	echo "$$torch+cpu" | resolve "$$tmp/cpu" --constraint "$$tmp/dev" - \
+	|| { echo "requirements-torch-cpu.lock is as it was: UV_FIND_LINKS or UV_INDEX must name a place that has $$torch+cpu." >&2; false; }; \
+	cp "$$tmp/cpu" requirements-torch-cpu.lock
 
 clean: ## delete what tools leave behind, but not .venv
 	@rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
@@ -85,8 +93,12 @@ clean: ## delete what tools leave behind, but not .venv
 app-env: .venv/bin/pip
 	$(call install,requirements.lock)
 
+# Of torch the build without CUDA, where pip is told of a place that has it (docs/decisions/locks.md).
 test-env: .venv/bin/pip
 	$(call install,requirements-dev.lock)
+	@.venv/bin/python -c 'import torch' 2>/dev/null \
+	|| $(PIP) install --require-hashes -r requirements-torch-cpu.lock 2>/dev/null \
+	|| $(PIP) install --require-hashes -r requirements-torch.lock
 
 # pip comes last into a new environment, so half-made ones are made again.
 .venv/bin/pip:

@@ -207,9 +207,12 @@ def rename_open(name: str) -> None:
 
 
 def delete_open() -> None:
-    """Delete the open notebook; for callbacks."""
+    """Delete the open notebook, as it was on the screen; for callbacks."""
+    saved: Saved | None = st.session_state.get(_SEEN)
+    if saved is None:
+        return
     try:
-        notebooks().delete(st.session_state[_NAME])
+        notebooks().delete(saved.notebook.name, saved.revision)
     except InputError as error:
         st.session_state[_PROBLEM] = str(error)
         return

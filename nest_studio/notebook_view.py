@@ -71,12 +71,15 @@ def job_of(cell: Cell) -> Job:
 
 
 def local_time(text: str, pattern: str = "%d %b %Y, %H:%M") -> str:
-    """An ISO date in the visitor's time zone."""
+    """An ISO date in the visitor's time zone; what is none as it is."""
     try:
         zone = ZoneInfo(st.context.timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError):  # a browser may name one that is not known here
         zone = ZoneInfo("UTC")
-    return datetime.fromisoformat(text).astimezone(zone).strftime(pattern)
+    try:
+        return datetime.fromisoformat(text).astimezone(zone).strftime(pattern)
+    except (ValueError, OverflowError):
+        return text or "at an unknown time"
 
 
 def picked_plans(notebook: Notebook) -> tuple[Cell, ...]:

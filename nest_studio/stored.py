@@ -6,7 +6,7 @@ import streamlit as st
 
 from nest_core.store import Database, Links, Notebooks, database_url
 
-__all__ = ["links", "notebooks"]
+__all__ = ["kept_aside", "links", "notebooks"]
 
 
 def notebooks() -> Notebooks:
@@ -17,6 +17,11 @@ def notebooks() -> Notebooks:
 def links() -> Links:
     """States by key, in the same database."""
     return Links(_database(database_url()))
+
+
+def kept_aside() -> tuple[str, ...]:
+    """Names of files that held notebooks, were damaged and were kept beside the present one."""
+    return _database(database_url()).kept_aside()
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

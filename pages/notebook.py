@@ -11,7 +11,7 @@ from nest_studio.notebook_state import current, follow_address, on_screen, take_
 from nest_studio.notebook_view import cell_card, note_style
 from nest_studio.open_plan import go_to_opened
 from nest_studio.show import page_style
-from nest_studio.stored import notebooks
+from nest_studio.stored import kept_aside, notebooks
 
 
 def main() -> None:
@@ -22,11 +22,23 @@ def main() -> None:
     note_style()
     problem = st.container(key="problem")
     try:
-        name = follow_address()
-        notebook = current()
         listed = notebooks().listed()
+        aside = kept_aside()
     except InputError as error:
         problem.error(str(error))
+        return
+    if aside:
+        problem.warning(
+            f"Notebooks that could not be read were kept beside the others as {', '.join(aside)}; "
+            "whoever runs the server can repair or remove them."
+        )
+    try:
+        name = follow_address()
+        notebook = current()
+    except InputError as error:
+        problem.error(str(error))
+        with st.sidebar:
+            shelf(listed, None)
         return
     if told := take_problem():
         problem.error(told)

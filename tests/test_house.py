@@ -123,17 +123,50 @@ def test_the_license_is_mit():
     assert (ROOT / "LICENSE").read_text().startswith("MIT License\n")
 
 
+LOCKS = tuple(sorted(path.name for path in ROOT.glob("requirements*.lock")))
+_PIN = re.compile(r"([A-Za-z0-9_.-]+)==([^ ;]+)( ; [^\\]+)?((?: --hash=sha256:[0-9a-f]{64})+)")
+
+
 def _pins(name: str) -> dict[str, str]:
-    lines = (ROOT / name).read_text().splitlines()
-    return dict(line.split("==") for line in lines)
+    """Versions by package; every line must be a pin with the hashes of its files."""
+    lines = (ROOT / name).read_text().replace(" \\\n   ", "").splitlines()
+    found = [_PIN.fullmatch(line) for line in lines]
+    assert all(found), [line[:60] for line, pin in zip(lines, found, strict=True) if pin is None]
+    return {pin[1]: pin[2] for pin in found if pin}
 
 
 def test_lock_files_pin_exactly_and_agree():
     runtime, development = _pins("requirements.lock"), _pins("requirements-dev.lock")
     assert runtime.items() <= development.items()
-    assert "torch" not in runtime
-    assert development["torch"] == "2.13.0"
+    assert not {"torch", "nvidia-nccl-cu13"} & development.keys()
     assert not any("+" in version for version in development.values())
+    torch, cpu = _pins("requirements-torch.lock"), _pins("requirements-torch-cpu.lock")
+    assert (torch["torch"], cpu["torch"]) == ("2.13.0", "2.13.0+cpu")
+    for one in (torch, cpu):
+        assert {name: development[name] for name in one.keys() & development.keys()}.items() <= (
+            one.items()
+        )
+    assert not any(name.startswith(("cuda", "nvidia", "triton")) for name in cpu)
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_line_of_a_lock_has_a_hash_and_names_no_host(name):
+    assert len(LOCKS) == 4
+    assert len(_pins(name)) >= 10
+    assert not re.search(r"://|--index|--find-links|--trusted", (ROOT / name).read_text())
+
+
+def test_whatever_installs_a_lock_asks_for_its_hashes():
+    for name in ("Makefile", "Containerfile"):
+        for line in (ROOT / name).read_text().splitlines():
+            if re.search(r"install\b.*(?:-r|--requirement) ", line):
+                assert "--require-hashes" in line, line
+
+
+def test_the_base_of_the_container_is_pinned_by_its_digest():
+    bases = re.findall(r"^FROM (.+)$", (ROOT / "Containerfile").read_text(), re.M)
+    assert bases
+    assert all(re.search(r":[0-9][^@]+@sha256:[0-9a-f]{64}$", base) for base in bases)
 
 
 def test_every_test_in_a_browser_is_where_make_looks_for_it():

@@ -156,12 +156,19 @@ def _parsed(text: str, where: str) -> Any:
         raise InputError(where, "must hold finite numbers", constant, "write null")
 
     try:
-        return json.loads(text, parse_constant=refuse)
+        document = json.loads(text, parse_constant=refuse)
+        json.dumps(document, ensure_ascii=False).encode()
     except RecursionError as error:
         raise InputError(
             where, "must not nest deeply", "nested too deeply", "flatten it"
         ) from error
     except InputError:
         raise
+    except UnicodeEncodeError as error:
+        raise InputError(
+            where, "must hold whole characters", error.object[error.start : error.end],
+            "remove the half ones",
+        ) from error  # fmt: skip
     except ValueError as error:  # a syntax error, or a number too long to read
         raise InputError(where, "must be JSON", str(error), "export it from the studio") from error
+    return document

@@ -1,7 +1,8 @@
 """The database of the store: where it is, its tables, and short transactions on it.
 
 SQLite runs with a write-ahead log, so that readers and a writer do not wait for each other, and
-writers for at most `PATIENCE_S`. Whatever the database refuses becomes one sentence.
+writers for at most `PATIENCE_S`. Whatever the database refuses becomes one sentence; a damaged file
+is kept aside, and a new one begun.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sqlalchemy import (
     Text,
     create_engine,
     event,
+    select,
 )
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -33,11 +35,14 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateTable
 
 from nest_core.errors import InputError
+from nest_core.store.files import FOLDER, keep_aside, kept_aside, make_private, sqlite_file
 
 __all__ = ["DATABASE_VARIABLE", "LINKS", "NOTEBOOKS", "Database", "database_url", "utc_now"]
 
 DATABASE_VARIABLE = "NEST_STUDIO_DATABASE"
 PATIENCE_S = 10.0
+SCHEMA = 1
+"""Of the tables; an SQLite file notes it as its ``user_version``."""
 
 _TABLES = MetaData()
 NOTEBOOKS = Table(
@@ -90,7 +95,7 @@ def database_url(
         base = Path(environment.get("LOCALAPPDATA") or own / "AppData" / "Local")
     else:
         base = Path(environment.get("XDG_DATA_HOME") or own / ".local" / "share")
-    return str(URL.create("sqlite", database=str(base / "nest-studio" / "notebooks.sqlite")))
+    return str(URL.create("sqlite", database=str(base / FOLDER / "notebooks.sqlite")))
 
 
 class Database:
@@ -105,19 +110,53 @@ class Database:
     Raises
     ------
     InputError
-        If there is no such database, or it cannot be read.
+        If there is no such database, it cannot be read or written, or a newer studio made it.
     """
 
     def __init__(self, url: str) -> None:
-        self._engine = _engine(_parsed(url))
+        parsed = _parsed(url)
+        self._file = sqlite_file(parsed)
+        self._engine = _engine(parsed)
         self._name = self._engine.url.render_as_string(hide_password=True)
-        with self.transaction() as connection:
-            for table in (NOTEBOOKS, LINKS):
-                connection.execute(CreateTable(table, if_not_exists=True))
+        self._begin()
+
+    def kept_aside(self) -> tuple[str, ...]:
+        """Names of damaged files that were kept beside this one, oldest first."""
+        return kept_aside(self._file) if self._file else ()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """A connection whose work is kept whole, or not at all if anything is raised."""
+        if self._file and not self._file.exists():  # moved or deleted since
+            self._begin()
+        with self._connected() as connection:
+            yield connection
+
+    def _begin(self) -> None:
+        """Make what is missing; keep aside what is damaged."""
+        if self._file:
+            make_private(self._file)
+            if keep_aside(self._file, utc_now()):
+                make_private(self._file)
+        with self._connected() as connection:
+            if self._file:
+                self._take_version(connection)
+            for table in (NOTEBOOKS, LINKS):
+                connection.execute(CreateTable(table, if_not_exists=True))
+                connection.execute(select(table).limit(0))  # it may be another program's
+
+    def _take_version(self, connection: Connection) -> None:
+        found = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+        if found > SCHEMA:
+            raise InputError(
+                "database", f"must have tables of version {SCHEMA} or older ({self._name})", found,
+                f"use the newer Nest Studio that made it, or name another in {DATABASE_VARIABLE}",
+            )  # fmt: skip
+        if found < SCHEMA:
+            connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
         try:
             with self._engine.begin() as connection:
                 yield connection
@@ -151,15 +190,6 @@ def _engine(url: URL) -> Engine:
 
 
 def _sqlite(url: URL) -> Engine:
-    if url.database and url.database != ":memory:":
-        folder = Path(url.database).parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                "database", "must lie in a folder that can be made", str(error.strerror),
-                f"name another place in {DATABASE_VARIABLE}",
-            ) from error  # fmt: skip
     # A connection for every transaction: opening one takes less than a millisecond, and none
     # keeps a file that was moved or deleted.
     engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": PATIENCE_S})
@@ -167,8 +197,17 @@ def _sqlite(url: URL) -> Engine:
     return engine
 
 
+def _text(value: bytes) -> str | bytes:
+    """Text as it is stored; what is no text stays bytes, and only its row cannot be read."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
 def _log_ahead(connection: Any, record: Any) -> None:
     mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
     if mode != "wal":  # the file remembers; asking again would wait for the others
         connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
+    connection.text_factory = _text

@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Row, delete, insert, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.types import NullType
 
 from nest_core.errors import InputError
 from nest_core.files import MAX_FILE_BYTES
@@ -71,28 +72,42 @@ class Links:
                 "link", f"must hold at most {MAX_FILE_BYTES:,} bytes", len(text),
                 "save a notebook or a file instead",
             )  # fmt: skip
-        digest = hashlib.sha256(text.encode()).digest()[:_KEY_BYTES]
-        key = base64.urlsafe_b64encode(digest).decode()
-        with self._database.transaction() as connection:
-            opened = connection.execute(select(_ROW.opened).where(_ROW.key == key)).scalar()
-        if opened is None or not self._touched(key, opened):
+        key = _key(text.encode())
+        row = self._row(key)
+        if row is None or _state(key, row.state) is None or not self._touched(key, row.opened):
             self._insert(key, zlib.compress(text.encode()))
         return key
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The state of a key; None if there is none, or no longer."""
-        query = select(_ROW.state, _ROW.opened).where(_ROW.key == key)
-        with self._database.transaction() as connection:
-            row = connection.execute(query).one_or_none()
+        """The state of a key; None if there is none, or no longer.
+
+        Raises
+        ------
+        InputError
+            If what is stored is not what was put.
+        """
+        row = self._row(key)
         if row is None:
             return None
+        state = _state(key, row.state)
+        if state is None:
+            raise InputError(
+                "link", "must lead to what was stored under it", "damaged", "ask for another link"
+            )
         self._touched(key, row.opened)
-        return dict(json.loads(zlib.decompress(row.state)))
+        return state
 
-    def _touched(self, key: str, opened: str) -> bool:
+    def _row(self, key: str) -> Row[Any] | None:
+        # As it is: what is no blob would be made one.
+        state = type_coerce(_ROW.state, NullType()).label("state")
+        query = select(state, _ROW.opened).where(_ROW.key == key)
+        with self._database.transaction() as connection:
+            return connection.execute(query).first()
+
+    def _touched(self, key: str, opened: object) -> bool:
         """Note that a state was opened now; whether it is still there."""
         now = self._now()
-        if now < datetime.fromisoformat(opened) + _NEWS:
+        if _stamp(now - _NEWS) < str(opened) <= _stamp(now):
             return True
         statement = update(LINKS).where(_ROW.key == key).values(opened=_stamp(now))
         with self._database.transaction() as connection:
@@ -105,11 +120,32 @@ class Links:
         old = others.order_by(_ROW.opened.desc(), _ROW.key).offset(self._most - 1)
         try:
             with self._database.transaction() as connection:
+                # A key is its state's own: what differs is what is left of the same state.
+                damaged = _ROW.state.is_distinct_from(state)
+                connection.execute(delete(LINKS).where(_ROW.key == key, damaged))
                 connection.execute(insert(LINKS).values(row))
                 connection.execute(delete(LINKS).where(_ROW.key.in_(old)))
         except InputError as error:
             if not isinstance(error.__cause__, IntegrityError):
                 raise  # else somebody put the same state since
+
+
+def _key(text: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text).digest()[:_KEY_BYTES]).decode()
+
+
+def _state(key: str, stored: object) -> dict[str, Any] | None:
+    """A state as it was put under its key; None if it is damaged."""
+    if not isinstance(stored, bytes):
+        return None
+    try:
+        text = zlib.decompressobj().decompress(stored, MAX_FILE_BYTES + 1)
+    except zlib.error:
+        return None
+    if _key(text) != key:
+        return None
+    state = json.loads(text)
+    return state if isinstance(state, dict) else None
 
 
 def _stamp(time: datetime) -> str:

@@ -18,6 +18,7 @@ from nest_core.store.database import NOTEBOOKS, Database, utc_now
 __all__ = ["Conflict", "Listed", "Notebooks", "Saved"]
 
 _ROW = NOTEBOOKS.c
+_MOST_REVISIONS = 2**53
 
 
 class Conflict(InputError):
@@ -56,10 +57,21 @@ class Notebooks:
         self._now = now
 
     def listed(self) -> tuple[Listed, ...]:
-        """All notebooks by name, whatever the case of its letters."""
+        """All notebooks by name, whatever the case of its letters.
+
+        Rows whose name is no text are left out: nobody could ask for one.
+        """
         with self._database.transaction() as connection:
             rows = connection.execute(select(_ROW.name, _ROW.cells, _ROW.changed)).all()
-        found = (Listed(row.name, row.cells, row.changed) for row in rows)
+        found = (
+            Listed(
+                row.name,
+                row.cells if isinstance(row.cells, int) else 0,
+                row.changed if isinstance(row.changed, str) else "",
+            )
+            for row in rows
+            if isinstance(row.name, str)
+        )
         return tuple(sorted(found, key=lambda entry: (entry.name.casefold(), entry.name)))
 
     def open(self, name: str) -> Saved | None:
@@ -68,13 +80,22 @@ class Notebooks:
         Raises
         ------
         InputError
-            If what is stored is no notebook.
+            If what is stored is no notebook; it stays as it is, and its name taken.
         """
         with self._database.transaction() as connection:
-            row = connection.execute(select(NOTEBOOKS).where(_ROW.name == name)).one_or_none()
+            row = connection.execute(select(NOTEBOOKS).where(_ROW.name == name)).first()
         if row is None:
             return None
-        return Saved(from_json(row.document, f"notebook {name}"), row.revision)
+        document, revision = row.document, row.revision
+        counted = isinstance(revision, int) and 1 <= revision < _MOST_REVISIONS
+        if not isinstance(document, str) or not counted:
+            raise InputError(
+                f"notebook {name}", "must be stored as text of a counted version",
+                f"{type(document).__name__} of version {revision!r}",
+                "open another; this one is left as it is",
+            )  # fmt: skip
+        found = from_json(document, f"notebook {name}")
+        return Saved(found if found.name == name else rename(found, name), revision)
 
     def save(self, notebook: Notebook, revision: int = 0) -> Saved:
         """Store a notebook over the revision that it was made from, or as a new one.
@@ -118,10 +139,21 @@ class Notebooks:
             raise self._newer(saved.notebook.name, saved.revision)
         return Saved(kept, saved.revision + 1)
 
-    def delete(self, name: str) -> None:
-        """Delete a notebook; nothing happens if there is none."""
+    def delete(self, name: str, revision: int) -> None:
+        """Delete a notebook as it was seen; nothing happens if there is none.
+
+        Raises
+        ------
+        Conflict
+            If the store has another revision.
+        """
+        seen = delete(NOTEBOOKS).where(_ROW.name == name, _ROW.revision == revision)
         with self._database.transaction() as connection:
-            connection.execute(delete(NOTEBOOKS).where(_ROW.name == name))
+            if connection.execute(seen).rowcount:
+                return
+            there = connection.execute(select(_ROW.revision).where(_ROW.name == name)).first()
+        if there:
+            raise self._newer(name, revision)
 
     def _newer(self, name: str, revision: int) -> Conflict:
         query = select(_ROW.revision).where(_ROW.name == name)

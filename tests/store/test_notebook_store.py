@@ -77,7 +77,7 @@ def test_who_saw_an_older_version_is_refused(store):
 
 
 @pytest.mark.parametrize("away", [
-    lambda store, saved: store.delete("N"),
+    lambda store, saved: store.delete("N", saved.revision),
     lambda store, saved: store.rename(saved, "M"),
 ])  # fmt: skip
 def test_who_saw_a_notebook_that_is_gone_is_refused(store, away):
@@ -105,9 +105,9 @@ def test_a_renamed_notebook_keeps_its_cells(store):
 
 
 def test_deleting_twice_is_deleting_once(store):
-    store.save(Notebook("N"))
-    store.delete("N")
-    store.delete("N")
+    saved = store.save(Notebook("N"))
+    store.delete("N", saved.revision)
+    store.delete("N", saved.revision)
     assert store.listed() == ()
 
 
