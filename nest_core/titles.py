@@ -23,7 +23,14 @@ from nest_core.workload import Model
 if TYPE_CHECKING:
     from nest_core.scenario import Scenario
 
-__all__ = ["accelerator_title", "fabric_title", "file_stem", "model_title", "scenario_title"]
+__all__ = [
+    "accelerator_title",
+    "fabric_title",
+    "file_stem",
+    "innermost_ratio",
+    "model_title",
+    "scenario_title",
+]
 
 _KINDS = {
     "leaf_spine": "spine-leaf",
@@ -114,6 +121,19 @@ def file_stem(title: str) -> str:
     """
     plain = title.lower().replace(",", "").replace(":", "to").replace("×", "x")
     return re.sub(r"[^a-z0-9.]+", "-", plain).strip("-.")[:_LONGEST_STEM] or "nest"
+
+
+def innermost_ratio(fabric: Fabric) -> str:
+    """The realised oversubscription of the tier above the innermost, down : up.
+
+    Examples
+    --------
+    >>> from nest_core.scenario import load_fabric
+    >>> innermost_ratio(load_fabric("hpn-dual-plane"))
+    '1.07 : 1'
+    """
+    tiers = fabric.switch_tiers if isinstance(fabric, Clos) else getattr(fabric, "tiers", ())
+    return f"{tiers[1].oversubscription:.3g} : 1" if len(tiers) > 1 else "no ratio"
 
 
 def _arrangement(fabric: Fabric) -> str:

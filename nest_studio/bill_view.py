@@ -9,6 +9,7 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.figures.bill import bill_figure, bill_rows, dollars, link_rows, port_rows, watts
+from nest_core.titles import fabric_title
 from nest_core.topology import Fabric
 from nest_core.topology.bill import Bill, bill
 from nest_core.topology.ports import switch_ports
@@ -79,12 +80,10 @@ def bill_section(text: str) -> None:
             st.html(table(_ports_finding(fabric), "Whole ports of the fullest switch", ports))
         st.html(table(_cables_finding(found), "Cables by tier and reach", link_rows(found)))
     with st.expander("Every line of the bill, with its source"):
-        estimated = sum(line.price_usd.typical for line in found.lines if line.estimate)
-        part = estimated / found.price_usd.typical if found.price_usd.typical else 0.0
         st.html(
             table(
-                f"{100 * part:.0f} % of the price rests on estimates",
-                f"{found.name}, price list {found.prices}",
+                f"{100 * found.estimated_share:.0f} % of the price rests on estimates",
+                f"{fabric_title(fabric)}; figures gathered for {found.prices}",
                 bill_rows(found),
             )
         )

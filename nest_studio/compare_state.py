@@ -15,14 +15,15 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.presets import preset_names
+from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario import fabric_document as fabric_file
-from nest_core.scenario import scenario_document
 from nest_core.studies.comparison import LONGEST_NAME, MOST
+from nest_core.titles import innermost_ratio, scenario_title
 from nest_studio.fabric_widgets import fabric_document, ratio_fields
-from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words
+from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words, pinned_title
 from nest_studio.open_plan import from_preset
 from nest_studio.own_fabric import OWN, own_document
-from nest_studio.plan_state import canonical, scenario_of
+from nest_studio.plan_state import canonical, fabric_of, scenario_of
 from nest_studio.stored import links
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "ITS_OWN",
     "READY_MADE",
     "Entry",
+    "accelerators",
     "add",
     "can_undo",
     "described",
@@ -97,6 +99,12 @@ def entries() -> list[Entry]:
     return found
 
 
+def _scenario_of(one: Entry) -> Scenario:
+    document, _ = scenario_document(one["scenario"])
+    request = Request(one["scenario"], document, one["overrides"])
+    return scenario_of(canonical(request))
+
+
 def inputs_of(every: Sequence[Entry], budget: Any, *, failures: bool) -> dict[str, Any]:
     """What `nest_core.studies.comparison.run` takes."""
     listed = []
@@ -110,10 +118,8 @@ def sound(every: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
     """Entries that are scenarios, and a sentence on each that is none."""
     good, told = [], []
     for one in every:
-        document, _ = scenario_document(one["scenario"])
-        request = Request(one["scenario"], document, one["overrides"])
         try:
-            scenario_of(canonical(request))
+            _scenario_of(one)
         except InputError as error:
             told.append(f"{one['name']} is left out: {error}")
         else:
@@ -122,9 +128,17 @@ def sound(every: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
 
 
 def described(one: Entry) -> str:
-    """A preset and its changes in one line."""
-    changes = changes_in_words(one["overrides"])
-    return f"{one['scenario']}; {changes}" if changes else one["scenario"]
+    """What an entry is, with the changes that its title does not say; of none, what it asks for."""
+    try:
+        title = scenario_title(_scenario_of(one))
+    except InputError:
+        return f"no scenario: {one['scenario']} with {changes_in_words(one['overrides'])}"
+    return pinned_title(title, one["overrides"])
+
+
+def accelerators(every: Sequence[Entry]) -> tuple[str, ...]:
+    """Names of the accelerators of entries that are scenarios, each once."""
+    return tuple(dict.fromkeys(_scenario_of(one).accelerator.name for one in every))
 
 
 def fabric_choices() -> tuple[str, ...]:
@@ -191,6 +205,7 @@ def use_inputs(inputs: Mapping[str, Any]) -> None:
     value = budget.get("value")
     st.session_state["compare.budget_value"] = value and value / BUDGET_UNITS[kind][1]
     st.session_state["compare.failures"] = bool(inputs.get("failures", True))
+    st.session_state["compare.device_usd"] = inputs.get("device_usd")
     st.session_state[_OPENS] = True
 
 
@@ -266,9 +281,20 @@ def _ratios() -> Made:
         scenario, overrides = DEFAULT_SCENARIO, {}
         fields = ratio_fields(_fabric_of(scenario, overrides))
     return [
-        (f"{ratio:.0f} : 1", scenario, overrides | {fields[0].key: ratio})
-        for ratio in (1.0, 2.0, 4.0)
+        _at_ratio(scenario, overrides | {fields[0].key: ratio}, ratio) for ratio in (1.0, 2.0, 4.0)
     ]
+
+
+def _at_ratio(
+    scenario: str, overrides: dict[str, Any], ratio: float
+) -> tuple[str, str, dict[str, Any]]:
+    """An entry named by what its ratio comes to in whole ports; as asked where it is no fabric."""
+    document, _ = scenario_document(scenario)
+    try:
+        name = innermost_ratio(fabric_of(Request(scenario, document, overrides)))
+    except InputError:  # the page leaves the entry out and says why
+        name = f"{ratio:g} : 1"
+    return name, scenario, overrides
 
 
 def _fabric_of(scenario: str, overrides: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import streamlit as st
 
 from nest_core.figures import Picture
 from nest_core.figures.comparison import SCENARIO_COLOURS, pictures
-from nest_core.figures.comparison_words import formulae
+from nest_core.figures.comparison_words import formulae, unlike
 from nest_core.presets import preset_names
 from nest_core.studies.comparison import FEWEST, LONGEST_NAME, MOST, Comparison
 from nest_core.studies.comparison_table import Line
+from nest_core.studies.whole_cost import device_price
+from nest_core.topology.prices import load_prices
 from nest_studio.compare_state import (
     AS_ON_PLAN,
     BUDGET_UNITS,
@@ -39,6 +41,7 @@ from nest_studio.show import PicturePlace, facts
 
 __all__ = [
     "chosen_budget",
+    "chosen_device",
     "chosen_failures",
     "comparison_table",
     "figures",
@@ -126,6 +129,21 @@ def chosen_budget() -> dict[str, Any] | None:
     return {"kind": kind, "value": None if value is None else value * scale}
 
 
+def chosen_device(accelerators: Collection[str]) -> float | None:
+    """The price of an accelerator with its share of the server, US dollars; None as assumed."""
+    listed = device_price(next(iter(accelerators)), load_prices()) if accelerators else None
+    one = len(accelerators) == 1 and listed is not None
+    placeholder = f"{listed.usd:,.0f}, assumed" if one and listed else "differs by accelerator"
+    basis = f" Assumed: {listed.basis}." if one and listed else ""
+    found: float | None = st.number_input(
+        "Accelerator with its share of the server, $", 0.0, 1e6, None, 1000.0,
+        key="compare.device_usd", bind=ADDRESS, placeholder=placeholder, format="%.0f",
+        disabled=not one,
+        help=f"0 to 1,000,000 US dollars a piece; empty: what is assumed.{basis}",
+    )  # fmt: skip
+    return found if one else None
+
+
 def chosen_failures() -> bool:
     """Whether the loss of a switch is asked for."""
     return bool(
@@ -187,7 +205,7 @@ def _row(place: int, one: Entry, count: int, colour: str) -> None:
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _drawn(key: str, _comparison: Comparison) -> tuple[Picture, ...]:
-    """The pictures of a comparison; its job's key says which."""
+    """The pictures of a comparison; its job's key and the accelerator's price say which."""
     return pictures(_comparison)
 
 
@@ -196,7 +214,10 @@ def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
 
     ``pending`` says that equal budget or lost switches are still to come.
     """
-    first, cost, value, *asked, balance, levels = _drawn(key, comparison)
+    if told := unlike(comparison):
+        st.info("  \n".join(told))
+    device = comparison.device and comparison.device.usd
+    first, cost, value, *asked, balance, levels = _drawn(f"{key} {device}", comparison)
     PicturePlace("compare-throughput").draw(first)
     _abreast("cost", [cost, value])
     PicturePlace("compare-balance").draw(balance)

@@ -9,9 +9,10 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.studies.comparison import FEWEST, Comparison, compared
-from nest_studio.compare_state import entries, follow_address, inputs_of, sound
+from nest_studio.compare_state import accelerators, entries, follow_address, inputs_of, sound
 from nest_studio.compare_view import (
     chosen_budget,
+    chosen_device,
     chosen_failures,
     comparison_table,
     figures,
@@ -39,12 +40,14 @@ def main() -> None:
     problem = st.container(key="problem")
     with st.sidebar:
         sidebar_controls()
-        budget, failures = chosen_budget(), chosen_failures()
+        budget, failures, money = chosen_budget(), chosen_failures(), st.container()
     facts("Which is better?", kind="nest-scenario")
     if unread:
         st.warning(unread)
     every = entries()
     good, told = sound(every)
+    with money:
+        device_usd = chosen_device(accelerators(good))
     scenario_rows(good)
     if told:
         problem.error("  \n".join(told))
@@ -61,9 +64,10 @@ def main() -> None:
     shown: tuple[str, Comparison] | None = found or st.session_state.get(SHOWN)
     if shown is not None:
         st.session_state[SHOWN] = shown
+        comparison, inputs = shown[1].at(device_usd), asked_for(shown[0])
         with st.container(key="results"):
-            figures(*shown, pending=pending)
-            comparison_table(shown[1], asked_for(shown[0]))
+            figures(shown[0], comparison, pending=pending)
+            comparison_table(comparison, inputs | {"device_usd": device_usd})
 
 
 def answered(inputs: dict[str, Any]) -> tuple[tuple[str, Comparison] | None, bool]:

@@ -152,7 +152,8 @@ def bill_figure(bill: Bill) -> Picture:
     )
     return Picture(
         _finding(bill, sums),
-        f"Price of the network by role and tier, {unit}; list {bill.prices}",
+        f"Price of the network by role and tier, {unit}; {share(bill.estimated_share)} of it is "
+        "estimated",
         "A bar is what one tier costs with the cables that lead to it; the grey line runs from "
         "the low to the high end of its figures.",
         go.Figure(data=[*bars, _whiskers(sums, scale)], layout=layout),

@@ -9,12 +9,13 @@ from nest_core.figures.bill import dollars, watts
 from nest_core.figures.comparison_bars import SCENARIO_COLOURS, Ends, Panel, bars, plain
 from nest_core.figures.comparison_levels import levels_picture
 from nest_core.figures.comparison_losses import losses_picture
+from nest_core.figures.comparison_value import value_picture
 from nest_core.figures.entries import Entry
 from nest_core.figures.reasons import pointed_rows, wrapped
 from nest_core.figures.stages import stage_rows_figure
 from nest_core.figures.style import TIME_COLOURS, Picture, axis_unit
 from nest_core.studies.comparison import Candidate, Comparison
-from nest_core.summary import NOTHING, bottleneck, quantity, share
+from nest_core.summary import bottleneck, quantity, share
 from nest_core.topology.prices import Range
 from nest_core.units import humanise
 
@@ -28,11 +29,11 @@ _WATTS = ((1e6, "MW"), (1e3, "kW"), (1.0, "W"))
 def pictures(comparison: Comparison) -> tuple[Picture, ...]:
     """All figures of a comparison.
 
-    Throughput; price and power of the network; throughput per dollar and watt of it; at equal
-    budget and without one switch, where asked for; stage balance; levels.
+    Throughput; price and power of the network; throughput per dollar of network and accelerators;
+    at equal budget and without one switch, where asked for; stage balance; levels.
     """
     every = comparison.candidates
-    found = [_throughput(every), _cost(every, comparison.prices), _value(every)]
+    found = [_throughput(every), _cost(every), value_picture(comparison)]
     if comparison.budget is not None:
         found.append(_equal_budget(comparison))
     if any(one.losses for one in every):
@@ -58,7 +59,7 @@ def _throughput(every: Sequence[Candidate]) -> Picture:
     if any(spans):
         reading += " The grey line is its error band, 10th to 90th percentile"
         reading += "; a scenario without one lies outside every validated region."
-    finding = _most(every, rates, "is fastest", "above", "No scenario has a feasible plan")
+    finding = _most(every, rates, "is fastest", "No scenario has a feasible plan")
     plot = bars(every, [panel])
     why = {
         row: f"{plain(one.name)}: no plan<br>{wrapped(plain(one.reason))}"
@@ -69,15 +70,16 @@ def _throughput(every: Sequence[Candidate]) -> Picture:
     return Picture(finding, f"Training throughput, {unit}", reading, plot)
 
 
-def _cost(every: Sequence[Candidate], prices: str) -> Picture:
+def _cost(every: Sequence[Candidate]) -> Picture:
     money, power = [one.bill.price_usd for one in every], [one.bill.power_W for one in every]
     least = _most(
-        every, [value.typical for value in money], "has the cheapest network", "below",
+        every, [value.typical for value in money], "has the cheapest network",
         "There is no network to buy", lowest=True,
     )  # fmt: skip
+    estimated = max(one.bill.estimated_share for one in every)
     return Picture(
         least,
-        f"Price and power of the network, list {prices}",
+        f"Price and power of the network; up to {share(estimated)} of a price is estimated",
         "Switches, NICs, transceivers and cables; accelerators and servers are not counted. "
         "The grey line runs from the low to the high end of the listed figures.",
         bars(
@@ -106,46 +108,6 @@ def _range_panel(
     )
 
 
-def _value(every: Sequence[Candidate]) -> Picture:
-    per_usd = [one.tokens_per_s_per_usd for one in every]
-    per_watt = [one.tokens_per_s_per_W for one in every]
-    return Picture(
-        _most(
-            every, per_usd, "trains most per network dollar", "above",
-            "There is no throughput to divide by a price",
-        ),
-        "Throughput over the network's typical price and power",
-        "Longer is better. The grey line takes the high and the low end of price and power; "
-        "accelerators are in neither.",
-        bars(
-            every,
-            [
-                _ratio_panel("tokens/s per $", every, per_usd, lambda one: one.bill.price_usd),
-                _ratio_panel("tokens/s per W", every, per_watt, lambda one: one.bill.power_W),
-            ],
-        ),
-    )  # fmt: skip
-
-
-def _ratio_panel(
-    title: str,
-    every: Sequence[Candidate],
-    values: Sequence[float | None],
-    of: Callable[[Candidate], Range],
-) -> Panel:
-    return Panel(
-        title,
-        tuple(values),
-        tuple(NOTHING if value is None else humanise(value) for value in values),
-        tuple(
-            (one.tokens_per_s / of(one).high, one.tokens_per_s / of(one).low)
-            if one.tokens_per_s and of(one).low > 0
-            else None
-            for one in every
-        ),
-    )
-
-
 def _equal_budget(comparison: Comparison) -> Picture:
     every, budget = comparison.candidates, comparison.budget
     there = [one.at_budget for one in every]
@@ -166,7 +128,7 @@ def _equal_budget(comparison: Comparison) -> Picture:
         Panel("devices", tuple(counts), tuple(f"{count or 0:,.0f}" for count in counts), blank),
     ]
     return Picture(
-        _most(every, rates, f"trains fastest on a network of {words}", "above",
+        _most(every, rates, f"trains fastest on a network of {words}",
               f"No scenario has a plan on a network of {words}"),
         f"The same designs with as many nodes as a network of {words} joins, planned anew",
         "Radix, ratios, rates and tiers stay, the job and its batch too; the accelerators "
@@ -221,25 +183,34 @@ def _most(
     every: Sequence[Candidate],
     values: Sequence[float | None],
     claim: str,
-    apart: str,
     nothing: str,
     *,
     lowest: bool = False,
 ) -> str:
-    """Which candidate leads, and how far it lies from the last."""
+    """Which candidate leads, and how far it lies from the first, as in the table.
+
+    Where the first itself leads, how far the last lies from it.
+    """
     known = [(value, one.name) for value, one in zip(values, every, strict=True) if value]
     if not known:
         return nothing
     ends = [pick(known, key=_first_of) for pick in (min, max)]
-    (best, first), (worst, last) = ends if lowest else ends[::-1]
+    (best, leader), (worst, last) = ends if lowest else ends[::-1]
     if len(known) == 1:
-        return f"Only {first} has one: it {claim}"
-    difference = abs(best / worst - 1)
-    if difference < _SAME:
+        return f"Only {leader} has one: it {claim}"
+    if abs(best / worst - 1) < _SAME:
         return "All are equal within 0.5 %"
-    level = [name for value, name in known if name != first and abs(value / best - 1) < _SAME]
+    level = [name for value, name in known if name != leader and abs(value / best - 1) < _SAME]
     beside = f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}"
-    return f"{first} {claim}{beside if level else ''}: {share(difference)} {apart} {last}"
+    claimed = f"{leader} {claim}{beside if level else ''}"
+    base, first = known[0]
+    if abs(best / base - 1) < _SAME:
+        return f"{claimed}: {last} lies {_apart(worst / base - 1)} {first}"
+    return f"{claimed}: {_apart(best / base - 1)} {first}"
+
+
+def _apart(difference: float) -> str:
+    return f"{share(abs(difference))} {'above' if difference > 0 else 'below'}"
 
 
 def _first_of(pair: tuple[float, str]) -> float:

@@ -37,25 +37,28 @@ def losses_picture(every: Sequence[Candidate]) -> Picture:
         _worst_loss(every, found),
         "Throughput lost with one switch, % of that of the whole fabric",
         "Pale: the plan stays as it is; full: planned anew on what is left. A missing pale bar: "
-        "too few devices are left for the plan. Degrees divide the batch, so a few lost nodes can "
-        "leave many others idle. Restarts are not counted.",
+        "too few devices are left for the plan. Hatched: not the switch's doing, as the batch does "
+        "not divide over what is left and a batch cut in proportion would not lose it. Restarts "
+        "are not counted.",
         _loss_bars(every, panels),
     )
 
 
 def _worst_loss(every: Sequence[Candidate], found: Sequence[Sequence[Loss | None]]) -> str:
     known = [
-        (loss.replanned, every[place].name, loss.tier)
+        (loss.by_switch, every[place].name, loss.tier)
         for losses in found
         for place, loss in enumerate(losses)
-        if loss is not None and loss.replanned is not None
+        if loss is not None and loss.by_switch is not None
     ]
     if not known:
         return "No scenario has a plan without one of its switches"
     lost, name, tier = max(known, key=lambda entry: entry[0])
+    idle = any(loss and loss.by_batch > _SAME for losses in found for loss in losses)
+    batch = "; where the batch does not divide, devices idle" if idle else ""
     if lost < _SAME:
-        return "One lost switch costs less than 0.5 % everywhere"
-    return f"One lost {tier} costs {name} most: {share(lost)} once planned anew"
+        return f"One lost switch costs less than 0.5 % everywhere{batch}"
+    return f"One lost {tier} costs {name} most{batch}"
 
 
 def _loss_bars(
@@ -74,7 +77,9 @@ def _loss_bars(
         x, axis = quantity_axis(place, len(panels), title, 135 * max([*shares, 1e-4]))
         layout[axis] = x
         data.append(_loss_bar(every, losses, place, "kept"))
-        data.append(_loss_bar(every, losses, place, "replanned"))
+        data.append(_loss_bar(every, losses, place, "by_switch"))
+        if any(loss and loss.by_batch for loss in losses):
+            data.append(_batch_bar(every, losses, place))
     return framed(every, data, layout, ROW + 12)
 
 
@@ -88,12 +93,17 @@ def _loss_bar(
         _label(one, loss, value, kept)
         for one, loss, value in zip(every, losses, values, strict=True)
     ]
+    # A hatched bar that follows carries both labels at its end.
+    shown = [
+        "" if loss and loss.by_batch and not kept else label
+        for loss, label in zip(losses, labels, strict=True)
+    ]
     return {
         "type": "bar",
         "orientation": "h",
         "xaxis": axis_name(place),
         "name": told,
-        "x": [100 * max(value or 0.0, 0.0) for value in values],
+        "x": [_length(value) for value in values],
         "y": [row + (-0.18 if kept else 0.18) for row in range(len(every))],
         "width": 0.32,
         "marker": {
@@ -101,7 +111,7 @@ def _loss_bar(
             "opacity": _PALE if kept else 1.0,
             "line": {"width": 0},
         },
-        "text": labels,
+        "text": shown,
         "textposition": "outside",
         "textfont": {"size": 11},
         "cliponaxis": False,
@@ -112,6 +122,50 @@ def _loss_bar(
         ],
         "hovertemplate": "%{customdata}<extra></extra>",
     }
+
+
+def _batch_bar(
+    every: Sequence[Candidate], losses: Sequence[Loss | None], place: int
+) -> dict[str, Any]:
+    """What the batch's divisibility adds, beyond the switch's part."""
+    parts = [loss.by_batch if loss else 0.0 for loss in losses]
+    words = [
+        f"{share(loss.by_switch or 0.0)} + {share(loss.by_batch)} by the batch"
+        if loss and loss.by_batch
+        else ""
+        for loss in losses
+    ]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "xaxis": axis_name(place),
+        "name": "batch",
+        "base": [_length(loss.by_switch if loss else None) for loss in losses],
+        "x": [100 * part for part in parts],
+        "y": [row + 0.18 for row in range(len(every))],
+        "width": 0.32,
+        "marker": {
+            "color": "rgba(0, 0, 0, 0)",
+            "pattern": {
+                "shape": "/", "size": 5, "fgcolor": list(SCENARIO_COLOURS[: len(every)]),
+                "fgopacity": 1.0,
+            },
+            "line": {"width": 1, "color": list(SCENARIO_COLOURS[: len(every)])},
+        },
+        "text": words,
+        "textposition": "outside",
+        "textfont": {"size": 11},
+        "cliponaxis": False,
+        "customdata": [
+            f"{plain(one.name)}, planned anew: {told}<br>{loss.note if loss else ''}"
+            for one, loss, told in zip(every, losses, words, strict=True)
+        ],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }  # fmt: skip
+
+
+def _length(value: float | None) -> float:
+    return 100 * max(value or 0.0, 0.0)
 
 
 def _label(one: Candidate, loss: Loss | None, value: float | None, kept: bool) -> str:

@@ -8,7 +8,25 @@ from nest_core.studies.equal_budget import MOST_DEVICES
 from nest_core.summary import quantity, share
 from nest_core.units import humanise, humanise_seconds
 
-__all__ = ["formulae"]
+__all__ = ["formulae", "unlike"]
+
+
+def unlike(comparison: Comparison) -> tuple[str, ...]:
+    """What keeps candidates from being designs for the same thing, to be said above all figures."""
+    every = [one.scenario for one in comparison.candidates]
+    found = []
+    sizes = sorted({scenario.fabric.devices for scenario in every})
+    if len(sizes) > 1:
+        found.append(
+            f"These designs differ in size, {sizes[0]:,} to {sizes[-1]:,} devices: throughput, "
+            "price and power are those of each as a whole."
+        )
+    if len({(one.model, one.sequence, one.batch) for one in every}) > 1:
+        found.append(
+            "They do not train the same job (model, sequence length or batch): a token per second "
+            "of one is not one of another."
+        )
+    return tuple(found)
 
 
 def formulae(comparison: Comparison) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -19,8 +37,9 @@ def formulae(comparison: Comparison) -> tuple[tuple[str, tuple[str, ...]], ...]:
             "throughput = batch · sequence length / iteration time of the best plan",
             tuple(_throughput(one) for one in every),
         ),
+        *_per_dollar(comparison),
         (
-            "per dollar = throughput / typical price of the network",
+            "per dollar of the network, a part of what is paid = throughput / its typical price",
             tuple(
                 _over(one, dollars(one.bill.price_usd.typical), one.tokens_per_s_per_usd)
                 for one in every
@@ -56,6 +75,24 @@ def formulae(comparison: Comparison) -> tuple[tuple[str, tuple[str, ...]], ...]:
             )
         )
     return tuple(found)
+
+
+def _per_dollar(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
+    if (device := comparison.device) is None:
+        return []
+    told = []
+    for one in comparison.candidates:
+        whole = f"({dollars(one.bill.price_usd.typical)} + {one.scenario.fabric.devices:,} · "
+        value = one.design and one.design.per_usd(device.usd)
+        told.append(_over(one, f"{whole}{dollars(device.usd)})", value))
+    return [
+        (
+            "per dollar = throughput / (network + devices · an accelerator with its share of the "
+            "server); two designs R, N, D are level where the accelerator costs "
+            "(R₂ N₁ − R₁ N₂) / (R₁ D₂ − R₂ D₁)",
+            tuple(told),
+        )
+    ]
 
 
 def _throughput(one: Candidate) -> str:

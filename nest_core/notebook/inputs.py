@@ -50,6 +50,7 @@ class ComparisonInputs(_Table):
     entries: Annotated[list[EntryInputs], Field(min_length=2, max_length=MOST_ENTRIES)]
     budget: dict[str, Any] | None = None
     failures: bool = True
+    device_usd: float | None = None
 
 
 class RatiosInputs(PlanInputs):

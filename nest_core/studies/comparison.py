@@ -2,15 +2,15 @@
 
 Every scenario is planned by itself, its network priced from the shipped list, one lost switch
 tried (`failures`), and its fabric scaled to a common budget where one is given
-(`equal_budget`). Throughput per dollar and per watt are those of the network alone: tokens/s
-over its typical price or power. Power with accelerators adds their design power; hosts, fans and
-cooling are not counted.
+(`equal_budget`). Throughput per dollar is that of network and accelerators, these at one price
+with their share of the server (`whole_cost`); the network's own dollars and watts are a part of
+it. Power with accelerators adds their design power; hosts, fans and cooling are not counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from nest_core.studies.equal_budget import AtBudget, Budget, at_budget, spent
 from nest_core.studies.failures import Loss, lose_one, tiers_at_risk
 from nest_core.studies.settings import differing, settings_of
 from nest_core.studies.solving import solve
+from nest_core.studies.whole_cost import Design, DevicePrice, device_price
 from nest_core.topology.bill import Bill, bill
 from nest_core.topology.prices import Prices, load_prices
 from nest_core.validity import Span, rate_span, standing
@@ -90,6 +91,13 @@ class Candidate:
         return rate_span(self.band, rate) if self.band and rate else None
 
     @property
+    def design(self) -> Design | None:
+        """What there is to weigh against other designs; None without a plan."""
+        rate = self.tokens_per_s
+        price = self.bill.price_usd.typical
+        return Design(rate, self.scenario.fabric.devices, price) if rate else None
+
+    @property
     def tokens_per_s_per_usd(self) -> float | None:
         """Throughput over the network's typical price; None without a plan or a price."""
         return _over(self.tokens_per_s, self.bill.price_usd.typical)
@@ -121,17 +129,24 @@ class Comparison:
     ----------
     candidates : tuple of Candidate
     budget : Budget or None
-    prices : str
-        Name of the price list.
+    device : DevicePrice or None
+        An accelerator with its share of the server, alike for all; None where accelerators differ
+        or none has a price.
     """
 
     candidates: tuple[Candidate, ...]
     budget: Budget | None
-    prices: str
+    device: DevicePrice | None
 
     def lines(self) -> tuple[Line, ...]:
         """The table: one line per figure, a value and a text per candidate."""
-        return lines(self.candidates, self.budget)
+        return lines(self.candidates, self.budget, self.device and self.device.usd)
+
+    def at(self, device_usd: float | None) -> Comparison:
+        """The same with a person's price of an accelerator; None keeps the listed one."""
+        if self.device is None or device_usd is None:
+            return self
+        return replace(self, device=DevicePrice(device_usd, "set by hand"))
 
     def rows(self) -> list[dict[str, float | str | None]]:
         """One row per candidate: its name, then every figure; units stand in the names."""
@@ -164,7 +179,8 @@ def run(
         as `resolve_scenario` takes it (``overrides`` may be absent or null).
         ``budget``: null, or ``{"kind": "price" | "power", "value"}`` with US dollars or watts for
         the network; a value of null is what the first network costs or draws.
-        ``failures``: whether one lost switch is tried, true if absent.
+        ``failures``: whether one lost switch is tried, true if absent. ``device_usd``: US dollars
+        of an accelerator with its share of the server; null or absent for what is assumed.
     folder : Path, optional
         Where the scenarios' paths start; without it every name in them must be a preset's.
     progress : callable (share, words), optional
@@ -181,6 +197,7 @@ def run(
     prices = load_prices()
     bills = [bill(scenario.fabric, prices) for scenario in scenarios]
     budget = _budget(inputs.get("budget"), bills[0])
+    device_usd = _device_usd(inputs.get("device_usd"))
     keys = differing([settings_of(e.document, e.overrides, e.folder) for e in entries])
     failures = bool(inputs.get("failures", True))
     work = _Work(prices, budget, keys, failures, progress, stop)
@@ -189,7 +206,7 @@ def run(
         work.candidate(entry, scenario, found)
         for entry, scenario, found in zip(entries, scenarios, bills, strict=True)
     )
-    return Comparison(candidates, budget, prices.name)
+    return Comparison(candidates, budget, _device(scenarios, prices)).at(device_usd)
 
 
 def compared(inputs: Mapping[str, Any], *, progress: Tell, stop: Stop) -> Comparison | None:
@@ -325,6 +342,22 @@ def _budget(asked: Any, first: Bill) -> Budget | None:
             "raise it, or leave it out for what the first network takes",
         )  # fmt: skip
     return Budget(asked["kind"], float(value))
+
+
+def _device(scenarios: Sequence[Scenario], prices: Prices) -> DevicePrice | None:
+    names = {scenario.accelerator.name for scenario in scenarios}
+    return device_price(names.pop(), prices) if len(names) == 1 else None
+
+
+def _device_usd(asked: Any) -> float | None:
+    if asked is None:
+        return None
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or not 0 <= asked < 1e9:
+        raise InputError(
+            "device_usd", "must be dollars from 0 to below 1e9", asked,
+            "correct it, or leave it out for the listed price",
+        )  # fmt: skip
+    return float(asked)
 
 
 def _over(rate: float | None, spent: float) -> float | None:

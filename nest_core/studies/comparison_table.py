@@ -71,11 +71,19 @@ class Line:
         return tuple(text != self.texts[0] for text in self.texts)
 
 
-def lines(candidates: Sequence[Candidate], budget: Budget | None) -> tuple[Line, ...]:
-    """All figures of a comparison; parts stand together."""
+def lines(
+    candidates: Sequence[Candidate], budget: Budget | None, device_usd: float | None = None
+) -> tuple[Line, ...]:
+    """All figures of a comparison; parts stand together.
+
+    What differs from the first says by how much on one line: figures that follow from another one
+    alone (iteration time from throughput, a device's part from the whole) do not repeat it.
+    ``device_usd`` is the price of an accelerator with its share of the server, if there is one.
+    """
     return (
         *_result(candidates),
         *_cost(candidates),
+        *_whole(candidates, device_usd),
         *_lost(candidates),
         *_at_budget(candidates, budget),
         *_plan(candidates),
@@ -139,9 +147,9 @@ def _result(every: Sequence[Candidate]) -> list[Line]:
                  lambda rate: quantity(rate, "tokens/s")),
         _words(part, "Error band, 10th to 90th percentile", [_span(one) for one in every]),
         _numbers(part, "Sequences", "1/s", _of(every, "samples_per_s"),
-                 lambda rate: quantity(rate, "/s")),
+                 lambda rate: quantity(rate, "/s"), beside=False),
         _numbers(part, "Iteration time", "s", _of(every, "iteration_s"),
-                 humanise_seconds),
+                 humanise_seconds, beside=False),
         _numbers(part, "MFU", "1", _of(every, "mfu"), share, beside=False),
         _numbers(part, "Pipeline bubble", "1", _of(every, "bubble"), share, beside=False),
         _words(part, "Slowest stage", [_slowest(one.report) for one in every]),
@@ -183,16 +191,38 @@ def _cost(every: Sequence[Candidate]) -> list[Line]:
                  _dollars),
         _words(part, "Price, low to high", [_ends(one.bill.price_usd, _dollars) for one in every]),
         _numbers(part, "Network price per device", "USD", [one.usd_per_device for one in every],
-                 _dollars),
+                 _dollars, beside=False),
         _numbers(part, "Network power", "W", [one.bill.power_W.typical for one in every], _watts),
         _words(part, "Power, low to high", [_ends(one.bill.power_W, _watts) for one in every]),
         _numbers(part, "Power with accelerators", "W", [one.all_power_W for one in every], _watts),
         _numbers(part, "Throughput per network dollar", "tokens/s/USD",
                  [one.tokens_per_s_per_usd for one in every],
-                 lambda rate: f"{humanise(rate)} tokens/s per $"),
+                 lambda rate: f"{humanise(rate)} tokens/s per $", beside=False),
         _numbers(part, "Throughput per network watt", "tokens/s/W",
                  [one.tokens_per_s_per_W for one in every],
-                 lambda rate: f"{humanise(rate)} tokens/s per W"),
+                 lambda rate: f"{humanise(rate)} tokens/s per W", beside=False),
+    ]  # fmt: skip
+
+
+def _whole(every: Sequence[Candidate], device_usd: float | None) -> list[Line]:
+    """Network and accelerators together."""
+    if device_usd is None:
+        return []
+    part = f"Network and accelerators, these at {_dollars(device_usd)} a piece"
+    prices = [one.bill.price_usd.typical for one in every]
+    wholes = [
+        price + one.scenario.fabric.devices * device_usd
+        for price, one in zip(prices, every, strict=True)
+    ]
+    return [
+        _numbers(part, "Price of both", "USD", wholes, _dollars),
+        _numbers(part, "Network's part of it", "1",
+                 [price / whole if whole else None
+                  for price, whole in zip(prices, wholes, strict=True)], share, beside=False),
+        _numbers(part, "Throughput per dollar of both", "tokens/s/USD",
+                 [one.tokens_per_s / whole if one.tokens_per_s and whole else None
+                  for one, whole in zip(every, wholes, strict=True)],
+                 lambda rate: f"{humanise(rate)} tokens/s per $"),
     ]  # fmt: skip
 
 
@@ -207,6 +237,11 @@ def _lost(every: Sequence[Candidate]) -> list[Line]:
             _lost_line(f"Throughput without one {names}, same plan", kept),
             _lost_line(f"Throughput without one {names}, planned anew", again),
         ]
+        if any(loss and loss.by_batch for loss in losses):
+            found.append(_lost_line(
+                f"Without one {names}: of that because the batch does not divide",
+                [None if loss is None else loss.by_batch for loss in losses],
+            ))  # fmt: skip
         notes = [loss.note if loss and loss.note else NOTHING for loss in losses]
         if set(notes) != {NOTHING}:
             found.append(_words(_LOST, f"Without one {names}", notes))

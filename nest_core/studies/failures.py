@@ -5,12 +5,17 @@ A Clos fabric is rebuilt without the first leaf, and without the first spine, th
 takes one rail of its nodes, or one plane of their NICs; where it was all that joined them, its
 nodes go with it. Nothing is replayed: both prices are those of a job that runs on what is left,
 so what a restart loses is no part of them.
+
+Degrees divide the batch, so devices that are left may idle for want of a divisor, and that is no
+switch's doing. Where the new plan leaves any idle, the same is planned with the batch that the old
+plan's replicas would have on what is left, each as many sequences as before; what it trains more
+is the batch's part of the loss (docs/decisions/lost-switches.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +30,8 @@ __all__ = ["Loss", "lose_one", "losses", "tiers_at_risk"]
 
 MOST_TIERS = 2
 """Leaves and spines; cores are not taken away."""
+
+_BATCH = "workload.global_batch_sequences"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,10 @@ class Loss:
         Share of throughput that is lost if the plan stays; None where it cannot run.
     replanned : float or None
         The same for the best plan on what is left; None where there is none.
+    by_batch : float
+        Part of ``replanned`` that is lost because the batch does not divide over what is left.
+    idle : int
+        Devices that are left and that the new plan does not use.
     note : str
         Why a share is None, or which nodes went with the switch; empty if nothing is to be said.
     """
@@ -52,7 +63,14 @@ class Loss:
     devices: int
     kept: float | None
     replanned: float | None
+    by_batch: float = 0.0
+    idle: int = 0
     note: str = ""
+
+    @property
+    def by_switch(self) -> float | None:
+        """Part of ``replanned`` that is the switch's: its links, and devices that went with it."""
+        return None if self.replanned is None else self.replanned - self.by_batch
 
 
 def tiers_at_risk(fabric: object) -> tuple[str, ...]:
@@ -117,8 +135,13 @@ def lose_one(
         except InputError as error:
             refusal = str(error)
             continue
-        return _priced(left, report, tier, gone, stop)
-    return Loss(tier, (), fabric.devices, None, None, f"Without {switch}: {refusal}")
+        loss = _priced(left, report, tier, gone, stop)
+        cut = _cut_batch(scenario, report, loss)
+        if cut == scenario.batch:
+            return loss
+        settings = {**overrides, "fabric.missing": list(lost), _BATCH: cut}
+        return _attributed(loss, resolve_scenario(document, settings, folder), report, stop)
+    return Loss(tier, (), fabric.devices, None, None, note=f"Without {switch}: {refusal}")
 
 
 def _first_present(fabric: Clos, tier: str) -> str:
@@ -161,9 +184,30 @@ def _priced(
     elif nodes and (used := again.plan.point.devices_used) < devices:
         words.append(f"the new plan uses {used:,} of {devices:,}")
     return Loss(
-        tier, gone, devices,
-        _share(report, kept), _share(report, again), "; ".join(words),
+        tier, gone, devices, _share(report, kept), _share(report, again), note="; ".join(words),
+        idle=devices - again.plan.point.devices_used if again else 0,
     )  # fmt: skip
+
+
+def _cut_batch(scenario: Scenario, report: Report, loss: Loss) -> int:
+    """The batch of as many of the old plan's replicas as are left; the same where none idles."""
+    point = report.plan.point
+    replicas = loss.devices * point.dp // point.devices_used
+    if not loss.idle or replicas >= point.dp:
+        return scenario.batch
+    return max(1, scenario.batch * replicas // point.dp)
+
+
+def _attributed(
+    loss: Loss, left: Scenario, before: Report, stop: Callable[[], bool] | None
+) -> Loss:
+    """The loss with the part that a batch cut in proportion would not have."""
+    if loss.replanned is None:
+        return loss
+    again = (1.0 - loss.replanned) * before.samples_per_s
+    best = solve(left, left.problem(), within_s=left.batch / again, stop=stop).report
+    more = best.samples_per_s - again if best else 0.0
+    return replace(loss, by_batch=max(0.0, more / before.samples_per_s))
 
 
 def _kept(problem: Problem, report: Report) -> tuple[Report | None, str]:

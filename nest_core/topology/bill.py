@@ -82,6 +82,12 @@ class Bill:
     server: str
     checks: tuple[str, ...]
 
+    @property
+    def estimated_share(self) -> float:
+        """Share of the typical price that rests on estimates; 0 where nothing is to be bought."""
+        estimated = sum(line.price_usd.typical for line in self.lines if line.estimate)
+        return estimated / self.price_usd.typical if self.price_usd.typical else 0.0
+
 
 def inventory(fabric: Fabric, prices: Prices) -> Inventory:
     """Count a fabric of any kind; the list says how it stands on the floor.

@@ -152,12 +152,13 @@ class Cable(_Table):
 
 
 class Server(_Table):
-    """``[[server]]``: power and height of a node, for racks."""
+    """``[[server]]``: power and height of a node, for racks; its price, for what it trains."""
 
     name: _Name
     devices: _Ports
     rack_units: _Ports
     power_kW: Figure
+    price_usd: Figure | None = None
 
 
 class Floor(_Table):

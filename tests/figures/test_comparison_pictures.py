@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from nest_core.figures.comparison import SCENARIO_COLOURS, pictures
-from nest_core.figures.comparison_words import formulae
+from nest_core.figures.comparison_words import formulae, unlike
 from nest_core.figures.style import LIMIT, MEMORY_COLOURS, TIME_COLOURS
 from nest_core.network import collapse
 from nest_core.scenario import scenario_document
@@ -59,8 +61,15 @@ def test_every_bar_is_its_figure(compared, drawn):
     assert shown(drawn["cost"], "x2") == pytest.approx(
         [c.bill.power_W.typical / 1e3 for c in every]
     )
-    assert shown(drawn["value"]) == pytest.approx([c.tokens_per_s_per_usd for c in every])
-    assert shown(drawn["value"], "x2") == pytest.approx([c.tokens_per_s_per_W for c in every])
+    both = [
+        c.bill.price_usd.typical + c.scenario.fabric.devices * compared.device.usd for c in every
+    ]
+    assert shown(drawn["value"]) == pytest.approx(
+        [c.tokens_per_s / usd for c, usd in zip(every, both, strict=True)]
+    )
+    assert shown(drawn["value"], "x2") == pytest.approx(
+        [100 * c.bill.price_usd.typical / usd for c, usd in zip(every, both, strict=True)]
+    )
     assert shown(drawn["budget"]) == pytest.approx([c.at_budget.tokens_per_s / 1e6 for c in every])
     assert shown(drawn["budget"], "x2") == [c.at_budget.devices for c in every]
 
@@ -71,7 +80,7 @@ def test_scenarios_keep_their_order_and_colour(compared, drawn):
         ticks = [tick.strip() for tick in picture.plot.layout.yaxis.ticktext]
         assert ticks == ["Spine-leaf", "Rails &lt;b>", "Torus"]
         assert picture.plot.layout.yaxis.range[0] > picture.plot.layout.yaxis.range[1]
-        for bar in (t for t in picture.plot.data if t.type == "bar"):
+        for bar in (t for t in picture.plot.data if t.type == "bar" and t.name != "batch"):
             assert tuple(bar.marker.color) == SCENARIO_COLOURS[: len(compared.candidates)]
 
 
@@ -85,11 +94,13 @@ def test_losses_of_all_tiers_stand_on_one_scale(compared, drawn):
     picture = drawn["losses"]
     assert picture.plot.layout.xaxis.range == picture.plot.layout.xaxis2.range
     for axis, place in (("x", 0), ("x2", 1)):
-        kept, replanned = bars(picture, axis)
+        kept, replanned, *batch = bars(picture, axis)
         for row, one in enumerate(compared.candidates[:2]):
             loss = one.losses[place]
             assert kept.x[row] == pytest.approx(100 * (loss.kept or 0.0))
-            assert replanned.x[row] == pytest.approx(100 * (loss.replanned or 0.0))
+            hatched = batch[0].x[row] if batch else 0.0
+            assert replanned.x[row] + hatched == pytest.approx(100 * (loss.replanned or 0.0))
+            assert hatched == pytest.approx(100 * loss.by_batch)
         assert replanned.text[2] == "no such switch is listed"
         assert kept.marker.opacity < replanned.marker.opacity == 1
     assert kept.text[0].endswith("%")
@@ -122,14 +133,88 @@ def test_all_level_matrices_have_one_colour_scale(compared, drawn):
 
 def test_titles_state_what_the_figures_say(compared, drawn):
     rates = {one.name: one.tokens_per_s for one in compared.candidates}
-    best, worst = max(rates, key=rates.get), min(rates, key=rates.get)
+    best, first = max(rates, key=rates.get), compared.candidates[0].name
     assert drawn["throughput"].title.startswith(f"{best} is fastest")
-    assert f"{100 * (rates[best] / rates[worst] - 1):.3g} % above {worst}" in (
+    assert f"{100 * (rates[best] / rates[first] - 1):.3g} % above {first}" in (
         drawn["throughput"].title.replace(",", "")
     )
     prices = {one.name: one.bill.price_usd.typical for one in compared.candidates}
     assert drawn["cost"].title.startswith(f"{min(prices, key=prices.get)} has the cheapest")
     assert "on a network of $4.00 M" in drawn["budget"].title
+
+
+def test_one_difference_is_one_number_in_two_places_at_most(compared, drawn):
+    """Titles and table: what lies between two designs is told with one base, in few places."""
+    told = [
+        number
+        for picture in drawn.values()
+        for number in re.findall(r"([\d.,]+) % (?:above|below)", picture.title)
+    ]
+    for line in compared.lines():
+        for text in line.texts:
+            told += re.findall(r"\([+−]([\d.,]+) %\)", text)
+    assert told
+    counted = Counter(told)
+    assert max(counted.values()) <= 2, counted
+    rates = [one.tokens_per_s for one in compared.candidates]
+    (line,) = (line for line in compared.lines() if line.figure == "Throughput")
+    apart = re.findall(r"([\d.]+) % above", drawn["throughput"].title)
+    assert apart
+    assert apart[0] in line.texts[rates.index(max(rates))]
+
+
+@pytest.mark.parametrize("usd", [0.0, 100.0, 2_000.0, 37_000.0, 500_000.0])
+def test_the_sentence_on_money_holds_on_both_sides_of_its_figure(compared, usd):
+    """Whoever it says wins does so at the price that is asked, and just inside the range."""
+    every = compared.candidates[:2]
+    found = replace(compared, candidates=every).at(usd)
+    title = pictures(found)[2].title
+    assert "network dollar" not in title
+
+    def best(price):
+        values = {
+            one.name: one.tokens_per_s
+            / (one.bill.price_usd.typical + one.scenario.fabric.devices * price)
+            for one in every
+        }
+        return max(values, key=values.get)
+
+    assert title.startswith(f"{best(usd)} wins ")
+    edge = re.search(r"(more|less) than \$([\d.]+) ?(k|M|)", title)
+    if edge is None:
+        assert "whatever an accelerator costs" in title
+        assert {best(price) for price in np.geomspace(1, 1e7, 50)} == {best(usd)}
+        return
+    at = float(edge[2]) * {"": 1.0, "k": 1e3, "M": 1e6}[edge[3]]
+    inside, outside = (1.01, 0.99) if edge[1] == "more" else (0.99, 1.01)
+    assert best(inside * at) == best(usd) != best(outside * at)
+
+
+def test_estimates_are_called_so(compared, drawn):
+    assert "list 2026" not in drawn["cost"].subtitle
+    lines = [line for one in compared.candidates for line in one.bill.lines]
+    assert any(line.estimate for line in lines)
+    assert "estimated" in drawn["cost"].subtitle
+    assert "estimate" in drawn["value"].reading
+
+
+def test_designs_of_another_size_or_job_say_so_above_all_figures(compared):
+    size, *more = unlike(compared)
+    assert "differ in size, 256 to 1,024 devices" in size
+    assert not more
+    one = compared.candidates[0]
+    assert not unlike(replace(compared, candidates=(one, one)))
+    other = replace(one, scenario=replace(one.scenario, batch=8))
+    (job,) = unlike(replace(compared, candidates=(one, other)))
+    assert "same job" in job
+
+
+def test_accelerators_of_two_kinds_have_no_common_price(compared):
+    one = compared.candidates[0]
+    other = replace(one.scenario.accelerator, name="Another")
+    mixed = replace(one, name="B", scenario=replace(one.scenario, accelerator=other))
+    picture = pictures(replace(compared, candidates=(one, mixed), device=None))[2]
+    assert picture.title.startswith("No one price of an accelerator holds")
 
 
 def test_equals_are_called_equal(compared):

@@ -147,7 +147,7 @@ def test_the_ratios_are_of_the_job_on_the_plan_page(compare_page):
     page.session_state["last good"] = (Request(SMALL, document, dict(FEW)), "")
     widget(page, "compare-set").set_value("Plan's job at 1 : 1, 2 : 1, 4 : 1").run()
     assert not page.exception
-    assert text_of(page).count(f"{SMALL}; search.pp = 1") == 3
+    assert text_of(page).count("batch 1,024; search.pp = 1") == 3
 
 
 def test_names_are_edited_and_told_apart(compare_page):
