@@ -83,7 +83,7 @@ def _per_dollar(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
     told = []
     for one in comparison.candidates:
         whole = f"({dollars(one.bill.price_usd.typical)} + {one.scenario.fabric.devices:,} · "
-        value = one.design and one.design.per_usd(device.usd)
+        value = one.design.per_usd(device.usd) if one.design else None
         told.append(_over(one, f"{whole}{dollars(device.usd)})", value))
     return [
         (

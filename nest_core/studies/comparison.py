@@ -140,7 +140,8 @@ class Comparison:
 
     def lines(self) -> tuple[Line, ...]:
         """The table: one line per figure, a value and a text per candidate."""
-        return lines(self.candidates, self.budget, self.device and self.device.usd)
+        device_usd = None if self.device is None else self.device.usd
+        return lines(self.candidates, self.budget, device_usd)
 
     def at(self, device_usd: float | None) -> Comparison:
         """The same with a person's price of an accelerator; None keeps the listed one."""
