@@ -141,8 +141,14 @@ class Guard:
 
     def _headers(self, host: str) -> Mapping[bytes, bytes]:
         """What every answer carries; ``host`` is the one asked for."""
-        # Older browsers take 'self' for HTTP alone, so the socket is named.
-        sockets = f" ws://{host} wss://{host}" if host else ""
+        # Older browsers take 'self' for HTTP alone, so sockets are named; addresses of the sixth
+        # version cannot be.
+        known = [f"{kind}://{host}" for kind in ("ws", "wss") if host and "[" not in host]
+        known += [
+            f"{'wss' if scheme == 'https' else 'ws'}://{name}:{port}"
+            for scheme, name, port in sorted(self._names.public)
+            if ":" not in name
+        ]
         policy = {
             "default-src": "'self'",
             "script-src": f"'self' {self._scripts}",
@@ -150,7 +156,7 @@ class Guard:
             "img-src": "'self' data: blob:",
             "font-src": "'self' data:",
             "worker-src": "'self' blob:",
-            "connect-src": f"'self'{sockets}",
+            "connect-src": " ".join(["'self'", *known]),
             "object-src": "'none'",
             "base-uri": "'self'",
             "form-action": "'self'",

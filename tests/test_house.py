@@ -179,3 +179,18 @@ def test_every_test_in_a_browser_is_where_make_looks_for_it():
     }
     assert len(marked) > 5
     assert all(name.startswith(tuple(folders[1].split())) for name in marked)
+
+
+def test_every_promise_of_security_names_a_test_that_there_is():
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "| test |" not in line]
+    named = re.findall(r"`(tests/\S+?\.py)::(\w+)`", text)
+    assert len(rows) > 20
+    assert not [row for row in rows if "::test_" not in row]
+    missing = [
+        f"{path}::{name}"
+        for path, name in named
+        if not (ROOT / path).is_file()
+        or not re.search(rf"^def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.M)
+    ]
+    assert not missing

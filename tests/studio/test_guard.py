@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import websockets
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_server import OURS, ROOT, STREAMLITS, served
 
@@ -116,6 +116,7 @@ def test_a_public_address_is_an_origin_by_its_scheme_and_port(reachable):
     public = "https://studio.example.org"
     assert status(port, Host="studio.example.org", Origin=public) == 200
     assert status(port, Origin=public) == 200, "proxies ask for the host behind them"
+    assert opens(port, public)
     assert status(port, Origin=f"{public}:443") == 200
     assert status(port, Origin=f"{public}:8443") == 403
     assert status(port, Origin="http://studio.example.org") == 403
@@ -152,23 +153,29 @@ def test_an_answer_binds_the_browser(port):
                 assert f"'sha256-{digest}'" in rules["script-src"], path
 
 
-NAMES = st.one_of(
+USUAL = st.tuples(
     st.sampled_from(["localhost", "127.0.0.1", "[::1]", "studio.example.org", "evil.example"]),
-    st.from_regex(r"[a-z0-9.-]{1,12}", fullmatch=True),
-    st.text(max_size=12),
+    st.sampled_from(["", ":80", ":443", ":8501", ":9"]),
 )
-PORTS = st.one_of(st.just(""), st.integers(0, 70_000).map(":{}".format), st.text(max_size=4))
+ANY = st.tuples(
+    st.from_regex(r"[a-z0-9.-]{1,12}", fullmatch=True) | st.text(max_size=12),
+    st.integers(0, 70_000).map(":{}".format) | st.text(max_size=4),
+)
 SCHEMES = st.sampled_from(["http", "https", "ws", "file", "HTTP", ""])
 
 
-@given(st.lists(st.tuples(NAMES, PORTS), max_size=2), st.lists(st.tuples(SCHEMES, NAMES, PORTS)))
+@settings(max_examples=300)
+@given(
+    st.lists(USUAL, min_size=1, max_size=1) | st.lists(USUAL | ANY, max_size=2),
+    st.lists(st.tuples(SCHEMES, USUAL | ANY), max_size=2),
+)
 def test_who_passes_asked_a_name_of_ours_from_that_very_place(hosts, origins):
     """By the standard library's reading of addresses, which shares no code with the guard."""
     from nest_studio.guard import Names
 
     public = "https://studio.example.org"
     asked = [f"{name}{port}" for name, port in hosts]
-    came = [f"{scheme}://{name}{port}" for scheme, name, port in origins]
+    came = [f"{scheme}://{name}{port}" for scheme, (name, port) in origins]
     if Names.of("localhost", False, public).refusal(asked, came, "127.0.0.1"):
         return
     assert len(asked) == 1
