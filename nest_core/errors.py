@@ -42,7 +42,7 @@ class InputError(ValueError):
         self.value = value
         self.remedy = remedy
 
-    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, object, str]]:
+    def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
         return (type(self), (self.field, self.rule, self.value, self.remedy))
 
 

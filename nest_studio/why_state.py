@@ -65,8 +65,7 @@ def worth_of_more_job(text: str) -> Job:
 @st.cache_data(max_entries=KEPT, show_spinner=False)
 def mine_of(text: str, pasted: str, placement: str = "") -> Mine:
     """A pasted plan priced on a request; InputError where it is none."""
-    scenario = scenario_of(text)
-    return price_pasted(scenario.problem(), scenario.model, pasted, placement)
+    return price_pasted(scenario_of(text), pasted, placement)
 
 
 def _best(text: str) -> Report:

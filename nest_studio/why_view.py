@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import streamlit as st
 
 from nest_core.answer import Answer
+from nest_core.costs.megatron_job import Setting
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
 from nest_core.files import decoded
 from nest_core.layout.placement import seated
+from nest_core.model_files import model_of, model_table
 from nest_core.titles import file_stem, scenario_title
 from nest_core.units import humanise, humanise_bytes, humanise_seconds
-from nest_core.why import difference, training
+from nest_core.why import OtherJob, difference, training, withheld
 from nest_core.why.training import TOKENS_PER_PARAMETER
 from nest_core.why.words import (
     Table,
@@ -28,6 +31,8 @@ from nest_core.why.words import (
 )
 from nest_studio.commands.output import plain
 from nest_studio.jobs import there
+from nest_studio.model_view import OWN_MODEL, use_model
+from nest_studio.plan_state import scenario_of
 from nest_studio.show import HeadlineRow, facts, table
 from nest_studio.why_state import (
     bindings_of,
@@ -40,6 +45,11 @@ from nest_studio.why_state import (
 __all__ = ["why_section"]
 
 BILLION = 1e9
+_SIZES = "workload.model."
+FORM_KEYS = (
+    "workload.global_batch_sequences", "workload.sequence_length_tokens", "workload.precision",
+    "workload.optimizer", "workload.attention",
+)  # fmt: skip
 MOST_BILLIONS = 1e6
 EXAMPLE = """dp=16, tp=8, pp=8, micro_batch=1, zero=1, sp=true
 
@@ -139,7 +149,7 @@ def _mine(answer: Answer, text: str) -> None:
         pasted = st.text_area(
             "Your plan", key="why-mine", height=120, placeholder=EXAMPLE, max_chars=100_000,
             help="Fields as nest-studio plan prints them, or a Megatron-LM command or script; "
-            "flags that say nothing about the plan are listed as ignored.",
+            "one that trains something else can be taken over into the form.",
         )  # fmt: skip
         seats = st.file_uploader(
             "Placement by hand, CSV or JSON", ["csv", "json"], key="why-mine-seats",
@@ -152,14 +162,19 @@ def _mine(answer: Answer, text: str) -> None:
             return
         try:
             mine = mine_of(text, pasted, decoded(seats.getvalue(), "placement") if seats else "")
+        except OtherJob as error:
+            st.error(str(error))
+            _offer(error, text)
+            return
         except InputError as error:
             st.error(str(error))
             return
         report, best = mine.report, answer.result.best
-        facts(_verdict(report), *mine.pasted.notes)
+        unsure = withheld(mine.pasted)
+        facts(unsure or _verdict(report), *mine.pasted.notes)
         if mine.pasted.ignored:
             facts("Ignored: " + ", ".join(mine.pasted.ignored) + ".", kind="nest-quiet")
-        if best is None:
+        if best is None or unsure is not None:
             return
         found = difference(best, report)
         left, right = st.columns(2, gap="medium")
@@ -167,6 +182,33 @@ def _mine(answer: Answer, text: str) -> None:
             _show(terms_table(found))
         with right:
             _show(memory_table(found, report.memory_limit_bytes))
+
+
+def _offer(error: OtherJob, text: str) -> None:
+    """A button that plans what the command trains."""
+    left = [key for key in error.settings if not key.startswith(_SIZES) and key not in FORM_KEYS]
+    if left:
+        facts(f"The form cannot say {', '.join(left)}; a scenario file can.", kind="nest-quiet")
+    if len(left) < len(error.settings) and st.button(
+        "Take over what the command trains", key="why-mine-take", on_click=_take_over,
+        args=(error.settings, text),
+        help="Sets model sizes, batch, sequence, precision and optimizer in the form.",
+    ):  # fmt: skip
+        st.rerun()
+
+
+def _take_over(settings: Mapping[str, Setting], text: str) -> None:
+    sizes = {key.removeprefix(_SIZES): value for key, value in settings.items()
+             if key.startswith(_SIZES)}  # fmt: skip
+    if sizes:
+        whole = model_table(scenario_of(text).model)
+        try:
+            use_model(model_table(model_of({**whole, **sizes, "name": OWN_MODEL}, "your command")))
+        except InputError as error:
+            st.toast(str(error))
+            return
+        st.session_state["workload.model"] = OWN_MODEL
+    st.session_state.update({key: settings[key] for key in FORM_KEYS if key in settings})
 
 
 def _verdict(report: Report) -> str:

@@ -2,10 +2,9 @@
 
 What people paste is a whole command: environment, ``torchrun`` with its own options, line
 continuations, bash arrays, shell variables that are set above, and many flags that say nothing
-about the plan. Those that do are read, all others are listed as ignored. Flags that contradict
-one another are refused by name, as Megatron-LM itself refuses them; where the text contradicts
-the problem that the plan is priced on (batch, sequence, layers, devices), the problem counts and
-a note says so.
+about the plan. Those that do are read here; what the others say is
+`nest_core.costs.megatron_job`'s business. Flags that contradict one another are refused by name,
+as Megatron-LM itself refuses them.
 
 Flags and their meaning: ``megatron/training/arguments.py`` and
 ``megatron/core/transformer/pipeline_parallel_layer_layout.py`` of NVIDIA/Megatron-LM
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
+from nest_core.costs.megatron_job import JobFlags, Words, read_job
 from nest_core.errors import InputError
 
 __all__ = ["Flags", "has_flags", "read_flags"]
@@ -38,9 +38,6 @@ _NUMBERS = {
     "--decoder-first-pipeline-num-layers": "first_blocks",
     "--decoder-last-pipeline-num-layers": "last_blocks",
     "--recompute-num-layers": "recompute_layers",
-    "--global-batch-size": "batch",
-    "--seq-length": "tokens",
-    "--num-layers": "blocks",
     "--world-size": "world",
     "--nnodes": "nodes",
     "--nproc-per-node": "per_node",
@@ -70,10 +67,11 @@ _MOST_PARTS = 100_000
 
 @dataclass(slots=True)
 class Flags:
-    """What a text says: a plan's fields, flags that were ignored, and what contradicts."""
+    """What a text says: a plan's fields, the job, flags without a price, and what contradicts."""
 
+    job: JobFlags
     fields: dict[str, Any] = field(default_factory=dict)
-    ignored: tuple[str, ...] = ()
+    unpriced: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -82,21 +80,21 @@ def has_flags(text: str) -> bool:
     return _FLAG.search(text) is not None
 
 
-def read_flags(text: str, layers: int, devices: int, batch: int = 0, tokens: int = 0) -> Flags:
-    """The plan behind a launch command.
+def read_flags(text: str, layers: int, devices: int) -> Flags:
+    """The plan behind a launch command, and what else it says.
 
     Parameters
     ----------
-    layers, devices, batch, tokens : int
-        Of the problem; the last two are compared with the text's, 0 for not at all.
+    layers, devices : int
+        Of the problem.
 
     Raises
     ------
     InputError
         For a flag without its value, and for flags that contradict one another.
     """
-    told, ignored = _told(_words(text))
-    found = Flags(ignored=ignored)
+    told, others = _told(_words(text))
+    found = Flags(read_job(others, told.get("tp", 1)))
     _recomputation(told, found)
     _sharding(told, found)
     for name in ("tp", "pp", "cp", "ep", "micro_batch"):
@@ -115,15 +113,13 @@ def read_flags(text: str, layers: int, devices: int, batch: int = 0, tokens: int
     if chunks:
         found.fields["interleave"] = len(chunks) // pp
         found.fields["cuts"] = _cuts(chunks, layers)
-    _check_block_recomputation(told, found.fields, chunks, layers)
+    found.unpriced += _block_recomputation(told, found.fields, chunks, layers)
     world = _world(told, devices, found.notes)
     if "dp" in told:
         found.fields["dp"] = told["dp"]
     else:
         found.fields["dp"] = max(1, world // (tp * pp * found.fields.get("cp", 1)))
-    for name, here in (("batch", batch), ("tokens", tokens), ("blocks", layers - 2)):
-        if name in told and here and told[name] != here:
-            found.notes.append(f"{_SPELLED[name]} {told[name]:,} does not count: {here:,} here.")
+    found.unpriced += found.job.unpriced
     return found
 
 
@@ -159,10 +155,10 @@ def _filled(word: str, known: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, word)
 
 
-def _told(words: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What the flags say, by our names, and the flags that say nothing about a plan."""
+def _told(words: Sequence[str]) -> tuple[dict[str, Any], Words]:
+    """What the plan's flags say, by our names, and the values of all others."""
     told: dict[str, Any] = {}
-    ignored: list[str] = []
+    others: dict[str, tuple[str, ...]] = {}
     queue = list(words)
     while queue:
         flag, equals, given = queue.pop(0).partition("=")
@@ -179,7 +175,8 @@ def _told(words: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
         while queue and not queue[0].startswith("--"):
             values.append(queue.pop(0))
         if name not in _NUMBERS and name not in _WORDS:
-            ignored.append(flag)
+            if others.setdefault(name, tuple(values)) != tuple(values):
+                raise InputError(flag, "must be given once", " ".join(values), "drop one of them")
             continue
         if not values:
             raise InputError("--plan", "must give every flag its value", flag, "add it")
@@ -187,7 +184,7 @@ def _told(words: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
             _tell(told, _NUMBERS[name], _number(flag, values[0]), flag)
         else:
             _tell(told, _WORDS[name], values[0], flag)
-    return told, tuple(dict.fromkeys(ignored))
+    return told, others
 
 
 def _tell(told: dict[str, Any], name: str, value: Any, flag: str) -> None:
@@ -225,20 +222,17 @@ def _recomputation(told: Mapping[str, Any], found: Flags) -> None:
         found.fields["recompute"] = asked
 
 
-def _check_block_recomputation(
+def _block_recomputation(
     told: Mapping[str, Any], fields: dict[str, Any], chunks: Sequence[int], layers: int
-) -> None:
+) -> list[str]:
     """Full recomputation keeps each layer's input; other granularities have no price."""
     if fields.get("recompute") != "full":
-        return
+        return []
     method, count = told.get("method", "uniform"), told.get("recompute_layers", 1)
     parts = fields.get("pp", 1) * fields.get("interleave", 1)
     most = max(chunks, default=-(-(layers - 2) // parts))
-    if (method, count) != ("uniform", 1) and not (method == "block" and count >= most):
-        raise InputError(
-            "--recompute-method", "must be uniform with one layer each, or block with all layers",
-            f"{method}, {count}", "recompute every layer, or give stage_recompute",
-        )  # fmt: skip
+    whole = (method, count) == ("uniform", 1) or (method == "block" and count >= most)
+    return [] if whole else [f"--recompute-method {method} of {count} layers"]
 
 
 def _sharding(told: Mapping[str, Any], found: Flags) -> None:

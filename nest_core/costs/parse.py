@@ -11,11 +11,12 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nest_core.costs.megatron import has_flags, read_flags
+from nest_core.costs.megatron_job import Setting
 from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy
 from nest_core.costs.problem import RECOMPUTE
 from nest_core.errors import InputError
@@ -40,13 +41,19 @@ class Pasted:
     Parameters
     ----------
     plan : Plan
+    settings : dict
+        What the text says is trained and how, by the keys of scenario files.
+    unpriced : tuple of str
+        Flags that may move time or memory and have no price here.
     ignored : tuple of str
-        Flags that say nothing about the plan.
+        Flags that change nothing in a steady iteration.
     notes : tuple of str
-        What in the text contradicts the problem, sentence by sentence; the problem counts.
+        What in the text contradicts the fabric, sentence by sentence; the fabric counts.
     """
 
     plan: Plan
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    unpriced: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -68,27 +75,27 @@ def read_plan(text: str, layers: int, devices: int) -> Plan:
     return read_given(text, layers, devices).plan
 
 
-def read_given(text: str, layers: int, devices: int, batch: int = 0, tokens: int = 0) -> Pasted:
+def read_given(text: str, layers: int, devices: int) -> Pasted:
     """A plan from a file's name or from text; a file holds JSON or a Megatron-LM command.
 
     Parameters and errors as of `read_pasted`.
     """
     if not os.path.isfile(text) and (has_flags(text) or "=" in text):
-        return read_pasted(text, layers, devices, batch, tokens)
+        return read_pasted(text, layers, devices)
     content = _file(text)
     if not content.lstrip().startswith(("{", "[")) and has_flags(content):
-        return read_pasted(content, layers, devices, batch, tokens)
+        return read_pasted(content, layers, devices)
     return Pasted(parse_plan(_document(content, text), layers))
 
 
-def read_pasted(text: str, layers: int, devices: int, batch: int = 0, tokens: int = 0) -> Pasted:
+def read_pasted(text: str, layers: int, devices: int) -> Pasted:
     """A plan from text alone: ``key=value`` pairs, a JSON object, or a Megatron-LM command.
 
     Pairs are divided by commas, semicolons or white space; files are never opened.
 
     Parameters
     ----------
-    layers, devices, batch, tokens : int
+    layers, devices : int
         Of the problem; see `nest_core.costs.megatron.read_flags`.
 
     Raises
@@ -97,8 +104,11 @@ def read_pasted(text: str, layers: int, devices: int, batch: int = 0, tokens: in
         If the text is none of these, names an unknown key, or contradicts itself.
     """
     if has_flags(text):
-        flags = read_flags(text, layers, devices, batch, tokens)
-        return Pasted(parse_plan(flags.fields, layers), flags.ignored, tuple(flags.notes))
+        flags = read_flags(text, layers, devices)
+        return Pasted(
+            parse_plan(flags.fields, layers), flags.job.settings, tuple(flags.unpriced),
+            flags.job.harmless, tuple(flags.notes),
+        )  # fmt: skip
     if text.lstrip().startswith("{"):
         return Pasted(parse_plan(_document(text, "--plan"), layers))
     return Pasted(parse_plan(_pairs(text), layers))

@@ -9,7 +9,14 @@ from nest_core.why.binding import Constraint, StageBinding, bindings
 from nest_core.why.difference import Difference, Row, difference
 from nest_core.why.equations import Equation, equations
 from nest_core.why.gains import Gain, gains
-from nest_core.why.mine import Mine, check_heads, price_pasted
+from nest_core.why.mine import (
+    Mine,
+    OtherJob,
+    check_heads,
+    check_job,
+    price_pasted,
+    withheld,
+)
 from nest_core.why.traffic import CLASSES, Traffic, traffic_of
 from nest_core.why.training import Training, training
 
@@ -22,12 +29,14 @@ __all__ = [
     "Gain",
     "Mine",
     "NextBest",
+    "OtherJob",
     "Row",
     "StageBinding",
     "Traffic",
     "Training",
     "bindings",
     "check_heads",
+    "check_job",
     "difference",
     "equations",
     "gains",
@@ -35,4 +44,5 @@ __all__ = [
     "price_pasted",
     "traffic_of",
     "training",
+    "withheld",
 ]

@@ -43,7 +43,7 @@ class Difference:
     memory : tuple of Row
         Bytes of the fullest stage of each; the differences add up to that of their totals.
     finding : str
-        Which one is faster, and the term that differs most.
+        Which one is faster, and the terms that add and save most.
     sentence : str
         The finding, and first of all what does not fit.
     """
@@ -82,7 +82,6 @@ def _finding(ours: Report, theirs: Report, relative: float, terms: tuple[Row, ..
     if theirs.plan == ours.plan:
         return "This is the plan itself."
     apart = theirs.iteration_s - ours.iteration_s
-    largest = max(terms, key=lambda row: abs(row.difference))
     if abs(relative) < _SAME:
         verdict = "It takes as long as our plan"
     elif relative >= 1:
@@ -92,9 +91,20 @@ def _finding(ours: Report, theirs: Report, relative: float, terms: tuple[Row, ..
             f"It takes {share(abs(relative))} {'longer' if relative > 0 else 'less'} than our plan "
             f"({_signed(apart)})"
         )
-    if abs(largest.difference) > _SAME * ours.iteration_s:
-        verdict += f"; what differs most is {largest.name} ({_signed(largest.difference)})"
-    return f"{verdict}."
+    return f"{verdict}{_because(terms, apart, _SAME * ours.iteration_s)}."
+
+
+def _because(terms: tuple[Row, ...], apart: float, least: float) -> str:
+    """The term that most of the difference comes from, then the one that most stands against."""
+    adds = max(terms, key=lambda row: row.difference)
+    saves = min(terms, key=lambda row: row.difference)
+    told = [("adds", adds), ("saves", saves)] if apart >= 0 else [("saves", saves), ("adds", adds)]
+    parts = [
+        f"what {verb} most is {row.name} ({_signed(row.difference)})"
+        for verb, row in told
+        if (row.difference if verb == "adds" else -row.difference) > least
+    ]
+    return "".join(f"{'; ' if place == 0 else ', '}{part}" for place, part in enumerate(parts))
 
 
 def _signed(seconds: float) -> str:

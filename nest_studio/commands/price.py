@@ -38,7 +38,7 @@ def price(
     from nest_core.planner import search
     from nest_core.scenario import load_scenario
     from nest_core.validity import standing
-    from nest_core.why import bindings, equations
+    from nest_core.why import bindings, equations, withheld
 
     asked = load_scenario(scenario, sets or ())
     problem = asked.problem()
@@ -47,8 +47,11 @@ def price(
     best = search(problem, asked.space, time_limit_s=asked.time_limit_s).best
     fields = report_json(report)
     fields["best_iteration_time_s"] = best.iteration_s if best else None
-    fields["difference"] = report.iteration_s / best.iteration_s - 1 if best else None
-    fields |= _beside(best, report)
+    unsure = withheld(given)
+    judged = best if unsure is None else None
+    fields["difference"] = report.iteration_s / judged.iteration_s - 1 if judged else None
+    fields |= _beside(judged, report)
+    fields["unpriced"], fields["withheld"] = given.unpriced, unsure
     fields["bindings"] = [_binding(stage) for stage in bindings(problem, report)]
     fields["equations"] = [entry.in_words for entry in equations(problem, report)]
     fields["ignored"], fields["notes"] = given.ignored, given.notes
@@ -67,11 +70,12 @@ def given_plan(
     from nest_core.costs.parse import read_given
     from nest_core.files import read_text
     from nest_core.layout.placement import read_placement
-    from nest_core.why import check_heads
+    from nest_core.why import check_heads, check_job
 
     devices = problem.network.devices
-    given = read_given(text, problem.layers, devices, problem.batch, problem.tokens)
+    given = read_given(text, problem.layers, devices)
     plan = given.plan
+    check_job(asked, given.settings)
     check_heads(asked.model, plan)
     if placement is None:
         return given
@@ -81,7 +85,7 @@ def given_plan(
 
 
 def _beside(best: Report | None, report: Report) -> dict[str, Any]:
-    """Both plans term by term; null where there is no best plan."""
+    """Both plans term by term; null where there is nothing to compare with."""
     from nest_core.why import difference
 
     if best is None:
@@ -126,7 +130,9 @@ def _as_text(fields: Mapping[str, Any]) -> str:
     difference = fields["difference"]
     beside = "nothing fits" if difference is None else f"{difference:+.2%} against the best plan"
     verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
-    lines = [f"{verdict}; {beside}", band_line(fields), overlap_line(fields)]
+    lines = [
+        fields["withheld"] or f"{verdict}; {beside}", band_line(fields), overlap_line(fields)
+    ]  # fmt: skip
     lines += [f"note: {note}" for note in fields["notes"]]
     if fields["ignored"]:
         lines.append("ignored: " + ", ".join(fields["ignored"]))

@@ -100,18 +100,46 @@ def test_a_pasted_plan_is_priced_beside_ours(plan_page):
     assert "What is left out takes its default" in text_of(page)
     page.text_area(key="why-mine").set_value(
         "torchrun pretrain.py --tensor-model-parallel-size 2 \\\n"
-        "  --pipeline-model-parallel-size 4 --global-batch-size 7 --lr 3e-4"
+        "  --pipeline-model-parallel-size 4 --nnodes 2 --nproc-per-node 8 --lr 3e-4"
     ).run()
     assert not page.exception
     assert not page.error
     shown = text_of(page)
-    for words in ("per iteration", "--global-batch-size 7 does not count", "Ignored: --lr.",
-                  "than our plan", "Its fullest stage takes", "Yours − ours"):  # fmt: skip
+    for words in ("per iteration", "The command starts 16 ranks", "Ignored: --lr.",
+                  "as long as our plan (", "Its fullest stage takes", "Yours − ours"):  # fmt: skip
         assert words in shown
     page.text_area(key="why-mine").set_value("tp=3").run()
     assert [error.value for error in page.error] == [
         "plan.tp must divide the model's 32 heads, but is 3: choose another tp."
     ]
+    assert "than our plan" not in text_of(page)
+
+
+def test_what_another_command_trains_is_taken_over_on_request(plan_page):
+    """Refused with what differs; one click, and the form plans the command's model and batch."""
+    page = opened(plan_page(**SMALL), "why-mine-part")
+    command = (
+        "--tensor-model-parallel-size 2 --num-layers 16 --global-batch-size 512 --seq-length 2048"
+    )
+    page.text_area(key="why-mine").set_value(command).run()
+    assert "must train what is planned" in page.error[0].value
+    assert "than our plan" not in text_of(page)
+    page.button(key="why-mine-take").click().run()
+    assert not page.exception
+    assert not page.error
+    assert "than our plan" in text_of(page)
+    assert page.number_input(key="workload.global_batch_sequences").value == 512
+    assert page.number_input(key="workload.sequence_length_tokens").value == 2048
+    assert page.session_state["own model"]["table"]["blocks"] == 16
+
+
+def test_a_flag_without_a_price_withholds_the_verdict(plan_page):
+    page = opened(plan_page(**SMALL), "why-mine-part")
+    page.text_area(key="why-mine").set_value(
+        "--tensor-model-parallel-size 2 --recompute-granularity selective"
+        " --recompute-modules mlp layernorm"
+    ).run()
+    assert "No verdict: --recompute-modules mlp layernorm" in text_of(page)
     assert "than our plan" not in text_of(page)
 
 

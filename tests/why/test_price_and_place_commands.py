@@ -47,15 +47,15 @@ def test_price_reads_a_command_and_says_what_it_left_out(ask, tmp_path, capsys):
     script = tmp_path / "run.sh"
     script.write_text("torchrun pretrain.py --tensor-model-parallel-size 2 --lr 3e-4 \\\n"
                       " --pipeline-model-parallel-size 4 --use-distributed-optimizer \\\n"
-                      " --global-batch-size 64\n")  # fmt: skip
+                      " --data-parallel-size 8 --nnodes 9 --nproc-per-node 8\n")  # fmt: skip
     fields = ask("price", SCENARIO, "--plan", str(script), *SETS)
     assert fields["ignored"] == ["--lr"]
-    assert fields["notes"] == ["--global-batch-size 64 does not count: 1,024 here."]
+    assert fields["notes"] == ["The command starts 72 ranks; the fabric has 64 devices."]
     assert fields["plan"] == ask("price", SCENARIO, "--plan", PLAN, *SETS)["plan"]
     assert run(["price", SCENARIO, "--plan", str(script), *SETS]) == 0
     out, _ = capsys.readouterr()
     assert "ignored: --lr" in out
-    assert "note: --global-batch-size 64" in out
+    assert "note: The command starts 72 ranks" in out
     assert "Stage 4 is bound by" in out
     assert out.count("\n") > 14
 

@@ -1,0 +1,224 @@
+"""What a Megatron-LM command trains, and which of its flags have no price here.
+
+A command says more than a plan. Flags that name what is trained and by which software are
+returned as a scenario's keys, so that a command for another job than the scenario's is refused
+rather than priced as if it were this one. Flags that change nothing in a steady iteration are
+ignored. Every other flag may move time or memory, and no verdict stands beside it: not knowing a
+flag is no reason to leave it out of account.
+
+Flags and their meaning: ``megatron/training/arguments.py`` of NVIDIA/Megatron-LM (Megatron Core
+0.12 to 0.16).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from nest_core.errors import InputError
+
+__all__ = ["JobFlags", "Setting", "read_job"]
+
+Setting = str | int | float | bool
+Words = Mapping[str, tuple[str, ...]]
+
+_SIZES = {
+    "--num-layers": "workload.model.blocks",
+    "--hidden-size": "workload.model.hidden",
+    "--num-attention-heads": "workload.model.heads",
+    "--num-query-groups": "workload.model.kv_heads",
+    "--kv-channels": "workload.model.head_dim",
+    "--ffn-hidden-size": "workload.model.ffn",
+    "--num-experts": "workload.model.experts",
+    "--moe-router-topk": "workload.model.top_k",
+    "--moe-ffn-hidden-size": "workload.model.expert_ffn",
+    "--moe-shared-expert-intermediate-size": "workload.model.shared_ffn",
+    "--q-lora-rank": "workload.model.q_rank",
+    "--kv-lora-rank": "workload.model.kv_rank",
+    "--qk-head-dim": "workload.model.head_dim",
+    "--qk-pos-emb-head-dim": "workload.model.rope_dim",
+    "--v-head-dim": "workload.model.value_dim",
+    "--seq-length": "workload.sequence_length_tokens",
+    "--encoder-seq-length": "workload.sequence_length_tokens",
+    "--global-batch-size": "workload.global_batch_sequences",
+}
+_CHOICES: Mapping[str, Mapping[str, tuple[str, Setting] | None]] = {
+    "--optimizer": {
+        "adam": ("workload.optimizer", "adam"), "sgd": ("workload.optimizer", "sgd"),
+    },
+    "--exp-avg-dtype": {
+        "fp32": ("workload.optimizer", "adam"), "fp8": ("workload.optimizer", "adam_8bit"),
+    },
+    "--exp-avg-sq-dtype": {
+        "fp32": ("workload.optimizer", "adam"), "fp8": ("workload.optimizer", "adam_8bit"),
+    },
+    "--main-params-dtype": {"fp32": None},
+    "--main-grads-dtype": {
+        "fp32": ("workload.gradient_bytes", 4), "bf16": ("workload.gradient_bytes", 2),
+    },
+    "--attention-backend": {
+        "flash": ("workload.attention", "flash"), "fused": ("workload.attention", "flash"),
+        "unfused": ("workload.attention", "unfused"), "auto": None,
+    },
+    "--cp-comm-type": {
+        "p2p": ("workload.context", "ring"), "all_gather": ("workload.context", "all_gather"),
+    },
+    "--moe-token-dispatcher-type": {"alltoall": None},
+    "--moe-layer-freq": {"1": None},
+    "--fp8-format": {
+        "hybrid": ("workload.precision", "fp8"), "e4m3": ("workload.precision", "fp8"),
+    },
+    "--fp8-recipe": {"delayed": None, "tensorwise": None},
+    "--recompute-modules": {"core_attn": None},
+    "--transformer-impl": {"transformer_engine": None},
+    "--distributed-backend": {"nccl": None},
+}  # fmt: skip
+"""By flag and value the setting it is; None: what the costs assume anyway."""
+
+_SWITCHES: Mapping[str, tuple[str, Setting]] = {
+    "--bf16": ("workload.precision", "bf16"),
+    "--fp16": ("workload.precision", "fp16"),
+    "--use-flash-attn": ("workload.attention", "flash"),
+    "--grad-reduce-in-bf16": ("workload.gradient_bytes", 2),
+    "--accumulate-allreduce-grads-in-fp32": ("workload.gradient_bytes", 4),
+    "--untie-embeddings-and-output-weights": ("workload.model.tied", False),
+    "--overlap-grad-reduce": ("workload.overlap", "fitted"),
+    "--overlap-param-gather": ("workload.overlap", "fitted"),
+    "--tp-comm-overlap": ("workload.overlap", "fitted"),
+}
+_REFINED = ("fp8", "adam_8bit")
+"""Said beside a coarser word: fp8 products stand beside bf16, 8-bit states beside adam."""
+
+_DENSE_FIRST = re.compile(r"\(?\[0\]\*(\d{1,5})\+\[1\]\*\d{1,5}\)?")
+"""A layer frequency that puts dense blocks before all with experts."""
+
+_HARMLESS = re.compile(
+    r"""--(
+    # data and tokenizer
+    (train|valid|test|per-split)?-?data-(path|cache-path|args-path|args) | mock-data | split
+    | tokenizer-.* | vocab-(file|size|extra-ids) | merge-file | make-vocab-size-divisible-by
+    | num-workers | num-dataset-builder-threads | dataloader-type | no-mmap-bin-files
+    | (no-)?create-attention-mask-in-dataloader | eod-mask-loss
+    # the learning rate's course, and what the optimizer is told
+    | (min-|decoupled-)*lr(-.*)? | (start-|end-)?weight-decay(-.*)? | clip-grad | adam-.* | sgd-.*
+    | (initial-|min-)?loss-scale(-window)? | hysteresis | init-method-.* | seed
+    | train-(iters|samples) | (override|use-checkpoint)-opt-param-scheduler
+    | use-precision-aware-optimizer
+    # between iterations
+    | eval-.* | log-.* | timing-log-.* | tensorboard-.* | wandb-.* | no-log-.* | (no-)?load(-.*)?
+    | no-load-.* | (no-)?save(-.*)? | (no-)?ckpt-.* | use-dist-ckpt.* | dist-ckpt-.*
+    | auto-detect-ckpt-format | async-save | finetune | exit-.* | manual-gc.* | rerun-mode
+    # the launcher
+    | node-rank | master-(addr|port) | rdzv-.* | standalone | max-restarts | tee | redirects | role
+    | start-method | local-(rank|ranks)-.* | no-python | module | run-path | distributed-timeout-.*
+    # constants and shapes whose cost is the model family's
+    | norm-epsilon | normalization | rotary-.* | use-rotary-position-embeddings | use-rope-scaling
+    | position-embedding-type | max-position-embeddings | swiglu | squared-relu | quick-geglu
+    | disable-bias-linear | add-qkv-bias | qk-layernorm | apply-layernorm-1p
+    | attention-dropout | hidden-dropout | group-query-attention | multi-latent-attention
+    | attention-softmax-in-fp32 | no-masked-softmax-fusion | use-mcore-models
+    | moe-(aux-loss-coeff|z-loss-coeff|router-(load-balancing-type|score-function|.*-bias.*))
+    | moe-router-topk-scaling-factor | moe-grouped-gemm | moe-pad-expert-input-to-capacity
+    | softmax-type | glu-linear-offset | activation-func-clamp-value | window-attn-skip-freq
+    # how sharding is switched on, read with the plan
+    | use-megatron-fsdp | no-gradient-accumulation-fusion
+    )""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFlags:
+    """Flags of a command that are not its plan's.
+
+    Parameters
+    ----------
+    settings : dict
+        What the command trains and how, by the keys of scenario files.
+    harmless : tuple of str
+        Flags that change nothing in a steady iteration.
+    unpriced : tuple of str
+        Flags, with their values, that may move time or memory and have no price here.
+    """
+
+    settings: dict[str, Setting]
+    harmless: tuple[str, ...]
+    unpriced: tuple[str, ...]
+
+
+def read_job(words: Words, tp: int) -> JobFlags:
+    """What the flags that say nothing about a plan say about the job.
+
+    Parameters
+    ----------
+    words : mapping
+        The values of every flag, as they stand.
+    tp : int
+        The command's tensor-parallel degree, with which its expert tensor degree is compared.
+
+    Raises
+    ------
+    InputError
+        For a size that is no number, and for flags that say two things about one setting.
+    """
+    settings: dict[str, Setting] = {}
+    said: dict[str, str] = {}
+    unpriced: list[str] = []
+    harmless: list[str] = []
+    for flag, values in words.items():
+        found = list(_settings(flag, values, tp))
+        if not found:
+            if _HARMLESS.fullmatch(flag) or _assumed(flag, values):
+                harmless.append(flag)
+            else:
+                unpriced.append(" ".join((flag, *values[:3])))
+        for key, value in found:
+            known = settings.get(key, value)
+            if known in _REFINED:
+                continue
+            if known != value and value not in _REFINED:
+                raise InputError(
+                    flag, f"must agree with {said[key]} before it", " ".join(values) or "set",
+                    "drop one of the two",
+                )  # fmt: skip
+            settings[key], said[key] = value, flag
+    return JobFlags(settings, tuple(harmless), tuple(unpriced))
+
+
+def _settings(flag: str, values: tuple[str, ...], tp: int) -> Iterator[tuple[str, Setting]]:
+    if flag in _SIZES:
+        yield _SIZES[flag], _size(flag, values)
+    elif flag in _SWITCHES and not values:
+        yield _SWITCHES[flag]
+    elif flag == "--expert-tensor-parallel-size" and _size(flag, values) in (1, tp):
+        yield "workload.expert_tensor", _size(flag, values) == tp
+    elif flag == "--window-size" and (
+        window := re.fullmatch(r"\(?(\d{1,8}),0\)?", "".join(values))
+    ):
+        yield "workload.model.window", int(window[1]) + 1
+    elif flag == "--moe-layer-freq" and (dense := _DENSE_FIRST.fullmatch("".join(values))):
+        yield "workload.model.dense_blocks", int(dense[1])
+    elif flag == "--moe-expert-capacity-factor" and len(values) == 1:
+        yield "workload.capacity", _factor(flag, values[0])
+    elif len(values) == 1 and (found := _CHOICES.get(flag, {}).get(values[0])) is not None:
+        yield found
+
+
+def _assumed(flag: str, values: tuple[str, ...]) -> bool:
+    """Whether a flag asks for what the costs assume anyway."""
+    return len(values) == 1 and values[0] in _CHOICES.get(flag, {})
+
+
+def _size(flag: str, values: tuple[str, ...]) -> int:
+    text = " ".join(values)
+    if not (text.isascii() and text.isdecimal() and len(text) < 9 and int(text) > 0):
+        raise InputError(flag, "must be a whole number from 1", text or "nothing",
+                         "write the number in place of the variable")  # fmt: skip
+    return int(text)
+
+
+def _factor(flag: str, text: str) -> float:
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text):
+        raise InputError(flag, "must be a positive number", text, "write the number")
+    return float(text)
