@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from nest_core import why
 from nest_core.costs import price
 from nest_core.errors import InputError
 from nest_core.export.megatron import export_megatron
@@ -13,7 +14,6 @@ from nest_core.export.values import Refused
 from nest_core.planner import search
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
-from nest_core.why import OtherJob, price_pasted, withheld
 from nest_studio.cli import run
 
 NAME = "llama2-7b-64-h100"
@@ -81,14 +81,14 @@ def test_a_command_for_another_job_is_refused_and_can_be_taken_over(flags, capsy
     assert error.count("\n") == 1
     for key, value in OTHER[flags].items():
         assert f"--set {key}={json.dumps(value)}" in error
-    with pytest.raises(OtherJob) as caught:
-        price_pasted(load_scenario(NAME), f"{PLAN} {flags}")
+    with pytest.raises(why.OtherJob) as caught:
+        why.price_pasted(load_scenario(NAME), f"{PLAN} {flags}")
     assert caught.value.settings == OTHER[flags]
     document, folder = scenario_document(NAME)
     sizes = {"workload.model.head_dim": 128, "workload.model.kv_heads": 40}
     taken = OTHER[flags] | (sizes if "workload.model.heads" in OTHER[flags] else {})
     taken_over = resolve_scenario(document, taken, folder)
-    assert price_pasted(taken_over, f"{PLAN} {flags}").pasted.settings
+    assert why.price_pasted(taken_over, f"{PLAN} {flags}").pasted.settings
 
 
 @pytest.mark.parametrize("flags", UNPRICED)
@@ -114,13 +114,13 @@ def test_our_own_export_is_a_command_for_the_same_job(name):
         script = export_megatron(whole, best).files["launch.sh"]
     except Refused as reason:
         pytest.skip(str(reason))
-    mine = price_pasted(whole, script)
-    assert withheld(mine.pasted) is None
+    mine = why.price_pasted(whole, script)
+    assert why.withheld(mine.pasted) is None
     assert mine.report == price(whole.problem(), best.plan)
 
 
 def test_flags_that_say_two_things_are_refused():
     with pytest.raises(InputError, match="--fp16 must agree with --bf16 before it"):
-        price_pasted(load_scenario(NAME), f"{PLAN} --bf16 --fp16")
+        why.price_pasted(load_scenario(NAME), f"{PLAN} --bf16 --fp16")
     with pytest.raises(InputError, match="--seq-length must be given once"):
-        price_pasted(load_scenario(NAME), f"{PLAN} --seq-length 4096 --seq-length 2048")
+        why.price_pasted(load_scenario(NAME), f"{PLAN} --seq-length 4096 --seq-length 2048")
