@@ -271,7 +271,7 @@ def _collapse_error(text: str) -> Headline:
 
 def _arranged(fabric: Fabric) -> str:
     if isinstance(fabric, Clos):
-        return f"{fabric.nodes:,} nodes of {fabric.devices_per_node}"
+        return f"{fabric.nodes:,} nodes of {fabric.devices_per_node}{_hosts(fabric)}"
     if isinstance(fabric, Torus):
         kind = "torus" if any(fabric.wrap) else "mesh"
         return f"{' × '.join(map(str, fabric.shape))} {kind}"
@@ -283,13 +283,20 @@ def _arranged(fabric: Fabric) -> str:
     return f"{len(fabric.elements):,} elements, {len(fabric.links):,} links"
 
 
+def _hosts(fabric: Clos) -> str:
+    """Of a node that has several, how many, and what they hold."""
+    each = fabric.devices_per_host
+    several = 0 < each < fabric.devices_per_node
+    return f" ({fabric.devices_per_node // each} hosts of {each})" if several else ""
+
+
 def _contents(fabric: Fabric) -> str:
     """What it is made of, in one sentence."""
     if isinstance(fabric, Clos):
         switches = ", ".join(f"{count:,} {name}" for name, count in fabric.switch_counts().items())
         planes = f" in {fabric.planes} planes" if fabric.planes > 1 else ""
         return (
-            f"{fabric.nodes:,} nodes of {fabric.devices_per_node} devices with "
+            f"{fabric.nodes:,} nodes of {fabric.devices_per_node} devices{_hosts(fabric)} with "
             f"{fabric.nics_per_node} NICs of {humanise_rate(fabric.nic_bandwidth_Bps)}; switches "
             f"of radix {fabric.radix}{planes}: {switches}."
         )

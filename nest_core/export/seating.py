@@ -1,8 +1,8 @@
 """Ranks on hosts: which host, and which of its devices, carries rank 0, 1, 2, …
 
 A rank's number is its place along the axes of the plan's order (`nest_core.layout`); the device
-order says where that number sits. A host is a node of the fabric, numbered as its first device
-is; where devices have links of their own (tori), each is a host.
+order says where that number sits. Hosts are those of `nest_core.network.Network.host`, numbered
+as their first devices are: a tray of an NVL72 rack, not the 72 devices that NVLink joins.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ class Seating:
 
 def seating(network: Network, point: Point) -> Seating:
     """The seats of a point's ranks on a network."""
-    block = network.node if network.torus is None else np.arange(network.devices)
-    _, first, host = np.unique(block, return_index=True, return_inverse=True)
+    _, first, host = np.unique(network.host, return_index=True, return_inverse=True)
     host = np.argsort(np.argsort(first))[host]
     order = np.argsort(host, kind="stable")
     sizes = np.bincount(host)

@@ -7,6 +7,8 @@ groups of devices that see the rest alike; all keep their links for counting.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from nest_core.network.clos import clos_network
@@ -21,10 +23,9 @@ __all__ = ["collapse"]
 
 def collapse(fabric: Fabric) -> Network:
     """The level-wise network of a fabric: each kind by its own arithmetic, drawn ones by cuts."""
-    if isinstance(fabric, Hierarchical):
-        return _hierarchical(fabric)
-    if isinstance(fabric, Clos):
-        return clos_network(fabric)
+    if isinstance(fabric, Hierarchical | Clos):
+        network = clos_network(fabric) if isinstance(fabric, Clos) else _hierarchical(fabric)
+        return replace(network, hosts=fabric.host_of()) if fabric.devices_per_host else network
     if isinstance(fabric, Torus):
         return _torus(fabric)
     if isinstance(fabric, Dragonfly):

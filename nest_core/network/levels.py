@@ -95,6 +95,8 @@ class Network:
         torus the rows, planes, … of its dimensions.
     torus : TorusShape or None
         Set where collectives run over the dimensions of a torus.
+    hosts : int array (devices,) or None
+        Host of every device, where a node has several.
     """
 
     devices: int
@@ -102,6 +104,7 @@ class Network:
     wires: Wires
     nesting: tuple[IntArray, ...]
     torus: TorusShape | None = None
+    hosts: IntArray | None = None
 
     @property
     def meshed_nodes(self) -> bool:
@@ -119,6 +122,16 @@ class Network:
     def node(self) -> IntArray:
         """Node of every device, shape (devices,): the innermost block, unless wires tell better."""
         return np.asarray(getattr(self.wires, "node", self.nesting[0]))
+
+    @property
+    def host(self) -> IntArray:
+        """Host of every device, shape (devices,): its node, unless that has several.
+
+        Where devices have links of their own (tori), each is a host.
+        """
+        if self.hosts is not None:
+            return self.hosts
+        return self.node if self.torus is None else np.arange(self.devices)
 
     @cached_property
     def node_size(self) -> int:

@@ -144,6 +144,7 @@ class FabricFile(_Table):
     routing: Literal["adaptive", "shortest_path", "ecmp"] = "adaptive"
     ecmp_seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     missing: Annotated[list[Name], Field(max_length=65_536)] = []
+    devices_per_host: Count | None = None
     source: str = ""
     level: Annotated[list[LevelTable], Field(max_length=16)] | None = None
     clos: ClosTable | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = [
     "Routing",
     "check_devices",
     "check_explicit_size",
+    "check_hosts",
     "check_routing",
     "positive",
     "whole",
@@ -43,6 +45,16 @@ def whole(field: str, value: int, *, least: int = 1) -> None:
     """Refuse counts below ``least``."""
     if value < least:
         raise InputError(field, f"must be a whole number of at least {least}", value, "correct it")
+
+
+def check_hosts(devices_per_host: int, nodes: Sequence[int]) -> None:
+    """Refuse hosts that no node has a whole number of; 0 stands for one host per node."""
+    uneven = next((size for size in nodes if devices_per_host and size % devices_per_host), None)
+    if uneven is not None:
+        raise InputError(
+            "devices_per_host", f"must divide the {uneven} devices of a node", devices_per_host,
+            "correct it, or leave it out where a node is one host",
+        )  # fmt: skip
 
 
 def check_devices(field: str, devices: int) -> None:

@@ -114,6 +114,9 @@ class Clos:
     oversubscribe : {"remove_uplinks", "split_radix"}
         Whether a ratio takes uplinks away from a leaf (and a pod) of fixed size, or divides the
         radix anew, so that leaves and pods hold more.
+    devices_per_host : int
+        Devices that one operating system sees, where a node (what devices reach each other in
+        without a NIC) has several hosts; 0: those of a node.
     """
 
     name: str
@@ -137,6 +140,7 @@ class Clos:
     missing: tuple[str, ...] = ()
     installed: int = 0
     oversubscribe: Oversubscribe = "remove_uplinks"
+    devices_per_host: int = 0
 
     def __post_init__(self) -> None:
         check_figures(self)
@@ -217,6 +221,10 @@ class Clos:
     def node_of(self) -> IntArray:
         """Node of every device, shape (devices,); numbers count missing nodes too."""
         return self.as_built.devices // self.devices_per_node
+
+    def host_of(self) -> IntArray:
+        """Host of every device, shape (devices,); numbers count missing ones too."""
+        return self.as_built.devices // (self.devices_per_host or self.devices_per_node)
 
     def slot_of(self) -> IntArray:
         """Place of every device in its node, shape (devices,)."""

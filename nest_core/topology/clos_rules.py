@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from nest_core.errors import InputError
-from nest_core.topology.checks import check_devices, check_routing, positive, whole
+from nest_core.topology.checks import check_devices, check_hosts, check_routing, positive, whole
 
 if TYPE_CHECKING:
     from nest_core.topology.clos import Clos
@@ -33,6 +33,7 @@ def check_figures(fabric: Clos) -> None:
             fabric.slots,
             f"use {fabric.nodes * fabric.devices_per_node} or change the node",
         )
+    check_hosts(fabric.devices_per_host, (fabric.devices_per_node,))
     if len(fabric.oversubscription) != fabric.tiers - 1:
         raise InputError(
             "clos.oversubscription",

@@ -62,6 +62,11 @@ def build_fabric(file: FabricFile) -> Hierarchical | Clos | Torus | Dragonfly | 
             "missing", f'must be empty for kind = "{file.kind}"', file.missing,
             "leave the elements out of the tables",
         )  # fmt: skip
+    if file.devices_per_host is not None and file.level is None and file.clos is None:
+        raise InputError(
+            "devices_per_host", f'must be absent for kind = "{file.kind}"', file.devices_per_host,
+            "leave it out: hosts follow from the nodes",
+        )  # fmt: skip
     if file.routing == "ecmp" and file.kind in ("hierarchical", "torus", "tpu_slice"):
         raise InputError(
             "routing", f'must be adaptive or shortest_path for kind = "{file.kind}"', "ecmp",
@@ -78,7 +83,7 @@ def _hierarchical(file: FabricFile) -> Hierarchical | None:
     if file.level is None:
         return None
     tiers = tuple(_tier(index, level) for index, level in enumerate(file.level))
-    return Hierarchical(file.name, tiers, tuple(file.missing))
+    return Hierarchical(file.name, tiers, tuple(file.missing), file.devices_per_host or 0)
 
 
 def _tier(index: int, level: LevelTable) -> Tier:
@@ -127,6 +132,7 @@ def _clos(file: FabricFile) -> Clos | None:
         rails=clos.rails or 0,
         pods=clos.pods,
         oversubscribe=clos.oversubscribe,
+        devices_per_host=file.devices_per_host or 0,
         routing=file.routing,
         ecmp_seed=file.ecmp_seed,
         missing=tuple(file.missing),

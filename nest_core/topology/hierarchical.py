@@ -22,6 +22,7 @@ from nest_core.topology.checks import (
     IntArray,
     check_devices,
     check_explicit_size,
+    check_hosts,
     positive,
     whole,
 )
@@ -79,11 +80,15 @@ class Hierarchical:
         Innermost first; the outermost is one group.
     missing : tuple of str
         ``"device 9"``, or a group by the name of its tier (``"rack 2"``) with all it holds.
+    devices_per_host : int
+        Devices that one operating system sees, where an innermost group has several hosts; 0:
+        those of an innermost group.
     """
 
     name: str
     tiers: tuple[Tier, ...]
     missing: tuple[str, ...] = ()
+    devices_per_host: int = 0
 
     def __post_init__(self) -> None:
         if not self.tiers:
@@ -97,6 +102,8 @@ class Hierarchical:
             positive(f"{where}.latency_us", tier.latency_s, zero=True)
             positive(f"{where}.oversubscription", tier.oversubscription)
         self._check_groups()
+        inner = self.tiers[0]
+        check_hosts(self.devices_per_host, inner.group_sizes or (inner.group_size,))
         if self.missing and self.devices == 0:
             raise InputError(
                 "missing", "must leave at least one device", list(self.missing), "take entries out"
@@ -134,6 +141,12 @@ class Hierarchical:
         for sizes in _group_sizes(self)[: level + 1]:
             group = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)[group]
         return group
+
+    def host_of(self) -> IntArray:
+        """Host of every device, shape (devices,); numbers count missing ones too."""
+        if not self.devices_per_host:
+            return self.group_of(0)
+        return np.asarray(_present(self) // self.devices_per_host)
 
     def uplinks(self, level: int) -> IntArray:
         """Uplinks of every child into its group at a level, shape (children at ``level``,).

@@ -15,7 +15,7 @@ from typing import Any
 from nest_core.errors import InputError
 from nest_core.files import MAX_FILE_BYTES, decoded
 from nest_core.schema import FabricFile, checked
-from nest_core.topology import Fabric
+from nest_core.topology import Clos, Fabric, Hierarchical
 from nest_core.topology.files import build_fabric
 from nest_core.topology.formats.astrasim import read_astrasim, write_astrasim
 from nest_core.topology.formats.edges import read_edges, write_edges
@@ -178,6 +178,13 @@ def write_fabric(
             f"A way back: the studio reads files of {MAX_FILE_BYTES:,} bytes, this has {size:,}."
         )
         exported = Exported(exported.text, (*exported.lost, limit))
+    if (
+        isinstance(fabric, Clos | Hierarchical)
+        and fabric.devices_per_host
+        and "slurm" not in format
+    ):
+        each = f"Hosts: each has {fabric.devices_per_host} of the devices of a node."
+        exported = Exported(exported.text, (*exported.lost, each))
     if document is not None and document.get("source"):
         remark = "The remark on where the fabric's figures are from."
         exported = Exported(exported.text, (*exported.lost, remark))

@@ -35,6 +35,8 @@ def document_of(fabric: Fabric) -> Document:
     A slice of TPUs has become a torus when it was built, and is written as one.
     """
     head: Document = {"schema": 1, "name": fabric.name}
+    if isinstance(fabric, Clos | Hierarchical) and fabric.devices_per_host:
+        head["devices_per_host"] = fabric.devices_per_host
     if isinstance(fabric, Hierarchical):
         return head | _hierarchical(fabric)
     if isinstance(fabric, Clos):

@@ -219,7 +219,8 @@ class Hosts:
 def host_groups(fabric: Fabric, target: str) -> Hosts:
     """The tree of hosts that a scheduler sees of a fabric.
 
-    The innermost level of a hierarchy counts as a host, of a drawn fabric what stands between
+    The innermost level of a hierarchy counts as a host, unless it says how many devices a host
+    has, of a drawn fabric what stands between
     devices and NICs, or, without NICs, the fastest and nearest switches.
 
     Where a switch has several parents (any Clos), the switches of one tier that the same hosts
@@ -247,6 +248,8 @@ def host_groups(fabric: Fabric, target: str) -> Hosts:
     else:
         rows = _graph_rows(fabric)
         lost = ("Elements and links one by one: switches that the same hosts reach are one.",)
+    if isinstance(fabric, Clos | Hierarchical) and fabric.devices_per_host:
+        rows = [fabric.host_of(), *rows]
     host_of, first = _numbered(rows[0])
     groups: list[IntArray] = []
     for row in [*rows[1:], np.zeros_like(rows[0])]:
