@@ -15,6 +15,7 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
+from nest_studio.forms import FORM
 from nest_studio.history import held
 
 __all__ = ["arrive", "refused", "say_refused"]
@@ -38,6 +39,7 @@ def arrive(page: Any) -> None:
     """
     asked = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
     st.session_state.setdefault(_ASKED, asked)
+    _without_endless(asked)
     before, seeded = st.session_state.get(_PAGE, (None, {}))
     if before == page.title:
         st.session_state[_PAGE] = page.title, {}
@@ -45,7 +47,11 @@ def arrive(page: Any) -> None:
     form = held() if seeded else {}
     if "fabric" in form:  # of its preset: another page has another standard
         seeded = {"fabric": (form["fabric"],), **seeded}
-    carried = {key: texts for key, texts in seeded.items() if key not in asked}
+    carried = {
+        key: texts
+        for key, texts in seeded.items()
+        if key not in asked and (key in FORM or key.startswith("fabric"))
+    }
     st.session_state[_PAGE] = page.title, carried | asked
     values = {key: st.session_state.get(key, form.get(key)) for key in carried}
     known = {key: value for key, value in values.items() if value is not None}
@@ -53,6 +59,22 @@ def arrive(page: Any) -> None:
     # Refused where the page before still has their widgets, which Streamlit then follows.
     with contextlib.suppress(StreamlitAPIException):
         st.query_params.update({key: carried[key] for key in known})
+
+
+def _without_endless(asked: Mapping[str, Sequence[str]]) -> None:
+    """Run anew without numbers that are none, which Streamlit's fields of whole numbers fail on."""
+    endless = [key for key, texts in asked.items() if "." in key and any(map(_endless, texts))]
+    if endless:
+        for key in endless:
+            del st.query_params[key]
+        st.rerun()
+
+
+def _endless(text: str) -> bool:
+    try:
+        return not math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def say_refused(place: Any) -> None:

@@ -15,6 +15,7 @@ from nest_core.topology.bill import Bill, bill
 from nest_core.topology.ports import switch_ports
 from nest_core.topology.prices import DEFAULT, load_prices
 from nest_studio.fabric_state import fabric_of
+from nest_studio.fields import Choice, Number, said, settle
 from nest_studio.show import PicturePlace, facts, table
 
 __all__ = ["bill_figures", "bill_of", "bill_section"]
@@ -26,6 +27,7 @@ TABLE = "prices.table"
 SHOWN = "price rows"
 CABLING = "cabling.media"
 RACK_LIMIT = "floor.rack_power_limit_kW.typical"
+RACK_POWER, PRICE = Number(1.0, 1e6), Number(0.0, 1e12)
 KEPT = 64
 LISTS = ("switch", "nic", "transceiver", "cable")
 COLUMNS = {"price_usd": "price, $", "price_usd_per_m": "and per m, $", "power_W": "power, W"}
@@ -120,7 +122,9 @@ def _price_list() -> None:
             kind="nest-quiet",
         )
         prices, settings = load_prices(), _settings()
-        media = ("optical", "cheapest", *sorted({cable.kind for cable in prices.cable}))
+        media = _media()
+        settle(MEDIA, Choice(media))
+        settle(LIMIT, RACK_POWER)
         left, right = st.columns(2)
         left.selectbox(
             "Cabling", media, media.index(settings.get(CABLING, prices.cabling.media)),
@@ -128,7 +132,7 @@ def _price_list() -> None:
             help="Optics at every length, the cheapest that reaches, or one kind throughout.",
         )  # fmt: skip
         right.number_input(
-            "Rack power limit, kW", 1.0, 1e6,
+            "Rack power limit, kW", RACK_POWER.least, RACK_POWER.most,
             settings.get(RACK_LIMIT, prices.floor.rack_power_limit_kW.typical),
             key=LIMIT, on_change=_apply, help="Of a rack with nodes; 1 to 1,000,000.",
         )  # fmt: skip
@@ -145,6 +149,10 @@ def _price_list() -> None:
                 label: st.column_config.NumberColumn(min_value=0) for label in COLUMNS.values()
             },
         )  # fmt: skip
+
+
+def _media() -> tuple[str, ...]:
+    return ("optical", "cheapest", *sorted({cable.kind for cable in load_prices().cable}))
 
 
 def _price_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -168,16 +176,24 @@ def _price_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _apply() -> None:
-    """Keep what differs from the listed prices, as settings over the list."""
+    """Keep what differs from the listed prices, as settings over the list.
+
+    Where the list is no longer drawn, for want of a bill, its widgets say nothing and what was
+    kept stays.
+    """
+    media, limit = said(MEDIA, Choice(_media())), said(LIMIT, RACK_POWER)
+    edits = st.session_state.get(TABLE)
+    if media is None or limit is None or edits is None:
+        return
     prices, settings = load_prices(), dict[str, Any]()
-    edits = st.session_state.get(TABLE, {}).get("edited_rows", {})
     for index, listed in enumerate(_price_rows({})):
-        row = st.session_state[SHOWN][index] | edits.get(index, {})
+        row = st.session_state[SHOWN][index] | edits.get("edited_rows", {}).get(index, {})
         for key, label in COLUMNS.items():
-            if row[label] not in (None, listed[label]) and listed[label] is not None:
-                settings[f"{row['key']}.{key}.typical"] = float(row[label])
-    if st.session_state[MEDIA] != prices.cabling.media:
-        settings[CABLING] = st.session_state[MEDIA]
-    if st.session_state[LIMIT] != prices.floor.rack_power_limit_kW.typical:
-        settings[RACK_LIMIT] = st.session_state[LIMIT]
+            price = PRICE.held(row[label])
+            if price and listed[label] is not None and price[0] != listed[label]:
+                settings[f"{row['key']}.{key}.typical"] = price[0]
+    if media != prices.cabling.media:
+        settings[CABLING] = media
+    if limit != prices.floor.rack_power_limit_kW.typical:
+        settings[RACK_LIMIT] = limit
     st.session_state[SETTINGS] = settings

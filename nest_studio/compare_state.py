@@ -17,9 +17,11 @@ from nest_core.errors import InputError
 from nest_core.presets import preset_names
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario import fabric_document as fabric_file
+from nest_core.schema import check_plain
 from nest_core.studies.comparison import LONGEST_NAME, MOST
 from nest_core.titles import innermost_ratio, scenario_title
 from nest_studio.fabric_widgets import fabric_document, ratio_fields
+from nest_studio.fields import Choice, Number, said
 from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words, pinned_title
 from nest_studio.open_plan import from_preset
 from nest_studio.own_fabric import OWN, own_document
@@ -28,8 +30,10 @@ from nest_studio.stored import links
 
 __all__ = [
     "AS_ON_PLAN",
+    "BUDGET",
     "BUDGETS",
     "BUDGET_UNITS",
+    "DEVICE_USD",
     "ITS_OWN",
     "READY_MADE",
     "Entry",
@@ -57,6 +61,9 @@ ITS_OWN = "its own"
 LONGEST_ADDRESS = 4000
 STEPS = 50
 BUDGETS = {"none": None, "network price": "price", "network power": "power"}
+BUDGET = Number(0.1, 1e9, empty=True)
+"""In its unit."""
+DEVICE_USD = Number(0.0, 1e6, empty=True)
 BUDGET_UNITS = {"price": ("k$", 1e3), "power": ("kW", 1e3)}
 _KEY = "compare entries"
 _PAST = "compare past"
@@ -152,7 +159,8 @@ def fabric_choices() -> tuple[str, ...]:
 
 def add(source: str, fabric: str) -> None:
     """Add a scenario preset, or the one on the Plan page, on its own fabric or another."""
-    if len(entries()) >= MOST:
+    known = source in (AS_ON_PLAN, *preset_names("scenarios")) and fabric in fabric_choices()
+    if len(entries()) >= MOST or not known:
         return
     scenario, overrides = _plan_request() if source == AS_ON_PLAN else (source, {})
     name = "Plan" if source == AS_ON_PLAN else source
@@ -170,22 +178,22 @@ def remove(number: int) -> None:
 def move(number: int, steps: int) -> None:
     """Move an entry up (negative) or down."""
     every = list(entries())
-    place = next(index for index, one in enumerate(every) if one["id"] == number)
-    if 0 <= place + steps < len(every):
-        every.insert(place + steps, every.pop(place))
+    ids = [one["id"] for one in every]
+    if number in ids and 0 <= (to := ids.index(number) + steps) < len(every):
+        every.insert(to, every.pop(ids.index(number)))
         _change(every)
 
 
 def rename(number: int, key: str) -> None:
     """Give an entry the name that a text field holds, if there is any."""
-    name = " ".join(str(st.session_state[key]).split())[:LONGEST_NAME]
+    name = " ".join(str(st.session_state.get(key, "")).split())[:LONGEST_NAME]
     if name:
         _change([one | {"name": name} if one["id"] == number else one for one in entries()])
 
 
 def use_set(key: str) -> None:
     """Compare the ready-made set that a choice names, and clear the choice."""
-    picked = st.session_state.get(key)
+    picked = said(key, Choice(tuple(READY_MADE)))
     if picked is not None:
         _change(_numbered(READY_MADE[picked]()))
         st.session_state[key] = None
@@ -203,9 +211,13 @@ def use_inputs(inputs: Mapping[str, Any]) -> None:
     kind = budget.get("kind")
     st.session_state["compare.budget"] = next(name for name, of in BUDGETS.items() if of == kind)
     value = budget.get("value")
-    st.session_state["compare.budget_value"] = value and value / BUDGET_UNITS[kind][1]
+    held = BUDGET.held(None if value is None else value / BUDGET_UNITS[kind][1])
+    if held is None:
+        st.toast(f"This page cannot ask for a budget of {value:g}: that of the first stands here.")
+    st.session_state["compare.budget_value"] = held[0] if held else None
     st.session_state["compare.failures"] = bool(inputs.get("failures", True))
-    st.session_state["compare.device_usd"] = inputs.get("device_usd")
+    price = DEVICE_USD.held(inputs.get("device_usd"))
+    st.session_state["compare.device_usd"] = price[0] if price else None
     st.session_state[_OPENS] = True
 
 
@@ -226,10 +238,11 @@ def can_undo() -> bool:
 
 
 def undo() -> None:
-    """Take the last change back."""
-    *past, last = st.session_state[_PAST]
-    st.session_state[_PAST] = past
-    _put(last)
+    """Take the last change back, if there is one."""
+    if can_undo():
+        *past, last = st.session_state[_PAST]
+        st.session_state[_PAST] = past
+        _put(last)
 
 
 def _change(every: list[Entry]) -> None:
@@ -367,7 +380,8 @@ def _read(text: str) -> Made | None:
         text = (kept or {}).get(_ADDRESS, "")
     try:
         listed = json.loads(text)
-    except (ValueError, RecursionError):
+        check_plain("the comparison", listed)
+    except (ValueError, RecursionError):  # no JSON, or InputError
         return None
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST:
         return None

@@ -18,8 +18,10 @@ from nest_core.studies.whole_cost import device_price
 from nest_core.topology.prices import load_prices
 from nest_studio.compare_state import (
     AS_ON_PLAN,
+    BUDGET,
     BUDGET_UNITS,
     BUDGETS,
+    DEVICE_USD,
     READY_MADE,
     Entry,
     add,
@@ -35,6 +37,7 @@ from nest_studio.compare_state import (
     use_set,
 )
 from nest_studio.fabric_widgets import ADDRESS
+from nest_studio.fields import settle
 from nest_studio.open_plan import open_plan, unsaid
 from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, facts
@@ -120,9 +123,10 @@ def chosen_budget() -> dict[str, Any] | None:
     if kind is None:
         return None
     unit, scale = BUDGET_UNITS[kind]
+    settle("compare.budget_value", BUDGET)
     value = st.number_input(
-        f"Budget, {unit}", 0.1, 1e9, None, 100.0, key="compare.budget_value", bind=ADDRESS,
-        placeholder="as the first network",
+        f"Budget, {unit}", BUDGET.least, BUDGET.most, None, 100.0,
+        key="compare.budget_value", bind=ADDRESS, placeholder="as the first network",
         help=f"0.1 to 1,000,000,000 {unit}, for the network alone; empty: what the first costs "
         "or draws.",
     )  # fmt: skip
@@ -135,8 +139,10 @@ def chosen_device(accelerators: Collection[str]) -> float | None:
     one = len(accelerators) == 1 and listed is not None
     placeholder = f"{listed.usd:,.0f}, assumed" if one and listed else "differs by accelerator"
     basis = f" Assumed: {listed.basis}." if one and listed else ""
+    settle("compare.device_usd", DEVICE_USD)
     found: float | None = st.number_input(
-        "Accelerator with its share of the server, $", 0.0, 1e6, None, 1000.0,
+        "Accelerator with its share of the server, $", DEVICE_USD.least, DEVICE_USD.most, None,
+        1000.0,
         key="compare.device_usd", bind=ADDRESS, placeholder=placeholder, format="%.0f",
         disabled=not one,
         help=f"0 to 1,000,000 US dollars a piece; empty: what is assumed.{basis}",

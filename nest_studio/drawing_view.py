@@ -22,6 +22,7 @@ from nest_core.topology.drawing import (
     duplicated,
     edited,
     empty_drawing,
+    named,
     tabled,
 )
 from nest_studio.drawing.canvas import CanvasResult, canvas, pending
@@ -185,7 +186,8 @@ def _take_up(sent: CanvasResult) -> None:
         change(edited(own_document() or {}, sent.drawing["elements"], sent.drawing["links"]))
     if not sent.action:
         return
-    document, ids = own_document() or {}, sent.action["ids"]
+    document = own_document() or {}
+    ids = [one for one in sent.action["ids"] if isinstance(one, str)]
     match sent.action["name"]:
         case "undo":
             undo()
@@ -194,9 +196,9 @@ def _take_up(sent: CanvasResult) -> None:
             redo()
             reset_fabric()
         case "duplicate":
-            change(duplicated(document, ids)[0])
+            change(duplicated(named(document), ids)[0])
         case "arrange":
-            change(arranged(document))
+            change(arranged(named(document)))
 
 
 def _tables(drawing: Drawing) -> None:
@@ -253,9 +255,11 @@ def _frame(entries: list[dict[str, Any]], names: tuple[str, ...]) -> pd.DataFram
 
 def _table_edited(table: Table, key: str) -> None:
     memory = f"{table} table"
-    state = st.session_state[memory]
+    state, edits = st.session_state.get(memory), st.session_state.get(key)
+    if state is None or edits is None:
+        return
     try:
-        change(tabled(state["base"], table, st.session_state[key]))
+        change(tabled(state["base"], table, edits))
     except InputError as error:
         st.session_state["drawing problem"] = str(error)
     st.session_state[memory] = state | {"revision": revision()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import streamlit as st
@@ -101,7 +101,8 @@ def _read() -> None:
     file: Any = st.session_state.get(UPLOAD)
     if file is None:
         return
-    figures = {name: st.session_state[f"assumed.{name}"] for name in ASSUMED}
+    standard = asdict(Assumed())
+    figures = {name: st.session_state.get(f"assumed.{name}", standard[name]) for name in ASSUMED}
     try:
         found = read_fabric(file.getvalue(), file.name, assumed=Assumed(**figures))
     except InputError as error:

@@ -20,6 +20,7 @@ from nest_core.studies.points import Outcome, Sweep
 from nest_core.studies.ratios import MOST_MODELS, Ratios
 from nest_studio.explore_state import inputs_of, open_point, unsaid
 from nest_studio.fabric_widgets import ADDRESS
+from nest_studio.fields import Choice, Number, Several, settle
 from nest_studio.forms import Request
 from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, facts, table
@@ -29,9 +30,12 @@ __all__ = [
     "DEFAULTS",
     "FIRST",
     "LOSS",
+    "MIX",
     "MODELS",
     "NOTHING_ELSE",
     "OWN_QUESTION",
+    "PARTS",
+    "PERCENT",
     "QUESTION",
     "RATIOS",
     "SECOND",
@@ -54,6 +58,8 @@ ASKS, QUESTION, FIRST, SECOND, POINT, MODELS, LOSS = (
 )
 SWEEP, RATIOS = "Turn a knob", "Highest ratios"
 DEFAULTS = "explore defaults"
+MIX = Several(preset_names("models"), MOST_MODELS)
+PERCENT, PARTS = Number(0.1, 90.0), Number(0.1, 1000.0)
 OWN_QUESTION = "a question of my own"
 NOTHING_ELSE = "none"
 
@@ -104,7 +110,7 @@ def turn_controls(found: Sequence[Knob]) -> list[tuple[Knob, str]]:
     ready = questions(found)
     by_label = {knob.label: knob for knob in found}
     options = (*ready, OWN_QUESTION)
-    _keep_to(QUESTION, options)
+    settle(QUESTION, Choice(options))
     left, middle, right = st.columns([2.4, 2.4, 3.2], gap="small")
     with left:
         picked = st.selectbox(
@@ -117,7 +123,7 @@ def turn_controls(found: Sequence[Knob]) -> list[tuple[Knob, str]]:
         taken = turned[0][0].label if turned else ""
         names = (NOTHING_ELSE,) if index else ()
         names = (*names, *(name for name in by_label if name != taken))
-        _keep_to(key, names)
+        settle(key, Choice(names))
         default = standard[index] if standard[index] in names else names[0]
         with middle:
             name = st.selectbox(
@@ -166,14 +172,8 @@ def share_key(model: str) -> str:
     return f"explore.share.{model}"
 
 
-def _keep_to(key: str, options: Sequence[str]) -> None:
-    """Forget a choice that another fabric does not offer."""
-    if st.session_state.get(key) not in (None, *options):
-        del st.session_state[key]
-
-
 def _take(ready: dict[str, tuple[str, str]]) -> None:
-    if (knobs := ready.get(st.session_state[QUESTION])) is not None:
+    if (knobs := ready.get(st.session_state.get(QUESTION, ""))) is not None:
         st.session_state[FIRST], st.session_state[SECOND] = knobs
 
 
@@ -190,7 +190,7 @@ def show_sweep(sweep: Sweep, turned: Sequence[Turn], request: Request, pins: Any
         facts("No point was planned before it was cancelled.")
         return
     first, *others = pictures(sweep)
-    _keep_to(POINT, tuple(sweep.named(point) for point in sweep.points))
+    settle(POINT, Choice(tuple(sweep.named(point) for point in sweep.points)))
     with pins:
         inputs = inputs_of(request) | asked(turned)
         pin_button("sweep", first.title, inputs, key="explore", rows=sweep.rows)
@@ -207,7 +207,8 @@ def show_sweep(sweep: Sweep, turned: Sequence[Turn], request: Request, pins: Any
 def _point_at(sweep: Sweep, carried: Any) -> None:
     """Take up the point that was clicked."""
     number = carried[0] if isinstance(carried, list) else carried
-    st.session_state[POINT] = sweep.named(sweep.points[int(number)])
+    if Number(0, len(sweep.points) - 1).held(number):
+        st.session_state[POINT] = sweep.named(sweep.points[int(number)])
 
 
 def _point(sweep: Sweep, turned: Sequence[Turn], request: Request) -> None:
@@ -259,6 +260,8 @@ def mix_controls(request: Request) -> dict[str, Any]:
     """The models, their shares of the time, and what may be lost."""
     own = str(request.overrides.get("workload.model", request.document["workload"]["model"]))
     names = preset_names("models")
+    settle(MODELS, MIX)
+    settle(LOSS, PERCENT)
     left, right = st.columns([5, 1.4], gap="small")
     with left:
         models = st.multiselect(
@@ -268,7 +271,7 @@ def mix_controls(request: Request) -> dict[str, Any]:
         )  # fmt: skip
     with right:
         loss = st.number_input(
-            "May cost less than, %", 0.1, 90.0, 2.0, 0.5, key=LOSS, bind=ADDRESS,
+            "May cost less than, %", PERCENT.least, PERCENT.most, 2.0, 0.5, key=LOSS, bind=ADDRESS,
             format="%.1f", help="0.1 to 90, of what the mix trains at the tier's least ratio.",
         )  # fmt: skip
     if not models:
@@ -276,8 +279,9 @@ def mix_controls(request: Request) -> dict[str, Any]:
     shares = {models[0]: 1.0}
     if len(models) > 1:
         for column, model in zip(st.columns(MOST_MODELS), models, strict=False):
+            settle(share_key(model), PARTS)
             shares[model] = column.number_input(
-                f"{model}, parts", 0.1, 1000.0, 1.0, 1.0, key=share_key(model),
+                f"{model}, parts", PARTS.least, PARTS.most, 1.0, 1.0, key=share_key(model),
                 bind=ADDRESS, format="%.1f",
                 help="0.1 to 1,000: this model's part of the cluster's time.",
             )  # fmt: skip

@@ -41,6 +41,7 @@ from nest_studio.fabric_widgets import (
     fabric_group,
     fabric_standards,
 )
+from nest_studio.fields import Choice, said
 from nest_studio.own_fabric import OWN
 from nest_studio.show import HeadlineRow, PicturePlace, facts, table
 
@@ -204,15 +205,15 @@ def _algorithms(op: str) -> dict[str, str]:
 
 
 def _fit_algorithm() -> None:
-    op = OPERATIONS[st.session_state["collective.op"]]
-    if st.session_state["collective.algorithm"] not in _algorithms(op):
+    op = OPERATIONS.get(said("collective.op", Choice(tuple(OPERATIONS))))
+    if op and st.session_state.get("collective.algorithm") not in _algorithms(op):
         st.session_state["collective.algorithm"] = FASTEST
 
 
 def _fit_library() -> None:
     """A library brings its own choice of algorithms along."""
-    ideal = st.session_state["collective.library"] == IDEAL_WIRES
-    if st.session_state["collective.algorithm"] == (NCCL if ideal else FASTEST):
+    ideal = st.session_state.get("collective.library") == IDEAL_WIRES
+    if st.session_state.get("collective.algorithm") == (NCCL if ideal else FASTEST):
         st.session_state["collective.algorithm"] = FASTEST if ideal else NCCL
 
 

@@ -14,7 +14,8 @@ import streamlit as st
 
 from nest_core.presets import preset_names
 from nest_core.scenario import fabric_document as preset_document
-from nest_studio.own_fabric import OWN, carry, forget_places, is_drawing, own_document
+from nest_studio.fields import Choice, Field, Number, said, settle
+from nest_studio.own_fabric import KEPT, OWN, carry, forget_places, is_drawing, own_document
 
 __all__ = [
     "ADDRESS",
@@ -24,6 +25,7 @@ __all__ = [
     "MEANINGS",
     "RatioField",
     "fabric_document",
+    "fabric_fields",
     "fabric_group",
     "fabric_standards",
     "ratio_fields",
@@ -34,6 +36,7 @@ ADDRESS: Any = "query-params"
 """What binds a widget to the address."""
 
 LARGEST_RATIO = 16.0
+LARGEST_CLOS = 131_072
 DEVICES = "fabric.clos.devices"
 MEANING = "fabric.clos.oversubscribe"
 LOST = "own fabric is lost"
@@ -55,7 +58,7 @@ def ratio_fields(fabric: Mapping[str, Any]) -> tuple[RatioField, ...]:
         names = ("edge", "aggregation") if fabric["kind"] == "fat_tree" else ("leaf", "spine")
         return tuple(
             RatioField(f"fabric.clos.oversubscription.{tier}", names[tier], float(ratio))
-            for tier, ratio in enumerate(fabric["clos"]["oversubscription"])
+            for tier, ratio in enumerate(fabric["clos"].get("oversubscription", ()))
         )
     return tuple(
         RatioField(
@@ -72,7 +75,8 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
     """Preset, size and ratios of a fabric; ``notes`` takes the places for realised ratios."""
     st.subheader("Fabric")
     _lost_fabric()
-    names = (*((OWN,) if own_document() is not None else ()), *preset_names("fabrics"))
+    names = _names()
+    settle("fabric", Choice(names))
     chosen["fabric"] = st.selectbox(
         "Fabric", names, index=names.index(standard["fabric"]), key="fabric",
         bind=ADDRESS, on_change=reset_fabric,
@@ -80,6 +84,9 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
     )  # fmt: skip
     carry(shown=chosen["fabric"] == OWN)
     fabric = fabric_document(chosen["fabric"])
+    fields = fabric_fields(fabric)
+    for key, field in fields.items():
+        settle(key, field)
     if is_drawing(fabric) and chosen["fabric"] == OWN:
         st.caption("Drawn on the Design page.")  # what it was first called says nothing of it
     else:
@@ -87,40 +94,58 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
     if "clos" in fabric:
         per_node = fabric["clos"]["devices_per_node"]
         chosen[DEVICES] = st.number_input(
-            "Size, devices", per_node, 131_072, fabric["clos"]["devices"], per_node,
+            "Size, devices", fields[DEVICES].least, fields[DEVICES].most,
+            fabric["clos"]["devices"], per_node,
             key=DEVICES, bind=ADDRESS, help=f"{per_node} to 131,072, in nodes of {per_node}; "
             "many leaves need a fabric with another switch tier.",
         )  # fmt: skip
-    fields = ratio_fields(fabric)
-    if "clos" in fabric and fields:
+    ratios = ratio_fields(fabric)
+    if "clos" in fabric and ratios:
         chosen[MEANING] = MEANINGS[st.selectbox(
             "Oversubscription", tuple(MEANINGS), key=MEANING, bind=ADDRESS,
             index=list(MEANINGS.values()).index(fabric_standards(fabric)[MEANING]),
             help="A fixed leaf loses uplinks, its nodes stay; or the ports of a switch are split "
             "anew, so that a leaf holds more nodes and there are fewer of them.",
         )]  # fmt: skip
-    for field in fields:
-        chosen[field.key] = st.slider(
-            f"{field.label.capitalize()} oversubscription, down : up",
-            min(1.0, field.value), max(LARGEST_RATIO, field.value), field.value, 0.5,
-            key=field.key, bind=ADDRESS, format="%.1f : 1",
+    for ratio in ratios:
+        chosen[ratio.key] = st.slider(
+            f"{ratio.label.capitalize()} oversubscription, down : up",
+            fields[ratio.key].least, fields[ratio.key].most, ratio.value, 0.5,
+            key=ratio.key, bind=ADDRESS, format="%.1f : 1",
             help="1 to 16; 1 : 1 is full bisection. What it becomes stands below.",
         )  # fmt: skip
         notes.append(st.empty())
-    if not fields:
+    if not ratios:
         st.caption("This fabric has no switch tiers to oversubscribe; its links are what they are.")
 
 
+def fabric_fields(fabric: Mapping[str, Any]) -> dict[str, Any]:
+    """What the widgets of a fabric's document take, by key."""
+    fields: dict[str, Field] = {
+        ratio.key: Number(min(1.0, ratio.value), max(LARGEST_RATIO, ratio.value))
+        for ratio in ratio_fields(fabric)
+    }
+    if "clos" in fabric:
+        per_node, devices = fabric["clos"]["devices_per_node"], fabric["clos"]["devices"]
+        fields[DEVICES] = Number(min(per_node, devices), max(LARGEST_CLOS, devices))
+        fields[MEANING] = Choice(tuple(MEANINGS))
+    return fields
+
+
+def _names() -> tuple[str, ...]:
+    return (*((OWN,) if own_document() is not None else ()), *preset_names("fabrics"))
+
+
 def _lost_fabric() -> None:
-    """Say that an address names a fabric of one's own that this session never had."""
+    """Say that an address asks for a fabric of one's own that this session never had."""
     if own_document() is not None:
         st.session_state.pop(LOST, None)
-    elif st.query_params.get("fabric") == OWN:
+    elif st.query_params.get("fabric") == OWN or st.query_params.get(KEPT):
         st.session_state[LOST] = True
     if st.session_state.get(LOST):
         st.info(
-            f"{OWN} is not in this studio's store: the address was made by another one. "
-            "What was exported can be imported again."
+            f"{OWN}, as the link has it, is not in this studio's store, which may be another than "
+            "where the link was made. What was exported can be imported again."
         )
 
 
@@ -142,9 +167,9 @@ def fabric_document(name: str) -> dict[str, Any]:
 
 def reset_fabric() -> None:
     """Set the fabric widgets to what the chosen fabric says, for callbacks."""
-    picked = st.session_state["fabric"]
-    if picked not in (OWN, *preset_names("fabrics")):
-        return  # never offered: Streamlit puts back what was
+    picked = said("fabric", Choice(_names()))
+    if picked is None:
+        return
     words = {value: word for word, value in MEANINGS.items()}
     for key, value in fabric_standards(fabric_document(picked)).items():
         st.session_state[key] = words[value] if key == MEANING else value

@@ -23,12 +23,14 @@ from nest_studio.fabric_widgets import (
     fabric_standards,
     reset_fabric,
 )
+from nest_studio.fields import Choice, Field, Number, Several, said, settle
 from nest_studio.history import history_buttons, remember
 from nest_studio.model_view import OWN_MODEL, chosen_model, own_controls, own_table
 from nest_studio.own_fabric import OWN
 
 __all__ = [
     "DEFAULT_SCENARIO",
+    "FORM",
     "Request",
     "changes_in_words",
     "pinned_title",
@@ -61,6 +63,27 @@ ORDERS = {
     "replicas of a stage side by side": ["tp", "cp", "dp", "pp"],
     "stages of a replica side by side": ["tp", "cp", "pp", "dp"],
 }
+BATCH, SEQUENCE = Number(1, 1_000_000), Number(1, 10_000_000)
+MEMORY, DEGREE = Number(1.0, 4096.0), Number(1, 10_000, empty=True)
+FORM: Mapping[str, Field] = {
+    "scenario": Choice(preset_names("scenarios")),
+    "workload.model": Choice((*preset_names("models"), OWN_MODEL)),
+    "workload.global_batch_sequences": BATCH,
+    "workload.sequence_length_tokens": SEQUENCE,
+    "workload.precision": Choice(PRECISIONS),
+    "workload.optimizer": Choice(OPTIMIZERS),
+    "workload.attention": Choice(ATTENTION),
+    "accelerator": Choice(preset_names("accelerators")),
+    "accelerator.memory_GiB": MEMORY,
+    **dict.fromkeys(LARGEST, DEGREE),
+    "search.zero": Several(ZERO),
+    "search.recompute": Several(RECOMPUTE),
+    "search.schedule": Several(SCHEDULES),
+    "search.order": Choice(tuple(ORDERS)),
+    "search.stage_strategies": Choice(STAGES),
+    "search.memory_rule": Choice(MEMORY_RULES),
+}
+"""The fields of the form but the fabric's, by key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +114,8 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
         Receives one empty slot per oversubscription slider, for what the ratio becomes.
     """
     history = st.container()  # filled last, when it is known what changed
+    for key, field in FORM.items():
+        settle(key, field)
     names = preset_names("scenarios")
     scenario = st.selectbox(
         "Scenario preset", names, index=names.index(DEFAULT_SCENARIO), key="scenario",
@@ -122,14 +147,15 @@ def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None
     st.subheader("Workload")
     chosen["workload.model"] = _model(standard)
     chosen["workload.global_batch_sequences"] = st.number_input(
-        "Global batch, sequences", 1, 1_000_000, standard["workload.global_batch_sequences"], 64,
+        "Global batch, sequences", BATCH.least, BATCH.most,
+        standard["workload.global_batch_sequences"], 64,
         key="workload.global_batch_sequences", bind=ADDRESS,
         help="Per iteration, over all replicas: 1 to 1,000,000. Replicas times micro-batch "
         "divide it.",
     )  # fmt: skip
     with st.expander("Sequence, precision, optimizer"):
         chosen["workload.sequence_length_tokens"] = st.number_input(
-            "Sequence length, tokens", 1, 10_000_000,
+            "Sequence length, tokens", SEQUENCE.least, SEQUENCE.most,
             standard["workload.sequence_length_tokens"], 1024,
             key="workload.sequence_length_tokens", bind=ADDRESS, help="1 to 10,000,000.",
         )  # fmt: skip
@@ -170,13 +196,14 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
     accelerator = load_accelerator(chosen["accelerator"])
     st.caption(accelerator_in_words(accelerator), help=accelerator.source)
     chosen["accelerator.memory_GiB"] = st.number_input(
-        "Memory per device, GiB", 1.0, 4096.0, _memory(chosen["accelerator"]), 4.0,
+        "Memory per device, GiB", MEMORY.least, MEMORY.most, _memory(chosen["accelerator"]), 4.0,
         key="accelerator.memory_GiB", bind=ADDRESS, format="%.1f", help="1 to 4,096.",
     )  # fmt: skip
     with st.expander("Search limits"):
         for key, label in LARGEST.items():
             chosen[key] = st.number_input(
-                f"Largest {label}", 1, 10_000, standard[key], 1, key=key, bind=ADDRESS,
+                f"Largest {label}", DEGREE.least, DEGREE.most, standard[key], 1, key=key,
+                bind=ADDRESS,
                 help="1 to 10,000; empty for no limit.", placeholder="no limit",
             )  # fmt: skip
         for label, options, key in (
@@ -290,35 +317,39 @@ def _overrides(different: Mapping[str, Any]) -> dict[str, Any]:
 
 def start_over() -> None:
     """Set the form to its scenario preset, for callbacks."""
-    picked = st.session_state["scenario"]
-    if picked not in preset_names("scenarios"):
+    scenario = _said("scenario")
+    if scenario is None:
         return
-    document, _ = scenario_document(picked)
+    document, _ = scenario_document(scenario)
     for key, value in _standards(document).items():
         st.session_state[key] = value
     reset_fabric()
 
 
 def _fit_device() -> None:
-    picked = st.session_state["accelerator"]
-    if picked not in preset_names("accelerators"):
+    picked = _said("accelerator")
+    if picked is None:
         return
     accelerator = _accelerator(picked)
     use_memory(float(accelerator["memory_GiB"]))
     computes_in = accelerator["peak_TFLOPs"]
-    if st.session_state["workload.precision"] not in computes_in:
+    if _said("workload.precision") not in computes_in:
         st.session_state["workload.precision"] = next(p for p in PRECISIONS if p in computes_in)
 
 
 def _fit_sequence() -> None:
-    picked = st.session_state["workload.model"]
+    picked = _said("workload.model")
+    if picked is None:
+        return
     if picked == OWN_MODEL:
         own_table(st.session_state[PRESET_BEFORE])
-    elif picked not in preset_names("models"):
-        return
     positions = chosen_model(picked).positions
-    if positions and st.session_state["workload.sequence_length_tokens"] > positions:
+    if positions and (_said("workload.sequence_length_tokens") or 0) > positions:
         st.session_state["workload.sequence_length_tokens"] = positions
+
+
+def _said(key: str) -> Any:
+    return said(key, FORM[key])
 
 
 def use_memory(gib: float) -> None:

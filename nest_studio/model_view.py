@@ -183,6 +183,8 @@ def _key(revision: int, field: str) -> str:
 def _use_sizes(
     family: str, fields: tuple[str, ...], revision: int, on_change: Callable[[], None]
 ) -> None:
+    if any(_key(revision, field) not in st.session_state for field in (*fields, "tied")):
+        return  # another model has come since
     sizes = {field: st.session_state[_key(revision, field)] for field in (*fields, "tied")}
     before = st.session_state[_STATE]["table"]
     table = {"name": OWN_MODEL, "family": family, **sizes}
@@ -191,7 +193,7 @@ def _use_sizes(
 
 
 def _paste(on_change: Callable[[], None]) -> None:
-    text = st.session_state[_TEXT]
+    text = st.session_state.get(_TEXT) or ""
     if text.strip():
         _take(lambda: read_config(text, OWN_MODEL), on_change)
     else:

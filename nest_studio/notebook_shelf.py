@@ -180,16 +180,17 @@ def _name_form(label: str, key: str, button: str, act: Callable[[], None], value
 
 
 def _open_chosen() -> None:
-    open_notebook(st.session_state[_LIST])
+    if (name := st.session_state.get(_LIST)) is not None:
+        open_notebook(name)
 
 
 def _create() -> None:
-    create(st.session_state["new-notebook-name"])
+    create(st.session_state.get("new-notebook-name") or "")
     st.session_state["new-notebook-box"] = False
 
 
 def _rename() -> None:
-    rename_open(st.session_state["rename-notebook-name"])
+    rename_open(st.session_state.get("rename-notebook-name") or "")
     st.session_state["rename-notebook-box"] = False
 
 
@@ -199,11 +200,11 @@ def _delete() -> None:
 
 
 def _save_as() -> None:
-    save_as(st.session_state["save-as"])
+    save_as(st.session_state.get("save-as") or "")
 
 
 def _import() -> None:
-    file = st.session_state["notebook-file"]
+    file = st.session_state.get("notebook-file")
     if file is not None:
         read_file(file.getvalue())
         st.session_state[_IMPORT] = False

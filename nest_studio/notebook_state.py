@@ -148,15 +148,17 @@ def can_undo() -> bool:
 
 
 def undo() -> None:
-    """Take the last edit back; for callbacks."""
-    *past, before = st.session_state[_PAST]
-    st.session_state[_PAST] = tuple(past)
-    _save(before)
+    """Take the last edit back, if there is one; for callbacks."""
+    if can_undo():
+        *past, before = st.session_state[_PAST]
+        st.session_state[_PAST] = tuple(past)
+        _save(before)
 
 
 def retry() -> None:
     """Try again to save what is unsaved; for callbacks."""
-    _save(st.session_state[_UNSAVED][0])
+    if unsaved():
+        _save(st.session_state[_UNSAVED][0])
 
 
 def reload() -> None:
@@ -272,9 +274,9 @@ def _take(name: str | None) -> None:
 
 
 def _save(notebook: Notebook) -> None:
-    seen: Saved = st.session_state[_SEEN]
+    seen: Saved | None = st.session_state.get(_SEEN)
     try:
-        st.session_state[_SEEN] = notebooks().save(notebook, seen.revision)
+        st.session_state[_SEEN] = notebooks().save(notebook, seen.revision if seen else 0)
     except InputError as error:
         st.session_state[_UNSAVED] = notebook, str(error)
     else:

@@ -303,14 +303,15 @@ def _follow(key: str, value: str) -> str:
 
 
 def _set_title(cell_id: str) -> None:
-    title = " ".join(st.session_state[f"title-{cell_id}"].split())
+    title = " ".join((st.session_state.get(f"title-{cell_id}") or "").split())
     if title:
         edit(lambda n: replace_cell(n, replace(n.cell(cell_id), title=title)))
 
 
 def _set_note(cell_id: str) -> None:
-    note = st.session_state[f"note-{cell_id}"]
-    edit(lambda n: replace_cell(n, replace(n.cell(cell_id), note=note)))
+    note = st.session_state.get(f"note-{cell_id}")
+    if note is not None:
+        edit(lambda n: replace_cell(n, replace(n.cell(cell_id), note=note)))
 
 
 def run_again(cells: tuple[Cell, ...]) -> None:

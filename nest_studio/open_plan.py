@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.model_files import model_of
 from nest_core.presets import preset_names
 from nest_core.scenario import scenario_document
 from nest_core.schema import LONGEST_NAME, FabricFile, checked
@@ -19,33 +20,19 @@ from nest_core.studies.knobs import fabric_table
 from nest_core.titles import fabric_title
 from nest_core.topology.files import build_fabric
 from nest_studio.fabric_widgets import (
-    DEVICES,
-    LARGEST_RATIO,
     MEANING,
     MEANINGS,
     fabric_document,
-    ratio_fields,
+    fabric_fields,
     reset_fabric,
 )
-from nest_studio.forms import LARGEST, ORDERS, start_over
+from nest_studio.forms import FORM, LARGEST, ORDERS, start_over
 from nest_studio.model_view import OWN_MODEL, use_model
 from nest_studio.own_fabric import OWN, forget_places, own_document, start
 
 __all__ = ["from_preset", "go_to_opened", "open_plan", "open_scenario", "unsaid"]
 
 _OPENS = "a scenario opens"
-_AS_THEY_ARE = (
-    "workload.model",
-    "workload.global_batch_sequences",
-    "workload.sequence_length_tokens",
-    "workload.precision",
-    "workload.optimizer",
-    "workload.attention",
-    "accelerator",
-    "search.stage_strategies",
-    "search.memory_rule",
-)
-_LISTS = ("search.zero", "search.recompute", "search.schedule")
 _WHOLE = ("fabric", "accelerator", "workload.model", *LARGEST)
 _ASIDE = ("schema", "name", "description", "source", "override")
 
@@ -121,10 +108,8 @@ def open_scenario(
     reset_fabric()
     found = {key: _held(key, value) or _limit(key, value) for key, value in overrides.items()}
     widgets = {"fabric": fabric} | {key: held[0] for key, held in found.items() if held} | ratios
-    model = overrides.get("workload.model")
-    if isinstance(model, Mapping):
-        use_model(dict(model))
-        widgets["workload.model"] = OWN_MODEL
+    if widgets.get("workload.model") == OWN_MODEL:
+        use_model(dict(overrides["workload.model"]))
     widgets |= asked
     st.session_state.update(widgets)
     if told := unsaid(overrides):
@@ -163,16 +148,21 @@ def _held(key: str, value: Any) -> tuple[Any] | None:
     """What the widget of a key holds for a value, in a tuple; None where it cannot hold it."""
     if key == "search.order":
         return next(((word,) for word, order in ORDERS.items() if order == value), None)
-    if key in LARGEST:
-        upto = isinstance(value, Mapping) and value.get("min", 1) == 1
-        return (value.get("max"),) if upto else (None,) if value is None else None
-    if value is None or (key == "accelerator" and not isinstance(value, str)):
-        return None
-    if key in _LISTS:
-        return (list(value) if isinstance(value, list) else [value],)
-    if key == "accelerator.memory_GiB":
-        return (float(value),)
-    return (value,) if key in _AS_THEY_ARE else None
+    if key in LARGEST and value is not None:
+        if not isinstance(value, Mapping) or value.get("min", 1) != 1:
+            return None
+        value = value.get("max")
+    if key == "workload.model" and not isinstance(value, str):
+        return (OWN_MODEL,) if _is_model(value) else None
+    field = FORM.get(key)
+    return field.held(value) if field and value != OWN_MODEL else None
+
+
+def _is_model(value: Any) -> bool:
+    try:
+        return isinstance(value, Mapping) and bool(model_of(value))
+    except InputError:
+        return False
 
 
 def _limit(key: str, value: Any) -> tuple[Any] | None:
@@ -180,8 +170,11 @@ def _limit(key: str, value: Any) -> tuple[Any] | None:
     if key not in LARGEST:
         return None
     if isinstance(value, Mapping):
-        return (value.get("max"),)
-    return (max(value) if isinstance(value, list) else value,)
+        value = value.get("max")
+    listed = value if isinstance(value, list) else [value]
+    if None in map(FORM[key].held, listed) or (None in listed and listed != [None]):
+        return None
+    return (max(listed),) if listed else None
 
 
 def _fabric(
@@ -192,10 +185,13 @@ def _fabric(
     named = isinstance(choice, str) and choice in preset_names("fabrics")
     changes = {key: value for key, value in overrides.items() if key.startswith("fabric.")}
     if named or isinstance(choice, Mapping):
-        whole = fabric_document(choice) if named else dict(choice)
-        held = {key: _ratio(whole, key, value) for key, value in changes.items()}
+        inline = {"schema": 1, "name": "inline"}
+        whole = fabric_document(choice) if named else _sound({**inline, **choice})
+        fields = fabric_fields(whole)
+        held = {key: _ratio(fields, key, value) for key, value in changes.items()}
         if None not in held.values():
-            return (choice, held, None) if named else (OWN, held, whole)
+            widgets = {key: found[0] for key, found in held.items() if found}
+            return (choice, widgets, None) if named else (OWN, widgets, whole)
     return OWN, {}, _named(fabric_table(document, overrides), called)
 
 
@@ -206,17 +202,19 @@ def _named(table: Table, called: str) -> dict[str, Any]:
     return {**whole, "name": ", ".join(filter(None, [title, called]))[:LONGEST_NAME]}
 
 
-def _ratio(fabric: Table, key: str, value: Any) -> Any:
-    """What the widget of a fabric's key holds for a value; None where it cannot hold it."""
-    if "clos" in fabric and key == DEVICES:
-        return value
-    if "clos" in fabric and key == MEANING:
-        return next((word for word, meaning in MEANINGS.items() if meaning == value), None)
-    field = next((field for field in ratio_fields(fabric) if field.key == key), None)
-    if field is None or not isinstance(value, int | float):
-        return None
-    inside = min(1.0, field.value) <= value <= max(LARGEST_RATIO, field.value)
-    return float(value) if inside and (2 * value == int(2 * value)) else None
+def _sound(table: dict[str, Any]) -> dict[str, Any]:
+    """The table of a fabric; InputError if it has not the shape of one."""
+    checked(FabricFile, table, "fabric.")
+    return table
+
+
+def _ratio(fields: Table, key: str, value: Any) -> tuple[Any] | None:
+    """What the widget of a fabric's key holds for a value, in a tuple; None where it cannot."""
+    if key == MEANING:
+        value = next((word for word, meaning in MEANINGS.items() if meaning == value), None)
+    held: tuple[Any] | None = fields[key].held(value) if key in fields else None
+    by_halves = held is None or not isinstance(held[0], float) or (2 * held[0]).is_integer()
+    return held if by_halves else None
 
 
 def _leaves(table: Table, before: str = "") -> Iterator[tuple[str, Any]]:

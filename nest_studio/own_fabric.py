@@ -21,6 +21,7 @@ from nest_core.errors import InputError
 from nest_studio.stored import links
 
 __all__ = [
+    "KEPT",
     "OWN",
     "can_undo",
     "carry",
@@ -40,7 +41,8 @@ OWN = "My fabric"
 STEPS = 100
 _KEY = "own fabric"
 _CHOICE = "fabric"
-_ADDRESS = "own"
+KEPT = "own"
+"""What the address calls the key."""
 _ASIDE = "aside."
 
 Step = tuple[dict[str, Any], tuple[str, ...]]
@@ -53,7 +55,7 @@ def follow_address() -> None:
     Browsers keep addresses by which the choice itself had not arrived yet. They name the fabric
     all the same, unless another was chosen since.
     """
-    asked = st.query_params.get(_ADDRESS, "")
+    asked = st.query_params.get(KEPT, "")
     key = asked.removeprefix(_ASIDE)
     if _KEY not in st.session_state and key and (found := _stored(key)) is not None:
         _put((found["document"], tuple(found["notes"])), (), ())
@@ -76,8 +78,8 @@ def carry(*, shown: bool) -> None:
     """
     if (state := st.session_state.get(_KEY)) is not None:
         text = state["key"] if shown else f"{_ASIDE}{state['key']}"
-        if st.query_params.get(_ADDRESS) != text:
-            st.query_params[_ADDRESS] = text
+        if st.query_params.get(KEPT) != text:
+            st.query_params[KEPT] = text
 
 
 def own_document() -> dict[str, Any] | None:
@@ -164,12 +166,14 @@ def _put(step: Step, past: tuple[Step, ...], future: tuple[Step, ...]) -> None:
 
 
 def _stored(key: str) -> dict[str, Any] | None:
-    """What an address names; None where the store does not know it or cannot be read."""
+    """What an address names; None where the store has no fabric of that key or cannot be read."""
     try:
-        return links().get(key)
+        found = links().get(key)
     except InputError as error:
         st.toast(str(error))
         return None
+    # The store keeps comparisons under such keys too.
+    return found if found and found.keys() == {"document", "notes"} else None
 
 
 def _key(step: Step) -> str:

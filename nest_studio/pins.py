@@ -94,11 +94,11 @@ def _popover(
 
 def _pin(kind: CellKind, title: str, inputs: dict[str, Any], key: str, rows: Rows | None) -> None:
     state = st.session_state
-    asked = " ".join(state[f"pin-{key}-title-{title}"].split()) or title
-    name = state[f"pin-{key}-notebook"] or FIRST_NAME
+    asked = " ".join(state.get(f"pin-{key}-title-{title}", "").split()) or title
+    name = state.get(f"pin-{key}-notebook") or FIRST_NAME
     try:
         cell = Cell(
-            new_id(), kind, asked, state[f"pin-{key}-note"], portable(kind, inputs),
+            new_id(), kind, asked, state.get(f"pin-{key}-note") or "", portable(kind, inputs),
             _summary(rows),
         )  # fmt: skip
         made = pin(name, cell)

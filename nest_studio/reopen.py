@@ -16,9 +16,12 @@ from nest_studio.explore_view import (
     DEFAULTS,
     FIRST,
     LOSS,
+    MIX,
     MODELS,
     NOTHING_ELSE,
     OWN_QUESTION,
+    PARTS,
+    PERCENT,
     QUESTION,
     RATIOS,
     SECOND,
@@ -82,10 +85,14 @@ def _both(inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _mix(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    mix = inputs["mix"]
-    return {
-        ASKS: RATIOS,
-        MODELS: [one["model"] for one in mix],
-        LOSS: 100 * inputs["loss"],
-        **{share_key(one["model"]): float(one["share"]) for one in mix if len(mix) > 1},
-    }
+    mix, loss = inputs["mix"], 100 * inputs["loss"]
+    models = [one["model"] for one in mix]
+    parts = {share_key(one["model"]): one["share"] for one in mix if len(mix) > 1}
+    askable = MIX.held(models) and PERCENT.held(loss) and all(map(PARTS.held, parts.values()))
+    if not askable:
+        raise InputError(
+            "the mix", "must be of different presets, 0.1 to 1,000 parts each, and lose 0.1 to 90 "
+            "% for the form", parts or models, "open its scenario and ask anew",
+        )  # fmt: skip
+    held = {key: float(part) for key, part in parts.items()}
+    return {ASKS: RATIOS, MODELS: models, LOSS: float(loss), **held}

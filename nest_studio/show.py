@@ -164,7 +164,8 @@ class PicturePlace:
 
     def _pick(self, chart: str) -> None:
         """Hand on what the clicked point carries."""
-        picked = st.session_state[chart].selection.points
+        state = st.session_state.get(chart)
+        picked = state.selection.points if state else ()
         carried = picked[0].get("customdata") if picked else None
         if self._on_pick is not None and carried is not None:
             self._on_pick(carried)

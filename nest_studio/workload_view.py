@@ -30,6 +30,7 @@ from nest_core.scenario import load_accelerator
 from nest_core.summary import accelerator_in_words, model_in_words
 from nest_core.workload import Model
 from nest_studio.fabric_widgets import ADDRESS
+from nest_studio.fields import Choice, Field, Number, said, settle
 from nest_studio.forms import (
     ATTENTION,
     PRECISIONS,
@@ -57,7 +58,7 @@ __all__ = [
 
 KEPT = 64
 TAKEN = "plan that the layer is from"
-LARGEST_DEGREE = 4096
+LARGEST_DEGREE = 1_000_000
 
 # What the page shows to a visitor who has planned nothing; the address leaves these out.
 STANDARD: dict[str, Any] = {
@@ -79,6 +80,24 @@ STANDARD: dict[str, Any] = {
     "layer.capacity": 0.0,
 }
 CONTEXT = ("ring", "all_gather")
+DEGREE, SEQUENCE = Number(1, LARGEST_DEGREE), Number(1, 10_000_000)
+# As scenario files have them, so that every plan can be taken over.
+IMBALANCE, CAPACITY = Number(1.0, 1000.0), Number(0.0, 1000.0)
+FIELDS: dict[str, Field] = {
+    "layer.model": Choice((*preset_names("models"), OWN_MODEL)),
+    "layer.tp": DEGREE,
+    "layer.cp": DEGREE,
+    "layer.ep": DEGREE,
+    "layer.micro_batch_sequences": DEGREE,
+    "layer.recompute": Choice(RECOMPUTE),
+    "layer.accelerator": Choice(preset_names("accelerators")),
+    "layer.sequence_length_tokens": SEQUENCE,
+    "layer.precision": Choice(PRECISIONS),
+    "layer.attention": Choice(ATTENTION),
+    "layer.context": Choice(CONTEXT),
+    "layer.imbalance": IMBALANCE,
+    "layer.capacity": CAPACITY,
+}
 # As the themes of the configuration have it.
 INKS = {"light": "#1B1F24", "dark": "#E4E7EA"}
 KINDS = {words: kind for kind, words in LAYER_WORDS.items()}
@@ -149,6 +168,8 @@ def standard() -> LayerRequest:
 def layer_form() -> LayerRequest:
     """Draw the form and return the layer and the strategy that it asks for."""
     _start_from_plan()
+    for key, field in FIELDS.items():
+        settle(key, field)
     st.subheader("Layer")
     own = follow_own_model()
     names = (*preset_names("models"), *((OWN_MODEL,) if own else ()))
@@ -184,7 +205,7 @@ def layer_form() -> LayerRequest:
 def _degrees(model: Model) -> dict[str, Any]:
     def degree(axis: str, label: str, help_text: str) -> int:
         return int(st.number_input(
-            label, 1, LARGEST_DEGREE, STANDARD[f"layer.{axis}"], 1, key=f"layer.{axis}",
+            label, DEGREE.least, DEGREE.most, STANDARD[f"layer.{axis}"], 1, key=f"layer.{axis}",
             bind=ADDRESS, help=f"1 to {LARGEST_DEGREE:,}. {help_text}",
         ))  # fmt: skip
 
@@ -198,8 +219,9 @@ def _degrees(model: Model) -> dict[str, Any]:
     if model.experts > 1:
         ep = degree("ep", "Expert parallel (ep), ranks", f"Divides {model.experts} experts.")
     micro_batch = st.number_input(
-        "Micro-batch, sequences", 1, 4096, STANDARD["layer.micro_batch_sequences"], 1,
-        key="layer.micro_batch_sequences", bind=ADDRESS, help="1 to 4,096.",
+        "Micro-batch, sequences", DEGREE.least, DEGREE.most,
+        STANDARD["layer.micro_batch_sequences"], 1, key="layer.micro_batch_sequences",
+        bind=ADDRESS, help=f"1 to {LARGEST_DEGREE:,}.",
     )  # fmt: skip
     return {"tp": tp, "sp": sp, "cp": cp, "ep": ep, "micro_batch": int(micro_batch)}
 
@@ -214,7 +236,8 @@ def _rest(model: Model) -> dict[str, Any]:
     device = load_accelerator(accelerator)
     st.caption(accelerator_in_words(device), help=device.source)
     sequence = st.number_input(
-        "Sequence length, tokens", 1, 10_000_000, STANDARD["layer.sequence_length_tokens"], 1024,
+        "Sequence length, tokens", SEQUENCE.least, SEQUENCE.most,
+        STANDARD["layer.sequence_length_tokens"], 1024,
         key="layer.sequence_length_tokens", bind=ADDRESS, help="1 to 10,000,000.",
     )  # fmt: skip
     precision = st.selectbox(
@@ -243,12 +266,14 @@ def _experts() -> dict[str, Any]:
             key="layer.expert_tensor", bind=ADDRESS, help="Else every rank has them whole.",
         ),
         "imbalance": st.number_input(
-            "Imbalance, busiest rank over mean", 1.0, 64.0, STANDARD["layer.imbalance"], 0.1,
-            key="layer.imbalance", bind=ADDRESS, help="1 to 64, where experts are spread.",
+            "Imbalance, busiest rank over mean", IMBALANCE.least, IMBALANCE.most,
+            STANDARD["layer.imbalance"], 0.1, key="layer.imbalance", bind=ADDRESS,
+            help="1 to 1,000, where experts are spread.",
         ),
         "capacity": st.number_input(
-            "Capacity factor, slots over mean", 0.0, 64.0, STANDARD["layer.capacity"], 0.25,
-            key="layer.capacity", bind=ADDRESS, help="0 to 64; 0 drops no token.",
+            "Capacity factor, slots over mean", CAPACITY.least, CAPACITY.most,
+            STANDARD["layer.capacity"], 0.25, key="layer.capacity", bind=ADDRESS,
+            help="0 to 1,000; 0 drops no token.",
         ),
     }  # fmt: skip
 
@@ -311,8 +336,8 @@ def _usual(model: Model) -> str:
 
 
 def _fit_model() -> None:
-    picked = st.session_state["layer.model"]
-    if picked not in (OWN_MODEL, *preset_names("models")):
+    picked = said("layer.model", FIELDS["layer.model"])
+    if picked is None or (picked == OWN_MODEL and not follow_own_model()):
         return
     model = chosen_model(picked)
     kinds = [LAYER_WORDS[kind] for kind, _ in model.runs]
@@ -325,8 +350,8 @@ def _fit_model() -> None:
 
 
 def _fit_device() -> None:
-    picked = st.session_state["layer.accelerator"]
-    if picked not in preset_names("accelerators"):
+    picked = said("layer.accelerator", FIELDS["layer.accelerator"])
+    if picked is None:
         return
     device = load_accelerator(picked)
     if st.session_state.get("layer.precision") not in device.precisions:

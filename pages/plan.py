@@ -53,6 +53,7 @@ def main() -> None:
     with st.sidebar:
         request = scenario_form(notes)
     text = canonical(request)
+    ready, refused = False, ""
     try:
         for note, realised in zip(notes, realised_ratios(fabric_of(request)), strict=True):
             note.caption(realised)
@@ -64,9 +65,12 @@ def main() -> None:
             waiting.empty()
             job.result(0)
     except InputError as error:
-        problem.error(str(error))
-        ready = False
-    shown = (request, text) if ready else earlier_answer(request, text)
+        ready, refused = False, str(error)
+        problem.error(refused)
+    shown = (request, text) if ready else st.session_state.get("last good")
+    if shown is None and refused:
+        with waiting.container():
+            shown = preset_answer(request)
     mark_results(earlier=not ready)
     if shown is not None:
         st.session_state["last good"] = shown
@@ -74,13 +78,11 @@ def main() -> None:
             show_answer(*shown)
 
 
-def earlier_answer(request: Request, text: str) -> tuple[Request, str] | None:
-    """What to leave standing in grey: the last answer, or the preset's where there is none."""
-    earlier: tuple[Request, str] | None = st.session_state.get("last good")
+def preset_answer(request: Request) -> tuple[Request, str] | None:
+    """What to leave standing in grey where there is nothing else; None while it is planned."""
     preset = replace(request, overrides={})
-    if earlier is not None or canonical(preset) == text:
-        return earlier
-    return preset, canonical(preset)
+    text = canonical(preset)
+    return (preset, text) if there(order_plan(text), "Planning the preset", key="preset") else None
 
 
 def show_answer(request: Request, text: str) -> None:

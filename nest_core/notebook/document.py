@@ -20,6 +20,7 @@ __all__ = ["from_json", "to_document", "to_json"]
 SCHEMA = 1
 LONGEST_NOTE = 50_000
 MOST_ROWS = 2_000
+FIRST_YEAR, LAST_YEAR = 1970, 9998
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Text = Annotated[str, Field(max_length=2_000)]
@@ -142,13 +143,16 @@ def _cell(number: int, table: CellTable) -> Cell:
 
 def _check_date(field: str, text: str) -> None:
     try:
-        zoned = datetime.fromisoformat(text).tzinfo is not None
+        date = datetime.fromisoformat(text)
+        # Other time zones have the dates at the ends of the calendar a day later or earlier.
+        told = date.tzinfo is not None and FIRST_YEAR <= date.year <= LAST_YEAR
     except ValueError:
-        zoned = False
-    if not zoned:
+        told = False
+    if not told:
         raise InputError(
-            field, "must be a date with its time zone", text, "write 2026-11-22T12:04:00+00:00"
-        )
+            field, f"must be a date with its time zone, from {FIRST_YEAR} to {LAST_YEAR}", text,
+            "write 2026-11-22T12:04:00+00:00",
+        )  # fmt: skip
 
 
 def _parsed(text: str, where: str) -> Any:

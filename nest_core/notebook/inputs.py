@@ -7,13 +7,15 @@ and what a stranger's file names must not be read from here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from nest_core.errors import InputError
 from nest_core.notebook.cells import CellKind
 from nest_core.presets import named_file
 from nest_core.schema import check_plain, checked
+from nest_core.studies.knob import MOST_VALUES
 
 __all__ = ["portable"]
 
@@ -31,11 +33,18 @@ class PlanInputs(_Table):
     overrides: dict[str, Any] = {}
 
 
+class KnobTable(_Table):
+    """A knob and the values that it takes."""
+
+    knob: Annotated[str, Field(max_length=200)]
+    values: Annotated[list[str | int | float], Field(max_length=MOST_VALUES)]
+
+
 class SweepInputs(PlanInputs):
     """A scenario and the knobs that are turned; `nest_core.studies.sweep` checks the knobs."""
 
-    x: dict[str, Any]
-    y: dict[str, Any] | None = None
+    x: KnobTable
+    y: KnobTable | None = None
 
 
 class EntryInputs(PlanInputs):
@@ -44,19 +53,33 @@ class EntryInputs(PlanInputs):
     name: Annotated[str, Field(min_length=1, max_length=200)]
 
 
+class BudgetTable(_Table):
+    """What a network may cost, US dollars, or draw, watts; without a value, as the first."""
+
+    kind: Literal["price", "power"]
+    value: Annotated[float, Field(gt=0, lt=1e15)] | None = None
+
+
 class ComparisonInputs(_Table):
-    """Scenarios side by side; `nest_core.studies.comparison` checks the budget."""
+    """Scenarios side by side, and what they may cost."""
 
     entries: Annotated[list[EntryInputs], Field(min_length=2, max_length=MOST_ENTRIES)]
-    budget: dict[str, Any] | None = None
+    budget: BudgetTable | None = None
     failures: bool = True
-    device_usd: float | None = None
+    device_usd: Annotated[float, Field(ge=0, lt=1e9)] | None = None
+
+
+class PartTable(_Table):
+    """A model of a mix and its part of the time."""
+
+    model: str | dict[str, Any]
+    share: Annotated[float, Field(gt=0, lt=1e9)]
 
 
 class RatiosInputs(PlanInputs):
     """A scenario, a mix of models and a limit; `nest_core.studies.ratios` checks the shares."""
 
-    mix: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MOST_ENTRIES)]
+    mix: Annotated[list[PartTable], Field(min_length=1, max_length=MOST_ENTRIES)]
     loss: float
 
 
@@ -108,6 +131,9 @@ def portable(kind: CellKind, inputs: Mapping[str, Any], where: str = "inputs") -
 
 
 def _check_names(scenario: Mapping[str, Any], where: str) -> None:
+    own = scenario["document"].get("override", {})
+    if not isinstance(own, Mapping):
+        raise InputError(f"{where}.document.override", "must be a table", own, "write one")
     for part in ("document", "overrides"):
         for key, value in _leaves(scenario.get(part, {}), ""):
             _check_name(key.removeprefix("override."), value, f"{where}.{part}.{key}")

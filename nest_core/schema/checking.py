@@ -16,13 +16,13 @@ MAX_DEPTH = 32
 
 
 def check_plain(where: str, value: object) -> None:
-    """Refuse what is TOML to Python's reader but to no other: deep nesting, endless numbers.
+    """Refuse what Python's readers take and no other: deep nesting, endless numbers, half letters.
 
     Raises
     ------
     InputError
-        For tables and arrays more than `MAX_DEPTH` deep and whole numbers over 64 bits, which
-        could neither be copied nor shown.
+        For tables and arrays more than `MAX_DEPTH` deep, whole numbers over 64 bits, and text with
+        half of a surrogate pair, which could not be copied, shown or saved.
     """
     pending: list[tuple[object, int]] = [(value, 0)]
     while pending:
@@ -32,12 +32,30 @@ def check_plain(where: str, value: object) -> None:
                 where, "must hold whole numbers of at most 64 bits",
                 f"{item.bit_length()} bits long", "shorten the number",
             )  # fmt: skip
-        inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        if isinstance(item, str) and not item.isascii():
+            _check_letters(where, item)
+        inner = _inner(item)
         if depth == MAX_DEPTH and inner:
             raise InputError(
                 where, f"must nest at most {MAX_DEPTH} tables and arrays", "deeper", "flatten it"
             )
         pending.extend((entry, depth + 1) for entry in inner)
+
+
+def _check_letters(where: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            where, "must hold text of whole characters", f"{text[error.start : error.end]!a} in it",
+            "take it out",
+        ) from error  # fmt: skip
+
+
+def _inner(item: object) -> list[object]:
+    if isinstance(item, dict):
+        return [*item, *item.values()]
+    return item if isinstance(item, list) else []
 
 
 _T = TypeVar("_T", bound=BaseModel)

@@ -55,7 +55,10 @@ def fabric_table(document: Table, overrides: Table, folder: Path | None = None) 
     for key, value in changes.items():
         if key.startswith("fabric."):
             assign(merged, key, value)
-    return dict(merged["fabric"])
+    table = merged.get("fabric")
+    if not isinstance(table, dict):
+        raise InputError("fabric", "must be a table or a preset", table, "name a preset")
+    return table
 
 
 def _set(key: str) -> Changes:

@@ -330,8 +330,10 @@ def _mix(asked: object, folder: Path | None) -> tuple[_Part, ...]:
         share = entry.get("share") if isinstance(entry, Mapping) else None
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1e9:
             raise InputError("mix", "must give every model a share above 0", entry, "give one")
-        model = load_model(entry["model"], folder)
-        parts.append(_Part(model.name, entry["model"], float(share)))
+        named = entry.get("model")
+        if not isinstance(named, str | Mapping):
+            raise InputError("mix", "must name every model, or hold its table", entry, "name it")
+        parts.append(_Part(load_model(named, folder).name, named, float(share)))
     total = sum(part.share for part in parts)
     return tuple(_Part(part.name, part.model, part.share / total) for part in parts)
 

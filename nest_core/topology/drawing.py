@@ -35,6 +35,7 @@ __all__ = [
     "edited",
     "element_names",
     "empty_drawing",
+    "named",
     "tabled",
 ]
 
@@ -42,12 +43,15 @@ MAX_DRAWN = 8192
 """Devices of a fabric that can be drawn: more is a picture that nobody reads."""
 
 MAX_ELEMENTS = 40_000
+LARGEST = 1e18
+"""What no number of a drawing reaches."""
 PITCH = 80.0
 _NESTED = ("node", "rack", "pod", "hall")
 _KEYS = {
     "element": ("id", "role", "radix", "group", "x", "y"),
     "link": ("a", "b", "bandwidth_GBps", "count", "latency_us"),
 }
+_TEXTS = ("id", "role", "group", "a", "b")
 _NEW: dict[str, dict[str, Any]] = {
     "element": {"role": "switch"},
     "link": {"bandwidth_GBps": 50.0, "count": 1, "latency_us": 0.6},
@@ -130,7 +134,8 @@ def edited(drawing: Drawing, elements: Iterable[Any], links: Iterable[Any]) -> D
     Raises
     ------
     InputError
-        If they are not lists of tables, or too many. What they hold is not judged here.
+        If they are not lists of tables of text and finite numbers, or too many. Whether they make
+        a fabric is not judged here.
     """
     lists = {"element": list(elements), "link": list(links)}
     for name, entries in lists.items():
@@ -142,6 +147,8 @@ def edited(drawing: Drawing, elements: Iterable[Any], links: Iterable[Any]) -> D
         for entry in entries:
             if not isinstance(entry, Mapping):
                 raise InputError(name, "must be a list of tables", entry, "draw it again")
+            for key in _KEYS[name]:
+                _check_cell(f"{name}.{key}", entry.get(key), text=key in _TEXTS)
     return drawing | {
         "element": [_only(entry, _KEYS["element"]) for entry in lists["element"]],
         "link": [_only(entry, _KEYS["link"]) for entry in lists["link"]],
@@ -228,12 +235,24 @@ def tabled(
     edits : mapping
         ``edited_rows`` (row number to changed cells), ``added_rows`` and ``deleted_rows``, as
         Streamlit's data editor gives them, all relative to ``drawing``.
+
+    Raises
+    ------
+    InputError
+        If a row is not in the table, or as `edited`.
     """
     rows = [dict(entry) for entry in drawing[table]]
     names = [entry.get("id") for entry in rows]
-    for index, cells in edits.get("edited_rows", {}).items():
-        rows[int(index)] |= cells
+    changed = {int(index): cells for index, cells in edits.get("edited_rows", {}).items()}
     gone = {int(index) for index in edits.get("deleted_rows", ())}
+    beyond = [index for index in (*changed, *gone) if not 0 <= index < len(rows)]
+    if beyond:
+        raise InputError(
+            f"{table} table", f"must have edits of its {len(rows)} rows", f"row {beyond[0]}",
+            "edit the table as it is shown now",
+        )  # fmt: skip
+    for index, cells in changed.items():
+        rows[index] |= cells
     kept = [row for index, row in enumerate(rows) if index not in gone]
     added = [_NEW[table] | _only(row, _KEYS[table]) for row in edits.get("added_rows", ())]
     links = drawing["link"]
@@ -247,6 +266,35 @@ def tabled(
         if not {link.get("a"), link.get("b")} & lost
     ]
     return edited(drawing, [*kept, *added], links)
+
+
+def named(drawing: Drawing) -> Drawing:
+    """The drawing, if every element has a name and a role and every link its ends.
+
+    Raises
+    ------
+    InputError
+        If one lacks what it is told apart by.
+    """
+    for name, keys in (("element", ("id", "role")), ("link", ("a", "b"))):
+        for place, entry in enumerate(drawing[name]):
+            for key in keys:
+                if key not in entry:
+                    raise InputError(
+                        f"{name}[{place}].{key}", "must be given", "missing", "fill it in"
+                    )
+    return drawing
+
+
+def _check_cell(field: str, value: object, *, text: bool) -> None:
+    if value is None:
+        return
+    if text and not isinstance(value, str):
+        raise InputError(field, "must be text", value, "draw it again")
+    if not text and (
+        isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST
+    ):
+        raise InputError(field, "must be a finite number", value, "draw it again")
 
 
 def _only(entry: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:

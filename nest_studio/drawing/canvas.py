@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_origin, get_type_hints
 
 import streamlit as st
 
@@ -169,6 +169,20 @@ def _unanswered(key: str, sent: Mapping[str, Any]) -> CanvasResult:
     answered = _answered(key)
     change, action = sent.get("drawing"), sent.get("action")
     return CanvasResult(
-        drawing=change if change and change["edition"] > answered["edition"] else None,
-        action=action if action and action["serial"] > answered["serial"] else None,
+        drawing=change if _is_new(change, Change, "edition", answered) else None,
+        action=action if _is_new(action, Action, "serial", answered) else None,
     )
+
+
+def _is_new(sent: Any, kind: Any, count: str, answered: Mapping[str, int]) -> bool:
+    """Whether something was sent that no run has answered; what has not its shape was not."""
+    if not isinstance(sent, Mapping):
+        return False
+    hints = get_type_hints(kind)
+    shaped = all(isinstance(sent.get(key), _plain(hint)) for key, hint in hints.items())
+    return shaped and sent[count] > answered[count]
+
+
+def _plain(hint: Any) -> Any:
+    """The type of a JSON value that a field of `Change` or `Action` has."""
+    return {Literal: str}.get(get_origin(hint), get_origin(hint) or hint)

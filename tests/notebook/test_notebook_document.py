@@ -124,7 +124,7 @@ def test_what_is_no_json_is_one_sentence(text, message):
         ("ratios", {"document": {}, "mix": []}, "mix must be a list of at least 1 entr"),
         (
             "ratios",
-            {"document": {}, "mix": [{"model": "m.json"}], "loss": 0.1},
+            {"document": {}, "mix": [{"model": "m.json", "share": 1.0}], "loss": 0.1},
             r"mix\[0\].model must be a preset",
         ),
         (

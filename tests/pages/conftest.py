@@ -9,6 +9,7 @@ import pytest
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest, app_test
 
+from nest_core.store import Database
 from nest_studio import jobs, plan_state
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
@@ -55,6 +56,26 @@ def no_baselines(request, monkeypatch):
 
 
 @pytest.fixture
+def at_once(monkeypatch):
+    """Jobs are done where they are asked for, once per key: a fuzzer's pages wait for no worker."""
+    monkeypatch.setattr(jobs.Desk, "ask", _done)
+
+
+_DONE: dict[str, jobs.Job] = {}
+
+
+def _done(_desk, key, function, *args, urgent=True):
+    if key not in _DONE:
+        job = _DONE[key] = jobs.Job(key)
+        try:
+            job._result = function(*args, progress=lambda share, words: None, stop=lambda: False)
+        except Exception as error:
+            job._error = error
+        job._ended.set()
+    return _DONE[key]
+
+
+@pytest.fixture
 def plan_page():
     """``plan_page(**address)``: the page as it opens on an address's parameters."""
 
@@ -65,3 +86,11 @@ def plan_page():
         return page.run()
 
     return opened
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """A database of the test's own."""
+    url = f"sqlite:///{tmp_path / 'n.sqlite'}"
+    monkeypatch.setenv("NEST_STUDIO_DATABASE", url)
+    return Database(url)

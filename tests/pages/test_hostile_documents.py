@@ -1,0 +1,280 @@
+"""Documents of any shape: comparisons in links, stored states, notebooks, models, drawings.
+
+What cannot be read is said in one sentence; what is read opens on every page that takes it.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from typing import Any
+
+import pytest
+from hostile import SMALL, TORUS, VALUES, faults, opened
+
+from nest_core.errors import InputError
+from nest_core.model_files import load_model, model_table
+from nest_core.notebook import Cell, Notebook, Summary, from_json, to_json
+from nest_core.notebook.jupyter import jupyter_notebook
+from nest_core.presets import preset_names
+from nest_core.scenario import fabric_document, resolve_scenario, scenario_document
+from nest_core.store import Links, Notebooks
+from nest_core.topology.formats import read_fabric
+from nest_core.workload.hugging_face import read_config
+
+DOCUMENT = scenario_document(SMALL)[0]
+OVERRIDES = (
+    "fabric", "fabric.clos", "fabric.clos.devices", "fabric.clos.oversubscribe",
+    "fabric.clos.oversubscription.0", "fabric.level.1.oversubscription", "workload",
+    "workload.model", "workload.model.blocks", "workload.global_batch_sequences",
+    "workload.sequence_length_tokens", "workload.precision", "workload.optimizer", "search",
+    "search.tp", "search.ep", "search.zero", "search.recompute", "search.order",
+    "search.micro_batch_sequences", "search.memory_rule", "accelerator", "accelerator.memory_GiB",
+    "name", "override", "", ".", "a.b", "fabric.name", "search.zero.0",
+)  # fmt: skip
+NOTEBOOK = json.loads(to_json(Notebook("Hostile", (
+    Cell("a", "plan", "P", "note", {"document": DOCUMENT, "overrides": {"search.zero": [1]}},
+         Summary(({"MFU": 0.4},), {"Python": "3"}, "2026-11-22T12:04:00+00:00")),
+    Cell("b", "sweep", "S", "", {"document": DOCUMENT, "overrides": {}, "y": None,
+                                 "x": {"knob": "memory", "values": [60, 80.0]}}),
+    Cell("c", "comparison", "C", "", {
+        "entries": [{"name": name, "document": DOCUMENT, "overrides": {}} for name in "ab"],
+        "budget": {"kind": "price", "value": 1e6}, "failures": False}),
+    Cell("d", "ratios", "R", "", {"document": DOCUMENT, "overrides": {}, "loss": 0.02,
+                                  "mix": [{"model": "llama2-7b", "share": 1.0}]}),
+    Cell("e", "note", "N", "*n*"),
+), "2026-11-22T12:04:00+00:00", "2026-11-22T12:04:00+00:00")))  # fmt: skip
+ODD_DATES = ("0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59-12:00", "2026-11-22", "inf", "")
+MODELS = [model_table(load_model(name)) for name in ("llama2-7b", "deepseek-v3", "gpt3-175b")]
+CONFIG = {
+    "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "vocab_size": 32000,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 11008,
+}  # fmt: skip
+
+
+def places(document: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a document, as keys and numbers from its root."""
+    inner: Any = document.items() if isinstance(document, dict) else ()
+    if isinstance(document, list):
+        inner = enumerate(document)
+    return [place for key, value in inner
+            for place in ((*before, key), *places(value, (*before, key)))]  # fmt: skip
+
+
+def spoiled(document: Any, rng: random.Random, values: tuple[Any, ...] = VALUES) -> Any:
+    """The document with one to three values replaced, taken out or added."""
+    made = copy.deepcopy(document)
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        known = places(made)
+        if not known:
+            return made
+        *way, last = rng.choice(known)
+        place = made
+        for key in way:
+            place = place[key]
+        if rng.random() < 0.75:
+            place[last] = copy.deepcopy(rng.choice(values))
+        elif isinstance(place, dict) and rng.random() < 0.5:
+            place[rng.choice(("x", "", "a.b", "kind", "name"))] = copy.deepcopy(rng.choice(values))
+        else:
+            del place[last]
+    return made
+
+
+def refuses(read: Any) -> str:
+    """The sentence with which something is refused; empty if it is read."""
+    try:
+        read()
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda rng: resolve_scenario(
+            spoiled(DOCUMENT, rng), {rng.choice(OVERRIDES): rng.choice(VALUES)}
+        ),
+        lambda rng: resolve_scenario(
+            DOCUMENT
+            | {"fabric": spoiled(fabric_document(rng.choice(preset_names("fabrics")[:20])), rng)}
+        ),
+        lambda rng: from_json(json.dumps(spoiled(NOTEBOOK, rng))),
+        lambda rng: load_model(spoiled(rng.choice(MODELS), rng)),
+        lambda rng: read_config(json.dumps(spoiled(CONFIG, rng)), "m"),
+        lambda rng: read_fabric(
+            json.dumps(spoiled(fabric_document("drawn-8"), rng)).encode(), "f.json"
+        ),
+    ],
+    ids=["scenario", "inline fabric", "notebook", "model", "config.json", "fabric file"],
+)
+def test_documents_are_read_or_refused_in_a_sentence(read):
+    rng = random.Random(18)
+    for _ in range(250):
+        told = refuses(lambda: read(rng))
+        assert "\n" not in told
+        assert not told or told.endswith(".")
+
+
+@pytest.mark.parametrize("date", ODD_DATES[:2])
+@pytest.mark.parametrize("field", ["created", "changed", "summary"])
+def test_dates_that_no_clock_shows_are_refused(field, date):
+    document = copy.deepcopy(NOTEBOOK)
+    if field == "summary":
+        document["cells"][0]["summary"]["date"] = date
+    else:
+        document[field] = date
+    assert "must be a date with its time zone, from 1970" in refuses(
+        lambda: from_json(json.dumps(document))
+    )
+
+
+def press(page, prefix):
+    """Press every button of a kind, one after another, each from where it stands."""
+    for key in [one.key for one in page.button if one.key and one.key.startswith(prefix)]:
+        page.button(key=key).click().run()
+        assert not faults(page), key
+        break
+
+
+def compare(root, listed) -> None:
+    page = opened("compare", {"compare": json.dumps(listed)}, str(root / "app.py"))
+    assert not faults(page), listed
+    press(page, "compare-plan-")
+    page.run()
+    assert not faults(page), listed
+    page.switch_page("pages/compare.py").run()
+    assert not faults(page), listed
+    page.button(key="compare-start-over").click().run()
+    assert not faults(page), listed
+    assert len([one for one in page.text_input if one.label.startswith("Name of")]) == 3
+
+
+def entries_of(seed: int) -> list[Any]:
+    rng = random.Random(seed)
+    name = rng.choice((SMALL, TORUS))
+    asked = {rng.choice(OVERRIDES): copy.deepcopy(rng.choice(VALUES)) for _ in range(2)}
+    listed: list[Any] = [["a", name, asked], ["b", SMALL, {}]]
+    return spoiled(listed, rng) if seed % 4 == 0 else listed
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"accelerator.memory_GiB": "many"},
+        {"search.tp": []},
+        {"search.tp": {"max": "x"}},
+        {"fabric": {"kind": "leaf_spine", "clos": []}},
+        {"fabric": 5},
+        {"fabric": None},
+        {"fabric.clos.devices": "x"},
+        {"workload.model": {"name": 1}},
+        {"workload.sequence_length_tokens": 10**9},
+        {"search.micro_batch_sequences": {"max": 10**6}},
+        {"accelerator.memory_GiB": 1e6},
+        {"name": "\ud800"},
+    ],
+    ids=str,
+)
+def test_a_comparison_of_odd_overrides_opens_and_stays_usable(at_once, root, store, overrides):
+    compare(root, [["a", SMALL, overrides], ["b", SMALL, {}]])
+
+
+def test_comparisons_of_any_shape_break_no_page(at_once, root, store):
+    for seed in range(6):
+        compare(root, entries_of(seed))
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("seed", range(300))
+def test_comparisons_of_any_shape_break_no_page_at_length(at_once, root, store, seed):
+    compare(root, entries_of(100 + seed))
+
+
+@pytest.mark.parametrize("page", ["plan", "design", "compare", "explore", "workload"])
+def test_a_comparisons_key_is_no_fabric(at_once, root, store, page):
+    key = Links(store).put({"compare": json.dumps([["a", SMALL, {}]])})
+    shown = opened(page, {"own": key, "fabric": "My fabric"}, str(root / "app.py"))
+    assert not faults(shown)
+    if page in ("plan", "design", "explore"):
+        assert any("is not in this studio's store" in one.value for one in shown.info)
+
+
+def test_a_fabrics_key_is_no_comparison(at_once, root, store):
+    key = Links(store).put({"document": {"schema": 1}, "notes": []})
+    page = opened("compare", {"compare": f"kept.{key}"}, str(root / "app.py"))
+    assert not faults(page)
+    assert any("cannot be read" in one.value for one in page.warning)
+
+
+def notebook(root, store, document) -> None:
+    """A notebook that is taken can be opened, leads to other pages and is exported."""
+    try:
+        found = from_json(json.dumps(document))
+    except InputError:
+        return
+    saved = Notebooks(store).save(found)
+    jupyter_notebook(found)
+    for prefix in ("plan-", "ask-", "all-", "edit-", "copy-", "again-"):
+        page = opened("notebook", {"notebook": saved.notebook.name}, str(root / "app.py"))
+        assert not faults(page), document
+        press(page, prefix)
+        page.run()
+        assert not faults(page), (prefix, document)
+        page.switch_page("pages/notebook.py").run()
+        assert not faults(page), (prefix, document)
+    Notebooks(store).delete(saved.notebook.name)
+
+
+MIXES = [
+    [{"model": "llama2-7b"}],
+    [{"share": 1.0}],
+    [{"model": "llama2-7b", "share": 1.0}] * 2,
+    [{"model": "llama2-7b", "share": 5e6}, {"model": "llama2-13b", "share": 1.0}],
+    [{"model": "llama2-7b", "share": "half"}],
+]
+
+
+@pytest.mark.parametrize("mix", MIXES, ids=range(len(MIXES)))
+def test_a_notebook_with_an_odd_mix_opens(at_once, root, store, mix):
+    document = copy.deepcopy(NOTEBOOK)
+    document["cells"] = [document["cells"][3], document["cells"][4]]
+    document["cells"][0]["inputs"] |= {"mix": mix, "loss": 0.9}
+    notebook(root, store, document)
+
+
+@pytest.mark.parametrize(
+    "budget", [{"kind": "pieces"}, {"kind": "price", "value": 5e14}, {"value": 1.0}, {}]
+)
+def test_a_notebook_with_an_odd_budget_opens(at_once, root, store, budget):
+    document = copy.deepcopy(NOTEBOOK)
+    document["cells"] = [document["cells"][2], document["cells"][4]]
+    document["cells"][0]["inputs"]["budget"] = budget
+    notebook(root, store, document)
+
+
+@pytest.mark.parametrize("overrides", [{"accelerator.memory_GiB": "x"}, {"search.tp": []}])
+def test_a_notebook_with_odd_overrides_opens(at_once, root, store, overrides):
+    document = copy.deepcopy(NOTEBOOK)
+    document["cells"] = [document["cells"][0], document["cells"][4]]
+    document["cells"][0]["inputs"]["overrides"] = overrides
+    notebook(root, store, document)
+
+
+def test_a_stored_notebook_that_is_none_leaves_the_shelf(at_once, root, store):
+    Notebooks(store).save(Notebook("Sound", (Cell("e", "note", "N", "words"),)))
+    page = opened("notebook", {"notebook": "Sound"}, str(root / "app.py"))
+    with store.transaction() as connection:
+        connection.exec_driver_sql("UPDATE notebooks SET document = '{}' WHERE name = 'Sound'")
+    page.run()
+    assert not faults(page)
+    assert any("must be a notebook of the studio" in one.value for one in page.error)
+    assert page.radio(key="notebook list").options == ["Sound"]
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("seed", range(200))
+def test_notebooks_of_any_shape_open_at_length(at_once, root, store, seed):
+    notebook(root, store, spoiled(NOTEBOOK, random.Random(seed)))

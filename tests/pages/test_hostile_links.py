@@ -1,0 +1,120 @@
+"""Links whose parameters hold anything: no page breaks, and every page can be used afterwards."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hostile import SMALL, TEXTS, faults, opened
+from streamlit.testing.v1 import AppTest
+
+from nest_core.lessons import LESSONS
+
+FORM = (
+    "scenario", "fabric", "fabric.clos.devices", "fabric.clos.oversubscribe",
+    "fabric.clos.oversubscription.0", "fabric.level.1.oversubscription", "workload.model",
+    "workload.global_batch_sequences", "workload.sequence_length_tokens", "workload.precision",
+    "workload.optimizer", "workload.attention", "accelerator", "accelerator.memory_GiB",
+    "search.tp", "search.cp", "search.ep", "search.micro_batch_sequences", "search.zero",
+    "search.recompute", "search.schedule", "search.order", "search.stage_strategies",
+    "search.memory_rule", "own", "own_model",
+)  # fmt: skip
+KEYS = {
+    "plan": (*FORM, "paint", "tour", "why-mine", "form-undo", "stop-plan"),
+    "workload": (
+        "layer.model", "layer.kind", "layer.tp", "layer.sp", "layer.cp", "layer.ep",
+        "layer.micro_batch_sequences", "layer.recompute", "layer.accelerator",
+        "layer.sequence_length_tokens", "layer.precision", "layer.attention", "layer.context",
+        "layer.expert_tensor", "layer.imbalance", "layer.capacity", "own", "own_model",
+    ),
+    "compare": (
+        "compare", "compare.budget", "compare.budget_value", "compare.failures", "compare.only",
+        "own", "compare-undo", "compare-add",
+    ),
+    "explore": (
+        *FORM, "explore.asks", "explore.question", "explore.x", "explore.y", "explore.memory",
+        "explore.batch", "explore.zero", "explore.oversubscription.0", "explore.models",
+        "explore.loss", "explore.share.llama2-7b", "explore.point", "explore-run",
+    ),
+    "design": (
+        "fabric", "fabric.clos.devices", "fabric.clos.oversubscribe", "beside", "canvas",
+        "fabric.clos.oversubscription.0", "collective.op", "collective.devices",
+        "collective.stride", "collective.groups", "collective.algorithm", "collective.library",
+        "own", "prices.media", "prices.rack_power", "prices.table", "export.format",
+    ),
+    "paper": ("name", "costs", "model"),
+    "learn": (
+        "lesson", "large",
+        *(f"{one.key}.{part}" for one in LESSONS for part in (
+            "guess", "show", *(control.key for control in one.controls))),
+    ),
+    "notebook": ("notebook", "notebook list", "add-note", "save-as"),
+}  # fmt: skip
+"""Every parameter that a page reads, and keys of widgets that no address may set."""
+
+BASES = {
+    "plan": {"scenario": SMALL, "tour": "off"},
+    "explore": {"scenario": SMALL, "explore.asks": "Highest ratios"},
+    "workload": {"layer.model": "mixtral-8x7b"},
+    "compare": {"compare.budget": "network price"},
+    "design": {"fabric": "h100-spine-leaf-64"},
+}
+
+
+def address_of(page: str, rng: random.Random) -> dict[str, str | list[str]]:
+    """A page's usual address with some of its parameters replaced."""
+    found: dict[str, str | list[str]] = dict(BASES.get(page, {}))
+    for key in rng.sample(KEYS[page], min(len(KEYS[page]), rng.choice((1, 2, 4)))):
+        text = rng.choice(TEXTS)
+        found[key] = [text, rng.choice(TEXTS)] if rng.random() < 0.1 else text
+    if page == "learn":
+        found.setdefault("lesson", rng.choice(LESSONS).key)
+    return found
+
+
+def use(page: AppTest, rng: random.Random) -> None:
+    """Change something in the way that the page offers it."""
+    choices = [one for one in page.selectbox if len(one.options) > 1 and not one.disabled]
+    if choices:
+        one = rng.choice(choices)
+        one.select_index(rng.randrange(len(one.options)))
+    page.run()
+
+
+def check(root, name: str, seed: int) -> None:
+    rng = random.Random(f"{name} {seed}")
+    address = address_of(name, rng)
+    page = opened(name, address, str(root / "app.py"))
+    assert not faults(page), address
+    use(page, rng)
+    assert not faults(page), address
+    other = rng.choice([one for one in KEYS if one not in (name, "learn", "paper")])
+    page.switch_page(f"pages/{other}.py").run()
+    assert not faults(page), (address, other)
+    page.switch_page(f"pages/{name}.py").run()
+    assert not faults(page), (address, other, name)
+
+
+@pytest.mark.parametrize("key", [key for key in FORM if key not in ("scenario", "own")])
+@pytest.mark.parametrize("text", ["inf", "9" * 5000])
+def test_a_number_without_end_is_said_and_the_rest_of_the_link_taken(at_once, plan_page, key, text):
+    page = plan_page(**({"scenario": SMALL, "tour": "off"} | {key: text}))
+    assert not page.exception
+    assert page.selectbox(key="scenario").value == SMALL
+    assert page.metric
+    if key in page.session_state:
+        (said,) = (one.value for one in page.warning)
+        assert f"The link's {key} must be a value that its field offers" in said
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_hostile_links_break_no_page(at_once, root, name):
+    for seed in range(3):
+        check(root, name, seed)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("name", KEYS)
+def test_hostile_links_break_no_page_at_length(at_once, root, name, seed):
+    check(root, name, 1000 + seed)
