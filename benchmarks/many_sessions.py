@@ -182,16 +182,16 @@ async def _watch(process: int, measured: Measured) -> None:
     while True:
         if len(measured.plan_s) >= noted + MEMORY_EVERY:
             noted = len(measured.plan_s)
-            measured.memory_MB.append((noted, _memory_MB(process)))
+            measured.memory_MB.append((noted, memory_MB(process)))
         await asyncio.sleep(1.0)
 
 
-def _memory_MB(process: int) -> float:
+def memory_MB(process: int) -> float:
     """Resident memory of a process and its children, as Linux counts it."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     threads = Path(f"/proc/{process}/task").iterdir()
     children = [child for thread in threads for child in (thread / "children").read_text().split()]
-    return pages * 4096 / 1e6 + sum(_memory_MB(int(child)) for child in children)
+    return pages * 4096 / 1e6 + sum(memory_MB(int(child)) for child in children)
 
 
 async def _all(url: str, process: int, arguments: argparse.Namespace) -> Measured:
@@ -202,7 +202,7 @@ async def _all(url: str, process: int, arguments: argparse.Namespace) -> Measure
         if isinstance(ended, BaseException):
             measured.errors.append(f"{type(ended).__name__}: {ended}")
     watching.cancel()
-    measured.memory_MB.append((len(measured.plan_s), _memory_MB(process)))
+    measured.memory_MB.append((len(measured.plan_s), memory_MB(process)))
     return measured
 
 

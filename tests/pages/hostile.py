@@ -40,7 +40,7 @@ def opened(name: str, address: dict[str, Any], app: str) -> AppTest:
 
 def faults(page: AppTest) -> list[str]:
     """The exceptions that a page shows."""
-    return [entry.message for entry in page.exception]
+    return [f"{entry.message} {entry.stack_trace}" for entry in page.exception]
 
 
 class Forger:
@@ -79,14 +79,23 @@ class Forger:
         return state
 
 
-FORGED: tuple[tuple[str, Any], ...] = (
-    ("string_value", "abc"), ("string_value", ""), ("string_value", "a" * 5000),
-    ("string_array_value", ["abc"]), ("string_array_value", []), ("string_array_value", ["a"] * 99),
-    ("double_value", float("nan")), ("double_value", float("inf")), ("double_value", 1e308),
-    ("double_value", -1.0), ("int_value", 2**62), ("int_value", -1), ("int_array_value", [7, -1]),
-    ("double_array_value", [float("nan")]), ("double_array_value", [1e9]),
-    ("double_array_value", []), ("double_array_value", [20.0]), ("bool_value", True),
-    ("trigger_value", True), ("json_value", "{}"), ("json_value", "[1]"), ("json_value", "{"),
-    ("json_value", '{"edited_rows": {"999": {"price, $": -1}}}'), ("bytes_value", b"\xff"),
-)  # fmt: skip
-"""States that a client may send for any widget, of its kind or of another's."""
+_STRINGS = ("abc", "", "a" * 5000)
+_LISTS: tuple[list[str], ...] = (["abc"], [], ["a"] * 99)
+_NUMBERS = (1e308, -1.0, 0.5, 20.0, 1e15)
+FORGED: dict[str, tuple[tuple[str, Any], ...]] = {
+    **dict.fromkeys(
+        ("selectbox", "radio", "text_input", "text_area"),
+        tuple(("string_value", text) for text in _STRINGS),
+    ),
+    **dict.fromkeys(
+        ("multiselect", "button_group", "select_slider"),
+        tuple(("string_array_value", texts) for texts in _LISTS),
+    ),
+    "number_input": tuple(("double_value", number) for number in _NUMBERS),
+    "slider": tuple(
+        ("double_array_value", [number]) for number in (*_NUMBERS, float("nan"), float("inf"))
+    ),
+    **dict.fromkeys(("checkbox", "toggle"), (("bool_value", True), ("bool_value", False))),
+    "button": (("trigger_value", True),),
+}
+"""What a client may say for a kind of widget, in its own type, that no page offers."""

@@ -95,21 +95,30 @@ def check(root, name: str, seed: int) -> None:
     assert not faults(page), (address, other, name)
 
 
-@pytest.mark.parametrize("key", [key for key in FORM if key not in ("scenario", "own")])
-@pytest.mark.parametrize("text", ["inf", "9" * 5000])
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("fabric.clos.devices", "inf"),
+        ("fabric.clos.oversubscription.0", "1e999"),
+        ("workload.global_batch_sequences", "9" * 5000),
+        ("workload.sequence_length_tokens", "-inf"),
+        ("accelerator.memory_GiB", "nan"),
+        ("search.tp", "1e999"),
+        ("search.micro_batch_sequences", "inf"),
+    ],
+)
 def test_a_number_without_end_is_said_and_the_rest_of_the_link_taken(at_once, plan_page, key, text):
     page = plan_page(**({"scenario": SMALL, "tour": "off"} | {key: text}))
     assert not page.exception
     assert page.selectbox(key="scenario").value == SMALL
     assert page.metric
-    if key in page.session_state:
-        (said,) = (one.value for one in page.warning)
-        assert f"The link's {key} must be a value that its field offers" in said
+    (said,) = (one.value for one in page.warning)
+    assert f"The link's {key} must be a value that its field offers" in said
 
 
 @pytest.mark.parametrize("name", KEYS)
 def test_hostile_links_break_no_page(at_once, root, name):
-    for seed in range(3):
+    for seed in range(2):
         check(root, name, seed)
 
 
