@@ -225,7 +225,6 @@ def notebook(root, store, document) -> None:
         assert not faults(page), (prefix, document)
         page.switch_page("pages/notebook.py").run()
         assert not faults(page), (prefix, document)
-    Notebooks(store).delete(saved.notebook.name)
 
 
 MIXES = [
