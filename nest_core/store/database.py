@@ -7,6 +7,7 @@ is kept aside, and a new one begun.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,7 @@ from sqlalchemy import (
     Text,
     create_engine,
     event,
+    inspect,
     select,
 )
 from sqlalchemy.engine import URL, make_url
@@ -44,6 +46,7 @@ PATIENCE_S = 10.0
 SCHEMA = 1
 """Of the tables; an SQLite file notes it as its ``user_version``."""
 
+_LOG = logging.getLogger(__name__)
 _TABLES = MetaData()
 NOTEBOOKS = Table(
     "notebooks",
@@ -117,7 +120,8 @@ class Database:
         parsed = _parsed(url)
         self._file = sqlite_file(parsed)
         self._engine = _engine(parsed)
-        self._name = self._engine.url.render_as_string(hide_password=True)
+        # Whoever visits the studio may read it; the whole address is for the log.
+        self._name = self._file.name if self._file else parsed.drivername
         self._begin()
 
     def kept_aside(self) -> tuple[str, ...]:
@@ -138,22 +142,29 @@ class Database:
             make_private(self._file)
             if keep_aside(self._file, utc_now()):
                 make_private(self._file)
+        of_sqlite = self._engine.dialect.name == "sqlite"
+        with self._connected() as connection:  # nothing is written yet: it may not be for us
+            if of_sqlite:
+                self._check_version(connection)
+            for table in (NOTEBOOKS, LINKS):
+                if inspect(connection).has_table(table.name):
+                    connection.execute(select(table).limit(0))
+            # The file remembers; asking again would wait for the others.
+            if of_sqlite and connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "wal":
+                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
         with self._connected() as connection:
-            if self._file:
-                self._take_version(connection)
             for table in (NOTEBOOKS, LINKS):
                 connection.execute(CreateTable(table, if_not_exists=True))
-                connection.execute(select(table).limit(0))  # it may be another program's
+            if of_sqlite and connection.exec_driver_sql("PRAGMA user_version").scalar() != SCHEMA:
+                connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
 
-    def _take_version(self, connection: Connection) -> None:
+    def _check_version(self, connection: Connection) -> None:
         found = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
         if found > SCHEMA:
             raise InputError(
                 "database", f"must have tables of version {SCHEMA} or older ({self._name})", found,
                 f"use the newer Nest Studio that made it, or name another in {DATABASE_VARIABLE}",
             )  # fmt: skip
-        if found < SCHEMA:
-            connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
@@ -161,10 +172,17 @@ class Database:
             with self._engine.begin() as connection:
                 yield connection
         except DBAPIError as error:
-            raise InputError(
-                "database", f"must be one that can be read and written ({self._name})",
-                str(error.orig), f"move the file away, or name another in {DATABASE_VARIABLE}",
-            ) from error  # fmt: skip
+            found = str(error.orig) if self._file else type(error.orig).__name__
+            raise self._refused(found, error.orig) from error
+        except UnicodeDecodeError as error:  # a message of SQLite's that quotes what is damaged
+            raise self._refused("damaged", error) from error
+
+    def _refused(self, found: str, error: object) -> InputError:
+        _LOG.error("%r: %s", self._engine.url, error)  # without its password
+        return InputError(
+            "database", f"must be one that can be read and written ({self._name})", found,
+            f"move the file away, or name another in {DATABASE_VARIABLE}",
+        )  # fmt: skip
 
 
 def _parsed(url: str) -> URL:
@@ -193,7 +211,7 @@ def _sqlite(url: URL) -> Engine:
     # A connection for every transaction: opening one takes less than a millisecond, and none
     # keeps a file that was moved or deleted.
     engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": PATIENCE_S})
-    event.listen(engine, "connect", _log_ahead)
+    event.listen(engine, "connect", _prepare)
     return engine
 
 
@@ -205,9 +223,6 @@ def _text(value: bytes) -> str | bytes:
         return value
 
 
-def _log_ahead(connection: Any, record: Any) -> None:
-    mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-    if mode != "wal":  # the file remembers; asking again would wait for the others
-        connection.execute("PRAGMA journal_mode=WAL")
+def _prepare(connection: Any, record: Any) -> None:
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.text_factory = _text

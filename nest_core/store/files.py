@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import sqlite3
 import stat
@@ -74,7 +75,7 @@ def keep_aside(path: Path, now: datetime) -> Path | None:
     Raises
     ------
     InputError
-        If it is damaged and never was a store of ours: it is left where it is.
+        If it is damaged and never was a store of ours, or cannot be renamed; it is left there.
     """
     before = path.stat()
     if not _damaged(path):
@@ -84,19 +85,20 @@ def keep_aside(path: Path, now: datetime) -> Path | None:
             "database", f"must be one that can be read and written ({path.name})",
             "damaged, or another kind of file", "move the file away, or name another place",
         )  # fmt: skip
-    aside = _free(path, now)
     if path.stat().st_ino != before.st_ino:  # another server was faster, and began a new one
         return None
-    # Companions first: a new store would take what they hold for its own.
-    for one in (*_companions(path), path):
-        if one.exists():
-            one.rename(aside.with_name(aside.name + one.name.removeprefix(path.name)))
-    return aside
+    try:
+        return _renamed(path, now)
+    except OSError as error:
+        raise InputError(
+            "database", f"must be in a folder where a damaged file can be renamed ({path.name})",
+            str(error.strerror), "move the file away, or name another place",
+        ) from error  # fmt: skip
 
 
 def kept_aside(path: Path) -> tuple[str, ...]:
     """Names of damaged stores beside a store, oldest first."""
-    pattern = f"{path.stem}{_ASIDE}*{path.suffix}"
+    pattern = f"{glob.escape(path.stem + _ASIDE)}*{glob.escape(path.suffix)}"
     return tuple(sorted(one.name for one in path.parent.glob(pattern)))
 
 
@@ -117,11 +119,12 @@ def _damaged(path: Path) -> bool:
     # Read only: who writes also puts in what was written ahead, or deletes it.
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", timeout=1.0, uri=True)
     try:
-        # Words of SQLite's may quote what it found, in any encoding.
-        connection.text_factory = bytes
+        connection.text_factory = bytes  # lines quote what was found, in any encoding
         found = connection.execute("PRAGMA quick_check").fetchall()
     except sqlite3.DatabaseError as error:
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+    except UnicodeDecodeError:  # a message that quotes what it found
+        return True
     finally:
         connection.close()
     expected = (b"ok", _OF_ONE_ROW.encode())
@@ -133,8 +136,13 @@ def _ours(path: Path) -> bool:
     return any(one.exists() and _OURS in one.read_bytes() for one in (path, *_companions(path)))
 
 
-def _free(path: Path, now: datetime) -> Path:
-    """A name beside the store that nothing has."""
+def _renamed(path: Path, now: datetime) -> Path:
+    """Give a store and its companions a name beside it that nothing has."""
     stamp = f"{path.stem}{_ASIDE}{now:%Y-%m-%dT%H%M%S}"
     tries = (path.with_name(f"{stamp}{n or ''}{path.suffix}") for n in range(1000))
-    return next(one for one in tries if not one.exists())
+    aside = next(one for one in tries if not one.exists())
+    # Companions first: a new store would take what they hold for its own.
+    for one in (*_companions(path), path):
+        if one.exists():
+            one.rename(aside.with_name(aside.name + one.name.removeprefix(path.name)))
+    return aside

@@ -24,7 +24,9 @@ def links(tmp_path):
     return Links(Database(f"sqlite:///{tmp_path / 'l.sqlite'}"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None
+)
 @given(st.dictionaries(st.text(max_size=4), PLAIN, max_size=4))
 def test_what_was_put_is_got(links, state):
     key = links.put(state)
