@@ -61,7 +61,7 @@ def emit(
     Raises
     ------
     InputError
-        If standard output is closed, full, or a pipe that nobody reads any more.
+        If standard output is closed or full. Who reads a pipe may stop when they have seen enough.
     """
     fields = plain(result)
     text = json.dumps(fields, allow_nan=False) if as_json else printable(human(fields))
@@ -70,6 +70,8 @@ def emit(
     try:
         print(text)
         sys.stdout.flush()
+    except BrokenPipeError:
+        return
     except OSError as error:
         raise unprinted(error.strerror) from error
 
