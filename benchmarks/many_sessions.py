@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
 import random
 import socket
 import statistics
@@ -22,6 +21,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -156,15 +157,20 @@ class Session:
         return dice.choice([pair for pair in offered if self._states.get(pair[0]) != pair[1]])
 
 
+def opened(url: str) -> Any:
+    """The web socket of a new tab, for ``async with``."""
+    return websockets.connect(
+        f"{url.replace('http', 'ws')}/_stcore/stream",
+        subprotocols=[websockets.Subprotocol("streamlit")], origin=url, max_size=None,
+    )  # fmt: skip
+
+
 async def _person(
     url: str, number: int, arguments: argparse.Namespace, measured: Measured, left: Any
 ) -> None:
     dice = random.Random(f"{arguments.seed} {number}")
     query = f"scenario={PRESETS[number % len(PRESETS)]}&tour=off"
-    async with websockets.connect(
-        f"{url.replace('http', 'ws')}/_stcore/stream",
-        subprotocols=[websockets.Subprotocol("streamlit")], origin=url, max_size=None,
-    ) as line:  # fmt: skip
+    async with opened(url) as line:
         session = Session(line, query)
         await session.run()
         await asyncio.sleep(dice.uniform(0, arguments.pause))
@@ -186,12 +192,23 @@ async def _watch(process: int, measured: Measured) -> None:
         await asyncio.sleep(1.0)
 
 
+def children_of(process: int) -> list[int]:
+    """The processes that a process started and that still run, as Linux knows them."""
+    threads = Path(f"/proc/{process}/task").iterdir()
+    return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+
+
+def resident_MB(process: int) -> float:
+    """Resident memory of a process; none once it has ended."""
+    try:
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * 4096 / 1e6
+    except FileNotFoundError:
+        return 0.0
+
+
 def memory_MB(process: int) -> float:
     """Resident memory of a process and its children, as Linux counts it."""
-    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    threads = Path(f"/proc/{process}/task").iterdir()
-    children = [child for thread in threads for child in (thread / "children").read_text().split()]
-    return pages * 4096 / 1e6 + sum(memory_MB(int(child)) for child in children)
+    return resident_MB(process) + sum(map(resident_MB, children_of(process)))
 
 
 async def _all(url: str, process: int, arguments: argparse.Namespace) -> Measured:
@@ -206,6 +223,28 @@ async def _all(url: str, process: int, arguments: argparse.Namespace) -> Measure
     return measured
 
 
+@contextmanager
+def serving(log: Any) -> Iterator[tuple[str, int]]:
+    """A studio of its own: its address and its process; what it writes goes to ``log``."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "nest_studio", "app", "--headless", "--port", str(port)]
+    server = subprocess.Popen(command, stdout=log, stderr=log)
+    url = f"http://localhost:{port}"
+    try:
+        while True:
+            try:
+                urllib.request.urlopen(f"{url}/_stcore/health", timeout=5).close()
+                break
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                time.sleep(0.1)
+        yield url, server.pid
+    finally:
+        server.terminate()
+        server.wait()
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -214,23 +253,8 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=500, help="of all sessions together")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "nest_studio", "app", "--headless", "--port", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://localhost:{port}"
-    try:
-        for _ in itertools.count():
-            try:
-                urllib.request.urlopen(f"{url}/_stcore/health", timeout=5).close()
-                break
-            except (urllib.error.URLError, ConnectionError):
-                time.sleep(0.1)
-        measured = asyncio.run(_all(url, server.pid, arguments))
-    finally:
-        server.terminate()
-        server.wait()
+    with serving(subprocess.DEVNULL) as (url, process):
+        measured = asyncio.run(_all(url, process, arguments))
     for name, values in (("our plan", measured.plan_s), ("whole page", measured.whole_s)):
         if len(values) > 1:
             p95 = statistics.quantiles(values, n=20)[-1]

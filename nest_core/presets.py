@@ -12,19 +12,24 @@ command line does, and Python on one's own machine; no page and no worker proces
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import time
 import tomllib
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from nest_core.errors import InputError
 from nest_core.files import is_packed, read_text
 
 __all__ = [
+    "edition",
+    "kept_per_edition",
     "load_toml",
+    "look_again",
     "looks_like_path",
     "named_file",
     "parse_toml",
@@ -40,6 +45,9 @@ _KEY_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(
     rf"(?<![A-Za-z0-9_\\-]){_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART}){{{MAX_KEY_PARTS}}}"
 )
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
@@ -102,6 +110,49 @@ def preset_names(kind: str, ending: str = ".toml") -> tuple[str, ...]:
 def _names(folder: Path, ending: str, changed_ns: int) -> tuple[str, ...]:
     """Stems of a folder's files; a page asks for them dozens of times, so once per change."""
     return tuple(sorted(path.stem for path in folder.glob(f"*{ending}")))
+
+
+def edition() -> str:
+    """Which presets there are: another text once a file was added, removed or written to.
+
+    Looked up at most once a second, in about a millisecond.
+    """
+    return _edition(int(time.monotonic()))
+
+
+def look_again() -> None:
+    """Notice at once what was just written to a preset."""
+    _edition.cache_clear()
+
+
+@lru_cache(maxsize=1)
+def _edition(_second: int) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for folder, _, names in sorted(os.walk(_root())):
+        for name in sorted(names):
+            try:
+                found = Path(folder, name).stat()
+            except FileNotFoundError:  # an editor's own, gone since it was listed
+                continue
+            digest.update(f"{folder}/{name} {found.st_size} {found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def kept_per_edition(maxsize: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """As `functools.lru_cache`, for what is read from presets: computed anew when they change."""
+
+    def kept(function: Callable[P, T]) -> Callable[P, T]:
+        @lru_cache(maxsize=maxsize)
+        def of(_edition: str, *args: P.args, **kwargs: P.kwargs) -> T:
+            return function(*args, **kwargs)
+
+        @wraps(function)
+        def now(*args: P.args, **kwargs: P.kwargs) -> T:
+            return of(edition(), *args, **kwargs)  # type: ignore[arg-type]  # as lru_cache asks
+
+        return now
+
+    return kept
 
 
 def named_file(

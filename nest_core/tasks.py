@@ -13,7 +13,10 @@ from functools import lru_cache
 
 from nest_core.baselines import Baseline, evaluate_baselines
 from nest_core.costs.price import Report
+from nest_core.paper import Reproduction, reproduce
+from nest_core.paper.reproduction import Costs
 from nest_core.planner import Progress, Result, search, shadow_prices
+from nest_core.presets import edition
 from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.units import humanise_seconds
 from nest_core.why import Gain, NextBest, gains, next_best
@@ -21,19 +24,23 @@ from nest_core.why import Gain, NextBest, gains, next_best
 __all__ = [
     "best_plan",
     "next_best_choices",
+    "paper_result",
     "priced_baselines",
     "request_scenario",
     "request_text",
     "worth_of_more",
 ]
 
+LONGEST_BASELINE_S = 60.0
+"""What one baseline may take, whatever a scenario asks for: it does not hear that it should end."""
+
 Tell = Callable[[float, str], None]
 Stop = Callable[[], bool]
 
 
 def request_text(document: object, overrides: object) -> str:
-    """The canonical text of a request."""
-    return json.dumps([document, overrides], sort_keys=True)
+    """The canonical text of a request; another one once a preset has changed, which it may name."""
+    return json.dumps([document, overrides, edition()], sort_keys=True)
 
 
 @lru_cache(maxsize=32)
@@ -45,7 +52,7 @@ def request_scenario(text: str) -> Scenario:
     InputError
         Where there is none.
     """
-    document, overrides = json.loads(text)
+    document, overrides, _ = json.loads(text)
     return resolve_scenario(document, overrides)
 
 
@@ -75,9 +82,15 @@ def priced_baselines(text: str, *, progress: Tell, stop: Stop) -> tuple[Baseline
         progress(number / len(scenario.baselines), name)
         found += evaluate_baselines(
             problem, scenario.space, scenario.model, (name,), seed=scenario.seed,
-            time_limit_s=scenario.time_limit_s,
+            time_limit_s=min(scenario.time_limit_s, LONGEST_BASELINE_S),
         )  # fmt: skip
     return tuple(found)
+
+
+def paper_result(name: str, costs: Costs, *, progress: Tell, stop: Stop) -> Reproduction:
+    """A figure or table of the paper beside ours."""
+    progress(0.0, "computing")
+    return reproduce(name, costs)
 
 
 def next_best_choices(

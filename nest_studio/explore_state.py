@@ -10,7 +10,7 @@ import streamlit as st
 
 from nest_core.studies.knob import Knob, Value, with_values
 from nest_studio.forms import Request
-from nest_studio.jobs import desk, there, wanted
+from nest_studio.jobs import ordered, there
 from nest_studio.open_plan import open_plan
 
 __all__ = ["awaited", "inputs_of", "last_answer", "open_point", "unsaid"]
@@ -42,20 +42,11 @@ def awaited(name: str, what: str, work: Callable[..., Any], inputs: Mapping[str,
     InputError
         What the study refuses.
     """
-    job = desk().ask(
-        f"{name} {json.dumps(inputs, sort_keys=True)}", work, dict(inputs), urgent=False
-    )
-    wanted("explore job", job)
+    key = f"{name} {json.dumps(inputs, sort_keys=True)}"
+    job = ordered(key, work, dict(inputs), urgent=False, place="explore")
     if not there(job, what, key=f"explore-{name}"):
         return None
     found = job.result(0)
-    if not found.complete:
-        left, right = st.columns([6, 1], vertical_alignment="center")
-        left.info(f"{what} was cancelled: what was there by then is shown.")
-        right.button(
-            "Run again", key=f"explore-again-{name}", on_click=desk().forget, args=(job.key,),
-            width="stretch",
-        )  # fmt: skip
     st.session_state[f"explore {name} answer"] = found
     return found
 

@@ -25,7 +25,7 @@ from nest_core.lessons import (
     lesson,
 )
 from nest_core.lessons.work import work_brief, work_reveal
-from nest_studio.jobs import desk, there
+from nest_studio.jobs import ordered, there
 from nest_studio.show import PicturePlace, facts, table
 
 __all__ = ["learn_style", "lesson_bar", "presenting", "show_lesson"]
@@ -114,7 +114,7 @@ def _asked(shown: Lesson) -> Brief | None:
     """The lesson's question and notes; None while they are computed elsewhere."""
     if not shown.slow:
         return shown.brief()
-    job = desk().ask(f"lesson {shown.key}, question", work_brief, shown.key)
+    job = ordered(f"lesson {shown.key}, question", work_brief, shown.key, place="lesson")
     if not there(job, "Question", key="lesson-brief"):
         return None
     found: Brief = job.result(0)
@@ -126,7 +126,8 @@ def _found(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
     if not shown.slow:
         return shown.reveal(settings)
     asked = ", ".join(f"{key} {value}" for key, value in sorted(settings.items()))
-    job = desk().ask(f"lesson {shown.key}, {asked}", work_reveal, shown.key, dict(settings))
+    key = f"lesson {shown.key}, {asked}"
+    job = ordered(key, work_reveal, shown.key, dict(settings), place="lesson")
     if not there(job, "Planning", key="lesson-reveal"):
         return None
     found: Reveal = job.result(0)

@@ -24,7 +24,7 @@ from nest_core.notebook.cells import (
 from nest_core.notebook.kinds import KINDS, Shown, compute, summarise
 from nest_core.notebook.words import note_html
 from nest_studio.compare_state import use_inputs
-from nest_studio.jobs import Job, desk, there
+from nest_studio.jobs import Job, forget, ordered, there
 from nest_studio.notebook_state import edit, keep_summary
 from nest_studio.open_plan import from_preset, open_plan, unsaid
 from nest_studio.reopen import reopen, reopens
@@ -67,7 +67,9 @@ def note_style() -> None:
 
 def job_of(cell: Cell) -> Job:
     """The work that computes what a cell shows."""
-    return desk().ask(_job_key(cell), compute, cell.kind, dict(cell.inputs), urgent=False)
+    key = f"notebook {cell.kind} {json.dumps(dict(cell.inputs), sort_keys=True)}"
+    inputs = dict(cell.inputs)
+    return ordered(key, compute, cell.kind, inputs, urgent=False, place=f"cell {cell.id}")
 
 
 def local_time(text: str, pattern: str = "%d %b %Y, %H:%M") -> str:
@@ -291,10 +293,6 @@ def _made(versions: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
-def _job_key(cell: Cell) -> str:
-    return f"notebook {cell.kind} {json.dumps(dict(cell.inputs), sort_keys=True)}"
-
-
 def _follow(key: str, value: str) -> str:
     """Have a widget hold what the notebook says; an untouched one keeps what is being typed."""
     if st.session_state.get(key) != value:
@@ -317,7 +315,7 @@ def _set_note(cell_id: str) -> None:
 def run_again(cells: tuple[Cell, ...]) -> None:
     """Compute cells again and open them; for callbacks."""
     for cell in cells:
-        desk().forget(_job_key(cell))
+        forget(job_of(cell))
         st.session_state[f"open-{cell.id}"] = True
     ids = tuple(cell.id for cell in cells)
     st.session_state[_AGAIN] = (*st.session_state.get(_AGAIN, ()), *ids)

@@ -6,6 +6,8 @@ session asks for any more is given up; plans go before baselines.
 
 from __future__ import annotations
 
+import time
+
 import streamlit as st
 
 from nest_core.baselines import Baseline
@@ -14,13 +16,15 @@ from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.tasks import best_plan, priced_baselines, request_scenario, request_text
 from nest_core.topology import Fabric
 from nest_studio.forms import Request
-from nest_studio.jobs import Job, Stopped, desk, wanted
+from nest_studio.jobs import Job, Lost, Stopped, ordered
 
 __all__ = [
+    "baselines_missing",
     "baselines_of",
     "baselines_within",
     "canonical",
     "fabric_of",
+    "is_there_soon",
     "order_baselines",
     "order_plan",
     "plan_of",
@@ -29,6 +33,7 @@ __all__ = [
 
 KEPT = 256
 POLL_S = 0.1
+PATIENCE_S = 5.0
 
 
 def canonical(request: Request) -> str:
@@ -49,9 +54,7 @@ def fabric_of(request: Request) -> Fabric:
 
 def order_plan(text: str) -> Job:
     """Have a canonical request planned, and give up this session's last order."""
-    job = _plan(text)
-    wanted("plan ordered", job)
-    return job
+    return _plan(text, "plan")
 
 
 def plan_of(text: str) -> Result:
@@ -60,9 +63,18 @@ def plan_of(text: str) -> Result:
     return found
 
 
+def is_there_soon(text: str) -> bool:
+    """Whether a canonical request has a plan to show, or will within seconds."""
+    job = _plan(text, "plan before")
+    until = time.monotonic() + PATIENCE_S
+    while not job.wait(POLL_S) and time.monotonic() < until:
+        st.session_state["awaited"] = "plan before"  # a newer run ends the wait
+    return job.ended and not job.failed
+
+
 def order_baselines(text: str) -> None:
     """Have the baselines for a canonical request priced, and give up this session's last order."""
-    wanted("baselines ordered", _baselines(text))
+    _baselines(text, "baselines")
 
 
 def baselines_within(text: str, seconds: float) -> tuple[Baseline, ...] | None:
@@ -74,6 +86,8 @@ def baselines_within(text: str, seconds: float) -> tuple[Baseline, ...] | None:
         return None
     except Stopped:  # given up by who ordered it; it is begun anew
         return None
+    except Lost:  # said by `baselines_missing`
+        return ()
     return found
 
 
@@ -85,9 +99,14 @@ def baselines_of(text: str) -> tuple[Baseline, ...]:
     return baselines
 
 
-def _plan(text: str) -> Job:
-    return desk().ask(f"plan {text}", best_plan, text)
+def baselines_missing(text: str) -> str:
+    """Why there are no baselines and will be none; empty if there are or may be."""
+    return _baselines(text).without
 
 
-def _baselines(text: str) -> Job:
-    return desk().ask(f"baselines {text}", priced_baselines, text, urgent=False)
+def _plan(text: str, place: str = "") -> Job:
+    return ordered(f"plan {text}", best_plan, text, place=place)
+
+
+def _baselines(text: str, place: str = "") -> Job:
+    return ordered(f"baselines {text}", priced_baselines, text, urgent=False, place=place)

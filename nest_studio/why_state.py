@@ -8,6 +8,11 @@ before its part of the page is opened.
 
 from __future__ import annotations
 
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
 import streamlit as st
 
 from nest_core.costs.price import Report
@@ -20,8 +25,9 @@ from nest_core.why import (
     equations,
     price_pasted,
 )
-from nest_studio.jobs import Job, desk
-from nest_studio.plan_state import KEPT, plan_of, scenario_of
+from nest_studio.commands.output import plain
+from nest_studio.jobs import Job, ordered
+from nest_studio.plan_state import KEPT, scenario_of
 
 __all__ = [
     "PATIENCE_S",
@@ -36,30 +42,26 @@ PATIENCE_S = 30.0
 """What all searches for one part of the page may take together."""
 
 
-@st.cache_data(max_entries=KEPT, show_spinner=False)
-def bindings_of(text: str) -> tuple[StageBinding, ...]:
-    """What binds every stage of a request's plan."""
-    return bindings(scenario_of(text).problem(), _best(text))
+@st.cache_data(max_entries=KEPT, show_spinner=False, hash_funcs={Report: pickle.dumps})
+def bindings_of(text: str, best: Report) -> tuple[StageBinding, ...]:
+    """What binds every stage of a plan for a request."""
+    return bindings(scenario_of(text).problem(), best)
 
 
-@st.cache_data(max_entries=KEPT, show_spinner=False)
-def equations_of(text: str) -> tuple[Equation, ...]:
-    """The equations behind a request's plan."""
-    return equations(scenario_of(text).problem(), _best(text))
+@st.cache_data(max_entries=KEPT, show_spinner=False, hash_funcs={Report: pickle.dumps})
+def equations_of(text: str, best: Report) -> tuple[Equation, ...]:
+    """The equations behind a plan for a request."""
+    return equations(scenario_of(text).problem(), best)
 
 
-def next_best_job(text: str) -> Job:
+def next_best_job(text: str, best: Report) -> Job:
     """The next best on every axis: a tuple of `NextBest`."""
-    return desk().ask(
-        f"next best {text}", next_best_choices, text, _best(text), PATIENCE_S, urgent=False
-    )
+    return _beside("next best", next_best_choices, text, best)
 
 
-def worth_of_more_job(text: str) -> Job:
+def worth_of_more_job(text: str, best: Report) -> Job:
     """Shadow prices, and what the plan as it is would gain; see `worth_of_more`."""
-    return desk().ask(
-        f"shadow prices {text}", worth_of_more, text, _best(text), PATIENCE_S, urgent=False
-    )
+    return _beside("shadow prices", worth_of_more, text, best)
 
 
 @st.cache_data(max_entries=KEPT, show_spinner=False)
@@ -68,8 +70,7 @@ def mine_of(text: str, pasted: str, placement: str = "") -> Mine:
     return price_pasted(scenario_of(text), pasted, placement)
 
 
-def _best(text: str) -> Report:
-    best = plan_of(text).best
-    if best is None:
-        raise LookupError("a request without a plan has nothing to explain")
-    return best
+def _beside(what: str, task: Callable[..., Any], text: str, best: Report) -> Job:
+    """A job beside a plan, which is not always the best: a search may have been cancelled."""
+    key = f"{what} {json.dumps(plain(best.plan.to_json()))} {text}"
+    return ordered(key, task, text, best, PATIENCE_S, urgent=False, place=what)

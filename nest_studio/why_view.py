@@ -119,25 +119,25 @@ def _explanations(best: Report, text: str) -> None:
     binding = st.expander("What binds each stage", key="why-binding", on_change="rerun")
     if binding.open:
         with binding:
-            _show(binding_table(bindings_of(text), best))
+            _show(binding_table(bindings_of(text, best), best))
     axes = st.expander("What the next-best choice on each axis costs", key="why-axes",
                        on_change="rerun")  # fmt: skip
     if axes.open:
         with axes:
-            job = next_best_job(text)
+            job = next_best_job(text, best)
             if there(job, "Planning without each choice", key="axes"):
                 _show(axes_table(job.result(0)))
     shadow = st.expander("What 1 % more of each resource is worth", key="why-shadow",
                          on_change="rerun")  # fmt: skip
     if shadow.open:
         with shadow:
-            job = worth_of_more_job(text)
+            job = worth_of_more_job(text, best)
             if there(job, "Planning with 1 % more of each resource", key="shadow"):
                 _show(shadow_table(*job.result(0)))
     terms = st.expander("The equation behind each term", key="why-equations", on_change="rerun")
     if terms.open:
         with terms:
-            _show(equation_table(equations_of(text), best))
+            _show(equation_table(equations_of(text, best), best))
 
 
 def _mine(answer: Answer, text: str) -> None:

@@ -19,7 +19,7 @@ from nest_studio.compare_view import (
     scenario_rows,
     sidebar_controls,
 )
-from nest_studio.jobs import desk, there, wanted
+from nest_studio.jobs import given_up, ordered, there
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import carry
 from nest_studio.own_fabric import follow_address as follow_own_fabric
@@ -79,9 +79,11 @@ def answered(inputs: dict[str, Any]) -> tuple[tuple[str, Comparison] | None, boo
     plain = inputs | {"budget": None, "failures": False}
     both = [inputs] if inputs == plain else [plain, inputs]
     jobs = [
-        desk().ask(job_key(one), compared, one, urgent=place == 0) for place, one in enumerate(both)
+        ordered(job_key(one), compared, one, urgent=place == 0, place=f"{ORDERED} {place}")
+        for place, one in enumerate(both)
     ]
-    wanted(ORDERED, *jobs)
+    if len(both) == 1:
+        given_up(f"{ORDERED} 1")
     found: tuple[str, Comparison] | None = None
     for job, what in zip(jobs, ("Comparing", "Equal budget and lost switches"), strict=False):
         if not there(job, what, key=f"compare-{what.split()[0].lower()}"):
@@ -97,7 +99,7 @@ def job_key(inputs: dict[str, Any]) -> str:
 
 def asked_for(key: str) -> dict[str, Any]:
     """The inputs that a key stands for."""
-    inputs: dict[str, Any] = json.loads(key.removeprefix(KEY))
+    inputs: dict[str, Any] = json.loads(key.partition(KEY)[2])
     return inputs
 
 

@@ -5,12 +5,50 @@ import html
 import streamlit as st
 
 from nest_core.figures.paper import models_of, paper_pictures
-from nest_core.paper import NAMES, reproduce
+from nest_core.paper import NAMES, Reproduction
 from nest_core.paper.settings import model_name
+from nest_core.tasks import paper_result
+from nest_studio.jobs import ordered, there
 from nest_studio.show import PicturePlace, facts, page_style, table
 
 page_style()
 COSTS = {"published": "the artifact's", "own": "own"}
+
+
+def show(found: Reproduction) -> None:
+    """Draw what was computed."""
+    models = models_of(found)
+    model = ""
+    if models:
+        model = right.segmented_control(
+            "Model",
+            models,
+            default="llama3",
+            required=True,
+            format_func=model_name,
+            key="model",
+            bind="query-params",
+        )
+    st.html(f'<div class="nest-scenario">{html.escape(found.title)}</div>')
+    facts(found.printed, kind="nest-quiet")
+    for number, picture in enumerate(paper_pictures(found, model)):
+        PicturePlace(f"{name}-{number}").draw(picture)
+    for shown in found.tables:
+        chosen = shown.words
+        if model and shown.key == "rows":
+            chosen = [line for line in chosen if line["model"] == model_name(model)]
+        kept = [
+            {
+                key: text.replace(" ", "\u00a0") if text.startswith("p ") or " / " in text else text
+                for key, text in line.items()
+                if not (model and key == "model")
+            }
+            for line in chosen
+        ]
+        st.html(table(shown.title, "", kept))
+        if shown.key == "rows":
+            facts(*found.paragraph)
+
 
 name = st.segmented_control(
     "Figure or table of the paper",
@@ -33,35 +71,6 @@ costs = left.segmented_control(
     bind="query-params",
     help="The cost model of the paper's artifact, quirks and all, or this project's physics.",
 )
-found = st.cache_data(reproduce, show_spinner="Computing")(name, costs)
-models = models_of(found)
-model = ""
-if models:
-    model = right.segmented_control(
-        "Model",
-        models,
-        default="llama3",
-        required=True,
-        format_func=model_name,
-        key="model",
-        bind="query-params",
-    )
-st.html(f'<div class="nest-scenario">{html.escape(found.title)}</div>')
-facts(found.printed, kind="nest-quiet")
-for number, picture in enumerate(paper_pictures(found, model)):
-    PicturePlace(f"{name}-{number}").draw(picture)
-for shown in found.tables:
-    chosen = shown.words
-    if model and shown.key == "rows":
-        chosen = [line for line in chosen if line["model"] == model_name(model)]
-    kept = [
-        {
-            key: text.replace(" ", "\u00a0") if text.startswith("p ") or " / " in text else text
-            for key, text in line.items()
-            if not (model and key == "model")
-        }
-        for line in chosen
-    ]
-    st.html(table(shown.title, "", kept))
-    if shown.key == "rows":
-        facts(*found.paragraph)
+job = ordered(f"paper {name} {costs}", paper_result, name, costs, urgent=False, place="paper")
+if there(job, "Computing", key="paper"):
+    show(job.result(0))

@@ -16,10 +16,12 @@ from nest_studio.forms import Request, scenario_form
 from nest_studio.jobs import there
 from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import (
+    baselines_missing,
     baselines_of,
     baselines_within,
     canonical,
     fabric_of,
+    is_there_soon,
     order_baselines,
     order_plan,
     plan_of,
@@ -33,7 +35,7 @@ from nest_studio.plan_view import (
     stage_table,
     timeline,
 )
-from nest_studio.show import HeadlineRow, mark_results, page_style
+from nest_studio.show import HeadlineRow, facts, mark_results, page_style
 from nest_studio.tour import tour
 from nest_studio.why_view import why_section
 
@@ -62,12 +64,15 @@ def main() -> None:
         with waiting.container():
             ready = there(job, "Planning", key="plan")
         if ready:
-            waiting.empty()
+            if not job.partial:
+                waiting.empty()
             job.result(0)
     except InputError as error:
         ready, refused = False, str(error)
         problem.error(refused)
     shown = (request, text) if ready else st.session_state.get("last good")
+    if shown is not None and not is_there_soon(shown[1]):
+        shown = None
     if shown is None and refused:
         with waiting.container():
             shown = preset_answer(request)
@@ -103,6 +108,8 @@ def show_answer(request: Request, text: str) -> None:
         earlier = st.session_state.get("baselines", ())
         comparison.draw(pending_entries(result, scenario.baselines, earlier, answer.band))
         baselines = baselines_of(text)
+    if missing := baselines_missing(text):
+        facts(f"There are no baselines beside our plan: {missing}.", kind="nest-quiet")
     st.session_state["baselines"] = baselines
     row.update(headlines(Answer(scenario, answer.problem, result, baselines)))
     comparison.draw(entries(result, baselines, answer.band))

@@ -13,7 +13,6 @@ takes longer to issue than to run, and in it those that themselves do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from nest_core.costs.tables import element_bytes
@@ -21,6 +20,7 @@ from nest_core.errors import InputError
 from nest_core.hardware import Accelerator, seconds
 from nest_core.hardware.explain import bound, time_in_words
 from nest_core.hardware.profiles import Direction
+from nest_core.presets import kept_per_edition
 from nest_core.units import humanise, humanise_bytes
 from nest_core.workload import Graph, Kernel, Model, Node, Operator, Strategy, layer_graph
 from nest_core.workload.explain import (
@@ -217,7 +217,7 @@ class Anatomy:
         return sum(part.operator.parameters for part in self.parts)
 
 
-@lru_cache(maxsize=256)
+@kept_per_edition(256)
 def anatomy(
     model: Model,
     kind: str,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from nest_core.hardware import (
     least_seconds,
 )
 from nest_core.network.wires import FloatArray
+from nest_core.presets import kept_per_edition
 from nest_core.workload import Collective, Graph, Layer, Model, Strategy, chain, load_trace
 from nest_core.workload.graph import sizes
 from nest_core.workload.layers import layers_of
@@ -121,7 +121,7 @@ def floor_table(
     return _table(model, strategy, accelerator, precision, narrow, registered, least=True)
 
 
-@lru_cache(maxsize=4096)
+@kept_per_edition(4096)
 def _table(
     model: Model,
     strategy: Strategy,

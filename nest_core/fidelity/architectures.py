@@ -9,11 +9,10 @@ else from a preset of the same structure.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from nest_core.errors import InputError
 from nest_core.fidelity.runs import Run
-from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.presets import kept_per_edition, load_toml, preset_names, preset_path
 from nest_core.workload import Model
 
 __all__ = ["BY_FACT", "BY_NAME", "PUBLISHED", "TIED", "family_of", "model_of"]
@@ -54,13 +53,13 @@ LEARNED = ("gpt", "bert")
 """Families with learned position embeddings, one per token of the sequence."""
 
 
-@lru_cache(maxsize=1)
+@kept_per_edition(1)
 def _presets() -> tuple[dict[str, object], ...]:
     names = preset_names("models")
     return tuple(load_toml(preset_path("models", f"{name}.toml")) for name in names)
 
 
-@lru_cache(maxsize=1)
+@kept_per_edition(1)
 def _families() -> frozenset[str]:
     return frozenset(path.stem for path in preset_path("traces").glob("*.json"))
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from nest_core.costs import Plan
@@ -24,7 +23,7 @@ from nest_core.fidelity.groups import score
 from nest_core.fidelity.machines import machine_of
 from nest_core.fidelity.predict import Prediction
 from nest_core.fidelity.regions import cells, kind_of
-from nest_core.presets import load_toml, preset_path
+from nest_core.presets import kept_per_edition, load_toml, preset_path
 from nest_core.workload import Model
 
 __all__ = ["FEWEST", "Band", "band_of", "bands_toml", "load_bands", "measured_bands"]
@@ -150,7 +149,7 @@ def band_of(
     return None
 
 
-@lru_cache(maxsize=1)
+@kept_per_edition(1)
 def load_bands() -> tuple[Band, ...]:
     """The shipped bands; none where the file is missing."""
     path = preset_path(*PATH)

@@ -16,7 +16,7 @@ from nest_core.errors import InputError
 from nest_core.fidelity.runs import Run
 from nest_core.hardware import Accelerator
 from nest_core.network import Network, collapse
-from nest_core.presets import preset_names
+from nest_core.presets import kept_per_edition, preset_names
 from nest_core.scenario import load_accelerator
 from nest_core.topology import Hierarchical, Tier
 from nest_core.units import GB
@@ -91,7 +91,7 @@ def machine_of(name: str) -> Machine:
     raise InputError("accelerator", "must have a preset", name, "add one to presets/accelerators")
 
 
-@lru_cache(maxsize=64)
+@kept_per_edition(64)
 def accelerator_of(name: str) -> Accelerator:
     """The device behind an accelerator's name."""
     return load_accelerator(machine_of(name).preset)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from nest_core.calibration import Curve, load_curve
 from nest_core.costs import RECOMPUTE, Plan, Point, Problem, Report, price
@@ -39,6 +38,7 @@ from nest_core.fidelity.memory import (
 )
 from nest_core.fidelity.runs import Outcome, Row, Run, Unread
 from nest_core.hardware import Accelerator
+from nest_core.presets import kept_per_edition
 from nest_core.workload import Strategy
 
 __all__ = ["Prediction", "plan_of", "predict", "predict_rows", "problem_of"]
@@ -258,6 +258,6 @@ def _overlap(run: Run, accelerator: Accelerator) -> Overlap:
     )
 
 
-@lru_cache(maxsize=64)
+@kept_per_edition(64)
 def _curve(name: str) -> Curve | None:
     return load_curve(name) if name else None

@@ -7,11 +7,10 @@ allow. ``presets/estimators`` holds them, with the data they were fitted on.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.presets import kept_per_edition, load_toml, preset_names, preset_path
 
 __all__ = ["Family", "load_family"]
 
@@ -80,7 +79,7 @@ class Family:
                 )
 
 
-@lru_cache(maxsize=64)
+@kept_per_edition(64)
 def load_family(name: str) -> Family:
     """The parameters of a family from ``presets/estimators``.
 

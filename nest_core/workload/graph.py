@@ -17,12 +17,12 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nest_core.errors import InputError
 from nest_core.files import read_text
-from nest_core.presets import preset_names, preset_path
+from nest_core.presets import kept_per_edition, preset_names, preset_path
 
 if TYPE_CHECKING:
     from nest_core.workload.models import Model
@@ -249,7 +249,7 @@ def families() -> tuple[str, ...]:
     return preset_names("traces", ".json")
 
 
-@lru_cache(maxsize=64)
+@kept_per_edition(64)
 def load_trace(family: str) -> dict[str, Graph]:
     """The graphs of a family by kind of layer.
 

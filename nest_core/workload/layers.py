@@ -8,10 +8,10 @@ and a head: final norm, vocabulary projection, loss. Each is its family's traced
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal, cast
 
 from nest_core.errors import InputError
+from nest_core.presets import kept_per_edition
 from nest_core.workload.gradients import gradient_bytes
 from nest_core.workload.graph import Graph, count, load_trace, sizes
 from nest_core.workload.models import Model
@@ -163,7 +163,7 @@ def layer_graph(model: Model, kind: str, strategy: Strategy) -> Graph:
     return _rewritten(model, kind, shape, tuple(STRATEGIES.values()))
 
 
-@lru_cache(maxsize=4096)
+@kept_per_edition(4096)
 def _rewritten(
     model: Model, kind: str, strategy: Strategy, registered: tuple[Rewrite, ...]
 ) -> Graph:

@@ -15,6 +15,7 @@ import typer
 from nest_core.errors import InputError
 from nest_studio.guard import PUBLIC_VARIABLE, public_addresses
 from nest_studio.paths import app_script
+from nest_studio.workers import GIB, MEMORY_VARIABLE, MINUTES_VARIABLE, USUAL
 
 __all__ = ["app"]
 
@@ -39,6 +40,22 @@ def app(
             "several between blanks.",
         ),
     ] = "",
+    request_minutes: Annotated[
+        float,
+        typer.Option(
+            envvar=MINUTES_VARIABLE, min=0.1, max=1e5, help="What a visitor's request may take."
+        ),
+    ] = USUAL.seconds / 60,
+    request_gib: Annotated[
+        float,
+        typer.Option(
+            "--request-GiB",
+            envvar=MEMORY_VARIABLE,
+            min=0.1,
+            max=1e5,
+            help="Memory that a visitor's request may take.",
+        ),
+    ] = USUAL.memory_bytes / GIB,
 ) -> None:
     """Open the studio in the browser."""
     chosen = _free_port(address) if port is None else _given_port(address, port)
@@ -56,7 +73,10 @@ def app(
     if headless:
         flags.append("--server.headless=true")
     public_addresses(public)
-    os.environ[PUBLIC_VARIABLE] = public  # app.py reads it, however it was started
+    # The app reads them, however it was started.
+    os.environ[PUBLIC_VARIABLE] = public
+    os.environ[MINUTES_VARIABLE] = str(request_minutes)
+    os.environ[MEMORY_VARIABLE] = str(request_gib)
 
     from streamlit.web import cli as streamlit_cli
 

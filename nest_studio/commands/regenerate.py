@@ -110,9 +110,10 @@ def _fit_curves(rows: list[Measurement], library: Library, day: str) -> tuple[Li
 
 
 def _training(day: str | None) -> list[Path]:
-    from nest_core.fidelity.bands import bands_toml, load_bands, measured_bands
+    from nest_core.fidelity.bands import bands_toml, measured_bands
     from nest_core.fidelity.document import PICTURE, joined, picture, training_part
     from nest_core.fidelity.predict import predict_rows
+    from nest_core.presets import look_again
 
     folder, subset = validate_training.SHARED, validate_training.SUBSET
     if not (folder / validate_training.FILES[0]).is_file():
@@ -134,7 +135,7 @@ def _training(day: str | None) -> list[Path]:
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    load_bands.cache_clear()
+    look_again()
     return [*files, *texts]
 
 
@@ -157,10 +158,9 @@ def _fit_families(rows: Sequence[Row], day: str) -> list[Path]:
         pooled,
         read_layers,
     )
-    from nest_core.fidelity.machines import accelerator_of
     from nest_core.files import read_text
-    from nest_core.hardware import UNCALIBRATED, load_family
-    from nest_core.presets import preset_path
+    from nest_core.hardware import UNCALIBRATED
+    from nest_core.presets import look_again, preset_path
 
     layers = read_layers(read_text(validate_training.SHARED / "layer_times.csv"))
     fitted, files = [], []
@@ -172,6 +172,5 @@ def _fit_families(rows: Sequence[Row], day: str) -> list[Path]:
             path = preset_path("estimators", f"{family}.toml")
             path.write_text(text, encoding="utf-8")
             files.append(path)
-        load_family.cache_clear()
-        accelerator_of.cache_clear()
+        look_again()
     return files

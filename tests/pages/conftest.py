@@ -47,7 +47,7 @@ def no_baselines(request, monkeypatch):
     if request.node.get_closest_marker("baselines"):
         return
 
-    def none_of_them(text):
+    def none_of_them(text, place=""):
         job = jobs.Job(f"baselines {text}", _result=())
         job._ended.set()
         return job

@@ -17,7 +17,7 @@ from nest_core.scenario import scenario_document
 from nest_core.store import Database, Notebooks
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweep import run
-from nest_studio.jobs import desk
+from nest_studio import jobs
 from nest_studio.show import PicturePlace
 
 SMALL = "llama2-7b-64-h100"
@@ -29,12 +29,12 @@ PATIENCE_S = 120.0
 def explore_page(root):
     """``explore_page(**address)``: the page as it opens on an address's parameters, answered."""
 
-    def opened(**address):
+    def opened(answer=True, **address):
         page = AppTest.from_file(str(root / "app.py"), default_timeout=120)
         for key, value in ({"scenario": SMALL} | address).items():
             page.query_params[key] = value
         page.switch_page("pages/explore.py")
-        return answered(page.run())
+        return answered(page.run()) if answer else page.run()
 
     return opened
 
@@ -214,29 +214,45 @@ def test_a_long_sweep_waits_for_a_click(explore_page):
     assert len(page.selectbox(key="explore.point").options) == 21
 
 
-def test_what_was_cancelled_is_shown_as_far_as_it_went_and_can_be_run_again(explore_page):
+def test_what_was_cancelled_is_shown_as_far_as_it_went_and_can_be_continued(
+    explore_page, monkeypatch
+):
     cut = {"explore.question": "Memory per device", "explore.memory": "65, 80"}
-    document, _ = scenario_document(SMALL)
-    inputs = {
-        "document": document, "overrides": {}, "y": None,
-        "x": {"knob": "memory", "values": [65.0, 80.0]},
-    }  # fmt: skip
-    job = desk().ask(f"sweep {json.dumps(inputs, sort_keys=True)}", cut_short, inputs)
-    assert not job.result(PATIENCE_S).complete
-    page = explore_page(**cut)
+    asked, real = [], jobs.Desk.ask
+
+    def ask(self, key, function, inputs, **options):
+        """The first time a job that somebody cancels after its first point."""
+        asked.append(real(self, key, function if asked else cut_short, inputs, **options))
+        return asked[-1]
+
+    monkeypatch.setattr(jobs.Desk, "ask", ask)
+    monkeypatch.setattr(jobs, "MOMENT_S", 0.0)
+    page = explore_page(answer=False, **cut)
+    until = time.monotonic() + PATIENCE_S
+    while asked[0].share < 0.5:
+        assert time.monotonic() < until, "nobody took it up"
+        time.sleep(0.01)
+    widget(page, "stop-explore-sweep").click().run()
+    answered(page)
     (notice,) = page.info
-    assert notice.value == "Planning was cancelled: what was there by then is shown."
+    assert notice.value == "Planning was cancelled: what was found by then is shown."
     assert widget(page, "explore.point").options == ["memory per device 65 GiB"]
-    widget(page, "explore-again-sweep").click().run()
+    widget(page, "run-explore-sweep").click().run()
     answered(page)
     assert not page.info
     assert len(widget(page, "explore.point").options) == 2
 
 
 def cut_short(inputs, *, progress, stop):
-    """A sweep that somebody cancels after its first point."""
+    """A sweep that hears after its first point that it should stop."""
     asked = []
-    return run(inputs, stop=lambda: len(asked) > 1, progress=lambda *told: asked.append(told))
+
+    def over():
+        while len(asked) > 1 and not stop():
+            time.sleep(0.01)
+        return stop()
+
+    return run(inputs, stop=over, progress=lambda *told: (asked.append(told), progress(*told)))
 
 
 def test_a_point_opens_as_a_scenario(explore_page):

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from nest_core.figures.lessons import lesson_pictures
 from nest_core.lessons import LESSONS, lesson
 from nest_core.lessons.work import work_brief, work_reveal
-from nest_studio import jobs, learn_view
+from nest_studio import jobs
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "learn.py"
 EVERY = pytest.mark.parametrize("shown", LESSONS, ids=lambda one: one.key)
@@ -219,7 +219,7 @@ class SlowDesk:
     def __init__(self):
         self.asked, self.works = {}, False
 
-    def ask(self, key, function, *args, urgent=True):
+    def ask(self, key, function, *args, urgent=True, wanted_by=None):
         job, *_ = self.asked.setdefault(key, (jobs.Job(key), function, args))
         if self.works and not job.ended:
             job._result = function(*args, progress=lambda share, words: None, stop=lambda: False)
@@ -230,7 +230,7 @@ class SlowDesk:
 @pytest.fixture
 def slow_desk(monkeypatch):
     found = SlowDesk()
-    monkeypatch.setattr(learn_view, "desk", lambda: found)
+    monkeypatch.setattr(jobs, "desk", lambda: found)
     monkeypatch.setattr(jobs, "MOMENT_S", 0.0)
     return found
 

@@ -15,7 +15,7 @@ from nest_core.headlines import headlines
 from nest_core.notebook import Cell, Notebook, Summary, add_cell, from_json, to_json
 from nest_core.scenario import load_scenario, scenario_document
 from nest_core.store import Database, Notebooks
-from nest_studio import notebook_shelf, notebook_view
+from nest_studio import jobs, notebook_shelf, notebook_view
 from nest_studio.jobs import Job
 
 SMALL = "llama2-7b-64-h100"
@@ -29,7 +29,7 @@ class Desk:
         self.jobs: dict[str, Job] = {}
         self.done = 0
 
-    def ask(self, key, function, *arguments, urgent=True):
+    def ask(self, key, function, *arguments, urgent=True, wanted_by=None):
         if key not in self.jobs:
             job = self.jobs[key] = Job(key)
             self.done += 1
@@ -52,7 +52,7 @@ def finished():
 
 @pytest.fixture
 def desk(finished, monkeypatch):
-    monkeypatch.setattr(notebook_view, "desk", lambda: finished)
+    monkeypatch.setattr(jobs, "desk", lambda: finished)
     monkeypatch.setattr(notebook_shelf, "DEFAULT_SCENARIO", SMALL)
     return finished
 

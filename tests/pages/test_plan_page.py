@@ -238,7 +238,9 @@ def test_a_search_that_takes_long_stands_above_the_earlier_answer(plan_page, mon
     before = values(page)
     held, real = Job(key="held"), plan_state._plan
     monkeypatch.setattr(jobs, "MOMENT_S", 0.0)
-    monkeypatch.setattr(plan_state, "_plan", lambda text: held if "640" in text else real(text))
+    monkeypatch.setattr(
+        plan_state, "_plan", lambda text, place="": held if "640" in text else real(text, place)
+    )
     widget(page, "workload.global_batch_sequences").set_value(640).run()
     assert not page.exception
     assert page.button(key="stop-plan").label == "Cancel"
