@@ -10,6 +10,7 @@ from nest_core.baselines import Baseline, evaluate_baselines
 from nest_core.costs.overlap import Overlap
 from nest_core.costs.price import Report, Stage
 from nest_core.costs.problem import Problem
+from nest_core.costs.tables import mfu_convention
 from nest_core.fidelity.bands import Band
 from nest_core.hardware import measured_share
 from nest_core.planner import Progress, Result, search
@@ -112,6 +113,7 @@ class Answer:
                 "solved": certificate.solved,
                 "bounded": certificate.bounded,
                 "infeasible": certificate.infeasible,
+                **({} if certificate.proven else {"open": certificate.open}),
             },
             alternatives=[report_json(report) for report in result.alternatives],
             baselines=[self._baseline_json(entry) for entry in self.baselines],
@@ -191,7 +193,7 @@ def answer(
 
 
 def assumptions_json(scenario: Scenario, overlap: Overlap) -> dict[str, Any]:
-    """What hides behind compute, and whether the device's estimator was fitted."""
+    """What hides behind compute, whether the device's estimator was fitted, how FLOP count."""
     family = scenario.accelerator.family
     return {
         "overlap": overlap.name,
@@ -199,6 +201,7 @@ def assumptions_json(scenario: Scenario, overlap: Overlap) -> dict[str, Any]:
             "tp": overlap.tp, "pp": overlap.pp, "dp": overlap.dp, "slowdown": overlap.slowdown,
         },
         "estimator": {"family": family.name, "calibrated": family.calibrated},
+        "mfu_convention": mfu_convention(scenario.model),
     }  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def report_html(report: Report) -> str:
         f"{humanise_seconds(report.iteration_s)} per iteration",
         quantity(report.samples_per_s, "sequences/s"),
         f"MFU {share(report.mfu)}",
-        f"bubble {share(report.bubble)}",
+        f"bubble fraction {share(report.bubble)}",
         f"fullest stage {humanise_bytes(fullest(report)[1].memory.total)} of "
         f"{humanise_bytes(report.memory_limit_bytes)}",
     ]

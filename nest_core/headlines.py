@@ -15,6 +15,7 @@ from nest_core.answer import Answer
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.costs.schedules import fill_seconds
+from nest_core.costs.tables import mfu_convention, model_flops
 from nest_core.fidelity.bands import Band
 from nest_core.scenario import Scenario
 from nest_core.summary import NOTHING, fullest, quantity, share
@@ -79,7 +80,7 @@ def headlines(answer: Answer, *, baselines_pending: bool = False) -> tuple[Headl
         _throughput(answer.scenario, best, found),
         _speedup(answer, best, baselines_pending),
         _iteration(answer.scenario, answer.problem, best, found),
-        _bubble(best),
+        _bubble(answer.scenario.batch, best),
         _head_room(best),
     )
 
@@ -136,10 +137,12 @@ def _iteration(scenario: Scenario, problem: Problem, best: Report, found: Standi
     loads = [stage.micro_batch_s for stage in best.stages]
     worst, fill = max(loads), fill_seconds(best.plan.point, np.array(loads))
     sync = best.iteration_s - m * worst - fill
+    whole = model_flops(scenario.model, scenario.sequence, whole_scores=True) / problem.model_flops
+    told = " as Megatron-LM prints it" if "as Megatron" in mfu_convention(scenario.model) else ""
     return Headline(
         "Iteration time",
         humanise_seconds(best.iteration_s),
-        f"MFU {share(best.mfu)}"
+        f"MFU {share(best.mfu)}{told}"
         + (f", {span_in_words(rate_span(found.band, best.mfu), share)}" if found.band else ""),
         (
             f"iteration = m · max t + {_fill(best)} + synchronisation and optimizer step",
@@ -147,10 +150,12 @@ def _iteration(scenario: Scenario, problem: Problem, best: Report, found: Standi
             f"{humanise_seconds(sync)} = {humanise_seconds(best.iteration_s)}",
             "spent on: "
             + ", ".join(f"{humanise_seconds(seconds)} {name}" for name, seconds in _spent(best)),
-            "MFU = sequences/s · model FLOP per sequence / (devices · peak FLOP/s)",
+            "MFU = sequences/s · model FLOP per sequence / (devices · peak FLOP/s), "
+            + mfu_convention(scenario.model),
             f"= {humanise(best.samples_per_s)}/s · {humanise(problem.model_flops, 'FLOP')} / "
             f"({problem.network.devices:,} · {humanise(problem.peak_flops, 'FLOP/s')}) = "
-            f"{share(best.mfu)}",
+            f"{share(best.mfu)}; {share(best.mfu * whole)} with all scores counted, as in "
+            "Narayanan et al. 2021",
             *_band_formula(found, best),
         ),
         _spanned(found, seconds_span, best.iteration_s, humanise_seconds),
@@ -181,19 +186,21 @@ def _fill(best: Report) -> str:
     return "(Σ t − max t)" + (" / v" if best.plan.point.interleave > 1 else "")
 
 
-def _bubble(best: Report) -> Headline:
+def _bubble(batch: int, best: Report) -> Headline:
     loads = [stage.micro_batch_s for stage in best.stages]
     v = best.plan.point.interleave
     fill = (sum(loads) - max(loads)) / v
+    m = best.plan.point.micro_batches(batch)
     chunks = f" / {v}" if v > 1 else ""
     return Headline(
         "Pipeline bubble",
         share(best.bubble),
-        f"{humanise_seconds(fill)} of fill and drain",
+        f"{humanise_seconds(fill)} of fill and drain, over the time without them",
         (
-            f"bubble = {_fill(best)} / iteration time",
+            f"bubble fraction = {_fill(best)} / (m · max t), for equal stages "
+            f"(p − 1) / {'m' if v == 1 else '(v m)'} (Narayanan et al. 2021)",
             f"= ({humanise_seconds(sum(loads))} − {humanise_seconds(max(loads))}){chunks} / "
-            f"{humanise_seconds(best.iteration_s)} = {share(best.bubble)}",
+            f"({m:,} · {humanise_seconds(max(loads))}) = {share(best.bubble)}",
         ),
     )
 

@@ -143,9 +143,10 @@ def certificate_line(result: Result) -> str:
         verdict = "Proven optimal"
     else:
         verdict = f"Within {share(found.gap)} of the optimum (stopped early)"
+    left = f"{found.open:,} open, " if found.open else ""
     return (
         f"{verdict}: {found.points:,} points, {found.solved:,} solved, {found.bounded:,} bounded, "
-        f"{found.infeasible:,} infeasible, {humanise_seconds(result.solve_seconds)}"
+        f"{found.infeasible:,} infeasible, {left}{humanise_seconds(result.solve_seconds)}"
     )
 
 

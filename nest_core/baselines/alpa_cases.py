@@ -13,7 +13,7 @@ import numpy as np
 
 from nest_core.baselines.choices import default_order, natural
 from nest_core.baselines.prices import Prices
-from nest_core.costs.plan import Point
+from nest_core.costs.plan import Point, acting_zero
 from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.costs.schedules import in_flight
 from nest_core.costs.stages import layer_seconds
@@ -111,9 +111,10 @@ class Cases:
             for name in [field.name for field in fields(_Family)]
         }
         m = view.batch // (dp * rows.micro_batch[at])
+        zero = acting_zero(columns.zero, pp)
         sends = [traffic(stage, view.state) for stage in range(4)]
-        step = np.array([sum(entry.step) for entry in sends])[columns.zero]
-        sync = np.array([sum(entry.sync) for entry in sends])[columns.zero]
+        step = np.array([sum(entry.step) for entry in sends])[zero]
+        sync = np.array([sum(entry.sync) for entry in sends])[zero]
         owners = dp * cp // ep
         spread, spread_experts = _spread(view, tp, dp * cp), _spread(view, tp * ep, owners)
         exposed = 1.0 - view.overlap.data
@@ -127,8 +128,8 @@ class Cases:
         v = columns.interleave[:, None]
         bound = total / v + (m[:, None] - 1.0 / v) * slowest + once[:, None]
 
-        static = stacked["dense"] * _held(view, columns.zero, dp * cp)
-        static += stacked["experts"] * _held(view, columns.zero, owners)
+        static = stacked["dense"] * _held(view, zero, dp * cp)
+        static += stacked["experts"] * _held(view, zero, owners)
         flying = self._flying(columns, pp, m)
         limit = view.tensor_bytes * _SLACK
         fits = static[:, None] + stacked["kept"] * flying[:, :1] <= pp[:, None] * limit

@@ -53,6 +53,7 @@ from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.costs.stages import StageCosts
 from nest_core.network.wires import BoolArray
 from nest_core.planner.program import Choices, solve_point
+from nest_core.planner.solver import least_sync
 from nest_core.planner.space import SearchSpace
 
 __all__ = ["find"]
@@ -127,7 +128,7 @@ def _bounded(costs: StageCosts, point: Point, c: int) -> _Bounded:
     hops = costs.arrive[1:, 1:-1].min(axis=1, initial=np.inf).sum()
     hops += costs.retire[:-1, 1:-1].min(axis=1, initial=np.inf).sum()
     total = float(each.sum() + (1.0 - costs.transfer_saved) * hops)
-    sync = float(np.diff(costs.sync, axis=1).min(axis=0).sum() / pp + costs.sync_base.mean())
+    sync = least_sync((costs,), np.array([c]), hidden=v > 1)
     slowest = max(total / pp, float(each.max()))
     return _Bounded(total / v + (m - 1.0 / v) * slowest + sync, total, sync)
 

@@ -58,10 +58,12 @@ def valid(problem: Problem, space: SearchSpace, point: Point) -> bool:
 
 def canonical(space: SearchSpace, point: Point) -> Point:
     """The name that a point has where others stand for the same: ZeRO of a single copy of the
-    weights, schedules of a single stage.
+    weights, ZeRO 1 and 2 of a pipeline, schedules of a single stage.
     """
     if point.sharers == 1:
         point = replace(point, zero=0)
+    elif point.zero not in space.stages_of_zero(point.pp):
+        point = replace(point, zero=point.acting_zero)
     if point.pp == 1 and point.schedule != "interleaved":
         point = replace(point, schedule=space.plain or point.schedule)
     return point

@@ -15,7 +15,7 @@ import numpy as np
 
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import RECOMPUTE, Problem
-from nest_core.costs.schedules import in_flight, iteration_seconds
+from nest_core.costs.schedules import in_flight, iteration_seconds, paces
 from nest_core.costs.stages import (
     Links,
     StageCosts,
@@ -93,9 +93,15 @@ def seconds(costs: StageCosts, plan: Plan) -> float:
     starts, ends = _chunks(plan)
     s, c = np.arange(point.pp), _choices(plan.recompute)
     within = (costs.time[s, c, ends] - costs.time[s, c, starts]).sum(axis=0)
+    free = (costs.free[s, c, ends] - costs.free[s, c, starts]).sum(axis=0)
     hops = (costs.arrive[s, starts] + costs.retire[s, ends]).sum(axis=0)
-    loads = within + hops - costs.transfer_saved * np.minimum(hops, within)
+    hidden = costs.transfer_saved * np.minimum(hops, free)
+    forward = (costs.forward[ends] - costs.forward[starts]).sum(axis=0)
+    loads = within + hops - hidden
+    left = paces(point, loads) - (within - free) - hops - forward
+    once = (costs.once[s, ends] - costs.once[s, starts]).sum(axis=0)
     syncs = (costs.sync[s, ends] - costs.sync[s, starts]).sum(axis=0) + costs.sync_base
+    syncs -= costs.once_saved * np.minimum(once, np.maximum(left, 0.0))
     return iteration_seconds(point, costs.micro_batches, loads, syncs)
 
 

@@ -5,6 +5,8 @@ share ``f`` is hidden, and computing takes ``slowdown`` seconds more for every s
 
     exposed = x - f min(x, cover),  hidden = f min(x, cover),  cost = exposed + slowdown * hidden
 
+Classes that hide behind the same compute share it: each has as cover what those before it left,
+so that together they hide no more than there is, and nothing that gets faster makes a plan slower.
 What the cover is, class by class, stands in ``docs/method.md``, "Overlap".
 """
 

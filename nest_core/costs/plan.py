@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from typing import TypeVar
 
 from nest_core.layout import DeviceOrder, Layout
+from nest_core.network.wires import IntArray
 
-__all__ = ["SCHEDULES", "Plan", "Point", "StageStrategy"]
+__all__ = ["SCHEDULES", "Plan", "Point", "StageStrategy", "acting_zero"]
+
+Whole = TypeVar("Whole", int, IntArray)
 
 SCHEDULES = ("1f1b", "gpipe", "interleaved")
 """Orders of forward and backward passes in a pipeline (`nest_core.costs.schedules`)."""
@@ -22,7 +26,7 @@ class Point:
     micro_batch : int
         Sequences.
     zero : int
-        ZeRO stage 0-3, over the ``dp * cp`` ranks that share weights.
+        ZeRO stage 0-3, over the ``dp * cp`` ranks that share weights; see `acting_zero`.
     order : tuple of str
         Axes, innermost first.
     device_order : str or tuple of int
@@ -57,6 +61,11 @@ class Point:
         return Layout(self.tp, self.cp, self.dp, self.pp, self.order)
 
     @property
+    def acting_zero(self) -> int:
+        """The ZeRO stage whose traffic and memory it has; see `acting_zero`."""
+        return acting_zero(self.zero, self.pp)
+
+    @property
     def devices_used(self) -> int:
         """Number of devices that work."""
         return self.tp * self.cp * self.dp * self.pp
@@ -74,6 +83,20 @@ class Point:
     def micro_batches(self, batch: int) -> int:
         """Micro-batches that each replica runs per iteration."""
         return batch // (self.dp * self.micro_batch)
+
+
+def acting_zero(zero: Whole, pp: Whole) -> Whole:
+    """The ZeRO stage whose traffic and memory a named one has in a pipeline of ``pp`` stages.
+
+    Under a pipeline 2 is 1: gradients are added up whole and reduced once, after the last
+    micro-batch (``docs/decisions/zero-2-in-a-pipeline.md``).
+
+    Examples
+    --------
+    >>> acting_zero(2, 1), acting_zero(2, 4), acting_zero(3, 4)
+    (2, 1, 3)
+    """
+    return zero - (zero == 2) * (pp > 1)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -16,7 +16,7 @@ from nest_core.costs.checks import check_plan
 from nest_core.costs.memory import Memory, stage_memory
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import RECOMPUTE, LayerTable, Problem
-from nest_core.costs.schedules import fill_seconds, iteration_seconds
+from nest_core.costs.schedules import fill_seconds, iteration_seconds, paces
 from nest_core.costs.stages import (
     LayerSeconds,
     Links,
@@ -83,6 +83,9 @@ class Report:
     iteration_s, samples_per_s, tokens_per_s_per_device, mfu : float
         Throughput counts real sequences; per device and MFU count every device of the fabric,
         and MFU leaves recomputation out. Given for infeasible plans too: what it would take.
+    bubble : float
+        The bubble fraction of Narayanan et al. 2021 (SC), section 2.2: seconds of fill and drain
+        over those that the slowest stage works, ``(p - 1) / (v m)`` for equal stages.
     terms : tuple of (str, float)
         Seconds that add up to ``iteration_s``.
     stages : tuple of Stage
@@ -122,8 +125,12 @@ def price(problem: Problem, plan: Plan) -> Report:
     point = plan.point
     points = [plan.stage_point(s) for s in range(point.pp)]
     grounds = {at: _ground(problem, at) for at in dict.fromkeys(points)}
-    works = [_work(plan, grounds[at], s) for s, at in enumerate(points)]
-    loads = np.array([work.load for work in works])
+    chunks = [(plan.chunks(s), RECOMPUTE.index(plan.recompute[s])) for s in range(point.pp)]
+    loads = np.array([grounds[at].costs.chunks_load(s, *chunks[s]) for s, at in enumerate(points)])
+    pace = paces(point, loads).tolist()
+    works = [
+        _work(grounds[at], s, *chunks[s], float(loads[s]), pace[s]) for s, at in enumerate(points)
+    ]
     syncs = np.array([work.sync for work in works])
     m = point.micro_batches(problem.batch)
     iteration = iteration_seconds(point, m, loads, syncs)
@@ -154,7 +161,7 @@ def price(problem: Problem, plan: Plan) -> Report:
         samples_per_s=samples,
         tokens_per_s_per_device=samples * problem.tokens / devices,
         mfu=samples * problem.model_flops / (devices * problem.peak_flops),
-        bubble=fill / iteration,
+        bubble=fill / (m * float(loads.max())) if fill else 0.0,
         memory_limit_bytes=problem.memory_bytes,
         terms=tuple(terms.items()),
         stages=stages,
@@ -205,17 +212,23 @@ class _Work:
         return max(0.0, self.load - self.compute - self.replay - self.launch)  # rounding
 
 
-def _work(plan: Plan, ground: _Ground, s: int) -> _Work:
-    chunks, choice = plan.chunks(s), RECOMPUTE.index(plan.recompute[s])
+def _work(
+    ground: _Ground,
+    s: int,
+    chunks: tuple[tuple[int, int], ...],
+    choice: int,
+    load: float,
+    pace: float,
+) -> _Work:
     layered = ground.layered
     return _Work(
         chunks=chunks,
         choice=choice,
-        load=ground.costs.chunks_load(s, chunks, choice),
+        load=load,
         compute=_over(ground.table.compute_s, chunks),
         replay=_over(ground.table.replay_s[choice], chunks),
         launch=_over(layered.total[s, choice] - layered.device[s, choice], chunks),
-        sync=ground.costs.chunks_sync(s, chunks),
+        sync=ground.costs.chunks_sync(s, chunks, choice, pace),
         update=_over(ground.update, chunks),
     )
 

@@ -200,7 +200,8 @@ class Problem:
     update_Bps : float
         Memory bandwidth that the optimizer step reaches.
     model_flops : float
-        Of one sequence, forward and backward, without recomputation; 0 if unknown.
+        Of one sequence, forward and backward, without recomputation, as MFU counts them; 0 if
+        unknown.
     peak_flops : float
         Of one device.
     software : Software

@@ -18,7 +18,7 @@ import numpy as np
 from nest_core.costs.plan import Point
 from nest_core.network.wires import FloatArray
 
-__all__ = ["fill_seconds", "in_flight", "iteration_seconds"]
+__all__ = ["fill_seconds", "in_flight", "iteration_seconds", "paces"]
 
 
 def in_flight(point: Point, micro_batches: int) -> FloatArray:
@@ -40,6 +40,16 @@ def in_flight(point: Point, micro_batches: int) -> FloatArray:
 def fill_seconds(point: Point, loads: FloatArray) -> float:
     """Seconds that the slowest stage waits in all while the pipeline fills and drains."""
     return float(loads.sum() - loads.max()) / point.interleave
+
+
+def paces(point: Point, loads: FloatArray) -> FloatArray:
+    """Seconds from one micro-batch to the next, shape (pp,), as gradients hide behind the last.
+
+    Chunks of interleaved stages take turns with those of the others, so a stage runs at the pace of
+    the slowest, and waiting hides traffic as computing does; else the last passes follow one
+    another.
+    """
+    return np.full_like(loads, loads.max()) if point.interleave > 1 else loads
 
 
 def iteration_seconds(

@@ -11,8 +11,8 @@ Declared rules that make this separable
 * All flows of one traffic class run at once and share links; different classes follow one
   another.
 * Other stages' flows carry this stage's bytes.
-* A layer's communication hides behind its own compute only, a stage's transfers behind the
-  stage's.
+* A layer's communication hides behind its own compute only; a stage's transfers, and what it
+  sends once per iteration, behind what that leaves of the stage's.
 * A layer takes the longer of what its device and its host need.
 """
 
@@ -67,11 +67,12 @@ class LayerSeconds:
     """Seconds per micro-batch of every layer at every position, shape (pp, 3, L).
 
     ``device`` is compute, replay and what communication costs; ``total`` with the host's
-    launches.
+    launches; ``free`` what of it is left when its communication has run from end to end.
     """
 
     device: FloatArray
     total: FloatArray
+    free: FloatArray
 
 
 def layer_seconds(problem: Problem, point: Point, shared: Links, table: LayerTable) -> LayerSeconds:
@@ -86,13 +87,14 @@ def layer_seconds(problem: Problem, point: Point, shared: Links, table: LayerTab
             time = shared.time(axis, calls.kind).along(2)
             inside += _called(time, calls.number, calls.bytes)
             inside += _called(time, calls.replay_number, calls.replay_bytes)
-    device = compute + cost(inside, compute, overlap.within)
-    step = traffic(point.zero, problem.state).step
+    sent, device = inside, compute + cost(inside, compute, overlap.within)
+    step = traffic(point.acting_zero, problem.state).step
     if step and point.sharers > 1:
-        sent = _sharded(point, shared, table, step)[:, None, :]
-        device = device + cost(sent, compute, overlap.data)
+        shards = _sharded(point, shared, table, step)[:, None, :]
+        device = device + cost(shards, device - inside, overlap.data)
+        sent = inside + shards
     total = np.maximum(device, table.launch_s)
-    return LayerSeconds(np.repeat(device, times, axis=2), np.repeat(total, times, axis=2))
+    return LayerSeconds(*(np.repeat(each, times, axis=2) for each in (device, total, total - sent)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,23 +139,34 @@ class StageCosts(StageMemory):
 
     Attributes
     ----------
-    time : (pp, 3, L + 1)
-        Seconds per micro-batch without pipeline transfers.
+    time, free : (pp, 3, L + 1)
+        Seconds per micro-batch without pipeline transfers, and those of them in which nothing is
+        sent.
+    forward : (L + 1,)
+        Seconds of compute in a forward pass.
     arrive, retire : (pp, L + 1)
         Seconds to receive activations where a chunk starts at ``i``, gradients where it ends
         at ``j``.
     transfer_saved : float
         Seconds saved per second of transfers that has compute to hide behind.
     sync : (pp, L + 1) and sync_base : (pp,)
-        Gradient synchronisation and optimizer step, once per iteration.
+        Gradient synchronisation and optimizer step, once per iteration, were nothing hidden.
+    once : (pp, L + 1)
+        Of it, what may hide behind the last backward pass.
+    once_saved : float
+        Seconds saved per second of that which has compute to hide behind.
     """
 
     time: FloatArray
+    free: FloatArray
+    forward: FloatArray
     arrive: FloatArray
     retire: FloatArray
     transfer_saved: float
     sync: FloatArray
     sync_base: FloatArray
+    once: FloatArray
+    once_saved: float
 
     def load(self, s: int, i: int, j: int, c: int) -> float:
         """Seconds per micro-batch of a stage: layers ``i..j-1`` at position ``s``, choice ``c``."""
@@ -161,24 +174,28 @@ class StageCosts(StageMemory):
 
     def chunks_load(self, s: int, chunks: Sequence[Span], c: int) -> float:
         """The same of a stage that holds several chunks."""
-        within = sum(float(self.time[s, c, j] - self.time[s, c, i]) for i, j in chunks)
-        hops = sum(float(self.arrive[s, i] + self.retire[s, j]) for i, j in chunks)
-        return within + hops - self.transfer_saved * min(hops, within)
+        hops, free = self._hops(s, chunks), _over(self.free[s, c], chunks)
+        return _over(self.time[s, c], chunks) + hops - self.transfer_saved * min(hops, free)
 
-    def sync_seconds(self, s: int, i: int, j: int) -> float:
+    def sync_seconds(self, s: int, i: int, j: int, c: int) -> float:
         """Gradient synchronisation and optimizer step of a stage."""
-        return self.chunks_sync(s, ((i, j),))
+        return self.chunks_sync(s, ((i, j),), c, self.load(s, i, j, c))
 
-    def chunks_sync(self, s: int, chunks: Sequence[Span]) -> float:
-        """The same of a stage that holds several chunks."""
-        layers = sum(float(self.sync[s, j] - self.sync[s, i]) for i, j in chunks)
-        return layers + float(self.sync_base[s])
+    def chunks_sync(self, s: int, chunks: Sequence[Span], c: int, pace: float) -> float:
+        """The same of a stage that holds several chunks, a micro-batch every ``pace`` seconds."""
+        sent = _over(self.time[s, c], chunks) - _over(self.free[s, c], chunks)
+        left = pace - sent - self._hops(s, chunks) - _over(self.forward, chunks)
+        shown = _over(self.sync[s], chunks) + float(self.sync_base[s])
+        return shown - self.once_saved * min(_over(self.once[s], chunks), max(0.0, left))
+
+    def _hops(self, s: int, chunks: Sequence[Span]) -> float:
+        return sum(float(self.arrive[s, i] + self.retire[s, j]) for i, j in chunks)
 
 
 def stage_memory(problem: Problem, point: Point) -> StageMemory:
     """What all stages of a point hold; no link is asked."""
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
-    state, zero = problem.state, point.zero
+    state, zero = problem.state, point.acting_zero
     dense, experts = held(table, point.pp), table.expert_parameters
     m = point.micro_batches(problem.batch)
     return StageMemory(
@@ -203,15 +220,20 @@ def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
     memory = stage_memory(problem, point)
     arrive, retire = _hops(point, shared, table)
-    sync, base = _sync(problem, point, shared, table)
+    layers = layer_seconds(problem, point, shared, table)
+    once = _once(problem, point, shared, table)
     return StageCosts(
         **{field.name: getattr(memory, field.name) for field in fields(memory)},
-        time=prefix(layer_seconds(problem, point, shared, table).total),
+        time=prefix(layers.total),
+        free=prefix(layers.free),
+        forward=prefix(table.forward_s),
         arrive=arrive,
         retire=retire,
         transfer_saved=problem.overlap.transfer,
-        sync=sync,
-        sync_base=base,
+        sync=prefix(once + update_layers(problem, point, table)),
+        sync_base=_tied(problem, point, shared, table),
+        once=prefix(once),
+        once_saved=problem.overlap.data,
     )
 
 
@@ -275,28 +297,31 @@ def _sharded(
     return seconds
 
 
-def _sync(
-    problem: Problem, point: Point, shared: Links, table: LayerTable
-) -> tuple[FloatArray, FloatArray]:
-    """Prefix sums of what comes once per iteration, and what ends of the pipeline add."""
-    state, overlap = problem.state, problem.overlap
+def _once(problem: Problem, point: Point, shared: Links, table: LayerTable) -> FloatArray:
+    """Seconds of what data-parallel ranks send once per iteration, shape (pp, L)."""
+    once = traffic(point.acting_zero, problem.state).sync
+    if not once or point.sharers == 1:
+        return np.zeros((point.pp, table.layers))
     table, times = condensed(table)
-    layers = np.zeros((point.pp, table.layers)) + update_layers(problem, point, table)
-    once = traffic(point.zero, state).sync
-    if once and point.sharers > 1:
-        sent = _sharded(point, shared, table, once)
-        layers = layers + cost(sent, table.compute_s - table.forward_s, overlap.data)
+    return np.repeat(_sharded(point, shared, table, once), times, axis=1)
+
+
+def _tied(problem: Problem, point: Point, shared: Links, table: LayerTable) -> FloatArray:
+    """Seconds in which the ends of a pipeline synchronise their copies, shape (pp,)."""
     base = np.zeros(point.pp)
     if point.pp > 1 and table.tied_parameters:
-        tied = shared.time("tied", "reduce")
-        copy = 2 * tied.seconds(table.tied_parameters * state.gradients)[0]
-        base[0] += copy
-        base[-1] += copy
-    return prefix(np.repeat(layers, times, axis=1)), base
+        size = table.tied_parameters * problem.state.gradients
+        base[[0, -1]] = 2 * shared.time("tied", "reduce").seconds(size)[0]
+    return base
+
+
+def _over(sums: FloatArray, chunks: Sequence[Span]) -> float:
+    """Prefix sums over the layers of chunks."""
+    return sum(float(sums[j] - sums[i]) for i, j in chunks)
 
 
 def update_layers(problem: Problem, point: Point, table: LayerTable) -> FloatArray:
     """Seconds of the optimizer step, layer by layer."""
-    dense = update_seconds(problem, point.zero, point.sharers)
-    experts = update_seconds(problem, point.zero, point.expert_sharers)
+    dense = update_seconds(problem, point.acting_zero, point.sharers)
+    experts = update_seconds(problem, point.acting_zero, point.expert_sharers)
     return dense * held(table, point.pp) + experts * table.expert_parameters

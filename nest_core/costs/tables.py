@@ -28,6 +28,7 @@ __all__ = [
     "element_bytes",
     "floor_table",
     "layer_table",
+    "mfu_convention",
     "model_flops",
     "state_bytes",
 ]
@@ -237,21 +238,47 @@ def _replayed(layer: Layer, axis: str, which: int) -> tuple[float, float, float]
     return (0.0, 0.0, once)
 
 
-def model_flops(model: Model, sequence: int) -> float:
+def model_flops(model: Model, sequence: int, *, whole_scores: bool = False) -> float:
     """Forward and backward FLOP of one sequence, nothing recomputed, for MFU.
 
-    Attention counts the whole score matrix, as Megatron-LM's figures do (of sliding windows, the
-    window), and backward twice the forward pass.
+    Backward is twice the forward pass. Attention counts the scores that a query sees: of causal
+    attention half of them, as Megatron-LM prints its throughput [1]_.
+
+    Parameters
+    ----------
+    whole_scores : bool
+        Count the whole score matrix (of sliding windows, the window), as [2]_ and Megatron-LM
+        before that.
+
+    References
+    ----------
+    .. [1] NVIDIA/Megatron-LM@001b00c, ``num_floating_point_operations`` in
+           ``megatron/training/training.py``. It halves the scores of any attention: for models
+           with windows, or without a causal mask, `mfu_convention` says so.
+    .. [2] Narayanan et al. 2021 (SC), appendix.
     """
     trace = load_trace(model.family)
     at = sizes(model, 1, sequence)
-    if model.window:
+    if whole_scores and model.window:
         at["keys"] = min(sequence, model.window)
-    forward = sum(
-        times * sum(op.flops for op in operators(_whole_scores(trace[kind]), at, 2.0))
-        for kind, times in layers_of(model)
-    )
+    forward = 0.0
+    for kind, times in layers_of(model):
+        graph = _whole_scores(trace[kind]) if whole_scores else trace[kind]
+        forward += times * sum(op.flops for op in operators(graph, at, 2.0))
     return 3.0 * forward
+
+
+def mfu_convention(model: Model) -> str:
+    """How `model_flops` counts attention, in words."""
+    masked = all(
+        node.causal
+        for kind, _ in layers_of(model)
+        for node in load_trace(model.family)[kind].nodes
+        if node.op == "attention"
+    )
+    if masked and not model.window:
+        return "as Megatron-LM prints it: causal attention is half of all scores"
+    return "attention is the scores that a query sees; Megatron-LM prints half of all"
 
 
 def _whole_scores(graph: Graph) -> Graph:

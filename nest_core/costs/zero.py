@@ -4,7 +4,8 @@ Stage 1 shards the optimizer's states over the ranks that hold the same weights,
 gradients too, stage 3 the weights too; PyTorch's fully sharded data parallelism is stage 3 (Zhao
 et al. 2023). Dense weights are shared by ``dp * cp`` ranks, experts by ``dp * cp / ep``.
 
-What is sharded is whole for a moment, layer by layer: `gathered`.
+What is sharded is whole for a moment, layer by layer: `gathered`. Stages are here as they act
+(`nest_core.costs.plan.acting_zero`).
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def whole_bytes(problem: Problem, point: Point, table: LayerTable) -> FloatArray
         (table.parameters, point.sharers),
         (table.expert_parameters, point.expert_sharers),
     ):
-        own, before = gathered(point.zero, sharers, problem.state)
+        own, before = gathered(point.acting_zero, sharers, problem.state)
         total += own * elements
         total[1:] += before * elements[:-1]
     return total

@@ -156,8 +156,9 @@ class _Builder:
         for axis, calls in table.calls.items():
             if getattr(self.plan.point, axis) > 1:
                 steps += self._calls(axis, calls, span, choice, one.forward, name)
-        if not one.forward and self.plan.point.zero >= 2:
-            gradients = traffic(self.plan.point.zero, self.problem.state).step[0]
+        zero = self.plan.point.acting_zero
+        if not one.forward and zero >= 2:
+            gradients = traffic(zero, self.problem.state).step[0]
             steps += self._halves(chakra.REDUCE_SCATTER, gradients, span, name)
         return steps + self._departure(one, name)
 
@@ -240,7 +241,7 @@ class _Builder:
         """Gradients, weights and states, once per iteration."""
         plan, state = self.plan, self.problem.state
         chunks = range(stage, len(plan.cuts) - 1, plan.point.pp)
-        once = traffic(plan.point.zero, state).sync
+        once = traffic(plan.point.acting_zero, state).sync
         steps: list[Step] = []
         update = 0.0
         layers = update_layers(self.problem, plan.point, self.table)
@@ -248,9 +249,9 @@ class _Builder:
         for chunk in chunks:
             span = self._span(chunk)
             update += float(layers[stage, span].sum())
-            if plan.point.zero == 0:
+            if plan.point.acting_zero == 0:
                 steps += self._halves(chakra.ALL_REDUCE, once[0], span, f"G{chunk}")
-            elif plan.point.zero == 1:
+            elif plan.point.acting_zero == 1:
                 steps += self._halves(chakra.REDUCE_SCATTER, once[0], span, f"G{chunk}")
         if plan.point.pp > 1 and self.table.tied_parameters and stage in (0, plan.point.pp - 1):
             size = self.table.tied_parameters * state.gradients

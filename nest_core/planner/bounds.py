@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.compiled import compiled
+from nest_core.costs.plan import acting_zero
 from nest_core.costs.problem import Problem
 from nest_core.costs.zero import traffic, update_seconds
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
@@ -64,6 +65,7 @@ def bounds(
     A reduce-scatter among ``n`` ranks takes at least the latency of its fewest steps, and
     ``(1 - 1/n)`` of the buffer over all that one device can send through at once.
     """
+    zero = acting_zero(zero, pp)
     state, port = problem.state, port_Bps(problem)
     sharers = dp * cp
     owners = sharers // ep
@@ -80,25 +82,28 @@ def bounds(
     each = np.array([sum(found.step) for found in sends])[zero]
     often = (each > 0) & (sharers > 1)
     if often.any():
-        nothing = np.zeros(int(often.sum()))
         number = np.array([float(len(found.step)) for found in sends])[zero]
         total, tallest = total.copy(), tallest.copy()
         total[often], tallest[often] = _loaded(
             *books, entries.device, entries.cover, entries.host, problem.overlap.data,
             entry[often], (number * first)[often], (number * first_experts)[often],
-            (each * spread)[often], (each * spread_experts)[often], nothing, nothing,
+            (each * spread)[often], (each * spread_experts)[often],
         )  # fmt: skip
     total = total + (1.0 - problem.overlap.transfer) * transfers
     bottleneck = np.maximum(total / pp, tallest)
 
     once = np.array([sum(found.sync) for found in sends])[zero]
     number = np.array([float(len(found.sync)) for found in sends])[zero]
-    none = np.zeros((*entries.backward.shape, 1))
-    shown, alone = _loaded(
-        *books, none, entries.backward[:, :, None], none, problem.overlap.data,
+    sent, shown, alone = _synchronised(
+        *books, 1.0 - problem.overlap.data,
         entry, number * first, number * first_experts, once * spread, once * spread_experts,
         update / shard, update / shard_experts,
     )  # fmt: skip
+    left = (entries.count * entries.backward).sum(axis=1)[entry]
+    # Interleaved stages hide it behind the pace of the slowest, which is not known yet.
+    shown = shown + np.where(
+        interleave == 1, problem.overlap.data * np.maximum(0.0, sent - left), 0
+    )
     sync = np.maximum(shown / pp, alone)
     seconds = total / interleave + (micro_batches - 1.0 / interleave) * bottleneck + sync
     return Bounds(seconds, total, sync)
@@ -118,8 +123,6 @@ def _loaded(
     starts_experts: FloatArray,
     spread: FloatArray,
     spread_experts: FloatArray,
-    update: FloatArray,
-    update_experts: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Seconds of all layers with their traffic, and of the longest; each (points,).
 
@@ -127,9 +130,8 @@ def _loaded(
     ----------
     count, dense, experts, device, cover, host : see `Ledger`
     saved : seconds saved per second of traffic that has cover
-    entry, starts, starts_experts, spread, spread_experts, update, update_experts : (points,)
-        Of dense and of expert elements: seconds whatever their number, and per element that can
-        hide, and that can not.
+    entry, starts, starts_experts, spread, spread_experts : (points,)
+        Of dense and of expert elements: seconds whatever their number, and per element.
     """
     points = len(entry)
     total, tallest = np.zeros(points), np.zeros(points)
@@ -148,7 +150,50 @@ def _loaded(
             for c in range(device.shape[2]):
                 shown = device[e, k, c] + sent - saved * min(sent, cover[e, k, c])
                 least = min(least, max(shown, host[e, k, c]))
-            least += own * update[p] + others * update_experts[p]
             total[p] += count[e, k] * least
             tallest[p] = max(tallest[p], least)
     return total, tallest
+
+
+@compiled
+def _synchronised(
+    count: FloatArray,
+    dense: FloatArray,
+    experts: FloatArray,
+    exposed: float,
+    entry: IntArray,
+    starts: FloatArray,
+    starts_experts: FloatArray,
+    spread: FloatArray,
+    spread_experts: FloatArray,
+    update: FloatArray,
+    update_experts: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Seconds of all layers' traffic that comes once; of all layers, and of the longest, with the
+    optimizer step and as much hidden as may be; each (points,).
+
+    Parameters
+    ----------
+    count, dense, experts : see `Ledger`
+    exposed : part of the traffic that never hides
+    entry, starts, starts_experts, spread, spread_experts, update, update_experts : (points,)
+        As for `_loaded`; ``update`` is the optimizer's, per element.
+    """
+    points = len(entry)
+    traffic, total, tallest = np.zeros(points), np.zeros(points), np.zeros(points)
+    for p in range(points):
+        e = entry[p]
+        for k in range(count.shape[1]):
+            if count[e, k] == 0:
+                continue
+            own, others = dense[e, k], experts[e, k]
+            sent = own * spread[p] + others * spread_experts[p]
+            if own > 0:
+                sent += starts[p]
+            if others > 0:
+                sent += starts_experts[p]
+            least = exposed * sent + own * update[p] + others * update_experts[p]
+            traffic[p] += count[e, k] * sent
+            total[p] += count[e, k] * least
+            tallest[p] = max(tallest[p], least)
+    return traffic, total, tallest

@@ -31,12 +31,12 @@ class Ledger:
     dense, experts : (entries, runs)
         Elements of one layer.
     device, cover : (entries, runs, choices)
-        Seconds of one layer without its host and without data-parallel traffic, and those of
-        compute that such traffic can hide behind.
+        Seconds of one layer without its host and without data-parallel traffic, and those that
+        such traffic can hide behind at most.
     host : (entries, runs, choices)
         Seconds of its launches.
     backward : (entries, runs)
-        Seconds of compute in its backward pass.
+        Seconds that what it sends once per iteration can hide behind at most.
     """
 
     within: FloatArray
@@ -81,8 +81,8 @@ class Case:
     table : LayerTable
     scale : (n,)
         Multiples: 1 for the table of a micro-batch itself, its sequences for a table of floors.
-    device : (n, 3, runs)
-        Seconds of one layer of every run of equal ones, without its host.
+    device, sent : (n, 3, runs)
+        Seconds of one layer of every run of equal ones, without its host; of its collectives.
     seconds : (n, 3, L)
         Of every layer, with its host.
     """
@@ -91,6 +91,7 @@ class Case:
     table: LayerTable
     scale: FloatArray
     device: FloatArray
+    sent: FloatArray
     seconds: FloatArray
 
 
@@ -123,9 +124,10 @@ def _entries(families: Families, case: Case, allowed: IntArray, *, exact: bool) 
     def every(values: FloatArray) -> FloatArray:
         return np.broadcast_to(values, (n, *values.shape))
 
-    def scaled(values: FloatArray) -> FloatArray:
-        return values * scale.reshape(-1, *(1,) * values.ndim) if exact else every(values + np.inf)
+    def known(values: FloatArray) -> FloatArray:
+        return values if exact else np.full_like(values, np.inf)
 
+    free = np.maximum(case.device, table.launch_s) - case.sent
     return Ledger(
         within=lightest.sum(axis=1),
         tallest=lightest.max(axis=1),
@@ -134,9 +136,9 @@ def _entries(families: Families, case: Case, allowed: IntArray, *, exact: bool) 
         dense=every(untied(table)),
         experts=every(table.expert_parameters),
         device=case.device[:, allowed].transpose(0, 2, 1),
-        cover=scaled((table.compute_s + table.replay_s[allowed]).T),
+        cover=known((case.device - case.sent)[:, allowed].transpose(0, 2, 1)),
         host=every(table.launch_s[allowed].T),
-        backward=scaled(table.compute_s - table.forward_s),
+        backward=known(np.maximum(free[:, allowed].max(axis=1) - table.forward_s, 0.0)),
     )
 
 
@@ -184,7 +186,7 @@ def best_case(
     compute = compute * scale[:, None, None]
     device = compute + cost(inside, compute, problem.overlap.within)
     seconds = np.repeat(np.maximum(device, brief.launch_s), times, axis=2)
-    return Case(family, table, scale, device, seconds)
+    return Case(family, table, scale, device, inside, seconds)
 
 
 def _smallest_boundary(table: LayerTable) -> float:

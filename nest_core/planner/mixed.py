@@ -99,7 +99,7 @@ class MixedFrontier:
         found = []
         for tp, sp, cp, ep in zip(*(column.tolist() for column in columns), strict=True):
             if tp * cp == width and point.dp * cp % ep == 0:
-                stages = self._zeros if point.dp * cp > 1 else (0,)
+                stages = sorted(self.space.stages_of_zero(point.pp)) if point.dp * cp > 1 else (0,)
                 found += [StageStrategy(tp, bool(sp), cp, ep, zero) for zero in stages]
         return tuple(found)
 

@@ -63,9 +63,10 @@ class Points:
     def __init__(self, problem: Problem, space: SearchSpace, rows: Rows) -> None:
         self.space, self.rows = space, rows
         self.batch, self.layers = problem.batch, problem.layers
-        self._zeros = tuple(dict.fromkeys(space.zero))
+        self._zeros = [space.stages_of_zero(pp) for pp in (1, 2)]
         self._orders = _distinct_orders(space)
         self._shared = rows.dp * rows.column("cp") > 1
+        self._pipelined = (rows.pp > 1).astype(np.int64)
         whole = self.batch // (rows.dp * rows.micro_batch) % rows.pp == 0
         depths, depth = np.unique(rows.pp, return_inverse=True)
         self._schedules = [
@@ -76,7 +77,8 @@ class Points:
         wide = [rows.column("tp") > 1, rows.column("cp") > 1, rows.dp > 1, rows.pp > 1]
         self._alike = np.stack(wide).astype(np.int64).T @ np.array([8, 4, 2, 1])
         self._kind = 2 * depth + whole
-        self._stages = np.where(self._shared, len(self._zeros), 1)
+        per_depth = np.array([len(found) for found in self._zeros])
+        self._stages = np.where(self._shared, per_depth[self._pipelined], 1)
         per_kind = np.array([len(found) for found in self._schedules])
         per_order = np.array([len(found) for found in self._orders])
         self._per_order = per_order[self._alike]
@@ -112,11 +114,11 @@ class Points:
         natural = _padded(
             [[seating == "natural" for _, seating in found] for found in self._orders]
         )
-        zeros = np.array(self._zeros)
+        zeros = _padded(self._zeros)[self._pipelined[row], stage]
         return Columns(
             number=self.first[row] + local,
             row=row,
-            zero=np.where(self._shared[row], zeros[stage], 0),
+            zero=np.where(self._shared[row], zeros, 0),
             interleave=chunks[kind, schedule],
             stashing=stashing[kind, schedule].astype(bool),
             outer=outer[alike, order].astype(bool),
@@ -137,7 +139,8 @@ class Points:
         return Point(
             tp=int(families.tp[family]), sp=bool(families.sp[family]), dp=dp,
             pp=int(rows.pp[row]), micro_batch=int(rows.micro_batch[row]),
-            zero=self._zeros[stage] if dp * cp > 1 else 0, order=axes, device_order=seating,
+            zero=self._zeros[int(self._pipelined[row])][stage] if dp * cp > 1 else 0, order=axes,
+            device_order=seating,
             cp=cp, ep=int(families.ep[family]), schedule=schedule, interleave=chunks,
         )  # fmt: skip
 

@@ -72,10 +72,9 @@ class Choices:
             np.array(groups, dtype=np.int64)[strategy] if groups else every,
         )
 
-    @property
-    def seconds(self) -> FloatArray:
-        """Prefix sums of every choice at every position, shape (pp, K, L + 1)."""
-        each = np.stack([entry.time for entry in self.costs])
+    def placed(self, name: str) -> FloatArray:
+        """``time`` or ``free`` of every choice at every position, shape (pp, K, L + 1)."""
+        each = np.stack([getattr(entry, name) for entry in self.costs])
         return np.ascontiguousarray(each[self.strategy, :, self.recompute].swapaxes(0, 1))
 
     def memory(self, name: str) -> FloatArray:
@@ -112,10 +111,12 @@ def solve_point(
     cuts = np.zeros(pp + 1, dtype=np.int64)
     chosen = np.zeros(pp, dtype=np.int64)
     seconds = _solve(
-        choices.seconds, choices.stacked("arrive"), choices.stacked("retire"),
-        first.transfer_saved, choices.stacked("sync"), choices.stacked("sync_base"),
-        choices.stacked("static"), choices.memory("kept"), choices.memory("peak"),
-        choices.stacked("step"), first.in_flight, first.limit, first.micro_batches,
+        choices.placed("time"), choices.placed("free"), choices.stacked("forward"),
+        choices.stacked("arrive"), choices.stacked("retire"), first.transfer_saved,
+        choices.stacked("sync"), choices.stacked("sync_base"), choices.stacked("once"),
+        first.once_saved, choices.stacked("static"), choices.memory("kept"),
+        choices.memory("peak"), choices.stacked("step"), first.in_flight, first.limit,
+        first.micro_batches,
         choices.strategy, choices.group, sum_bound, sync_bound, cutoff, cuts, chosen,
     )  # fmt: skip
     return float(seconds), cuts, chosen
@@ -123,9 +124,10 @@ def solve_point(
 
 @compiled
 def _solve(
-    time: Any, arrive: Any, retire: Any, saved: Any, sync: Any, sync_base: Any, static: Any,
-    kept: Any, peak: Any, stepping: Any, in_flight: Any, limit: Any, m: Any, strategy: Any,
-    group: Any, sum_bound: Any, sync_bound: Any, cutoff: Any, cuts: Any, chosen: Any,
+    time: Any, free: Any, forward: Any, arrive: Any, retire: Any, saved: Any, sync: Any,
+    sync_base: Any, once: Any, spared: Any, static: Any, kept: Any, peak: Any, stepping: Any,
+    in_flight: Any, limit: Any, m: Any, strategy: Any, group: Any, sum_bound: Any,
+    sync_bound: Any, cutoff: Any, cuts: Any, chosen: Any,
 ) -> Any:  # fmt: skip
     pp = time.shape[0]
     layers = static.shape[1] - 1
@@ -145,8 +147,9 @@ def _solve(
             load_cap = (room - sum_bound) / (m - 1) * (1.0 + 1e-12)
         while True:
             total = _smallest_sum(
-                time, arrive, retire, saved, sync, sync_base, static, kept, peak, stepping,
-                in_flight, limit, strategy, group, load_cap, sync_cap, best, step, pick,
+                time, free, forward, arrive, retire, saved, sync, sync_base, once, spared, static,
+                kept, peak, stepping, in_flight, limit, strategy, group, load_cap, sync_cap, best,
+                step, pick,
             )  # fmt: skip
             if total == np.inf:
                 break
@@ -161,9 +164,14 @@ def _solve(
                 g = strategy[c]
                 within = time[s, c, j] - time[s, c, i]
                 hops = arrive[g, s, i] + retire[g, s, j]
-                load = within + hops - saved * min(hops, within)
+                idle = free[s, c, j] - free[s, c, i]
+                hidden = saved * min(hops, idle)
+                load = within + hops - hidden
                 worst_load = max(worst_load, load)
-                worst_sync = max(worst_sync, sync[g, s, j] - sync[g, s, i] + sync_base[g, s])
+                back = max(0.0, idle - hidden - (forward[g, j] - forward[g, i]))
+                sent = once[g, s, j] - once[g, s, i]
+                shown = sync[g, s, j] - sync[g, s, i] + sync_base[g, s]
+                worst_sync = max(worst_sync, shown - spared * min(sent, back))
             value = total + (m - 1) * worst_load
             if value < least:
                 least = value
@@ -185,9 +193,10 @@ def _solve(
 
 @compiled
 def _smallest_sum(
-    time: Any, arrive: Any, retire: Any, saved: Any, sync: Any, sync_base: Any, static: Any,
-    kept: Any, peak: Any, stepping: Any, in_flight: Any, limit: Any, strategy: Any, group: Any,
-    load_cap: Any, sync_cap: Any, best: Any, step: Any, pick: Any,
+    time: Any, free: Any, forward: Any, arrive: Any, retire: Any, saved: Any, sync: Any,
+    sync_base: Any, once: Any, spared: Any, static: Any, kept: Any, peak: Any, stepping: Any,
+    in_flight: Any, limit: Any, strategy: Any, group: Any, load_cap: Any, sync_cap: Any,
+    best: Any, step: Any, pick: Any,
 ) -> Any:  # fmt: skip
     pp = time.shape[0]
     options = time.shape[1]
@@ -221,16 +230,21 @@ def _smallest_sum(
                         continue
                     served = group[c]
                     within = time[s, c, j] - time[s, c, i]
-                    begun = within + arrive[g, s, i] - saved * min(arrive[g, s, i], within)
-                    late = sync[g, s, j] - sync[g, s, i] + sync_base[g, s] > sync_cap
-                    if late or begun > load_cap:
+                    idle = free[s, c, j] - free[s, c, i]
+                    begun = within + arrive[g, s, i] - saved * min(arrive[g, s, i], idle)
+                    sent = once[g, s, j] - once[g, s, i]
+                    shown = sync[g, s, j] - sync[g, s, i] + sync_base[g, s]
+                    if shown - spared * sent > sync_cap or begun > load_cap:
                         quick[c] = False  # and so do both of these
                     if not quick[c]:
                         continue
                     some = True
                     hops = arrive[g, s, i] + retire[g, s, j]
-                    load = within + hops - saved * min(hops, within)
-                    if load <= load_cap and load + best[s + 1, j] < best[s, i]:
+                    hidden = saved * min(hops, idle)
+                    load = within + hops - hidden
+                    back = max(0.0, idle - hidden - (forward[g, j] - forward[g, i]))
+                    late = shown - spared * min(sent, back) > sync_cap
+                    if not late and load <= load_cap and load + best[s + 1, j] < best[s, i]:
                         best[s, i] = load + best[s + 1, j]
                         step[s, i] = j
                         pick[s, i] = c

@@ -29,6 +29,11 @@ class Queue:
         left = np.arange(len(self.low)) if self._left is None else self._left
         return float(self.low[left].min(initial=np.inf))
 
+    def left(self, cutoff: float) -> IntArray:
+        """The rows not taken yet that could hold the best."""
+        left = np.arange(len(self.low)) if self._left is None else self._left
+        return np.asarray(left[self.low[left] <= cutoff])
+
     def take(self, size: int, cutoff: float) -> IntArray:
         """The next rows that could hold the best, at most ``size``; empty when none is left."""
         if self._left is None:  # the first few need no sorting of all

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nest_core.costs.plan import acting_zero
 from nest_core.costs.problem import Problem
 from nest_core.costs.zero import gathered, state_shares, step_share
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
@@ -156,15 +157,18 @@ class Screen:
         self, columns: Columns
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Bytes per dense and per expert element: held, of the step, whole and fetched."""
-        state = self._problem.state
+        state, pp = self._problem.state, self._rows.pp[columns.row]
         sharers = self._rows.dp[columns.row] * self._rows.column("cp")[columns.row]
         owners = sharers if self._zeros else sharers // self._rows.column("ep")[columns.row]
 
         def shares(part: Callable[[int, int], float]) -> FloatArray:
-            def least(zero: int, ranks: int) -> float:
-                return min(part(stage, ranks) for stage in self._zeros or (zero,))
+            def least(zero: int, ranks: int, stages: int) -> float:
+                chosen = self._zeros or (zero,)
+                return min(part(acting_zero(stage, stages), ranks) for stage in chosen)
 
-            return np.stack([_shares(columns.zero, ranks, least) for ranks in (sharers, owners)])
+            return np.stack(
+                [_shares(columns.zero, ranks, pp, least) for ranks in (sharers, owners)]
+            )
 
         return (
             shares(lambda zero, ranks: sum(state_shares(zero, ranks, state))),
@@ -174,6 +178,11 @@ class Screen:
         )
 
 
-def _shares(zero: IntArray, ranks: IntArray, share: Callable[[int, int], float]) -> FloatArray:
-    """Bytes per element of every point, from its ZeRO stage and the ranks that share it."""
-    return each(4 * ranks + zero, lambda kind: share(kind % 4, kind // 4))
+def _shares(
+    zero: IntArray, ranks: IntArray, pp: IntArray, share: Callable[[int, int, int], float]
+) -> FloatArray:
+    """Bytes per element of every point, from its ZeRO stage, the ranks that share it and ``pp``,
+    of which only matters whether it is 1.
+    """
+    keys = 8 * ranks + 4 * (pp > 1) + zero
+    return each(keys, lambda kind: share(kind % 4, kind // 8, 1 + kind // 4 % 2))

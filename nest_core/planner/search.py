@@ -37,7 +37,10 @@ _FIRST_ROWS, _MOST_ROWS = 128, 4096
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """How the plan is known to be the best: ``solved + bounded + infeasible == points``."""
+    """How the plan is known to be the best: ``solved + bounded + infeasible + open == points``.
+
+    ``open`` points could still hold a better one; there are none once a plan is proven.
+    """
 
     lower_bound_s: float
     gap: float
@@ -46,6 +49,7 @@ class Certificate:
     solved: int
     bounded: int
     infeasible: int
+    open: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +148,16 @@ def search(
     def over() -> bool:
         return clock() - began > time_limit_s or (stop is not None and stop())
 
+    leading = _Leading(top, within_s)
     if space.mixed and top == 1 and not space.as_needed:
         # Plans with equal stages are among those with mixed ones.
         uniform = search(
             problem, replace(space, mixed=False), time_limit_s=time_limit_s / 2, clock=clock,
             within_s=within_s, stop=stop,
         )  # fmt: skip
-        within_s = min(within_s, uniform.best.iteration_s if uniform.best else within_s)
+        if uniform.best is not None:
+            leading.offer(uniform.best.iteration_s, uniform.best.plan)
     points = frontier or _frontier(problem, space)
-    leading = _Leading(top, within_s)
     found = _best_first(points, leading, over, progress)
     reports = tuple(price(problem, plan) for _, plan in leading.found)
     best = reports[0] if reports else None
@@ -165,8 +170,9 @@ def search(
         proven=found.open_bound == float("inf"),
         points=found.points,
         solved=len(found.solved),
-        bounded=found.points - len(found.solved) - found.misfit,
+        bounded=found.points - len(found.solved) - found.misfit - found.open,
         infeasible=found.misfit,
+        open=found.open,
     )
     needed, reason = 0.0, ""
     if best is None:
@@ -220,9 +226,16 @@ def _preference(plan: Plan) -> tuple[int, int, int, int, Point]:
     return (point.devices_used, point.pp, point.tp, order, point)
 
 
+_Waiting = tuple[float, int, Opened, int, Prepared | None]
+"""Bound, order of arrival, the points opened together, which of them, and it prepared."""
+
+
 @dataclass(slots=True)
 class _Found:
-    """What became of the points; ``waiting`` of the ``opened`` are not solved or excluded yet."""
+    """What became of the points; ``waiting`` of the ``opened`` are not solved or excluded yet.
+
+    ``open`` counts those that a search which was cut short left, in rows opened or not.
+    """
 
     points: int
     solved: list[int]
@@ -230,6 +243,7 @@ class _Found:
     open_bound: float
     opened: int = 0
     waiting: int = 0
+    open: int = 0
 
 
 def _best_first(
@@ -247,7 +261,7 @@ def _best_first(
     found = _Found(len(frontier), [], 0, float("inf"))
     size = _FIRST_ROWS
     order = itertools.count()
-    waiting: list[tuple[float, int, Opened, int, Prepared | None]] = []
+    waiting: list[_Waiting] = []
 
     def add(opened: Opened, index: int) -> None:
         if index < len(opened):
@@ -269,14 +283,12 @@ def _best_first(
             add(opened, 0)
             size = min(2 * size, _MOST_ROWS)
             if over():
-                found.open_bound = min([frontier.queue.least, *(entry[0] for entry in waiting[:1])])
-                return found
+                return _cut_short(found, frontier, waiting, leading.cutoff)
         if not waiting or waiting[0][0] > leading.cutoff:
             return found
-        bound, _, opened, index, prepared = heapq.heappop(waiting)
         if over():
-            found.open_bound = min(bound, frontier.queue.least)
-            return found
+            return _cut_short(found, frontier, waiting, leading.cutoff)
+        bound, _, opened, index, prepared = heapq.heappop(waiting)
         if not opened.refined:
             refined, looked_at = frontier.refine(opened, index, leading.cutoff)
             found.waiting -= looked_at - len(refined)
@@ -303,6 +315,24 @@ def _best_first(
             found.solved.append(int(opened.columns.number[index]))
         if progress is not None:
             progress(_progress(found, leading, min(bound, frontier.queue.least)))
+
+
+def _cut_short(
+    found: _Found, frontier: Frontier | MixedFrontier, waiting: list[_Waiting], cutoff: float
+) -> _Found:
+    """What a search leaves that ends before its time: how many points, and their least bound.
+
+    An entry that is prepared waits for itself alone, others for all that were opened after them.
+    """
+    found.open_bound = min([frontier.queue.least, *(entry[0] for entry in waiting[:1])])
+    rows, first = frontier.queue.left(cutoff), frontier.points.first
+    found.open = int((first[rows + 1] - first[rows]).sum())
+    for bound, _, opened, index, prepared in waiting:
+        if prepared is not None:
+            found.open += bound <= cutoff
+        else:
+            found.open += int((opened.limits.seconds[index:] <= cutoff).sum())
+    return found
 
 
 def _progress(found: _Found, leading: _Leading, bound: float) -> Progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from nest_core.network.wires import FloatArray, IntArray
 from nest_core.planner.program import Choices, solve_point
 from nest_core.planner.space import even_patterns
 
-__all__ = ["Prepared", "Solver"]
+__all__ = ["Prepared", "Solver", "least_sync"]
 
 _KEPT = 128
 
@@ -104,9 +105,7 @@ class Solver:
         ends = [_least_hops(entry) for entry in costs]
         exposed = (1.0 - costs[0].transfer_saved) * float(np.min(ends, axis=0).sum())
         total = max(total, float(lightest.sum()) + exposed)
-        each = np.min([np.diff(entry.sync, axis=1).min(axis=0) for entry in costs], axis=0)
-        base = min(float(entry.sync_base.mean()) for entry in costs)
-        sync = max(sync, float(each.sum()) / pp + base)
+        sync = max(sync, least_sync(costs, self.allowed, hidden=point.interleave > 1))
         bottleneck = max(total / pp, float(lightest.max()))
         v = point.interleave
         floor = total / v + (m - 1.0 / v) * bottleneck + sync
@@ -124,27 +123,33 @@ class Solver:
     def _even(self, prepared: Prepared, cutoff: float) -> tuple[float, Plan | None]:
         """The same of an interleaved point, whose cuts are even.
 
-        Stages do not hinder each other: whatever the others do, the choice with the smaller load
-        is better among those that synchronise as fast, so caps on synchronisation are stepped
-        down as in the program.
+        Every load is tried as the slowest, at whose pace all synchronise. Whatever the others then
+        do, the choice with the smaller load is better among those that synchronise as fast, so caps
+        on synchronisation are stepped down as in the program. Where all turn out faster than the
+        load tried, they lose less by synchronising at that pace than they gain.
         """
         best, plan = float("inf"), None
-        point = prepared.point
+        point, places = prepared.point, np.arange(prepared.point.pp)
+        m = prepared.choices.costs[0].micro_batches
         for cuts in even_patterns(self.problem.layers, point.pp, point.interleave):
-            load, sync = _of_chunks(prepared, np.array(cuts))
-            cap = float("inf")
-            while True:
-                usable = np.where(sync <= cap, load, np.inf)
-                chosen = usable.argmin(axis=1)
-                places = np.arange(point.pp)
-                loads, syncs = load[places, chosen], sync[places, chosen]
-                if not np.isfinite(usable[places, chosen]).all():
+            work = _of_chunks(prepared, np.array(cuts))
+            load = work.load
+            paces = np.unique(load[np.isfinite(load)])
+            for pace in paces[paces >= load.min(axis=1).max()].tolist():
+                if m * pace >= min(best, cutoff * (1 + 1e-12)):
                     break
-                m = prepared.choices.costs[0].micro_batches
-                seconds = iteration_seconds(point, m, loads, syncs)
-                if seconds <= cutoff and seconds < best:
-                    best, plan = seconds, self._plan(prepared, cuts, chosen)
-                cap = float(np.nextafter(syncs.max(), 0.0))
+                sync, cap = work.sync(pace), float("inf")
+                while True:
+                    usable = np.where((sync <= cap) & (load <= pace), load, np.inf)
+                    chosen = usable.argmin(axis=1)
+                    if not np.isfinite(usable[places, chosen]).all():
+                        break
+                    loads = load[places, chosen]
+                    syncs = work.sync(float(loads.max()))[places, chosen]
+                    seconds = iteration_seconds(point, m, loads, syncs)
+                    if seconds <= cutoff and seconds < best:
+                        best, plan = seconds, self._plan(prepared, cuts, chosen)
+                    cap = float(np.nextafter(sync[places, chosen].max(), 0.0))
         return best, plan
 
     def _plan(self, prepared: Prepared, cuts: tuple[int, ...], chosen: IntArray) -> Plan:
@@ -157,6 +162,35 @@ class Solver:
         return Plan(first, cuts, recompute, used if len(set(used)) > 1 else ())
 
 
+def least_sync(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: bool) -> float:
+    """Seconds that the slowest synchronisation takes at least, whatever the cuts and choices.
+
+    Every layer has the strategy and the position of ``costs`` that are cheapest for it;
+    ``hidden``: as much of it hides as may.
+    """
+    saved = costs[0].once_saved
+    each = [np.diff(entry.sync, axis=1) for entry in costs]
+    shown = [
+        all_of_it - saved * np.diff(entry.once, axis=1)
+        for entry, all_of_it in zip(costs, each, strict=True)
+    ]
+    left = [
+        np.diff(entry.free[:, allowed], axis=2).max(axis=(0, 1)) - np.diff(entry.forward)
+        for entry in costs
+    ]
+    cover = float(np.maximum(np.max(left, axis=0), 0.0).sum())
+    least = _cheapest(shown)
+    if not hidden:
+        least = max(least, _cheapest(each) - saved * cover)
+    base = min(float(entry.sync_base.mean()) for entry in costs)
+    return least / len(costs[0].sync_base) + base
+
+
+def _cheapest(seconds: Sequence[FloatArray]) -> float:
+    """Layers at their cheapest, of entries (positions, L), added up."""
+    return float(np.min([entry.min(axis=0) for entry in seconds], axis=0).sum())
+
+
 def _least_hops(costs: StageCosts) -> FloatArray:
     """The least that each position's transfers take, shape (2, pp)."""
     arrive = costs.arrive[:, 1:-1].min(axis=1, initial=np.inf)
@@ -165,11 +199,32 @@ def _least_hops(costs: StageCosts) -> FloatArray:
     return np.stack([arrive, retire])
 
 
-def _of_chunks(prepared: Prepared, cuts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Load and synchronisation of every choice at every stage, shape (pp, K).
+@dataclass(frozen=True, slots=True, eq=False)
+class _Chunked:
+    """What every choice takes at every stage of even chunks, shape (pp, K).
 
-    A load is infinite where the choice does not fit, or may not be taken since one before fits.
+    Parameters
+    ----------
+    load : infinite where the choice does not fit, or may not be taken since one before fits
+    once, hiding : seconds once per iteration, and those of them that may hide
+    taken : seconds of a micro-batch that hide nothing
+    saved : seconds saved per second hidden
     """
+
+    load: FloatArray
+    once: FloatArray
+    hiding: FloatArray
+    taken: FloatArray
+    saved: float
+
+    def sync(self, pace: float) -> FloatArray:
+        """Synchronisation where a micro-batch takes the slowest stage ``pace`` seconds."""
+        cover = np.maximum(pace - self.taken, 0.0)
+        return np.asarray(self.once - self.saved * np.minimum(self.hiding, cover))
+
+
+def _of_chunks(prepared: Prepared, cuts: IntArray) -> _Chunked:
+    """What chunks between cuts take."""
     choices, point = prepared.choices, prepared.point
     pp, v = point.pp, point.interleave
     costs = choices.costs[0]
@@ -184,13 +239,14 @@ def _of_chunks(prepared: Prepared, cuts: IntArray) -> tuple[FloatArray, FloatArr
         """Of (pp, K, pp) the sums of each position's own chunks, (pp, K)."""
         return np.asarray(sums[place, :, place])
 
-    time = own(added(choices.seconds))
+    time, free = own(added(choices.placed("time"))), own(added(choices.placed("free")))
     starts, ends = cuts[:-1].reshape(v, pp), cuts[1:].reshape(v, pp)
     arrive, retire = choices.stacked("arrive"), choices.stacked("retire")
     hops = (arrive[:, place, starts] + retire[:, place, ends]).sum(axis=1).T[:, choices.strategy]
-    load = time + hops - costs.transfer_saved * np.minimum(hops, time)
-    each = added(choices.stacked("sync"))[:, place, place] + choices.stacked("sync_base")
-    sync = each.T[:, choices.strategy]
+    load = time + hops - costs.transfer_saved * np.minimum(hops, free)
+    taken = hops + (time - free) + added(choices.stacked("forward")).T[:, choices.strategy]
+    hiding = added(choices.stacked("once"))[:, place, place].T[:, choices.strategy]
+    once = added(choices.stacked("sync"))[:, place, place] + choices.stacked("sync_base")
 
     peak = np.maximum.reduceat(choices.memory("peak"), cuts[:-1], axis=1)
     high = peak.reshape(-1, v, pp).max(axis=1).T
@@ -201,4 +257,5 @@ def _of_chunks(prepared: Prepared, cuts: IntArray) -> tuple[FloatArray, FloatArr
     for k in range(1, len(choices.group)):  # of a group the first that fits
         before = (choices.group[:k] == choices.group[k]) & fits[:, :k]
         fits[:, k] &= ~before.any(axis=1)
-    return np.where(fits, load, np.inf), np.asarray(sync)
+    once = once.T[:, choices.strategy]
+    return _Chunked(np.where(fits, load, np.inf), once, hiding, taken, costs.once_saved)

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from nest_core.costs.plan import acting_zero
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.layout import AXES
@@ -88,6 +89,11 @@ class SearchSpace:
                     "search.order", "must name cp before pp where stages are mixed", list(order),
                     "a stage keeps its devices whatever it makes of tp and cp only then",
                 )  # fmt: skip
+
+    def stages_of_zero(self, pp: int) -> tuple[int, ...]:
+        """ZeRO stages that differ in a pipeline of ``pp`` stages; of 1 and 2, alike there, 1."""
+        named = tuple(dict.fromkeys(self.zero))
+        return tuple(zero for zero in named if zero == acting_zero(zero, pp) or 1 not in named)
 
     @property
     def replaces_gpipe(self) -> bool:

@@ -4,9 +4,9 @@ For an axis and the choice that a plan makes on it, the best plan of the space w
 Where stages choose freely (recomputation, and tp, cp, ep, sp and ZeRO of mixed plans), a plan that
 differs goes without one of the choices that some stage makes; the best of those counts.
 
-A choice without effect is no choice: ZeRO with one rank to shard over, a schedule without a
-pipeline, an order of axes of which one at most is above 1. The next best then has that effect:
-ranks to shard over, a pipeline.
+A choice without effect is no choice: ZeRO with one rank to shard over, ZeRO 2 instead of 1 in a
+pipeline, a schedule without a pipeline, an order of axes of which one at most is above 1. The next
+best then has that effect: ranks to shard over, another stage of ZeRO, a pipeline.
 """
 
 from __future__ import annotations
@@ -133,17 +133,31 @@ def without(space: SearchSpace, plan: Plan, axis: str) -> list[SearchSpace]:
         return _without_order(space, plan)
     if axis == "device_order":
         return _dropped(space, "device_orders", plan.point.device_order)
+    if axis == "zero":
+        return _without_zero(space, plan)
+    return [smaller for value in _used(plan, axis) for smaller in _dropped(space, axis, value)]
+
+
+def _without_zero(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
     found = []
-    for value in _used(plan, axis):
-        smaller = _dropped(space, axis, value)
-        if axis == "zero" and value == 0:  # with nothing to shard over all stages are one
+    for value in _used(plan, "zero"):
+        smaller = _dropped(space, "zero", value)
+        if value == 0:  # with nothing to shard over all stages are one
             smaller = [
                 entry
                 for wide in smaller
                 for entry in (*_dropped(wide, "dp", 1), *_dropped(wide, "cp", 1))
             ]
+        if value in (1, 2) and plan.point.pp > 1:  # one in a pipeline
+            flat = [entry for wide in smaller for entry in _only(wide, pp=1)]
+            deep = [entry for wide in smaller for entry in _dropped(wide, "zero", 3 - value)]
+            smaller = flat + [entry for wide in deep for entry in _dropped(wide, "pp", 1)]
         found += smaller
     return found
+
+
+def _only(space: SearchSpace, *, pp: int) -> list[SearchSpace]:
+    return [replace(space, pp=(pp,))] if pp in space.pp else []
 
 
 def _without_schedule(space: SearchSpace, plan: Plan) -> list[SearchSpace]:

@@ -287,7 +287,7 @@ def _count_shards(counter: _Counter, report: Report, point: Point, mine: list[in
     buckets = {"data": dense, "expert_data": experts}
     if point.ep == 1:
         buckets = {"data": dense + experts}
-    sent = traffic(point.zero, problem.state)
+    sent = traffic(point.acting_zero, problem.state)
     per_parameter = [(size, float(m)) for size in sent.step] + [(size, 1.0) for size in sent.sync]
     for axis, elements in buckets.items():
         sends: dict[int, dict[float, float]] = {}

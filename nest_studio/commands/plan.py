@@ -115,6 +115,7 @@ def _as_text(fields: Mapping[str, Any]) -> str:
             f"audit: {audit['solved']} excluded points solved, {audit['infeasible']} infeasible, "
             f"{len(audit['violations'])} below their bound\n"
         )
+    left = f"{certificate['open']:,} open, " if certificate.get("open") else ""
     others = [
         [str(place), f"{entry['iteration_time_s']:.4g}", _words(entry["plan"])]
         for place, entry in enumerate(fields["alternatives"], start=2)
@@ -122,10 +123,11 @@ def _as_text(fields: Mapping[str, Any]) -> str:
     further = table(["place", "iteration, s", "plan"], others) if others else ""
     return (
         f"{fields['scenario']}: {fields['samples_per_s']:.4g} sequences/s, "
-        f"MFU {fields['mfu']:.1%}, bubble {fields['bubble']:.1%}\n"
+        f"MFU {fields['mfu']:.1%} ({fields['mfu_convention']}), "
+        f"bubble {fields['bubble']:.1%} of the time that stages work\n"
         f"{proof}: {certificate['points']:,} points, {certificate['solved']:,} solved, "
         f"{certificate['bounded']:,} bounded, {certificate['infeasible']:,} infeasible, "
-        f"{fields['solve_seconds'] * 1e3:.0f} ms\n"
+        f"{left}{fields['solve_seconds'] * 1e3:.0f} ms\n"
         + audited
         + f"{band_line(fields)}\n{overlap_line(fields)}\n\n"
         + table(["method", "iteration, s", "error band, s", "plan or reason"], rows)

@@ -221,12 +221,18 @@ class Priced:
 
     def __call__(self, plan: Plan) -> tuple[float, bool]:
         """Seconds of an iteration, and whether every stage fits."""
-        loads, syncs, fits = [], [], True
+        loads = [
+            self._of(plan.stage_point(s)).chunks_load(
+                s, plan.chunks(s), RECOMPUTE.index(plan.recompute[s])
+            )
+            for s in range(plan.point.pp)
+        ]
+        syncs, fits = [], True
         for s in range(plan.point.pp):
             costs = self._of(plan.stage_point(s))
             chunks, c = plan.chunks(s), RECOMPUTE.index(plan.recompute[s])
-            loads.append(costs.chunks_load(s, chunks, c))
-            syncs.append(costs.chunks_sync(s, chunks))
+            pace = max(loads) if plan.point.interleave > 1 else loads[s]
+            syncs.append(costs.chunks_sync(s, chunks, c, pace))
             kept = sum(costs.kept[c, j] - costs.kept[c, i] for i, j in chunks)
             peak = max(costs.peak[c, i:j].max() for i, j in chunks)
             static = sum(costs.static[j] - costs.static[i] for i, j in chunks)

@@ -36,6 +36,28 @@ class Pick(NamedTuple):
     zero: int
 
 
+class Once(NamedTuple):
+    """What a stage does once per iteration: seconds of all of it, and of what may hide; the part
+    that hides, and what of a micro-batch is no backward pass without traffic."""
+
+    whole: float
+    may_hide: float
+    share: float
+    taken: float
+
+    def shown(self, pace: float) -> float:
+        """Seconds in which ``pace`` is what a micro-batch takes the stage, waiting included."""
+        return self.whole - self.share * min(self.may_hide, max(pace - self.taken, 0.0))
+
+
+class Worked(NamedTuple):
+    """One stage whatever the others do: seconds per micro-batch, once, bytes per rank."""
+
+    seconds: float
+    once: Once
+    memory: float
+
+
 class Stage(NamedTuple):
     """One stage: seconds per micro-batch, seconds once per iteration, bytes per rank."""
 
@@ -45,12 +67,12 @@ class Stage(NamedTuple):
 
 
 class Option(NamedTuple):
-    """One way to run a stage: strategy, recomputation, and what a `Stage` has."""
+    """One way to run a stage: strategy, recomputation, and what it takes."""
 
     pick: Pick
     recompute: str
     seconds: float
-    sync: float
+    once: Once
 
 
 class Whole(NamedTuple):
@@ -82,7 +104,8 @@ class Whole(NamedTuple):
     @property
     def sync(self) -> float:
         """Seconds once per iteration, of the stage that takes longest."""
-        return max(stage.sync for stage in self.stages)
+        return max(syncs(self.cuts, [stage.seconds for stage in self.stages],
+                         [stage.once for stage in self.stages]))  # fmt: skip
 
 
 class Found(NamedTuple):
@@ -142,28 +165,25 @@ class Pricer:
         self.expert_sharers = self.sharers // choice.ep
         self.micro_batches = problem.batch // (choice.dp * choice.micro_batch)
         w, g = problem.state.weights, problem.state.gradients
-        self.each_micro_batch = ((), (), (g,), (g, w, w))[choice.zero]
-        self.once = ((g, g), (g, w), (w,), ())[choice.zero]
-        self.whole = (w, w, w + g, w + g + w)[choice.zero]
-        self.fetched = w if choice.zero == 3 else 0.0
-        self.memo: dict[tuple[int, Chunks, int], Stage] = {}
-        self.layers: dict[tuple[int, int, int], float] = {}
+        # Under a pipeline gradients stay whole until the last micro-batch, as at stage 1.
+        zero = self.zero = 1 if choice.zero == 2 and choice.pp > 1 else choice.zero
+        self.each_micro_batch = ((), (), (g,), (g, w, w))[zero]
+        self.once = ((g, g), (g, w), (w,), ())[zero]
+        self.whole = (w, w, w + g, w + g + w)[zero]
+        self.fetched = w if zero == 3 else 0.0
+        self.memo: dict[tuple[int, Chunks, int], Worked] = {}
+        self.layers: dict[tuple[int, int, int], tuple[float, float]] = {}
 
-    def stage(self, position: int, chunks: Chunks, c: int) -> Stage:
+    def stage(self, position: int, chunks: Chunks, c: int) -> Worked:
         """Time and memory of one stage, whatever the other cuts are."""
         key = position, chunks, c
         if key not in self.memo:
-            self.memo[key] = Stage(
-                self._seconds(position, chunks, c),
-                self._sync(position, chunks),
+            self.memo[key] = Worked(
+                self._passes(position, chunks, c)[0],
+                self._once(position, chunks, c),
                 self._memory(position, chunks, c),
             )
         return self.memo[key]
-
-    def _cost(self, time: float, cover: float, share: float) -> float:
-        """Exposed communication, and the compute that the hidden part slows down."""
-        hidden = share * min(time, cover)
-        return time - hidden + self.problem.overlap.slowdown * hidden
 
     def _inside(self, position: int, layer: int, c: int) -> float:
         total = 0.0
@@ -175,7 +195,7 @@ class Pricer:
         return total
 
     def _data(self, position: int, layer: int, halves: Sequence[float]) -> float:
-        kind = "halves" if self.choice.zero else "reduce"
+        kind = "halves" if self.zero else "reduce"
         buckets = [("data", self.sharers, self.dense[layer]),
                    ("expert_data", self.expert_sharers, self.experts[layer])]  # fmt: skip
         if self.choice.ep == 1:
@@ -187,16 +207,24 @@ class Pricer:
                 total += sum(seconds(time, size * held) for size in halves)
         return total
 
-    def _layer(self, position: int, layer: int, c: int) -> float:
+    def _layer(self, position: int, layer: int, c: int) -> tuple[float, float]:
+        """Seconds of a layer, and how many of them its traffic leaves.
+
+        What one class hides behind is no longer there for the next.
+        """
         key = position, layer, c
         if key not in self.layers:
             rows, overlap = self.strategy.rows, self.problem.overlap
-            compute = rows["compute_s"][layer] + rows["replay_s"][c][layer]
-            device = compute + self._cost(self._inside(position, layer, c), compute, overlap.tp)
-            sharded = self._data(position, layer, self.each_micro_batch)
-            device += self._cost(sharded, compute, overlap.dp)
-            host = rows["launch_s"][c][layer]
-            self.layers[key] = max(device, host)
+            left = rows["compute_s"][layer] + rows["replay_s"][c][layer]
+            sent = 0.0
+            for traffic, share in ((self._inside(position, layer, c), overlap.tp),
+                                   (self._data(position, layer, self.each_micro_batch), overlap.dp),
+                                   ):  # fmt: skip
+                hidden = share * min(traffic, left)
+                left += overlap.slowdown * hidden - hidden
+                sent += traffic
+            wait = max(0.0, rows["launch_s"][c][layer] - left - sent)
+            self.layers[key] = left + sent + wait, left + wait
         return self.layers[key]
 
     def _hops(self, position: int, chunks: Chunks) -> float:
@@ -214,26 +242,32 @@ class Pricer:
                         total += seconds(gather, edges[boundary])
         return total
 
-    def _seconds(self, position: int, chunks: Chunks, c: int) -> float:
-        works = math.fsum(
+    def _passes(self, position: int, chunks: Chunks, c: int) -> tuple[float, float]:
+        """Seconds of a micro-batch, and how many of them all its traffic leaves."""
+        layers = [
             self._layer(position, layer, c) for first, end in chunks for layer in range(first, end)
-        )
-        return works + self._cost(self._hops(position, chunks), works, self.problem.overlap.pp)
+        ]
+        works, left = (math.fsum(column) for column in zip(*layers, strict=True))
+        hops, overlap = self._hops(position, chunks), self.problem.overlap
+        hidden = overlap.pp * min(hops, left)
+        lost = overlap.slowdown * hidden
+        return works + hops - hidden + lost, left - hidden + lost
 
-    def _sync(self, position: int, chunks: Chunks) -> float:
-        choice, state, rows = self.choice, self.problem.state, self.strategy.rows
-        total = 0.0
+    def _once(self, position: int, chunks: Chunks, c: int) -> Once:
+        choice, state, overlap = self.choice, self.problem.state, self.problem.overlap
+        works, left = self._passes(position, chunks, c)
+        total = sent = 0.0
         for layer in (layer for first, end in chunks for layer in range(first, end)):
             for held, ranks in ((self.dense, self.sharers), (self.experts, self.expert_sharers)):
                 touched = held[layer] * (2 * state.optimizer + state.gradients + state.weights)
-                total += touched / self.problem.update_Bps / (ranks if choice.zero >= 1 else 1)
-            backward = rows["compute_s"][layer] - rows["forward_s"][layer]
-            sent = self._data(position, layer, self.once)
-            total += self._cost(sent, backward, self.problem.overlap.dp)
+                total += touched / self.problem.update_Bps / (ranks if self.zero >= 1 else 1)
+            sent += self._data(position, layer, self.once)
+            left -= self.strategy.rows["forward_s"][layer]
+        total += sent
         tied = self.strategy.table.tied_parameters
         if choice.pp > 1 and tied > 0 and position in (0, choice.pp - 1):
             total += 2 * seconds(self.traffic.tied, tied * state.gradients)
-        return total
+        return Once(total, sent, overlap.dp * (1 - overlap.slowdown), works - left)
 
     def _in_flight(self, position: int) -> float:
         """Micro-batches of this stage whose activations are held."""
@@ -245,7 +279,7 @@ class Pricer:
         return min(m * v, 2 * (pp - position - 1) + (v - 1) * pp + 1) / v
 
     def _memory(self, position: int, chunks: Chunks, c: int) -> float:
-        choice, state, rows = self.choice, self.problem.state, self.strategy.rows
+        state, rows = self.problem.state, self.strategy.rows
         layers = [layer for first, end in chunks for layer in range(first, end)]
         total = stepping = 0.0
         peaks = {layer: rows["working_bytes"][c][layer] for layer in layers}
@@ -253,7 +287,7 @@ class Pricer:
             (self.dense, rows["parameters"], self.sharers),
             (self.experts, self.experts, self.expert_sharers),
         ):
-            z1, z2, z3 = (ranks if choice.zero >= least else 1 for least in (1, 2, 3))
+            z1, z2, z3 = (ranks if self.zero >= least else 1 for least in (1, 2, 3))
             states = state.weights / z3 + state.optimizer / z1
             states += (state.gradients + state.own_gradients) / z2
             elements = sum(held[layer] for layer in layers)
@@ -313,14 +347,21 @@ class Oracle:
 
     # --- which plans there are ----------------------------------------------------------------
 
-    def _strategies_of(self, dp: int) -> list[Pick]:
-        """Every valid strategy; with one rank to shard over all ZeRO stages are one, named 0."""
+    def _strategies_of(self, dp: int, pp: int) -> list[Pick]:
+        """Every valid strategy; with one rank to shard over all ZeRO stages are one, named 0.
+
+        With a pipeline 1 and 2 are one, named 1 where that is allowed.
+        """
         space = self.space
         least = min(space.zero)
+        alike = pp > 1 and 1 in space.zero
         return [
             Pick(tp, sp, cp, ep, zero if dp * cp > 1 else 0)
             for tp, sp, cp, ep, zero in product(space.tp, space.sp, space.cp, space.ep, space.zero)
-            if (tp > 1 or not sp) and dp * cp % ep == 0 and (dp * cp > 1 or zero == least)
+            if (tp > 1 or not sp)
+            and dp * cp % ep == 0
+            and (dp * cp > 1 or zero == least)
+            and not (alike and dp * cp > 1 and zero == 2)
         ]
 
     def _schedules_of(self, pp: int, micro_batches: int) -> Iterator[tuple[str, int]]:
@@ -354,7 +395,7 @@ class Oracle:
                 continue
             schedules = list(self._schedules_of(pp, self.problem.batch // (dp * micro_batch)))
             families: dict[Any, list[Pick]] = {}
-            for pick in self._strategies_of(dp):
+            for pick in self._strategies_of(dp, pp):
                 families.setdefault(pick.tp * pick.cp if space.mixed else pick, []).append(pick)
             for picks in families.values():
                 devices = picks[0].tp * picks[0].cp * dp * pp
@@ -372,7 +413,7 @@ class Oracle:
     def picks(self, choice: Choice) -> list[Pick]:
         """What each stage of a point may do."""
         if self.space.mixed:
-            every = self._strategies_of(choice.dp)
+            every = self._strategies_of(choice.dp, choice.pp)
             return [pick for pick in every if pick.tp * pick.cp == choice.width]
         return [Pick(choice.tp, choice.sp, choice.cp, choice.ep, choice.zero)]
 
@@ -405,14 +446,18 @@ class Oracle:
             own = choice._replace(**picks[position]._asdict()) if picks else choice
             spans = tuple(chunks[position :: choice.pp])
             stages.append(self.pricer(own).stage(position, spans, CHOICES.index(name)))
-        told = self.seconds(choice, [one.seconds for one in stages], [one.sync for one in stages])
-        return Priced(told, tuple(stages))
+        loads = [one.seconds for one in stages]
+        once = syncs(cuts, loads, [one.once for one in stages])
+        found = tuple(
+            Stage(one.seconds, sync, one.memory) for one, sync in zip(stages, once, strict=True)
+        )
+        return Priced(self.seconds(choice, loads, once), found)
 
-    def seconds(self, choice: Choice, loads: Sequence[float], syncs: Sequence[float]) -> float:
+    def seconds(self, choice: Choice, loads: Sequence[float], once: Sequence[float]) -> float:
         """Iteration time of one plan."""
         slowest = max(loads)
         fill = (sum(loads) - slowest) / choice.interleave
-        return self.problem.batch // (choice.dp * choice.micro_batch) * slowest + fill + max(syncs)
+        return self.problem.batch // (choice.dp * choice.micro_batch) * slowest + fill + max(once)
 
     def plans(self, choice: Choice, *, memory: float | None = None) -> Iterator[Whole]:
         """Every plan of a point that fits: cuts times what each stage does.
@@ -450,7 +495,7 @@ class Oracle:
             for name in CHOICES:
                 stage = pricer.stage(position, chunks, CHOICES.index(name))
                 if name in self.space.recompute and stage.memory <= limit:
-                    option = Option(pick, name, stage.seconds, stage.sync)
+                    option = Option(pick, name, stage.seconds, stage.once)
                     found.setdefault(pick._replace(zero=0), []).append(option)
         rows = found.values()
         return [option for row in rows for option in (row[:1] if self.space.as_needed else row)]
@@ -459,8 +504,8 @@ class Oracle:
         """The best plan of a point that fits."""
         fastest, least = None, math.inf
         for plan in self.plans(choice, memory=memory):
-            _, _, loads, syncs = zip(*plan.stages, strict=True)
-            told = self.seconds(choice, loads, syncs)
+            _, _, loads, once = zip(*plan.stages, strict=True)
+            told = self.seconds(choice, loads, syncs(plan.cuts, loads, once))
             if told < least:
                 fastest, least = plan, told
         if fastest is None:
@@ -475,6 +520,13 @@ class Oracle:
         """
         found = [self.best(choice, memory=memory) for choice in self.choices()]
         return rank([plan for plan in found if plan is not None])
+
+
+def syncs(cuts: Sequence[int], loads: Sequence[float], once: Sequence[Once]) -> list[float]:
+    """Seconds once per iteration, stage by stage; interleaved, at the pace of the slowest."""
+    chunked = len(cuts) - 1 > len(loads)
+    paces = [max(loads)] * len(loads) if chunked else loads
+    return [one.shown(pace) for one, pace in zip(once, paces, strict=True)]
 
 
 def evenly(layers: int, parts: int) -> Iterator[tuple[int, ...]]:

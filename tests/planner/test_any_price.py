@@ -121,7 +121,7 @@ def test_the_program_is_told_what_the_price_says(reports):
             costs = stage_costs(problem, own, links(problem, own))
             c = CHOICES.index(stage.recompute)
             assert costs.load(s, stage.first, stage.last, c) == _close(stage.micro_batch_s)
-            assert costs.sync_seconds(s, stage.first, stage.last) == _close(stage.sync_s)
+            assert costs.sync_seconds(s, stage.first, stage.last, c) == _close(stage.sync_s)
             used = costs.used(s, stage.first, stage.last, c) * (1 + problem.fragmentation)
             used += problem.reserved_bytes
             assert used == _close(stage.memory.total), (instance.seed, own)

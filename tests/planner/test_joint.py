@@ -7,6 +7,7 @@ shares no code with the planner or its costs.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -332,6 +333,10 @@ def _cut_short(case: Case, result: Result) -> bool:
         assert best.iteration_s >= case.optimum * (1 - 1e-9), case.name
         gap = (best.iteration_s - told.lower_bound_s) / best.iteration_s
         assert told.gap == pytest.approx(gap, abs=1e-12), case.name
+    assert told.points == told.solved + told.bounded + told.infeasible + told.open, case.name
+    least = best.iteration_s if best else math.inf
+    better = sum(found.seconds < least * (1 - 1e-9) for found in case.ranking)
+    assert told.open >= better, case.name  # what is bounded holds none that is better
     if told.proven:
         assert (best is None) == (not case.ranking), case.name
         assert best is None or best.iteration_s == _close(case.optimum), case.name

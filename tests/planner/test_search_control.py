@@ -13,6 +13,7 @@ import pytest
 from nest_core.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
+from nest_core.units import humanise_seconds
 from nest_studio.commands.watching import watched
 
 NAME = "llama3-70b-1024-h100-4to1"
@@ -78,6 +79,38 @@ def test_the_time_limit_shows_as_a_gap(asked, whole):
     assert cut.certificate.lower_bound_s <= whole.best.iteration_s <= cut.best.iteration_s
 
 
+@pytest.fixture(scope="module")
+def mixed():
+    """A problem small enough to be proven soon, and its space with stages that differ."""
+    sets = ["search.pp=[1,2,4]", "search.micro_batch_sequences=[1,2]", "accelerator.memory_GiB=30"]
+    scenario = load_scenario("llama2-7b-64-h100", sets)
+    return scenario.problem(), replace(scenario.space, mixed=True)
+
+
+@pytest.mark.parametrize("more", [0, 1, 5, 40])
+def test_a_mixed_search_out_of_time_keeps_the_uniform_plan(mixed, more):
+    """The clock jumps some time after the plan with equal stages was proven."""
+    problem, space = mixed
+    read = itertools.count()
+    uniform = search(problem, replace(space, mixed=False), clock=lambda: 0.0 * next(read))
+    assert uniform.certificate.proven
+    ticks = itertools.chain([0.0] * (next(read) + 1 + more), itertools.repeat(100.0))
+    cut = search(problem, space, time_limit_s=50.0, clock=lambda: next(ticks))
+    told = cut.certificate
+    assert not told.proven
+    assert cut.best is not None
+    assert cut.best.iteration_s <= uniform.best.iteration_s
+    assert told.lower_bound_s <= cut.best.iteration_s
+    assert told.gap == pytest.approx(1 - told.lower_bound_s / cut.best.iteration_s)
+
+
+def test_points_that_nobody_looked_at_are_not_bounded(asked):
+    """Stopped at once: hardly anything is known of any point."""
+    told = search(*asked, stop=lambda: True).certificate
+    assert not told.solved
+    assert told.bounded + told.infeasible < told.points / 10
+
+
 def test_an_interrupt_ends_the_search_and_not_the_program(asked):
     seen = []
 
@@ -113,7 +146,8 @@ def test_a_known_time_shortens_the_search_and_changes_nothing(asked, whole):
     short = search(*asked, within_s=0.99 * whole.best.iteration_s)
     assert short.best is None
     assert short.certificate.proven
-    assert short.reason.startswith("no plan takes at most 3.9")
+    limit = humanise_seconds(0.99 * whole.best.iteration_s)
+    assert short.reason.startswith(f"no plan takes at most {limit}")
 
 
 @pytest.mark.parametrize(
