@@ -14,10 +14,10 @@ import csv
 import hashlib
 import io
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from nest_core.calibration.network_text import UnknownNetwork, device_rate
 from nest_core.errors import InputError
 from nest_core.units import MICROSECOND
 
@@ -35,7 +35,6 @@ TRAINING_COLUMNS = {"iter_time_s", "iteration_time_ms", "global_batch", "global_
 
 _SPELLED = {"alltoall": "all_to_all", "allreduce": "all_reduce", "allgather": "all_gather"}
 _SPELLED |= {"reducescatter": "reduce_scatter"}
-_GBITS = re.compile(r"([0-9.]+)\s*Gb/s", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,20 +203,14 @@ def _checked(
     if devices % nodes:
         return Skipped(identity, f"spreads {devices} devices unevenly over {nodes} nodes")
     link = network.strip() if nodes > 1 else ""
-    rate = _network_rate(link, devices // nodes)
+    try:
+        rate = device_rate(link, devices // nodes)
+    except UnknownNetwork as error:
+        return Skipped(identity, str(error))
     return Measurement(
         identity, op, accelerator.strip(), devices, nodes, size, seconds, in_network,
         link, rate, system,
     )  # fmt: skip
-
-
-def _network_rate(link: str, per_node: int) -> float:
-    """Bytes/s of one device: what the text gives per node is shared by the node's devices."""
-    found = _GBITS.search(link)
-    if not found:
-        return 0.0
-    rate = float(found[1]) * 1e9 / 8
-    return rate / per_node if "per node" in link else rate
 
 
 def _positive(text: str, field: str) -> float:

@@ -19,8 +19,10 @@ __all__ = [
     "MEMORY_UNIT",
     "NOTES",
     "OPTIMIZERS",
+    "ORDERS",
     "PRECISIONS",
     "RECOMPUTATIONS",
+    "ROWWISE",
     "ZERO",
     "NotNumber",
     "decide",
@@ -33,13 +35,28 @@ __all__ = [
 Rules = Sequence[tuple[str, str]]
 
 PRECISIONS: Rules = (
-    ("fp8", "fp8"),  # hybrid, tensorwise, current or block scaling: fp8 products
+    ("fp8", "fp8"),  # hybrid, tensorwise, current or block scaling: fp8 products; see `ROWWISE`
     ("bf16", "bf16"),  # also "bf16/fp16-mixed", where the source does not say which of them
     ("fp16", "fp16"),
     ("tf32", "tf32"),
     ("fp32", "fp32"),
 )
 """Column ``precision``: what matrix products are computed in."""
+
+ROWWISE: Rules = ((r"row[- _]?wise", "yes"),)
+"""Columns ``precision`` and ``notes``: fp8 products scaled row by row, which are not priced.
+
+Their products are other kernels than those of one scale per tensor, and every operand is cast
+twice, along its rows and along its columns. No fact that this project has says what either takes:
+torchao's own table (pytorch/ao, docs/source/workflows/training.md) has whole steps only.
+"""
+
+ORDERS: Rules = tuple(
+    (rf"(ranks?|rank[ _]order)\D{{0,20}}\b{'-'.join(order)}\b", " ".join(order))
+    for order in (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"))
+)
+"""Column ``notes``: along which axes ranks are numbered, innermost first; column ``rank_order``
+holds the order alone."""
 
 OPTIMIZERS: Rules = (
     ("pure", "adam_bf16"),  # weights, gradients and both moments in 16 bits, no master copy

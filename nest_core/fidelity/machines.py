@@ -3,12 +3,14 @@
 `MACHINES` names the preset behind an accelerator as sources write it, and what a node of it
 usually has; a row's own columns come first. The fabric is two levels: nodes whose devices reach
 one another over links of their own, and above them a network that every device enters through a
-port of its own and that blocks nowhere (rails). A job takes the fewest nodes, evenly filled.
+port of its own and that blocks nowhere (rails). A job takes the fewest nodes that hold its
+groups whole, evenly filled.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -100,7 +102,7 @@ def accelerator_of(name: str) -> Accelerator:
 def fabric_of(run: Run) -> Hierarchical:
     """Nodes of a run's devices, and the network between them."""
     machine = machine_of(run.accelerator)
-    sizes = _node_sizes(run.devices, run.per_node or machine.per_node)
+    sizes = _node_sizes(run.devices, run.per_node or machine.per_node, _together(run))
     inside = Tier(
         "node", sizes[0], run.intra_Bps or machine.intra_Bps, NODE_LATENCY_S,
         group_sizes=() if sizes[0] == sizes[-1] else sizes,
@@ -111,19 +113,40 @@ def fabric_of(run: Run) -> Hierarchical:
     return Hierarchical("cluster", (inside, outside))
 
 
-def _node_sizes(devices: int, per_node: int) -> tuple[int, ...]:
-    """Devices of every node: the fewest nodes that hold them, as evenly as it goes.
+def _together(run: Run) -> tuple[int, ...]:
+    """Devices side by side that a node had better hold whole: tensor groups, then wider ones."""
+    inner = run.tp * run.cp
+    ahead = run.order.index("pp") < run.order.index("dp")
+    return run.tp, inner, run.tp * max(run.cp, run.ep), inner * run.pp if ahead else inner
 
-    A job on 256 devices of racks of 72 takes 64 in each of four racks.
+
+def _node_sizes(devices: int, per_node: int, together: Sequence[int] = (1,)) -> tuple[int, ...]:
+    """Devices of every node: the fewest nodes that hold groups whole, as evenly as it goes.
+
+    Parameters
+    ----------
+    together : sequence of int
+        Sizes of groups. The first is held whole, or where no node holds it the largest part that
+        divides it; of the others the largest for which that takes no more nodes.
 
     Examples
     --------
-    >>> _node_sizes(256, 72), _node_sizes(20, 8)
-    ((64, 64, 64, 64), (7, 7, 6))
+    A job on 256 devices of racks of 72 takes 64 in each of four racks; one on 1,024 in groups of 16
+    takes 64 in each of 16, not 68 or 69 in each of 15.
+
+    >>> _node_sizes(256, 72), _node_sizes(20, 8), set(_node_sizes(1024, 72, (16,)))
+    ((64, 64, 64, 64), (7, 7, 6), {64})
     """
-    nodes = -(-devices // per_node)
-    size, more = divmod(devices, nodes)
-    return (size + 1,) * more + (size,) * (nodes - more)
+    first = next(size for size in range(min(per_node, together[0]), 0, -1)
+                 if together[0] % size == 0)  # fmt: skip
+    wider = [size for size in together if size <= per_node and devices % size == 0]
+
+    def nodes(group: int) -> int:
+        return -(-(devices // group) // (per_node // group))
+
+    group = max([first, *(size for size in wider if nodes(size) <= nodes(first))])
+    each, more = divmod(devices // group, nodes(group))
+    return ((each + 1) * group,) * more + (each * group,) * (nodes(group) - more)
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,8 @@ same for all rows:
 
 * layers are cut into equal chunks of blocks; where blocks do not divide, embedding and head
   count as a layer each if that makes them divide (or the notes say so), else as even as it goes;
-* ranks are placed in Megatron-LM's order, tensor-parallel innermost;
+* ranks are placed in the order that the row states, else in Megatron-LM's, tensor-parallel
+  innermost;
 * unstated recomputation is the first of none, selective and full that fits into memory;
 * element-wise operators are fused by Megatron-LM's own kernels and by compilers, not by FSDP
   without one;
@@ -42,8 +43,6 @@ from nest_core.presets import kept_per_edition
 from nest_core.workload import Strategy
 
 __all__ = ["Prediction", "plan_of", "predict", "predict_rows", "problem_of"]
-
-ORDER = ("tp", "cp", "dp", "pp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ def plan_of(run: Run, layers: int, recompute: str) -> Plan:
         pp=run.pp,
         micro_batch=run.micro_batch,
         zero=_zero(run),
-        order=ORDER,
+        order=run.order,
         cp=run.cp,
         ep=run.ep,
         schedule=run.schedule,

@@ -14,8 +14,10 @@ from nest_core.fidelity.cells import (
     EARLY_ACCELERATORS,
     FRAMEWORKS,
     OPTIMIZERS,
+    ORDERS,
     PRECISIONS,
     RECOMPUTATIONS,
+    ROWWISE,
     ZERO,
     NotNumber,
     decide,
@@ -31,6 +33,7 @@ __all__ = ["DEFAULTS", "Unusable", "run_of"]
 
 MAX_DEVICES = 1_048_576
 MAX_LAYERS = 1_998
+MEGATRON_ORDER = ("tp", "cp", "dp", "pp")
 
 DEFAULTS: Mapping[str, str] = {
     "kv_heads": "as many as heads",
@@ -115,6 +118,8 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
     precision = decide(PRECISIONS, row.text("precision"))
     if precision is None:
         raise Unusable(f"states precision as {row.text('precision')!r}, which is none known")
+    if precision == "fp8" and decide(ROWWISE, f"{row.text('precision')} {notes}"):
+        raise Unusable("states fp8 products scaled row by row, whose kernels and casts are unknown")
     hidden, heads = row.size("hidden"), row.size("heads")
     ffn = row.size("ffn_hidden", default=4 * hidden)
     experts = _experts(row)
@@ -172,6 +177,7 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         schedule=schedule,
         embedding_stage=stated("embedding stage", notes) == "yes",
         overlap=_overlap(notes, framework, early, precision),
+        order=_order(row, notes),
         head_dim=_noted(r"head_dim (\d+)", notes),
         dense_layers=_noted(r"(\d+) dense \+", notes),
         facts=(
@@ -216,6 +222,15 @@ def _schedule(row: _Cells, notes: str) -> tuple[Literal["1f1b", "interleaved", "
     if named == "zero-bubble":
         return "zero-bubble", interleave
     return ("interleaved" if interleave > 1 else "1f1b"), interleave
+
+
+def _order(row: _Cells, notes: str) -> tuple[str, ...]:
+    """Along which axes ranks are numbered; Megatron-LM's where nothing is stated."""
+    stated_order = row.text("rank_order")
+    found = decide(ORDERS, f"rank order {stated_order}" if stated_order else notes)
+    if found is None and stated_order:
+        raise Unusable(f"states rank_order as {stated_order!r}, which is none known")
+    return tuple(found.split()) if found else MEGATRON_ORDER
 
 
 def _micro_batch(local_batch: int, stages: int) -> int:

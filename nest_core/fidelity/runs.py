@@ -43,6 +43,8 @@ class Run:
         Megatron-LM or DeepSpeed of 2020 to 2022: attention in separate kernels, nothing overlaps.
     attention : {"flash", "unfused"}
     schedule : {"1f1b", "interleaved", "zero-bubble"}
+    order : tuple of str
+        Axes along which ranks are numbered, innermost first.
     embedding_stage : bool
         Whether embedding and head count as a layer each where the pipeline is cut.
     overlap : tuple of bool
@@ -97,6 +99,7 @@ class Run:
     schedule: Literal["1f1b", "interleaved", "zero-bubble"]
     embedding_stage: bool
     overlap: tuple[bool, bool, bool]
+    order: tuple[str, ...] = ("tp", "cp", "dp", "pp")
     head_dim: int = 0
     dense_layers: int = 0
     facts: tuple[tuple[str, str], ...] = ()

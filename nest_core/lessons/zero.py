@@ -118,7 +118,7 @@ def _show(settings: Settings) -> Reveal:
             "Stage 1 shards the optimizer's states, stage 2 the gradients too, stage 3 the weights "
             "too. None shards activations.",
             "Stage 1 is nearly free: a reduce-scatter and an all-gather are what an all-reduce is "
-            "made of. Stages 2 and 3 send again for every micro-batch.",
+            "made of. Stages 2 and 3 send again for every micro-batch (in a pipeline 2 does as 1).",
         ),
         (
             Formula(

@@ -61,7 +61,11 @@ def test_even_cuts_where_nothing_divides(one):
         ({"gpus": "256", "gpus_per_node": "72", "dp": "32"}, [64] * 4, 256),
         ({"gpus": "8", "gpus_per_node": "72", "dp": "1"}, [8], 8),
         ({"gpus": "24", "gpus_per_node": "10", "dp": "3"}, [8, 8, 8], 24),
-        ({"gpus": "40", "gpus_per_node": "16", "dp": "5"}, [14, 13, 13], 40),
+        ({"gpus": "40", "gpus_per_node": "16", "dp": "5"}, [16, 12, 12], 40),
+        ({"gpus": "1024", "gpus_per_node": "72", "tp": "16", "dp": "32"}, [64] * 16, 1024),
+        ({"gpus": "1024", "gpus_per_node": "72", "tp": "8", "dp": "64"}, [72] * 8 + [64] * 7, 1024),
+        ({"gpus": "32", "gpus_per_node": "8", "tp": "16", "dp": "1"}, [8] * 4, 32),
+        ({"gpus": "24", "gpus_per_node": "8", "tp": "2", "cp": "3", "dp": "2"}, [8] * 3, 24),
     ],
 )
 def test_nodes(one, cells, nodes, devices):
@@ -130,3 +134,42 @@ def test_more_of_everything_takes_longer(one):
     slow = predict(one(inter_bw_GBps_per_gpu="1", intra_bw_GBps="30").run).iteration_s
     assert slow > base
     assert predict(one(recompute="none").run).iteration_s < 0.85 * base
+
+
+@pytest.mark.parametrize("tp", [1, 2, 4, 8, 16, 64])
+@pytest.mark.parametrize("per_node", ["8", "72"])
+@pytest.mark.parametrize("dp", [1, 3, 7, 16])
+def test_no_tensor_group_straddles_a_node_that_could_hold_it(one, tp, per_node, dp):
+    """Nor does one that no node can hold leave a part of itself in a node of others."""
+    row = one(gpus=str(2 * tp * dp), tp=str(tp), pp="2", dp=str(dp), gpus_per_node=per_node,
+              heads="64", kv_heads="64", global_batch_seqs=str(16 * dp))  # fmt: skip
+    node = fabric_of(row.run).group_of(0)
+    for group in node.reshape(-1, tp):
+        parts = np.unique(group, return_counts=True)[1]
+        assert len(parts) == 1 if tp <= int(per_node) else len(set(parts.tolist())) == 1
+
+
+@pytest.mark.parametrize(
+    ("cells", "order"),
+    [
+        ({}, ("tp", "cp", "dp", "pp")),
+        ({"rank_order": "tp-cp-pp-dp"}, ("tp", "cp", "pp", "dp")),
+        ({"rank_order": "tp-cp-dp-pp"}, ("tp", "cp", "dp", "pp")),
+        ({"notes": "BF16 grad reduce; ranks ordered tp-cp-pp-dp"}, ("tp", "cp", "pp", "dp")),
+        ({"notes": "dp=gpus/(tp*pp*cp)"}, ("tp", "cp", "dp", "pp")),
+    ],
+)
+def test_ranks_are_placed_in_the_order_that_the_row_states(one, cells, order):
+    assert plan(one(**cells))[0].point.order == order
+
+
+def test_an_order_of_another_kind_is_not_guessed(why):
+    assert why(rank_order="dp-tp-pp").startswith("states rank_order as 'dp-tp-pp'")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [{"precision": "fp8-rowwise"}, {"precision": "fp8", "notes": "float8 row-wise; compile"}],
+)
+def test_row_wise_fp8_is_not_priced_as_if_it_had_one_scale_per_tensor(why, cells):
+    assert "scaled row by row" in why(accelerator="H100-80GB", **cells)
