@@ -96,7 +96,8 @@ def acting_zero(zero: Whole, pp: Whole) -> Whole:
     >>> acting_zero(2, 1), acting_zero(2, 4), acting_zero(3, 4)
     (2, 1, 3)
     """
-    return zero - (zero == 2) * (pp > 1)
+    acting: Whole = zero - (zero == 2) * (pp > 1)
+    return acting
 
 
 @dataclass(frozen=True, slots=True, order=True)
