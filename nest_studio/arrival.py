@@ -15,6 +15,7 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
+from nest_core.quoting import as_markdown
 from nest_studio.forms import FORM
 from nest_studio.history import held
 
@@ -125,13 +126,13 @@ def refused(
     groups = {key.split(".")[0] for key in held if "." in key}
     found: dict[str, tuple[Any, str]] = {}
     for key, texts in asked.items():
-        text = _quoted(", ".join(texts))
+        text, named = _quoted(", ".join(texts)), as_markdown(key[:LONGEST])
         if key in held:
             if tuple(shown.get(key, ())) != tuple(texts) and not _says(texts, held[key]):
                 found[key] = (
                     held[key],
                     (
-                        f"The link's {key} must be a value that its field offers, not {text}: "
+                        f"The link's {named} must be a value that its field offers, not {text}: "
                         f"{_quoted(_word(held[key]))} stands there until another is set."
                     ),
                 )
@@ -139,8 +140,8 @@ def refused(
             found[key] = (
                 None,
                 (
-                    f"The link's {key} must be a setting of what is chosen here, and none has that "
-                    f"name: its value {text} changes nothing."
+                    f"The link's {named} must be a setting of what is chosen here, and none has "
+                    f"that name: its value {text} changes nothing."
                 ),
             )
     return found

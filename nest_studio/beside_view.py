@@ -7,6 +7,7 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.figures.levels import level_figure
 from nest_core.presets import preset_names
+from nest_core.quoting import as_markdown
 from nest_core.titles import fabric_title
 from nest_core.units import humanise_seconds
 from nest_studio.bill_view import bill_figures, bill_of
@@ -48,7 +49,7 @@ def beside(request: FabricRequest) -> None:
         try:
             fabric_of(text)
         except InputError as error:
-            st.info(f"{name} is not a fabric yet: {error}")
+            st.info(as_markdown(f"{name} is not a fabric yet: {error}"))
         else:
             texts.append(text)
     with st.spinner("Pricing the same collective on each …", show_time=True):

@@ -9,6 +9,7 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.figures.bill import bill_figure, bill_rows, dollars, link_rows, port_rows, watts
+from nest_core.quoting import as_markdown
 from nest_core.titles import fabric_title
 from nest_core.topology import Fabric
 from nest_core.topology.bill import Bill, bill
@@ -66,7 +67,7 @@ def bill_section(text: str) -> None:
     try:
         found = bill_of(text)
     except InputError as error:
-        st.error(str(error))
+        st.error(as_markdown(error))
         _price_list()
         return
     left, right = st.columns([2, 3], gap="medium")

@@ -15,6 +15,7 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.presets import preset_names
+from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario import fabric_document as fabric_file
 from nest_core.schema import check_plain
@@ -365,7 +366,7 @@ def _kept(text: str) -> str:
     try:
         return _BY_KEY + links().put({_ADDRESS: text})
     except InputError as error:
-        st.toast(str(error))
+        st.toast(as_markdown(error))
         return ""
 
 
@@ -375,7 +376,7 @@ def _read(text: str) -> Made | None:
         try:
             kept = links().get(text.removeprefix(_BY_KEY))
         except InputError as error:
-            st.toast(str(error))
+            st.toast(as_markdown(error))
             return None
         text = (kept or {}).get(_ADDRESS, "")
     try:

@@ -12,6 +12,7 @@ from nest_core.figures import Picture
 from nest_core.figures.comparison import SCENARIO_COLOURS, pictures
 from nest_core.figures.comparison_words import formulae, unlike
 from nest_core.presets import preset_names
+from nest_core.quoting import as_markdown
 from nest_core.studies.comparison import FEWEST, LONGEST_NAME, MOST, Comparison
 from nest_core.studies.comparison_table import Line
 from nest_core.studies.whole_cost import device_price
@@ -138,14 +139,14 @@ def chosen_device(accelerators: Collection[str]) -> float | None:
     listed = device_price(next(iter(accelerators)), load_prices()) if accelerators else None
     one = len(accelerators) == 1 and listed is not None
     placeholder = f"{listed.usd:,.0f}, assumed" if one and listed else "differs by accelerator"
-    basis = f" Assumed: {listed.basis}." if one and listed else ""
+    basis = f"Assumed: {listed.basis}." if one and listed else ""
     settle("compare.device_usd", DEVICE_USD)
     found: float | None = st.number_input(
         "Accelerator with its share of the server, $", DEVICE_USD.least, DEVICE_USD.most, None,
         1000.0,
         key="compare.device_usd", bind=ADDRESS, placeholder=placeholder, format="%.0f",
         disabled=not one,
-        help=f"0 to 1,000,000 US dollars a piece; empty: what is assumed.{basis}",
+        help="0 to 1,000,000 US dollars a piece; empty: what is assumed. " + as_markdown(basis),
     )  # fmt: skip
     return found if one else None
 
@@ -193,19 +194,20 @@ def _row(place: int, one: Entry, count: int, colour: str) -> None:
     plan.button(
         "Plan", key=f"compare-plan-{number}", on_click=open_plan,
         args=(one["scenario"], one["overrides"]), width="stretch",
-        help=f"Open {one['name']} in Plan. {unsaid(one['overrides'])}",
+        help=as_markdown(f"Open {one['name']} in Plan. {unsaid(one['overrides'])}"),
     )  # fmt: skip
     up.button(
         "↑", key=f"compare-up-{number}", on_click=move, args=(number, -1), disabled=place == 0,
-        help=f"Move {one['name']} up; others are read against the first.", width="stretch",
+        help=as_markdown(f"Move {one['name']} up; others are read against the first."),
+        width="stretch",
     )  # fmt: skip
     down.button(
         "↓", key=f"compare-down-{number}", on_click=move, args=(number, 1),
-        disabled=place == count - 1, help=f"Move {one['name']} down.", width="stretch",
+        disabled=place == count - 1, help=as_markdown(f"Move {one['name']} down."), width="stretch",
     )  # fmt: skip
     out.button(
         "Remove", key=f"compare-remove-{number}", on_click=remove, args=(number,),
-        help=f"Take {one['name']} out.", width="stretch",
+        help=as_markdown(f"Take {one['name']} out."), width="stretch",
     )  # fmt: skip
 
 
@@ -221,7 +223,7 @@ def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
     ``pending`` says that equal budget or lost switches are still to come.
     """
     if told := unlike(comparison):
-        st.info("  \n".join(told))
+        st.info("  \n".join(map(as_markdown, told)))
     device = comparison.device and comparison.device.usd
     first, cost, value, *asked, balance, levels = _drawn(f"{key} {device}", comparison)
     PicturePlace("compare-throughput").draw(first)

@@ -13,6 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.quoting import as_markdown
 from nest_core.topology import Clos
 from nest_core.topology.arrange import arranged
 from nest_core.topology.drawing import (
@@ -94,7 +95,7 @@ def drawing_section(chosen: str, text: str | None) -> None:
     own = own_document() if chosen == OWN else None
     problem = st.session_state.pop("drawing problem", None)
     if problem:
-        st.warning(problem)
+        st.warning(as_markdown(problem))
     if own is not None and is_drawing(own):
         _show(own, revision(), editable=True)
         _tables(own)

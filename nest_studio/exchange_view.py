@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.quoting import as_markdown
 from nest_core.titles import fabric_title, file_stem
 from nest_core.topology.formats import FORMATS, Assumed, Exported, read_fabric, write_fabric
 from nest_studio.drawing_view import new_drawing, own_from
@@ -37,7 +38,7 @@ def bring_controls() -> None:
         )  # fmt: skip
     failed = st.session_state.get("import problem")
     if failed:
-        st.error(failed)
+        st.error(as_markdown(failed))
 
 
 def what_was_read(chosen: str) -> None:
@@ -58,7 +59,7 @@ def take_along(request: FabricRequest) -> None:
         try:
             exported = _exported(request, format_)
         except InputError as error:
-            st.info(str(error))
+            st.info(as_markdown(error))
             return
         lost = [_sentence(loss) for loss in exported.lost]
         facts(*(["Left out:", *lost] if lost else ["Holds everything."]), kind="nest-quiet")

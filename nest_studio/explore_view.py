@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +13,7 @@ from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
 from nest_core.figures.sweep import pictures
 from nest_core.figures.sweep_parts import capital
 from nest_core.presets import preset_names
+from nest_core.quoting import as_markdown, csv_text
 from nest_core.studies.knob import Knob, Value, parse_values
 from nest_core.studies.points import Outcome, Sweep
 from nest_core.studies.ratios import MOST_MODELS, Ratios
@@ -151,8 +150,8 @@ def _values_text(knob: Knob, place: int) -> str:
     st.session_state[DEFAULTS] = {**seen, key: usual}
     note = f" {capital(knob.note)}." if knob.note else ""
     text: str = st.text_input(
-        f"Values of {knob.title}", usual, key=key, bind=ADDRESS,
-        help=f"{capital(knob.allowed)}, with commas between.{note}",
+        f"Values of {as_markdown(knob.title)}", usual, key=key, bind=ADDRESS,
+        help=as_markdown(f"{capital(knob.allowed)}, with commas between.{note}"),
     )  # fmt: skip
     return text or usual
 
@@ -281,8 +280,8 @@ def mix_controls(request: Request) -> dict[str, Any]:
         for column, model in zip(st.columns(MOST_MODELS), models, strict=False):
             settle(share_key(model), PARTS)
             shares[model] = column.number_input(
-                f"{model}, parts", PARTS.least, PARTS.most, 1.0, 1.0, key=share_key(model),
-                bind=ADDRESS, format="%.1f",
+                f"{as_markdown(model)}, parts", PARTS.least, PARTS.most, 1.0, 1.0,
+                key=share_key(model), bind=ADDRESS, format="%.1f",
                 help="0.1 to 1,000: this model's part of the cluster's time.",
             )  # fmt: skip
     mix = [{"model": model, "share": shares[model]} for model in models]
@@ -307,14 +306,7 @@ def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
 
 def _csv_button(label: str, rows: list[dict[str, Any]], name: str) -> None:
     st.download_button(
-        label, lambda: _csv(rows), name, "text/csv", on_click="ignore", type="tertiary",
+        label, lambda: csv_text(list(rows[0]), [list(row.values()) for row in rows]), name,
+        "text/csv", on_click="ignore", type="tertiary",
         help="One row per point, units in the column names.",
     )  # fmt: skip
-
-
-def _csv(rows: list[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

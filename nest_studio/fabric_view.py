@@ -15,6 +15,7 @@ from nest_core.headlines import Headline
 from nest_core.network import Network
 from nest_core.network.algorithms import ALGORITHMS, OPS
 from nest_core.network.bisection import full_bisection_Bps, knows_nodes
+from nest_core.quoting import as_markdown
 from nest_core.summary import share
 from nest_core.titles import fabric_title
 from nest_core.topology import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
@@ -147,7 +148,7 @@ def explorer(text: str) -> None:
                 found = sweep_of(text, asked)
         except InputError as error:
             group = "group " if error.field == "size" else ""
-            st.info(f"No times for this choice: {group}{error}")
+            st.info(as_markdown(f"No times for this choice: {group}{error}"))
             return
         measured = measured_of(text, found, asked.library)
         left, right = st.columns(2, gap="medium")

@@ -13,6 +13,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.presets import preset_names
+from nest_core.quoting import as_markdown
 from nest_core.scenario import fabric_document as preset_document
 from nest_studio.fields import Choice, Field, Number, said, settle
 from nest_studio.own_fabric import KEPT, OWN, carry, forget_places, is_drawing, own_document
@@ -90,14 +91,14 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
     if is_drawing(fabric) and chosen["fabric"] == OWN:
         st.caption("Drawn on the Design page.")  # what it was first called says nothing of it
     else:
-        st.caption(fabric["name"], help=fabric.get("source"))
+        st.caption(as_markdown(fabric["name"]), help=as_markdown(fabric.get("source", "")) or None)
     if "clos" in fabric:
         per_node = fabric["clos"]["devices_per_node"]
         chosen[DEVICES] = st.number_input(
             "Size, devices", fields[DEVICES].least, fields[DEVICES].most,
-            fabric["clos"]["devices"], per_node,
-            key=DEVICES, bind=ADDRESS, help=f"{per_node} to 131,072, in nodes of {per_node}; "
-            "many leaves need a fabric with another switch tier.",
+            fabric["clos"]["devices"], per_node, key=DEVICES, bind=ADDRESS,
+            help=as_markdown(f"{per_node} to 131,072, in nodes of {per_node}; many leaves need")
+            + " a fabric with another switch tier.",
         )  # fmt: skip
     ratios = ratio_fields(fabric)
     if "clos" in fabric and ratios:
@@ -109,7 +110,7 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
         )]  # fmt: skip
     for ratio in ratios:
         chosen[ratio.key] = st.slider(
-            f"{ratio.label.capitalize()} oversubscription, down : up",
+            f"{as_markdown(ratio.label.capitalize())} oversubscription, down : up",
             fields[ratio.key].least, fields[ratio.key].most, ratio.value, 0.5,
             key=ratio.key, bind=ADDRESS, format="%.1f : 1",
             help="1 to 16; 1 : 1 is full bisection. What it becomes stands below.",

@@ -14,6 +14,7 @@ import streamlit as st
 
 from nest_core.model_files import model_table
 from nest_core.presets import load_toml, named_file, preset_names
+from nest_core.quoting import as_markdown
 from nest_core.scenario import load_accelerator, scenario_document
 from nest_core.summary import accelerator_in_words, model_in_words
 from nest_studio.fabric_widgets import (
@@ -122,7 +123,7 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
         bind=ADDRESS, on_change=start_over, help="Where the form starts: choosing one sets all.",
     )  # fmt: skip
     document, _ = scenario_document(scenario)
-    st.caption(f"{document['name']}. {document.get('description', '')}")
+    st.caption(as_markdown(f"{document['name']}. {document.get('description', '')}"))
     standard = _standards(document)
     chosen: dict[str, Any] = {}
     fabric_group(chosen, standard, ratio_notes)
@@ -182,7 +183,10 @@ def _model(standard: Mapping[str, Any]) -> str:
         st.session_state[PRESET_BEFORE] = picked
     model = chosen_model(picked)
     words = model_in_words(model)
-    st.caption(f"{model.name}: {words}" if picked == OWN_MODEL else words, help=model.source)
+    st.caption(
+        as_markdown(f"{model.name}: {words}" if picked == OWN_MODEL else words),
+        help=as_markdown(model.source) or None,
+    )
     return picked
 
 
@@ -194,7 +198,9 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
         on_change=_fit_device,
     )  # fmt: skip
     accelerator = load_accelerator(chosen["accelerator"])
-    st.caption(accelerator_in_words(accelerator), help=accelerator.source)
+    st.caption(
+        as_markdown(accelerator_in_words(accelerator)), help=as_markdown(accelerator.source) or None
+    )
     chosen["accelerator.memory_GiB"] = st.number_input(
         "Memory per device, GiB", MEMORY.least, MEMORY.most, _memory(chosen["accelerator"]), 4.0,
         key="accelerator.memory_GiB", bind=ADDRESS, format="%.1f", help="1 to 4,096.",

@@ -24,6 +24,7 @@ from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from nest_core.presets import edition
+from nest_core.quoting import as_markdown
 from nest_studio.desk import Desk
 from nest_studio.orders import CANCELLED, Job
 from nest_studio.workers import Lost, Stopped, limits_of
@@ -139,7 +140,7 @@ def waiting(job: Job, what: str, *, key: str) -> bool:
             st.rerun()
         elapsed = time.monotonic() - job.began
         left, right = st.columns([6, 1], vertical_alignment="center")
-        left.progress(min(job.share, 1.0), f"{what}: {job.words} ({elapsed:.0f} s)")
+        left.progress(min(job.share, 1.0), as_markdown(f"{what}: {job.words} ({elapsed:.0f} s)"))
         if right.button("Cancel", key=f"stop-{key}", width="stretch"):
             _cancel(job)
             st.rerun()
@@ -158,8 +159,8 @@ def there(job: Job, what: str, *, key: str) -> bool:
         return False
     if job.late:
         st.info(
-            f"{what} took {desk().limits.in_words}, the most that this studio gives one request: "
-            "what was found by then is shown. The command line gives it more."
+            as_markdown(f"{what} took {desk().limits.in_words}, the most that this studio gives")
+            + " one request: what was found by then is shown. The command line gives it more."
         )
     if not (job.stopped or job.without):
         return True
@@ -171,7 +172,7 @@ def there(job: Job, what: str, *, key: str) -> bool:
         said = f"{what} has no result: {job.without}."
     else:
         said, label = f"{what} was cancelled: what was found by then is shown.", "Continue"
-    left.info(said)
+    left.info(as_markdown(said))
     right.button(label, on_click=forget, args=(job,), key=f"run-{key}", width="stretch")
     return not job.without
 

@@ -15,6 +15,7 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.model_files import load_model, model_of, model_table
+from nest_core.quoting import as_markdown
 from nest_core.workload.graph import families, load_trace
 from nest_core.workload.hugging_face import read_config
 from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
@@ -120,7 +121,7 @@ def own_controls(table: Mapping[str, Any], on_change: Callable[[], None]) -> Non
     problem = st.session_state.get(_PROBLEM)
     with st.popover("Change my model", width="stretch"):
         if problem:  # here too: the popover lies above what comes after it
-            st.error(problem)
+            st.error(as_markdown(problem))
         st.text_area(
             "Paste a config.json", key=_TEXT, on_change=_paste, args=(on_change,), height=120,
             help="A Hugging Face configuration; nothing is downloaded.",
@@ -131,7 +132,7 @@ def own_controls(table: Mapping[str, Any], on_change: Callable[[], None]) -> Non
         )  # fmt: skip
         _form(table, on_change)
     if problem:
-        st.warning(problem)
+        st.warning(as_markdown(problem))
 
 
 def _form(table: Mapping[str, Any], on_change: Callable[[], None]) -> None:

@@ -14,6 +14,7 @@ from nest_core.notebook import Cell, Notebook, add_cell, new_id, to_json
 from nest_core.notebook.jupyter import jupyter_notebook
 from nest_core.notebook.kinds import Shown
 from nest_core.notebook.report import html_report
+from nest_core.quoting import as_markdown
 from nest_core.scenario import resolve_scenario, scenario_document
 from nest_core.store import Listed
 from nest_core.titles import scenario_title
@@ -59,6 +60,7 @@ def shelf(found: tuple[Listed, ...], name: str | None) -> None:
             st.session_state[_LIST] = chosen
         st.radio(
             "Notebooks", names, index=None, key=_LIST, on_change=_open_chosen,
+            format_func=as_markdown,
             captions=[
                 f"{cells_in_words(entry.cells)}, {local_time(entry.changed)}" for entry in found
             ],
@@ -87,7 +89,9 @@ def shelf(found: tuple[Listed, ...], name: str | None) -> None:
 def empty_shelf(name: str | None, anything: bool) -> None:
     """What to do where no notebook is open."""
     if name:
-        st.warning(f"There is no notebook named {name}. It may have been renamed or deleted.")
+        st.warning(
+            as_markdown(f"There is no notebook named {name}. It may have been renamed or deleted.")
+        )
     facts("The record of the work", kind="nest-scenario")
     facts(
         "A notebook keeps plans, sweeps and comparisons with your notes, and computes them again "
@@ -162,7 +166,7 @@ def save_state(notebook: Notebook) -> None:
         when = local_time(notebook.changed, "%H:%M") if notebook.changed else ""
         facts(f"Saved {when}. {cells_in_words(len(notebook.cells))}.", kind="nest-quiet")
         return
-    st.warning(f"Unsaved changes: {why}")
+    st.warning(as_markdown(f"Unsaved changes: {why}"))
     left, right, _ = st.columns([4, 5, 2], gap="large", vertical_alignment="bottom")
     with left, st.container(horizontal=True, gap="small"):
         st.button("Reload theirs", on_click=reload, key="reload")

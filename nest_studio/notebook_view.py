@@ -23,6 +23,7 @@ from nest_core.notebook.cells import (
 )
 from nest_core.notebook.kinds import KINDS, Shown, compute, summarise
 from nest_core.notebook.words import note_html
+from nest_core.quoting import as_markdown
 from nest_studio.compare_state import use_inputs
 from nest_studio.jobs import Job, forget, ordered, there
 from nest_studio.notebook_state import edit, keep_summary
@@ -144,7 +145,7 @@ def _button(
 ) -> None:
     st.button(
         label, on_click=edit, args=(change,), key=f"{name}-{cell.id}", type="tertiary",
-        help=told or None, disabled=disabled,
+        help=as_markdown(told) or None, disabled=disabled,
     )  # fmt: skip
 
 
@@ -157,7 +158,8 @@ def _way_out(cell: Cell) -> None:
             st.button(
                 "The question in Explore", key=f"ask-{cell.id}", on_click=reopen,
                 args=(*asked, inputs), width="stretch",
-                help=f"Sets Explore to this scenario and what was asked. {unsaid(asked[1])}",
+                help="Sets Explore to this scenario and what was asked. "
+                + as_markdown(unsaid(asked[1])),
             )  # fmt: skip
             _plan_button("The scenario in Plan", f"plan-{cell.id}", inputs, width="stretch")
     elif "document" in inputs:
@@ -177,7 +179,7 @@ def _plan_button(label: str, key: str, scenario: Mapping[str, Any], **look: Any)
     asked = from_preset(scenario["document"], scenario.get("overrides", {}))
     st.button(
         label, key=key, on_click=open_plan, args=asked,
-        help=f"Sets the form of Plan to this scenario. {unsaid(asked[1])}", **look,
+        help=f"Sets the form of Plan to this scenario. {as_markdown(unsaid(asked[1]))}", **look,
     )  # fmt: skip
 
 
@@ -222,7 +224,7 @@ def _results(cell: Cell, place: int) -> None:
         try:
             shown = job.result(0)
         except InputError as error:
-            st.error(str(error))
+            st.error(as_markdown(error))
             return
         _draw(cell, shown)
 
@@ -231,7 +233,7 @@ def _draw(cell: Cell, shown: Shown) -> None:
     told = _follow_up(cell, shown)
     facts(told[0], kind="nest-quiet")
     if len(told) > 1:
-        st.warning("  \n".join(told[1:]))
+        st.warning("  \n".join(map(as_markdown, told[1:])))
     if shown.headlines:
         HeadlineRow(shown.headlines, spans=True)
     if shown.facts:

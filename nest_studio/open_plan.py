@@ -14,6 +14,7 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.model_files import model_of
 from nest_core.presets import preset_names
+from nest_core.quoting import as_markdown
 from nest_core.scenario import scenario_document
 from nest_core.schema import LONGEST_NAME, FabricFile, checked
 from nest_core.studies.knobs import fabric_table
@@ -98,7 +99,7 @@ def open_scenario(
     try:
         fabric, ratios, table = _fabric(document, overrides, called)
     except InputError as error:
-        st.toast(str(error))
+        st.toast(as_markdown(error))
         return
     st.session_state["scenario"] = scenario
     start_over()
@@ -113,7 +114,7 @@ def open_scenario(
     widgets |= asked
     st.session_state.update(widgets)
     if told := unsaid(overrides):
-        st.toast(told)
+        st.toast(as_markdown(told))
     st.session_state[_OPENS] = page, {"scenario": scenario} | widgets
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.quoting import as_markdown
 from nest_studio.stored import links
 
 __all__ = [
@@ -170,7 +171,7 @@ def _stored(key: str) -> dict[str, Any] | None:
     try:
         found = links().get(key)
     except InputError as error:
-        st.toast(str(error))
+        st.toast(as_markdown(error))
         return None
     # The store keeps comparisons under such keys too.
     return found if found and found.keys() == {"document", "notes"} else None
@@ -182,5 +183,5 @@ def _key(step: Step) -> str:
     try:
         return links().put({"document": document, "notes": list(about)})
     except InputError as error:
-        st.toast(str(error))
+        st.toast(as_markdown(error))
         return ""

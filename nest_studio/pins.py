@@ -12,6 +12,7 @@ from nest_core.errors import InputError
 from nest_core.notebook import Cell, CellKind, Summary, new_id
 from nest_core.notebook.inputs import portable
 from nest_core.notebook.kinds import scalar_rows, versions
+from nest_core.quoting import as_markdown
 from nest_studio.notebook_state import FIRST_NAME, cells_in_words, last_used, pin
 from nest_studio.stored import notebooks
 
@@ -60,15 +61,15 @@ def _popover(
     with box:
         done, told = st.session_state.get(f"pinned-{key}", (False, ""))
         if done:
-            st.success(told)
+            st.success(as_markdown(told))
             if st.button("Open the notebook", key=f"pin-{key}-open"):
                 st.switch_page("pages/notebook.py", query_params={})
         elif told:
-            st.error(told)
+            st.error(as_markdown(told))
         try:
             names = [entry.name for entry in notebooks().listed()]
         except InputError as error:
-            st.error(str(error))
+            st.error(as_markdown(error))
             return
         known = last_used()
         first = known if known in names else names[0] if names else FIRST_NAME

@@ -20,6 +20,7 @@ from nest_core.figures.fabric import PAINTS
 from nest_core.figures.linkload import linkload_figure
 from nest_core.figures.timeline import timeline_figure
 from nest_core.notebook.kinds import plan_row
+from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario
 from nest_core.summary import certificate_line, plan_in_words, stage_rows
 from nest_core.titles import file_stem, scenario_title
@@ -80,7 +81,7 @@ def plan_facts(answer: Answer) -> None:
     """The plan in words or why there is none, the certificate, and what the costs are."""
     result, best = answer.result, answer.result.best
     if best is None:
-        st.error(f"{_sentence(result.reason)} {_sentence(answer.advice)}")
+        st.error(as_markdown(f"{_sentence(result.reason)} {_sentence(answer.advice)}"))
         if result.needed_bytes:
             needed = ceil_gib(result.needed_bytes)
             st.button(f"Set memory to {needed:,.1f} GiB", on_click=use_memory, args=(needed,))

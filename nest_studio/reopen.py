@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.quoting import as_markdown
 from nest_core.scenario import scenario_document
 from nest_core.studies.knob import knob_named
 from nest_core.studies.knobs import knobs
@@ -57,7 +58,7 @@ def reopen(scenario: str, overrides: Mapping[str, Any], inputs: Mapping[str, Any
     try:
         asked = _mix(inputs) if "mix" in inputs else _knobs(scenario, overrides, inputs)
     except InputError as error:
-        st.toast(str(error))
+        st.toast(as_markdown(error))
         return
     st.session_state.pop(DEFAULTS, None)  # texts were worth a try there, and are asked for here
     open_scenario("explore", scenario, overrides, asked)

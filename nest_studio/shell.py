@@ -29,6 +29,7 @@ from streamlit import config, file_util
 from streamlit.web.server import server_util
 
 from nest_core.errors import InputError
+from nest_core.quoting import as_markdown
 from nest_studio.guard import PUBLIC_VARIABLE, Guard, Names, beyond_this_machine
 from nest_studio.readiness import import_everything
 
@@ -101,7 +102,7 @@ def guards() -> list[Middleware]:
 
 def say_defect(error: Exception) -> bool:
     """Show one sentence for what no page caught; Streamlit has written the traceback to the log."""
-    st.error(str(error) if isinstance(error, InputError) else _DEFECT)
+    st.error(as_markdown(error) if isinstance(error, InputError) else _DEFECT)
     return True
 
 

@@ -14,12 +14,14 @@ import streamlit as st
 
 from nest_core.figures import Picture
 from nest_core.headlines import Headline
+from nest_core.quoting import as_markdown
 
 __all__ = ["HeadlineRow", "PicturePlace", "facts", "mark_results", "page_style", "table"]
 
 FORMATS = ("PNG", "SVG")
 PNG_SCALE = 2
 
+# The front end's own CSV of a table leaves formulae as they are; pages offer `quoting.csv_text`.
 _STYLE = """
 <style>
 .stMainBlockContainer { padding: 3.8rem 1.75rem 3rem; max-width: 2100px; }
@@ -63,6 +65,7 @@ _STYLE = """
   border-bottom: 1px solid rgba(128, 132, 138, 0.2); }
 .nest-table :is(th, td).nest-words { text-align: left; }
 .nest-table th:first-child, .nest-table td:first-child { padding-left: 0; }
+button[aria-label^="Download as CSV"] { display: none; }
 .nest-scroll { max-height: 30rem; overflow: auto; }
 .st-key-charts { min-height: 30rem; }
 </style>
@@ -103,7 +106,7 @@ class HeadlineRow:
         self._places: list[tuple[Any, Any, Any]] = []
         for column, headline in zip(st.columns(len(headlines)), headlines, strict=True):
             with column:
-                value = st.metric(headline.name, headline.value)
+                value = st.metric(as_markdown(headline.name), as_markdown(headline.value))
                 note = st.html(self._below(headline))
                 formula = st.popover("Formula", type="tertiary").html(_formula(headline))
             self._places.append((value, note, formula))
@@ -112,7 +115,7 @@ class HeadlineRow:
         """Draw those that changed again."""
         for place, before, now in zip(self._places, self._shown, headlines, strict=True):
             if now != before:
-                place[0].metric(now.name, now.value)
+                place[0].metric(as_markdown(now.name), as_markdown(now.value))
                 place[1].html(self._below(now))
                 place[2].html(_formula(now))
         self._shown = headlines
@@ -151,7 +154,7 @@ class PicturePlace:
         kind = st.session_state.get(self._format, FORMATS[0])
         head = head.html(_head(shown))
         plot = plot.plotly_chart(
-            shown.plot, key=chart, config=_plot_config(shown, kind),
+            shown.drawn(), key=chart, config=_plot_config(shown, kind),
             alt=f"{shown.title}. {shown.subtitle}.", selection_mode="points",
             on_select=(lambda: self._pick(chart)) if self._on_pick else "ignore",
         )  # fmt: skip

@@ -14,6 +14,7 @@ from nest_core.errors import InputError
 from nest_core.files import decoded
 from nest_core.layout.placement import seated
 from nest_core.model_files import model_of, model_table
+from nest_core.quoting import as_markdown
 from nest_core.titles import file_stem, scenario_title
 from nest_core.units import humanise, humanise_bytes, humanise_seconds
 from nest_core.why import OtherJob, difference, training, withheld
@@ -163,11 +164,11 @@ def _mine(answer: Answer, text: str) -> None:
         try:
             mine = mine_of(text, pasted, decoded(seats.getvalue(), "placement") if seats else "")
         except OtherJob as error:
-            st.error(str(error))
+            st.error(as_markdown(error))
             _offer(error, text)
             return
         except InputError as error:
-            st.error(str(error))
+            st.error(as_markdown(error))
             return
         report, best = mine.report, answer.result.best
         unsure = withheld(mine.pasted)
@@ -205,7 +206,7 @@ def _take_over(settings: Mapping[str, Setting], text: str) -> None:
         try:
             use_model(model_table(model_of({**whole, **sizes, "name": OWN_MODEL}, "your command")))
         except InputError as error:
-            st.toast(str(error))
+            st.toast(as_markdown(error))
             return
         st.session_state["workload.model"] = OWN_MODEL
     st.session_state.update({key: settings[key] for key in FORM_KEYS if key in settings})

@@ -26,6 +26,7 @@ from nest_core.layer_summary import (
 )
 from nest_core.model_files import load_model, model_table
 from nest_core.presets import preset_names
+from nest_core.quoting import as_markdown
 from nest_core.scenario import load_accelerator
 from nest_core.summary import accelerator_in_words, model_in_words
 from nest_core.workload import Model
@@ -181,7 +182,7 @@ def layer_form() -> LayerRequest:
     if picked == OWN_MODEL:
         carry_own_model()
     model = chosen_model(picked)
-    st.caption(model_in_words(model), help=model.source)
+    st.caption(as_markdown(model_in_words(model)), help=as_markdown(model.source) or None)
     kinds = [LAYER_WORDS[kind] for kind, _ in model.runs]
     if st.session_state.get("layer.kind") not in (None, *kinds):
         st.session_state["layer.kind"] = _usual(model)
@@ -234,7 +235,7 @@ def _rest(model: Model) -> dict[str, Any]:
         help="Its peaks, and what its family's kernels reach of them.",
     )  # fmt: skip
     device = load_accelerator(accelerator)
-    st.caption(accelerator_in_words(device), help=device.source)
+    st.caption(as_markdown(accelerator_in_words(device)), help=as_markdown(device.source) or None)
     sequence = st.number_input(
         "Sequence length, tokens", SEQUENCE.least, SEQUENCE.most,
         STANDARD["layer.sequence_length_tokens"], 1024,

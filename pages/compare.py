@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.quoting import as_markdown
 from nest_core.studies.comparison import FEWEST, Comparison, compared
 from nest_studio.compare_state import accelerators, entries, follow_address, inputs_of, sound
 from nest_studio.compare_view import (
@@ -50,7 +51,7 @@ def main() -> None:
         device_usd = chosen_device(accelerators(good))
     scenario_rows(good)
     if told:
-        problem.error("  \n".join(told))
+        problem.error("  \n".join(map(as_markdown, told)))
     if len(every) < FEWEST:
         st.info(f"Add {'two scenarios' if not every else 'another scenario'} to compare.")
         return
@@ -59,7 +60,7 @@ def main() -> None:
         if len(good) >= FEWEST:
             found, pending = answered(inputs_of(good, budget, failures=failures))
     except InputError as error:
-        problem.error(str(error))
+        problem.error(as_markdown(error))
     mark_results(earlier=found is None)
     shown: tuple[str, Comparison] | None = found or st.session_state.get(SHOWN)
     if shown is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.quoting import as_markdown
 from nest_core.summary import realised_ratios
 from nest_studio.beside_view import beside
 from nest_studio.bill_view import bill_section
@@ -40,7 +41,7 @@ def main() -> None:
     try:
         fabric = fabric_of(canonical(asked))
         for note, realised in zip(notes, realised_ratios(fabric), strict=True):
-            note.caption(realised)
+            note.caption(as_markdown(realised))
         with st.spinner("Collapsing the fabric into levels …", show_time=True):
             network_of(canonical(asked))
     except InputError as error:
@@ -49,7 +50,7 @@ def main() -> None:
         if asked.preset == OWN:
             lacking = str(error)
         else:
-            problem.error(str(error))
+            problem.error(as_markdown(error))
     else:
         mark_results(earlier=False)
         st.session_state["last good fabric"] = asked

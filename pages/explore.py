@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.quoting import as_markdown
 from nest_core.studies.knob import Knob
 from nest_core.studies.knobs import knobs
 from nest_core.studies.ratios import highest_ratios
@@ -50,10 +51,10 @@ def main() -> None:
     go_to_opened(form_is_here=True)
     try:
         for note, realised in zip(notes, realised_ratios(fabric_of(request)), strict=True):
-            note.caption(realised)
+            note.caption(as_markdown(realised))
         found = knobs(request.document, request.overrides)
     except InputError as error:
-        problem.error(str(error))
+        problem.error(as_markdown(error))
         mark_results(earlier=True)
         request = st.session_state.get("explore request", replace(request, overrides={}))
         found = knobs(request.document, request.overrides)
@@ -96,7 +97,7 @@ def sweep_part(request: Request, found: tuple[Knob, ...], problem: Any, pins: An
         turned = values_of(texts)
         sweep = answer(request, turned)
     except InputError as error:
-        problem.error(str(error))
+        problem.error(as_markdown(error))
         sweep = None
     if sweep is None:
         show_earlier("sweep", pins)
@@ -130,7 +131,7 @@ def ratios_part(request: Request, problem: Any, pins: Any) -> None:
         inputs = {**inputs_of(request), **mix_controls(request)}
         found = awaited("ratios", "Trying ratios", highest_ratios, inputs)
     except InputError as error:
-        problem.error(str(error))
+        problem.error(as_markdown(error))
     if found is None:
         show_earlier("ratios", pins)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.quoting import as_markdown
 from nest_studio.compare_state import go_to_compare
 from nest_studio.notebook_shelf import empty_shelf, heading, no_cells, save_state, shelf
 from nest_studio.notebook_state import current, follow_address, on_screen, take_problem
@@ -25,23 +26,24 @@ def main() -> None:
         listed = notebooks().listed()
         aside = kept_aside()
     except InputError as error:
-        problem.error(str(error))
+        problem.error(as_markdown(error))
         return
     if aside:
         problem.warning(
-            f"Notebooks that could not be read were kept beside the others as {', '.join(aside)}; "
+            f"Notebooks that could not be read were kept beside the others as "
+            f"{as_markdown(', '.join(aside))}; "
             "whoever runs the server can repair or remove them."
         )
     try:
         name = follow_address()
         notebook = current()
     except InputError as error:
-        problem.error(str(error))
+        problem.error(as_markdown(error))
         with st.sidebar:
             shelf(listed, None)
         return
     if told := take_problem():
-        problem.error(told)
+        problem.error(as_markdown(told))
     with st.sidebar:
         shelf(listed, name)
     if notebook is None:

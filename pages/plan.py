@@ -11,6 +11,7 @@ from nest_core.answer import Answer
 from nest_core.errors import InputError
 from nest_core.figures import entries, pending_entries
 from nest_core.headlines import headlines
+from nest_core.quoting import as_markdown
 from nest_core.summary import realised_ratios
 from nest_studio.forms import Request, scenario_form
 from nest_studio.jobs import there
@@ -58,7 +59,7 @@ def main() -> None:
     ready, refused = False, ""
     try:
         for note, realised in zip(notes, realised_ratios(fabric_of(request)), strict=True):
-            note.caption(realised)
+            note.caption(as_markdown(realised))
         scenario_of(text)
         job = order_plan(text)
         with waiting.container():
@@ -69,7 +70,7 @@ def main() -> None:
             job.result(0)
     except InputError as error:
         ready, refused = False, str(error)
-        problem.error(refused)
+        problem.error(as_markdown(refused))
     shown = (request, text) if ready else st.session_state.get("last good")
     if shown is not None and not is_there_soon(shown[1]):
         shown = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.quoting import as_markdown
 from nest_studio.own_fabric import carry, follow_address
 from nest_studio.show import mark_results, page_style
 from nest_studio.workload_view import (
@@ -29,7 +30,7 @@ def main() -> None:
     try:
         layers_of(text)
     except InputError as error:
-        problem.error(str(error))
+        problem.error(as_markdown(error))
         shown = st.session_state.get("last good layer", canonical(standard()))
         mark_results(earlier=True)
     else:

@@ -7,8 +7,6 @@ dark theme, so shades that must work on both are translucent greys.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +16,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.figures.data import plot_rows
+from nest_core.quoting import as_plot, csv_text
 
 __all__ = [
     "ACCENT",
@@ -126,12 +125,13 @@ class Picture:
     def to_csv(self) -> str:
         """The rows with a header."""
         rows = self.rows()
-        text = io.StringIO()
-        if rows:
-            writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        return text.getvalue()
+        return csv_text(list(rows[0]), (list(row.values()) for row in rows)) if rows else ""
+
+    def drawn(self) -> go.Figure:
+        """The plot as whoever draws it gets it: names in it are text (`quoting.as_plot`)."""
+        plain = json.loads(self.plot.to_json())
+        quoted = as_plot(plain)
+        return self.plot if quoted == plain else go.Figure(quoted)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """What a notebook shows: the plot with its title, the reading help as text."""
@@ -144,13 +144,16 @@ class Picture:
     def titled(self) -> go.Figure:
         """The plot with title, subtitle and legend inside, for notebooks and reports."""
         room = 90 if self.legend else 60
-        figure = go.Figure(self.plot)
+        figure = go.Figure(self.drawn())
         figure.update_layout(
-            title={"text": self.title, "subtitle": {"text": self.subtitle}, "x": 0.0, "pad_l": 8},
+            title={
+                "text": as_plot(self.title), "subtitle": {"text": as_plot(self.subtitle)},
+                "x": 0.0, "pad_l": 8,
+            },
             margin_t=(self.plot.layout.margin.t or 0) + room,
             height=(self.plot.layout.height or 450) + room,
             showlegend=bool(self.legend),
-        )
+        )  # fmt: skip
         return figure
 
 

@@ -24,6 +24,7 @@ from nest_core.errors import InputError
 from nest_core.layout.orders import device_order
 from nest_core.network import Network
 from nest_core.network.wires import IntArray
+from nest_core.quoting import csv_text
 
 if TYPE_CHECKING:
     from nest_core.costs.plan import Plan
@@ -73,11 +74,7 @@ class Seats:
 
     def to_csv(self) -> str:
         """The rows with a header; cells of idle devices are empty."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows())
-        return text.getvalue()
+        return csv_text(COLUMNS, (list(row.values()) for row in self.rows()))
 
 
 def seated(network: Network, plan: Plan) -> Seats:

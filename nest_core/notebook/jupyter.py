@@ -14,6 +14,8 @@ import nbformat
 
 from nest_core.notebook.cells import Cell, Notebook
 from nest_core.notebook.kinds import versions
+from nest_core.notebook.words import note_markdown
+from nest_core.quoting import as_markdown
 
 __all__ = ["jupyter_notebook"]
 
@@ -111,7 +113,7 @@ def _code(name: str, source: str) -> dict[str, Any]:
 def _front(notebook: Notebook) -> str:
     made = ", ".join(f"{name} {version}" for name, version in versions().items())
     return (
-        f"# {_one_line(notebook.name)}\n\n"
+        f"# {as_markdown(notebook.name)}\n\n"
         f"A notebook of Nest Studio, exported with {made}. Running it computes every figure again; "
         "it needs the package `nest-studio`."
     )
@@ -124,13 +126,9 @@ def _preamble(notebook: Notebook) -> str:
 
 
 def _words(cell: Cell) -> str:
-    return f"## {_one_line(cell.title)}\n\n{cell.note}".strip()
+    return f"## {as_markdown(cell.title)}\n\n{note_markdown(cell.note)}".strip()
 
 
 def _calls(cell: Cell) -> str:
     inputs = pprint.pformat(dict(cell.inputs), width=96, sort_dicts=False)
     return f"inputs = {inputs}\n{_BODIES[cell.kind]}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -163,7 +163,7 @@ def _picture(picture: Picture, name: str) -> str:
 
 
 def _plot_json(picture: Picture) -> str:
-    plot: dict[str, Any] = json.loads(picture.plot.to_json())
+    plot: dict[str, Any] = json.loads(picture.drawn().to_json())
     layout = plot["layout"]
     layout["paper_bgcolor"] = layout["plot_bgcolor"] = "#FFFFFF"
     layout["font"] = {"color": _INK, "family": "Liberation Sans, Arial, sans-serif"} | layout.get(

@@ -18,8 +18,9 @@ from nest_core.costs.price import Report
 from nest_core.errors import InputError
 from nest_core.fidelity.bands import Band
 from nest_core.network.levels import Level
+from nest_core.quoting import csv_text
 from nest_core.scenario import Scenario, resolve_scenario
-from nest_core.studies.comparison_table import Line, csv_text, lines
+from nest_core.studies.comparison_table import Line, lines
 from nest_core.studies.equal_budget import AtBudget, Budget, at_budget, spent
 from nest_core.studies.failures import Loss, lose_one, tiers_at_risk
 from nest_core.studies.settings import differing, settings_of
@@ -160,8 +161,12 @@ class Comparison:
         return rows
 
     def to_csv(self) -> str:
-        """The table with plain numbers and their units, RFC 4180."""
-        return csv_text([candidate.name for candidate in self.candidates], self.lines())
+        """The table as CSV with plain numbers: part, figure, unit, then a column per candidate."""
+        names = [candidate.name for candidate in self.candidates]
+        return csv_text(
+            ["part", "figure", "unit", *names],
+            ([line.part, line.figure, line.unit, *line.values] for line in self.lines()),
+        )
 
 
 def run(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,12 +24,11 @@ from nest_core.validity import span_in_words
 if TYPE_CHECKING:
     from nest_core.studies.comparison import Candidate
 
-__all__ = ["Line", "csv_text", "lines"]
+__all__ = ["Line", "lines"]
 
 Value = float | str | None
 _SAME = 5e-4
 _LOST = "One switch lost"
-_FORMULA_STARTS = ("=", "+", "-", "@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +87,6 @@ def lines(
         *_fabric(candidates),
         *_settings(candidates),
     )
-
-
-def csv_text(names: Sequence[str], table: Sequence[Line]) -> str:
-    """Lines as RFC 4180: part, figure, unit, then a column per candidate."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(["part", "figure", "unit", *map(_cell, names)])
-    for line in table:
-        cells = ["" if value is None else _cell(value) for value in line.values]
-        writer.writerow([line.part, line.figure, line.unit, *cells])
-    return out.getvalue()
-
-
-def _cell(value: Value) -> str:
-    """Numbers in full; text that a spreadsheet would compute gets a quote in front."""
-    if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA_STARTS) else value
-    return repr(value)
 
 
 def _numbers(

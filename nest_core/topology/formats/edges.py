@@ -13,6 +13,7 @@ import io
 from collections.abc import Iterator
 
 from nest_core.errors import InputError
+from nest_core.quoting import csv_text, of_cell
 from nest_core.topology import Fabric
 from nest_core.topology.formats.draft import Draft
 from nest_core.topology.formats.drawn import as_graph, check_plain_names
@@ -81,15 +82,14 @@ def write_edges(fabric: Fabric) -> Exported:
             "rename the element",
         )  # fmt: skip
     roles = {element.id: element.role for element in graph.elements}
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for link in graph.links:
-        writer.writerow([
-            link.a, link.b, repr(gigabytes(link.bandwidth_Bps)), link.count,
-            repr(microseconds(link.latency_s)), roles[link.a], roles[link.b],
-        ])  # fmt: skip
-    return Exported(out.getvalue(), lost + _lost(graph))
+    rows = (
+        [
+            link.a, link.b, gigabytes(link.bandwidth_Bps), link.count,
+            microseconds(link.latency_s), roles[link.a], roles[link.b],
+        ]
+        for link in graph.links
+    )  # fmt: skip
+    return Exported(csv_text(COLUMNS, rows), lost + _lost(graph))
 
 
 def _lost(graph: GraphFabric) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def _rows(source: Source) -> Iterator[tuple[int, dict[str, str]]]:
     header: list[str] = []
     try:
         for cells in reader:
-            row = [cell.strip() for cell in cells]
+            row = [of_cell(cell.strip()) for cell in cells]
             if not any(row):
                 continue
             if not header:

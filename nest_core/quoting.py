@@ -1,0 +1,109 @@
+"""Words of people in languages in which some text acts: Markdown, labels of plots, spreadsheets.
+
+Names, labels, notes and messages come from addresses, uploads, notebooks and drawings, and are
+shown to others. There they are text: no picture is fetched, no style applied, no formula computed.
+Every place that puts a word it did not choose into one of these languages quotes it here; HTML has
+`html.escape`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+__all__ = ["as_cell", "as_markdown", "as_plot", "csv_text", "of_cell"]
+
+# What begins something inside a line of Markdown as the studio's front end reads it: CommonMark
+# with strike-through, mathematics and directives (":red[...]"). An underscore or a colon acts only
+# at the edge of a word.
+_INSIDE = re.compile(r"[\\`*\[\]<&$~]|(?<![^\W_])_|_(?![^\W_])|:(?=[^\W\d_])")
+_AT_START = re.compile(r"^(?:>|#(?=#{0,5}(?:\s|$))|[-+](?=[\s-]|$)|\d+(?=[.)](?:\s|$)))")
+
+# Plot labels know a few tags and read their attributes, style among them; these are our own.
+_PLOT_TAG = re.compile(r"<(?!(?:/?(?:b|i|sub|sup|extra)|br|span style='font-size:10px'|/span)>)")
+
+# What spreadsheets take for a formula, in East Asian widths too.
+_FORMULA = re.compile(r"[\t\r\n]|[\s']*[=+@\uFF0B\uFF0D\uFF1D\uFF20-]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+
+def as_markdown(words: object) -> str:
+    """Words as one line of Markdown that shows them as they are.
+
+    Examples
+    --------
+    >>> print(as_markdown("![a rack](https://elsewhere.example/x.png), head_dim 8"))
+    !\\[a rack\\](https://elsewhere.example/x.png), head_dim 8
+    """
+    line = re.sub(r"\s", " ", str(words)).strip()
+    quoted = _INSIDE.sub(r"\\\g<0>", line)
+    return _AT_START.sub(_started, quoted)
+
+
+def _started(found: re.Match[str]) -> str:
+    """A list's number keeps its digits; its full stop is what is quoted."""
+    return found[0] + "\\" if found[0].isdigit() else "\\" + found[0]
+
+
+def as_plot(value: Any) -> Any:
+    """A figure's plain values with every tag quoted that our own labels do not use.
+
+    Parameters
+    ----------
+    value : Any
+        What `plotly` makes of a figure: texts, numbers, and lists and tables of them.
+
+    Examples
+    --------
+    >>> as_plot({"text": ["<b>node</b><br>3", "<span style='cursor: url(//x)'>rack"]})
+    {'text': ['<b>node</b><br>3', "&lt;span style='cursor: url(//x)'>rack"]}
+    """
+    if isinstance(value, str):
+        return _PLOT_TAG.sub("&lt;", value)
+    if isinstance(value, Mapping):
+        return {key: as_plot(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_plot(entry) for entry in value]
+    return value
+
+
+def as_cell(value: Any) -> Any:
+    """A value as a cell of a CSV file: before what a spreadsheet would compute goes an apostrophe.
+
+    Numbers stay numbers, also those that are written as text.
+
+    Examples
+    --------
+    >>> [as_cell(value) for value in ("=1+1", "-1.5e3", -2, "spine", "'=1")]
+    ["'=1+1", '-1.5e3', -2, 'spine', "''=1"]
+    """
+    acts = isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value)
+    return f"'{value}" if acts else value
+
+
+def of_cell(text: str) -> str:
+    """The text that `as_cell` made a cell of, as spreadsheets too read it.
+
+    Examples
+    --------
+    >>> of_cell("'=1+1"), of_cell("'tis")
+    ('=1+1', "'tis")
+    """
+    rest = text.removeprefix("'")
+    return rest if rest != text and as_cell(rest) == text else text
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A header and rows of cells as CSV; empty cells for None, line feeds for all line ends."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for row in (columns, *rows):
+        # The writer quotes a line feed, but not a carriage return that would end the row as well.
+        writer.writerow(
+            value.replace("\r", "\n") if isinstance(value, str) else value
+            for value in map(as_cell, row)
+        )
+    return text.getvalue()
