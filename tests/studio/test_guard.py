@@ -39,7 +39,7 @@ def reachable(tmp_path_factory):
 
 
 def status(port: int, path: str = "/_stcore/health", **headers: str) -> int:
-    line = HTTPConnection("127.0.0.1", port, timeout=10)
+    line = HTTPConnection("127.0.0.1", port, timeout=60)
     line.request("GET", path, headers={"Host": f"localhost:{port}", **headers})
     found = line.getresponse().status
     line.close()
@@ -133,7 +133,7 @@ def test_an_answer_binds_the_browser(port):
     """Every path: pages, Streamlit's files, answers that refuse or do not find."""
     for path in ("/", "/design", "/_stcore/health", "/favicon.png", "/_stcore/none", "/nowhere"):
         for host in (f"localhost:{port}", "evil.example"):
-            line = HTTPConnection("127.0.0.1", port, timeout=10)
+            line = HTTPConnection("127.0.0.1", port, timeout=60)
             line.request("GET", path, headers={"Host": host})
             answer = line.getresponse()
             text = answer.read().decode("utf-8", "replace")
