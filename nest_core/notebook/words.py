@@ -30,7 +30,7 @@ def note_html(text: str) -> str:
     >>> note_html("*less* is <b>more</b>")
     '<p><em>less</em> is &lt;b&gt;more&lt;/b&gt;</p>\\n'
     >>> note_html("![a rack](//elsewhere.example/x.png)")
-    '<p><a href="//elsewhere.example/x.png">a rack</a></p>\\n'
+    '<p>!<a href="//elsewhere.example/x.png">a rack</a></p>\\n'
     """
     return str(_reader().render(text))
 
@@ -46,7 +46,7 @@ def note_markdown(text: str) -> str:
     >>> note_markdown("*less* is more")
     '*less* is more'
     >>> note_markdown("![x](//elsewhere.example/x.png)")
-    '<p><a href="//elsewhere.example/x.png">x</a></p>'
+    '<p>!<a href="//elsewhere.example/x.png">x</a></p>'
     """
     if not any(mark in text for mark in ("<", "![", "```", "~~~")):
         return text
@@ -72,4 +72,4 @@ def _picture(
     words = renderer.renderInlineAsText(tokens[index].children, options, env)
     if _DATA.fullmatch(address):
         return f'<img src="{html.escape(address)}" alt="{html.escape(words)}">'
-    return f'<a href="{html.escape(address)}">{html.escape(words or address)}</a>'
+    return f'!<a href="{html.escape(address)}">{html.escape(words)}</a>'
