@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 from nest_studio.arrival import arrive, say_refused
-from nest_studio.garbage import Collector
+from nest_studio.garbage import collector
 from nest_studio.shell import guards, opened, page_routes, say_defect
 
 PAGES = (
@@ -37,15 +37,11 @@ def main() -> None:
     st.set_page_config(page_title=f"{page.title} · Nest Studio", page_icon="🪺", layout="wide")
     arrive(page)
     above = st.container(key="refused")
-    page.run()
-    say_refused(above)
-    _collector().after_run()
-
-
-@st.cache_resource(show_spinner=False)
-def _collector() -> Collector:
-    """The one of this server."""
-    return Collector()
+    try:
+        page.run()
+        say_refused(above)
+    finally:  # most runs of a busy visitor are ended by the next one
+        collector.after_run()
 
 
 # Streamlit runs this file for every session, and imports it once for the server. Worker processes

@@ -53,7 +53,7 @@ __all__ = [
     "sidebar_controls",
 ]
 
-KEPT = 32
+KEPT = 8
 
 _STYLE = """
 <style>

@@ -56,7 +56,7 @@ __all__ = [
     "ways_of",
 ]
 
-KEPT = 64
+KEPT = 16
 MAP_BLOCKS = 64
 LARGEST_ALL_REDUCE = 32_768
 LARGEST_DRAWN_ERROR = 1024

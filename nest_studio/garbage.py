@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable
 
-__all__ = ["Collector"]
+__all__ = ["Collector", "collector"]
 
 EVERY_S = 20.0
 
@@ -37,3 +37,7 @@ class Collector:
         gc.collect()
         if first:
             gc.freeze()
+
+
+collector = Collector()
+"""The one of this server: a second would freeze what was only there for a moment."""

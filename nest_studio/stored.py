@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import streamlit as st
+from functools import lru_cache
 
 from nest_core.store import Database, Links, Notebooks, database_url
 
@@ -24,6 +24,6 @@ def kept_aside() -> tuple[str, ...]:
     return _database(database_url()).kept_aside()
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@lru_cache(maxsize=8)
 def _database(url: str) -> Database:
     return Database(url)

@@ -57,7 +57,7 @@ __all__ = [
     "standard",
 ]
 
-KEPT = 64
+KEPT = 16
 TAKEN = "plan that the layer is from"
 LARGEST_DEGREE = 1_000_000
 

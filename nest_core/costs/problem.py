@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from nest_core.costs.overlap import NO_OVERLAP, Overlap
 from nest_core.costs.software import WIRES_ALONE, Software
+from nest_core.kept import kept_within
 from nest_core.network import Network
 from nest_core.network.wires import FloatArray, IntArray
 
 __all__ = [
     "AXES_OF_CALLS",
+    "KEPT_BYTES",
     "RECOMPUTE",
     "CallKind",
     "Calls",
@@ -29,6 +31,9 @@ __all__ = [
     "condensed",
     "prefix",
 ]
+
+KEPT_BYTES = 256 * 10**6
+"""Of layer tables that are kept: one of a thousand layers takes most of a megabyte."""
 
 RECOMPUTE = ("none", "selective", "full")
 
@@ -114,8 +119,19 @@ class LayerTable:
         """Length of the chain."""
         return int(self.compute_s.shape[0])
 
+    @property
+    def size_bytes(self) -> int:
+        """What its arrays take in memory, about: six rows of three and eight per axis of calls."""
+        return 8 * self.layers * (24 + 8 * len(self.calls))
 
-@lru_cache(maxsize=4096)
+
+def _with_its_table(found: tuple[LayerTable, IntArray]) -> int:
+    """Bytes of a condensed table and of the whole one, which is kept to know it again."""
+    brief, runs = found
+    return brief.size_bytes * (1 + int(runs.sum()) // brief.layers)
+
+
+@kept_within(4096, KEPT_BYTES, _with_its_table)
 def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
     """One layer for every run of equal ones, and how many each stands for, shape (runs,).
 

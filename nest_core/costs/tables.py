@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nest_core.costs.problem import RECOMPUTE, CallKind, Calls, LayerTable, StateBytes
+from nest_core.costs.problem import KEPT_BYTES, RECOMPUTE, CallKind, Calls, LayerTable, StateBytes
 from nest_core.hardware import (
     Accelerator,
     backward_seconds,
@@ -15,8 +15,9 @@ from nest_core.hardware import (
     kernels,
     least_seconds,
 )
+from nest_core.kept import kept_within
 from nest_core.network.wires import FloatArray
-from nest_core.presets import kept_per_edition
+from nest_core.presets import edition
 from nest_core.workload import Collective, Graph, Layer, Model, Strategy, chain, load_trace
 from nest_core.workload.graph import sizes
 from nest_core.workload.layers import layers_of
@@ -104,7 +105,9 @@ def layer_table(
     """
     narrow = precision == "fp8" if eight_bits is None else eight_bits
     registered = tuple(STRATEGIES.values())
-    return _table(model, strategy, accelerator, precision, narrow, registered, least=False)
+    return _table(
+        edition(), model, strategy, accelerator, precision, narrow, registered, least=False
+    )
 
 
 def floor_table(
@@ -119,11 +122,14 @@ def floor_table(
     """
     registered = tuple(STRATEGIES.values())
     narrow = precision == "fp8"
-    return _table(model, strategy, accelerator, precision, narrow, registered, least=True)
+    return _table(
+        edition(), model, strategy, accelerator, precision, narrow, registered, least=True
+    )
 
 
-@kept_per_edition(4096)
+@kept_within(4096, KEPT_BYTES, lambda table: table.size_bytes)
 def _table(
+    _edition: str,
     model: Model,
     strategy: Strategy,
     accelerator: Accelerator,
