@@ -44,7 +44,7 @@ LINKS = (
 SPARED = ("again-", "delete", "explore-run")
 """Beginnings of the keys of buttons that a person of this kind leaves alone."""
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 CLICKED = ("selectbox", "multiselect", "slider", "number_input", "checkbox", "radio", "text_input",
            "text_area", "button", "button_group")  # fmt: skip
 
@@ -264,7 +264,7 @@ def _await_start(url: str) -> None:
         try:
             urllib.request.urlopen(f"{url}/_stcore/health", timeout=5).close()
             return
-        except (urllib.error.URLError, ConnectionError):
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
             time.sleep(0.2)
     raise TimeoutError(f"no studio at {url} after {PATIENCE_S:.0f} s")
 

@@ -25,6 +25,7 @@ from nest_core.lessons import (
     lesson,
 )
 from nest_core.lessons.work import work_brief, work_reveal
+from nest_studio.fields import Choice, said, settle
 from nest_studio.jobs import ordered, there
 from nest_studio.show import PicturePlace, facts, table
 
@@ -88,6 +89,7 @@ def lesson_bar() -> Lesson:
     """All lessons in a row; returns the one that is open."""
     keys = [one.key for one in LESSONS]
     names = {one.key: one.short for one in LESSONS}
+    settle(LESSON, Choice(keys))
     chosen = st.segmented_control(
         "Lesson", keys, default=keys[0], required=True, format_func=names.__getitem__, key=LESSON,
         wrap=True, bind=ADDRESS, label_visibility="collapsed",
@@ -210,6 +212,7 @@ def _controls(shown: Lesson) -> Mapping[str, Value]:
 
 def _control(shown: Lesson, control: Control) -> Any:
     key = f"{shown.key}.{control.key}"
+    settle(key, Choice(control.values))
     ways = st.container(horizontal=True, width="content") if control.stepped else None
     if isinstance(control.standard, str) or (control.names and not control.stepped):
         return st.segmented_control(
@@ -233,7 +236,8 @@ def _control(shown: Lesson, control: Control) -> Any:
 
 
 def _walk(key: str, control: Control, by: int) -> None:
-    here = control.values.index(st.session_state.get(key, control.standard))
+    shown = said(key, Choice(control.values))
+    here = control.values.index(control.standard if shown is None else shown)
     st.session_state[key] = control.values[min(max(here + by, 0), len(control.values) - 1)]
 
 

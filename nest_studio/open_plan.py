@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 from nest_core.errors import InputError
 from nest_core.model_files import model_of
@@ -132,10 +133,12 @@ def go_to_opened(*, form_is_here: bool = False) -> None:
         return
     page, widgets = opened
     said = {} if form_is_here else {key: _in_address(value) for key, value in widgets.items()}
+    said = {key: text for key, text in said.items() if text is not None}
     # Without parameters Streamlit would clear those that widgets are bound to, and refuses.
-    st.switch_page(
-        f"pages/{page}.py", query_params={k: v for k, v in said.items() if v is not None}
-    )
+    try:
+        st.switch_page(f"pages/{page}.py", query_params=said)
+    except StreamlitAPIException:  # a late press: that page was opened before, and has its widgets
+        st.switch_page(f"pages/{page}.py", query_params={})
 
 
 def _in_address(value: Any) -> str | list[str] | None:

@@ -28,6 +28,7 @@ from nest_core.units import ceil_gib
 from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 from nest_core.why.loads import link_loads
 from nest_studio.commands.output import plain
+from nest_studio.fields import Choice, settle
 from nest_studio.forms import Request, changes_in_words, pinned_title, use_memory
 from nest_studio.pins import pin_button
 from nest_studio.plan_state import baselines_of, plan_of, scenario_of
@@ -129,6 +130,7 @@ def timeline(answer: Answer) -> None:
 def placement(answer: Answer) -> None:
     """The fabric painted with the plan, beside its level matrix or the load on its links."""
     network, best = answer.problem.network, answer.result.best
+    settle("paint", Choice(PAINTS))
     paint = st.segmented_control(
         "Colour devices by", PAINTS, default=PAINTS[0], required=True, key="paint",
         bind="query-params", disabled=best is None, help="Link load: how busy the busiest link "

@@ -15,6 +15,7 @@ import streamlit as st
 from nest_core.figures import Picture
 from nest_core.headlines import Headline
 from nest_core.quoting import as_markdown
+from nest_studio.fields import Choice, settle
 
 __all__ = ["HeadlineRow", "PicturePlace", "facts", "mark_results", "page_style", "table"]
 
@@ -151,6 +152,7 @@ class PicturePlace:
         again, self._shown = self._shown is not None, shown
         head, plot, foot = self._parts or (self._place,) * 3
         chart = f"plot-{self._key}-again" if again else f"plot-{self._key}"
+        settle(self._format, Choice(FORMATS))
         kind = st.session_state.get(self._format, FORMATS[0])
         head = head.html(_head(shown))
         plot = plot.plotly_chart(

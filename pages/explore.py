@@ -30,6 +30,7 @@ from nest_studio.explore_view import (
     values_of,
 )
 from nest_studio.fabric_widgets import ADDRESS
+from nest_studio.fields import Choice, settle
 from nest_studio.forms import Request, changes_in_words, scenario_form
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address
@@ -62,6 +63,7 @@ def main() -> None:
         mark_results(earlier=False)
         st.session_state["explore request"] = request
     pins = heading(request)
+    settle(ASKS, Choice((SWEEP, RATIOS)))
     asks = st.segmented_control(
         "What to ask", (SWEEP, RATIOS), default=SWEEP, required=True, key=ASKS,
         bind=ADDRESS, label_visibility="collapsed",

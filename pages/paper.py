@@ -8,6 +8,7 @@ from nest_core.figures.paper import models_of, paper_pictures
 from nest_core.paper import NAMES, Reproduction
 from nest_core.paper.settings import model_name
 from nest_core.tasks import paper_result
+from nest_studio.fields import Choice, settle
 from nest_studio.jobs import ordered, there
 from nest_studio.show import PicturePlace, facts, page_style, table
 
@@ -20,15 +21,16 @@ def show(found: Reproduction) -> None:
     models = models_of(found)
     model = ""
     if models:
-        model = right.segmented_control(
-            "Model",
-            models,
-            default="llama3",
-            required=True,
-            format_func=model_name,
-            key="model",
-            bind="query-params",
-        )
+        settle("model", Choice(models))
+    model = right.segmented_control(
+        "Model",
+        models,
+        default="llama3",
+        required=True,
+        format_func=model_name,
+        key="model",
+        bind="query-params",
+    )
     st.html(f'<div class="nest-scenario">{html.escape(found.title)}</div>')
     facts(found.printed, kind="nest-quiet")
     for number, picture in enumerate(paper_pictures(found, model)):
@@ -50,6 +52,7 @@ def show(found: Reproduction) -> None:
             facts(*found.paragraph)
 
 
+settle("name", Choice(NAMES))
 name = st.segmented_control(
     "Figure or table of the paper",
     NAMES,
@@ -61,6 +64,7 @@ name = st.segmented_control(
     bind="query-params",
 )
 left, right = st.columns([1, 2])
+settle("costs", Choice(tuple(COSTS)))
 costs = left.segmented_control(
     "Costs",
     tuple(COSTS),
