@@ -190,6 +190,11 @@ def test_the_sentence_on_money_holds_on_both_sides_of_its_figure(compared, usd):
     assert best(inside * at) == best(usd) != best(outside * at)
 
 
+def test_dollars_of_the_network_alone_are_no_headline(drawn):
+    assert not [one.title for one in drawn.values() if "network dollar" in one.title]
+    assert "accelerator" in drawn["value"].title
+
+
 def test_estimates_are_called_so(compared, drawn):
     assert "list 2026" not in drawn["cost"].subtitle
     lines = [line for one in compared.candidates for line in one.bill.lines]

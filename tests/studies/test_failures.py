@@ -113,6 +113,39 @@ def test_a_plan_that_needs_all_devices_cannot_stay_without_some():
     assert used < 992
 
 
+def test_what_the_batch_loses_is_not_laid_to_the_switch(capsys):
+    """The command plans the same leaf lost with a batch cut as the devices are."""
+    name = "h100-spine-leaf-1024-4to1"
+    _, overrides, scenario, best = solved(name)
+    leaf, spine = lost(name)
+    point = best.plan.point
+    replicas = leaf.devices // (point.devices_used // point.dp)
+    cut = scenario.batch * replicas // point.dp
+    sets = overrides | {
+        "fabric.missing": list(leaf.missing), "workload.global_batch_sequences": cut,
+    }  # fmt: skip
+    options = [
+        part for key, value in sets.items() for part in ("--set", f"{key}={json.dumps(value)}")
+    ]
+    assert command(["plan", JOB, *options, "--json"]) == 0
+    freed = json.loads(capsys.readouterr().out)["samples_per_s"]
+    alone = 1 - freed / best.samples_per_s
+    assert leaf.replanned > alone > 0, "a premise: the batch does not divide"
+    assert leaf.by_switch == pytest.approx(alone, rel=1e-9)
+    assert leaf.by_switch + leaf.by_batch == pytest.approx(leaf.replanned)
+    assert spine.by_batch == 0.0, "no device is lost"
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_parts_of_a_loss_add_up(fabric):
+    for loss in lost(fabric):
+        if loss.replanned is None:
+            assert loss.by_switch is None
+        else:
+            assert 0 <= loss.by_batch <= loss.replanned + 1e-12
+            assert loss.by_switch + loss.by_batch == pytest.approx(loss.replanned)
+
+
 def test_a_rail_that_is_lost_is_reached_over_the_others():
     """Its devices hand what they send to their neighbours, so the plan may stay, and is slower."""
     leaf = lost("rail-only-1024")[0]
