@@ -326,6 +326,11 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
     accelerator = _accelerator(file.accelerator, folder)
     model = load_model(file.workload.model, folder)
     work = file.workload
+    names = file.baselines.names
+    if len(set(names)) < len(names):
+        raise InputError(
+            "baselines.names", "must name every baseline once", names, "drop what stands twice"
+        )
     if work.precision not in accelerator.precisions:
         raise InputError(
             "workload.precision", f"must be one that {accelerator.name} computes in",

@@ -57,6 +57,7 @@ class GraphWires:
     variants: int = 1
     speed: FloatArray | None = None
     _tabled: dict[str, NextHops] = field(default_factory=dict, repr=False)
+    _latency: dict[str, FloatArray] = field(default_factory=dict, repr=False)
     _told: dict[str, float] = field(init=False, default_factory=dict, repr=False)
     _first: IntArray = field(init=False, repr=False)
     _arc: IntArray = field(init=False, repr=False)
@@ -157,12 +158,13 @@ class GraphWires:
         for table, flow in self._tables(target):
             if self.routing == "adaptive":
                 parts += self._spread(table, flow, source[flow], target[flow])
+                latency[flow] = self._along(table, source[flow], target[flow])
+                continue
             for walked, arc, bundle in self._single(
                 table, flow, source[flow], target[flow], variant
             ):
                 latency[walked] += self.links.latency_s[arc]
-                if self.routing != "adaptive":
-                    parts.append((walked, bundle, np.ones(len(walked))))
+                parts.append((walked, bundle, np.ones(len(walked))))
         flows, bundle, share = joined(parts)
         return Routes(flows, bundle, share, latency, outside)
 
@@ -170,9 +172,22 @@ class GraphWires:
         """One way along the (first) route, shape of ``source``."""
         latency = np.zeros(len(source))
         for table, flow in self._tables(target):
+            if self.routing != "ecmp":
+                latency[flow] = self._along(table, source[flow], target[flow])
+                continue
             for walked, arc, _ in self._single(table, flow, source[flow], target[flow], 0):
                 latency[walked] += self.links.latency_s[arc]
         return latency
+
+    def _along(self, table: NextHops, source: IntArray, target: IntArray) -> FloatArray:
+        """Latency of each flow's first route, where all routes to a target follow one tree."""
+        if table is not self._tabled.get("all"):
+            latency = _tree_latency(self.links, table)
+        else:
+            if "all" not in self._latency:
+                self._latency["all"] = _tree_latency(self.links, table)
+            latency = self._latency["all"]
+        return latency[table.column[target] * len(self.links.elements) + source]
 
     def _tables(self, target: IntArray) -> Iterator[tuple[NextHops, IntArray]]:
         """Tables that serve all targets, each with its flows; one for all where it fits."""
@@ -259,6 +274,26 @@ def _nodes(
     if (links.role == NIC).any() and len(number) > 1:
         return own, node[links.tail] != node[links.head]
     return nesting[0], arc_level > 0
+
+
+def _tree_latency(links: Links, table: NextHops) -> FloatArray:
+    """From every element to every target along first next hops, (targets x elements,).
+
+    Each round doubles how far every entry looks, so long lines take few rounds; 0 where there is
+    no way.
+    """
+    size = len(links.elements)
+    key = np.arange(len(table.start) - 1)
+    if not len(table.arc):
+        return np.zeros(len(key))
+    ends = table.start[:-1] == table.start[1:]  # at the target, or where no path begins
+    arc = table.arc[np.where(ends, 0, table.start[:-1])]
+    latency = np.where(ends, 0.0, links.latency_s[arc])
+    onward = np.where(ends, key, key - key % size + links.head[arc])
+    while not np.array_equal(ahead := onward[onward], onward):
+        latency = latency + latency[onward]
+        onward = ahead
+    return np.asarray(latency)
 
 
 def _neighbours(links: Links) -> IntArray:

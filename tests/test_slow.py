@@ -1,0 +1,75 @@
+"""Small questions about large or odd input are answered, or refused, in a few seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import combinations
+
+import pytest
+
+from nest_studio.cli import run
+
+SECONDS = 5.0
+"""Of the processor, not of the clock: other tests run beside these."""
+
+Pairs = list[tuple[int, int]]
+SHAPES: dict[str, tuple[int, Callable[[int], Pairs]]] = {
+    "line": (1_000, lambda n: [(i, i + 1) for i in range(n - 1)]),
+    "ring": (1_000, lambda n: [(i, (i + 1) % n) for i in range(n)]),
+    "star": (1_000, lambda n: [(0, i) for i in range(1, n)]),
+    "tree": (1_000, lambda n: [((i - 1) // 2, i) for i in range(1, n)]),
+    "two sides": (200, lambda n: [(i, n // 2 + j) for i in range(n // 2) for j in range(n // 2)]),
+    "clique": (200, lambda n: list(combinations(range(n), 2))),
+}
+SCENARIO = """
+schema = 1
+name = "s"
+fabric = "h100-spine-leaf-64"
+accelerator = "h100-80gb"
+[workload]
+model = "llama2-7b"
+sequence_length_tokens = 4096
+global_batch_sequences = 1024
+"""
+
+
+def _drawing(devices: int, pairs: Pairs) -> str:
+    elements = ", ".join(f'{{id="{i}", role="device"}}' for i in range(devices))
+    links = ", ".join(f'{{a="{a}", b="{b}", bandwidth_GBps=50.0}}' for a, b in pairs)
+    return f'schema=1\nname="f"\nkind="graph"\nelement=[{elements}]\nlink=[{links}]\n'
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("command", ["levels", "bom", "collective"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_drawing_is_read_in_seconds(shape, command, tmp_path, capsys):
+    devices, pairs = SHAPES[shape]
+    file = tmp_path / "f.toml"
+    file.write_text(_drawing(devices, pairs(devices)))
+    run(["levels", "h100-spine-leaf-64"])  # what is loaded and compiled once is not counted
+    more = (
+        ["--op", "all-reduce", "--bytes", "1e6", "--size", "8"] if command == "collective" else []
+    )
+    began = time.process_time()
+    assert run([command, str(file), *more]) == 0
+    assert time.process_time() - began < SECONDS
+    capsys.readouterr()
+
+
+def test_a_baseline_named_twice_is_a_sentence(tmp_path, capsys):
+    """Each would be searched again."""
+    file = tmp_path / "s.toml"
+    file.write_text(SCENARIO + '[baselines]\nnames = ["mcmc", "mist", "mcmc"]\n')
+    assert run(["plan", str(file)]) == 2
+    assert "baselines.names must name every baseline once" in capsys.readouterr().err
+
+
+def test_one_device_has_no_collective(tmp_path, capsys):
+    """It is said of the fabric, not as a range that is empty."""
+    file = tmp_path / "f.toml"
+    file.write_text(_drawing(1, []).replace("link=[]\n", ""))
+    asked = ["collective", str(file), "--op", "all-reduce", "--bytes", "1", "--size"]
+    for size in ("1", "2"):
+        assert run([*asked, size]) == 2
+        assert "fabric must have two devices or more" in capsys.readouterr().err
