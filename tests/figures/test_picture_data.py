@@ -120,3 +120,14 @@ def test_rows_of_a_comparison_say_whose_bar_it_is(answered):
     assert len(stages) == len(
         {row["label"].split(",")[1] for row in rows if "Ours" in row["label"]}
     )
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1"])
+def test_no_cell_of_a_figures_data_computes(name):
+    """A failure: a name in a figure is a formula to whoever opens its data."""
+    plot = go.Figure(go.Bar(x=[name, "b"], y=[-1.5, 2], name=name))
+    head, *rows = csv.reader(io.StringIO(Picture("", "", "", plot).to_csv()))
+    assert [float(row[head.index("y")]) for row in rows] == [-1.5, 2.0]
+    for row in rows:
+        for column, cell in zip(head, row, strict=True):
+            assert column == "y" or not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
