@@ -187,7 +187,7 @@ class GraphWires:
             if "all" not in self._latency:
                 self._latency["all"] = _tree_latency(self.links, table)
             latency = self._latency["all"]
-        return latency[table.column[target] * len(self.links.elements) + source]
+        return np.asarray(latency[table.column[target] * len(self.links.elements) + source])
 
     def _tables(self, target: IntArray) -> Iterator[tuple[NextHops, IntArray]]:
         """Tables that serve all targets, each with its flows; one for all where it fits."""
