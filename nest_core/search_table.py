@@ -12,7 +12,8 @@ from nest_core.costs.plan import SCHEDULES
 from nest_core.errors import InputError
 from nest_core.planner.space import ORDERS, SearchSpace
 from nest_core.schema import Range, SearchTable, WorkloadTable
-from nest_core.topology import Fabric, Torus
+from nest_core.topology import Fabric
+from nest_core.topology.lattice import torus_of
 from nest_core.workload import Model
 
 __all__ = ["search_space"]
@@ -72,7 +73,7 @@ def search_space(
         zero=_listed(search.zero, (0, 1, 2, 3)),
         recompute=_listed(search.recompute, ("none", "selective", "full")),
         orders=_orders(search.order),
-        device_orders=_device_orders(search.device_order, isinstance(fabric, Torus)),
+        device_orders=_device_orders(search.device_order, torus_of(fabric) is not None),
         idle_devices=search.idle_devices,
         schedules=_schedules(search.schedule, chunks),
         interleave=chunks,

@@ -131,7 +131,7 @@ def edit_button(chosen: str, text: str) -> None:
     st.button(
         "Edit as my own drawing", on_click=_draw_preset, args=(text,),
         help="Copies this fabric, element by element, to be changed on the canvas and in tables. "
-        "Switches of a tier that is used as one become one switch.",
+        "Switches of a tier that is used as one become one element with their number.",
     )  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def _undo_import() -> None:
 
 
 def _draw_preset(text: str) -> None:
-    own_from(_drawn(text) | {"name": OWN})
+    own_from(_drawn(text))
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
@@ -159,6 +159,7 @@ def _show(drawing: Drawing, shown: int, *, editable: bool) -> None:
                     "id": str(entry.get("id", "")),
                     "role": entry.get("role", "switch"),
                     "radix": entry.get("radix", 0),
+                    "count": entry.get("count", 1),
                     "group": entry.get("group", ""),
                     "x": entry.get("x"),
                     "y": entry.get("y"),
@@ -215,6 +216,9 @@ def _tables(drawing: Drawing) -> None:
                 "id": st.column_config.TextColumn("element", required=True),
                 "role": st.column_config.SelectboxColumn("role", options=ROLES, required=True),
                 "radix": st.column_config.NumberColumn("radix, ports", min_value=1, step=1),
+                "count": st.column_config.NumberColumn(
+                    "alike", min_value=1, step=1,
+                    help="Equal switches or NICs that are drawn as one; empty: 1."),
                 "group": st.column_config.TextColumn("group", help="rack 0/node 3"),
             })  # fmt: skip
         with right:

@@ -8,12 +8,20 @@ from typing import Any
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.network.exchange import caveats, lost_between
 from nest_core.quoting import as_markdown
 from nest_core.titles import fabric_title, file_stem
 from nest_core.topology.formats import FORMATS, Assumed, Exported, read_fabric, write_fabric
+from nest_core.topology.prices import load_prices
 from nest_studio.drawing_view import new_drawing, own_from
-from nest_studio.fabric_state import FabricRequest, canonical, fabric_of
-from nest_studio.own_fabric import OWN, notes, own_document, revision
+from nest_studio.fabric_state import (
+    FabricRequest,
+    canonical,
+    fabric_of,
+    network_of,
+    with_overrides,
+)
+from nest_studio.own_fabric import OWN, forget_places, notes, own_document, revision
 from nest_studio.show import facts
 
 __all__ = ["bring_controls", "take_along", "what_was_read"]
@@ -41,11 +49,13 @@ def bring_controls() -> None:
         st.error(as_markdown(failed))
 
 
-def what_was_read(chosen: str) -> None:
-    """What was assumed or left out when the person's fabric was read from a file."""
+def what_was_read(chosen: str, text: str) -> None:
+    """What was assumed or left out in reading the person's fabric, and what its prices miss."""
     about = notes()
     if chosen == OWN and about:
         facts("As read: " + " ".join(_sentence(note) for note in about), kind="nest-quiet")
+    for caveat in caveats(network_of(text)):
+        facts(caveat, kind="nest-quiet")
 
 
 def take_along(request: FabricRequest) -> None:
@@ -61,7 +71,8 @@ def take_along(request: FabricRequest) -> None:
         except InputError as error:
             st.info(as_markdown(error))
             return
-        lost = [_sentence(loss) for loss in exported.lost]
+        with st.spinner("Reading it again to compare …", show_time=True):
+            lost = [_sentence(loss) for loss in _lost(canonical(request), exported, format_)]
         facts(*(["Left out:", *lost] if lost else ["Holds everything."]), kind="nest-quiet")
         st.download_button(
             "↓ Download", lambda: _exported(request, format_).text,
@@ -72,12 +83,21 @@ def take_along(request: FabricRequest) -> None:
 
 
 def _exported(request: FabricRequest, format_: str) -> Exported:
-    text = canonical(request)
-    places = own_document() if request.preset == OWN and not request.overrides else None
-    fabric = fabric_of(text)
+    document = request.document
+    own = own_document() if request.preset == OWN else None
+    if own is not None and forget_places(own) == document:  # not one that is being changed
+        document = own
+    fabric = fabric_of(canonical(request))
+    written = with_overrides(document, request.overrides)
     if request.overrides:  # no longer what its name says
         fabric = replace(fabric, name=fabric_title(fabric))
-    return write_fabric(fabric, format_, document=places)
+        written["name"] = fabric.name
+    return write_fabric(fabric, format_, document=written)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _lost(text: str, exported: Exported, format_: str) -> tuple[str, ...]:
+    return lost_between(fabric_of(text), exported, format_, load_prices())
 
 
 def _import() -> None:

@@ -54,6 +54,7 @@ __all__ = [
     "sweep_of",
     "waits_of",
     "ways_of",
+    "with_overrides",
 ]
 
 KEPT = 16
@@ -92,10 +93,15 @@ def canonical(request: FabricRequest) -> str:
 def fabric_of(text: str) -> Fabric:
     """The fabric of a canonical request; InputError where there is none."""
     document, overrides = json.loads(text)
+    return build_fabric(checked(FabricFile, with_overrides(document, overrides), "fabric."))
+
+
+def with_overrides(document: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    """A fabric's document with what a request changes in it."""
     merged = {"fabric": copy.deepcopy(document)}
     for key, value in overrides.items():
         assign(merged, key, value)
-    return build_fabric(checked(FabricFile, merged["fabric"], "fabric."))
+    return merged["fabric"]
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)

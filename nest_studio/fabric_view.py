@@ -318,7 +318,7 @@ def _contents(fabric: Fabric) -> str:
     if isinstance(fabric, GraphFabric):
         count = dict.fromkeys(("device", "NIC", "switch"), 0)
         for element in fabric.elements:
-            count["NIC" if element.role == "nic" else element.role] += 1
+            count["NIC" if element.role == "nic" else element.role] += element.count
         count["link"] = len(fabric.links)
         plurals = {"switch": "switches"}
         parts = [

@@ -143,7 +143,7 @@ def forget_places(document: Mapping[str, Any]) -> dict[str, Any]:
     if not is_drawing(document):
         return dict(document)
     plain = [
-        {key: value for key, value in entry.items() if key not in ("group", "x", "y")}
+        {key: value for key, value in entry.items() if key not in ("x", "y")}
         for entry in document.get("element", ())
     ]
     return {**document, "element": plain}

@@ -74,7 +74,7 @@ def show_answer(asked: FabricRequest, request: FabricRequest, lacking: str) -> N
     text = canonical(request)
     heading(request, fabric_of(text), lacking)
     with st.container(key="results"):
-        what_was_read(request.preset)
+        what_was_read(request.preset, text)
         HeadlineRow(fabric_headlines(text))
     drawing_section(asked.preset, text)
     with st.container(horizontal=True):

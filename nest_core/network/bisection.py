@@ -27,8 +27,9 @@ from nest_core.network.link_graph import NIC, Links, read_links
 from nest_core.network.torus import TorusWires
 from nest_core.network.tree import TreeTier, TreeWires
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
-from nest_core.topology import Fabric, Torus
+from nest_core.topology import Fabric
 from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
+from nest_core.topology.lattice import torus_of
 
 __all__ = ["bisection_Bps", "full_bisection_Bps", "halves", "knows_nodes"]
 
@@ -55,8 +56,9 @@ def bisection_Bps(fabric: Fabric, network: Network) -> float | None:
     """
     if network.devices < 2:
         return None
-    if isinstance(fabric, Torus):
-        return fabric.bisection_Bps()
+    torus = torus_of(fabric)
+    if torus is not None:
+        return torus.bisection_Bps()
     last = halves(network)
     if isinstance(network.wires, TreeWires):
         return _tree_cut(network.wires, last)

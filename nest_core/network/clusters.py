@@ -53,6 +53,7 @@ from nest_core.network.link_graph import (
     next_hops,
     read_links,
 )
+from nest_core.network.meshed import meshed_nodes
 from nest_core.network.wires import ECMP_DRAWS, FloatArray, IntArray
 
 __all__ = ["graph_network"]
@@ -104,7 +105,11 @@ def graph_network(
         nesting = (*nesting[:split], _numbered(parts[child]), *nesting[split:])
     draws = ECMP_DRAWS if routing == "ecmp" else 1
     arc_level = np.minimum(use.arc_level, len(nesting) - 1)
-    wires = GraphWires(links, nesting, arc_level, routing, seed, draws)
+    meshed = meshed_nodes(links)
+    interior, inside = (None, None) if meshed is None else meshed
+    wires = GraphWires(
+        links, nesting, arc_level, routing, seed, draws, interior=interior, interior_arc=inside
+    )
     latency = _latencies(links, wires, len(nesting))
     levels = tuple(_level(links, use, nesting, k, latency[k]) for k in range(len(nesting)))
     return Network(links.devices, levels, wires, nesting)

@@ -1,8 +1,9 @@
 """From a fabric as people specify it to the levels and wires that costs read.
 
 Hierarchies and Clos fabrics collapse exactly: one level per tier. A torus collapses into one
-affinity class per hop distance, a dragonfly into node, router, group and all, a drawn graph into
-groups of devices that see the rest alike; all keep their links for counting.
+affinity class per hop distance, a dragonfly into node, router, group and all, a drawn graph that
+is a torus or a mesh as that, any other into groups of devices that see the rest alike; all keep
+their links for counting.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from nest_core.network.dragonfly import dragonfly_network
 from nest_core.network.levels import Level, Network
 from nest_core.network.torus import TorusShape, TorusWires
 from nest_core.network.tree import TreeTier, TreeWires
+from nest_core.network.wires import IntArray
 from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, Torus
+from nest_core.topology.lattice import lattice_of
 
 __all__ = ["collapse"]
 
@@ -27,9 +30,12 @@ def collapse(fabric: Fabric) -> Network:
         network = clos_network(fabric) if isinstance(fabric, Clos) else _hierarchical(fabric)
         return replace(network, hosts=fabric.host_of()) if fabric.devices_per_host else network
     if isinstance(fabric, Torus):
-        return _torus(fabric)
+        return _torus(fabric, fabric.place_of())
     if isinstance(fabric, Dragonfly):
         return dragonfly_network(fabric)
+    lattice = lattice_of(fabric)
+    if lattice is not None:
+        return _torus(lattice.torus, lattice.place)
     from nest_core.network.clusters import graph_network  # scipy: only drawn fabrics need it
 
     return graph_network(fabric.explicit(), fabric.routing, fabric.ecmp_seed)
@@ -65,9 +71,8 @@ def _hierarchical(fabric: Hierarchical) -> Network:
     return Network(fabric.devices, tuple(levels), TreeWires(tuple(tiers)), nesting)
 
 
-def _torus(fabric: Torus) -> Network:
+def _torus(fabric: Torus, place: IntArray) -> Network:
     shape = TorusShape(fabric.shape, fabric.wrap, fabric.shifts)
-    place = fabric.place_of()
     levels = tuple(
         Level(
             name="1 hop" if hops == 1 else f"{hops} hops",

@@ -14,7 +14,6 @@ The slow way to the time of a traffic pattern, which shares no code with `Wires`
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -22,8 +21,8 @@ from typing import Any
 
 import networkx as nx
 
-from nest_core.topology import Torus
-from nest_core.topology.dragonfly import Dragonfly
+from nest_core.topology import Dragonfly, Fabric, GraphFabric, Torus
+from nest_core.topology.lattice import lattice_of, torus_of
 
 __all__ = ["EXPLICIT_DEVICES", "ExplicitLoads", "LinkLoad", "explicit_loads"]
 
@@ -102,7 +101,9 @@ class _Paths:
     def __init__(self, fabric: Any, draw: int) -> None:
         self.fabric, self.draw = fabric, draw
         self.routing = getattr(fabric, "routing", "adaptive")
+        self.torus: Torus | None = torus_of(fabric)
         self.graph: nx.Graph[Any] = fabric.explicit()
+        self.places = _places(fabric, self.torus)
         self.arcs = self._directed(self.graph)
         self.capacity: dict[Link, float] = {}
         self.lane: dict[Link, float] = {}
@@ -121,7 +122,7 @@ class _Paths:
     def crossings(self, source: int, target: int) -> dict[Link, float]:
         """Share of a flow on every link that it crosses."""
         if (source, target) not in self.known:
-            if isinstance(self.fabric, Torus):
+            if self.torus is not None:
                 found = self._by_dimension(source, target)
             else:
                 found = self._shortest(source, target)
@@ -215,16 +216,12 @@ class _Paths:
 
     def _by_dimension(self, source: int, target: int) -> dict[Link, float]:
         """One dimension after the other, ties towards higher coordinates."""
-        fabric = self.fabric
-        place = fabric.place_of().tolist()
-        names: dict[tuple[int, ...], Any] = {}
-        for number in range(math.prod(fabric.shape)):
-            names[tuple(self._coordinates(number))] = ("router", number)
-        for device, number in enumerate(place):
-            names[tuple(self._coordinates(number))] = device
-        here, goal = self._coordinates(place[source]), self._coordinates(place[target])
+        if self.torus is None:
+            return {}
+        names = {tuple(self._coordinates(at)): name for at, name in enumerate(self.places)}
+        here, goal = (self._coordinates(self.places.index(end)) for end in (source, target))
         found: dict[Link, float] = {}
-        for axis, (size, wrapped) in enumerate(zip(fabric.shape, fabric.wrap, strict=True)):
+        for axis, (size, wrapped) in enumerate(zip(self.torus.shape, self.torus.wrap, strict=True)):
             line: nx.Graph[int] = nx.path_graph(size)
             if wrapped and size > 2:
                 line.add_edge(size - 1, 0)
@@ -239,7 +236,20 @@ class _Paths:
 
     def _coordinates(self, place: int) -> list[int]:
         found = []
-        for size in self.fabric.shape:
+        for size in self.torus.shape if self.torus is not None else ():
             place, at = divmod(place, size)
             found.append(at)
         return found
+
+
+def _places(fabric: Fabric, torus: Torus | None) -> list[Hashable]:
+    """What is at every place of a torus."""
+    if torus is None:
+        return []
+    lattice = lattice_of(fabric) if isinstance(fabric, GraphFabric) else None
+    if lattice is not None:
+        return list(lattice.elements)
+    names: list[Hashable] = [("router", place) for place in range(torus.places)]
+    for device, place in enumerate(torus.place_of().tolist()):
+        names[place] = device
+    return names

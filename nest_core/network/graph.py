@@ -11,8 +11,9 @@ inside its node or leave through its NIC at equal distance it forwards first, as
 * ``ecmp`` hashes (source, target) anew at every element onto one link, so that parallel links
   are bundles of their own (RFC 2992).
 
-All flows walk together, hop by hop, in vectors. Distances come from one Dijkstra search per
-target (`scipy.sparse.csgraph`) and are tabled where they fit.
+Inside nodes whose devices are linked to one another flows spread evenly over all shortest paths
+(`nest_core.network.meshed`). All others walk together, hop by hop, in vectors. Distances come from
+one Dijkstra search per target (`scipy.sparse.csgraph`) and are tabled where they fit.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from nest_core.network.interior import InteriorWires
 from nest_core.network.link_graph import NIC, TABLE, Links, NextHops, next_hops
 from nest_core.network.wires import BoolArray, FloatArray, IntArray, Routes, hashed, joined
 
@@ -47,6 +49,10 @@ class GraphWires:
         Of the hash.
     speed : float array (arcs,) or None
         Factors on the bandwidths of ``links``; None: 1.
+    interior : InteriorWires or None
+        The insides of nodes whose devices are linked to one another.
+    interior_arc : int array or None
+        Arc of every link of ``interior``.
     """
 
     links: Links
@@ -56,6 +62,8 @@ class GraphWires:
     seed: int = 0
     variants: int = 1
     speed: FloatArray | None = None
+    interior: InteriorWires | None = None
+    interior_arc: IntArray | None = None
     _tabled: dict[str, NextHops] = field(default_factory=dict, repr=False)
     _latency: dict[str, FloatArray] = field(default_factory=dict, repr=False)
     _told: dict[str, float] = field(init=False, default_factory=dict, repr=False)
@@ -155,7 +163,16 @@ class GraphWires:
         outside = self._node[source] != self._node[target]
         latency = np.zeros(len(source))
         parts: list[tuple[IntArray, IntArray, FloatArray]] = []
+        stays = np.zeros(len(source), np.bool_)
+        if self.interior is not None and self.interior_arc is not None:
+            stays = self.interior.node[source] == self.interior.node[target]
+            flow = np.flatnonzero(stays)
+            crossing, link, part = self.interior.crossings(source[flow], target[flow])
+            parts.append((flow[crossing], self._first[self.interior_arc[link]], part))
+            each_s = self.links.latency_s[self.interior_arc[0]]
+            latency[flow] = each_s * self.interior.hops(source[flow], target[flow])
         for table, flow in self._tables(target):
+            flow = flow[~stays[flow]]
             if self.routing == "adaptive":
                 parts += self._spread(table, flow, source[flow], target[flow])
                 latency[flow] = self._along(table, source[flow], target[flow])
@@ -272,7 +289,9 @@ def _nodes(
     node = links.node()
     number, own = np.unique(node[: links.devices], return_inverse=True)
     if (links.role == NIC).any() and len(number) > 1:
-        return own, node[links.tail] != node[links.head]
+        # Leaves and spines hang together without NICs as well, but hold no devices.
+        home = np.isin(node, node[: links.devices])
+        return own, (node[links.tail] != node[links.head]) | ~home[links.tail]
     return nesting[0], arc_level > 0
 
 

@@ -105,11 +105,15 @@ class DragonflyTable(_Table):
 
 
 class ElementTable(_Table):
-    """One ``[[element]]`` of a graph; ``group``, ``x`` and ``y`` are for drawings alone."""
+    """One ``[[element]]`` of a graph; ``group``, ``x`` and ``y`` are for drawings.
+
+    ``count`` equal NICs or switches may be drawn as one.
+    """
 
     id: Name
     role: Literal["device", "nic", "switch"]
     radix: Count | None = None
+    count: Count = 1
     group: Annotated[str, Field(max_length=400)] = ""
     x: Coordinate | None = None
     y: Coordinate | None = None

@@ -38,15 +38,22 @@ class AsBuilt:
         Links of one node into its leaf group, all planes.
     uplinks : tuple of int array
         Per height below the top: uplinks of each group, all planes.
-    switches, links : tuple of int
-        Per tier, innermost first: switches, and links from below.
+    boxes : tuple of int array
+        Per tier, innermost first: switches of each group, all planes.
+    links : tuple of int
+        Per tier: links from below.
     """
 
     devices: IntArray
     leaf_links: IntArray
     uplinks: tuple[IntArray, ...]
-    switches: tuple[int, ...]
+    boxes: tuple[IntArray, ...]
     links: tuple[int, ...]
+
+    @property
+    def switches(self) -> tuple[int, ...]:
+        """Per tier."""
+        return tuple(int(each.sum()) for each in self.boxes)
 
 
 @lru_cache(maxsize=32)
@@ -90,7 +97,7 @@ def take_away(fabric: Clos) -> AsBuilt:
         _fixed(devices),
         _fixed(leaf_links.sum(axis=1)),
         tuple(_fixed(links.sum(axis=1)) for links in uplinks),
-        tuple(int(each.sum()) for each in alive),
+        tuple(_fixed(each.sum(axis=(1, 2))) for each in alive),
         (into_leaves, *(int(links.sum()) for links in uplinks)),
     )
 

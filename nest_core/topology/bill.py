@@ -18,9 +18,11 @@ from dataclasses import dataclass
 
 from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, Torus
 from nest_core.topology.counts import clos_parts, dragonfly_parts, hierarchical_parts
-from nest_core.topology.counts_direct import graph_parts, torus_parts
+from nest_core.topology.counts_drawn import graph_parts
+from nest_core.topology.counts_torus import torus_parts
 from nest_core.topology.floor import Hall
 from nest_core.topology.inventory import Inventory
+from nest_core.topology.lattice import lattice_of
 from nest_core.topology.lines import (
     Line,
     LinkTotal,
@@ -98,11 +100,12 @@ def inventory(fabric: Fabric, prices: Prices) -> Inventory:
         return clos_parts(fabric, prices)
     if isinstance(fabric, Hierarchical):
         return hierarchical_parts(fabric, prices)
-    if isinstance(fabric, Torus):
-        return torus_parts(fabric, prices)
     if isinstance(fabric, Dragonfly):
         return dragonfly_parts(fabric, prices)
-    return graph_parts(fabric, prices)
+    if isinstance(fabric, Torus):
+        return torus_parts(fabric, prices)
+    lattice = lattice_of(fabric)
+    return graph_parts(fabric, prices) if lattice is None else torus_parts(lattice.torus, prices)
 
 
 def bill(fabric: Fabric, prices: Prices) -> Bill:

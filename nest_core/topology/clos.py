@@ -276,14 +276,14 @@ class Clos:
         return dict(zip(self.tier_names, self.as_built.links, strict=True))
 
     def explicit(self) -> nx.Graph[Any]:
-        """The link graph; a group's switches of one tier are drawn as one switch.
+        """The link graph; a group's switches of one tier are drawn as one, with their ``count``.
 
         Devices are integers; every device hangs on its node's switch (or on the others of its
         node, where links join them directly) and on the NIC that serves it: its own, one that
         several devices share, or, where neither number divides the other, a pool of several
         for several. NICs forward nothing between devices. Edges carry ``bandwidth_Bps`` (one
-        link, one direction), ``count`` and ``latency_s``. Links that nothing is left of are
-        not drawn.
+        link, one direction), ``count`` and ``latency_s``, switches their ``radix``. Links that
+        nothing is left of are not drawn.
 
         Raises
         ------
@@ -295,6 +295,11 @@ class Clos:
         graph.add_nodes_from(range(self.devices), role="device")
         self._draw_nodes(graph)
         groups = [self.group_of(height) for height in range(1, self.tiers + 1)]
+        boxes = {
+            (name, group): count
+            for name, counts in zip(self.tier_names, self.as_built.boxes, strict=True)
+            for group, count in enumerate(counts.tolist())
+        }
         for index, (below, above) in enumerate(pairwise(groups)):
             uplinks = self.uplinks(index + 1)
             for a, b in np.unique(np.stack((below, above)), axis=1).T.tolist():
@@ -306,8 +311,10 @@ class Clos:
                         count=int(uplinks[a]),
                         latency_s=self.hop_latency_s,
                     )
-        for _, data in graph.nodes(data=True):
+        for node, data in graph.nodes(data=True):
             data.setdefault("role", "switch")
+            if node in boxes:
+                data |= {"radix": self.radix} | ({"count": boxes[node]} if boxes[node] > 1 else {})
         return graph
 
     def _draw_nodes(self, graph: nx.Graph[Any]) -> None:
@@ -322,7 +329,7 @@ class Clos:
             inside.setdefault(node, {})[slot] = device
             place, rail = divmod(slot, self.rails)
             nic = ("nic", node, rail * pools + place // sharing)
-            graph.add_node(nic, role="nic")
+            graph.add_node(nic, role="nic", **({"count": nics} if nics > 1 else {}))
             graph.add_edge(
                 device,
                 nic,

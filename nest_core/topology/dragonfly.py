@@ -197,7 +197,7 @@ class Dragonfly:
 
     def _add_nodes(self, graph: nx.Graph[Any]) -> None:
         for router in range(self.routers):
-            graph.add_node(("router", router), role="switch")
+            graph.add_node(("router", router), role="switch", radix=self.radix)
         for node in range(self.nodes):
             first = node * self.devices_per_node
             devices = dict(enumerate(range(first, first + self.devices_per_node)))

@@ -48,7 +48,7 @@ LARGEST = 1e18
 PITCH = 80.0
 _NESTED = ("node", "rack", "pod", "hall")
 _KEYS = {
-    "element": ("id", "role", "radix", "group", "x", "y"),
+    "element": ("id", "role", "radix", "count", "group", "x", "y"),
     "link": ("a", "b", "bandwidth_GBps", "count", "latency_us"),
 }
 _TEXTS = ("id", "role", "group", "a", "b")
@@ -74,7 +74,8 @@ def drawing_of(
 ) -> Drawing:
     """Any fabric as a drawing, grouped and arranged.
 
-    The switches of a tier that a fabric uses as one are one element, as in `Clos.explicit`.
+    The switches of a tier that a fabric uses as one are one element with their ``count``, as in
+    `Clos.explicit`.
 
     Parameters
     ----------
@@ -106,11 +107,12 @@ def drawing_of(
     grouped = any(entry.group for entry in own.values())
     for node, data in graph.nodes(data=True):
         element = {"id": names[node], "role": data["role"], "group": groups[node]}
-        known = own.get(names[node])
-        if known is not None and known.radix:
-            element["radix"] = known.radix
-        if known is not None and grouped:
-            element["group"] = known.group
+        if data.get("radix"):
+            element["radix"] = data["radix"]
+        if data.get("count", 1) > 1:
+            element["count"] = data["count"]
+        if grouped:
+            element["group"] = own[names[node]].group
         drawing["element"].append(element)
     for a, b, data in graph.edges(data=True):
         drawing["link"].append(
@@ -303,6 +305,8 @@ def _only(entry: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     for key, nothing in (("radix", 0), ("group", "")):
         if found.get(key) == nothing:
             found.pop(key, None)
+    if "id" in keys and found.get("count") == 1:
+        found.pop("count")
     return found
 
 

@@ -83,7 +83,8 @@ def _hierarchical(file: FabricFile) -> Hierarchical | None:
     if file.level is None:
         return None
     tiers = tuple(_tier(index, level) for index, level in enumerate(file.level))
-    return Hierarchical(file.name, tiers, tuple(file.missing), file.devices_per_host or 0)
+    hosts = file.devices_per_host or 0
+    return Hierarchical(file.name, tiers, tuple(file.missing), hosts, file.routing)
 
 
 def _tier(index: int, level: LevelTable) -> Tier:
@@ -180,6 +181,7 @@ def _torus(file: FabricFile) -> Torus | None:
         from_microseconds(file.torus.hop_latency_us),
         file.torus.twisted,
         tuple(file.missing),
+        file.routing,
     )
 
 
@@ -196,6 +198,7 @@ def _tpu_slice(file: FabricFile) -> Torus | None:
         hop_latency_s=from_microseconds(table.hop_latency_us),
         link_bandwidth_Bps=0.0 if rate is None else from_gbps_bytes(rate),
         missing=tuple(file.missing),
+        routing=file.routing,
     )
 
 
@@ -203,7 +206,9 @@ def _graph(file: FabricFile) -> GraphFabric:
     return GraphFabric(
         file.name,
         tuple(
-            Element(entry.id, entry.role, entry.radix or 0, entry.group, entry.x, entry.y)
+            Element(
+                entry.id, entry.role, entry.radix or 0, entry.group, entry.x, entry.y, entry.count
+            )
             for entry in file.element or ()
         ),
         tuple(

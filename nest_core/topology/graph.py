@@ -27,9 +27,13 @@ class Element:
     radix : int
         Ports; 0: not stated, never exceeded.
     group : str
-        What it is drawn inside, outermost first: ``"pod 0/node 3"``; changes no cost.
+        What it is drawn inside, outermost first: ``"pod 0/node 3"``. Where there are no NICs it
+        tells the bill what a node is; changes no time.
     x, y : float or None
         Where it is drawn, y downwards; changes no cost.
+    count : int
+        Equal NICs or switches that are drawn as one because they are used as one: links spread
+        evenly over them, ``radix`` counts the ports of one. Changes the bill and no time.
     """
 
     id: str
@@ -38,6 +42,7 @@ class Element:
     group: str = ""
     x: float | None = None
     y: float | None = None
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +102,16 @@ class GraphFabric:
     def explicit(self) -> nx.Graph[Any]:
         """The link graph: devices are integers, other elements their ids.
 
-        Elements carry ``role``; edges carry ``bandwidth_Bps`` (one link, one direction),
-        ``count`` and ``latency_s``.
+        Elements carry ``role`` and, where stated, ``radix`` and ``count``; edges carry
+        ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.
         """
         graph: nx.Graph[Any] = nx.Graph(name=self.name)
         names: dict[str, Any] = {element.id: element.id for element in self.elements}
         names |= {name: number for number, name in enumerate(self.device_ids)}
         for element in self.elements:
-            graph.add_node(names[element.id], role=element.role)
+            stated = {"radix": element.radix} if element.radix else {}
+            stated |= {"count": element.count} if element.count > 1 else {}
+            graph.add_node(names[element.id], role=element.role, **stated)
         for link in self.links:
             graph.add_edge(
                 names[link.a],
@@ -140,6 +147,12 @@ class GraphFabric:
                     "pick one of them",
                 )
             whole(f"element[{index}].radix", element.radix, least=0)
+            whole(f"element[{index}].count", element.count)
+            if element.role == "device" and element.count > 1:
+                raise InputError(
+                    f"element[{index}].count", "must be 1 for a device, which has a rank",
+                    element.count, "draw every device",
+                )  # fmt: skip
             if element.id in seen:
                 raise InputError(
                     f"element[{index}].id", "must be used once only", element.id, "rename it"
@@ -189,10 +202,12 @@ class GraphFabric:
             ports[link.a] += link.count
             ports[link.b] += link.count
         for index, element in enumerate(self.elements):
-            if 0 < element.radix < ports[element.id]:
+            if 0 < element.radix * element.count < ports[element.id]:
+                least = -(-ports[element.id] // element.count)
+                share = "" if element.count == 1 else f" over its {element.count} switches"
                 raise InputError(
                     f"element[{index}].radix",
-                    f"must be at least {ports[element.id]}, the links of {element.id}",
+                    f"must be at least {least}, the links of {element.id}{share}",
                     element.radix,
                     "remove links or use a larger switch",
                 )

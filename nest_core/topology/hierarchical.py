@@ -20,6 +20,7 @@ import numpy.typing as npt
 from nest_core.errors import InputError
 from nest_core.topology.checks import (
     IntArray,
+    Routing,
     check_devices,
     check_explicit_size,
     check_hosts,
@@ -83,12 +84,15 @@ class Hierarchical:
     devices_per_host : int
         Devices that one operating system sees, where an innermost group has several hosts; 0:
         those of an innermost group.
+    routing : {"adaptive", "shortest_path"}
+        Kept for the document; a tree has one route.
     """
 
     name: str
     tiers: tuple[Tier, ...]
     missing: tuple[str, ...] = ()
     devices_per_host: int = 0
+    routing: Routing = "adaptive"
 
     def __post_init__(self) -> None:
         if not self.tiers:
@@ -169,8 +173,9 @@ class Hierarchical:
     def explicit(self) -> nx.Graph[Any]:
         """The link graph: devices are integers, switches ``(level, tier name, number)``.
 
-        Above the innermost level a device's own uplink hangs on a NIC ``("nic", level, device)``
-        of its own; an uplink of a child group joins two switches. Edges carry
+        Above the innermost level the uplinks that a device owns hang on a NIC of its own, one for
+        all levels; the uplink of a whole node on a NIC of the node; further out an uplink of a
+        group joins two switches. NICs are ``("nic", level, device or node)``. Edges carry
         ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``. Groups without
         devices are not drawn.
 
@@ -201,20 +206,32 @@ class Hierarchical:
                 switch = (index, tier.name, parent)
                 end = place if own or not index else (index - 1, self.tiers[index - 1].name, place)
                 graph.add_node(switch, role="switch")
-                if own and index:
-                    # A port of its own, apart from the one that it has inside its node.
-                    nic = ("nic", index, place)
-                    graph.add_node(nic, role="nic")
-                    self._join(graph, tier, place, nic, 0.0)
-                    end = nic
-                self._join(graph, tier, end, switch, step)
+                if index and (own or index == 1):
+                    # Apart from the ports that its devices have inside the node.
+                    end = self._card(graph, index, end)
+                self._join(graph, end, switch, tier.link_bandwidth_Bps, step)
             reached = tier.latency_s / 2
             child = group
         return graph
 
+    def _card(self, graph: nx.Graph[Any], level: int, owner: Any) -> Any:
+        """The NIC of a device or of a node's switch, which carries all uplinks of its owner."""
+        own = [
+            index for index, tier in enumerate(self.tiers) if index and tier.uplink_per == "device"
+        ]
+        if not isinstance(owner, int):
+            own = [level]
+        first = min(own)
+        nic = ("nic", first, owner if isinstance(owner, int) else owner[-1])
+        if nic not in graph:
+            graph.add_node(nic, role="nic")
+            rate = sum(self.tiers[index].link_bandwidth_Bps for index in own)
+            self._join(graph, owner, nic, rate, 0.0)
+        return nic
+
     @staticmethod
-    def _join(graph: nx.Graph[Any], tier: Tier, a: Any, b: Any, latency_s: float) -> None:
-        graph.add_edge(a, b, bandwidth_Bps=tier.link_bandwidth_Bps, count=1, latency_s=latency_s)
+    def _join(graph: nx.Graph[Any], a: Any, b: Any, rate_Bps: float, latency_s: float) -> None:
+        graph.add_edge(a, b, bandwidth_Bps=rate_Bps, count=1, latency_s=latency_s)
 
 
 @lru_cache(maxsize=32)

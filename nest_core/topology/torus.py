@@ -18,7 +18,14 @@ import networkx as nx
 import numpy as np
 
 from nest_core.errors import InputError
-from nest_core.topology.checks import IntArray, check_devices, check_explicit_size, positive, whole
+from nest_core.topology.checks import (
+    IntArray,
+    Routing,
+    check_devices,
+    check_explicit_size,
+    positive,
+    whole,
+)
 from nest_core.topology.missing import parse_missing
 
 __all__ = ["MAX_DIAMETER", "Torus"]
@@ -42,6 +49,8 @@ class Torus:
         Shapes k x k x 2k and k x 2k x 2k in any order, all dimensions wrapped.
     missing : tuple of str
         ``"device 9"``: devices that take no part. Their routers still forward.
+    routing : {"adaptive", "shortest_path"}
+        Kept for the document; routes go dimension by dimension whatever it says.
     """
 
     name: str
@@ -51,6 +60,7 @@ class Torus:
     hop_latency_s: float
     twisted: bool = False
     missing: tuple[str, ...] = ()
+    routing: Routing = "adaptive"
 
     def __post_init__(self) -> None:
         if len(self.shape) not in (2, 3):
@@ -224,6 +234,29 @@ class Torus:
                 latency_s=self.hop_latency_s,
             )
         return graph
+
+    def link_places(self) -> list[tuple[IntArray, IntArray, bool]]:
+        """Places at both ends of the links of every dimension, and whether they close it."""
+        place = np.arange(self.places)
+        coordinates, rest = [], place
+        for size in self.shape:
+            coordinates.append(rest % size)
+            rest = rest // size
+        strides = np.cumprod((1, *self.shape[:-1])).tolist()
+        found = []
+        for axis, (size, wrapped) in enumerate(zip(self.shape, self.wrap, strict=True)):
+            inner = np.flatnonzero(coordinates[axis] < size - 1)
+            if len(inner):
+                found.append((inner, inner + strides[axis], False))
+            shifts = self.shifts[axis]
+            if wrapped and (any(shifts) or size > 2):
+                edge = np.flatnonzero(coordinates[axis] == size - 1)
+                ahead = np.zeros(len(edge), dtype=np.int64)
+                for other, (length, stride) in enumerate(zip(self.shape, strides, strict=True)):
+                    at = np.zeros_like(ahead) if other == axis else coordinates[other][edge]
+                    ahead += (at + shifts[other]) % length * stride
+                found.append((edge, ahead, True))
+        return found
 
     def _links(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Joined places, each pair once; a ring of two has one link."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Literal
 
 from nest_core.errors import InputError
-from nest_core.topology.checks import whole
+from nest_core.topology.checks import Routing, whole
 from nest_core.topology.torus import Torus
 
 __all__ = ["LINK_BPS", "Generation", "tpu_slice"]
@@ -42,6 +42,7 @@ def tpu_slice(
     hop_latency_s: float = 1e-6,
     link_bandwidth_Bps: float = 0.0,
     missing: tuple[str, ...] = (),
+    routing: Routing = "adaptive",
 ) -> Torus:
     """The torus of a slice.
 
@@ -106,4 +107,5 @@ def tpu_slice(
         hop_latency_s,
         twisted,
         missing,
+        routing,
     )

@@ -40,10 +40,13 @@ def convert(
 ) -> None:
     """Convert a fabric file, saying what is lost."""
     from nest_core.files import read_text, write_file
+    from nest_core.network import collapse
+    from nest_core.network.exchange import MOST_COMPARED, caveats, lost_between
     from nest_core.presets import preset_names, preset_path
     from nest_core.schema import FabricFile, checked
     from nest_core.topology.files import build_fabric
     from nest_core.topology.formats import read_fabric, write_fabric
+    from nest_core.topology.prices import load_prices
 
     preset = source in preset_names("fabrics")
     path = preset_path("fabrics", f"{source}.toml") if preset else Path(source)
@@ -56,12 +59,13 @@ def convert(
     fabric = build_fabric(checked(FabricFile, imported.document))
     exported = write_fabric(fabric, to, document=imported.document)
     write_file(target, exported.text, "OUT")
+    small = fabric.devices <= MOST_COMPARED
     fields = {
         "format": to,
         "read_as": imported.format,
         "devices": fabric.devices,
-        "lost": exported.lost,
-        "notes": imported.notes,
+        "lost": lost_between(fabric, exported, to, load_prices()),
+        "notes": (*imported.notes, *(caveats(collapse(fabric)) if small else ())),
         "output": str(target),
     }
     emit(fields, as_json, _as_text)

@@ -19,6 +19,7 @@ def levels(
     """Show the levels of a fabric, innermost first."""
     from nest_core.network import collapse
     from nest_core.network.error import collapse_error
+    from nest_core.network.exchange import caveats
     from nest_core.scenario import load_fabric
 
     specification = load_fabric(fabric)
@@ -39,6 +40,7 @@ def levels(
             for level in network.levels
         ],
         "collapse_error": collapse_error(network),
+        "notes": caveats(network),
     }
     emit(fields, as_json, _as_text)
 
@@ -65,4 +67,5 @@ def _as_text(fields: Mapping[str, Any]) -> str:
             f"\n\ncollapse error {fields['collapse_error']:.3g}: levels alone against the links,"
             "\nworst relative difference over the planner's patterns; plans are priced on the links"
         )
+        + "".join(f"\n! {note}" for note in fields["notes"])
     )

@@ -46,6 +46,8 @@ class DrawnElement(TypedDict):
     role: Role
     radix: int
     """Ports it has; 0: not stated."""
+    count: int
+    """Equal NICs or switches that it stands for; a device is one."""
     group: str
     """Path of the groups around it, outermost first ("pod0/rack1/node3"); "" for none."""
     x: float | None

@@ -216,18 +216,29 @@ def test_shift_and_drag_select_a_box(opened):
     canvas.wait(selected=4)
 
 
-def test_a_node_is_one_click_and_links_by_its_switch(opened):
+def test_a_node_is_one_click_and_links_by_its_nics(opened):
+    """Without NICs it would not be known what of it is inside: all of it would be billed."""
     canvas = opened()
     canvas.tool("Node")
     canvas.fill("Devices, each", "8")
     canvas.page.mouse.click(*canvas.at(300, 300))
-    canvas.wait(elements=9, links=8, revision=2)
+    canvas.wait(elements=17, links=16, revision=2)
     canvas.put("Switch", 300, 80)
     canvas.link("e:switch0", "g:node0")
-    canvas.says("Linked switch0 – node0, 50 GB/s")
-    assert canvas.ask("cy.getElementById('e:switch0').neighborhood('node').map(n => n.id())") == [
-        "e:node0-switch0"
-    ]
+    canvas.says("Linked switch0 – node0: 8 links, 8 × 50 GB/s")
+    beside = canvas.ask("cy.getElementById('e:switch0').neighborhood('node').map(n => n.id())")
+    assert sorted(beside) == [f"e:node0-nic{slot}" for slot in range(8)]
+
+
+def test_an_element_that_stands_for_several_says_so(opened):
+    """Sixteen spines that are used as one were called spine 0."""
+    canvas = opened()
+    canvas.put("Switch", 300, 80)
+    canvas.click("e:switch0")
+    before = canvas.data("revision")
+    canvas.fill("Count, alike", "16")
+    canvas.after(before)
+    assert canvas.ask("cy.getElementById('e:switch0').data('label')") == "16 switches"
 
 
 def test_moving_keeps_viewport_selection_and_groups(opened):

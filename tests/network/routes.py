@@ -127,10 +127,14 @@ class Counter:
 def cut(graph: nx.Graph[Any], devices: int, inside: Any) -> float:
     """Minimum cut between some devices and all others, over explicit links.
 
-    Devices and NICs do not forward: both are split into a sending and a receiving side.
+    Devices and their NICs do not forward: both are split into a sending and a receiving side. The
+    NIC of a whole node passes on what its switch sends.
     """
     routes: nx.DiGraph[Any] = nx.DiGraph()
-    role = graph.nodes(data="role")
+    role = dict(graph.nodes(data="role"))
+    for nic in [element for element in graph if role[element] == "nic"]:
+        if not any(role[other] == "device" for other in graph[nic]):
+            role[nic] = "switch"
     for a, b, link in graph.edges(data=True):
         for sender, receiver in ((a, b), (b, a)):
             up = role[sender] == "device" or role[receiver] == "switch"

@@ -11,8 +11,12 @@ from streamlit.testing.v1 import AppTest
 from nest_core.network import collapse
 from nest_core.network.bisection import bisection_Bps
 from nest_core.scenario import load_fabric
+from nest_core.schema import FabricFile, checked
 from nest_core.titles import fabric_title
+from nest_core.topology.bill import bill
+from nest_core.topology.files import build_fabric
 from nest_core.topology.formats import write_fabric
+from nest_core.topology.prices import load_prices
 from nest_core.units import humanise_rate
 from nest_studio.own_fabric import OWN
 
@@ -199,6 +203,22 @@ def test_a_preset_becomes_a_drawing(fabric_page):
     assert values(page)["Devices"] == before["Devices"]
     assert values(page)["Bisection"] == before["Bisection"]
     assert values(page)["Levels"] == before["Levels"]
+
+
+def test_a_preset_that_is_edited_keeps_its_bill(fabric_page):
+    """32 leaves and 16 spines, not one spine of 1,024 ports; and cables as long as before."""
+    page = press(fabric_page(fabric="h100-spine-leaf-1024"), "Edit as my own drawing")
+    assert not page.exception
+    drawn = build_fabric(checked(FabricFile, page.session_state["own fabric"]["document"]))
+    before, after = (
+        bill(fabric, load_prices()) for fabric in (load_fabric("h100-spine-leaf-1024"), drawn)
+    )
+    assert [total.count for total in after.switches] == [32, 16]
+    assert (after.nics, after.cables, after.price_usd) == (
+        before.nics,
+        before.cables,
+        before.price_usd,
+    )
 
 
 def test_a_large_fabric_says_why_it_is_not_drawn(fabric_page):

@@ -222,12 +222,12 @@ def graph(switch_radix: int = 0) -> GraphFabric:
 def test_a_drawn_fabric_is_billed_without_the_insides_of_its_nodes():
     found = billed(graph(8))
     assert [(total.tier, total.count, total.rate_Gbps) for total in found.links] == [
-        ("tier 1", 4, 400.0),
-        ("tier 2", 6, 800.0),
+        ("leaf", 4, 400.0),
+        ("spine", 6, 800.0),
     ]
     assert [(t.role, t.count, t.used, t.free) for t in found.switches] == [
-        ("tier 1", 2, 10, 6),
-        ("tier 2", 1, 6, 2),
+        ("leaf", 2, 10, 6),
+        ("spine", 1, 6, 2),
     ]
     assert found.nics == 4
     assert not any("no NICs" in check for check in found.checks)
@@ -238,7 +238,7 @@ def test_a_drawing_without_nics_says_that_nodes_are_billed_too():
     devices = tuple(Element(f"gpu{i}", "device") for i in range(2))
     wires = tuple(Link(f"gpu{i}", "nv", 450e9) for i in range(2))
     found = billed(GraphFabric("g", (*devices, *boxes), (*wires, Link("nv", "leaf", 50e9))))
-    assert [total.role for total in found.switches] == ["tier 1", "tier 2"]
+    assert [total.role for total in found.switches] == ["tier 1", "leaf"]
     assert any("The drawing has no NICs" in check for check in found.checks)
 
 

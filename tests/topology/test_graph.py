@@ -46,7 +46,7 @@ def test_every_preset_can_be_drawn_again(name):
     if fabric.devices > 1200:
         pytest.skip("large; smaller ones of every kind are there")
     plain = fabric.explicit()
-    elements = tuple(Element(str(node), role) for node, role in plain.nodes(data="role"))
+    elements = tuple(Element(str(node), **data) for node, data in plain.nodes(data=True))
     links = tuple(Link(str(a), str(b), **data) for a, b, data in plain.edges(data=True))
     again = GraphFabric(fabric.name, elements, links)
     assert again.devices == fabric.devices

@@ -22,9 +22,10 @@ def test_the_link_graph_has_one_switch_per_group_and_a_port_per_device():
     """8 x 4 x 2: 64 devices, 8 nodes, 2 racks and the top; every device has its own way there."""
     fabric = Hierarchical("h", (NODE, RACK, Tier("top", 2, 400e9, 0.3e-6, "device", 2.0)))
     graph = fabric.explicit()
-    assert graph.number_of_nodes() == 64 + 8 + 2 + 1 + 64
-    assert graph.number_of_edges() == 64 + 8 + 2 * 64
-    shared = graph.edges[(0, "node", 0), (1, "rack", 0)]
+    assert graph.number_of_nodes() == 64 + 8 + 2 + 1 + 64 + 8
+    assert graph.number_of_edges() == 64 + 2 * 8 + 2 * 64
+    shared = graph.edges[("nic", 1, 0), (1, "rack", 0)]
+    assert graph.has_edge((0, "node", 0), ("nic", 1, 0))
     assert (shared["count"], shared["bandwidth_Bps"]) == (1, 100e9)
     own = graph.edges[("nic", 2, 40), (2, "top", 0)]
     assert (own["count"], own["bandwidth_Bps"]) == (1, 200e9)

@@ -1,7 +1,7 @@
 """Attributes of elements and links, as GraphML and NetJSON carry them.
 
-Elements: ``role``, ``radix``, ``group``, ``x``, ``y``. Links: ``bandwidth_GBps`` (or ``gbps``,
-Gb/s), ``count``, ``latency_us`` (or ``latency_ns``). The fabric: ``name``, ``routing``,
+Elements: ``role``, ``radix``, ``count``, ``group``, ``x``, ``y``. Links: ``bandwidth_GBps`` (or
+``gbps``, Gb/s), ``count``, ``latency_us`` (or ``latency_ns``). The fabric: ``name``, ``routing``,
 ``ecmp_seed``.
 """
 
@@ -25,7 +25,7 @@ __all__ = [
     "with_fabric_attributes",
 ]
 
-_OF_ELEMENTS = ("role", "radix", "group", "x", "y")
+_OF_ELEMENTS = ("role", "radix", "count", "group", "x", "y")
 OF_LINKS = ("bandwidth_GBps", "gbps", "count", "latency_us", "latency_ns")
 
 
@@ -39,6 +39,8 @@ def add_element(draft: Draft, where: str, name: str, attributes: Mapping[str, An
     group = _text(source, where, "group", attributes.get("group", ""))
     role = attributes.get("role")
     radix = attributes.get("radix") or 0
+    count = int(source.number(where, "count", attributes.get("count", 1), whole=True))
+    drawn |= {"count": count} if count > 1 else {}
     draft.element(
         where, name, None if role is None else _text(source, where, "role", role),
         int(source.number(where, "radix", radix, zero=True, whole=True)), group=group, **drawn,
@@ -83,7 +85,8 @@ def with_fabric_attributes(
 def element_attributes(element: Element) -> dict[str, Any]:
     """What `add_element` reads back, without what is not stated."""
     every = {
-        "role": element.role, "radix": element.radix or None, "group": element.group or None,
+        "role": element.role, "radix": element.radix or None,
+        "count": None if element.count == 1 else element.count, "group": element.group or None,
         "x": element.x, "y": element.y,
     }  # fmt: skip
     return {key: value for key, value in every.items() if value is not None}

@@ -49,7 +49,7 @@ class Draft:
         Parameters
         ----------
         **drawn
-            ``group``, ``x`` and ``y`` where the file has them.
+            ``count``, ``group``, ``x`` and ``y`` where the file has them.
         """
         wrong = self.source.wrong
         _check_name(self.source, where, name)

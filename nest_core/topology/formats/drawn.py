@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical
+from nest_core.topology import Clos, Dragonfly, Fabric
 from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
 from nest_core.topology.formats.values import plural
 from nest_core.topology.graph import Element, GraphFabric, Link
@@ -45,7 +45,10 @@ def as_graph(fabric: Fabric) -> tuple[GraphFabric, tuple[str, ...]]:
         # Two tiers of one name, one that is called gpu, or one with a very long name.
         for number, (node, role) in enumerate(graph.nodes(data="role")):
             names[node] = f"{'gpu' if role == 'device' else role}{number}"
-    elements = tuple(Element(names[node], data["role"]) for node, data in graph.nodes(data=True))
+    elements = tuple(
+        Element(names[node], data["role"], data.get("radix", 0), count=data.get("count", 1))
+        for node, data in graph.nodes(data=True)
+    )
     links = tuple(
         Link(names[a], names[b], data["bandwidth_Bps"], int(data["count"]), data["latency_s"])
         for a, b, data in graph.edges(data=True)
@@ -61,14 +64,12 @@ def _lost(fabric: Fabric) -> tuple[str, ...]:
     """What a drawing of a counted fabric no longer says."""
     lost = [
         "The counts and rules that make up the fabric: it is written element by element, link by"
-        " link.",
-        "Racks and ports: the bill of a drawing takes every cable as equally long, and the smallest"
-        " listed switch with enough ports.",
+        " link; levels, bill and times are found from these, and may differ.",
     ]
-    if not isinstance(fabric, Hierarchical):
-        lost.append("Its levels: those of a drawing are found from its links, and may differ.")
     if isinstance(fabric, Clos):
-        lost.append("Switches of one tier that the fabric uses as one are written as one.")
+        lost.append(
+            "Switches of a tier that the fabric uses as one are written as one, with their number."
+        )
     return tuple(lost)
 
 

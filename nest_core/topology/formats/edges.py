@@ -25,7 +25,7 @@ from nest_core.topology.formats.values import (
     microseconds,
     plural,
 )
-from nest_core.topology.graph import GraphFabric
+from nest_core.topology.graph import GraphFabric, Link
 
 __all__ = ["COLUMNS", "read_edges", "write_edges"]
 
@@ -82,18 +82,36 @@ def write_edges(fabric: Fabric) -> Exported:
             "rename the element",
         )  # fmt: skip
     roles = {element.id: element.role for element in graph.elements}
+    ordered = _in_order(graph)
     rows = (
         [
-            link.a, link.b, gigabytes(link.bandwidth_Bps), link.count,
-            microseconds(link.latency_s), roles[link.a], roles[link.b],
+            a, b, gigabytes(link.bandwidth_Bps), link.count, microseconds(link.latency_s),
+            roles[a], roles[b],
         ]
-        for link in graph.links
+        for a, b, link in ordered
     )  # fmt: skip
-    return Exported(csv_text(COLUMNS, rows), lost + _lost(graph))
+    named = list(dict.fromkeys(end for a, b, _ in ordered for end in (a, b)))
+    return Exported(csv_text(COLUMNS, rows), lost + _lost(graph, named))
 
 
-def _lost(graph: GraphFabric) -> tuple[str, ...]:
-    named = list(dict.fromkeys(end for link in graph.links for end in (link.a, link.b)))
+def _in_order(graph: GraphFabric) -> list[tuple[str, str, Link]]:
+    """Ends and links so that rows name devices in the order of their numbers, if that can be.
+
+    It cannot where a device is linked to later ones only.
+    """
+    number = {name: at for at, name in enumerate(graph.device_ids)}
+
+    def at(name: str) -> int:
+        return number.get(name, -1)
+
+    rows: list[tuple[str, str, Link]] = []
+    for link in graph.links:
+        first, second = sorted((link.a, link.b), key=at)
+        rows.append((first, second, link))
+    return sorted(rows, key=lambda row: at(row[1]))
+
+
+def _lost(graph: GraphFabric, named: list[str]) -> tuple[str, ...]:
     roles = {element.id: element.role for element in graph.elements}
     lost = ["The fabric's name."]
     if tuple(name for name in named if roles[name] == "device") != graph.device_ids:
@@ -103,6 +121,8 @@ def _lost(graph: GraphFabric) -> tuple[str, ...]:
         lost.append(f"{plural(loose, 'element')} without links.")
     if any(element.radix for element in graph.elements):
         lost.append("How many ports switches have.")
+    if any(element.count > 1 for element in graph.elements):
+        lost.append("How many switches or NICs are drawn as one.")
     if graph.routing != "adaptive":
         lost.append(f"Routing, which is {graph.routing}.")
     if any(entry.group or entry.x is not None or entry.y is not None for entry in graph.elements):

@@ -137,6 +137,8 @@ def _plan(fabric: Fabric, target: str) -> _Plan:
         lost.append("The seed of the hash.")
     if any(element.radix for element in graph.elements):
         lost.append("How many ports switches have.")
+    if any(element.count > 1 for element in graph.elements):
+        lost.append("How many switches or NICs are drawn as one.")
     chosen = set(inner)
     return _Plan(
         graph.device_ids, inner, tuple(name for name in switches if name not in chosen), links,

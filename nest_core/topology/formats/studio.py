@@ -52,6 +52,11 @@ def _missing(fabric: Hierarchical | Clos | Torus) -> Document:
     return {"missing": list(fabric.missing)} if fabric.missing else {}
 
 
+def _fixed(fabric: Hierarchical | Torus) -> Document:
+    """What a fabric says of its routing, which changes nothing there."""
+    return {} if fabric.routing == "adaptive" else {"routing": fabric.routing}
+
+
 def _routing(fabric: Clos | Dragonfly | GraphFabric) -> Document:
     seed = {"ecmp_seed": fabric.ecmp_seed} if fabric.ecmp_seed else {}
     return {"routing": fabric.routing} | seed
@@ -73,7 +78,7 @@ def _hierarchical(fabric: Hierarchical) -> Document:
                 "latency_us": microseconds(tier.latency_s),
             }
         )
-    return {"kind": "hierarchical"} | _missing(fabric) | {"level": levels}
+    return {"kind": "hierarchical"} | _fixed(fabric) | _missing(fabric) | {"level": levels}
 
 
 def _clos(fabric: Clos) -> Document:
@@ -93,6 +98,8 @@ def _clos(fabric: Clos) -> Document:
         clos["rails"] = fabric.rails
     if fabric.pods != "units":
         clos["pods"] = fabric.pods
+    if fabric.oversubscribe != "remove_uplinks":
+        clos["oversubscribe"] = fabric.oversubscribe
     tables = {"clos": clos, "intra_node": _intra_node(fabric)}
     return {"kind": fabric.kind} | _routing(fabric) | _missing(fabric) | tables
 
@@ -114,7 +121,7 @@ def _torus(fabric: Torus) -> Document:
     }
     if fabric.twisted:
         torus["twisted"] = True
-    return {"kind": "torus"} | _missing(fabric) | {"torus": torus}
+    return {"kind": "torus"} | _fixed(fabric) | _missing(fabric) | {"torus": torus}
 
 
 def _dragonfly(fabric: Dragonfly) -> Document:
@@ -137,8 +144,10 @@ def _graph(fabric: GraphFabric) -> Document:
     elements = []
     for element in fabric.elements:
         entry: Document = {"id": element.id, "role": element.role}
-        every = {"radix": element.radix or None, "group": element.group or None,
-                 "x": element.x, "y": element.y}  # fmt: skip
+        every = {
+            "radix": element.radix or None, "count": None if element.count == 1 else element.count,
+            "group": element.group or None, "x": element.x, "y": element.y,
+        }  # fmt: skip
         elements.append(entry | {key: value for key, value in every.items() if value is not None})
     links = [
         {

@@ -29,6 +29,8 @@ export class Editor {
   editable = true;
   name = "";
   defaults = { bandwidth_GBps: 50, latency_us: 0.6, count: 1 };
+  /** Links between the devices of a new node and its switch. */
+  inside = { bandwidth_GBps: 450, latency_us: 0.25, count: 1 };
   devicesPerNode = 4;
   #known = new Set();
   #fitted = false;
@@ -224,7 +226,7 @@ export class Editor {
       return;
     }
     const id = this.drawing.freeName(this.tool);
-    this.drawing.add({ id, role: this.tool, radix: 0, group, ...at });
+    this.drawing.add({ id, role: this.tool, radix: 0, count: 1, group, ...at });
     if (group) this.open.add(group);
     this.#finished(`Placed ${id}`);
     this.select([elementKey(id)]);
@@ -238,18 +240,20 @@ export class Editor {
     const name = nameOf(path);
     const count = this.devicesPerNode;
     const hub = this.drawing.freeName(`${name}-switch`);
-    this.drawing.add({ id: hub, role: "switch", radix: 0, group: path, x, y: y - 34 });
+    this.drawing.add({ id: hub, role: "switch", radix: 0, count: 1, group: path, x, y: y - 68 });
     const columns = Math.min(8, count);
     for (let index = 0; index < count; index += 1) {
-      const id = this.drawing.freeName(`${name}-device`);
       const row = Math.floor(index / columns);
       const column = (index % columns) - (Math.min(columns, count - row * columns) - 1) / 2;
-      this.drawing.add({
-        id, role: "device", radix: 0, group: path, x: Math.round(x + column * NODE_STEP), y: y + 34 + row * 62,
-      });
-      this.drawing.join(id, hub, this.defaults);
+      const at = { x: Math.round(x + column * NODE_STEP), y: y + 34 + row * 78 };
+      const id = this.drawing.freeName(`${name}-device`);
+      this.drawing.add({ id, role: "device", radix: 0, count: 1, group: path, ...at });
+      this.drawing.join(id, hub, this.inside);
+      const nic = this.drawing.freeName(`${name}-nic`);
+      this.drawing.add({ id: nic, role: "nic", radix: 0, count: 1, group: path, x: at.x, y: at.y - 34 });
+      this.drawing.join(id, nic, { ...this.defaults, latency_us: 0, count: 1 });
     }
-    this.#finished(`Placed ${name}: ${counted(count, "device")} and a switch`);
+    this.#finished(`Placed ${name}: ${counted(count, "device")}, a NIC each, and a switch`);
     this.select([groupKey(path)]);
   }
 

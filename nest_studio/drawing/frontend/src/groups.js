@@ -29,7 +29,7 @@ export function tree(elements) {
         if (depth) groups.get(paths[depth - 1]).children.push(path);
       }
       const group = groups.get(path);
-      group.counts[element.role] = (group.counts[element.role] ?? 0) + 1;
+      group.counts[element.role] = (group.counts[element.role] ?? 0) + element.count;
     });
     if (paths.length) groups.get(element.group).own.push(element);
   }

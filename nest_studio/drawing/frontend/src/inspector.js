@@ -124,7 +124,15 @@ export class Inspector {
       type: "number",
       parse: positive((x) => x >= 1 && x <= 256 && Number.isInteger(x), "Devices is a whole number from 1 to 256."),
       commit: (value) => { editor.devicesPerNode = value; },
-    }), h("p", {}, "Each is a group with a switch inside. Click on the canvas to place one."));
+    }), this.#field({
+      name: "inside",
+      label: "Inside",
+      unit: "GB/s",
+      value: number(editor.inside.bandwidth_GBps),
+      type: "number",
+      parse: LINK_FIELDS.bandwidth_GBps[2],
+      commit: (value) => { editor.inside.bandwidth_GBps = value; },
+    }), h("p", {}, "Each is a group with a switch inside and a NIC per device, as fast as new links. Click on the canvas to place one."));
   }
 
   #elements(elements) {
@@ -133,7 +141,7 @@ export class Inspector {
     const ids = elements.map((element) => element.id);
     const one = elements.length === 1;
     const counts = {};
-    for (const { role } of elements) counts[role] = (counts[role] ?? 0) + 1;
+    for (const { role, count } of elements) counts[role] = (counts[role] ?? 0) + count;
     const roles = h("select", {
       name: "role",
       "aria-label": "Role",
@@ -159,6 +167,15 @@ export class Inspector {
         type: "number",
         parse: radix,
         commit: (value) => editor.setElements(ids, { radix: value }),
+      }),
+      elements.every((element) => element.role !== "device") && this.#field({
+        name: "count",
+        label: "Count",
+        unit: "alike",
+        value: String(same("count")),
+        type: "number",
+        parse: LINK_FIELDS.count[2],
+        commit: (value) => editor.setElements(ids, { count: value }),
       }),
       this.#field({
         name: "group",

@@ -6,7 +6,7 @@ const ROLES = ["device", "nic", "switch"];
 
 const pairOf = (a, b) => (a < b ? JSON.stringify([a, b]) : JSON.stringify([b, a]));
 
-const plainElement = ({ id, role, radix, group, x, y }) => ({ id, role, radix, group, x, y });
+const plainElement = ({ id, role, radix, count = 1, group, x, y }) => ({ id, role, radix, count, group, x, y });
 const plainLink = ({ a, b, bandwidth_GBps, count, latency_us }) =>
   ({ a, b, bandwidth_GBps, count, latency_us });
 
@@ -110,9 +110,10 @@ export class Drawing {
     }
   }
 
+  /** Elements of a role; one may stand for several. */
   count(role) {
     let found = 0;
-    for (const element of this.elements.values()) found += element.role === role;
+    for (const element of this.elements.values()) if (element.role === role) found += element.count;
     return found;
   }
 }

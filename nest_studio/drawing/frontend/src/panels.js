@@ -9,7 +9,7 @@ const TOOLS = {
   device: ["Device", "Place devices: click where (D)"],
   nic: ["NIC", "Place NICs: click where (N)"],
   switch: ["Switch", "Place switches: click where (S)"],
-  node: ["Node", "Place nodes, that is devices around a switch: click where (G)"],
+  node: ["Node", "Place nodes, that is devices around a switch, with a NIC each: click where (G)"],
 };
 export const TOOL_KEYS = { v: "select", l: "link", d: "device", n: "nic", s: "switch", g: "node" };
 

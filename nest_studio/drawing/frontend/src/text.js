@@ -32,6 +32,18 @@ export const total = (links) =>
 /** A name cut to fit; its end tells more than its beginning. */
 export const cut = (text, most) => (text.length <= most ? text : `…${text.slice(1 - most)}`);
 
+/** "16 spines" of an element that stands for several; nothing of one that stands for itself. */
+export function alike({ id, role, count }) {
+  if (count === 1) return undefined;
+  const word = /^[^\W\d_]+/.exec(id)?.[0] ?? ROLES[role];
+  return `${whole(count)} ${plural(word)}`;
+}
+
+const plural = (word) => {
+  if (word.toLowerCase() === "leaf") return `${word.slice(0, -1)}ves`;
+  return /(s|x|ch|sh)$/i.test(word) ? `${word}es` : `${word}s`;
+};
+
 const SEPARATORS = /[-_./: ]/g;
 
 /** A name without its group's, whatever separates the parts. */

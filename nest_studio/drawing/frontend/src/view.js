@@ -1,7 +1,7 @@
 // What of the drawing is in sight, as cytoscape elements; keeps viewport and selection.
 
 import { SIZES, around, closedAround, extents, nameOf, parentOf, within } from "./groups.js";
-import { cut, linksLabel, rolesCounted, shortName } from "./text.js";
+import { alike, cut, linksLabel, rolesCounted, shortName } from "./text.js";
 
 const CHARACTER = 0.56; // width of a letter, in font sizes
 const LONGEST_PATH = 16; // as the name of a closed group
@@ -42,13 +42,13 @@ export class View {
         continue;
       }
       const [width, height] = SIZES[element.role];
-      const most = { device: 10, nic: 6, switch: 10 }[element.role];
+      const most = { device: 10, nic: 6, switch: 12 }[element.role];
       wanted.set(elementKey(element.id), {
         group: "nodes",
         classes: element.role,
         position: { x: element.x, y: element.y },
         data: {
-          label: cut(shortName(element.id, element.group), most),
+          label: cut(alike(element) ?? shortName(element.id, element.group), most),
           width,
           height,
           font: element.role === "nic" ? 9 : 10,
