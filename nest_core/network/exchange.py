@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from nest_core.errors import InputError
 from nest_core.network.collapse import collapse
@@ -126,7 +127,8 @@ def _levels(before: Network, after: Network) -> tuple[str, ...]:
             ("latency", "s", level.latency_s, now.latency_s),
         ):
             if not math.isclose(old, new, rel_tol=_SAME):
-                changed = " becomes ".join(humanise(figure, unit) for figure in (old, new))
+                told = humanise_seconds if unit == "s" else partial(humanise, unit=unit)
+                changed = " becomes ".join(told(figure) for figure in (old, new))
                 return (f"Its levels: of {level.name}, {what}, {changed}.",)
     return ()
 
