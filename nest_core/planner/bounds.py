@@ -106,6 +106,9 @@ def bounds(
     )
     sync = np.maximum(shown / pp, alone)
     seconds = total / interleave + (micro_batches - 1.0 / interleave) * bottleneck + sync
+    # A slower pace hides more, but costs more than that.
+    paced = problem.overlap.data * np.maximum(0.0, sent / pp - np.maximum(bottleneck, left / pp))
+    seconds = seconds + np.where(interleave == 1, 0.0, paced)
     return Bounds(seconds, total, sync)
 
 

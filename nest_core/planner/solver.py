@@ -109,6 +109,8 @@ class Solver:
         bottleneck = max(total / pp, float(lightest.max()))
         v = point.interleave
         floor = total / v + (m - 1.0 / v) * bottleneck + sync
+        if v > 1:  # a slower pace hides more, but costs more than that
+            floor += max(0.0, _least_paced(costs, bottleneck) - sync)
         return Prepared(point, choices, strategies, total, sync, floor)
 
     def solve(self, prepared: Prepared, cutoff: float) -> tuple[float, Plan | None]:
@@ -184,6 +186,15 @@ def least_sync(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: bool) 
         least = max(least, _cheapest(each) - saved * cover)
     base = min(float(entry.sync_base.mean()) for entry in costs)
     return least / len(costs[0].sync_base) + base
+
+
+def _least_paced(costs: Sequence[StageCosts], pace: float) -> float:
+    """`least_sync` of interleaved stages at a pace."""
+    pp = len(costs[0].sync_base)
+    forward = _cheapest([np.diff(entry.forward)[None] for entry in costs])
+    hidden = costs[0].once_saved * max(0.0, pace * pp - forward)
+    each = _cheapest([np.diff(entry.sync, axis=1) for entry in costs]) - hidden
+    return each / pp + min(float(entry.sync_base.mean()) for entry in costs)
 
 
 def _cheapest(seconds: Sequence[FloatArray]) -> float:
