@@ -26,7 +26,13 @@ from nest_studio.fabric_widgets import (
 )
 from nest_studio.fields import Choice, Field, Number, Several, said, settle
 from nest_studio.history import history_buttons, remember
-from nest_studio.model_view import OWN_MODEL, chosen_model, own_controls, own_table
+from nest_studio.model_view import (
+    OWN_MODEL,
+    chosen_model,
+    own_controls,
+    own_table,
+    set_own_model_aside,
+)
 from nest_studio.own_fabric import OWN
 
 __all__ = [
@@ -181,6 +187,7 @@ def _model(standard: Mapping[str, Any]) -> str:
         own_controls(own_table(before), _fit_sequence)
     else:
         st.session_state[PRESET_BEFORE] = picked
+        set_own_model_aside()
     model = chosen_model(picked)
     words = model_in_words(model)
     st.caption(

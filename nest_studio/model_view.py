@@ -27,6 +27,7 @@ __all__ = [
     "follow_own_model",
     "own_controls",
     "own_table",
+    "set_own_model_aside",
     "use_model",
 ]
 
@@ -35,6 +36,7 @@ LONGEST_ADDRESS = 2000
 _STATE = "own model"
 _PROBLEM = "own model problem"
 _ADDRESS = "own_model"
+_ASIDE = "aside."
 _TEXT = "own model text"
 _FILE = "own model file"
 
@@ -101,6 +103,13 @@ def carry_own_model() -> None:
     text = json.dumps(st.session_state[_STATE]["table"], separators=(",", ":"))
     if len(text) <= LONGEST_ADDRESS and st.query_params.get(_ADDRESS) != text:
         st.query_params[_ADDRESS] = text
+
+
+def set_own_model_aside() -> None:
+    """Let the address keep the person's model, as one that is not on the screen."""
+    text = st.query_params.get(_ADDRESS, "")
+    if _STATE in st.session_state and text and not text.startswith(_ASIDE):
+        st.query_params[_ADDRESS] = f"{_ASIDE}{text}"
 
 
 def chosen_model(choice: str) -> Model:
@@ -229,7 +238,7 @@ def use_model(table: dict[str, Any]) -> None:
 
 def _from_address() -> dict[str, Any] | None:
     """The table that the address carries, if it is a model."""
-    text = st.query_params.get(_ADDRESS, "")
+    text = st.query_params.get(_ADDRESS, "").removeprefix(_ASIDE)
     if not text or len(text) > LONGEST_ADDRESS:
         return None
     try:

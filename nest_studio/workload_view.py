@@ -43,6 +43,7 @@ from nest_studio.model_view import (
     carry_own_model,
     chosen_model,
     follow_own_model,
+    set_own_model_aside,
 )
 from nest_studio.plan_state import plan_of, scenario_of
 from nest_studio.show import HeadlineRow, PicturePlace, facts, table
@@ -181,6 +182,8 @@ def layer_form() -> LayerRequest:
     )  # fmt: skip
     if picked == OWN_MODEL:
         carry_own_model()
+    else:
+        set_own_model_aside()
     model = chosen_model(picked)
     st.caption(as_markdown(model_in_words(model)), help=as_markdown(model.source) or None)
     kinds = [LAYER_WORDS[kind] for kind, _ in model.runs]

@@ -154,6 +154,12 @@ def test_it_survives_other_pages_presets_and_a_reload(own_page, plan_page):
     assert own(own_page) == table
     own_page.selectbox(key="scenario").set_value(SMALL).run()
     own_page.selectbox(key="workload.model").set_value("llama2-7b").run()
+    kept = own_page.query_params["own_model"]
+    assert kept.startswith("aside."), "the address names the model on the screen"
+    away = plan_page(scenario=SMALL, own_model=kept)
+    assert away.selectbox(key="workload.model").value == "llama2-7b"
+    away.selectbox(key="workload.model").set_value(OWN_MODEL).run()
+    assert own(away) == table
     own_page.selectbox(key="workload.model").set_value(OWN_MODEL).run()
     assert own(own_page) == table
     address = own_page.query_params["own_model"]
