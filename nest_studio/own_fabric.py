@@ -106,6 +106,8 @@ def revision() -> int:
 
 def start(document: dict[str, Any], about: tuple[str, ...] = ()) -> None:
     """Begin anew; what stood there can be had back by `undo`."""
+    if is_drawing(document):
+        document = {"element": [], "link": [], **document}  # a file of one device has no links
     change(document, about)
     st.session_state[_CHOICE] = OWN
 

@@ -237,6 +237,12 @@ def _figure(text: str) -> bool:
 
 def table(title: str, subtitle: str, rows: list[dict[str, str]]) -> str:
     """Rows as HTML below a finding; names and values are escaped, words stand at the left."""
+    finding = (
+        f'<div class="nest-title">{html.escape(title)}</div>'
+        f'<div class="nest-subtitle">{html.escape(subtitle)}</div>'
+    )
+    if not rows:  # a fabric of one device has no cables
+        return finding
     names = list(rows[0])
     words = {name for name in names[1:] if not any(_figure(row[name]) for row in rows)}
     words.add(names[0])
@@ -250,8 +256,7 @@ def table(title: str, subtitle: str, rows: list[dict[str, str]]) -> str:
         "<tr>" + "".join(cell("td", name, row[name]) for name in names) + "</tr>" for row in rows
     )
     return (
-        f'<div class="nest-title">{html.escape(title)}</div>'
-        f'<div class="nest-subtitle">{html.escape(subtitle)}</div>'
-        f'<div class="nest-scroll"><table class="nest-table"><thead><tr>{head}</tr></thead>'
+        finding
+        + f'<div class="nest-scroll"><table class="nest-table"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )

@@ -328,3 +328,13 @@ def test_an_address_that_nobody_knows_opens_the_page(fabric_page):
     page = fabric_page(own="nobody")
     assert not page.exception
     assert values(page)["Devices"] == "1,024"
+
+
+def test_a_file_of_one_device_is_a_drawing_too(fabric_page):
+    """It has no links, which its file need not say; every part of the page stands."""
+    page = fabric_page()
+    one = 'schema = 1\nname = "one"\nkind = "graph"\n[[element]]\nid = "g"\nrole = "device"\n'
+    upload(page, "one.toml", one)
+    assert not page.exception
+    assert not page.error
+    assert values(page)["Devices"] == "1"
