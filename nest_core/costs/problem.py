@@ -119,7 +119,6 @@ class LayerTable:
         """Length of the chain."""
         return int(self.compute_s.shape[0])
 
-    @property
     def size_bytes(self) -> int:
         """What its arrays take in memory, about: six rows of three and eight per axis of calls."""
         return 8 * self.layers * (24 + 8 * len(self.calls))
@@ -128,7 +127,7 @@ class LayerTable:
 def _with_its_table(found: tuple[LayerTable, IntArray]) -> int:
     """Bytes of a condensed table and of the whole one, which is kept to know it again."""
     brief, runs = found
-    return brief.size_bytes * (1 + int(runs.sum()) // brief.layers)
+    return brief.size_bytes() * (1 + int(runs.sum()) // brief.layers)
 
 
 @kept_within(4096, KEPT_BYTES, _with_its_table)

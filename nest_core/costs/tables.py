@@ -127,7 +127,7 @@ def floor_table(
     )
 
 
-@kept_within(4096, KEPT_BYTES, lambda table: table.size_bytes)
+@kept_within(4096, KEPT_BYTES, LayerTable.size_bytes)
 def _table(
     _edition: str,
     model: Model,
