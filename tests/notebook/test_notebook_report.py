@@ -98,7 +98,7 @@ def test_names_notes_and_titles_cannot_run(small_shown, noon):
     shown = replace(small_shown, facts=(evil,), table=table, pictures=(picture,))
     text = html_report(Notebook(evil, cells), {"b": shown}, noon)
     assert evil not in text
-    assert "\\u003c/script>" in text
+    assert "&lt;/script>" in text
     clean = html_report(Notebook("N", (cells[0],)), {}, noon)
     assert len(re.findall("<script", clean)) == 0
 

@@ -148,7 +148,7 @@ def test_the_address_opens_a_notebook(opened, store):
 def test_an_address_of_nothing_says_so(opened, store):
     store.save(Notebook("N"))
     page = opened("<Lost>")
-    assert page.warning[0].value.startswith("There is no notebook named <Lost>.")
+    assert page.warning[0].value.startswith(r"There is no notebook named \<Lost>.")
     assert "Or open one at the left." in text_of(page)
 
 
