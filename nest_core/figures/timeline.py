@@ -280,7 +280,7 @@ def _finding(found: Timeline) -> str:
     spent = found.report.bubble
     slowest = pace(found.report) + 1
     where = f"; stage {slowest} sets the pace" if slowest else ""
-    return f"The pipeline bubble adds {share(spent)} to the time that stages work{where}"
+    return f"The bubble adds {share(spent)} to the ideal time{where}"
 
 
 def _reading(found: Timeline, drawn: _Drawn) -> str:
