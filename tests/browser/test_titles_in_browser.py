@@ -49,19 +49,19 @@ def test_back_from_a_plan_to_a_drawing(watched):
     page.goto(f"{window.url}/design?fabric=h100-spine-leaf-64&tour=off")
     agree(window)
     page.get_by_role("button", name="Edit as my own drawing").click()
-    page.get_by_text("64 devices, drawn").first.wait_for()
+    page.get_by_text(", drawn").first.wait_for()
     agree(window)
     page.get_by_role("link", name="Plan", exact=True).click()
     page.get_by_text(" batch ").first.wait_for()
     assert "drawn" in agree(window)
     for _ in range(8):
         page.go_back()
-        if agree(window) == "64 devices, drawn":
+        if agree(window).endswith(", drawn"):
             break
     else:
         raise AssertionError("no step back leads to the drawing")
     page.reload()
-    assert agree(window) == "64 devices, drawn"
+    assert agree(window).endswith(", drawn")
     page.go_forward()
     agree(window)
 
@@ -73,7 +73,7 @@ def test_back_forward_and_reload_at_random(watched, seed):
     page.goto(f"{window.url}/design?fabric=h100-spine-leaf-64&tour=off")
     agree(window)
     page.get_by_role("button", name="Edit as my own drawing").click()
-    page.get_by_text("64 devices, drawn").first.wait_for()
+    page.get_by_text(", drawn").first.wait_for()
     for _ in range(8):
         match dice.randrange(5):
             case 0 | 1:
