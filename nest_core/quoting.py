@@ -23,7 +23,8 @@ _INSIDE = re.compile(r"[\\`*\[\]<&$~]|(?<![^\W_])_|_(?![^\W_])|:(?=[^\W\d_])")
 _AT_START = re.compile(r"^(?:>|#(?=#{0,5}(?:\s|$))|[-+](?=[\s-]|$)|\d+(?=[.)](?:\s|$)))")
 
 # Plot labels know a few tags and read their attributes, style among them; these are our own.
-_PLOT_TAG = re.compile(r"<(?!(?:/?(?:b|i|sub|sup|extra)|br|span style='font-size:10px'|/span)>)")
+_OWN_STYLE = r"""span style=(["'])(?:font-size:\d+px|color:(?:#[0-9A-Fa-f]+|rgba?\([\d., ]+\)))\1"""
+_PLOT_TAG = re.compile(rf"<(?!(?:/?(?:b|i|sub|sup|extra)|br|/span|{_OWN_STYLE})>)")
 
 # What spreadsheets take for a formula, in East Asian widths too.
 _FORMULA = re.compile(r"[\t\r\n]|[\s']*[=+@\uFF0B\uFF0D\uFF1D\uFF20-]")

@@ -114,6 +114,7 @@ def test_names_in_plots_are_text(words):
 
 def test_plots_keep_their_own_tags():
     own = "<b>node</b><br><span style='font-size:10px'>tp 8</span><extra></extra>"
+    own += '<span style="color:#0072B2">a</span><span style="color:rgba(1, 2, 3, 0.5)">b</span>'
     assert as_plot({"text": [own], "y": [1.5, None]}) == {"text": [own], "y": [1.5, None]}
 
 
