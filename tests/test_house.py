@@ -31,7 +31,7 @@ def _files() -> Iterator[Path]:
             for name in names
             if name not in NOT_OURS and (not name.startswith(".") or name in KEPT_HIDDEN)
         ]
-        yield from (Path(folder, name) for name in files)
+        yield from (Path(folder, name) for name in files if name != ".git")
 
 
 def _sources() -> list[Path]:
