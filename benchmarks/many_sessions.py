@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -225,24 +227,26 @@ async def _all(url: str, process: int, arguments: argparse.Namespace) -> Measure
 
 @contextmanager
 def serving(log: Any) -> Iterator[tuple[str, int]]:
-    """A studio of its own: its address and its process; what it writes goes to ``log``."""
+    """A studio with a store of its own: its address and process; what it writes goes to ``log``."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "nest_studio", "app", "--headless", "--port", str(port)]
-    server = subprocess.Popen(command, stdout=log, stderr=log)
     url = f"http://localhost:{port}"
-    try:
-        while True:
-            try:
-                urllib.request.urlopen(f"{url}/_stcore/health", timeout=5).close()
-                break
-            except (urllib.error.URLError, ConnectionError, TimeoutError):
-                time.sleep(0.1)
-        yield url, server.pid
-    finally:
-        server.terminate()
-        server.wait()
+    with tempfile.TemporaryDirectory() as folder:
+        own = os.environ | {"NEST_STUDIO_DATABASE": f"sqlite:///{folder}/notebooks.sqlite"}
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=own)
+        try:
+            while True:
+                try:
+                    urllib.request.urlopen(f"{url}/_stcore/health", timeout=5).close()
+                    break
+                except (urllib.error.URLError, ConnectionError, TimeoutError):
+                    time.sleep(0.1)
+            yield url, server.pid
+        finally:
+            server.terminate()
+            server.wait()
 
 
 def main() -> None:

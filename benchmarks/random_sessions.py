@@ -5,30 +5,24 @@ the studio and speaks its web socket as browsers do. Every session opens links, 
 page, changes what the page offers, presses buttons, sends a click for controls of the page before,
 and often does not wait until the page is whole. Prints the errors that pages showed, the tracebacks
 of the server's log, percentiles of the seconds until the headline figures of the Plan page were
-sent, and the memory of the server with its workers minute by minute.
+sent, and the resident memory of the server and of its workers against time (Markdown).
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import random
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import websockets
-from many_sessions import memory_MB
+from many_sessions import children_of, resident_MB, serving
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
@@ -44,7 +38,10 @@ LINKS = (
 SPARED = ("again-", "delete", "explore-run")
 """Beginnings of the keys of buttons that a person of this kind leaves alone."""
 
-PATIENCE_S = 120.0
+NOTED_EVERY_S = 30.0
+TRACEBACK = "(most recent call last)"
+"""In every traceback, coloured or not."""
+
 CLICKED = ("selectbox", "multiselect", "slider", "number_input", "checkbox", "radio", "text_input",
            "text_area", "button", "button_group")  # fmt: skip
 
@@ -56,7 +53,6 @@ class Seen:
     clicks: Counter[str] = field(default_factory=Counter)
     plan_s: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    memory_MB: list[float] = field(default_factory=list)
 
 
 class Session:
@@ -211,21 +207,25 @@ async def _person(url: str, number: int, arguments: argparse.Namespace, seen: Se
             await session.live(min(until, away), arguments.pause)
 
 
-async def _watch(process: int, seen: Seen) -> None:
+async def _watch(process: int) -> None:
+    """A row of the table now and then."""
+    print("| s | server, MB | workers, MB | workers |\n|---|---|---|---|")
+    began = time.monotonic()
     while True:
-        seen.memory_MB.append(memory_MB(process))
-        await asyncio.sleep(60)
+        workers = children_of(process)
+        print(f"| {time.monotonic() - began:.0f} | {resident_MB(process):.0f} | "
+              f"{sum(map(resident_MB, workers)):.0f} | {len(workers)} |", flush=True)  # fmt: skip
+        await asyncio.sleep(NOTED_EVERY_S)
 
 
 async def _all(url: str, process: int, arguments: argparse.Namespace) -> Seen:
     seen = Seen()
-    watching = asyncio.create_task(_watch(process, seen))
+    watching = asyncio.create_task(_watch(process))
     people = (_person(url, number, arguments, seen) for number in range(arguments.sessions))
     for ended in await asyncio.gather(*people, return_exceptions=True):
         if isinstance(ended, BaseException):
             seen.errors.append(f"{type(ended).__name__}: {ended}")
     watching.cancel()
-    seen.memory_MB.append(memory_MB(process))
     return seen
 
 
@@ -236,52 +236,26 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--pause", type=float, default=2.0, help="mean seconds between clicks")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--port", type=int, default=0, help="of the studio; 0 for a free one")
     arguments = parser.parse_args()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", arguments.port))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "nest_studio", "app", "--headless", "--port", str(port)]
-    url = f"http://localhost:{port}"
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder, "log.txt")
-        own = os.environ | {"NEST_STUDIO_DATABASE": f"sqlite:///{folder}/notebooks.sqlite"}
-        with log.open("w") as output:
-            server = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=own)
-        try:
-            _await_start(url)
-            seen = asyncio.run(_all(url, server.pid, arguments))
-        finally:
-            server.terminate()
-            server.wait()
-        told = log.read_text(errors="replace")
-    return _tell(seen, told)
-
-
-def _await_start(url: str) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        try:
-            urllib.request.urlopen(f"{url}/_stcore/health", timeout=5).close()
-            return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(0.2)
-    raise TimeoutError(f"no studio at {url} after {PATIENCE_S:.0f} s")
+    with tempfile.TemporaryFile("w+", errors="replace") as log:
+        with serving(log) as (url, process):
+            seen = asyncio.run(_all(url, process, arguments))
+        log.seek(0)
+        return _tell(seen, log.read())
 
 
 def _tell(seen: Seen, log: str) -> int:
-    print("clicks:", ", ".join(f"{count} {what}" for what, count in seen.clicks.most_common()))
+    print("\nclicks:", ", ".join(f"{count} {what}" for what, count in seen.clicks.most_common()))
     if len(seen.plan_s) > 1:
         p95 = statistics.quantiles(seen.plan_s, n=20)[-1]
         print(f"our plan: median {statistics.median(seen.plan_s):.2f} s, p95 {p95:.2f} s, largest "
               f"{max(seen.plan_s):.2f} s of {len(seen.plan_s)}")  # fmt: skip
-    print("memory, MB by the minute:", ", ".join(f"{used:.0f}" for used in seen.memory_MB))
-    tracebacks = log.count("Traceback (most recent call last)")
+    tracebacks = log.count(TRACEBACK)
     print(f"tracebacks: {tracebacks}; boxes of errors: {len(seen.errors)}")
     for error in seen.errors[:10]:
         print(" ", error)
     if tracebacks:
-        place = log.index("Traceback (most recent call last)")
+        place = log.index(TRACEBACK)
         print(log[max(0, place - 500) : place + 12_000])
     return int(bool(tracebacks or seen.errors))
 
