@@ -27,7 +27,7 @@ _OWN_STYLE = r"""span style=(["'])(?:font-size:\d+px|color:(?:#[0-9A-Fa-f]+|rgba
 _PLOT_TAG = re.compile(rf"<(?!(?:/?(?:b|i|sub|sup|extra)|br|/span|{_OWN_STYLE})>)")
 
 # What spreadsheets take for a formula, in East Asian widths too.
-_FORMULA = re.compile(r"[\t\r\n]|[\s']*[=+@\uFF0B\uFF0D\uFF1D\uFF20-]")
+_FORMULA = re.compile(r"'*[\t\r\n]|[\s']*[=+@\uFF0B\uFF0D\uFF1D\uFF20-]")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 

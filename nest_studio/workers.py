@@ -150,6 +150,7 @@ class Worker:
     _line: Connection = field(init=False)
     _stop: Any = field(init=False)
     _process: Any = field(init=False)
+    _ending: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -169,10 +170,11 @@ class Worker:
         return bool(self._process.is_alive())
 
     def end(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.join()
-        self._line.close()
+        """End the process; who waits for it and who closes the desk may both ask for it."""
+        with self._ending:
+            self._process.kill()
+            self._process.join()
+            self._line.close()
 
     def do(self, function: Callable[..., Any], args: tuple[Any, ...], heard: Heard) -> Answer:
         """Have a function done; returns when it is, or cannot be.

@@ -22,15 +22,15 @@ def show(found: Reproduction) -> None:
     model = ""
     if models:
         settle("model", Choice(models))
-    model = right.segmented_control(
-        "Model",
-        models,
-        default="llama3",
-        required=True,
-        format_func=model_name,
-        key="model",
-        bind="query-params",
-    )
+        model = right.segmented_control(
+            "Model",
+            models,
+            default="llama3",
+            required=True,
+            format_func=model_name,
+            key="model",
+            bind="query-params",
+        )
     st.html(f'<div class="nest-scenario">{html.escape(found.title)}</div>')
     facts(found.printed, kind="nest-quiet")
     for number, picture in enumerate(paper_pictures(found, model)):

@@ -197,7 +197,10 @@ OPENERS = {
     "open", "preset_path", "load_scenario", "load_fabric", "read_given", "read_plan",
     "read_instance", "Path", "PurePath",
 }  # fmt: skip
-SERVES = {"nest_studio/paths.py", "nest_studio/shell.py", "nest_studio/__main__.py"}
+SERVES = {
+    "nest_studio/paths.py", "nest_studio/shell.py", "nest_studio/__main__.py",
+    "nest_studio/workers.py",
+}  # fmt: skip
 """Where the server finds its own parts; nothing of a visitor reaches them."""
 
 

@@ -204,7 +204,8 @@ def oracle(scenario, problem, report):
     if point.pp == 1:
         dense[-1] -= table.tied_parameters
     g, w = problem.state.gradients, problem.state.weights
-    often, once = {0: ([], [g, g]), 1: ([], [g, w]), 2: ([g], [w]), 3: ([g, w, w], [])}[point.zero]
+    zero = 1 if point.zero == 2 and point.pp > 1 else point.zero  # gradients stay whole meanwhile
+    often, once = {0: ([], [g, g]), 1: ([], [g, w]), 2: ([g], [w]), 3: ([g, w, w], [])}[zero]
     buckets = [("data", dense if point.ep > 1 else dense + experts)]
     if point.ep > 1:
         buckets.append(("expert_data", experts))
