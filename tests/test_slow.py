@@ -57,6 +57,29 @@ def test_a_drawing_is_read_in_seconds(shape, command, tmp_path, capsys):
     capsys.readouterr()
 
 
+@pytest.mark.parametrize("shape", ["clique", "two sides"])
+def test_a_plan_on_a_large_drawing_takes_seconds(shape, tmp_path, capsys):
+    """A device has hundreds of links, but a flow takes few: bounds that know it exclude most."""
+    devices, pairs = {**SHAPES, "clique": (300, SHAPES["clique"][1])}[shape]
+    (tmp_path / "f.toml").write_text(_drawing(devices, pairs(devices)))
+    (tmp_path / "s.toml").write_text(SCENARIO.replace("h100-spine-leaf-64", "f.toml"))
+    run(["plan", "llama2-7b-64-h100"])
+    began = time.process_time()
+    assert run(["plan", str(tmp_path / "s.toml")]) == 0
+    assert time.process_time() - began < SECONDS
+    assert "proven optimal" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("scenario", ["llama2-7b-64-h100"])
+def test_a_batch_of_many_divisors_is_planned_in_seconds(scenario, capsys):
+    """No number up to a million has more than 720,720, which has 240."""
+    run(["plan", "llama2-7b-64-h100"])
+    began = time.process_time()
+    assert run(["plan", scenario, "--set", "workload.global_batch_sequences=720720"]) == 0
+    assert time.process_time() - began < SECONDS
+    assert "proven optimal" in capsys.readouterr().out
+
+
 def test_a_baseline_named_twice_is_a_sentence(tmp_path, capsys):
     """Each would be searched again."""
     file = tmp_path / "s.toml"

@@ -208,6 +208,8 @@ def _use(links: Links, nesting: tuple[IntArray, ...]) -> _Use:
     back = np.lexsort((links.tail, links.head))  # place of every arc's other direction
     arc_level = np.minimum(arc_level, arc_level[back])
     owner = tuple(np.where(low == high, low, -1) for low, high in zip(lowest, highest, strict=True))
+    for inside, group in zip(owner, nesting, strict=True):
+        inside[: links.devices] = group  # also of devices that forward for others
     return _Use(arc_level, owner, links.devices)
 
 

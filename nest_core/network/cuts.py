@@ -2,7 +2,8 @@
 
 Children are contracted to one vertex each. Elements with at most two neighbours vanish first
 (a NIC between a node and a leaf is a link with the lesser of its two bandwidths), and children
-with the same neighbours over the same bandwidths are one class: a cut is found per class.
+with the same neighbours over the same bandwidths, linked to one another or not, are one class: a
+cut is found per class.
 
 Cuts are exact: the flow algorithm sees capacities as integers to 2^-30 of the largest uplink,
 and the bandwidth is then added up over the links that its cut crosses.
@@ -10,7 +11,7 @@ and the bandwidth is then added up over the links that its cut crosses.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -231,13 +232,21 @@ def _reduced(
 
 
 def _alike(tail: IntArray, head: IntArray, capacity: FloatArray, parent: IntArray) -> IntArray:
-    """Class of every child by its group, neighbours and bandwidths."""
+    """Class of every child by its group, neighbours and bandwidths.
+
+    Children may also be linked to one another, each by the widest of its links.
+    """
+    apart, linked = [], []
     start = np.searchsorted(tail, np.arange(len(parent) + 1))
+    for c, span in enumerate(pairwise(start)):
+        near, wide = head[slice(*span)], capacity[slice(*span)]
+        apart.append((int(parent[c]), near.tobytes(), wide.tobytes()))
+        own = int(np.searchsorted(near, c))  # as if linked to itself
+        near, wide = np.insert(near, own, c), np.insert(wide, own, wide.max(initial=0.0))
+        linked.append((int(parent[c]), near.tobytes(), wide.tobytes()))
+    times = Counter(linked)
     number: dict[object, int] = defaultdict(lambda: len(number))
     return np.array(
-        [
-            number[int(parent[c]), head[slice(*span)].tobytes(), capacity[slice(*span)].tobytes()]
-            for c, span in enumerate(pairwise(start))
-        ],
+        [number[to if times[to] > 1 else of] for of, to in zip(apart, linked, strict=True)],
         np.int64,
     )

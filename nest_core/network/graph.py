@@ -114,12 +114,32 @@ class GraphWires:
 
     @property
     def port_Bps(self) -> float:
-        """The most that any device sends inside its node, or out of it."""
+        """The most that any device sends to one other; in meshed nodes, to all others."""
         return self._once("port", self._widest_port_Bps)
 
     def _widest_port_Bps(self) -> float:
         own = self.links.tail[self._arc] < self.links.devices
-        key = self.links.tail[self._arc][own] * 2 + self._outside[own]
+        lane = float(self.lane_Bps[own].max(initial=0.0))
+        most = self._ports_Bps(apart=True)
+        if self.interior is not None or lane == most:
+            return most
+        if self.routing != "adaptive":
+            return lane
+        if (table := self._table_of_all()) is None:
+            return most  # to table all routes for a bound would take longer than it saves
+        begins = table.start[:-1][np.diff(table.start) > 0]
+        first = np.where(own, self._capacity, 0.0)[table.arc]
+        return float(np.add.reduceat(first, begins).max())
+
+    @property
+    def all_ports_Bps(self) -> float:
+        """The most that any device sends to all others at once."""
+        return self._once("ports", lambda: self._ports_Bps(apart=False))
+
+    def _ports_Bps(self, *, apart: bool) -> float:
+        """All links of a device; ``apart``: those inside its node, or those out of it."""
+        own = self.links.tail[self._arc] < self.links.devices
+        key = self.links.tail[self._arc][own] * 2 + (self._outside[own] if apart else 0)
         return float(np.bincount(key, self._capacity[own], minlength=1).max(initial=0.0))
 
     def exit_Bps(self, block: int, *, alike: bool = False) -> float:
@@ -208,16 +228,22 @@ class GraphWires:
 
     def _tables(self, target: IntArray) -> Iterator[tuple[NextHops, IntArray]]:
         """Tables that serve all targets, each with its flows; one for all where it fits."""
-        block = max(1, TABLE // len(self.links.elements))
-        if self.links.devices <= block:
-            if "all" not in self._tabled:
-                self._tabled["all"] = next_hops(self.links, np.arange(self.links.devices))
-            yield self._tabled["all"], np.arange(len(target))
+        if (table := self._table_of_all()) is not None:
+            yield table, np.arange(len(target))
             return
+        block = max(1, TABLE // len(self.links.elements))
         wanted = np.unique(target)
         for begin in range(0, len(wanted), block):
             table = next_hops(self.links, wanted[begin : begin + block])
             yield table, np.flatnonzero(table.column[target] >= 0)
+
+    def _table_of_all(self) -> NextHops | None:
+        """The table that serves all targets, where it fits."""
+        if self.links.devices > max(1, TABLE // len(self.links.elements)):
+            return None
+        if "all" not in self._tabled:
+            self._tabled["all"] = next_hops(self.links, np.arange(self.links.devices))
+        return self._tabled["all"]
 
     def _spread(
         self, table: NextHops, flow: IntArray, here: IntArray, target: IntArray

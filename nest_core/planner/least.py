@@ -10,6 +10,7 @@ import numpy as np
 
 from nest_core.costs.problem import CallKind, Problem
 from nest_core.network import Network
+from nest_core.network.graph import GraphWires
 from nest_core.network.tree import TreeWires
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
 from nest_core.planner.lookup import each
@@ -227,8 +228,8 @@ def least_call(
         each = share * size / network.wires.port_Bps
         found = np.min([starts + each / reach for starts, reach in least], axis=0)
     else:
-        ports = _ports(problem.network) if kind == "all_to_all" else 1
-        found = least_start_s(problem) + share * size / (ports * port_Bps(problem))
+        port = _all_ports_Bps(problem) if kind == "all_to_all" else port_Bps(problem)
+        found = least_start_s(problem) + share * size / port
     if network.torus is None and natural:
         if kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
             found = np.maximum(found, share * size * alone_outside(problem))
@@ -244,9 +245,16 @@ def least_call(
     return np.asarray(found)
 
 
-def _ports(network: Network) -> int:
-    """How many ports as wide as its widest a device may send through at once."""
-    return 1 if network.torus is not None else max(2, len(network.nesting))
+def _all_ports_Bps(problem: Problem) -> float:
+    """Bytes per second that one device gets through all of its ports at most.
+
+    Of what is not drawn, one on a torus, else as many ports as wide as its widest as levels.
+    """
+    network = problem.network
+    if isinstance(network.wires, GraphWires):
+        return network.wires.all_ports_Bps * problem.software.reach
+    ports = 1 if network.torus is not None else max(2, len(network.nesting))
+    return ports * port_Bps(problem)
 
 
 def hop_seconds(

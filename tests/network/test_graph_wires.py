@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -240,18 +242,36 @@ def test_a_star_of_unequal_racks_is_not_split():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(6))
+def _of_twins(seed: int) -> nx.Graph:
+    """Four places of three devices that see the same, linked to one another or not."""
+    dice = np.random.default_rng(seed)
+    graph, places = nx.Graph(), nx.cycle_graph(4)
+    graph.add_nodes_from(range(12), role="device")
+    between = {edge: float(dice.integers(1, 9)) for edge in places.edges}
+    inside = dice.integers(0, 12, size=4).tolist()
+    for a, b in combinations(range(12), 2):
+        pair = a // 3, b // 3
+        if GBps := inside[a // 3] if a // 3 == b // 3 else between.get(pair, 0.0):
+            link(graph, a, b, GBps)
+    return graph
+
+
+def _cuts(graph: nx.Graph) -> Cuts:
+    links = read_links(graph)
+    return Cuts.between(links, np.ones(len(links.tail), bool), np.arange(12), np.zeros(12, int))
+
+
+@pytest.mark.parametrize("seed", range(12))
 def test_the_cut_tree_holds_every_pair(seed):
-    """Gusfield's tree against networkx's maximum flows on random graphs."""
+    """Gusfield's tree against networkx's maximum flows on random graphs, and on twins."""
     dice = np.random.default_rng(seed)
     graph = nx.connected_watts_strogatz_graph(12, 4, 0.5, seed=seed)
     nx.set_node_attributes(graph, "device", "role")
     for a, b in graph.edges:
         link(graph, a, b, float(dice.integers(1, 9)))
-    links = read_links(graph)
-    every = np.arange(12)
-    cuts = Cuts.between(links, np.ones(len(links.tail), bool), every, np.zeros(12, int))
-    a, b, value = cuts.tree(every)
+    if seed >= 6:
+        graph = _of_twins(seed)
+    a, b, value = _cuts(graph).tree(np.arange(12))
     found = nx.Graph()
     found.add_weighted_edges_from(zip(a.tolist(), b.tolist(), value.tolist(), strict=True))
     nx.set_edge_attributes(
@@ -262,6 +282,28 @@ def test_the_cut_tree_holds_every_pair(seed):
             path = nx.shortest_path(found, s, t)
             least = min(found.edges[edge]["weight"] for edge in nx.utils.pairwise(path))
             assert least == pytest.approx(nx.maximum_flow_value(graph, s, t))
+
+
+def test_linked_twins_are_one_class():
+    """One flow does for all devices of a clique, however many; those of another speed do not."""
+    graph = nx.complete_graph(12)
+    nx.set_node_attributes(graph, "device", "role")
+    for a, b in list(graph.edges):
+        link(graph, a, b, 9.0 if b < 6 else 1.0)
+    assert len(set(_cuts(graph).alike[:6].tolist())) == 1
+    assert len(set(_cuts(graph).alike[6:].tolist())) == 1
+    assert len(set(_cuts(graph).alike.tolist())) == 2
+
+
+def test_a_device_on_the_way_of_another_group_stays_in_its_own():
+    """Devices that are linked, and have NICs as well: what one forwards is not only its own."""
+    graph = drawn(8, [])
+    graph.add_nodes_from(["n0", "n1"], role="nic")
+    near = [(0, 3), (0, 5), (0, 4), (0, 1), (1, 6), (2, 3), (3, 5), (4, 5), (4, 7), (4, 6)]
+    near += [(5, 7), (5, 6), (6, 7), (0, "n1"), (1, "n1"), (3, "n0"), (6, "n0")]
+    for a, b in near:
+        link(graph, a, b, 1.0)
+    assert graph_network(graph).devices == 8
 
 
 EQUAL = [
