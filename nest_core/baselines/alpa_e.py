@@ -48,10 +48,11 @@ from nest_core.baselines.baseline import Found
 from nest_core.baselines.blind import mesh, row_length
 from nest_core.baselines.choices import even_choices
 from nest_core.baselines.prices import Prices, seconds
+from nest_core.compiled import compiled
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.costs.stages import StageCosts
-from nest_core.network.wires import BoolArray
+from nest_core.network.wires import BoolArray, FloatArray
 from nest_core.planner.program import Choices, solve_point
 from nest_core.planner.solver import least_sync
 from nest_core.planner.space import SearchSpace
@@ -130,7 +131,27 @@ def _bounded(costs: StageCosts, point: Point, c: int) -> _Bounded:
     total = float(each.sum() + (1.0 - costs.transfer_saved) * hops)
     sync = least_sync((costs,), np.array([c]), hidden=v > 1)
     slowest = max(total / pp, float(each.max()))
+    if v == 1:
+        slowest = float(_slowest(each, pp, slowest))
     return _Bounded(total / v + (m - 1.0 / v) * slowest + sync, total, sync)
+
+
+@compiled
+def _slowest(each: FloatArray, stages: int, low: float) -> float:
+    """Seconds that the slowest of so many stages of whole layers takes at least, from below."""
+    high = each.sum()
+    while high - low > 1e-9 * high:
+        middle = 0.5 * (low + high)
+        used, load = 1, 0.0
+        for layer in each:
+            if load + layer > middle:
+                used, load = used + 1, 0.0
+            load += layer
+        if used > stages:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _cut(prices: Prices, point: Point, c: int, bounded: _Bounded) -> tuple[float, Plan]:
