@@ -8,6 +8,7 @@ import streamlit as st
 
 from nest_core.answer import Answer
 from nest_core.costs.timeline import timeline as played_back
+from nest_core.errors import InputError
 from nest_core.figures import (
     Entry,
     balance_figure,
@@ -120,10 +121,14 @@ class Comparison:
 
 def timeline(answer: Answer) -> None:
     """One iteration of our plan, pass by pass."""
-    best = answer.result.best
-    PicturePlace("timeline").draw(
-        timeline_figure(played_back(answer.problem, best) if best else None)
-    )
+    place, best = PicturePlace("timeline"), answer.result.best
+    if best is None:
+        place.draw(timeline_figure(None))
+        return
+    try:
+        place.draw(timeline_figure(played_back(answer.problem, best)))
+    except InputError as error:
+        place.draw(timeline_figure(None, str(error)))
 
 
 @st.fragment

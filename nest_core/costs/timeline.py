@@ -30,9 +30,13 @@ import numpy as np
 from nest_core.costs.plan import Point
 from nest_core.costs.price import Report
 from nest_core.costs.problem import RECOMPUTE, Problem
+from nest_core.errors import InputError
 from nest_core.network.wires import BoolArray, FloatArray, IntArray
 
-__all__ = ["PARTS", "Timeline", "timeline"]
+__all__ = ["MOST_PASSES", "PARTS", "Timeline", "timeline"]
+
+MOST_PASSES = 1_000_000
+"""Of all stages together: a hundred bytes each, and nobody tells them apart."""
 
 PARTS = ("communication", "recomputation", "compute")
 """What a pass is made of."""
@@ -101,11 +105,22 @@ def timeline(problem: Problem, report: Report) -> Timeline:
     problem : Problem
         That the report was priced on.
     report : Report
+
+    Raises
+    ------
+    InputError
+        If the iteration has more than `MOST_PASSES` passes.
     """
     from nest_core.costs.passes import starts  # see there
 
     point = report.plan.point
     m = point.micro_batches(problem.batch)
+    passes = 2 * point.pp * point.interleave * m
+    if passes > MOST_PASSES:
+        raise InputError(
+            "the iteration", f"must have at most {MOST_PASSES:,} passes to be played back",
+            passes, "lower the batch or raise the micro-batch",
+        )  # fmt: skip
     backward, micro_batch, chunk = _orders(point, m)
     parts = _parts(problem, report, m)
     begun = starts(backward, micro_batch, chunk, parts.sum(axis=3), m)

@@ -42,16 +42,17 @@ _ROUNDING = 1e-9  # of an iteration
 _AGREES = 5e-4  # relative; less is the same to three digits
 
 
-def timeline_figure(found: Timeline | None) -> Picture:
+def timeline_figure(found: Timeline | None, why: str = "There is no plan to play back") -> Picture:
     """When every stage computes, communicates and waits.
 
     Parameters
     ----------
     found : Timeline or None
-        None: there is no plan.
+    why : str
+        Why there is none: the title.
     """
     if found is None:
-        return _nothing()
+        return _nothing(why)
     scale, unit = axis_unit(found.seconds, "s")
     rows = found.stages
     thick = min(_THICKEST, _ROW * (_HEIGHT - _TOP - _BOTTOM) / rows)
@@ -88,12 +89,10 @@ def _counted(count: int, noun: str, more: str = "s") -> str:
     return f"{count:,} {noun}{'' if count == 1 else more}"
 
 
-def _nothing() -> Picture:
+def _nothing(why: str) -> Picture:
     hidden = {"visible": False, "fixedrange": True}
     layout = frame(_HEIGHT, (_LEFT, _RIGHT, _TOP, _BOTTOM), xaxis=hidden, yaxis=hidden)
-    return Picture(
-        "There is no plan to play back", "Pipeline timeline", "", go.Figure(layout=layout)
-    )
+    return Picture(why, "Pipeline timeline", "", go.Figure(layout=layout))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

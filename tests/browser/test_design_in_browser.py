@@ -55,7 +55,7 @@ def draw_racks(canvas):
     switches = canvas.ids("node[id ^= 'e:switch']")
     assert len(switches) == 3
     for node, leaf in ((0, 0), (1, 0), (2, 1), (3, 1)):
-        canvas.link(f"e:node{node}-switch0", switches[leaf])
+        canvas.link(switches[leaf], f"g:node{node}")
     return switches
 
 
@@ -64,7 +64,7 @@ def test_two_racks_and_an_oversubscribed_spine_are_drawn_and_planned(watched):
     window = watched(1920)
     canvas = new_drawing(window)
     switches = draw_racks(canvas)
-    canvas.wait(links=20)
+    canvas.wait(links=48)  # four in each node, four NICs, and four to its leaf
     assert window.values()[0] == "4"  # the first node stands alone until all are connected
     window.page.get_by_text("must connect all devices").wait_for()
 
@@ -73,6 +73,7 @@ def test_two_racks_and_an_oversubscribed_spine_are_drawn_and_planned(watched):
     shows(window, 0, "16")
     shows(window, 1, "3")
     shows(window, 2, "50.0 GB/s")
+    window.settle()  # the table stands below the figures
     assert len(level_names(window)) == 3
 
     edges = canvas.ask(
@@ -90,7 +91,7 @@ def test_two_racks_and_an_oversubscribed_spine_are_drawn_and_planned(watched):
     wide = plan(window)
     window.page.reload()
     shows(window, 2, "50.0 GB/s")
-    canvas.wait(elements=23)
+    canvas.wait(elements=39)
     assert narrow[0] != wide[0], "throughput"
     assert narrow[1] != wide[1], "plan"
 

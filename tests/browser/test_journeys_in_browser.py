@@ -62,12 +62,12 @@ def test_three_fabrics_are_compared_and_the_link_brings_them_back(watched):
     window = watched(1920)
     go(window, "compare?compare.failures=false", plots=3, text="Which is better")
     choose(window, "Ready-made", "Switches, mesh, torus")
-    stands(window, plots=3, text="trains most per")
+    stands(window, plots=3, text="with its share of the server")
     names = window.page.get_by_test_id("stMain").get_by_role("textbox")
     shown = [names.nth(place).input_value() for place in range(3)]
     assert len(set(shown)) == 3
     address = window.page.url
-    go(window, address.removeprefix(f"{window.url}/"), plots=3, text="trains most per")
+    go(window, address.removeprefix(f"{window.url}/"), plots=3, text="with its share of the server")
     assert [names.nth(place).input_value() for place in range(3)] == shown
 
 

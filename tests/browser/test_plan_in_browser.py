@@ -86,7 +86,7 @@ def test_who_passes_by_and_comes_back_finds_the_best_plan(watched):
         window.page.keyboard.press("ArrowLeft")
         window.page.wait_for_timeout(700)
         window.settle()
-        line = window.page.get_by_text("510,044 points").first.inner_text()
+        line = window.page.get_by_text("385,898 points").first.inner_text()
         assert line.startswith("Proven optimal")
 
 

@@ -15,6 +15,7 @@ import pytest
 from nest_core.costs import LayerTable, Plan, Point, Problem, StateBytes, price
 from nest_core.costs.parse import read_plan
 from nest_core.costs.timeline import PARTS, timeline
+from nest_core.errors import InputError
 from nest_core.figures import balance_figure, memory_figure
 from nest_core.figures.entries import OURS, Entry
 from nest_core.figures.style import MARK, TIME_COLOURS, axis_unit
@@ -243,6 +244,15 @@ def test_without_a_plan_nothing_is_drawn():
     assert picture.title == "There is no plan to play back"
     assert not picture.plot.data
     assert picture.plot.layout.height == timeline_figure(played("gpipe")).plot.layout.height
+
+
+def test_a_batch_of_a_million_is_not_played_back():
+    """Six gigabytes of the server went into pictures of which 2,400 passes are drawn."""
+    asked = replace(problem(), batch=1_000_000)
+    report = price(asked, read_plan("dp=1,tp=8,pp=8", asked.layers, 64))
+    with pytest.raises(InputError, match="at most 1,000,000 passes to be played back, but is 16"):
+        timeline(asked, report)
+    assert timeline_figure(None, "so many").title == "so many"
 
 
 @plans

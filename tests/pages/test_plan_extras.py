@@ -102,6 +102,15 @@ def test_without_a_plan_the_fabric_rests_and_nothing_plays():
     assert "All 1,024 devices stand idle" in shown
 
 
+def test_a_batch_of_a_million_is_planned_without_its_timeline(plan_page):
+    page = plan_page(**{
+        "scenario": PIPELINE, "workload.global_batch_sequences": "1000000",
+        "search.micro_batch_sequences": "1",
+    })  # fmt: skip
+    assert not page.exception
+    assert "passes to be played back" in text_of(page)
+
+
 def test_every_figure_has_a_quiet_menu():
     page = opened()
     labels = [button.proto.label for button in page.get("download_button")]
