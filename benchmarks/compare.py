@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MOST = 12
 """Moved figures that are printed of one command."""
 
-UNSTEADY = {"solve_seconds", "search_seconds", "peak_memory_bytes"}
+UNSTEADY = {"solve_seconds", "search_seconds", "search_times", "peak_memory_bytes"}
 """Fields that differ from run to run."""
 
 KEYS = ("id", "name", "algorithm", "class", "part")
