@@ -22,6 +22,7 @@ from nest_studio.fabric_state import (
 )
 from nest_studio.fabric_view import fabric_headlines
 from nest_studio.fabric_widgets import fabric_document
+from nest_studio.fields import Several, settle
 from nest_studio.own_fabric import OWN, own_document
 from nest_studio.show import PicturePlace, facts, table
 
@@ -36,6 +37,7 @@ def beside(request: FabricRequest) -> None:
     st.subheader("Side by side")
     own = (OWN,) if own_document() is not None else ()
     others = (*own, *preset_names("fabrics"))
+    settle("beside", Several(others, MOST))
     picked = st.multiselect(
         "Beside this fabric", others, max_selections=MOST, key="beside", bind="query-params",
         placeholder="Choose one or two fabrics", help="As they stand in their presets.",

@@ -213,6 +213,15 @@ def test_what_a_field_cannot_hold_is_forgotten(quick, root, store, key, value):
     assert page.session_state[key] != value
 
 
+def test_more_choices_than_a_field_takes_are_forgotten(quick, root, store):
+    """Three fabrics beside one, where two have room: only a browser keeps to that by itself."""
+    page = opened("design", {}, str(root / "app.py"))
+    page.session_state["beside"] = ["drawn-8", "h100-spine-leaf-64", "tpu-v4-2x2x4"]
+    page.run()
+    assert not faults(page)
+    assert not page.session_state["beside"]
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "key", "forged"),
     [
