@@ -5,13 +5,16 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help app test check bench compare screenshots canvas lint format lock wheel clean app-env test-env browser
+.PHONY: help app quick test check bench compare mutants screenshots canvas lint format lock wheel wheels docs clean app-env test-env browser
 
 PYTHON ?= python3
 ARGS ?=
 REF ?= HEAD
 # Where tests that drive a browser are: collecting all others takes half a minute.
 IN_BROWSER := tests/browser tests/notebook
+# The rules of the house and the spine; no pages, no servers, no command line.
+SPINE := tests/test_house.py $(addprefix tests/,topology network workload hardware layout costs planner)
+PYTEST := .venv/bin/python -m pytest -n auto --dist worksteal
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 
 # Debian ships venv and the browser as packages of their own; $(1) are the packages.
@@ -40,8 +43,11 @@ help: ## list the targets
 app: app-env ## install the runtime and open the studio
 	@.venv/bin/python -m nest_studio app $(ARGS)
 
+quick: test-env ## rules of the house and unit tests of the spine, while working
+	@$(PYTEST) -q $(SPINE) --ignore tests/workload/tracing -m 'not check and not slow' $(ARGS)
+
 test: test-env browser lint ## install everything, lint, type-check and run the tests
-	@.venv/bin/python -m pytest -n auto --dist worksteal -m 'not check and not browser' $(ARGS)
+	@$(PYTEST) -m 'not check and not browser' $(ARGS)
 	@.venv/bin/python -m pytest $(IN_BROWSER) -m 'browser and not check' $(ARGS)
 
 check: test-env browser ## long enumerations, fuzzing and soaks
@@ -52,6 +58,9 @@ bench: test-env ## benchmarks
 
 compare: test-env ## every figure that moved since a commit: make compare REF=<commit>
 	@.venv/bin/python benchmarks/compare.py $(REF) $(ARGS)
+
+mutants: test-env ## put one-line defects in, one at a time, and see which tests notice
+	@.venv/bin/python benchmarks/mutants.py $(ARGS)
 
 screenshots: test-env browser ## take the README's pictures again
 	@SCREENSHOTS=1 .venv/bin/python -m pytest tests/browser/test_screenshots.py
@@ -70,6 +79,12 @@ format: test-env ## let ruff rewrite the sources
 
 wheel: test-env ## source archive and wheel in dist/
 	@.venv/bin/python -m build --no-isolation
+
+wheels: test-env ## whether every dependency has a wheel for Linux, macOS and Windows
+	@.venv/bin/python benchmarks/wheels.py $(ARGS)
+
+docs: test-env ## the documentation as a site in build/docs
+	@.venv/bin/python -m sphinx -W --keep-going -q -b html docs build/docs $(ARGS)
 
 lock: ## resolve pyproject.toml afresh into the lock files, every file by its hash
 	@tmp="$$(mktemp -d)"; trap 'rm -rf "$$tmp"' EXIT; \

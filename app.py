@@ -6,6 +6,7 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 from nest_studio.arrival import arrive, say_refused
+from nest_studio.frames import believe_only_what_fits
 from nest_studio.garbage import collector
 from nest_studio.shell import guards, opened, page_routes, say_defect
 
@@ -52,6 +53,7 @@ elif __name__ == Path(__file__).stem:
     # The pages are named above. Until the first run Streamlit would take the folder beside this
     # file for the older kind of pages, and a link straight to a page would miss the navigation.
     PagesManager.uses_pages_directory = False
+    believe_only_what_fits()
     routes = page_routes([name for name, _ in PAGES], HOME)
     app = st.App(
         __file__, routes=routes, lifespan=opened, middleware=guards(), on_script_error=say_defect

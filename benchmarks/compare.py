@@ -18,6 +18,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -38,8 +39,10 @@ ROOT = Path(__file__).resolve().parents[1]
 MOST = 12
 """Moved figures that are printed of one command."""
 
-UNSTEADY = {"solve_seconds", "search_seconds", "search_times", "peak_memory_bytes"}
-"""Fields that differ from run to run."""
+UNSTEADY = re.compile(r"(?:solve|search)_(?:seconds|times)$|peak_memory_bytes$")
+"""Ends of the names of fields that differ from run to run."""
+TOOK = re.compile(r"(?<=took |akes |most )[\d.]+ (?:s|ms|µs)\b")
+"""How long searches took, where the paper's paragraphs say so."""
 
 KEYS = ("id", "name", "algorithm", "class", "part")
 """Fields by which entries of a list are told apart; otherwise their place counts."""
@@ -164,7 +167,7 @@ def figures(value: object, path: str = "") -> Iterator[tuple[str, object]]:
     """The leaves of a JSON value with their paths; list entries by name where they have one."""
     if isinstance(value, Mapping):
         for key, item in value.items():
-            if key not in UNSTEADY:
+            if not UNSTEADY.search(key):
                 yield from figures(item, f"{path}.{key}" if path else key)
     elif isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
         names = Counter[str]()
@@ -173,6 +176,8 @@ def figures(value: object, path: str = "") -> Iterator[tuple[str, object]]:
             names[name] += 1
             again = f" #{names[name]}" if names[name] > 1 else ""
             yield from figures(item, f"{path}[{name}{again}]")
+    elif path == "paragraph" and isinstance(value, str):
+        yield path, TOOK.sub("…", value)
     else:
         yield path, value
 

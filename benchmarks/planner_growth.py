@@ -12,7 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from nest_core.figures.growth import Curve, growth_svg
+from growth_picture import Curve, growth_svg
+
 from nest_core.planner import search
 from nest_core.scenario import Scenario, load_scenario
 

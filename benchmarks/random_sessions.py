@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import re
 import statistics
 import sys
 import tempfile
@@ -41,6 +42,8 @@ SPARED = ("again-", "delete", "explore-run")
 NOTED_EVERY_S = 30.0
 TRACEBACK = "(most recent call last)"
 """In every traceback, coloured or not."""
+RAISED = re.compile(r"(\w+\.py)(?:\", line |:)(\d+)")
+"""A place in a traceback, coloured or not."""
 
 CLICKED = ("selectbox", "multiselect", "slider", "number_input", "checkbox", "radio", "text_input",
            "text_area", "button", "button_group")  # fmt: skip
@@ -250,13 +253,15 @@ def _tell(seen: Seen, log: str) -> int:
         p95 = statistics.quantiles(seen.plan_s, n=20)[-1]
         print(f"our plan: median {statistics.median(seen.plan_s):.2f} s, p95 {p95:.2f} s, largest "
               f"{max(seen.plan_s):.2f} s of {len(seen.plan_s)}")  # fmt: skip
-    tracebacks = log.count(TRACEBACK)
-    print(f"tracebacks: {tracebacks}; boxes of errors: {len(seen.errors)}")
-    for error in seen.errors[:10]:
-        print(" ", error)
-    if tracebacks:
-        place = log.index(TRACEBACK)
-        print(log[max(0, place - 500) : place + 12_000])
+    tracebacks = log.split(TRACEBACK)[1:]
+    print(f"tracebacks: {len(tracebacks)}; boxes of errors: {len(seen.errors)}")
+    for error, times in Counter(seen.errors).most_common(10):
+        print(f"  {times} times: {error}")
+    kinds: dict[str, list[str]] = {}
+    for text in tracebacks:
+        kinds.setdefault(":".join([("?", "?"), *RAISED.findall(text)][-1]), []).append(text)
+    for kind, texts in kinds.items():
+        print(f"\n{len(texts)} times, raised at {kind}:\n{texts[0][:12_000]}")
     return int(bool(tracebacks or seen.errors))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from nest_core.bill.bill import bill
+from nest_core.bill.prices import load_prices
 from nest_core.topology import Clos, Dragonfly, Torus
-from nest_core.topology.bill import bill
-from nest_core.topology.prices import load_prices
 
 FABRICS = {
     "rails": Clos(

@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from nest_core.answer import answer
+from nest_core.api.answer import answer
 from nest_core.paper.cases import FIGURES, Cell
 from nest_core.paper.own import own_scenario
 from nest_core.planner import search

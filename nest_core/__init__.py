@@ -1,5 +1,83 @@
-"""Nest Studio's core: fabrics, costs and the exact planner, free of Streamlit and torch."""
+"""Nest Studio as a library: fabrics, training jobs, and the plan that is proven best for them.
 
-__all__ = ["__version__"]
+``import nest_core as nest`` and use what stands in `__all__`; that is what keeps its meaning from
+version to version. Every other module is private by convention, whatever its name: it may change
+with any version.
+
+Examples
+--------
+>>> import nest_core as nest
+>>> scenario = nest.load("llama2-7b-64-h100").with_(oversubscription=[2.0])
+>>> plan = nest.plan(scenario)
+>>> plan.best.plan.point.devices, plan.result.certificate.proven
+(64, True)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nest_core.api.answer import Answer, plan
+    from nest_core.api.export import export
+    from nest_core.api.levels import levels
+    from nest_core.api.place import place
+    from nest_core.api.price import price
+    from nest_core.api.scenario import (
+        Scenario,
+        list_presets,
+        load,
+        load_accelerator,
+        load_fabric,
+        load_model,
+    )
+    from nest_core.api.studies import compare, sweep
+    from nest_core.errors import InputError
+
+__all__ = [
+    "Answer",
+    "InputError",
+    "Scenario",
+    "compare",
+    "export",
+    "levels",
+    "list_presets",
+    "load",
+    "load_accelerator",
+    "load_fabric",
+    "load_model",
+    "place",
+    "plan",
+    "price",
+    "sweep",
+]
+
+_HOMES = {
+    "Answer": "api.answer",
+    "InputError": "errors",
+    "Scenario": "api.scenario",
+    "compare": "api.studies",
+    "export": "api.export",
+    "levels": "api.levels",
+    "list_presets": "api.scenario",
+    "load": "api.scenario",
+    "load_accelerator": "api.scenario",
+    "load_fabric": "api.scenario",
+    "load_model": "api.scenario",
+    "place": "api.place",
+    "plan": "api.answer",
+    "price": "api.price",
+    "sweep": "api.studies",
+}
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """The API on first use: `nest_core` itself imports nothing, so that commands start at once."""
+    if name in _HOMES:
+        return getattr(import_module(f"nest_core.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

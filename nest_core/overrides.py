@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.presets import MAX_KEY_PARTS
 
-__all__ = ["MAX_SETTING", "assign", "setting"]
+__all__ = ["MAX_SETTING", "assign", "setting", "settings"]
 
 MAX_SETTING = 8192
 """Characters of one ``KEY=VALUE``: tomllib takes memory with the square of a dotted key."""
@@ -36,6 +37,16 @@ def setting(text: str, option: str = "--set") -> tuple[str, Any]:
     if set(parsed) != {"value"}:  # further lines
         raise malformed
     return key, parsed["value"]
+
+
+def settings(texts: Iterable[str]) -> dict[str, Any]:
+    """Values by key of many ``KEY=VALUE``; a later one comes after everything before it."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        key, value = setting(text)
+        found.pop(key, None)
+        found[key] = value
+    return found
 
 
 def assign(document: dict[str, Any], key: str, value: Any) -> None:

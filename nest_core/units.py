@@ -6,6 +6,8 @@ Everywhere else times are seconds, sizes bytes, rates bytes per second, work FLO
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 
 __all__ = [
     "GB",
@@ -13,14 +15,17 @@ __all__ = [
     "MICROSECOND",
     "TERA",
     "at_least_gib",
+    "capital",
     "ceil_gib",
     "from_gbps_bytes",
     "from_gib",
     "from_microseconds",
+    "gigabytes",
     "humanise",
     "humanise_bytes",
     "humanise_rate",
     "humanise_seconds",
+    "microseconds",
     "to_gib",
 ]
 
@@ -32,6 +37,11 @@ MICROSECOND = 1e-6
 _DECIMAL = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
 _BINARY = [(2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")]
 _TIME = [(86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")]
+
+
+def capital(text: str) -> str:
+    """A text with a capital first, as at the beginning of a sentence."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def from_gbps_bytes(gigabytes_per_second: float) -> float:
@@ -98,3 +108,37 @@ def humanise_seconds(seconds: float) -> str:
         if abs(seconds) >= scale:
             return f"{_three_digits(seconds / scale)} {unit}"
     return f"{seconds:.3g} s"
+
+
+@lru_cache(maxsize=4096)
+def gigabytes(bytes_per_second: float) -> float:
+    """GB/s, the shortest figure that is read back as the same rate.
+
+    Examples
+    --------
+    >>> gigabytes(12.5e9), gigabytes(450e9 / 7)
+    (12.5, 64.28571428571429)
+    """
+    return _inverse(bytes_per_second, bytes_per_second / 1e9, from_gbps_bytes)
+
+
+@lru_cache(maxsize=4096)
+def microseconds(seconds: float) -> float:
+    """Microseconds, the shortest figure that is read back as the same time.
+
+    Examples
+    --------
+    >>> microseconds(0.6e-6), microseconds(0.0)
+    (0.6, 0.0)
+    """
+    return _inverse(seconds, seconds / 1e-6, from_microseconds)
+
+
+def _inverse(value: float, rough: float, convert: Callable[[float], float]) -> float:
+    for digits in range(1, 18):
+        short = float(f"{rough:.{digits}g}")
+        if convert(short) == value:
+            return short
+    # Multiplication skips some values; then the nearest has to do.
+    near = (math.nextafter(rough, -math.inf), math.nextafter(rough, math.inf))
+    return next((one for one in near if convert(one) == value), rough)

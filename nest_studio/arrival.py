@@ -15,7 +15,9 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
+from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
+from nest_core.schema import parameter
 from nest_studio.forms import FORM
 from nest_studio.history import held
 
@@ -65,9 +67,11 @@ def arrive(page: Any) -> None:
 def _without_endless(asked: Mapping[str, Sequence[str]]) -> None:
     """Run anew without numbers that are none, which Streamlit's fields of whole numbers fail on."""
     endless = [key for key, texts in asked.items() if "." in key and any(map(_endless, texts))]
-    if endless:
-        for key in endless:
+    for key in endless:
+        # Refused where a field holds the word, which then is one of text and takes it.
+        with contextlib.suppress(StreamlitAPIException):
             del st.query_params[key]
+    if any(key not in st.query_params for key in endless):
         st.rerun()
 
 
@@ -129,13 +133,11 @@ def refused(
         text, named = _quoted(", ".join(texts)), as_markdown(key[:LONGEST])
         if key in held:
             if tuple(shown.get(key, ())) != tuple(texts) and not _says(texts, held[key]):
-                found[key] = (
-                    held[key],
-                    (
-                        f"The link's {named} must be a value that its field offers, not {text}: "
-                        f"{_quoted(_word(held[key]))} stands there until another is set."
-                    ),
+                why = _why_not(key, texts) or (
+                    f"{named} must be a value that its field offers, not {text}:"
                 )
+                stands = f"{_quoted(_word(held[key]))} stands there until another is set."
+                found[key] = held[key], f"The link's {why} {stands}"
         elif "." in key and key.split(".")[0] in groups:
             found[key] = (
                 None,
@@ -145,6 +147,17 @@ def refused(
                 ),
             )
     return found
+
+
+def _why_not(key: str, texts: Sequence[str]) -> str:
+    """What the catalogue has against the value of a parameter; empty where it has nothing."""
+    with contextlib.suppress(KeyError):  # a key that is none of a scenario's
+        try:
+            for text in texts:
+                parameter(key).read(text)
+        except InputError as error:
+            return as_markdown(error)
+    return ""
 
 
 def _says(texts: Sequence[str], value: Any) -> bool:

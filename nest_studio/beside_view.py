@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
+import plotly.graph_objects as go
 import streamlit as st
 
+from nest_core.bill.bill import Bill
 from nest_core.errors import InputError
-from nest_core.figures.levels import level_figure
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
-from nest_core.titles import fabric_title
 from nest_core.units import humanise_seconds
-from nest_studio.bill_view import bill_figures, bill_of
-from nest_studio.fabric_state import (
-    MAP_BLOCKS,
-    FabricRequest,
-    all_reduce_of,
-    canonical,
-    fabric_of,
-    network_of,
-    ways_of,
-)
-from nest_studio.fabric_view import fabric_headlines
+from nest_studio.bill_view import bill_figures, bill_job
+from nest_studio.fabric_state import FabricRequest, canonical, submit_all_reduce, submit_fabric
 from nest_studio.fabric_widgets import fabric_document
 from nest_studio.fields import Several, settle
+from nest_studio.jobs import given_up, there
 from nest_studio.own_fabric import OWN, own_document
 from nest_studio.show import PicturePlace, facts, table
+from nest_studio.tasks.fabrics import FabricAnswer
 
 __all__ = ["beside"]
 
 MOST = 2
 MAP_HEIGHT = 320
+PARTS = ("fabric", "bill", "all-reduce")
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What is known of one fabric; ``all_reduce_s`` is 0 where pricing it takes long."""
+
+    answer: FabricAnswer
+    bill: Bill
+    all_reduce_s: float
+
+    @property
+    def figures(self) -> dict[str, str]:
+        time = humanise_seconds(self.all_reduce_s) if self.all_reduce_s else "–"
+        return (
+            {headline.name: headline.value for headline in self.answer.headlines}
+            | {"All-reduce of 1 GiB over all devices": time}
+            | bill_figures(self.bill)
+        )
 
 
 def beside(request: FabricRequest) -> None:
@@ -42,59 +56,67 @@ def beside(request: FabricRequest) -> None:
         "Beside this fabric", others, max_selections=MOST, key="beside", bind="query-params",
         placeholder="Choose one or two fabrics", help="As they stand in their presets.",
     )  # fmt: skip
+    requests = [request] + [FabricRequest(name, fabric_document(name), {}) for name in picked]
+    for number in range(len(requests) if picked else 0, MOST + 1):
+        for part in PARTS:
+            given_up(_place(number, part))
     if not picked:
         facts("Nothing to compare yet.", kind="nest-quiet")
         return
-    texts = [canonical(request)]
-    for name in picked:
-        text = canonical(FabricRequest(name, fabric_document(name), {}))
+    columns = []
+    for number, one in enumerate(requests):
         try:
-            fabric_of(text)
+            column = _column(number, one)
         except InputError as error:
-            st.info(as_markdown(f"{name} is not a fabric yet: {error}"))
+            st.info(as_markdown(f"{one.preset} is not a fabric yet: {error}"))
         else:
-            texts.append(text)
-    with st.spinner("Pricing the same collective on each …", show_time=True):
-        columns = [_figures(text) for text in texts]
+            if column is None:
+                return
+            columns.append(column)
     # Letters keep two fabrics of one name apart.
     names = [
-        f"{letter}: {fabric_title(fabric_of(text))}"
-        for letter, text in zip("ABC", texts, strict=False)
+        f"{letter}: {column.answer.title}" for letter, column in zip("ABC", columns, strict=False)
     ]
     rows = [
         {"figure": label}
-        | {name: column[label] for name, column in zip(names, columns, strict=True)}
-        for label in columns[0]
+        | {name: column.figures[label] for name, column in zip(names, columns, strict=True)}
+        for label in columns[0].figures
     ]
-    st.html(table(_finding(names, texts), "The same figures of each", rows))
-    for index, (place, text) in enumerate(zip(st.columns(len(texts)), texts, strict=True)):
+    finding = _finding(names, [column.all_reduce_s for column in columns])
+    st.html(table(finding, "The same figures of each", rows))
+    for index, (place, column) in enumerate(zip(st.columns(len(columns)), columns, strict=True)):
         with place:
             facts(names[index], kind="nest-subtitle")
-            PicturePlace(f"beside-{index}").draw(
-                level_figure(network_of(text), MAP_HEIGHT, ways_of(text), MAP_BLOCKS)
-            )
+            shown = column.answer.map
+            plot = go.Figure(shown.plot).update_layout(height=MAP_HEIGHT)
+            PicturePlace(f"beside-{index}").draw(replace(shown, plot=plot))
 
 
-def _figures(text: str) -> dict[str, str]:
-    bill = bill_of(text)
-    time = all_reduce_of(text)
-    return (
-        {headline.name: headline.value for headline in fabric_headlines(text)}
-        | {
-            "All-reduce of 1 GiB over all devices": humanise_seconds(time) if time else "–",
-        }
-        | bill_figures(bill)
+def _column(number: int, request: FabricRequest) -> _Column | None:
+    """What is known of a fabric; None while it is awaited, which is said."""
+    text = canonical(request)
+    places = [_place(number, part) for part in PARTS]
+    jobs = (
+        submit_fabric(text, places[0]),
+        bill_job(text, places[1]),
+        submit_all_reduce(text, places[2]),
     )
+    for job, place in zip(jobs, places, strict=True):
+        if not there(job, f"Pricing the same collective on {request.preset}", key=place):
+            return None
+    return _Column(*(job.result(0) for job in jobs))
 
 
-def _finding(names: list[str], texts: list[str]) -> str:
+def _place(number: int, part: str) -> str:
+    return f"beside-{number}-{part}"
+
+
+def _finding(names: list[str], times: list[float]) -> str:
     """Which reduces fastest, as far as that is known of all."""
-    times = [all_reduce_of(text) for text in texts]
-    if None in times:
+    if not all(times):
         return "Not every fabric has the same figures"
-    quickest = min(range(len(times)), key=lambda index: times[index] or 0.0)
-    slowest = max(range(len(times)), key=lambda index: times[index] or 0.0)
-    ratio = (times[slowest] or 0.0) / (times[quickest] or 1.0)
+    quickest, slowest = times.index(min(times)), times.index(max(times))
+    ratio = times[slowest] / times[quickest]
     if ratio < 1.005:
         return "All reduce equally fast"
     return f"{names[quickest]} reduces 1 GiB {ratio:.3g} times as fast as {names[slowest]}"

@@ -7,19 +7,18 @@ from typing import Any
 
 import streamlit as st
 
+from nest_core.bill.bill import Bill
+from nest_core.bill.prices import load_prices
 from nest_core.errors import InputError
-from nest_core.figures.bill import bill_figure, bill_rows, dollars, link_rows, port_rows, watts
+from nest_core.figures.bill import bill_figure, bill_rows, dollars, link_rows, watts
 from nest_core.quoting import as_markdown
-from nest_core.titles import fabric_title
-from nest_core.topology import Fabric
-from nest_core.topology.bill import Bill, bill
-from nest_core.topology.ports import switch_ports
-from nest_core.topology.prices import DEFAULT, load_prices
-from nest_studio.fabric_state import fabric_of
-from nest_studio.fields import Choice, Number, said, settle
+from nest_studio.fabric_state import submit_bill
+from nest_studio.fields import Choice, Edits, Number, said, settle
+from nest_studio.jobs import Job, there
 from nest_studio.show import PicturePlace, facts, table
+from nest_studio.tasks.fabrics import FabricAnswer
 
-__all__ = ["bill_figures", "bill_of", "bill_section"]
+__all__ = ["bill_figures", "bill_job", "bill_section"]
 
 SETTINGS = "price settings"
 MEDIA = "prices.media"
@@ -29,19 +28,14 @@ SHOWN = "price rows"
 CABLING = "cabling.media"
 RACK_LIMIT = "floor.rack_power_limit_kW.typical"
 RACK_POWER, PRICE = Number(1.0, 1e6), Number(0.0, 1e12)
-KEPT = 64
 LISTS = ("switch", "nic", "transceiver", "cable")
 COLUMNS = {"price_usd": "price, $", "price_usd_per_m": "and per m, $", "power_W": "power, W"}
 
 
-@st.cache_data(max_entries=KEPT, show_spinner=False)
-def _bill(text: str, settings: tuple[str, ...]) -> Bill:
-    return bill(fabric_of(text), load_prices(DEFAULT, settings))
-
-
-def bill_of(text: str) -> Bill:
+def bill_job(text: str, place: str) -> Job:
     """The bill of a canonical request, on the price list as the session has it."""
-    return _bill(text, tuple(f"{key}={json.dumps(value)}" for key, value in _settings().items()))
+    settings = tuple(f"{key}={json.dumps(value)}" for key, value in _settings().items())
+    return submit_bill(text, settings, place)
 
 
 def _settings() -> dict[str, Any]:
@@ -61,15 +55,19 @@ def bill_figures(found: Bill) -> dict[str, str]:
     }
 
 
-def bill_section(text: str) -> None:
+def bill_section(text: str, answer: FabricAnswer) -> None:
     """Ports, the bill's finding and lines, racks and what exceeds a limit."""
     st.subheader("Bill of materials")
+    job = bill_job(text, "bill")
     try:
-        found = bill_of(text)
+        if there(job, "Counting its parts", key="bill"):
+            _bill(job.result(0), answer)
     except InputError as error:
         st.error(as_markdown(error))
-        _price_list()
-        return
+    _price_list()
+
+
+def _bill(found: Bill, answer: FabricAnswer) -> None:
     left, right = st.columns([2, 3], gap="medium")
     with left:
         PicturePlace("bill").draw(bill_figure(found))
@@ -77,20 +75,18 @@ def bill_section(text: str) -> None:
         for check in found.checks:
             facts(f"⚠ {check}")
     with right:
-        fabric = fabric_of(text)
-        ports = port_rows(fabric)
-        if ports:
-            st.html(table(_ports_finding(fabric), "Whole ports of the fullest switch", ports))
+        if answer.ports:
+            told = "Whole ports of the fullest switch"
+            st.html(table(answer.port_finding, told, answer.ports))
         st.html(table(_cables_finding(found), "Cables by tier and reach", link_rows(found)))
     with st.expander("Every line of the bill, with its source"):
         st.html(
             table(
                 f"{100 * found.estimated_share:.0f} % of the price rests on estimates",
-                f"{fabric_title(fabric)}; figures gathered for {found.prices}",
+                f"{answer.title}; figures gathered for {found.prices}",
                 bill_rows(found),
             )
         )
-    _price_list()
 
 
 def _racks(found: Bill) -> str:
@@ -101,12 +97,6 @@ def _racks(found: Bill) -> str:
         "Accelerators and servers are not in the price; low and high ends add up as if all came "
         "together."
     )
-
-
-def _ports_finding(fabric: Fabric) -> str:
-    first = switch_ports(fabric)[0]
-    free = f", {first.free} free" if first.free else ""
-    return f"A {first.name} has {first.down} ports down and {first.up} up{free}"
 
 
 def _cables_finding(found: Bill) -> str:
@@ -139,6 +129,7 @@ def _price_list() -> None:
         )  # fmt: skip
         if TABLE not in st.session_state:
             st.session_state[SHOWN] = _price_rows(settings)
+        settle(TABLE, _edits())
         st.data_editor(
             [
                 {name: value for name, value in row.items() if name != "key"}
@@ -154,6 +145,11 @@ def _price_list() -> None:
 
 def _media() -> tuple[str, ...]:
     return ("optical", "cheapest", *sorted({cable.kind for cable in load_prices().cable}))
+
+
+def _edits() -> Edits:
+    cell = Number(PRICE.least, PRICE.most, empty=True)
+    return Edits(len(st.session_state.get(SHOWN, ())), dict.fromkeys(COLUMNS.values(), cell))
 
 
 def _price_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -183,12 +179,12 @@ def _apply() -> None:
     kept stays.
     """
     media, limit = said(MEDIA, Choice(_media())), said(LIMIT, RACK_POWER)
-    edits = st.session_state.get(TABLE)
+    edits = said(TABLE, _edits())
     if media is None or limit is None or edits is None:
         return
     prices, settings = load_prices(), dict[str, Any]()
     for index, listed in enumerate(_price_rows({})):
-        row = st.session_state[SHOWN][index] | edits.get("edited_rows", {}).get(index, {})
+        row = st.session_state[SHOWN][index] | edits["edited_rows"].get(index, {})
         for key, label in COLUMNS.items():
             price = PRICE.held(row[label])
             if price and listed[label] is not None and price[0] != listed[label]:

@@ -18,10 +18,11 @@ from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario import fabric_document as fabric_file
+from nest_core.scenario.titles import innermost_ratio, scenario_title
 from nest_core.schema import check_plain
 from nest_core.studies.comparison import LONGEST_NAME, MOST
-from nest_core.titles import innermost_ratio, scenario_title
-from nest_studio.fabric_widgets import fabric_document, ratio_fields
+from nest_core.studies.parameters import ratio_parameters
+from nest_studio.fabric_widgets import fabric_document
 from nest_studio.fields import Choice, Number, said
 from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words, pinned_title
 from nest_studio.open_plan import from_preset
@@ -212,7 +213,7 @@ def use_inputs(inputs: Mapping[str, Any]) -> None:
     kind = budget.get("kind")
     st.session_state["compare.budget"] = next(name for name, of in BUDGETS.items() if of == kind)
     value = budget.get("value")
-    held = BUDGET.held(None if value is None else value / BUDGET_UNITS[kind][1])
+    held = BUDGET.held(None if value is None else value / BUDGET_UNITS[str(kind)][1])
     if held is None:
         st.toast(f"This page cannot ask for a budget of {value:g}: that of the first stands here.")
     st.session_state["compare.budget_value"] = held[0] if held else None
@@ -290,12 +291,13 @@ def _plan_request() -> tuple[str, dict[str, Any]]:
 def _ratios() -> Made:
     """The Plan page's job at 1 : 1, 2 : 1 and 4 : 1 of the innermost tier that has a ratio."""
     scenario, overrides = _plan_request()
-    fields = ratio_fields(_fabric_of(scenario, overrides))
+    fields = ratio_parameters(_fabric_of(scenario, overrides))
     if not fields:
         scenario, overrides = DEFAULT_SCENARIO, {}
-        fields = ratio_fields(_fabric_of(scenario, overrides))
+        fields = ratio_parameters(_fabric_of(scenario, overrides))
     return [
-        _at_ratio(scenario, overrides | {fields[0].key: ratio}, ratio) for ratio in (1.0, 2.0, 4.0)
+        _at_ratio(scenario, overrides | {fields[0].of.key: ratio}, ratio)
+        for ratio in (1.0, 2.0, 4.0)
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from nest_core.bill.prices import load_prices
 from nest_core.figures import Picture
 from nest_core.figures.comparison import SCENARIO_COLOURS, pictures
 from nest_core.figures.comparison_words import formulae, unlike
@@ -16,7 +17,6 @@ from nest_core.quoting import as_markdown
 from nest_core.studies.comparison import FEWEST, LONGEST_NAME, MOST, Comparison
 from nest_core.studies.comparison_table import Line
 from nest_core.studies.whole_cost import device_price
-from nest_core.topology.prices import load_prices
 from nest_studio.compare_state import (
     AS_ON_PLAN,
     BUDGET,
@@ -37,8 +37,7 @@ from nest_studio.compare_state import (
     undo,
     use_set,
 )
-from nest_studio.fabric_widgets import ADDRESS
-from nest_studio.fields import settle
+from nest_studio.fields import ADDRESS, settle
 from nest_studio.open_plan import open_plan, unsaid
 from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, facts

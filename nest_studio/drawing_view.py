@@ -6,7 +6,9 @@ document in `nest_studio.own_fabric`, so that undo knows them all.
 
 from __future__ import annotations
 
+import json
 import zlib
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import pandas as pd
@@ -14,12 +16,10 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
-from nest_core.topology import Clos
 from nest_core.topology.arrange import arranged
 from nest_core.topology.drawing import (
     MAX_DRAWN,
     Drawing,
-    drawing_of,
     duplicated,
     edited,
     empty_drawing,
@@ -27,8 +27,10 @@ from nest_core.topology.drawing import (
     tabled,
 )
 from nest_studio.drawing.canvas import CanvasResult, canvas, pending
-from nest_studio.fabric_state import fabric_of, network_of
+from nest_studio.fabric_state import submit_losses
 from nest_studio.fabric_widgets import reset_fabric
+from nest_studio.fields import Edits, Field, Number, Text, said, settle
+from nest_studio.jobs import WorkerCrash
 from nest_studio.own_fabric import (
     OWN,
     can_undo,
@@ -41,6 +43,7 @@ from nest_studio.own_fabric import (
     undo,
 )
 from nest_studio.show import facts
+from nest_studio.tasks.fabrics import FabricAnswer
 
 __all__ = ["drawing_section", "edit_button", "new_drawing", "own_from", "take_up_edits"]
 
@@ -58,6 +61,9 @@ COLUMNS = {
     "count": "Int64",
     "latency_us": "float64",
 }
+
+_ANY, _WHOLE = Number(-1e300, 1e300, empty=True), Number(-(2**53), 2**53, empty=True)
+_CELLS: dict[str, Field] = {"string": Text(), "Int64": _WHOLE, "float64": _ANY}
 
 Table = Literal["element", "link"]
 
@@ -82,15 +88,15 @@ def own_from(document: dict[str, Any], about: tuple[str, ...] = ()) -> None:
     reset_fabric()
 
 
-def drawing_section(chosen: str, text: str | None) -> None:
+def drawing_section(chosen: str, answer: FabricAnswer | None) -> None:
     """The canvas with the chosen fabric, and its tables where it can be edited.
 
     Parameters
     ----------
     chosen : str
         What the form's fabric is called.
-    text : str or None
-        Canonical text of the fabric that the answers are about; None where there is none.
+    answer : FabricAnswer or None
+        What the figures are about; None where there is none.
     """
     own = own_document() if chosen == OWN else None
     problem = st.session_state.pop("drawing problem", None)
@@ -100,9 +106,9 @@ def drawing_section(chosen: str, text: str | None) -> None:
         _show(own, revision(), editable=True)
         _tables(own)
         return
-    if text is None:
+    if answer is None:
         return
-    if fabric_of(text).devices > MAX_DRAWN:
+    if not answer.drawing:
         facts(
             f"Not drawn: more than {MAX_DRAWN:,} devices. Levels, ports and the bill below are "
             "counted, not drawn; choose a smaller size to see its links.",
@@ -110,8 +116,9 @@ def drawing_section(chosen: str, text: str | None) -> None:
         )
         return
     # A person's own drawing has revisions from 1; those of presets lie far above.
-    _show(_drawn(text), 2**31 + zlib.crc32(text.encode()), editable=False)
-    if isinstance(fabric_of(text), Clos):
+    shown = 2**31 + zlib.crc32(answer.drawing.encode())
+    _show(json.loads(answer.drawing), shown, editable=False)
+    if answer.clos:
         facts(
             "Switches that reach the same places are drawn as one, their links added up, and the "
             "links inside a node as one switch; ports and bill count every switch.",
@@ -119,17 +126,17 @@ def drawing_section(chosen: str, text: str | None) -> None:
         )
 
 
-def edit_button(chosen: str, text: str) -> None:
+def edit_button(chosen: str, text: str, answer: FabricAnswer) -> None:
     """Copy the shown fabric onto a canvas of one's own, where that can be drawn; or go back."""
     if chosen == OWN and not is_drawing(own_document()) and can_undo():
         st.button(
             "Undo import", on_click=_undo_import,
             help="Back to your fabric as it was before; a drawing has this on its canvas.",
         )  # fmt: skip
-    if (chosen == OWN and is_drawing(own_document())) or fabric_of(text).devices > MAX_DRAWN:
+    if (chosen == OWN and is_drawing(own_document())) or not answer.drawing:
         return
     st.button(
-        "Edit as my own drawing", on_click=_draw_preset, args=(text,),
+        "Edit as my own drawing", on_click=_draw_preset, args=(text, answer),
         help="Copies this fabric, element by element, to be changed on the canvas and in tables. "
         "Switches of a tier that is used as one become one element with their number.",
     )  # fmt: skip
@@ -140,13 +147,15 @@ def _undo_import() -> None:
     reset_fabric()
 
 
-def _draw_preset(text: str) -> None:
-    own_from(_drawn(text))
-
-
-@st.cache_data(max_entries=16, show_spinner=False)
-def _drawn(text: str) -> Drawing:
-    return drawing_of(fabric_of(text), network_of(text).nesting)
+def _draw_preset(text: str, answer: FabricAnswer) -> None:
+    try:
+        lost = " ".join(submit_losses(text).result())
+    except WorkerCrash as error:
+        st.session_state["drawing problem"] = f"The fabric was not copied: {error}."
+        return
+    origin = f"{answer.title}, as a drawing"
+    about = (origin, f"Left out: {lost}") if lost else (origin,)
+    own_from(json.loads(answer.drawing), about)
 
 
 def _show(drawing: Drawing, shown: int, *, editable: bool) -> None:
@@ -241,11 +250,17 @@ def _table(drawing: Drawing, table: Table, columns: dict[str, Any]) -> None:
         state = {"revision": revision(), "base": drawing, "serial": serial}
         st.session_state[memory] = state
     key = f"{table}s {state['serial']}"
+    rows = state["base"][table]
+    settle(key, _edits(rows, columns))
     st.data_editor(
-        _frame(state["base"][table], tuple(columns)),
+        _frame(rows, tuple(columns)),
         column_config=columns, num_rows="dynamic", hide_index=True, height=320, key=key,
-        on_change=_table_edited, args=(table, key),
+        on_change=_table_edited, args=(table, key, tuple(columns)),
     )  # fmt: skip
+
+
+def _edits(rows: Sequence[Any], names: Iterable[str]) -> Edits:
+    return Edits(len(rows), {name: _CELLS[COLUMNS[name]] for name in names}, grows=True)
 
 
 def _frame(entries: list[dict[str, Any]], names: tuple[str, ...]) -> pd.DataFrame:
@@ -258,9 +273,10 @@ def _frame(entries: list[dict[str, Any]], names: tuple[str, ...]) -> pd.DataFram
     )
 
 
-def _table_edited(table: Table, key: str) -> None:
+def _table_edited(table: Table, key: str, names: Sequence[str]) -> None:
     memory = f"{table} table"
-    state, edits = st.session_state.get(memory), st.session_state.get(key)
+    state = st.session_state.get(memory)
+    edits = said(key, _edits(state["base"][table], names)) if state else None
     if state is None or edits is None:
         return
     try:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Any
 
 import streamlit as st
 
 from nest_core.errors import InputError
-from nest_core.network.exchange import caveats, lost_between
+from nest_core.formats import FORMATS, Assumed, Exported, Imported
 from nest_core.quoting import as_markdown
-from nest_core.titles import fabric_title, file_stem
-from nest_core.topology.formats import FORMATS, Assumed, Exported, read_fabric, write_fabric
-from nest_core.topology.prices import load_prices
+from nest_core.scenario.titles import file_stem
 from nest_studio.drawing_view import new_drawing, own_from
-from nest_studio.fabric_state import (
-    FabricRequest,
-    canonical,
-    fabric_of,
-    network_of,
-    with_overrides,
-)
+from nest_studio.fabric_state import FabricRequest, canonical, submit_export, submit_import
+from nest_studio.fields import upload
+from nest_studio.jobs import WorkerCrash, forget, there
 from nest_studio.own_fabric import OWN, forget_places, notes, own_document, revision
 from nest_studio.show import facts
+from nest_studio.tasks.fabrics import FabricAnswer
 
 __all__ = ["bring_controls", "take_along", "what_was_read"]
 
@@ -49,16 +43,16 @@ def bring_controls() -> None:
         st.error(as_markdown(failed))
 
 
-def what_was_read(chosen: str, text: str) -> None:
+def what_was_read(chosen: str, answer: FabricAnswer) -> None:
     """What was assumed or left out in reading the person's fabric, and what its prices miss."""
     about = notes()
     if chosen == OWN and about:
         facts("As read: " + " ".join(_sentence(note) for note in about), kind="nest-quiet")
-    for caveat in caveats(network_of(text)):
+    for caveat in answer.caveats:
         facts(caveat, kind="nest-quiet")
 
 
-def take_along(request: FabricRequest) -> None:
+def take_along(request: FabricRequest, answer: FabricAnswer) -> None:
     """Downloads in every format, with what each cannot hold."""
     with st.popover("Export"):
         names = [name for name, entry in FORMATS.items() if entry.writes]
@@ -66,38 +60,28 @@ def take_along(request: FabricRequest) -> None:
             "Format", names, key="export.format", format_func=lambda name: FORMATS[name].label,
             help="What the chosen format cannot hold stands below.",
         )  # fmt: skip
+        job = submit_export(canonical(_as_drawn(request)), format_)
         try:
-            exported = _exported(request, format_)
+            if not there(job, "Writing it and reading it again to compare", key="export"):
+                return
+            exported: Exported = job.result(0)
         except InputError as error:
             st.info(as_markdown(error))
             return
-        with st.spinner("Reading it again to compare …", show_time=True):
-            lost = [_sentence(loss) for loss in _lost(canonical(request), exported, format_)]
+        lost = [_sentence(loss) for loss in exported.lost]
         facts(*(["Left out:", *lost] if lost else ["Holds everything."]), kind="nest-quiet")
         st.download_button(
-            "↓ Download", lambda: _exported(request, format_).text,
-            f"{file_stem(fabric_title(fabric_of(canonical(request))))}"
-            f"{FORMATS[format_].suffixes[0]}",
-            on_click="ignore",
+            "↓ Download", lambda: exported.text,
+            f"{file_stem(answer.title)}{FORMATS[format_].suffixes[0]}", on_click="ignore",
         )  # fmt: skip
 
 
-def _exported(request: FabricRequest, format_: str) -> Exported:
-    document = request.document
+def _as_drawn(request: FabricRequest) -> FabricRequest:
+    """The request with the places of its elements, unless it is not what is being drawn now."""
     own = own_document() if request.preset == OWN else None
-    if own is not None and forget_places(own) == document:  # not one that is being changed
-        document = own
-    fabric = fabric_of(canonical(request))
-    written = with_overrides(document, request.overrides)
-    if request.overrides:  # no longer what its name says
-        fabric = replace(fabric, name=fabric_title(fabric))
-        written["name"] = fabric.name
-    return write_fabric(fabric, format_, document=written)
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _lost(text: str, exported: Exported, format_: str) -> tuple[str, ...]:
-    return lost_between(fabric_of(text), exported, format_, load_prices())
+    if own is None or forget_places(own) != request.document:
+        return request
+    return replace(request, document=own)
 
 
 def _import() -> None:
@@ -119,16 +103,22 @@ def _import() -> None:
 def _read() -> None:
     """Read the uploaded file anew; what is there stays if it cannot be read."""
     st.session_state.pop("import problem", None)
-    file: Any = st.session_state.get(UPLOAD)
+    file = upload(st.session_state.get(UPLOAD))
     if file is None:
         return
     standard = asdict(Assumed())
     figures = {name: st.session_state.get(f"assumed.{name}", standard[name]) for name in ASSUMED}
+    job = submit_import(file.getvalue(), file.name, Assumed(**figures))
     try:
-        found = read_fabric(file.getvalue(), file.name, assumed=Assumed(**figures))
+        found: Imported = job.result()
     except InputError as error:
         st.session_state["import problem"] = str(error)
         return
+    except WorkerCrash as error:
+        st.session_state["import problem"] = f"{file.name} was not read: {error}."
+        return
+    finally:
+        forget(job)  # the document is the session's now
     origin = f"{FORMATS[found.format].label}, {file.name}"
     own_from(found.document, (origin, *found.notes))
     st.session_state["imported revision"] = revision()

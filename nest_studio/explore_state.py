@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
 
-from nest_core.studies.knob import Knob, Value, with_values
+from nest_core.studies.parameter import SweepParameter, Value, with_values
 from nest_studio.forms import Request
-from nest_studio.jobs import ordered, there
+from nest_studio.jobs import submitted, there
 from nest_studio.open_plan import open_plan
 
-__all__ = ["awaited", "inputs_of", "last_answer", "open_point", "unsaid"]
+__all__ = ["awaited", "inputs_of", "last_answer", "open_point"]
 
 
 def inputs_of(request: Request) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def awaited(name: str, what: str, work: Callable[..., Any], inputs: Mapping[str,
         What the study refuses.
     """
     key = f"{name} {json.dumps(inputs, sort_keys=True)}"
-    job = ordered(key, work, dict(inputs), urgent=False, place="explore")
+    job = submitted(key, work, dict(inputs), urgent=False, place="explore")
     if not there(job, what, key=f"explore-{name}"):
         return None
     found = job.result(0)
@@ -56,19 +56,11 @@ def last_answer(name: str) -> Any:
     return st.session_state.get(f"explore {name} answer")
 
 
-def unsaid(pairs: Iterable[tuple[Knob, Value]]) -> str:
-    """What the form of the Plan page cannot say about a point; empty if it says all."""
-    for knob, _ in pairs:
-        if knob.key == "micro_batch":
-            return "The form can only limit the micro-batch, so a smaller one may win there."
-    return ""
-
-
-def open_point(request: Request, pairs: tuple[tuple[Knob, Value], ...]) -> None:
+def open_point(request: Request, pairs: tuple[tuple[SweepParameter, Value], ...]) -> None:
     """Have a point opened on the Plan page, for a button's callback."""
     said = ", ".join(
-        f"{knob.label} {knob.words(value)} {knob.unit}".strip()
-        for knob, value in pairs
-        if knob.fabric
+        f"{parameter.label} {parameter.words(value)} {parameter.unit}".strip()
+        for parameter, value in pairs
+        if parameter.fabric
     )
     open_plan(request.scenario, with_values(request.overrides, pairs), said)

@@ -1,9 +1,9 @@
-"""The parts of the Explore page: which knob to turn how far, and what came of it."""
+"""The parts of the Explore page: which parameter to turn how far, and what came of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -11,15 +11,14 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
 from nest_core.figures.sweep import pictures
-from nest_core.figures.sweep_parts import capital
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
-from nest_core.studies.knob import Knob, Value, parse_values
+from nest_core.studies.parameter import SweepParameter, Value, parse_values
 from nest_core.studies.points import Outcome, Sweep
 from nest_core.studies.ratios import MOST_MODELS, Ratios
-from nest_studio.explore_state import inputs_of, open_point, unsaid
-from nest_studio.fabric_widgets import ADDRESS
-from nest_studio.fields import Choice, Number, Several, settle
+from nest_core.units import capital
+from nest_studio.explore_state import inputs_of, open_point
+from nest_studio.fields import ADDRESS, Choice, Number, Several, settle
 from nest_studio.forms import Request
 from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, facts, table
@@ -39,7 +38,7 @@ __all__ = [
     "RATIOS",
     "SECOND",
     "SWEEP",
-    "Turn",
+    "Swept",
     "asked",
     "mix_controls",
     "questions",
@@ -55,7 +54,7 @@ __all__ = [
 ASKS, QUESTION, FIRST, SECOND, POINT, MODELS, LOSS = (
     f"explore.{name}" for name in ("asks", "question", "x", "y", "point", "models", "loss")
 )
-SWEEP, RATIOS = "Turn a knob", "Highest ratios"
+SWEEP, RATIOS = "Sweep parameters", "Highest ratios"
 DEFAULTS = "explore defaults"
 MIX = Several(preset_names("models"), MOST_MODELS)
 PERCENT, PARTS = Number(0.1, 90.0), Number(0.1, 1000.0)
@@ -63,30 +62,21 @@ OWN_QUESTION = "a question of my own"
 NOTHING_ELSE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A knob with the values to try."""
-
-    knob: Knob
-    values: tuple[Value, ...]
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """As a sweep takes it."""
-        return {"knob": self.knob.key, "values": list(self.values)}
+Swept = tuple[SweepParameter, tuple[Value, ...]]
+"""A parameter with the values to try."""
 
 
-def asked(turned: Sequence[Turn]) -> dict[str, Any]:
-    """The knobs as a sweep takes them."""
-    first, *rest = turned
-    return {"x": first.asked, "y": rest[0].asked if rest else None}
+def asked(turned: Sequence[Swept]) -> dict[str, Any]:
+    """The parameters as a sweep takes them."""
+    x, y = [*({"parameter": one.key, "values": list(values)} for one, values in turned), None][:2]
+    return {"x": x, "y": y}
 
 
-def questions(found: Sequence[Knob]) -> dict[str, tuple[str, str]]:
-    """Ready-made questions and the knobs that they turn, as labels."""
-    label = {knob.key: knob.label for knob in found}
-    ratios = [knob.key for knob in found if knob.key.startswith("oversubscription.")]
-    speeds = [knob.key for knob in found if knob.key.startswith("speed.")]
+def questions(found: Sequence[SweepParameter]) -> dict[str, tuple[str, str]]:
+    """Ready-made questions and the parameters that they turn, as labels."""
+    label = {parameter.key: parameter.label for parameter in found}
+    ratios = [parameter.key for parameter in found if parameter.key.startswith("oversubscription.")]
+    speeds = [parameter.key for parameter in found if parameter.key.startswith("speed.")]
     ready = {capital(label[key]): (label[key], NOTHING_ELSE) for key in ratios}
     if len(ratios) > 1:
         first, second = ratios[-2:]
@@ -104,30 +94,30 @@ def questions(found: Sequence[Knob]) -> dict[str, tuple[str, str]]:
     return ready
 
 
-def turn_controls(found: Sequence[Knob]) -> list[tuple[Knob, str]]:
-    """The question, its knobs, and the text of their values."""
+def turn_controls(found: Sequence[SweepParameter]) -> list[tuple[SweepParameter, str]]:
+    """The question, its parameters, and the text of their values."""
     ready = questions(found)
-    by_label = {knob.label: knob for knob in found}
+    by_label = {parameter.label: parameter for parameter in found}
     options = (*ready, OWN_QUESTION)
     settle(QUESTION, Choice(options))
     left, middle, right = st.columns([2.4, 2.4, 3.2], gap="small")
     with left:
         picked = st.selectbox(
             "Question", options, key=QUESTION, bind=ADDRESS, on_change=_take, args=(ready,),
-            help="Sets the knobs; their values can be changed.",
+            help="Sets the parameters; their values can be changed.",
         )  # fmt: skip
     standard = ready.get(picked, next(iter(ready.values())))
-    turned = []
-    for key, place, label, index in ((FIRST, 0, "Knob", 0), (SECOND, 1, "Second knob", 1)):
+    turned: list[tuple[SweepParameter, str]] = []
+    for place, (key, label) in enumerate(((FIRST, "Parameter"), (SECOND, "Second parameter"))):
         taken = turned[0][0].label if turned else ""
-        names = (NOTHING_ELSE,) if index else ()
-        names = (*names, *(name for name in by_label if name != taken))
+        free = (name for name in by_label if name != taken)
+        names = (NOTHING_ELSE, *free) if place else tuple(free)
         settle(key, Choice(names))
-        default = standard[index] if standard[index] in names else names[0]
+        default = standard[place] if standard[place] in names else names[0]
         with middle:
             name = st.selectbox(
                 label, names, index=names.index(default), key=key, bind=ADDRESS,
-                on_change=_on_my_own, help="What is turned; everything else stays as in the form.",
+                on_change=_on_my_own, help="What is swept; everything else stays as in the form.",
             )  # fmt: skip
         if name in by_label:
             with right:
@@ -135,30 +125,30 @@ def turn_controls(found: Sequence[Knob]) -> list[tuple[Knob, str]]:
     return turned
 
 
-def values_of(turned: list[tuple[Knob, str]]) -> list[Turn]:
+def values_of(turned: list[tuple[SweepParameter, str]]) -> list[Swept]:
     """The values that the texts give; InputError where one gives none."""
-    return [Turn(knob, parse_values(knob, text)) for knob, text in turned]
+    return [(parameter, parse_values(parameter, text)) for parameter, text in turned]
 
 
-def _values_text(knob: Knob, place: int) -> str:
-    """The values to try; a knob's own where nothing else was written."""
-    key = values_key(knob)
-    usual = values_text(knob.defaults)
+def _values_text(parameter: SweepParameter, place: int) -> str:
+    """The values to try; a parameter's own where nothing else was written."""
+    key = values_key(parameter)
+    usual = values_text(parameter.defaults)
     seen = st.session_state.get(DEFAULTS, {})
     if key in st.session_state and st.session_state[key] in ("", seen.get(key)):
         st.session_state[key] = usual  # the scenario changed, and with it what is worth trying
     st.session_state[DEFAULTS] = {**seen, key: usual}
-    note = f" {capital(knob.note)}." if knob.note else ""
+    note = f" {capital(parameter.note)}." if parameter.note else ""
     text: str = st.text_input(
-        f"Values of {as_markdown(knob.title)}", usual, key=key, bind=ADDRESS,
-        help=as_markdown(f"{capital(knob.allowed)}, with commas between.{note}"),
+        f"Values of {as_markdown(parameter.title)}", usual, key=key, bind=ADDRESS,
+        help=as_markdown(f"{capital(parameter.of.allowed)}, with commas between.{note}"),
     )  # fmt: skip
     return text or usual
 
 
-def values_key(knob: Knob) -> str:
-    """The key of the field with a knob's values."""
-    return f"explore.{knob.key}"
+def values_key(parameter: SweepParameter) -> str:
+    """The key of the field with a parameter's values."""
+    return f"explore.{parameter.key}"
 
 
 def values_text(values: Sequence[Value]) -> str:
@@ -172,15 +162,15 @@ def share_key(model: str) -> str:
 
 
 def _take(ready: dict[str, tuple[str, str]]) -> None:
-    if (knobs := ready.get(st.session_state.get(QUESTION, ""))) is not None:
-        st.session_state[FIRST], st.session_state[SECOND] = knobs
+    if (parameters := ready.get(st.session_state.get(QUESTION, ""))) is not None:
+        st.session_state[FIRST], st.session_state[SECOND] = parameters
 
 
 def _on_my_own() -> None:
     st.session_state[QUESTION] = OWN_QUESTION
 
 
-def show_sweep(sweep: Sweep, turned: Sequence[Turn], request: Request, pins: Any) -> None:
+def show_sweep(sweep: Sweep, turned: Sequence[Swept], request: Request, pins: Any) -> None:
     """Figures, the point that was pointed at, and all points as a table.
 
     ``pins`` is where the way into a notebook stands.
@@ -210,7 +200,7 @@ def _point_at(sweep: Sweep, carried: Any) -> None:
         st.session_state[POINT] = sweep.named(sweep.points[int(number)])
 
 
-def _point(sweep: Sweep, turned: Sequence[Turn], request: Request) -> None:
+def _point(sweep: Sweep, turned: Sequence[Swept], request: Request) -> None:
     """One point in words, and the way to its plan."""
     names = {sweep.named(point): point for point in sweep.points}
     best = max(sweep.points, key=lambda point: point.tokens_per_s or 0.0)
@@ -225,8 +215,7 @@ def _point(sweep: Sweep, turned: Sequence[Turn], request: Request) -> None:
     with middle:
         facts(point.words or point.reason)
         note = "; ".join(point.realised)
-        facts(" ".join(filter(None, [capital(note) + "." if note else "", unsaid(pairs)])),
-              kind="nest-quiet")  # fmt: skip
+        facts(capital(note) + "." if note else "", kind="nest-quiet")
     right.button(
         "Open in Plan", on_click=open_point, args=(request, pairs), width="stretch",
         disabled=point.status == "invalid", key="explore-open",
@@ -234,10 +223,12 @@ def _point(sweep: Sweep, turned: Sequence[Turn], request: Request) -> None:
     )  # fmt: skip
 
 
-def _pairs(point: Outcome, turned: Sequence[Turn]) -> tuple[tuple[Knob, Value], ...]:
+def _pairs(point: Outcome, turned: Sequence[Swept]) -> tuple[tuple[SweepParameter, Value], ...]:
     values = (point.x, point.y)
     return tuple(
-        (turn.knob, value) for turn, value in zip(turned, values, strict=False) if value is not None
+        (parameter, value)
+        for (parameter, _), value in zip(turned, values, strict=False)
+        if value is not None
     )
 
 

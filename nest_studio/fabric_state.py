@@ -1,67 +1,51 @@
-"""What the fabric page asks of the core, computed once per request and kept for everyone.
+"""What the Design page asks of the core: computed by workers, kept for everyone who asks again.
 
 The key is the request's canonical text: the fabric's document with its overrides.
 """
 
 from __future__ import annotations
 
-import copy
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
-from nest_core.calibration.curves import Curve
-from nest_core.calibration.library import KIND, Library, load_library
-from nest_core.calibration.sweep import (
-    LIBRARY_NETWORK,
-    Measured,
-    Sweep,
-    load_measured,
-    sweep,
-)
-from nest_core.figures.levels import level_blocks, ways
-from nest_core.network import Network, collapse
-from nest_core.network.bisection import bisection_Bps
-from nest_core.network.collective import CollectiveAnswer, collective
-from nest_core.network.error import collapse_error
-from nest_core.network.graph import GraphWires
-from nest_core.network.paths import shortest_paths
-from nest_core.overrides import assign
+from nest_core.formats import Assumed
+from nest_core.hardware.collectives.library import KIND, Library, load_library
+from nest_core.measured.collectives.sweep import LIBRARY_NETWORK, Measured, Sweep, load_measured
 from nest_core.presets import load_toml, named_file
-from nest_core.schema import FabricFile, checked
-from nest_core.topology import Fabric
-from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
-from nest_core.topology.drawing import element_names
-from nest_core.topology.files import build_fabric
-from nest_core.units import GIB
+from nest_studio.jobs import Job, submitted
+from nest_studio.tasks.fabrics import (
+    CollectiveRequest,
+    all_reduce_time,
+    fabric_answer,
+    fabric_bill,
+    fabric_export,
+    fabric_import,
+    fabric_losses,
+    fabric_sweep,
+)
 
 __all__ = [
-    "IDEAL_WIRES",
-    "MAP_BLOCKS",
+    "IDEAL_LINKS",
     "CollectiveRequest",
     "FabricRequest",
-    "all_reduce_of",
-    "bisection_of",
     "canonical",
-    "error_of",
-    "fabric_of",
     "families",
     "library_note",
     "measured_of",
-    "network_of",
-    "sweep_of",
-    "waits_of",
-    "ways_of",
-    "with_overrides",
+    "submit_all_reduce",
+    "submit_bill",
+    "submit_export",
+    "submit_fabric",
+    "submit_import",
+    "submit_losses",
+    "submit_sweep",
 ]
 
-KEPT = 16
-MAP_BLOCKS = 64
-LARGEST_ALL_REDUCE = 32_768
-LARGEST_DRAWN_ERROR = 1024
-IDEAL_WIRES = "ideal wires"
+IDEAL_LINKS = "ideal wires"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,106 +57,56 @@ class FabricRequest:
     overrides: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveRequest:
-    """What the explorer's controls ask for; ``library`` is `IDEAL_WIRES` or a family's curve."""
-
-    op: str
-    size: int
-    stride: int
-    concurrent: str
-    algorithm: str
-    library: str
-
-
 def canonical(request: FabricRequest) -> str:
     """The text that identifies a request."""
     return json.dumps([request.document, request.overrides], sort_keys=True)
 
 
-def fabric_of(text: str) -> Fabric:
-    """The fabric of a canonical request; InputError where there is none."""
-    document, overrides = json.loads(text)
-    return build_fabric(checked(FabricFile, with_overrides(document, overrides), "fabric."))
+def submit_fabric(text: str, place: str) -> Job:
+    """What a fabric collapses to: a `FabricAnswer`."""
+    return submitted(f"fabric {_digest(text)}", fabric_answer, text, place=place)
 
 
-def with_overrides(document: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
-    """A fabric's document with what a request changes in it."""
-    merged = {"fabric": copy.deepcopy(document)}
-    for key, value in overrides.items():
-        assign(merged, key, value)
-    return merged["fabric"]
+def submit_bill(text: str, settings: tuple[str, ...], place: str) -> Job:
+    """The bill of a fabric, with settings over the price list."""
+    return submitted(f"bill {settings} {_digest(text)}", fabric_bill, text, settings, place=place)
 
 
-@st.cache_resource(max_entries=KEPT, show_spinner=False)
-def network_of(text: str) -> Network:
-    """What the fabric collapses to."""
-    return collapse(fabric_of(text))
+def submit_sweep(text: str, asked: CollectiveRequest) -> Job:
+    """A collective at all message sizes, and what its ends wait for."""
+    key = f"sweep {asked} {_digest(text)}"
+    return submitted(key, fabric_sweep, text, asked, place="collective")
 
 
-@st.cache_data(max_entries=KEPT, show_spinner=False)
-def bisection_of(text: str) -> float | None:
-    """Bisection bandwidth, bytes/s."""
-    return bisection_Bps(fabric_of(text), network_of(text))
+def submit_all_reduce(text: str, place: str) -> Job:
+    """Seconds for 1 GiB over all devices; 0 where that takes long."""
+    key = f"all-reduce {_digest(text)}"
+    return submitted(key, all_reduce_time, text, urgent=False, place=place)
 
 
-@st.cache_data(max_entries=KEPT, show_spinner=False)
-def ways_of(text: str) -> list[list[str]] | None:
-    """What lies between the first devices of any two blocks of the map; None where too large."""
-    fabric, network = fabric_of(text), network_of(text)
-    if fabric.devices > MAX_EXPLICIT_DEVICES:
-        return None
-    size = level_blocks(network, MAP_BLOCKS).size
-    graph = fabric.explicit()
-    paths = shortest_paths(graph, range(0, fabric.devices, size))
-    return ways(paths, element_names(graph, fabric))
+def submit_export(text: str, format_: str) -> Job:
+    """A fabric in another program's format, with what it loses there."""
+    key = f"export {format_} {_digest(text)}"
+    return submitted(key, fabric_export, text, format_, urgent=False, place="export")
 
 
-@st.cache_data(max_entries=KEPT, show_spinner=False)
-def error_of(text: str) -> float | None:
-    """How far levels alone are from the links beneath them, relative; None where it takes long."""
-    network = network_of(text)
-    if isinstance(network.wires, GraphWires) and network.devices > LARGEST_DRAWN_ERROR:
-        return None
-    return collapse_error(network)
+def submit_losses(text: str) -> Job:
+    """What a fabric loses when it is copied onto the canvas."""
+    return submitted(f"losses {_digest(text)}", fabric_losses, text, place="losses")
 
 
-@st.cache_data(max_entries=KEPT, show_spinner=False)
-def all_reduce_of(text: str) -> float | None:
-    """Seconds for 1 GiB over all devices by the fastest algorithm; None where that takes long."""
-    network = network_of(text)
-    if not 2 <= network.devices <= LARGEST_ALL_REDUCE:
-        return None
-    return collective(network, "all_reduce", GIB, network.devices).time_s
+def submit_import(content: bytes, name: str, assumed: Assumed) -> Job:
+    """A fabric file as a document."""
+    key = f"import {name!r} {assumed} {_digest(content)}"
+    return submitted(key, fabric_import, content, name, assumed, place="import")
 
 
-@st.cache_data(max_entries=KEPT, show_spinner=False)
-def sweep_of(text: str, asked: CollectiveRequest) -> Sweep:
-    """The collective at all message sizes."""
-    local, between = _curves(asked.library)
-    return sweep(
-        network_of(text), asked.op, asked.size, stride=asked.stride,
-        concurrent="all" if asked.concurrent == "all" else "one", algorithm=asked.algorithm,
-        local=local, between=between,
-    )  # fmt: skip
-
-
-@st.cache_data(max_entries=KEPT, show_spinner=False)
-def waits_of(text: str, asked: CollectiveRequest, size_bytes: float, algorithm: str) -> str:
-    """What one message waits for on the wires, in words."""
-    answer: CollectiveAnswer = collective(
-        network_of(text), asked.op, size_bytes, asked.size, stride=asked.stride,
-        concurrent="all" if asked.concurrent == "all" else "one", algorithm=algorithm,
-    )  # fmt: skip
-    return answer.bottleneck
-
-
-def measured_of(text: str, found: Sweep, library: str) -> Measured | None:
+def measured_of(name: str, found: Sweep, library: str) -> Measured | None:
     """Measured runs of the chosen family, or of the accelerator that the fabric's name gives."""
     if found.nodes != 1:
         return None
-    if library == IDEAL_WIRES:
-        known = _library().local(json.loads(text)[0]["name"])
+    if not library:
+        known = _library().local(name)
         if known is None:
             return None
         library = known[0].name
@@ -187,7 +121,7 @@ def families() -> tuple[str, ...]:
 
 def library_note(library: str) -> str:
     """Where the chosen curve comes from, in one sentence."""
-    if library == IDEAL_WIRES:
+    if not library:
         return "Ideal wires: the fabric's latencies and all of its bandwidth, no software."
     facts = load_toml(named_file(KIND, library, None, field="curves")).get("provenance", {})
     rows, median = facts.get("rows_fitted"), facts.get("held_out_median")
@@ -199,10 +133,10 @@ def library_note(library: str) -> str:
     return f"{fit}; between nodes {LIBRARY_NETWORK}, assumed and not fitted."
 
 
-def _curves(library: str) -> tuple[Curve | None, Curve | None]:
-    if library == IDEAL_WIRES:
-        return None, None
-    return _library()[library], _library()[LIBRARY_NETWORK]
+def _digest(content: str | bytes) -> str:
+    """Stands for a fabric in keys, which are kept: drawn, it may have megabytes."""
+    data = content if isinstance(content, bytes) else content.encode()
+    return hashlib.sha256(data).hexdigest()
 
 
 @st.cache_resource(show_spinner=False)

@@ -7,50 +7,32 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.calibration.sweep import Sweep
 from nest_core.errors import InputError
+from nest_core.explain.summary import Headline
 from nest_core.figures.collectives import bandwidth_figure, size_label, time_figure
-from nest_core.figures.levels import level_figure, level_rows
-from nest_core.headlines import Headline
-from nest_core.network import Network
+from nest_core.measured.collectives.sweep import Sweep
 from nest_core.network.algorithms import ALGORITHMS, OPS
-from nest_core.network.bisection import full_bisection_Bps, knows_nodes
 from nest_core.quoting import as_markdown
-from nest_core.summary import share
-from nest_core.titles import fabric_title
-from nest_core.topology import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
-from nest_core.units import humanise, humanise_rate
 from nest_studio.fabric_state import (
-    IDEAL_WIRES,
-    MAP_BLOCKS,
+    IDEAL_LINKS,
     CollectiveRequest,
     FabricRequest,
-    bisection_of,
-    error_of,
-    fabric_of,
     families,
     library_note,
     measured_of,
-    network_of,
-    sweep_of,
-    waits_of,
-    ways_of,
+    submit_sweep,
 )
-from nest_studio.fabric_widgets import (
-    ADDRESS,
-    fabric_document,
-    fabric_group,
-    fabric_standards,
-)
-from nest_studio.fields import Choice, said
+from nest_studio.fabric_widgets import fabric_document, fabric_group, fabric_standards
+from nest_studio.fields import ADDRESS, Choice, said
+from nest_studio.jobs import there
 from nest_studio.own_fabric import OWN
-from nest_studio.show import HeadlineRow, PicturePlace, facts, table
+from nest_studio.show import HeadlineRow, PicturePlace, facts, mark_results, table
+from nest_studio.tasks.fabrics import FabricAnswer
 
 __all__ = [
     "DEFAULT_FABRIC",
     "explorer",
     "fabric_form",
-    "fabric_headlines",
     "heading",
     "levels",
     "no_heading",
@@ -62,7 +44,7 @@ LARGEST_GROUP = 1_048_576
 FASTEST, NCCL = "fastest", "NCCL"
 OPERATIONS = {name.replace("_", "-"): name for name in OPS}
 CONCURRENT = ("one", "all")
-MAP_HEIGHT = 360
+SWEPT = "last sweep"
 MEASURED_NONE = "There are no measured runs of this group."
 
 
@@ -86,16 +68,16 @@ def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> FabricRequ
     return FabricRequest(preset, document, overrides)
 
 
-def heading(request: FabricRequest, fabric: Fabric, lacking: str = "") -> None:
+def heading(request: FabricRequest, answer: FabricAnswer, lacking: str = "") -> None:
     """What fabric this is, and what it is made of; or why the figures are earlier ones."""
     changes = ", ".join(f"{key} = {value}" for key, value in request.overrides.items())
-    facts(fabric_title(fabric), kind="nest-scenario")
+    facts(answer.title, kind="nest-scenario")
     if lacking:
         line = f"The figures are those of the last whole fabric: {lacking}"
     elif changes:
-        line = f"{_contents(fabric)} Changed: {changes}."
+        line = f"{answer.contents} Changed: {changes}."
     else:
-        line = f"{_contents(fabric)}{'' if request.preset == OWN else ' As in the preset.'}"
+        line = f"{answer.contents}{'' if request.preset == OWN else ' As in the preset.'}"
     facts(line, kind="nest-quiet")
 
 
@@ -107,57 +89,45 @@ def no_heading(lacking: str) -> None:
     HeadlineRow(tuple(Headline(name, "–", "once it is a fabric", ()) for name in names))
 
 
-def fabric_headlines(text: str) -> tuple[Headline, ...]:
-    """Devices, levels, bisection, its share of full bisection, collapse error, in this order."""
-    fabric, network = fabric_of(text), network_of(text)
-    return (
-        Headline(
-            "Devices", f"{network.devices:,}", _arranged(fabric), ("devices present, idle or not",)
-        ),
-        Headline("Levels", f"{len(network.levels):,}", _level_names(network), (
-            "a level is a class of pairs of devices that communicate alike",
-        )),
-        *_bisection(text, network),
-        _collapse_error(text),
-    )  # fmt: skip
-
-
-def levels(text: str) -> None:
+def levels(answer: FabricAnswer) -> None:
     """The levels as a table, and as a map of who meets whom where."""
-    network = network_of(text)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        finding = _level_finding(network)
-        st.html(table(finding, "Levels; bandwidth is one way", level_rows(network)))
+        st.html(table(answer.finding, "Levels; bandwidth is one way", answer.levels))
     with right:
-        PicturePlace("fabric-levels").draw(
-            level_figure(network, MAP_HEIGHT, ways_of(text), MAP_BLOCKS)
-        )
+        PicturePlace("fabric-levels").draw(answer.map)
 
 
-def explorer(text: str) -> None:
+def explorer(request: FabricRequest, text: str, answer: FabricAnswer) -> None:
     """What a collective costs: controls, time and bus bandwidth, what it waits for."""
     st.subheader("Collective explorer")
     asked = _controls()
     with st.container(key="charts"):
-        if network_of(text).devices < 2:
+        if answer.devices < 2:
             st.info("No times: a collective needs two devices, and this fabric has one.")
             return
+        job = submit_sweep(text, asked)
         try:
-            with st.spinner("Pricing every algorithm at every size …", show_time=True):
-                found = sweep_of(text, asked)
+            ready = there(job, "Pricing every algorithm at every size", key="collective")
+            if ready:
+                st.session_state[SWEPT] = text, asked.library, *job.result(0)
         except InputError as error:
             group = "group " if error.field == "size" else ""
             st.info(as_markdown(f"No times for this choice: {group}{error}"))
             return
-        measured = measured_of(text, found, asked.library)
-        left, right = st.columns(2, gap="medium")
-        with left:
-            PicturePlace("collective-time").draw(time_figure(found, measured))
-        with right:
-            PicturePlace("collective-bandwidth").draw(bandwidth_figure(found, measured))
-        source = f"Measured: {measured.source}." if measured else MEASURED_NONE
-        facts(_waits(text, asked, found), f"{library_note(asked.library)} {source}")
+        of, library, found, waits = st.session_state.get(SWEPT, ("", "", None, ()))
+        if of != text:
+            return
+        mark_results(earlier=not ready, places=("swept",))
+        measured = measured_of(request.document["name"], found, library)
+        with st.container(key="swept"):
+            left, right = st.columns(2, gap="medium")
+            with left:
+                PicturePlace("collective-time").draw(time_figure(found, measured))
+            with right:
+                PicturePlace("collective-bandwidth").draw(bandwidth_figure(found, measured))
+            source = f"Measured: {measured.source}." if measured else MEASURED_NONE
+            facts(_waits(found, waits), f"{library_note(library)} {source}")
 
 
 def _controls() -> CollectiveRequest:
@@ -191,12 +161,13 @@ def _controls() -> CollectiveRequest:
         )  # fmt: skip
     with places[5]:
         library = st.selectbox(
-            "Library", (IDEAL_WIRES, *families()), key="collective.library", bind=ADDRESS,
+            "Library", (IDEAL_LINKS, *families()), key="collective.library", bind=ADDRESS,
             on_change=_fit_library,
             help="What a library makes of the wires: curves fitted to measured runs.",
         )  # fmt: skip
     chosen = _algorithms(op)[algorithm]
-    return CollectiveRequest(op, size, stride, concurrent, chosen, library)
+    curve = "" if library == IDEAL_LINKS else library
+    return CollectiveRequest(op, size, stride, concurrent, chosen, curve)
 
 
 def _algorithms(op: str) -> dict[str, str]:
@@ -213,135 +184,15 @@ def _fit_algorithm() -> None:
 
 def _fit_library() -> None:
     """A library brings its own choice of algorithms along."""
-    ideal = st.session_state.get("collective.library") == IDEAL_WIRES
+    ideal = st.session_state.get("collective.library") == IDEAL_LINKS
     if st.session_state.get("collective.algorithm") == (NCCL if ideal else FASTEST):
         st.session_state["collective.algorithm"] = FASTEST if ideal else NCCL
 
 
-def _waits(text: str, asked: CollectiveRequest, found: Sweep) -> str:
+def _waits(found: Sweep, waits: tuple[str, str]) -> str:
     """What the smallest and the largest message wait for."""
     ends = []
-    for end in (0, -1):
+    for end, reason in zip((0, -1), waits, strict=True):
         name, size = found.algorithms[end], float(found.size_bytes[end])
-        waits = waits_of(text, asked, size, name)
-        ends.append(f"{size_label(size)} ({name.replace('_', ' ')}) wait for {waits}")
+        ends.append(f"{size_label(size)} ({name.replace('_', ' ')}) wait for {reason}")
     return f"On the wires {'; '.join(ends)}."
-
-
-def _bisection(text: str, network: Network) -> tuple[Headline, Headline]:
-    cut = bisection_of(text)
-    if cut is None:
-        reason = "one device has no halves" if network.devices < 2 else "too many links to cut"
-        return (
-            Headline("Bisection", "–", reason, ()),
-            Headline("Of full bisection", "–", reason, ()),
-        )
-    whole = Headline("Bisection", humanise_rate(cut), "between the halves, one way", (
-        "bisection = minimum cut between the first and the last half of the devices",
-        f"= {humanise_rate(cut)} one way",
-    ))  # fmt: skip
-    if not knows_nodes(network):
-        unknown = "no NICs drawn: where nodes end is not known"
-        return whole, Headline("Of full bisection", "–", unknown, ())
-    full = full_bisection_Bps(network)
-    return (
-        whole,
-        Headline("Of full bisection", share(cut / full), f"full: {humanise_rate(full)}", (
-            "share = bisection / what one half could send if nothing above the nodes limited it",
-            f"= {humanise_rate(cut)} / {humanise_rate(full)} = {share(cut / full)}",
-        )),
-    )  # fmt: skip
-
-
-def _collapse_error(text: str) -> Headline:
-    error = error_of(text)
-    if error is None:
-        return Headline("Collapse error", "–", "not computed for large drawings", (
-            "nest-studio levels FILE computes it, in minutes",
-        ))  # fmt: skip
-    return Headline(
-        "Collapse error",
-        share(error) if error < 1 else f"{humanise(error)} ×",
-        "levels are exact here" if error == 0 else "levels alone; times count links",
-        (
-            "collapse error = worst of |time by levels alone / time by links − 1| over sampled "
-            "placements",
-            "plans and collectives are priced on the links and do not carry it",
-        ),
-    )
-
-
-def _arranged(fabric: Fabric) -> str:
-    if isinstance(fabric, Clos):
-        return f"{fabric.nodes:,} nodes of {fabric.devices_per_node}{_hosts(fabric)}"
-    if isinstance(fabric, Torus):
-        kind = "torus" if any(fabric.wrap) else "mesh"
-        return f"{' × '.join(map(str, fabric.shape))} {kind}"
-    if isinstance(fabric, Dragonfly):
-        return f"{fabric.groups:,} groups of {fabric.routers_per_group} routers"
-    if isinstance(fabric, Hierarchical):
-        sizes = " × ".join(str(tier.group_size) for tier in reversed(fabric.tiers))
-        return sizes if "None" not in sizes else "unequal groups"
-    return f"{len(fabric.elements):,} elements, {len(fabric.links):,} links"
-
-
-def _hosts(fabric: Clos) -> str:
-    """Of a node that has several, how many, and what they hold."""
-    each = fabric.devices_per_host
-    several = 0 < each < fabric.devices_per_node
-    return f" ({fabric.devices_per_node // each} hosts of {each})" if several else ""
-
-
-def _contents(fabric: Fabric) -> str:
-    """What it is made of, in one sentence."""
-    if isinstance(fabric, Clos):
-        switches = ", ".join(f"{count:,} {name}" for name, count in fabric.switch_counts().items())
-        planes = f" in {fabric.planes} planes" if fabric.planes > 1 else ""
-        return (
-            f"{fabric.nodes:,} nodes of {fabric.devices_per_node} devices{_hosts(fabric)} with "
-            f"{fabric.nics_per_node} NICs of {humanise_rate(fabric.nic_bandwidth_Bps)}; switches "
-            f"of radix {fabric.radix}{planes}: {switches}."
-        )
-    if isinstance(fabric, Torus):
-        wraps = "every dimension wraps" if all(fabric.wrap) else "not every dimension wraps"
-        wraps = wraps if any(fabric.wrap) else "no dimension wraps"
-        twisted = ", twisted" if fabric.twisted else ""
-        rate = humanise_rate(fabric.link_bandwidth_Bps)
-        return f"{_arranged(fabric)}{twisted}, {wraps}; links of {rate} one way."
-    if isinstance(fabric, Dragonfly):
-        return (
-            f"{fabric.groups:,} groups of {fabric.routers_per_group} routers of radix "
-            f"{fabric.radix}, {fabric.nodes_per_router} nodes each; local links of "
-            f"{humanise_rate(fabric.local_bandwidth_Bps)}, global ones of "
-            f"{humanise_rate(fabric.global_bandwidth_Bps)}."
-        )
-    if isinstance(fabric, GraphFabric):
-        count = dict.fromkeys(("device", "NIC", "switch"), 0)
-        for element in fabric.elements:
-            count["NIC" if element.role == "nic" else element.role] += element.count
-        count["link"] = len(fabric.links)
-        plurals = {"switch": "switches"}
-        parts = [
-            f"{number:,} {name if number == 1 else plurals.get(name, f'{name}s')}"
-            for name, number in count.items()
-        ]
-        return f"Drawn: {', '.join(parts)}."
-    steps = [
-        f"{humanise_rate(tier.link_bandwidth_Bps)} per "
-        f"{'device' if tier.uplink_per == 'device' else 'uplink'} into the {tier.name}"
-        for tier in fabric.tiers
-    ]
-    return f"{'; '.join(steps)}."
-
-
-def _level_names(network: Network) -> str:
-    names = [level.name for level in network.levels]
-    return ", ".join(names) if len(names) <= 4 else f"{names[0]} to {names[-1]}"
-
-
-def _level_finding(network: Network) -> str:
-    inner, outer = network.levels[0], network.levels[-1]
-    first, last = (humanise_rate(level.bandwidth_Bps) for level in (inner, outer))
-    if len(network.levels) == 1:
-        return f"With all sending, a device has {first}"
-    return f"With all sending, a device has {first} at level {inner.name}, {last} at {outer.name}"

@@ -7,13 +7,24 @@ field takes, and `said` hands a callback nothing else. The bounds that widgets s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, Protocol
 
 import streamlit as st
 
-__all__ = ["Choice", "Field", "Number", "Several", "said", "settle"]
+from nest_core.schema import Parameter
+from nest_core.studies.parameter import SweepParameter
+from nest_core.units import capital
+
+__all__ = [
+    "ADDRESS", "Choice", "Edits", "Field", "Number", "Several", "Text", "choice_of", "field_of",
+    "label_of", "number_of", "one_of", "said", "settle", "upload",
+]  # fmt: skip
+
+ADDRESS: Any = "query-params"
+"""What binds a widget to the address."""
 
 
 class Field(Protocol):
@@ -73,6 +84,81 @@ class Number:
         return (kind(value),) if kind(value) == value else None
 
 
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text, or None."""
+
+    def held(self, value: Any) -> tuple[Any] | None:
+        """The text."""
+        return (value,) if value is None or isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """Edits of a table of so many rows, as Streamlit's editor tells them, by its columns' fields.
+
+    Rows are added and deleted only in one that ``grows``.
+    """
+
+    rows: int
+    columns: Mapping[str, Field]
+    grows: bool = False
+
+    def held(self, value: Any) -> tuple[Any] | None:
+        """The edits."""
+        if not isinstance(value, Mapping):
+            return None
+        changed, added, gone = (
+            value.get(part) for part in ("edited_rows", "added_rows", "deleted_rows")
+        )
+        if not isinstance(changed, Mapping) or not isinstance(added, list):
+            return None
+        place = Number(0, self.rows - 1)
+        if not isinstance(gone, list) or not all(map(place.held, (*changed, *gone))):
+            return None
+        fits = all(map(self._row, (*changed.values(), *added)))
+        return (value,) if fits and (self.grows or not (added or gone)) else None
+
+    def _row(self, cells: Any) -> bool:
+        return isinstance(cells, Mapping) and all(
+            name in self.columns and self.columns[name].held(cell) for name, cell in cells.items()
+        )
+
+
+def field_of(of: Parameter, *, empty: bool = False) -> Field:
+    """What a widget of a parameter takes."""
+    if of.choices or of.kind is bool:
+        return Choice(of.options)
+    return Number(of.low or of.kind(0), of.high or of.kind(0), empty)
+
+
+def label_of(of: Parameter | SweepParameter) -> str:
+    """What a widget of a parameter is called."""
+    return capital(of.title)
+
+
+def number_of(
+    of: Parameter, value: Any, step: float, *, key: str = "", place: Any = st, **look: Any
+) -> Any:
+    """A number of a parameter, bound to the address under its key or another.
+
+    ``look`` goes to the widget, and over what the catalogue says.
+    """
+    said_of = {"label": label_of(of), "help": f"{of.allowed}. {of.text}"}
+    return place.number_input(
+        min_value=of.low, max_value=of.high, value=value, step=of.kind(step), key=key or of.key,
+        bind=ADDRESS, **(said_of | look),
+    )  # fmt: skip
+
+
+def choice_of(of: Parameter, standard: Any, *, key: str = "", **look: Any) -> Any:
+    """One of a parameter's choices, likewise."""
+    return st.selectbox(
+        label_of(of), of.options, of.options.index(standard), key=key or of.key, bind=ADDRESS,
+        help=of.text, **look,
+    )  # fmt: skip
+
+
 def settle(key: str, field: Field) -> None:
     """Forget what the session holds under a widget's key if its field cannot; before drawing it."""
     if key in st.session_state and field.held(st.session_state[key]) is None:
@@ -83,6 +169,22 @@ def said(key: str, field: Field) -> Any:
     """What a widget says, for callbacks; None where it is gone, or holds what it cannot."""
     held = field.held(st.session_state.get(key))
     return held[0] if held else None
+
+
+def one_of(
+    place: Any, label: str, options: Sequence[Any], default: Any, key: str, **look: Any
+) -> Any:
+    """One of some options in a row; the default too where an address leaves its word out."""
+    settle(key, Choice(options))
+    chosen = place.segmented_control(
+        label, options, default=default, required=True, key=key, **look
+    )
+    return default if chosen is None else chosen
+
+
+def upload(value: Any) -> Any:
+    """The file that an uploader says; None also where the server does not have it, or no more."""
+    return value if isinstance(value, BytesIO) else None
 
 
 def _same(option: Any, value: Any) -> bool:

@@ -12,19 +12,27 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.model_files import model_table
+from nest_core.explain.summary import accelerator_in_words, model_in_words
+from nest_core.hardware import load_accelerator
 from nest_core.presets import load_toml, named_file, preset_names
 from nest_core.quoting import as_markdown
-from nest_core.scenario import load_accelerator, scenario_document
-from nest_core.summary import accelerator_in_words, model_in_words
-from nest_studio.fabric_widgets import (
+from nest_core.scenario import scenario_document
+from nest_core.schema import parameter
+from nest_core.units import capital
+from nest_core.workload.model_files import model_table
+from nest_studio.fabric_widgets import fabric_document, fabric_group, fabric_standards, reset_fabric
+from nest_studio.fields import (
     ADDRESS,
-    fabric_document,
-    fabric_group,
-    fabric_standards,
-    reset_fabric,
+    Choice,
+    Field,
+    Several,
+    choice_of,
+    field_of,
+    label_of,
+    number_of,
+    said,
+    settle,
 )
-from nest_studio.fields import Choice, Field, Number, Several, said, settle
 from nest_studio.history import history_buttons, remember
 from nest_studio.model_view import (
     OWN_MODEL,
@@ -49,20 +57,16 @@ __all__ = [
 DEFAULT_SCENARIO = "llama3-70b-1024-h100"
 PRESET_BEFORE = "model preset before"
 
-PRECISIONS = ("bf16", "fp16", "fp8", "tf32", "fp32")
-OPTIMIZERS = ("adam", "adam_bf16", "adam_8bit", "sgd")
-ATTENTION = ("flash", "unfused")
-ZERO = (0, 1, 2, 3)
-RECOMPUTE = ("none", "selective", "full")
-SCHEDULES = ("1f1b", "interleaved", "gpipe")
-STAGES = ("uniform", "mixed")
-MEMORY_RULES = ("joint", "as_needed")
-LARGEST = {
-    "search.tp": "tp, devices",
-    "search.cp": "cp, devices",
-    "search.ep": "ep, devices",
-    "search.micro_batch_sequences": "micro-batch, sequences",
-}
+_NUMBERS = (
+    "workload.global_batch_sequences", "workload.sequence_length_tokens", "accelerator.memory_GiB",
+)  # fmt: skip
+_CHOICES = (
+    "workload.precision", "workload.optimizer", "workload.attention", "search.stage_strategies",
+    "search.memory_rule",
+)  # fmt: skip
+_LISTS = ("search.zero", "search.recompute", "search.schedule")
+DEGREES = ("search.tp", "search.cp", "search.ep", "search.micro_batch_sequences")
+"""Which the form limits, or pins."""
 _OWN = {"fabric": OWN, "workload.model": OWN_MODEL}
 _IN_TITLES = ("fabric", "accelerator", "workload.model", "workload.global_batch_sequences")
 ORDERS = {
@@ -70,25 +74,22 @@ ORDERS = {
     "replicas of a stage side by side": ["tp", "cp", "dp", "pp"],
     "stages of a replica side by side": ["tp", "cp", "pp", "dp"],
 }
-BATCH, SEQUENCE = Number(1, 1_000_000), Number(1, 10_000_000)
-MEMORY, DEGREE = Number(1.0, 4096.0), Number(1, 10_000, empty=True)
+
+
+def pinned(key: str) -> str:
+    """The key of the widget that makes a degree's limit the only one that is allowed."""
+    return f"{key}.pinned"
+
+
 FORM: Mapping[str, Field] = {
     "scenario": Choice(preset_names("scenarios")),
     "workload.model": Choice((*preset_names("models"), OWN_MODEL)),
-    "workload.global_batch_sequences": BATCH,
-    "workload.sequence_length_tokens": SEQUENCE,
-    "workload.precision": Choice(PRECISIONS),
-    "workload.optimizer": Choice(OPTIMIZERS),
-    "workload.attention": Choice(ATTENTION),
     "accelerator": Choice(preset_names("accelerators")),
-    "accelerator.memory_GiB": MEMORY,
-    **dict.fromkeys(LARGEST, DEGREE),
-    "search.zero": Several(ZERO),
-    "search.recompute": Several(RECOMPUTE),
-    "search.schedule": Several(SCHEDULES),
+    **{key: field_of(parameter(key)) for key in (*_NUMBERS, *_CHOICES)},
+    **{key: field_of(parameter(key), empty=True) for key in DEGREES},
+    **{pinned(key): Choice((False, True)) for key in DEGREES},
+    **{key: Several(parameter(key).options) for key in _LISTS},
     "search.order": Choice(tuple(ORDERS)),
-    "search.stage_strategies": Choice(STAGES),
-    "search.memory_rule": Choice(MEMORY_RULES),
 }
 """The fields of the form but the fabric's, by key."""
 
@@ -147,31 +148,17 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     remember(("scenario", *chosen))
     with history:
         history_buttons(start_over)
-    return Request(scenario, document, _overrides(different))
+    return Request(scenario, document, _overrides(different, chosen))
 
 
 def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
     st.subheader("Workload")
     chosen["workload.model"] = _model(standard)
-    chosen["workload.global_batch_sequences"] = st.number_input(
-        "Global batch, sequences", BATCH.least, BATCH.most,
-        standard["workload.global_batch_sequences"], 64,
-        key="workload.global_batch_sequences", bind=ADDRESS,
-        help="Per iteration, over all replicas: 1 to 1,000,000. Replicas times micro-batch "
-        "divide it.",
-    )  # fmt: skip
+    _number("workload.global_batch_sequences", 64, chosen, standard)
     with st.expander("Sequence, precision, optimizer"):
-        chosen["workload.sequence_length_tokens"] = st.number_input(
-            "Sequence length, tokens", SEQUENCE.least, SEQUENCE.most,
-            standard["workload.sequence_length_tokens"], 1024,
-            key="workload.sequence_length_tokens", bind=ADDRESS, help="1 to 10,000,000.",
-        )  # fmt: skip
-        for label, options, key, text in (
-            ("Precision", PRECISIONS, "workload.precision", "Those the device computes in."),
-            ("Optimizer", OPTIMIZERS, "workload.optimizer", "Sets the bytes per parameter."),
-            ("Attention kernel", ATTENTION, "workload.attention", "Unfused stores the scores."),
-        ):
-            chosen[key] = _choice(label, options, key, standard, text)
+        _number("workload.sequence_length_tokens", 1024, chosen, standard)
+        for key in ("workload.precision", "workload.optimizer", "workload.attention"):
+            chosen[key] = choice_of(parameter(key), standard[key])
 
 
 def _model(standard: Mapping[str, Any]) -> str:
@@ -208,41 +195,44 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
     st.caption(
         as_markdown(accelerator_in_words(accelerator)), help=as_markdown(accelerator.source) or None
     )
-    chosen["accelerator.memory_GiB"] = st.number_input(
-        "Memory per device, GiB", MEMORY.least, MEMORY.most, _memory(chosen["accelerator"]), 4.0,
-        key="accelerator.memory_GiB", bind=ADDRESS, format="%.1f", help="1 to 4,096.",
-    )  # fmt: skip
+    memory = {"accelerator.memory_GiB": _memory(chosen["accelerator"])}
+    _number("accelerator.memory_GiB", 4, chosen, memory, format="%.1f")
     with st.expander("Search limits"):
-        for key, label in LARGEST.items():
-            chosen[key] = st.number_input(
-                f"Largest {label}", DEGREE.least, DEGREE.most, standard[key], 1, key=key,
-                bind=ADDRESS,
-                help="1 to 10,000; empty for no limit.", placeholder="no limit",
-            )  # fmt: skip
-        for label, options, key in (
-            ("ZeRO stages", ZERO, "search.zero"),
-            ("Recomputation", RECOMPUTE, "search.recompute"),
-            ("Schedules", SCHEDULES, "search.schedule"),
-        ):
+        for key in DEGREES:
+            _degree(key, chosen, standard)
+        for key in _LISTS:
+            of = parameter(key)
             picked = st.multiselect(
-                label, options, standard[key], key=key, bind=ADDRESS,
-                help="What the plan may choose from.",
+                label_of(of), of.options, standard[key], key=key, bind=ADDRESS,
+                help=f"What the plan may choose from. {of.text}",
             )  # fmt: skip
-            chosen[key] = [option for option in options if option in picked]
+            chosen[key] = [option for option in of.options if option in picked]
         chosen["search.order"] = _choice(
             "Placement", tuple(ORDERS), "search.order", standard,
             "Which ranks sit on neighbouring devices, tensor-parallel ranks always first.",
         )  # fmt: skip
-        chosen["search.stage_strategies"] = _choice(
-            "Stages", STAGES, "search.stage_strategies", standard,
-            "Uniform: all stages divide their layers alike. Mixed: each picks its own tp, sp, cp, "
-            "ep and ZeRO stage on equally many devices, which takes longer to search.",
-        )  # fmt: skip
-        chosen["search.memory_rule"] = _choice(
-            "ZeRO and recomputation", MEMORY_RULES, "search.memory_rule", standard,
-            "Joint: chosen with everything else. As needed: raised only where it does not fit, as "
-            "in the paper.",
-        )  # fmt: skip
+        for key in ("search.stage_strategies", "search.memory_rule"):
+            chosen[key] = choice_of(parameter(key), standard[key])
+
+
+def _number(
+    key: str, step: float, chosen: dict[str, Any], standard: Mapping[str, Any], **look: Any
+) -> None:
+    chosen[key] = number_of(parameter(key), standard[key], step, **look)
+
+
+def _degree(key: str, chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
+    """The most of a degree, and whether it is the only one."""
+    of, only = parameter(key), pinned(key)
+    limit = chosen[key] = number_of(
+        of, standard[key], 1, placeholder="no limit",
+        help=f"{of.allowed}, at most so many; empty for no limit. {of.text}",
+    )  # fmt: skip
+    picked = st.checkbox(
+        f"{capital(of.label)}: no fewer either", standard[only], key=only,
+        bind=ADDRESS, disabled=limit is None, help="Pins it: the plan may choose no other.",
+    )  # fmt: skip
+    chosen[only] = picked and limit is not None
 
 
 def _choice(
@@ -289,19 +279,18 @@ def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
         "accelerator": document["accelerator"],
         "accelerator.memory_GiB": _memory(document["accelerator"]),
         "workload.model": work["model"],
-        "workload.global_batch_sequences": work["global_batch_sequences"],
-        "workload.sequence_length_tokens": work["sequence_length_tokens"],
-        "workload.precision": work.get("precision", PRECISIONS[0]),
-        "workload.optimizer": work.get("optimizer", OPTIMIZERS[0]),
-        "workload.attention": work.get("attention", ATTENTION[0]),
-        **{key: _largest(search, key) for key in LARGEST},
-        "search.zero": list(search.get("zero", ZERO)),
-        "search.recompute": list(search.get("recompute", RECOMPUTE)),
-        "search.schedule": list(search.get("schedule", SCHEDULES)),
-        "search.stage_strategies": search.get("stage_strategies", STAGES[0]),
-        "search.memory_rule": search.get("memory_rule", MEMORY_RULES[0]),
+        **{key: _given(document, key) for key in (*_NUMBERS[:2], *_CHOICES)},
+        **{key: _largest(search, key) for key in DEGREES},
+        **{pinned(key): isinstance(_given(document, key), int) for key in DEGREES},
+        **{key: list(_given(document, key) or parameter(key).options) for key in _LISTS},
         "search.order": "both",
     }
+
+
+def _given(document: Mapping[str, Any], key: str) -> Any:
+    """What a document says under a key of one of its tables, else the file's default."""
+    table, _, name = key.partition(".")
+    return document.get(table, {}).get(name, parameter(key).default)
 
 
 def _largest(search: Mapping[str, Any], key: str) -> int | None:
@@ -312,13 +301,13 @@ def _largest(search: Mapping[str, Any], key: str) -> int | None:
     return max(asked) if isinstance(asked, list) else asked
 
 
-def _overrides(different: Mapping[str, Any]) -> dict[str, Any]:
-    """Widget values as overrides of a scenario document."""
+def _overrides(different: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Widget values that differ as overrides of a scenario document."""
     overrides = dict(different)
-    for key in LARGEST:
-        if key in overrides:
-            limit = overrides[key]
-            overrides[key] = {"min": 1} if limit is None else {"max": limit}
+    for key in DEGREES:
+        if key in different or pinned(key) in different:
+            limit, only = chosen[key], overrides.pop(pinned(key), chosen[pinned(key)])
+            overrides[key] = {"min": 1} if limit is None else limit if only else {"max": limit}
     if "search.order" in overrides:
         overrides["search.order"] = ORDERS[overrides["search.order"]]
     return overrides
@@ -347,7 +336,9 @@ def _fit_device() -> None:
     use_memory(float(accelerator["memory_GiB"]))
     computes_in = accelerator["peak_TFLOPs"]
     if _said("workload.precision") not in computes_in:
-        st.session_state["workload.precision"] = next(p for p in PRECISIONS if p in computes_in)
+        st.session_state["workload.precision"] = next(
+            name for name in parameter("workload.precision").options if name in computes_in
+        )
 
 
 def _fit_sequence() -> None:

@@ -25,19 +25,19 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from nest_core.presets import edition
 from nest_core.quoting import as_markdown
-from nest_studio.desk import Desk
-from nest_studio.orders import CANCELLED, Job
-from nest_studio.workers import Lost, Stopped, limits_of
+from nest_studio.job_queue import JobQueue
+from nest_studio.queued import CANCELLED, Job
+from nest_studio.workers import Stopped, WorkerCrash, limits_of
 
 __all__ = [
-    "Desk",
     "Job",
-    "Lost",
+    "JobQueue",
     "Stopped",
-    "desk",
+    "WorkerCrash",
     "forget",
     "given_up",
-    "ordered",
+    "job_queue",
+    "submitted",
     "there",
     "waiting",
 ]
@@ -72,20 +72,20 @@ def _is_here(number: int) -> bool:
     return not runtime.exists() or runtime.get_instance().is_active_session(visitor.session)
 
 
-_desk: Desk | None = None
+_desk: JobQueue | None = None
 _opening = threading.Lock()
 
 
-def desk() -> Desk:
+def job_queue() -> JobQueue:
     """The one of this server: no cache of Streamlit's holds it, for any visitor may clear those."""
     global _desk
     with _opening:
         if _desk is None:
-            _desk = Desk(limits=limits_of(os.environ), present=_is_here)
+            _desk = JobQueue(limits=limits_of(os.environ), present=_is_here)
         return _desk
 
 
-def ordered(
+def submitted(
     key: str, function: Callable[..., Any], *args: Any, urgent: bool = True, place: str = ""
 ) -> Job:
     """The job of a key, for this session.
@@ -95,7 +95,7 @@ def ordered(
     key : str
         Says everything that the result depends on, but for the presets, which are added.
     function, urgent :
-        As `Desk.ask` takes them.
+        As `JobQueue.ask` takes them.
     place : str
         What the session wanted here before, it now wants no more. Without a place it wants the
         job not more than before, as where another place has ordered it.
@@ -104,21 +104,21 @@ def ordered(
     own = visitor.cancelled.get(key)
     if own is None:
         wanted_by = (visitor.number, place) if place else None
-        return desk().ask(key, function, *args, urgent=urgent, wanted_by=wanted_by)
+        return job_queue().ask(key, function, *args, urgent=urgent, wanted_by=wanted_by)
     if place:
-        desk().give_up(visitor.number, place)
+        job_queue().give_up(visitor.number, place)
     return own
 
 
 def given_up(place: str) -> None:
     """This session wants nothing here any more."""
-    desk().give_up(_visitor().number, place)
+    job_queue().give_up(_visitor().number, place)
 
 
 def forget(job: Job) -> None:
     """Begin anew when its key is ordered again, as after a cancel; for callbacks."""
     if _visitor().cancelled.pop(job.key, None) is None:
-        desk().forget(job.key)
+        job_queue().forget(job.key)
 
 
 def waiting(job: Job, what: str, *, key: str) -> bool:
@@ -159,7 +159,9 @@ def there(job: Job, what: str, *, key: str) -> bool:
         return False
     if job.late:
         st.info(
-            as_markdown(f"{what} took {desk().limits.in_words}, the most that this studio gives")
+            as_markdown(
+                f"{what} took {job_queue().limits.in_words}, the most that this studio gives"
+            )
             + " one request: what was found by then is shown. The command line gives it more."
         )
     if not (job.stopped or job.without):
@@ -180,7 +182,7 @@ def there(job: Job, what: str, *, key: str) -> bool:
 def _cancel(job: Job) -> None:
     """Take this session's wish back."""
     visitor = _visitor()
-    visitor.cancelled[job.key] = desk().cancel(visitor.number, job)
+    visitor.cancelled[job.key] = job_queue().cancel(visitor.number, job)
     while len(visitor.cancelled) > MOST_CANCELLED:
         visitor.cancelled.popitem(last=False)
 

@@ -23,10 +23,11 @@ from nest_core.lessons import (
     Reveal,
     Value,
     lesson,
+    work_brief,
+    work_reveal,
 )
-from nest_core.lessons.work import work_brief, work_reveal
-from nest_studio.fields import Choice, said, settle
-from nest_studio.jobs import ordered, there
+from nest_studio.fields import Choice, one_of, said, settle
+from nest_studio.jobs import submitted, there
 from nest_studio.show import PicturePlace, facts, table
 
 __all__ = ["learn_style", "lesson_bar", "presenting", "show_lesson"]
@@ -89,10 +90,9 @@ def lesson_bar() -> Lesson:
     """All lessons in a row; returns the one that is open."""
     keys = [one.key for one in LESSONS]
     names = {one.key: one.short for one in LESSONS}
-    settle(LESSON, Choice(keys))
-    chosen = st.segmented_control(
-        "Lesson", keys, default=keys[0], required=True, format_func=names.__getitem__, key=LESSON,
-        wrap=True, bind=ADDRESS, label_visibility="collapsed",
+    chosen = one_of(
+        st, "Lesson", keys, keys[0], LESSON, format_func=names.__getitem__, wrap=True,
+        bind=ADDRESS, label_visibility="collapsed",
     )  # fmt: skip
     return lesson(chosen)
 
@@ -116,7 +116,7 @@ def _asked(shown: Lesson) -> Brief | None:
     """The lesson's question and notes; None while they are computed elsewhere."""
     if not shown.slow:
         return shown.brief()
-    job = ordered(f"lesson {shown.key}, question", work_brief, shown.key, place="lesson")
+    job = submitted(f"lesson {shown.key}, question", work_brief, shown.key, place="lesson")
     if not there(job, "Question", key="lesson-brief"):
         return None
     found: Brief = job.result(0)
@@ -129,7 +129,7 @@ def _found(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
         return shown.reveal(settings)
     asked = ", ".join(f"{key} {value}" for key, value in sorted(settings.items()))
     key = f"lesson {shown.key}, {asked}"
-    job = ordered(key, work_reveal, shown.key, dict(settings), place="lesson")
+    job = submitted(key, work_reveal, shown.key, dict(settings), place="lesson")
     if not there(job, "Planning", key="lesson-reveal"):
         return None
     found: Reveal = job.result(0)
@@ -212,13 +212,13 @@ def _controls(shown: Lesson) -> Mapping[str, Value]:
 
 def _control(shown: Lesson, control: Control) -> Any:
     key = f"{shown.key}.{control.key}"
-    settle(key, Choice(control.values))
     ways = st.container(horizontal=True, width="content") if control.stepped else None
     if isinstance(control.standard, str) or (control.names and not control.stepped):
-        return st.segmented_control(
-            control.label, control.values, default=control.standard, required=True,
-            format_func=control.name, key=key, bind=ADDRESS, help=control.help,
+        return one_of(
+            st, control.label, control.values, control.standard, key, format_func=control.name,
+            bind=ADDRESS, help=control.help,
         )  # fmt: skip
+    settle(key, Choice(control.values))
     value = st.select_slider(
         control.label, control.values, control.standard, format_func=control.name, key=key,
         bind=ADDRESS, help=control.help, width=210,

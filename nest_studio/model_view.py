@@ -14,11 +14,12 @@ from typing import Any
 import streamlit as st
 
 from nest_core.errors import InputError
-from nest_core.model_files import load_model, model_of, model_table
 from nest_core.quoting import as_markdown
 from nest_core.workload.graph import families, load_trace
 from nest_core.workload.hugging_face import read_config
+from nest_core.workload.model_files import load_model, model_of, model_table
 from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
+from nest_studio.fields import upload
 
 __all__ = [
     "OWN_MODEL",
@@ -211,7 +212,7 @@ def _paste(on_change: Callable[[], None]) -> None:
 
 
 def _upload(on_change: Callable[[], None]) -> None:
-    file: Any = st.session_state.get(_FILE)
+    file = upload(st.session_state.get(_FILE))
     if file is None:
         st.session_state.pop(_PROBLEM, None)
         return

@@ -16,10 +16,11 @@ from nest_core.notebook.kinds import Shown
 from nest_core.notebook.report import html_report
 from nest_core.quoting import as_markdown
 from nest_core.scenario import resolve_scenario, scenario_document
+from nest_core.scenario.titles import scenario_title
 from nest_core.store import Listed
-from nest_core.titles import scenario_title
+from nest_studio.fields import upload
 from nest_studio.forms import DEFAULT_SCENARIO
-from nest_studio.jobs import Lost, Stopped
+from nest_studio.jobs import Stopped, WorkerCrash
 from nest_studio.notebook_state import (
     FIRST_NAME,
     can_undo,
@@ -208,7 +209,7 @@ def _save_as() -> None:
 
 
 def _import() -> None:
-    file = st.session_state.get("notebook-file")
+    file = upload(st.session_state.get("notebook-file"))
     if file is not None:
         read_file(file.getvalue())
         st.session_state[_IMPORT] = False
@@ -271,6 +272,6 @@ def _report(notebook: Notebook) -> str:
             results[name] = job.result(REPORT_PATIENCE_S)
         except InputError as error:
             results[name] = error
-        except (Late, Stopped, Lost):
+        except (Late, Stopped, WorkerCrash):
             results[name] = "Its figures were not computed: run the cell again in the studio."
     return html_report(notebook, results, datetime.now().astimezone())

@@ -25,7 +25,7 @@ from nest_core.notebook.kinds import KINDS, Shown, compute, summarise
 from nest_core.notebook.words import note_html
 from nest_core.quoting import as_markdown
 from nest_studio.compare_state import use_inputs
-from nest_studio.jobs import Job, forget, ordered, there
+from nest_studio.jobs import Job, forget, submitted, there
 from nest_studio.notebook_state import edit, keep_summary
 from nest_studio.open_plan import from_preset, open_plan, unsaid
 from nest_studio.reopen import reopen, reopens
@@ -70,7 +70,7 @@ def job_of(cell: Cell) -> Job:
     """The work that computes what a cell shows."""
     key = f"notebook {cell.kind} {json.dumps(dict(cell.inputs), sort_keys=True)}"
     inputs = dict(cell.inputs)
-    return ordered(key, compute, cell.kind, inputs, urgent=False, place=f"cell {cell.id}")
+    return submitted(key, compute, cell.kind, inputs, urgent=False, place=f"cell {cell.id}")
 
 
 def local_time(text: str, pattern: str = "%d %b %Y, %H:%M") -> str:

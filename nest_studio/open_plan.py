@@ -13,14 +13,14 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from nest_core.errors import InputError
-from nest_core.model_files import model_of
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
 from nest_core.scenario import scenario_document
+from nest_core.scenario.titles import fabric_title
 from nest_core.schema import LONGEST_NAME, FabricFile, checked
-from nest_core.studies.knobs import fabric_table
-from nest_core.titles import fabric_title
+from nest_core.studies.parameters import fabric_table
 from nest_core.topology.files import build_fabric
+from nest_core.workload.model_files import model_of
 from nest_studio.fabric_widgets import (
     MEANING,
     MEANINGS,
@@ -28,14 +28,14 @@ from nest_studio.fabric_widgets import (
     fabric_fields,
     reset_fabric,
 )
-from nest_studio.forms import FORM, LARGEST, ORDERS, start_over
+from nest_studio.forms import DEGREES, FORM, ORDERS, pinned, start_over
 from nest_studio.model_view import OWN_MODEL, use_model
 from nest_studio.own_fabric import OWN, forget_places, own_document, start
 
 __all__ = ["from_preset", "go_to_opened", "open_plan", "open_scenario", "unsaid"]
 
 _OPENS = "a scenario opens"
-_WHOLE = ("fabric", "accelerator", "workload.model", *LARGEST)
+_WHOLE = ("fabric", "accelerator", "workload.model", *DEGREES)
 _ASIDE = ("schema", "name", "description", "source", "override")
 
 Table = Mapping[str, Any]
@@ -88,7 +88,7 @@ def open_scenario(
     scenario : str
         A preset.
     overrides : mapping
-        By dotted key. Of a degree that is pinned the form takes the limit; what else it cannot say
+        By dotted key. Of several degrees the form takes the largest; what else it cannot say
         (`unsaid`) stays as in the preset.
     asked : mapping
         The page's other widgets, by key.
@@ -108,8 +108,10 @@ def open_scenario(
         start({"schema": 1, "name": "inline", **table})
     st.session_state["fabric"] = fabric
     reset_fabric()
-    found = {key: _held(key, value) or _limit(key, value) for key, value in overrides.items()}
-    widgets = {"fabric": fabric} | {key: held[0] for key, held in found.items() if held} | ratios
+    widgets: dict[str, Any] = {"fabric": fabric}
+    for key, value in overrides.items():
+        widgets |= _held(key, value) or _limit(key, value)
+    widgets |= ratios
     if widgets.get("workload.model") == OWN_MODEL:
         use_model(dict(overrides["workload.model"]))
     widgets |= asked
@@ -132,8 +134,8 @@ def go_to_opened(*, form_is_here: bool = False) -> None:
     if opened is None:
         return
     page, widgets = opened
-    said = {} if form_is_here else {key: _in_address(value) for key, value in widgets.items()}
-    said = {key: text for key, text in said.items() if text is not None}
+    told = {} if form_is_here else {key: _in_address(value) for key, value in widgets.items()}
+    said = {key: text for key, text in told.items() if text is not None}
     # Without parameters Streamlit would clear those that widgets are bound to, and refuses.
     try:
         st.switch_page(f"pages/{page}.py", query_params=said)
@@ -148,18 +150,27 @@ def _in_address(value: Any) -> str | list[str] | None:
     return None if value is None else str(value)
 
 
-def _held(key: str, value: Any) -> tuple[Any] | None:
-    """What the widget of a key holds for a value, in a tuple; None where it cannot hold it."""
+def _held(key: str, value: Any) -> dict[str, Any] | None:
+    """What widgets hold for the value of a key; None where they cannot hold it."""
+    if key in DEGREES:
+        return _degree(key, value)
     if key == "search.order":
-        return next(((word,) for word, order in ORDERS.items() if order == value), None)
-    if key in LARGEST and value is not None:
-        if not isinstance(value, Mapping) or value.get("min", 1) != 1:
-            return None
-        value = value.get("max")
+        return next(({key: word} for word, order in ORDERS.items() if order == value), None)
     if key == "workload.model" and not isinstance(value, str):
-        return (OWN_MODEL,) if _is_model(value) else None
-    field = FORM.get(key)
-    return field.held(value) if field and value != OWN_MODEL else None
+        return {key: OWN_MODEL} if _is_model(value) else None
+    held = FORM[key].held(value) if key in FORM and value != OWN_MODEL else None
+    return held and {key: held[0]}
+
+
+def _degree(key: str, value: Any) -> dict[str, Any] | None:
+    """A degree's limit, and whether it is pinned."""
+    limit, only = value, value is not None
+    if isinstance(value, Mapping):
+        limit, only = value.get("max"), False
+        if value.get("min", 1) != 1:
+            return None
+    held = FORM[key].held(limit)
+    return held and {key: held[0], pinned(key): only}
 
 
 def _is_model(value: Any) -> bool:
@@ -169,16 +180,14 @@ def _is_model(value: Any) -> bool:
         return False
 
 
-def _limit(key: str, value: Any) -> tuple[Any] | None:
-    """The largest of degrees that are pinned."""
-    if key not in LARGEST:
-        return None
+def _limit(key: str, value: Any) -> dict[str, Any]:
+    """The largest of several degrees."""
     if isinstance(value, Mapping):
-        value = value.get("max")
-    listed = value if isinstance(value, list) else [value]
-    if None in map(FORM[key].held, listed) or (None in listed and listed != [None]):
-        return None
-    return (max(listed),) if listed else None
+        value = [value.get("max")]
+    degrees = value if key in DEGREES and isinstance(value, list) else []
+    if not degrees or None in map(FORM[key].held, degrees) or None in degrees[1:]:
+        return {}
+    return {key: max(degrees), pinned(key): False}
 
 
 def _fabric(
@@ -201,15 +210,20 @@ def _fabric(
 
 def _named(table: Table, called: str) -> dict[str, Any]:
     """A fabric's document under the name of what it is now."""
-    whole = {"schema": 1, "name": "inline", **table}
+    whole = {"schema": 1, "name": "inline", **_stated(table)}
     title = fabric_title(build_fabric(checked(FabricFile, whole)))
     return {**whole, "name": ", ".join(filter(None, [title, called]))[:LONGEST_NAME]}
 
 
 def _sound(table: dict[str, Any]) -> dict[str, Any]:
-    """The table of a fabric; InputError if it has not the shape of one."""
-    checked(FabricFile, table, "fabric.")
-    return table
+    """The table of a fabric; InputError if it is none."""
+    build_fabric(checked(FabricFile, table, "fabric."))
+    return _stated(table)
+
+
+def _stated(table: Table) -> dict[str, Any]:
+    """A table without what JSON calls null, which says as little as a missing key."""
+    return {key: value for key, value in table.items() if value is not None}
 
 
 def _ratio(fields: Table, key: str, value: Any) -> tuple[Any] | None:

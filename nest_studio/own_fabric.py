@@ -1,6 +1,6 @@
 """The fabric that a person drew or brought: one per session, on every page, with its history.
 
-It is a document like a preset's (README, "Files"). While it is drawn it need not be a fabric
+It is a document like a preset's (``docs/files.md``). While it is drawn it need not be a fabric
 yet; pages then keep the last answer and say what is missing. What stands in the session is plain
 data, replaced and never changed in place.
 
@@ -12,6 +12,7 @@ way back through a browser's history too.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,6 +41,8 @@ __all__ = [
 
 OWN = "My fabric"
 STEPS = 100
+ROWS = 200_000
+"""Elements and links of all steps that can be undone, some 300 bytes each; the last one stays."""
 _KEY = "own fabric"
 _CHOICE = "fabric"
 KEPT = "own"
@@ -116,7 +119,7 @@ def change(document: dict[str, Any], about: tuple[str, ...] | None = None) -> No
     """Put a changed document in place of the present one; its notes stay unless others come."""
     state = st.session_state.get(_KEY)
     past = () if state is None else (*state["past"], _step(state))
-    _put((document, notes() if about is None else about), past[-STEPS:], ())
+    _put((document, notes() if about is None else about), _within_bounds(past), ())
 
 
 def can_undo() -> bool:
@@ -153,6 +156,16 @@ def forget_places(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _step(state: Mapping[str, Any]) -> Step:
     return state["document"], state["notes"]
+
+
+def _within_bounds(past: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The last steps, as many as are kept."""
+    rows = itertools.accumulate(
+        len(document.get("element", ())) + len(document.get("link", ()))
+        for document, _ in reversed(past)
+    )
+    kept = sum(1 for total in rows if total <= ROWS)
+    return past[-min(STEPS, max(kept, 1)) :]
 
 
 def _put(step: Step, past: tuple[Step, ...], future: tuple[Step, ...]) -> None:

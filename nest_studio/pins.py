@@ -10,7 +10,7 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.notebook import Cell, CellKind, Summary, new_id
-from nest_core.notebook.inputs import portable
+from nest_core.notebook.document import portable
 from nest_core.notebook.kinds import scalar_rows, versions
 from nest_core.quoting import as_markdown
 from nest_studio.notebook_state import FIRST_NAME, cells_in_words, last_used, pin

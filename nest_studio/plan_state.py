@@ -10,28 +10,27 @@ import time
 
 import streamlit as st
 
+from nest_core.api.answer import Answer
 from nest_core.baselines import Baseline
-from nest_core.planner import Result
 from nest_core.scenario import Scenario, resolve_scenario
-from nest_core.tasks import best_plan, priced_baselines, request_scenario, request_text
 from nest_core.topology import Fabric
 from nest_studio.forms import Request
-from nest_studio.jobs import Job, Lost, Stopped, ordered
+from nest_studio.jobs import Job, Stopped, WorkerCrash, submitted
+from nest_studio.tasks.requests import best_plan, priced_baselines, request_scenario, request_text
 
 __all__ = [
+    "answer_of",
     "baselines_missing",
     "baselines_of",
     "baselines_within",
     "canonical",
     "fabric_of",
     "is_there_soon",
-    "order_baselines",
-    "order_plan",
-    "plan_of",
     "scenario_of",
+    "submit_baselines",
+    "submit_plan",
 ]
 
-KEPT = 256
 POLL_S = 0.1
 PATIENCE_S = 5.0
 
@@ -52,15 +51,15 @@ def fabric_of(request: Request) -> Fabric:
     return resolve_scenario(request.document, own).fabric
 
 
-def order_plan(text: str) -> Job:
+def submit_plan(text: str) -> Job:
     """Have a canonical request planned, and give up this session's last order."""
     return _plan(text, "plan")
 
 
-def plan_of(text: str) -> Result:
-    """The search's result for a canonical request, once it is there."""
-    found: Result = _plan(text).result()
-    return found
+def answer_of(text: str, baselines: tuple[Baseline, ...] = ()) -> Answer:
+    """Our plan for a canonical request, once it is there, beside these baselines."""
+    result, network = _plan(text).result()
+    return Answer(scenario_of(text), network, result, baselines)
 
 
 def is_there_soon(text: str) -> bool:
@@ -72,7 +71,7 @@ def is_there_soon(text: str) -> bool:
     return job.ended and not job.failed
 
 
-def order_baselines(text: str) -> None:
+def submit_baselines(text: str) -> None:
     """Have the baselines for a canonical request priced, and give up this session's last order."""
     _baselines(text, "baselines")
 
@@ -86,7 +85,7 @@ def baselines_within(text: str, seconds: float) -> tuple[Baseline, ...] | None:
         return None
     except Stopped:  # given up by who ordered it; it is begun anew
         return None
-    except Lost:  # said by `baselines_missing`
+    except WorkerCrash:  # said by `baselines_missing`
         return ()
     return found
 
@@ -105,8 +104,8 @@ def baselines_missing(text: str) -> str:
 
 
 def _plan(text: str, place: str = "") -> Job:
-    return ordered(f"plan {text}", best_plan, text, place=place)
+    return submitted(f"plan {text}", best_plan, text, place=place)
 
 
 def _baselines(text: str, place: str = "") -> Job:
-    return ordered(f"baselines {text}", priced_baselines, text, urgent=False, place=place)
+    return submitted(f"baselines {text}", priced_baselines, text, urgent=False, place=place)

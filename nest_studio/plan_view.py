@@ -6,38 +6,36 @@ import json
 
 import streamlit as st
 
-from nest_core.answer import Answer
-from nest_core.costs.timeline import timeline as played_back
-from nest_core.errors import InputError
+from nest_core.api.answer import Answer
+from nest_core.explain.summary import certificate_line, plan_in_words, stage_rows
+from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 from nest_core.figures import (
     Entry,
     balance_figure,
-    fabric_figure,
-    level_figure,
     memory_figure,
     throughput_figure,
 )
 from nest_core.figures.fabric import PAINTS
-from nest_core.figures.linkload import linkload_figure
-from nest_core.figures.timeline import timeline_figure
 from nest_core.notebook.kinds import plan_row
 from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario
-from nest_core.summary import certificate_line, plan_in_words, stage_rows
-from nest_core.titles import file_stem, scenario_title
+from nest_core.scenario.titles import file_stem, scenario_title
+from nest_core.text import plain
 from nest_core.units import ceil_gib
-from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
-from nest_core.why.loads import link_loads
-from nest_studio.commands.output import plain
-from nest_studio.fields import Choice, settle
+from nest_studio.fields import one_of
 from nest_studio.forms import Request, changes_in_words, pinned_title, use_memory
+from nest_studio.jobs import there
 from nest_studio.pins import pin_button
-from nest_studio.plan_state import baselines_of, plan_of, scenario_of
+from nest_studio.plan_state import answer_of, baselines_of
 from nest_studio.scenario_file import command_line, scenario_toml
-from nest_studio.show import PicturePlace, facts
+from nest_studio.show import PicturePlace, facts, mark_results
 from nest_studio.tour import tour_button
+from nest_studio.why_state import pictures_job
 
-__all__ = ["Comparison", "heading", "placement", "plan_facts", "stage_table", "timeline"]
+__all__ = ["Comparison", "heading", "pictures", "plan_facts", "stage_table"]
+
+LAST = "last pictures"
+DRAWN = ("drawn-timeline", "drawn-placement")
 
 
 def heading(request: Request, text: str, scenario: Scenario) -> None:
@@ -88,15 +86,15 @@ def plan_facts(answer: Answer) -> None:
             needed = ceil_gib(result.needed_bytes)
             st.button(f"Set memory to {needed:,.1f} GiB", on_click=use_memory, args=(needed,))
     else:
-        facts(plan_in_words(best, answer.scenario.batch, answer.problem.network.devices))
+        facts(plan_in_words(best, answer.scenario.batch, answer.scenario.fabric.devices))
     accelerator = answer.scenario.accelerator
     facts(
         certificate_line(result),
-        f"Costs: own model. {overlap_in_words(answer.problem.overlap, accelerator)}",
+        f"Costs: own model. {overlap_in_words(answer.overlap, accelerator)}",
         f"{calibration_in_words(accelerator)} {MEMORY_IN_WORDS}",
         kind="nest-quiet",
     )
-    basis = answer.standing(best).in_words if best else "Error band: none without a plan."
+    basis = answer.validity_of(best).in_words if best else "Error band: none without a plan."
     facts(basis, kind="nest-quiet nest-basis")
 
 
@@ -119,38 +117,31 @@ class Comparison:
         self._memory.draw(memory_figure(rows, self._scenario.accelerator.memory_bytes))
 
 
-def timeline(answer: Answer) -> None:
-    """One iteration of our plan, pass by pass."""
-    place, best = PicturePlace("timeline"), answer.result.best
-    if best is None:
-        place.draw(timeline_figure(None))
-        return
-    try:
-        place.draw(timeline_figure(played_back(answer.problem, best)))
-    except InputError as error:
-        place.draw(timeline_figure(None, str(error)))
-
-
 @st.fragment
-def placement(answer: Answer) -> None:
-    """The fabric painted with the plan, beside its level matrix or the load on its links."""
-    network, best = answer.problem.network, answer.result.best
-    settle("paint", Choice(PAINTS))
-    paint = st.segmented_control(
-        "Colour devices by", PAINTS, default=PAINTS[0], required=True, key="paint",
-        bind="query-params", disabled=best is None, help="Link load: how busy the busiest link "
-        "on the way of a device's traffic is; beside it every tier's links, by class of traffic.",
+def pictures(answer: Answer, text: str) -> None:
+    """One iteration pass by pass; the fabric painted with the plan, beside its levels or loads."""
+    above, best = st.container(key=DRAWN[0]), answer.result.best
+    paint = one_of(
+        st, "Colour devices by", PAINTS, PAINTS[0], "paint", bind="query-params",
+        disabled=best is None, help="Link load: how busy the busiest link on the way of a device's "
+        "traffic is; beside it every tier's links, by class of traffic.",
     )  # fmt: skip
-    loads = link_loads(answer.problem, best) if best and paint == "link load" else None
-    left, right = st.columns(2, gap="medium")
-    with left:
-        plan = best.plan if best else None
-        PicturePlace("placement").draw(fabric_figure(network, plan, paint, loads))
-    with right:
-        if loads:
-            PicturePlace("loads").draw(linkload_figure(loads))
-        else:
-            PicturePlace("levels").draw(level_figure(network))
+    job = pictures_job(text, best, paint)
+    ready = there(job, "Drawing the plan", key="pictures")
+    if ready:
+        st.session_state[LAST] = paint, job.result(0)
+    elif job.ended or LAST not in st.session_state:
+        return
+    mark_results(earlier=not ready, places=DRAWN)
+    painted, drawn = st.session_state[LAST]
+    with above:
+        PicturePlace("timeline").draw(drawn.timeline)
+    with st.container(key=DRAWN[1]):
+        left, right = st.columns(2, gap="medium")
+        with left:
+            PicturePlace("placement").draw(drawn.placement)
+        with right:
+            PicturePlace("loads" if painted == "link load" else "levels").draw(drawn.beside)
 
 
 def stage_table(answer: Answer) -> None:
@@ -160,7 +151,7 @@ def stage_table(answer: Answer) -> None:
         if best is None:
             facts("There is no plan.")
             return
-        levels = tuple(level.name for level in answer.problem.network.levels)
+        levels = tuple(level.name for level in answer.network.levels)
         rows = stage_rows(best, levels)
         figures = [key for key, value in rows[0].items() if isinstance(value, float)]
         st.dataframe(
@@ -175,13 +166,10 @@ def _sentence(text: str) -> str:
 
 
 def _row(text: str) -> dict[str, str | float | bool]:
-    return plan_row(_answer(text))
+    return plan_row(answer_of(text, baselines_of(text)))
 
 
 def _plan_json(text: str) -> str:
-    return json.dumps(plain(_answer(text).to_json()), indent=2, allow_nan=False)
-
-
-def _answer(text: str) -> Answer:
-    scenario = scenario_of(text)
-    return Answer(scenario, scenario.problem(), plan_of(text), baselines_of(text))
+    return json.dumps(
+        plain(answer_of(text, baselines_of(text)).to_json()), indent=2, allow_nan=False
+    )

@@ -10,8 +10,8 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
 from nest_core.scenario import scenario_document
-from nest_core.studies.knob import knob_named
-from nest_core.studies.knobs import knobs
+from nest_core.studies.parameter import parameter_named
+from nest_core.studies.parameters import sweep_parameters
 from nest_studio.explore_view import (
     ASKS,
     DEFAULTS,
@@ -53,10 +53,10 @@ def reopen(scenario: str, overrides: Mapping[str, Any], inputs: Mapping[str, Any
     overrides : mapping
         What its form is to say.
     inputs : mapping
-        What the study was asked (`nest_core.notebook.inputs`), which `reopens` took.
+        What the study was asked (`nest_core.notebook.document`), which `reopens` took.
     """
     try:
-        asked = _mix(inputs) if "mix" in inputs else _knobs(scenario, overrides, inputs)
+        asked = _mix(inputs) if "mix" in inputs else _swept(scenario, overrides, inputs)
     except InputError as error:
         st.toast(as_markdown(error))
         return
@@ -64,20 +64,20 @@ def reopen(scenario: str, overrides: Mapping[str, Any], inputs: Mapping[str, Any
     open_scenario("explore", scenario, overrides, asked)
 
 
-def _knobs(
+def _swept(
     scenario: str, overrides: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> dict[str, Any]:
     document, _ = scenario_document(scenario)
-    found = knobs(document, overrides)
-    turned = [(knob_named(found, one["knob"]), one["values"]) for one in _both(inputs)]
-    labels = (*(knob.label for knob, _ in turned), NOTHING_ELSE)[:2]
+    found = sweep_parameters(document, overrides)
+    turned = [(parameter_named(found, one["parameter"]), one["values"]) for one in _both(inputs)]
+    labels = (*(parameter.label for parameter, _ in turned), NOTHING_ELSE)[:2]
     ready = {turns: question for question, turns in questions(found).items()}
     return {
         ASKS: SWEEP,
         QUESTION: ready.get((labels[0], labels[1]), OWN_QUESTION),
         FIRST: labels[0],
         SECOND: labels[1],
-        **{values_key(knob): values_text(values) for knob, values in turned},
+        **{values_key(parameter): values_text(values) for parameter, values in turned},
     }
 
 

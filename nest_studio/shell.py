@@ -30,8 +30,11 @@ from streamlit.web.server import server_util
 
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
+from nest_studio.frames import Frames
 from nest_studio.guard import PUBLIC_VARIABLE, Guard, Names, beyond_this_machine
+from nest_studio.jobs import job_queue
 from nest_studio.readiness import import_everything
+from nest_studio.tasks.requests import import_tasks
 
 __all__ = ["guards", "opened", "page_routes", "say_defect", "with_root"]
 
@@ -96,7 +99,8 @@ def guards() -> list[Middleware]:
         os.environ.get(PUBLIC_VARIABLE, ""),
     )
     return [
-        Middleware(Guard, names=names, scripts=[_digest(one) for one in _INLINE.findall(_shell())])
+        Middleware(Guard, names=names, scripts=[_digest(one) for one in _INLINE.findall(_shell())]),
+        Middleware(Frames),
     ]
 
 
@@ -110,6 +114,7 @@ def say_defect(error: Exception) -> bool:
 async def opened(_: object) -> AsyncGenerator[None]:
     """Make ready for visitors, and open the person's browser, unless told to open none."""
     import_everything()
+    job_queue().start(import_tasks)
     if beyond_this_machine(_address()):
         print(
             f"Warning: whoever can reach {_address()} port {config.get_option('server.port')} can "

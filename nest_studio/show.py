@@ -12,10 +12,10 @@ from typing import Any
 
 import streamlit as st
 
+from nest_core.explain.summary import Headline
 from nest_core.figures import Picture
-from nest_core.headlines import Headline
 from nest_core.quoting import as_markdown
-from nest_studio.fields import Choice, settle
+from nest_studio.fields import Choice, one_of, settle
 
 __all__ = ["HeadlineRow", "PicturePlace", "facts", "mark_results", "page_style", "table"]
 
@@ -78,12 +78,10 @@ def page_style() -> None:
     st.html(_STYLE)
 
 
-def mark_results(*, earlier: bool) -> None:
-    """Grey the results if they belong to an earlier request."""
-    st.html(
-        "<style>.st-key-results, .st-key-results-below "
-        f"{{ opacity: {0.35 if earlier else 1}; }}</style>"
-    )
+def mark_results(*, earlier: bool, places: tuple[str, ...] = ("results", "results-below")) -> None:
+    """Grey the results, in containers of these keys, if they belong to an earlier request."""
+    chosen = ", ".join(f".st-key-{place}" for place in places)
+    st.html(f"<style>{chosen} {{ opacity: {0.35 if earlier else 1}; }}</style>")
 
 
 def facts(*lines: str, kind: str = "nest-facts") -> None:
@@ -169,11 +167,10 @@ class PicturePlace:
 
     def _pick(self, chart: str) -> None:
         """Hand on what the clicked point carries."""
-        state = st.session_state.get(chart)
-        picked = state.selection.points if state else ()
-        carried = picked[0].get("customdata") if picked else None
-        if self._on_pick is not None and carried is not None:
-            self._on_pick(carried)
+        match st.session_state.get(chart):
+            case {"selection": {"points": [{"customdata": carried}, *_]}} if carried is not None:
+                if self._on_pick is not None:
+                    self._on_pick(carried)
 
     def _foot(self, reading: str) -> Any:
         """Words at the left, a quiet menu at the right; the words can be drawn again."""
@@ -185,8 +182,8 @@ class PicturePlace:
                 key=f"figure-csv-{self._key}",
                 help="What the plot draws: one row per bar, point or cell.",
             )  # fmt: skip
-            st.segmented_control(
-                "Picture", FORMATS, default=FORMATS[0], required=True, key=self._format,
+            one_of(
+                st, "Picture", FORMATS, FORMATS[0], self._format,
                 help="What the camera saves that shows where the plot is pointed at.",
             )  # fmt: skip
         return words

@@ -53,7 +53,7 @@ STOPS = (
     ),
     _Stop(
         "The other pages",
-        "Design draws a fabric, Compare sets scenarios side by side, Explore turns one knob, "
+        "Design draws a fabric, Compare sets scenarios side by side, Explore sweeps a parameter, "
         "Learn teaches what is behind it, Notebook keeps your results.",
         '[data-testid="stSidebarNav"]',
     ),

@@ -7,19 +7,13 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from nest_core.answer import Answer
+from nest_core.api.answer import Answer
 from nest_core.costs.megatron_job import Setting
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
-from nest_core.files import decoded
-from nest_core.layout.placement import seated
-from nest_core.model_files import model_of, model_table
-from nest_core.quoting import as_markdown
-from nest_core.titles import file_stem, scenario_title
-from nest_core.units import humanise, humanise_bytes, humanise_seconds
-from nest_core.why import OtherJob, difference, training, withheld
-from nest_core.why.training import TOKENS_PER_PARAMETER
-from nest_core.why.words import (
+from nest_core.explain import OtherJob, difference, training, withheld
+from nest_core.explain.training import TOKENS_PER_PARAMETER
+from nest_core.explain.words import (
     Table,
     axes_table,
     binding_table,
@@ -30,16 +24,23 @@ from nest_core.why.words import (
     training_headline,
     why_line,
 )
-from nest_studio.commands.output import plain
+from nest_core.files import decoded
+from nest_core.quoting import as_markdown
+from nest_core.scenario.titles import file_stem, scenario_title
+from nest_core.text import plain
+from nest_core.units import humanise, humanise_bytes, humanise_seconds
+from nest_core.workload.model_files import model_of, model_table
+from nest_studio.fields import upload
 from nest_studio.jobs import there
 from nest_studio.model_view import OWN_MODEL, use_model
 from nest_studio.plan_state import scenario_of
 from nest_studio.show import HeadlineRow, facts, table
 from nest_studio.why_state import (
-    bindings_of,
-    equations_of,
-    mine_of,
+    bindings_job,
+    equations_job,
+    mine_job,
     next_best_job,
+    rank_mapping_of,
     worth_of_more_job,
 )
 
@@ -91,7 +92,7 @@ def _training(answer: Answer, best: Report, text: str) -> None:
         )  # fmt: skip
     with headline:
         band = answer.band(best)
-        found = training(answer.problem, best, BILLION * billions, band)
+        found = training(answer.scenario, best, BILLION * billions, band)
         HeadlineRow((training_headline(found, band),), spans=True)
     with placement:
         facts("Placement: rank, replica, stage and rank on each axis of every device; change "
@@ -99,19 +100,19 @@ def _training(answer: Answer, best: Report, text: str) -> None:
         name = file_stem(scenario_title(answer.scenario))
         with st.container(horizontal=True, gap="small"):
             st.download_button(
-                "↓ Placement (CSV)", lambda: seated(answer.problem.network, best.plan).to_csv(),
+                "↓ Placement (CSV)", lambda: rank_mapping_of(text, best).to_csv(),
                 f"{name}-placement.csv", "text/csv", on_click="ignore", type="tertiary",
                 help="One row per device; cells of idle devices are empty.",
             )  # fmt: skip
             st.download_button(
-                "↓ Placement (JSON)", lambda: _placement_json(answer, best),
+                "↓ Placement (JSON)", lambda: _placement_json(text, best),
                 f"{name}-placement.json", "application/json", on_click="ignore", type="tertiary",
                 help="The plan and one row per device.",
             )  # fmt: skip
 
 
-def _placement_json(answer: Answer, best: Report) -> str:
-    rows = seated(answer.problem.network, best.plan).rows()
+def _placement_json(text: str, best: Report) -> str:
+    rows = rank_mapping_of(text, best).rows()
     return json.dumps({"plan": plain(best.plan.to_json()), "placement": rows})
 
 
@@ -120,7 +121,9 @@ def _explanations(best: Report, text: str) -> None:
     binding = st.expander("What binds each stage", key="why-binding", on_change="rerun")
     if binding.open:
         with binding:
-            _show(binding_table(bindings_of(text, best), best))
+            job = bindings_job(text, best)
+            if there(job, "Pricing it with more of each resource", key="binding"):
+                _show(binding_table(job.result(0), best))
     axes = st.expander("What the next-best choice on each axis costs", key="why-axes",
                        on_change="rerun")  # fmt: skip
     if axes.open:
@@ -138,7 +141,9 @@ def _explanations(best: Report, text: str) -> None:
     terms = st.expander("The equation behind each term", key="why-equations", on_change="rerun")
     if terms.open:
         with terms:
-            _show(equation_table(equations_of(text, best), best))
+            job = equations_job(text, best)
+            if there(job, "Filling in the equations", key="equations"):
+                _show(equation_table(job.result(0), best))
 
 
 def _mine(answer: Answer, text: str) -> None:
@@ -152,17 +157,21 @@ def _mine(answer: Answer, text: str) -> None:
             help="Fields as nest-studio plan prints them, or a Megatron-LM command or script; "
             "one that trains something else can be taken over into the form.",
         )  # fmt: skip
-        seats = st.file_uploader(
+        rank_mapping = upload(st.file_uploader(
             "Placement by hand, CSV or JSON", ["csv", "json"], key="why-mine-seats",
             help="Optional. Rows of rank and device, or of device and tp, cp, dp, pp, from 0: the "
             "placement above, changed.",
-        )  # fmt: skip
+        ))  # fmt: skip
         if not (pasted or "").strip():
             facts("What is left out takes its default: degree 1, ZeRO 0, no recomputation, even "
                   "stages; Megatron-LM flags leave dp to the rest.", kind="nest-quiet")  # fmt: skip
             return
         try:
-            mine = mine_of(text, pasted, decoded(seats.getvalue(), "placement") if seats else "")
+            by_hand = decoded(rank_mapping.getvalue(), "placement") if rank_mapping else ""
+            job = mine_job(text, pasted, by_hand)
+            if not there(job, "Pricing your plan", key="mine"):
+                return
+            mine = job.result(0)
         except OtherJob as error:
             st.error(as_markdown(error))
             _offer(error, text)

@@ -13,23 +13,17 @@ import math
 import multiprocessing
 import os
 import pickle
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, Protocol
 
 from nest_core.errors import InputError
+from nest_studio import system
 
-try:
-    import resource
-except ImportError:  # a system without limits of this kind
-    resource = None  # type: ignore[assignment]  # the name has two kinds of value
-
-__all__ = ["USUAL", "Died", "Limits", "Lost", "Stopped", "Worker", "limits_of"]
+__all__ = ["USUAL", "Limits", "Stopped", "Worker", "WorkerCrash", "WorkerDied", "limits_of"]
 
 POLL_S = 0.05
 PATIENCE_S = 2.0
@@ -46,11 +40,11 @@ class Stopped(Exception):
     """The job was stopped and has no result."""
 
 
-class Lost(Exception):
+class WorkerCrash(Exception):
     """The job has no result and would have none if it ran again; the message says why."""
 
 
-class Died(Exception):
+class WorkerDied(Exception):
     """The worker process ended before it had a result."""
 
 
@@ -63,7 +57,7 @@ class Limits:
     seconds : float
         From its begin. Then it is told to stop, and what it has found by then is its result.
     memory_bytes : float
-        What its worker may hold beyond what its modules took, on Linux.
+        What its worker may hold beyond what its modules took.
     kept_bytes : float
         A worker that holds more after a job is replaced: what it keeps it would not give back.
     quick_s : float
@@ -158,7 +152,12 @@ class Worker:
         self._stop = context.Event()
         self._process = context.Process(
             target=_work,
-            args=(theirs, self._stop, self.lower, self.limits.memory_bytes),
+            args=(
+                theirs,
+                self._stop,
+                self.lower,
+                self.limits.memory_bytes if system.REFUSES_MEMORY else math.inf,
+            ),
             daemon=True,
         )
         self._process.start()
@@ -190,13 +189,14 @@ class Worker:
             answer = self._answer(heard)
         except (EOFError, OSError):
             self.end()
-            raise Died from None
-        if self.alive and self._memory_bytes() > self.limits.kept_bytes:
+            raise WorkerDied from None
+        if self.alive and system.held_bytes(self._process.pid) > self.limits.kept_bytes:
             self.end()
         return answer
 
     def _answer(self, heard: Heard) -> Answer:
         ends, told, late = time.monotonic() + self.limits.seconds + START_S, math.inf, False
+        most_bytes = math.inf
         while True:
             now = time.monotonic()
             if told == math.inf and (heard.must_stop() or now > ends):
@@ -205,12 +205,18 @@ class Worker:
             if now > told + PATIENCE_S:
                 self.end()
                 return self._too_long() if late else Answer()
+            if most_bytes < math.inf and system.held_bytes(self._process.pid) > most_bytes:
+                self.end()
+                return Answer(error=_too_much(self.limits.memory_bytes))
             if not self._line.poll(POLL_S):
                 continue
             received = self._line.recv_bytes()
             kind, value = pickle.loads(received)
             if kind == "begun":
                 ends = time.monotonic() + self.limits.seconds
+                if not system.REFUSES_MEMORY:
+                    held = system.held_bytes(self._process.pid)
+                    most_bytes = held + self.limits.memory_bytes
             elif kind == "progress":
                 heard.progress(*value)
             elif kind == "error":
@@ -223,25 +229,21 @@ class Worker:
     def _too_long(self) -> Answer:
         return Answer(error=_refusal(f"it takes more than {self.limits.in_words}"))
 
-    def _memory_bytes(self) -> float:
-        """Resident memory; 0 where the system does not tell."""
-        try:
-            pages = Path(f"/proc/{self._process.pid}/statm").read_bytes().split()[1]
-        except (OSError, IndexError):  # no such folder, or the process is gone
-            return 0.0
-        return float(int(pages) * os.sysconf("SC_PAGE_SIZE"))
+
+def _refusal(why: str) -> WorkerCrash:
+    return WorkerCrash(f"{why}, the most that this studio gives one request")
 
 
-def _refusal(why: str) -> Lost:
-    return Lost(f"{why}, the most that this studio gives one request")
+def _too_much(memory_bytes: float) -> WorkerCrash:
+    return _refusal(f"it takes more than {memory_bytes / GIB:.3g} GiB")
 
 
 def _work(line: Connection, stop: Any, lower: bool, memory_bytes: float) -> None:
     """What a worker process does until its line closes."""
     threading.Thread(target=_end_with_server, daemon=True).start()
-    if lower and hasattr(os, "nice"):
-        os.nice(10)
-    last, limited = -math.inf, False
+    if lower:
+        system.yield_to_others()
+    last, limited = -math.inf, memory_bytes == math.inf
 
     def progress(share: float, words: str) -> None:
         nonlocal last
@@ -253,14 +255,14 @@ def _work(line: Connection, stop: Any, lower: bool, memory_bytes: float) -> None
         while True:
             function, args = line.recv()  # imports what it needs
             if not limited:
-                _limit_memory(memory_bytes)
+                system.refuse_memory_beyond(memory_bytes)
                 limited = True
             line.send(("begun", None))
             last = -math.inf
             try:
                 answer = "done", function(*args, progress=progress, stop=stop.is_set)
             except MemoryError:
-                answer = "error", _refusal(f"it takes more than {memory_bytes / GIB:.3g} GiB")
+                answer = "error", _too_much(memory_bytes)
             except Exception as error:  # crosses to whoever asked
                 answer = "error", error
             line.send_bytes(_written(*answer))
@@ -268,17 +270,6 @@ def _work(line: Connection, stop: Any, lower: bool, memory_bytes: float) -> None
             if not gc.get_freeze_count():  # what is imported by now stays: no job collects it again
                 gc.collect()
                 gc.freeze()
-
-
-def _limit_memory(most_bytes: float) -> None:
-    """Have every further demand for memory refused beyond so much; Linux counts what is written."""
-    if resource is None or not sys.platform.startswith("linux"):
-        return
-    held = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = int(held + most_bytes)
-    if hard == resource.RLIM_INFINITY or most < hard:
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _written(kind: str, value: Any) -> bytes:
@@ -289,7 +280,7 @@ def _written(kind: str, value: Any) -> bytes:
             pickle.loads(text)
     except Exception as error:  # whatever an object does when it is written
         why = f"its answer ({_named(value)}) cannot be handed over: {_named(error)}"
-        return pickle.dumps(("error", Lost(why)))
+        return pickle.dumps(("error", WorkerCrash(why)))
     return text
 
 

@@ -10,11 +10,7 @@ from typing import Any
 import streamlit as st
 
 from nest_core.costs.anatomy import Anatomy, anatomy
-from nest_core.figures import Picture
-from nest_core.figures.operators import graph_figure
-from nest_core.figures.roofline import roofline_figure
-from nest_core.job import Job
-from nest_core.layer_summary import (
+from nest_core.explain.layer_summary import (
     LAYER_WORDS,
     exchange_finding,
     exchange_rows,
@@ -24,20 +20,29 @@ from nest_core.layer_summary import (
     operator_rows,
     undivided,
 )
-from nest_core.model_files import load_model, model_table
+from nest_core.explain.summary import accelerator_in_words, model_in_words
+from nest_core.figures import Picture
+from nest_core.figures.operators import graph_figure
+from nest_core.figures.roofline import roofline_figure
+from nest_core.hardware import load_accelerator
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
-from nest_core.scenario import load_accelerator
-from nest_core.summary import accelerator_in_words, model_in_words
+from nest_core.scenario.job import Job
+from nest_core.schema import parameter
 from nest_core.workload import Model
-from nest_studio.fabric_widgets import ADDRESS
-from nest_studio.fields import Choice, Field, Number, said, settle
-from nest_studio.forms import (
-    ATTENTION,
-    PRECISIONS,
-    RECOMPUTE,
-    Request,
+from nest_core.workload.model_files import load_model, model_table
+from nest_studio.fields import (
+    ADDRESS,
+    Choice,
+    Field,
+    choice_of,
+    field_of,
+    label_of,
+    number_of,
+    said,
+    settle,
 )
+from nest_studio.forms import Request
 from nest_studio.model_view import (
     OWN_MODEL,
     carry_own_model,
@@ -45,7 +50,7 @@ from nest_studio.model_view import (
     follow_own_model,
     set_own_model_aside,
 )
-from nest_studio.plan_state import plan_of, scenario_of
+from nest_studio.plan_state import answer_of, scenario_of
 from nest_studio.show import HeadlineRow, PicturePlace, facts, table
 
 __all__ = [
@@ -60,7 +65,6 @@ __all__ = [
 
 KEPT = 16
 TAKEN = "plan that the layer is from"
-LARGEST_DEGREE = 1_000_000
 
 # What the page shows to a visitor who has planned nothing; the address leaves these out.
 STANDARD: dict[str, Any] = {
@@ -81,24 +85,21 @@ STANDARD: dict[str, Any] = {
     "layer.imbalance": 1.0,
     "layer.capacity": 0.0,
 }
-CONTEXT = ("ring", "all_gather")
-DEGREE, SEQUENCE = Number(1, LARGEST_DEGREE), Number(1, 10_000_000)
-# As scenario files have them, so that every plan can be taken over.
-IMBALANCE, CAPACITY = Number(1.0, 1000.0), Number(0.0, 1000.0)
+_CATALOGUE = {
+    f"layer.{key.partition('.')[2]}": parameter(key)
+    for key in (
+        "search.tp", "search.sp", "search.cp", "search.ep", "search.micro_batch_sequences",
+        "search.recompute", "workload.sequence_length_tokens", "workload.precision",
+        "workload.attention", "workload.context", "workload.expert_tensor", "workload.imbalance",
+        "workload.capacity",
+    )
+}  # fmt: skip
+"""What widgets set, by their keys; bounds are those of scenario files, so that every plan can be
+taken over."""
 FIELDS: dict[str, Field] = {
     "layer.model": Choice((*preset_names("models"), OWN_MODEL)),
-    "layer.tp": DEGREE,
-    "layer.cp": DEGREE,
-    "layer.ep": DEGREE,
-    "layer.micro_batch_sequences": DEGREE,
-    "layer.recompute": Choice(RECOMPUTE),
     "layer.accelerator": Choice(preset_names("accelerators")),
-    "layer.sequence_length_tokens": SEQUENCE,
-    "layer.precision": Choice(PRECISIONS),
-    "layer.attention": Choice(ATTENTION),
-    "layer.context": Choice(CONTEXT),
-    "layer.imbalance": IMBALANCE,
-    "layer.capacity": CAPACITY,
+    **{key: field_of(of) for key, of in _CATALOGUE.items()},
 }
 # As the themes of the configuration have it.
 INKS = {"light": "#1B1F24", "dark": "#E4E7EA"}
@@ -195,10 +196,7 @@ def layer_form() -> LayerRequest:
     )  # fmt: skip
     st.subheader("Strategy")
     degrees = _degrees(model)
-    recompute = st.selectbox(
-        "Recomputation", RECOMPUTE, key="layer.recompute", bind=ADDRESS,
-        help="What backward runs again instead of keeping it: selective is core attention.",
-    )  # fmt: skip
+    recompute = _choice("recompute")
     with st.expander("Device, sequence, precision"):
         rest = _rest(model)
     return LayerRequest(
@@ -206,28 +204,30 @@ def layer_form() -> LayerRequest:
     )
 
 
-def _degrees(model: Model) -> dict[str, Any]:
-    def degree(axis: str, label: str, help_text: str) -> int:
-        return int(st.number_input(
-            label, DEGREE.least, DEGREE.most, STANDARD[f"layer.{axis}"], 1, key=f"layer.{axis}",
-            bind=ADDRESS, help=f"1 to {LARGEST_DEGREE:,}. {help_text}",
-        ))  # fmt: skip
+def _number(name: str, step: float = 1) -> Any:
+    key = f"layer.{name}"
+    return number_of(_CATALOGUE[key], STANDARD[key], step, key=key)
 
-    tp = degree("tp", "Tensor parallel (tp), ranks", "Divides heads, inner widths, vocabulary.")
-    sp = st.checkbox(
-        "Sequence parallel (sp)", STANDARD["layer.sp"], key="layer.sp", bind=ADDRESS,
-        help="Divides the tokens of what tensor parallelism leaves whole.",
-    )  # fmt: skip
-    cp = degree("cp", "Context parallel (cp), ranks", "Divides each sequence.")
-    ep = 1
-    if model.experts > 1:
-        ep = degree("ep", "Expert parallel (ep), ranks", f"Divides {model.experts} experts.")
-    micro_batch = st.number_input(
-        "Micro-batch, sequences", DEGREE.least, DEGREE.most,
-        STANDARD["layer.micro_batch_sequences"], 1, key="layer.micro_batch_sequences",
-        bind=ADDRESS, help=f"1 to {LARGEST_DEGREE:,}.",
-    )  # fmt: skip
-    return {"tp": tp, "sp": sp, "cp": cp, "ep": ep, "micro_batch": int(micro_batch)}
+
+def _choice(name: str) -> Any:
+    key = f"layer.{name}"
+    return choice_of(_CATALOGUE[key], STANDARD[key], key=key)
+
+
+def _switch(name: str) -> bool:
+    key = f"layer.{name}"
+    of = _CATALOGUE[key]
+    return st.checkbox(label_of(of), STANDARD[key], key=key, bind=ADDRESS, help=of.text)
+
+
+def _degrees(model: Model) -> dict[str, Any]:
+    return {
+        "tp": _number("tp"),
+        "sp": _switch("sp"),
+        "cp": _number("cp"),
+        "ep": _number("ep") if model.experts > 1 else 1,
+        "micro_batch": _number("micro_batch_sequences"),
+    }
 
 
 def _rest(model: Model) -> dict[str, Any]:
@@ -239,47 +239,22 @@ def _rest(model: Model) -> dict[str, Any]:
     )  # fmt: skip
     device = load_accelerator(accelerator)
     st.caption(as_markdown(accelerator_in_words(device)), help=as_markdown(device.source) or None)
-    sequence = st.number_input(
-        "Sequence length, tokens", SEQUENCE.least, SEQUENCE.most,
-        STANDARD["layer.sequence_length_tokens"], 1024,
-        key="layer.sequence_length_tokens", bind=ADDRESS, help="1 to 10,000,000.",
-    )  # fmt: skip
-    precision = st.selectbox(
-        "Precision", PRECISIONS, key="layer.precision", bind=ADDRESS,
-        help="Those the device computes in.",
-    )  # fmt: skip
-    attention = st.selectbox(
-        "Attention kernel", ATTENTION, key="layer.attention", bind=ADDRESS,
-        help="Unfused stores the scores.",
-    )  # fmt: skip
-    context = st.selectbox(
-        "Context exchange", CONTEXT, key="layer.context", bind=ADDRESS,
-        help="How context-parallel ranks see each other's keys and values.",
-    )  # fmt: skip
     found = {
-        "accelerator": accelerator, "sequence": int(sequence), "precision": precision,
-        "attention": attention, "context": context,
-    }  # fmt: skip
+        "accelerator": accelerator,
+        "sequence": _number("sequence_length_tokens", 1024),
+        "precision": _choice("precision"),
+        "attention": _choice("attention"),
+        "context": _choice("context"),
+    }
     return found | (_experts() if model.experts > 1 else {})
 
 
 def _experts() -> dict[str, Any]:
     return {
-        "expert_tensor": st.checkbox(
-            "Tensor parallelism divides experts", STANDARD["layer.expert_tensor"],
-            key="layer.expert_tensor", bind=ADDRESS, help="Else every rank has them whole.",
-        ),
-        "imbalance": st.number_input(
-            "Imbalance, busiest rank over mean", IMBALANCE.least, IMBALANCE.most,
-            STANDARD["layer.imbalance"], 0.1, key="layer.imbalance", bind=ADDRESS,
-            help="1 to 1,000, where experts are spread.",
-        ),
-        "capacity": st.number_input(
-            "Capacity factor, slots over mean", CAPACITY.least, CAPACITY.most,
-            STANDARD["layer.capacity"], 0.25, key="layer.capacity", bind=ADDRESS,
-            help="0 to 1,000; 0 drops no token.",
-        ),
-    }  # fmt: skip
+        "expert_tensor": _switch("expert_tensor"),
+        "imbalance": _number("imbalance", 0.1),
+        "capacity": _number("capacity", 0.25),
+    }
 
 
 def _start_from_plan() -> None:
@@ -316,7 +291,7 @@ def _of_plan(request: Request, text: str) -> dict[str, Any]:
         "layer.capacity": scenario.capacity,
         "layer.kind": _usual(scenario.model),
     }
-    best = plan_of(text).best
+    best = answer_of(text).result.best
     if best is None:
         return found
     point, recompute = best.plan.point, Counter(best.plan.recompute).most_common(1)[0][0]
@@ -360,7 +335,7 @@ def _fit_device() -> None:
     device = load_accelerator(picked)
     if st.session_state.get("layer.precision") not in device.precisions:
         st.session_state["layer.precision"] = next(
-            name for name in PRECISIONS if name in device.precisions
+            name for name in parameter("workload.precision").options if name in device.precisions
         )
 
 

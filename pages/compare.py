@@ -20,7 +20,7 @@ from nest_studio.compare_view import (
     scenario_rows,
     sidebar_controls,
 )
-from nest_studio.jobs import given_up, ordered, there
+from nest_studio.jobs import given_up, submitted, there
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import carry
 from nest_studio.own_fabric import follow_address as follow_own_fabric
@@ -80,7 +80,7 @@ def answered(inputs: dict[str, Any]) -> tuple[tuple[str, Comparison] | None, boo
     plain = inputs | {"budget": None, "failures": False}
     both = [inputs] if inputs == plain else [plain, inputs]
     jobs = [
-        ordered(job_key(one), compared, one, urgent=place == 0, place=f"{ORDERED} {place}")
+        submitted(job_key(one), compared, one, urgent=place == 0, place=f"{ORDERED} {place}")
         for place, one in enumerate(both)
     ]
     if len(both) == 1:

@@ -9,22 +9,19 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
-from nest_core.summary import realised_ratios
 from nest_studio.beside_view import beside
 from nest_studio.bill_view import bill_section
 from nest_studio.drawing_view import drawing_section, edit_button, take_up_edits
 from nest_studio.exchange_view import bring_controls, take_along, what_was_read
-from nest_studio.fabric_state import FabricRequest, canonical, fabric_of, network_of
-from nest_studio.fabric_view import (
-    explorer,
-    fabric_form,
-    fabric_headlines,
-    heading,
-    levels,
-    no_heading,
-)
+from nest_studio.fabric_state import FabricRequest, canonical, submit_fabric
+from nest_studio.fabric_view import explorer, fabric_form, heading, levels, no_heading
+from nest_studio.jobs import there
 from nest_studio.own_fabric import OWN, follow_address
 from nest_studio.show import HeadlineRow, mark_results, page_style
+from nest_studio.tasks.fabrics import FabricAnswer, request_fabric
+
+LAST = "last good fabric"
+COLLAPSING = "Collapsing the fabric into levels"
 
 
 def main() -> None:
@@ -33,57 +30,75 @@ def main() -> None:
     follow_address()
     take_up_edits()
     problem = st.container(key="problem")
+    with st.container(key="waiting"):  # always there, so that nothing below it moves
+        waiting = st.empty()
     notes: list[Any] = []
     with st.sidebar:
         asked = fabric_form(notes, bring_controls)
-    request: FabricRequest | None = asked
-    lacking = ""
+    text = canonical(asked)
+    shown: tuple[FabricRequest, FabricAnswer] | None = None
+    lacking = refused = ""
     try:
-        fabric = fabric_of(canonical(asked))
-        for note, realised in zip(notes, realised_ratios(fabric), strict=True):
-            note.caption(as_markdown(realised))
-        with st.spinner("Collapsing the fabric into levels …", show_time=True):
-            network_of(canonical(asked))
+        if notes:
+            for note, realised in zip(notes, request_fabric(text).realised_ratios(), strict=True):
+                note.caption(as_markdown(realised))
+        job = submit_fabric(text, "fabric")
+        with waiting.container():
+            ready = there(job, COLLAPSING, key="fabric")
+        if ready:
+            waiting.empty()
+            shown = asked, job.result(0)
     except InputError as error:
-        request = earlier_answer(asked)
-        mark_results(earlier=request is not None)
-        if asked.preset == OWN:
-            lacking = str(error)
-        else:
-            problem.error(as_markdown(error))
+        refused = str(error)
+    mark_results(earlier=shown is None)
+    if shown is not None:
+        st.session_state[LAST] = shown
+    elif refused and asked.preset != OWN:
+        problem.error(as_markdown(refused))
+        with waiting.container():
+            shown = st.session_state.get(LAST) or preset_answer(asked)
     else:
-        mark_results(earlier=False)
-        st.session_state["last good fabric"] = asked
-    if request is None:
+        lacking = refused
+        shown = earlier_answer(asked)
+    if shown is not None:
+        show_answer(asked, *shown, lacking)
+    elif asked.preset == OWN:
         no_heading(lacking)
         drawing_section(asked.preset, None)
-    else:
-        show_answer(asked, request, lacking)
 
 
-def earlier_answer(asked: FabricRequest) -> FabricRequest | None:
-    """What to leave standing in grey; nothing while a new drawing is not a fabric."""
-    earlier: FabricRequest | None = st.session_state.get("last good fabric")
-    if asked.preset == OWN:
-        return earlier if earlier is not None and earlier.preset == OWN else None
-    return earlier or replace(asked, overrides={})
+def earlier_answer(asked: FabricRequest) -> tuple[FabricRequest, FabricAnswer] | None:
+    """What to leave standing in grey; nothing of another fabric while a new drawing is none."""
+    earlier: tuple[FabricRequest, FabricAnswer] | None = st.session_state.get(LAST)
+    if asked.preset == OWN and earlier is not None and earlier[0].preset != OWN:
+        return None
+    return earlier
 
 
-def show_answer(asked: FabricRequest, request: FabricRequest, lacking: str) -> None:
+def preset_answer(asked: FabricRequest) -> tuple[FabricRequest, FabricAnswer] | None:
+    """What to leave standing in grey where there is nothing else; None while it is collapsed."""
+    preset = replace(asked, overrides={})
+    job = submit_fabric(canonical(preset), "fabric")
+    return (preset, job.result(0)) if there(job, COLLAPSING, key="preset") else None
+
+
+def show_answer(
+    asked: FabricRequest, request: FabricRequest, answer: FabricAnswer, lacking: str
+) -> None:
     """Facts, the drawing, levels and bill, the collective explorer, other fabrics beside it."""
     text = canonical(request)
-    heading(request, fabric_of(text), lacking)
+    heading(request, answer, lacking)
     with st.container(key="results"):
-        what_was_read(request.preset, text)
-        HeadlineRow(fabric_headlines(text))
-    drawing_section(asked.preset, text)
+        what_was_read(request.preset, answer)
+        HeadlineRow(answer.headlines)
+    drawing_section(asked.preset, answer)
     with st.container(horizontal=True):
-        edit_button(asked.preset, text)
-        take_along(request)
+        edit_button(asked.preset, text, answer)
+        take_along(request, answer)
     with st.container(key="results-below"):
-        levels(text)
-        bill_section(text)
-        explorer(text)
+        levels(answer)
+        bill_section(text, answer)
+        explorer(request, text, answer)
         beside(request)
 
 

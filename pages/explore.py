@@ -1,4 +1,4 @@
-"""Turn knobs of a scenario: the form at the left, the question above, what comes of it below."""
+"""Sweep parameters of a scenario: the form at the left, the question above, the answer below."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
-from nest_core.studies.knob import Knob
-from nest_core.studies.knobs import knobs
+from nest_core.scenario.titles import fabric_title, scenario_title
+from nest_core.studies.parameter import SweepParameter
+from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweep import run
-from nest_core.summary import realised_ratios
-from nest_core.titles import fabric_title, scenario_title
 from nest_studio.explore_state import awaited, inputs_of, last_answer
 from nest_studio.explore_view import (
     ASKS,
     RATIOS,
     SWEEP,
-    Turn,
+    Swept,
     asked,
     mix_controls,
     show_ratios,
@@ -29,8 +28,7 @@ from nest_studio.explore_view import (
     turn_controls,
     values_of,
 )
-from nest_studio.fabric_widgets import ADDRESS
-from nest_studio.fields import Choice, settle
+from nest_studio.fields import ADDRESS, one_of
 from nest_studio.forms import Request, changes_in_words, scenario_form
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address
@@ -51,23 +49,21 @@ def main() -> None:
         request = scenario_form(notes)
     go_to_opened(form_is_here=True)
     try:
-        for note, realised in zip(notes, realised_ratios(fabric_of(request)), strict=True):
+        for note, realised in zip(notes, fabric_of(request).realised_ratios(), strict=True):
             note.caption(as_markdown(realised))
-        found = knobs(request.document, request.overrides)
+        found = sweep_parameters(request.document, request.overrides)
     except InputError as error:
         problem.error(as_markdown(error))
         mark_results(earlier=True)
         request = st.session_state.get("explore request", replace(request, overrides={}))
-        found = knobs(request.document, request.overrides)
+        found = sweep_parameters(request.document, request.overrides)
     else:
         mark_results(earlier=False)
         st.session_state["explore request"] = request
     pins = heading(request)
-    settle(ASKS, Choice((SWEEP, RATIOS)))
-    asks = st.segmented_control(
-        "What to ask", (SWEEP, RATIOS), default=SWEEP, required=True, key=ASKS,
-        bind=ADDRESS, label_visibility="collapsed",
-    )  # fmt: skip
+    asks = one_of(
+        st, "What to ask", (SWEEP, RATIOS), SWEEP, ASKS, bind=ADDRESS, label_visibility="collapsed"
+    )
     if asks == RATIOS:
         ratios_part(request, problem, pins)
     else:
@@ -75,7 +71,7 @@ def main() -> None:
 
 
 def heading(request: Request) -> Any:
-    """What is turned; the place at its right is returned."""
+    """What is swept; the place at its right is returned."""
     left, right = st.columns([12, 1], vertical_alignment="bottom")
     with left:
         facts(title_of(request), kind="nest-scenario")
@@ -85,15 +81,17 @@ def heading(request: Request) -> Any:
 
 
 def title_of(request: Request) -> str:
-    """The scenario's title; its fabric's where a knob has yet to make a scenario of it."""
+    """The scenario's title; its fabric's where a parameter has yet to make a scenario of it."""
     try:
         return scenario_title(scenario_of(canonical(request)))
     except InputError:
         return fabric_title(fabric_of(request))
 
 
-def sweep_part(request: Request, found: tuple[Knob, ...], problem: Any, pins: Any) -> None:
-    """One or two knobs."""
+def sweep_part(
+    request: Request, found: tuple[SweepParameter, ...], problem: Any, pins: Any
+) -> None:
+    """One or two parameters."""
     texts = turn_controls(found)
     try:
         turned = values_of(texts)
@@ -109,10 +107,10 @@ def sweep_part(request: Request, found: tuple[Knob, ...], problem: Any, pins: An
         show_sweep(sweep, turned, request, pins)
 
 
-def answer(request: Request, turned: list[Turn]) -> Any:
+def answer(request: Request, turned: list[Swept]) -> Any:
     """The sweep, or None while it is not there."""
     inputs = inputs_of(request) | asked(turned)
-    points = math.prod(len(turn.values) for turn in turned)
+    points = math.prod(len(values) for _, values in turned)
     if points > AT_ONCE and st.session_state.get("explore asked") != inputs:
         left, right = st.columns([6, 1], vertical_alignment="center")
         left.info(f"{points} points, each planned anew.")

@@ -7,34 +7,30 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.answer import Answer
 from nest_core.errors import InputError
 from nest_core.figures import entries, pending_entries
-from nest_core.headlines import headlines
 from nest_core.quoting import as_markdown
-from nest_core.summary import realised_ratios
 from nest_studio.forms import Request, scenario_form
 from nest_studio.jobs import there
 from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import (
+    answer_of,
     baselines_missing,
     baselines_of,
     baselines_within,
     canonical,
     fabric_of,
     is_there_soon,
-    order_baselines,
-    order_plan,
-    plan_of,
     scenario_of,
+    submit_baselines,
+    submit_plan,
 )
 from nest_studio.plan_view import (
     Comparison,
     heading,
-    placement,
+    pictures,
     plan_facts,
     stage_table,
-    timeline,
 )
 from nest_studio.show import HeadlineRow, facts, mark_results, page_style
 from nest_studio.tour import tour
@@ -58,10 +54,10 @@ def main() -> None:
     text = canonical(request)
     ready, refused = False, ""
     try:
-        for note, realised in zip(notes, realised_ratios(fabric_of(request)), strict=True):
+        for note, realised in zip(notes, fabric_of(request).realised_ratios(), strict=True):
             note.caption(as_markdown(realised))
         scenario_of(text)
-        job = order_plan(text)
+        job = submit_plan(text)
         with waiting.container():
             ready = there(job, "Planning", key="plan")
         if ready:
@@ -88,20 +84,19 @@ def preset_answer(request: Request) -> tuple[Request, str] | None:
     """What to leave standing in grey where there is nothing else; None while it is planned."""
     preset = replace(request, overrides={})
     text = canonical(preset)
-    return (preset, text) if there(order_plan(text), "Planning the preset", key="preset") else None
+    return (preset, text) if there(submit_plan(text), "Planning the preset", key="preset") else None
 
 
 def show_answer(request: Request, text: str) -> None:
     """Our plan at once, then the baselines beside it."""
-    scenario, result = scenario_of(text), plan_of(text)
-    answer = Answer(scenario, scenario.problem(), result, ())
+    answer = answer_of(text)
+    result, scenario = answer.result, answer.scenario
     heading(request, text, scenario)
-    row = HeadlineRow(headlines(answer, baselines_pending=True), spans=True)
+    row = HeadlineRow(answer.headlines(baselines_pending=True), spans=True)
     plan_facts(answer)
-    order_baselines(text)
+    submit_baselines(text)
     comparison = Comparison(scenario)
-    timeline(answer)
-    placement(answer)
+    pictures(answer, text)
     stage_table(answer)
     why_section(answer, text)
     baselines = baselines_within(text, PATIENCE_S)
@@ -112,7 +107,7 @@ def show_answer(request: Request, text: str) -> None:
     if missing := baselines_missing(text):
         facts(f"There are no baselines beside our plan: {missing}.", kind="nest-quiet")
     st.session_state["baselines"] = baselines
-    row.update(headlines(Answer(scenario, answer.problem, result, baselines)))
+    row.update(replace(answer, baselines=baselines).headlines())
     comparison.draw(entries(result, baselines, answer.band))
 
 

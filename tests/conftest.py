@@ -27,6 +27,9 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+# Tests run in several processes: threads of BLAS and torch would spin, waiting for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 ROOT = Path(__file__).resolve().parent.parent
 SERVER_START_SECONDS = 60.0
 CHROMIUM_ARGUMENTS = [

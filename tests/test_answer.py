@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from nest_core.answer import Answer, answer
+from nest_core.api.answer import Answer, answer
 from nest_core.scenario import load_scenario
 from nest_core.units import GIB
 

@@ -6,12 +6,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from nest_core.answer import answer
-from nest_core.display import html_table
-from nest_core.headlines import headlines
+from nest_core.api.answer import answer
+from nest_core.api.display import html_table, network_html, report_html
+from nest_core.explain.summary import plan_in_words
 from nest_core.network import collapse
 from nest_core.scenario import load_fabric, load_scenario
-from nest_core.summary import plan_in_words
 
 ALONE = "baselines.names=[]"
 
@@ -45,7 +44,7 @@ def found():
 def test_an_answer_shows_headlines_plan_and_stages(found):
     cells = Cells(found._repr_html_())
     shown = {row[0]: row[1] for row in cells.rows}
-    for headline in headlines(found):
+    for headline in found.headlines():
         assert shown[headline.name] == headline.value
     assert plan_in_words(found.result.best, 512, 64) in cells.words
     assert cells.rows[-1][0] == str(len(found.result.best.stages))
@@ -60,7 +59,7 @@ def test_an_answer_without_a_plan_says_why():
 
 def test_a_report_shows_its_degrees_and_every_stage():
     report = answer(load_scenario("gpt3-175b-64-h100", [ALONE])).result.best
-    cells = Cells(report._repr_html_())
+    cells = Cells(report_html(report))
     assert f"pp {report.plan.point.pp}, tp {report.plan.point.tp}" in cells.words
     assert [row[0] for row in cells.rows[1:]] == [str(n + 1) for n in range(len(report.stages))]
 
@@ -68,7 +67,7 @@ def test_a_report_shows_its_degrees_and_every_stage():
 @pytest.mark.parametrize("name", ["h100-spine-leaf-1024", "tpu-v4-4x4x4", "dragonfly-1056"])
 def test_a_network_shows_its_levels(name):
     network = collapse(load_fabric(name))
-    cells = Cells(network._repr_html_())
+    cells = Cells(network_html(network))
     assert f"{network.devices:,} devices" in cells.words
     assert [row[0] for row in cells.rows[1:]] == [level.name for level in network.levels]
 

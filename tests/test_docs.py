@@ -1,9 +1,10 @@
-"""What README and docstrings show works: examples, commands and files are run as written."""
+"""What README, docs and docstrings show works: examples, commands and files, as written."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
+import itertools
 import pkgutil
 import re
 import shlex
@@ -12,12 +13,17 @@ from pathlib import Path
 import pytest
 
 import nest_core
-from nest_core.answer import answer
+from nest_core.api.answer import answer
 from nest_core.scenario import load_fabric, load_scenario
 from nest_studio.cli import run
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text()
+MADE = {"api", "gallery"}
+"""Folders of docs/ that `make docs` writes."""
+PAGES = [
+    ROOT / "README.md",
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.parent.name not in MADE),
+]
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(nest_core.__path__, "nest_core.")
@@ -25,9 +31,13 @@ MODULES = [
 ] + ["nest_studio.scenario_file"]
 
 
-def fenced(language: str) -> list[str]:
-    """Blocks of one language in the README."""
-    return re.findall(rf"```{language}\n(.*?)```", README, re.S)
+def fenced(language: str, *pages: Path) -> list[str]:
+    """Blocks of one language in some pages, in all without one."""
+    return [
+        block
+        for page in pages or PAGES
+        for block in re.findall(rf"```{language}\n(.*?)```", page.read_text("utf-8"), re.S)
+    ]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -36,16 +46,23 @@ def test_examples_in_docstrings(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        line.removeprefix(".venv/bin/nest-studio ")
-        for block in fenced("sh")
-        for line in block.splitlines()
-        if line.startswith(".venv/bin/nest-studio ")
-    ],
-)
-def test_commands_in_the_readme(
+COMMANDS = [
+    line.removeprefix("nest-studio ")
+    for block in fenced("sh")
+    for line in block.splitlines()
+    if line.startswith("nest-studio ")
+]
+
+
+def test_pages_show_commands() -> None:
+    """Some are there to be run, and no block of shell shows anything else."""
+    lines = [line for block in fenced("sh") for line in block.splitlines()]
+    assert len(COMMANDS) > 10
+    assert [line for line in lines if not line.startswith("nest-studio ")] == []
+
+
+@pytest.mark.parametrize("line", sorted(set(COMMANDS)))
+def test_commands_of_the_pages(
     line: str,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -57,16 +74,25 @@ def test_commands_in_the_readme(
     assert capsys.readouterr().out.strip()
 
 
-def test_files_in_the_readme(tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", fenced("python"), ids=itertools.count())
+def test_python_of_the_pages(block: str) -> None:
+    """Every block of Python runs by itself."""
+    exec(compile(block, "a page", "exec"), {})
+
+
+def test_files_of_the_pages(tmp_path: Path) -> None:
     """The scenario plans; the fabric loads and has the devices that its sizes multiply to."""
-    scenario, fabric = fenced("toml")
+    scenario, fabric = fenced("toml", ROOT / "docs" / "files.md")
     (tmp_path / "scenario.toml").write_text(scenario)
     (tmp_path / "fabric.toml").write_text(fabric)
     assert answer(load_scenario(str(tmp_path / "scenario.toml"))).result.best is not None
     assert load_fabric(str(tmp_path / "fabric.toml")).devices == 32
 
 
-def test_links_in_the_readme() -> None:
-    """Every relative link leads to a file of the repository."""
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert (ROOT / target).exists(), target
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_of_the_pages(page: Path) -> None:
+    """Every relative link leads to a file of the repository, or to a page that is made."""
+    text = re.sub(r"```.*?```|`[^`\n]*`(?!\]\()", "", page.read_text("utf-8"), flags=re.S)
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        made = {"api", "gallery"} & set(Path(target).parts)
+        assert made or (page.parent / target).exists(), target

@@ -8,23 +8,23 @@ from dataclasses import replace
 
 import pytest
 
-from nest_core.answer import answer
+from nest_core.api.answer import answer
 from nest_core.costs import price
 from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
 from nest_core.costs.parse import parse_plan, read_plan
-from nest_core.fidelity.bands import Band, load_bands
-from nest_core.figures import entries, pending_entries, throughput_figure
-from nest_core.headlines import headlines
-from nest_core.presets import preset_names
-from nest_core.scenario import load_accelerator, load_scenario
-from nest_core.validity import (
+from nest_core.explain.validity import (
     calibration_in_words,
     overlap_in_words,
     rate_span,
     seconds_span,
     span_in_words,
-    standing,
+    validity_of,
 )
+from nest_core.figures import entries, pending_entries, throughput_figure
+from nest_core.hardware import load_accelerator
+from nest_core.measured.training.bands import Band, load_bands
+from nest_core.presets import preset_names
+from nest_core.scenario import load_scenario
 from nest_studio.cli import run
 
 SMALL = "llama2-7b-64-h100"
@@ -39,7 +39,7 @@ def band(cell=CELL, *, n=9, devices=(64, 64), parameters=(6e9, 7e9), tokens=(409
 def stands(*sets, bands=None, **plan):
     scenario = load_scenario(SMALL, sets)
     problem = scenario.problem()
-    return standing(scenario, problem.network, parse_plan(PLAN | plan, problem.layers), bands)
+    return validity_of(scenario, problem.network, parse_plan(PLAN | plan, problem.layers), bands)
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_every_shipped_region_is_reached_by_a_plan_of_its_kind():
         if not low / 2 <= scenario.model.parameters <= high * 2:
             continue
         degrees = {"dp": int(region.devices[1]), "zero": 3 if kind == "sharded" else 1}
-        found = standing(scenario, problem.network, parse_plan(degrees, problem.layers))
+        found = validity_of(scenario, problem.network, parse_plan(degrees, problem.layers))
         assert found.band == region
         reached += 1
     assert reached >= 5
@@ -258,7 +258,7 @@ def test_uncalibrated_devices_are_named_as_such(name):
 def test_headlines_show_the_span_of_time_throughput_and_mfu(small):
     best = small.result.best
     found = small.band(best)
-    throughput, speedup, time, bubble, memory = headlines(small)
+    throughput, speedup, time, bubble, memory = small.headlines()
     low, high = (best.iteration_s / (1 + error) for error in (found.p90, found.p10))
     assert time.span == f"{low:.2f} to {high:.2f} s"
     rate = best.samples_per_s * small.scenario.sequence / 1e3
@@ -266,14 +266,14 @@ def test_headlines_show_the_span_of_time_throughput_and_mfu(small):
     assert throughput.span == f"{slow} to {fast} k tokens/s"
     mfu = [f"{100 * best.mfu * (1 + error):.1f}" for error in (found.p10, found.p90)]
     assert time.note.endswith(f", {mfu[0]} to {mfu[1]} %")
-    assert throughput.basis == time.basis == small.standing(best).in_words
+    assert throughput.basis == time.basis == small.validity_of(best).in_words
     assert (speedup.span, bubble.span) == ("", "")
     assert memory.span == "no error band"
     assert any(f"= {time.span}" in line for line in time.formula)
 
 
 def test_headlines_outside_show_none():
-    shown = headlines(answer(load_scenario("bert-large-64-v100")))
+    shown = answer(load_scenario("bert-large-64-v100")).headlines()
     assert [line.span for line in shown] == [
         "no error band",
         "",
@@ -286,14 +286,15 @@ def test_headlines_outside_show_none():
 
 
 def parsed(text, found):
-    return read_plan(text, found.problem.layers, found.problem.network.devices)
+    problem = found.scenario.problem()
+    return read_plan(text, problem.layers, problem.network.devices)
 
 
 def test_bars_have_their_own_bands():
     """Plans of two regions on one page: sharded over replicas, and model parallel."""
     found = answer(load_scenario(SMALL))
-    sharded = price(found.problem, parsed("dp=64,zero=3", found))
-    parallel = price(found.problem, parsed("dp=8,tp=8,sp=true,zero=1", found))
+    sharded = price(found.scenario.problem(), parsed("dp=64,zero=3", found))
+    parallel = price(found.scenario.problem(), parsed("dp=8,tp=8,sp=true,zero=1", found))
     first = found.baselines[0]
     two = (replace(first, report=sharded, reason=""), replace(first, report=parallel, reason=""))
     rows = entries(found.result, two, found.band)

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nest_core.answer import answer
-from nest_core.headlines import headlines
+from nest_core.api.answer import answer
 from nest_core.scenario import load_scenario
 
 
@@ -19,7 +18,7 @@ def found():
 
 
 def spent(found):
-    (line,) = (line for line in headlines(found)[2].formula if line.startswith("spent on: "))
+    (line,) = (line for line in found.headlines()[2].formula if line.startswith("spent on: "))
     return line.removeprefix("spent on: ").split(", ")
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ def _relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def _imported(path: Path) -> set[str]:
     """Top-level packages that a source names in an import, wherever it stands."""
     found: set[str] = set()

@@ -69,7 +69,7 @@ def test_little_of_the_communication_shows(problem):
 def test_equal_stages_need_a_little_more_than_they_had(problem):
     """They ran without recomputation in 80 GB; memory is predicted 6 % too large for that.
 
-    A known error, bounded here so that it does not grow; README, "Limits".
+    A known error, bounded here so that it does not grow; ``docs/limits.md``.
     """
     report = priced(problem, EQUAL)
     most = max(stage.memory.total for stage in report.stages)

@@ -15,24 +15,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opened_files import opened_below
 
-from nest_core.answer import answer
+from nest_core.api.answer import answer
+from nest_core.bill.prices import load_prices
 from nest_core.errors import InputError
 from nest_core.files import read_text
-from nest_core.hardware import load_profile
-from nest_core.model_files import load_model
-from nest_core.notebook.inputs import portable
+from nest_core.hardware import load_accelerator, load_profile
+from nest_core.notebook.document import portable
 from nest_core.presets import load_toml, preset_path
-from nest_core.scenario import (
-    fabric_document,
-    load_accelerator,
-    load_scenario,
-    resolve_scenario,
-    scenario_document,
-)
+from nest_core.scenario import fabric_document, load_scenario, resolve_scenario, scenario_document
 from nest_core.studies import comparison, sweep
-from nest_core.studies.knobs import knobs
+from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
-from nest_core.topology.prices import load_prices
+from nest_core.workload.model_files import load_model
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = "llama2-7b-64-h100"
@@ -75,9 +69,9 @@ WAYS = {
     "an override": lambda d, key, name: resolve_scenario(d, {key: name}),
     "the document": lambda d, key, name: resolve_scenario(_dotted(d, key, name)),
     "its overrides": lambda d, key, name: resolve_scenario(d | {"override": {key: name}}),
-    "knobs": lambda d, key, name: knobs(d, {key: name}, None),
+    "parameters": lambda d, key, name: sweep_parameters(d, {key: name}, None),
     "a sweep": lambda d, key, name: sweep.run(
-        {"document": d, "overrides": {key: name}, "x": {"knob": "zero", "values": [0]}}
+        {"document": d, "overrides": {key: name}, "x": {"parameter": "zero", "values": [0]}}
     ),
     "a comparison": lambda d, key, name: comparison.run(
         {"entries": [{"name": n, "document": d, "overrides": {key: name}} for n in "ab"]}
@@ -131,7 +125,7 @@ def test_no_input_names_a_folder(way, documents, vault):
     """A failure: plain inputs of a study say where paths start."""
     inputs = {
         "document": documents(), "overrides": {"fabric": "secret.toml"}, "folder": str(vault),
-        "x": {"knob": "zero", "values": [0]}, "mix": [{"model": "llama2-7b", "share": 1}],
+        "x": {"parameter": "zero", "values": [0]}, "mix": [{"model": "llama2-7b", "share": 1}],
         "loss": 0.02,
     }  # fmt: skip
     entries = [{**inputs, "name": name} for name in "ab"]
@@ -199,7 +193,7 @@ OPENERS = {
 }  # fmt: skip
 SERVES = {
     "nest_studio/paths.py", "nest_studio/shell.py", "nest_studio/__main__.py",
-    "nest_studio/workers.py",
+    "nest_studio/system.py", "nest_studio/workers.py",
 }  # fmt: skip
 """Where the server finds its own parts; nothing of a visitor reaches them."""
 

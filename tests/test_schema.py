@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from nest_core.errors import InputError
-from nest_core.model_files import ModelFile
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.schema import (
     MAX_DEPTH,
@@ -17,6 +16,7 @@ from nest_core.schema import (
     check_plain,
     checked,
 )
+from nest_core.workload.model_files import ModelFile
 
 FABRIC: dict[str, Any] = {
     "schema": 1,

@@ -1,4 +1,7 @@
-"""Small questions about large or odd input are answered, or refused, in a few seconds."""
+"""Small questions about large or odd input are answered, or refused, and do not hang.
+
+How long they take is measured by ``benchmarks/test_odd_input.py``.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ import pytest
 
 from nest_studio.cli import run
 
-SECONDS = 5.0
-"""Of the processor, not of the clock: other tests run beside these."""
+HANGS_S = 60.0
+"""Of the processor, not of the clock: other tests run beside these. Ten times what any takes."""
 
 Pairs = list[tuple[int, int]]
 SHAPES: dict[str, tuple[int, Callable[[int], Pairs]]] = {
@@ -43,7 +46,7 @@ def _drawing(devices: int, pairs: Pairs) -> str:
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("command", ["levels", "bom", "collective"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_drawing_is_read_in_seconds(shape, command, tmp_path, capsys):
+def test_a_drawing_does_not_hang(shape, command, tmp_path, capsys):
     devices, pairs = SHAPES[shape]
     file = tmp_path / "f.toml"
     file.write_text(_drawing(devices, pairs(devices)))
@@ -53,12 +56,12 @@ def test_a_drawing_is_read_in_seconds(shape, command, tmp_path, capsys):
     )
     began = time.process_time()
     assert run([command, str(file), *more]) == 0
-    assert time.process_time() - began < SECONDS
+    assert time.process_time() - began < HANGS_S
     capsys.readouterr()
 
 
 @pytest.mark.parametrize("shape", ["clique", "two sides"])
-def test_a_plan_on_a_large_drawing_takes_seconds(shape, tmp_path, capsys):
+def test_a_plan_on_a_large_drawing_does_not_hang(shape, tmp_path, capsys):
     """A device has hundreds of links, but a flow takes few: bounds that know it exclude most."""
     devices, pairs = {**SHAPES, "clique": (300, SHAPES["clique"][1])}[shape]
     (tmp_path / "f.toml").write_text(_drawing(devices, pairs(devices)))
@@ -66,18 +69,48 @@ def test_a_plan_on_a_large_drawing_takes_seconds(shape, tmp_path, capsys):
     run(["plan", "llama2-7b-64-h100"])
     began = time.process_time()
     assert run(["plan", str(tmp_path / "s.toml")]) == 0
-    assert time.process_time() - began < SECONDS
+    assert time.process_time() - began < HANGS_S
     assert "proven optimal" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("scenario", ["llama2-7b-64-h100"])
-def test_a_batch_of_many_divisors_is_planned_in_seconds(scenario, capsys):
+def test_a_batch_of_many_divisors_is_planned(scenario, capsys):
     """No number up to a million has more than 720,720, which has 240."""
     run(["plan", "llama2-7b-64-h100"])
     began = time.process_time()
     assert run(["plan", scenario, "--set", "workload.global_batch_sequences=720720"]) == 0
-    assert time.process_time() - began < SECONDS
+    assert time.process_time() - began < HANGS_S
     assert "proven optimal" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("more", [["--size", "64", "--concurrent", "all"], ["--size", "1040000"]])
+def test_a_collective_of_a_million_devices_is_a_sentence(more, tmp_path, capsys):
+    """Which algorithm is the fastest is not said of those alone that are quickly counted."""
+    file = tmp_path / "f.toml"
+    file.write_text(
+        'schema=1\nname="f"\nkind="torus"\n[torus]\nshape=[100,100,104]\nwrap=[true,true,true]\n'
+        "link_bandwidth_GBps=50.0\nhop_latency_us=1.0\n"
+    )
+    began = time.process_time()
+    assert run(["collective", str(file), "--op", "all-reduce", "--bytes", "1e9", *more]) == 2
+    assert time.process_time() - began < HANGS_S
+    assert "collective must not cross more than" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("routers", "global_links"), [(1_000, 1), (1, 1_000_000)])
+def test_a_dragonfly_of_more_links_than_memory_is_a_sentence(
+    routers, global_links, tmp_path, capsys
+):
+    """A million devices are allowed; a link between every two of them would fill terabytes."""
+    file = tmp_path / "f.toml"
+    file.write_text(
+        f'schema=1\nname="f"\nkind="dragonfly"\n[dragonfly]\nrouters_per_group={routers}\n'
+        f"nodes_per_router=1\nglobal_links_per_router={global_links}\n"
+        "local_bandwidth_GBps=50.0\nglobal_bandwidth_GBps=50.0\nhop_latency_us=0.6\n"
+    )
+    for command in ("levels", "bom"):
+        assert run([command, str(file)]) == 2
+        assert "dragonfly must have at most 20,000,000 links" in capsys.readouterr().err
 
 
 def test_a_baseline_named_twice_is_a_sentence(tmp_path, capsys):

@@ -18,7 +18,7 @@ from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.costs.schedules import in_flight
 from nest_core.costs.stages import layer_seconds
 from nest_core.costs.zero import state_shares, traffic
-from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 from nest_core.planner.points import Columns, Points
 from nest_core.planner.space import SearchSpace, enumerate_rows
 
@@ -198,9 +198,9 @@ def _spread(view: Problem, apart: IntArray, sharers: IntArray) -> FloatArray:
     one group, sends ``1 - g/n`` of each of its groups' out.
     """
     network, software = view.network, view.software
-    port = (network.wires.port_Bps or np.inf) * software.reach
+    port = (network.link_map.port_Bps or np.inf) * software.reach
     found = (1.0 - 1.0 / sharers) / port
-    for row, way_out in network.alike_exits:
+    for row, way_out in network.alike_egress:
         together = -(-row // apart)
         groups = row / together
         out = groups * (1.0 - together / sharers) / (way_out * software.reach_outside)

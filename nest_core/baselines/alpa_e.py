@@ -52,7 +52,7 @@ from nest_core.compiled import compiled
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.costs.stages import StageCosts
-from nest_core.network.wires import BoolArray, FloatArray
+from nest_core.network.link_map import BoolArray, FloatArray
 from nest_core.planner.program import Choices, solve_point
 from nest_core.planner.solver import least_sync
 from nest_core.planner.space import SearchSpace
@@ -83,7 +83,7 @@ def find(problem: Problem, space: SearchSpace) -> Found:
 class _Bounded:
     """A case with bounds of its latency, of its stages' times added up and of its slowest sync."""
 
-    floor: float
+    lower_bound: float
     total: float
     sync: float
 
@@ -116,7 +116,7 @@ def _by_latency(prices: Prices, cases: Cases, wanted: BoolArray) -> Iterator[Pla
         point, c = cases.point(case), int(cases.choice[case])
         if state is None:
             closer = _bounded(prices.stages(point), point, c)
-            heapq.heappush(queue, (max(bound, closer.floor), case, closer))
+            heapq.heappush(queue, (max(bound, closer.lower_bound), case, closer))
         else:
             latency, plan = _cut(prices, point, c, state)
             heapq.heappush(queue, (latency, case, plan))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nest_core.costs.plan import Plan
 from nest_core.costs.price import Report
 
-__all__ = ["NAMES", "Baseline", "Found"]
+__all__ = ["NAMES", "Baseline", "Found", "fastest"]
 
 NAMES = {
     "manual": "Manual",
@@ -66,3 +68,13 @@ class Baseline:
     def feasible(self) -> bool:
         """Whether it can be run."""
         return self.report is not None and not self.reason
+
+
+def fastest(baselines: Iterable[Baseline]) -> Baseline | None:
+    """The feasible one with the shortest iteration, the first of equals; None where none is."""
+    feasible = [entry for entry in baselines if entry.feasible]
+    return min(feasible, key=_seconds, default=None)
+
+
+def _seconds(entry: Baseline) -> float:
+    return entry.report.iteration_s if entry.report else math.inf

@@ -21,7 +21,7 @@ from nest_core.network import Level, Network, collapse
 from nest_core.planner.space import SearchSpace
 from nest_core.topology import Hierarchical, Tier
 
-__all__ = ["flat", "mesh", "row_length", "seatings"]
+__all__ = ["flat", "mesh", "rank_mappings", "row_length"]
 
 
 def flat(problem: Problem) -> Problem:
@@ -65,7 +65,7 @@ def row_length(network: Network) -> int:
     return int(np.gcd.reduce(np.bincount(network.node)))
 
 
-def seatings(space: SearchSpace, plan: Plan) -> tuple[Plan, ...]:
+def rank_mappings(space: SearchSpace, plan: Plan) -> tuple[Plan, ...]:
     """A plan under every axis and device order that is allowed and places its ranks differently."""
     point = plan.point
     wide = {axis for axis in ("tp", "cp", "dp", "pp") if getattr(point, axis) > 1}
@@ -73,9 +73,9 @@ def seatings(space: SearchSpace, plan: Plan) -> tuple[Plan, ...]:
     for order in space.orders:
         orders.setdefault(tuple(axis for axis in order if axis in wide), order)
     return tuple(
-        replace(plan, point=replace(point, order=order, device_order=seating))
+        replace(plan, point=replace(point, order=order, device_order=host_mapping))
         for order in orders.values()
-        for seating in space.device_orders
+        for host_mapping in space.device_orders
     )
 
 

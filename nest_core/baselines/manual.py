@@ -146,10 +146,10 @@ def _trials(problem: Problem, space: SearchSpace, degrees: Degrees) -> list[Plan
             continue
         zero = 1 if 1 in space.zero and dp * cp > 1 else min(space.zero)
         for ep in _experts_per_node(problem, space, tp, cp, dp):
-            for schedule, chunks in _schedules(problem, space, pp):
+            for schedule, virtual_stages in _schedules(problem, space, pp):
                 point = Point(
                     tp, sp, dp, pp, micro, zero, default_order(space), natural(space), cp, ep,
-                    schedule, chunks,
+                    schedule, virtual_stages,
                 )  # fmt: skip
                 if valid(problem, space, point):
                     points[canonical(space, point)] = None

@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nest_core.baselines.baseline import Found
-from nest_core.baselines.blind import flat, seatings
+from nest_core.baselines.blind import flat, rank_mappings
 from nest_core.costs.plan import Plan
 from nest_core.costs.price import price
 from nest_core.costs.problem import Problem
@@ -34,7 +34,7 @@ from nest_core.planner.search import search
 from nest_core.planner.space import SearchSpace
 from nest_core.units import humanise_rate
 
-__all__ = ["best_seating", "find", "search_blind"]
+__all__ = ["best_rank_mapping", "find", "search_blind"]
 
 
 def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf")) -> Found:
@@ -58,10 +58,10 @@ def search_blind(problem: Problem, space: SearchSpace, scope: str, time_limit_s:
     origin = f"best of the {scope} on a flat network of {speed} per device{proven}"
     if result.best is None:
         return Found(None, origin, result.reason)
-    return Found(best_seating(problem, space, result.best.plan), origin)
+    return Found(best_rank_mapping(problem, space, result.best.plan), origin)
 
 
-def best_seating(problem: Problem, space: SearchSpace, plan: Plan) -> Plan:
+def best_rank_mapping(problem: Problem, space: SearchSpace, plan: Plan) -> Plan:
     """Of the orders that are allowed, the one in which a plan is fastest."""
-    choices = seatings(space, plan)
+    choices = rank_mappings(space, plan)
     return min(choices, key=lambda choice: price(problem, choice).iteration_s)

@@ -24,7 +24,7 @@ from nest_core.costs.stages import (
     stage_costs,
     stage_memory,
 )
-from nest_core.network.wires import IntArray
+from nest_core.network.link_map import IntArray
 
 __all__ = ["Prices", "overflow", "seconds"]
 
@@ -90,7 +90,7 @@ class Prices:
 def seconds(costs: StageCosts, plan: Plan) -> float:
     """One iteration of a uniform plan of the point that the costs are of."""
     point = plan.point
-    starts, ends = _chunks(plan)
+    starts, ends = _virtual_stages(plan)
     s, c = np.arange(point.pp), _choices(plan.recompute)
     within = (costs.time[s, c, ends] - costs.time[s, c, starts]).sum(axis=0)
     free = (costs.free[s, c, ends] - costs.free[s, c, starts]).sum(axis=0)
@@ -108,7 +108,7 @@ def seconds(costs: StageCosts, plan: Plan) -> float:
 def overflow(costs: StageMemory, plan: Plan) -> float:
     """What the fullest stage's tensors need over what there is, less one; 0 where they fit."""
     pp = plan.point.pp
-    starts, ends = _chunks(plan)
+    starts, ends = _virtual_stages(plan)
     c = _choices(plan.recompute)
     largest = np.maximum.reduceat(costs.peak, starts.reshape(-1), axis=1)
     largest = largest.reshape(3, *starts.shape).max(axis=1)[c, np.arange(pp)]
@@ -120,7 +120,7 @@ def overflow(costs: StageMemory, plan: Plan) -> float:
     return 0.0 if most <= costs.limit * _FITS else most / costs.limit - 1.0
 
 
-def _chunks(plan: Plan) -> tuple[IntArray, IntArray]:
+def _virtual_stages(plan: Plan) -> tuple[IntArray, IntArray]:
     """First layers and ends, shape (chunks per stage, pp)."""
     cuts = np.array(plan.cuts, dtype=np.int64)
     return cuts[:-1].reshape(-1, plan.point.pp), cuts[1:].reshape(-1, plan.point.pp)

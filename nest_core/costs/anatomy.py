@@ -31,7 +31,8 @@ from nest_core.workload.explain import (
     seconds_in_words,
     shape_in_words,
 )
-from nest_core.workload.graph import Sizes, count, sizes
+from nest_core.workload.graph import Sizes, count
+from nest_core.workload.models import sizes
 from nest_core.workload.operators import operators
 
 __all__ = ["BOUNDS", "Anatomy", "Exchange", "OperatorBound", "Part", "Pass", "anatomy"]

@@ -17,17 +17,22 @@ def check_plan(problem: Problem, plan: Plan) -> None:
     _check_degrees(problem, point)
     _check_schedule(problem, point)
     _check_strategies(problem, plan)
-    layers, chunks = problem.layers, point.pp * point.interleave
-    if chunks > layers:
+    layers, virtual_stages = problem.layers, point.pp * point.interleave
+    if virtual_stages > layers:
         raise InputError(
             "plan.pp" if point.interleave == 1 else "plan.interleave",
-            f"must leave a layer for each chunk of the {layers} layers", chunks, "lower it",
+            f"must leave a layer for each chunk of the {layers} layers", virtual_stages, "lower it",
         )  # fmt: skip
     rising = all(a < b for a, b in zip(plan.cuts, plan.cuts[1:], strict=False))
-    if len(plan.cuts) != chunks + 1 or plan.cuts[0] != 0 or plan.cuts[-1] != layers or not rising:
+    if (
+        len(plan.cuts) != virtual_stages + 1
+        or plan.cuts[0] != 0
+        or plan.cuts[-1] != layers
+        or not rising
+    ):
         raise InputError(
             "plan.cuts",
-            f"must rise from 0 to {layers} in {chunks} steps",
+            f"must rise from 0 to {layers} in {virtual_stages} steps",
             list(plan.cuts),
             "give the first layer of every "
             + ("stage" if point.interleave == 1 else "chunk")

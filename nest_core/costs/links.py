@@ -23,13 +23,13 @@ from nest_core.costs.plan import Point
 from nest_core.costs.problem import CallKind, Problem
 from nest_core.costs.software import Software
 from nest_core.errors import InputError
-from nest_core.layout import seats
+from nest_core.layout import rank_mapping
 from nest_core.network import MessageTime, Network, price_phases, transfers
 from nest_core.network.algorithms import MOST_FLOWS
 from nest_core.network.groups import exchange, ring
+from nest_core.network.link_map import IntArray
 from nest_core.network.traffic import collectives_by
-from nest_core.network.tree import TreeWires
-from nest_core.network.wires import IntArray
+from nest_core.network.tree import TreeLinkMap
 
 __all__ = ["Links", "axis_groups", "links", "most_nodes"]
 
@@ -58,8 +58,8 @@ class Links:
         return self._found[key]
 
     def _measured(self, axis: str, kind: CallKind) -> dict[tuple[str, CallKind], MessageTime]:
-        groups, stage = axis_groups(seats(self.network, self.point.layout, self.point.device_order),
-                                self.point, axis)  # fmt: skip
+        devices = rank_mapping(self.network, self.point.layout, self.point.device_order)
+        groups, stage = axis_groups(devices, self.point, axis)
         if groups.shape[1] == 1:
             return {(axis, kind): MessageTime.nothing(int(stage.max()) + 1)}
         if kind == "ring":
@@ -81,26 +81,26 @@ class Links:
             most_nodes(self.network, groups) > 1, meshed=self.network.meshed_nodes
         )
         once = ring(groups, volume=1.0 / size, steps=1.0)
-        time = price_phases(self.network.wires, [once], len(groups), sending, stage)
+        time = price_phases(self.network.link_map, [once], len(groups), sending, stage)
         return MessageTime((size - 1) * time.alpha_s, (size - 1) * time.beta_s_per_byte)
 
     def _all_to_all(self, axis: str, groups: IntArray, stage: IntArray) -> MessageTime:
         """Every rank sends to every other at once."""
-        wires, (count, size) = self.network.wires, groups.shape
+        link_map, (count, size) = self.network.link_map, groups.shape
         library = self.software.halves(
             "all_to_all", size, most_nodes(self.network, groups), meshed=self.network.meshed_nodes
         )
-        if count > 1 and isinstance(wires, TreeWires) and wires.apart(groups):
+        if count > 1 and isinstance(link_map, TreeLinkMap) and link_map.apart(groups):
             members = int(stage.max()) + 1
             alone = exchange(groups[:1], volume=1.0 / size, steps=1.0)
-            return price_phases(wires, [alone], 1, library).repeated(members)
+            return price_phases(link_map, [alone], 1, library).repeated(members)
         if count * size * (size - 1) > MOST_FLOWS:
             raise InputError(
                 f"plan.{axis}", f"must not need more than {MOST_FLOWS:,} flows at once",
                 count * size * (size - 1), "lower it",
             )  # fmt: skip
         every = exchange(groups, volume=1.0 / size, steps=1.0)
-        return price_phases(wires, [every], count, library, stage)
+        return price_phases(link_map, [every], count, library, stage)
 
 
 def links(problem: Problem, point: Point) -> Links:
@@ -110,7 +110,7 @@ def links(problem: Problem, point: Point) -> Links:
     producer = np.full(pp, -1, dtype=np.int64)
     if pp == 1:
         return Links(network, software, point, MessageTime.nothing(1), producer)
-    devices = seats(network, point.layout, point.device_order)
+    devices = rank_mapping(network, point.layout, point.device_order)
     last = pp if point.interleave > 1 else pp - 1  # whether the last stage feeds the first
     source = devices[:last].reshape(-1)
     target = np.roll(devices, -1, axis=0)[:last].reshape(-1)

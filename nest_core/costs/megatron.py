@@ -1,10 +1,9 @@
 """Plans as Megatron-LM's launch scripts state them.
 
-What people paste is a whole command: environment, ``torchrun`` with its own options, line
-continuations, bash arrays, shell variables that are set above, and many flags that say nothing
-about the plan. Those that do are read here; what the others say is
-`nest_core.costs.megatron_job`'s business. Flags that contradict one another are refused by name,
-as Megatron-LM itself refuses them.
+What people paste is a whole command: environment, ``torchrun`` with its own options, and many flags
+that say nothing about the plan (`nest_core.costs.shell` has its words). Those that do are read
+here; what the others say is `nest_core.costs.megatron_job`'s business. Flags that contradict one
+another are refused by name, as Megatron-LM itself refuses them.
 
 Flags and their meaning: ``megatron/training/arguments.py`` and
 ``megatron/core/transformer/pipeline_parallel_layer_layout.py`` of NVIDIA/Megatron-LM
@@ -14,17 +13,19 @@ Flags and their meaning: ``megatron/training/arguments.py`` and
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
 from nest_core.costs.megatron_job import JobFlags, Words, read_job
+from nest_core.costs.shell import ends_values, may_hold_flags, script_words
 from nest_core.errors import InputError
 
-__all__ = ["Flags", "has_flags", "read_flags"]
+__all__ = ["Flags", "read_flags"]
 
+_REQUIRED = {"--num-layers", "--hidden-size", "--num-attention-heads"}
+"""Beside the micro-batch: without them Megatron-LM does not start, and a text is a part only."""
 _NUMBERS = {
     "--tensor-model-parallel-size": "tp",
     "--pipeline-model-parallel-size": "pp",
@@ -59,9 +60,6 @@ _SWITCHES = {
 }
 _SPELLED = {name: flag for flag, name in (_NUMBERS | _WORDS | _SWITCHES).items()}
 _SHARDING = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
-_FLAG = re.compile(r"(?:^|[\s\"'(])--[A-Za-z]")
-_SETTING = re.compile(r"^([A-Za-z_]\w*)=(.*)$", re.DOTALL)
-_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::-([^}]*))?\}|([A-Za-z_]\w*))")
 _MOST_PARTS = 100_000
 
 
@@ -73,11 +71,6 @@ class Flags:
     fields: dict[str, Any] = field(default_factory=dict)
     unpriced: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-
-
-def has_flags(text: str) -> bool:
-    """Whether a text holds command-line flags."""
-    return _FLAG.search(text) is not None
 
 
 def read_flags(text: str, layers: int, devices: int) -> Flags:
@@ -93,8 +86,12 @@ def read_flags(text: str, layers: int, devices: int) -> Flags:
     InputError
         For a flag without its value, and for flags that contradict one another.
     """
-    told, others = _told(_words(text))
-    found = Flags(read_job(others, told.get("tp", 1)))
+    words, conditional = script_words(text)
+    told, others, unset = _told(words)
+    whole = "micro_batch" in told and others.keys() >= _REQUIRED and not unset
+    found = Flags(read_job(others, told.get("tp", 1), whole=whole), unpriced=unset)
+    if taken := [flag for flag in conditional if flag not in found.job.harmless]:
+        found.notes.append(f"Taken as given, though under a condition: {', '.join(taken)}.")
     _recomputation(told, found)
     _sharding(told, found)
     for name in ("tp", "pp", "cp", "ep", "micro_batch"):
@@ -107,13 +104,13 @@ def read_flags(text: str, layers: int, devices: int) -> Flags:
         found.fields["sp"] = True
     if told.get("pipeline_inside"):
         found.fields["order"] = ("tp", "cp", "pp", "dp")
-    chunks = _chunks(told, pp, layers)
+    virtual_stages = _virtual_stages(told, pp, layers)
     if "interleave" in told:
         found.fields["interleave"] = told["interleave"]
-    if chunks:
-        found.fields["interleave"] = len(chunks) // pp
-        found.fields["cuts"] = _cuts(chunks, layers)
-    found.unpriced += _block_recomputation(told, found.fields, chunks, layers)
+    if virtual_stages:
+        found.fields["interleave"] = len(virtual_stages) // pp
+        found.fields["cuts"] = _cuts(virtual_stages, layers)
+    found.unpriced += _block_recomputation(told, found.fields, virtual_stages, layers)
     world = _world(told, devices, found.notes)
     if "dp" in told:
         found.fields["dp"] = told["dp"]
@@ -123,47 +120,19 @@ def read_flags(text: str, layers: int, devices: int) -> Flags:
     return found
 
 
-def _words(text: str) -> list[str]:
-    """The shell's words, variables that the text sets put in; no arrays, no comments."""
-    joined = re.sub(r"\\[ \t]*\r?\n", " ", text)
-    try:
-        raw = shlex.split(joined, comments=True)
-    except ValueError as error:
-        raise InputError("--plan", "must close its quotes", text, "add the missing one") from error
-    known: dict[str, str] = {}
-    words = []
-    for word in raw:
-        setting = _SETTING.match(word)
-        if setting and not word.startswith("-"):
-            name, value = setting.groups()
-            if value.startswith("("):  # an array: what it holds follows
-                words.append(value[1:])
-            else:
-                known[name] = _filled(value, known)
-        else:
-            words.append(word)
-    filled = (_filled(word.strip("\n"), known) for word in words)
-    bare = (word[:-1] if re.fullmatch(r"[\w.-]+\)", word) else word for word in filled)
-    return [word for word in bare if word not in ("", "\\", "(", ")")]
-
-
-def _filled(word: str, known: Mapping[str, str]) -> str:
-    def value(found: re.Match[str]) -> str:
-        name = found[1] or found[3]
-        return known.get(name) or (found[2] if found[2] is not None else found[0])
-
-    return _VARIABLE.sub(value, word)
-
-
-def _told(words: Sequence[str]) -> tuple[dict[str, Any], Words]:
-    """What the plan's flags say, by our names, and the values of all others."""
+def _told(words: Sequence[str]) -> tuple[dict[str, Any], Words, list[str]]:
+    """What the plan's flags say, by our names, the values of all others, and unset variables."""
     told: dict[str, Any] = {}
     others: dict[str, tuple[str, ...]] = {}
+    unset: list[str] = []
     queue = list(words)
     while queue:
-        flag, equals, given = queue.pop(0).partition("=")
-        if not flag.startswith("--"):
-            continue  # the program's name, or a word that no flag asks for
+        word = queue.pop(0)
+        flag, equals, given = word.partition("=")
+        if not flag.startswith("--"):  # the program's name, or a word that no flag asks for
+            if may_hold_flags(word):
+                unset.append(word)
+            continue
         name = flag.replace("_", "-")
         if name in _SWITCHES:
             if equals:
@@ -172,7 +141,7 @@ def _told(words: Sequence[str]) -> tuple[dict[str, Any], Words]:
             _tell(told, _SWITCHES[name], True, flag)
             continue
         values = [given] if equals else []
-        while queue and not queue[0].startswith("--"):
+        while queue and not equals and not ends_values(queue[0]):
             values.append(queue.pop(0))
         if name not in _NUMBERS and name not in _WORDS:
             if others.setdefault(name, tuple(values)) != tuple(values):
@@ -184,7 +153,7 @@ def _told(words: Sequence[str]) -> tuple[dict[str, Any], Words]:
             _tell(told, _NUMBERS[name], _number(flag, values[0]), flag)
         else:
             _tell(told, _WORDS[name], values[0], flag)
-    return told, others
+    return told, others, unset
 
 
 def _tell(told: dict[str, Any], name: str, value: Any, flag: str) -> None:
@@ -223,14 +192,14 @@ def _recomputation(told: Mapping[str, Any], found: Flags) -> None:
 
 
 def _block_recomputation(
-    told: Mapping[str, Any], fields: dict[str, Any], chunks: Sequence[int], layers: int
+    told: Mapping[str, Any], fields: dict[str, Any], virtual_stages: Sequence[int], layers: int
 ) -> list[str]:
     """Full recomputation keeps each layer's input; other granularities have no price."""
     if fields.get("recompute") != "full":
         return []
     method, count = told.get("method", "uniform"), told.get("recompute_layers", 1)
     parts = fields.get("pp", 1) * fields.get("interleave", 1)
-    most = max(chunks, default=-(-(layers - 2) // parts))
+    most = max(virtual_stages, default=-(-(layers - 2) // parts))
     whole = (method, count) == ("uniform", 1) or (method == "block" and count >= most)
     return [] if whole else [f"--recompute-method {method} of {count} layers"]
 
@@ -261,7 +230,7 @@ def _world(told: Mapping[str, Any], devices: int, notes: list[str]) -> int:
     return int(world)
 
 
-def _chunks(told: Mapping[str, Any], pp: int, layers: int) -> list[int]:
+def _virtual_stages(told: Mapping[str, Any], pp: int, layers: int) -> list[int]:
     """Layers of every chunk, embedding and head included; empty: cut as evenly as they go."""
     ways = [name for name in ("interleave", "chunk_blocks", "layout") if name in told]
     if len(ways) > 1:
@@ -299,10 +268,10 @@ def _chunks(told: Mapping[str, Any], pp: int, layers: int) -> list[int]:
                 _SPELLED[counted[0]], f"must make {parts} stages divide the counted layers", total,
                 "choose another pipeline size",
             )  # fmt: skip
-    chunks = [total // parts] * parts
-    chunks[0] += "count_embedding" not in told
-    chunks[-1] += "count_loss" not in told
-    return chunks
+    virtual_stages = [total // parts] * parts
+    virtual_stages[0] += "count_embedding" not in told
+    virtual_stages[-1] += "count_loss" not in told
+    return virtual_stages
 
 
 def _ends(told: Mapping[str, Any], pp: int, blocks: int) -> list[int]:
@@ -323,10 +292,10 @@ def _ends(told: Mapping[str, Any], pp: int, blocks: int) -> list[int]:
             "--num-virtual-stages-per-pipeline-rank", "must divide the blocks of every stage",
             virtual, "change it or the ends",
         )  # fmt: skip
-    chunks = [size // virtual for _ in range(virtual) for size in stages]
-    chunks[0] += 1
-    chunks[-1] += 1
-    return chunks
+    virtual_stages = [size // virtual for _ in range(virtual) for size in stages]
+    virtual_stages[0] += 1
+    virtual_stages[-1] += 1
+    return virtual_stages
 
 
 def _layout(text: str, pp: int, layers: int) -> list[int]:
@@ -340,7 +309,7 @@ def _layout(text: str, pp: int, layers: int) -> list[int]:
         )  # fmt: skip
     if "m" in plain:
         raise InputError(flag, "must hold no multi-token prediction", text, "leave m out")
-    chunks = plain.split("|")
+    virtual_stages = plain.split("|")
     if len(plain) > _MOST_PARTS or not re.fullmatch(r"Et*L", plain.replace("|", "")):
         raise InputError(
             flag, "must name the embedding E, blocks t and the loss L in their order", text,
@@ -350,24 +319,26 @@ def _layout(text: str, pp: int, layers: int) -> list[int]:
         raise InputError(
             flag, f"must hold the model's {layers - 2} blocks", plain.count("t"), "correct it"
         )
-    if len(chunks) % pp:
+    if len(virtual_stages) % pp:
         raise InputError(
-            flag, f"must have a multiple of pp = {pp} parts", len(chunks), "correct it"
+            flag, f"must have a multiple of pp = {pp} parts", len(virtual_stages), "correct it"
         )
-    if not all(chunks):
+    if not all(virtual_stages):
         raise InputError(
             flag, "must leave a layer for every part", text, "move a layer into the empty one"
         )
-    return [len(chunk) for chunk in chunks]
+    return [len(virtual_stage) for virtual_stage in virtual_stages]
 
 
-def _cuts(chunks: Sequence[int], layers: int) -> tuple[int, ...]:
-    cuts = (0, *accumulate(chunks))
-    if cuts[-1] != layers or any(size < 1 for size in chunks):
+def _cuts(virtual_stages: Sequence[int], layers: int) -> tuple[int, ...]:
+    cuts = (0, *accumulate(virtual_stages))
+    if cuts[-1] != layers or any(size < 1 for size in virtual_stages):
         raise InputError(
-            "--plan", f"must leave layers for all {len(chunks)} stages", list(chunks),
+            "--plan",
+            f"must leave layers for all {len(virtual_stages)} stages",
+            list(virtual_stages),
             "use fewer stages",
-        )  # fmt: skip
+        )
     return cuts
 
 

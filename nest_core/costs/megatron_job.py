@@ -39,6 +39,8 @@ _SIZES = {
     "--qk-head-dim": "workload.model.head_dim",
     "--qk-pos-emb-head-dim": "workload.model.rope_dim",
     "--v-head-dim": "workload.model.value_dim",
+    "--vocab-size": "workload.model.vocabulary",
+    "--padded-vocab-size": "workload.model.vocabulary",
     "--seq-length": "workload.sequence_length_tokens",
     "--encoder-seq-length": "workload.sequence_length_tokens",
     "--global-batch-size": "workload.global_batch_sequences",
@@ -65,7 +67,7 @@ _CHOICES: Mapping[str, Mapping[str, tuple[str, Setting] | None]] = {
         "p2p": ("workload.context", "ring"), "all_gather": ("workload.context", "all_gather"),
     },
     "--moe-token-dispatcher-type": {"alltoall": None},
-    "--moe-layer-freq": {"1": None},
+    "--moe-layer-freq": {"1": ("workload.model.dense_blocks", 0)},
     "--fp8-format": {
         "hybrid": ("workload.precision", "fp8"), "e4m3": ("workload.precision", "fp8"),
     },
@@ -73,6 +75,7 @@ _CHOICES: Mapping[str, Mapping[str, tuple[str, Setting] | None]] = {
     "--recompute-modules": {"core_attn": None},
     "--transformer-impl": {"transformer_engine": None},
     "--distributed-backend": {"nccl": None},
+    "--timing-log-level": {"0": None},
 }  # fmt: skip
 """By flag and value the setting it is; None: what the costs assume anyway."""
 
@@ -82,47 +85,57 @@ _SWITCHES: Mapping[str, tuple[str, Setting]] = {
     "--use-flash-attn": ("workload.attention", "flash"),
     "--grad-reduce-in-bf16": ("workload.gradient_bytes", 2),
     "--accumulate-allreduce-grads-in-fp32": ("workload.gradient_bytes", 4),
+    "--swiglu": ("workload.model.gated", True),
+    "--quick-geglu": ("workload.model.gated", True),
+    "--squared-relu": ("workload.model.gated", False),
     "--untie-embeddings-and-output-weights": ("workload.model.tied", False),
     "--overlap-grad-reduce": ("workload.overlap", "fitted"),
     "--overlap-param-gather": ("workload.overlap", "fitted"),
     "--tp-comm-overlap": ("workload.overlap", "fitted"),
 }
+_UNSAID: Mapping[str, Setting] = {"workload.precision": "fp32", "workload.model.gated": False}
+"""What Megatron-LM takes where a whole command does not say otherwise."""
 _REFINED = ("fp8", "adam_8bit")
 """Said beside a coarser word: fp8 products stand beside bf16, 8-bit states beside adam."""
 
-_DENSE_FIRST = re.compile(r"\(?\[0\]\*(\d{1,5})\+\[1\]\*\d{1,5}\)?")
-"""A layer frequency that puts dense blocks before all with experts."""
+_DENSE_FIRST = re.compile(r"\(?(?:(\[0\])(?:\*(\d{1,5}))?\+)?\[1\](?:\*\d{1,5})?\)?")
+"""A layer frequency that puts dense blocks, or none, before all with experts."""
 
 _HARMLESS = re.compile(
     r"""--(
     # data and tokenizer
     (train|valid|test|per-split)?-?data-(path|cache-path|args-path|args) | mock-data | split
-    | tokenizer-.* | vocab-(file|size|extra-ids) | merge-file | make-vocab-size-divisible-by
+    | (legacy-)?tokenizer(-.*)? | vocab-(file|extra-ids) | merge-file | make-vocab-size-divisible-by
     | num-workers | num-dataset-builder-threads | dataloader-type | no-mmap-bin-files
     | (no-)?create-attention-mask-in-dataloader | eod-mask-loss
     # the learning rate's course, and what the optimizer is told
     | (min-|decoupled-)*lr(-.*)? | (start-|end-)?weight-decay(-.*)? | clip-grad | adam-.* | sgd-.*
     | (initial-|min-)?loss-scale(-window)? | hysteresis | init-method-.* | seed
+    | use-cpu-initialization | mscale(-all-dim)? | fp8-(amax-.*|margin)
     | train-(iters|samples) | (override|use-checkpoint)-opt-param-scheduler
     | use-precision-aware-optimizer
     # between iterations
-    | eval-.* | log-.* | timing-log-.* | tensorboard-.* | wandb-.* | no-log-.* | (no-)?load(-.*)?
+    | eval-.* | log-.* | logging-level | timing-log-option | tensorboard-.* | wandb-.*
+    | no-log-.* | (no-)?load(-.*)?
     | no-load-.* | (no-)?save(-.*)? | (no-)?ckpt-.* | use-dist-ckpt.* | dist-ckpt-.*
     | auto-detect-ckpt-format | async-save | finetune | exit-.* | manual-gc.* | rerun-mode
     # the launcher
     | node-rank | master-(addr|port) | rdzv-.* | standalone | max-restarts | tee | redirects | role
     | start-method | local-(rank|ranks)-.* | no-python | module | run-path | distributed-timeout-.*
+    | nodes | ntasks(-per-node)? | gpus(-per-(node|task))? | cpus-per-task | gres | mem | exclusive
+    | partition | account | time | job-name | output | error | export | label | mpi | cpu-bind
+    | kill-on-bad-exit | wait | (no-)?container-.*
     # constants and shapes whose cost is the model family's
     | norm-epsilon | normalization | rotary-.* | use-rotary-position-embeddings | use-rope-scaling
-    | position-embedding-type | max-position-embeddings | swiglu | squared-relu | quick-geglu
+    | (no-)?position-embedding(-type)? | max-position-embeddings
     | disable-bias-linear | add-qkv-bias | qk-layernorm | apply-layernorm-1p
     | attention-dropout | hidden-dropout | group-query-attention | multi-latent-attention
     | attention-softmax-in-fp32 | no-masked-softmax-fusion | use-mcore-models
-    | moe-(aux-loss-coeff|z-loss-coeff|router-(load-balancing-type|score-function|.*-bias.*))
+    | moe-(aux-loss-coeff|z-loss-coeff|router-(load-balancing-type|score-function|(.*-)?bias.*))
     | moe-router-topk-scaling-factor | moe-grouped-gemm | moe-pad-expert-input-to-capacity
-    | softmax-type | glu-linear-offset | activation-func-clamp-value | window-attn-skip-freq
+    | softmax-type | glu-linear-offset | activation-func-clamp-value
     # how sharding is switched on, read with the plan
-    | use-megatron-fsdp | no-gradient-accumulation-fusion
+    | use-megatron-fsdp
     )""",
     re.VERBOSE,
 )
@@ -147,7 +160,7 @@ class JobFlags:
     unpriced: tuple[str, ...]
 
 
-def read_job(words: Words, tp: int) -> JobFlags:
+def read_job(words: Words, tp: int, *, whole: bool) -> JobFlags:
     """What the flags that say nothing about a plan say about the job.
 
     Parameters
@@ -156,6 +169,8 @@ def read_job(words: Words, tp: int) -> JobFlags:
         The values of every flag, as they stand.
     tp : int
         The command's tensor-parallel degree, with which its expert tensor degree is compared.
+    whole : bool
+        Whether the words are a command that starts, so that what it leaves out has its default.
 
     Raises
     ------
@@ -167,15 +182,15 @@ def read_job(words: Words, tp: int) -> JobFlags:
     unpriced: list[str] = []
     harmless: list[str] = []
     for flag, values in words.items():
-        found = list(_settings(flag, values, tp))
+        found = list(_settings(flag, values, words, tp))
         if not found:
-            if _HARMLESS.fullmatch(flag) or _assumed(flag, values):
+            if _HARMLESS.fullmatch(flag) or _assumed(flag, values, words):
                 harmless.append(flag)
             else:
                 unpriced.append(" ".join((flag, *values[:3])))
         for key, value in found:
             known = settings.get(key, value)
-            if known in _REFINED:
+            if known in _REFINED and key in settings:
                 continue
             if known != value and value not in _REFINED:
                 raise InputError(
@@ -183,30 +198,38 @@ def read_job(words: Words, tp: int) -> JobFlags:
                     "drop one of the two",
                 )  # fmt: skip
             settings[key], said[key] = value, flag
+    if whole:
+        settings = {**_UNSAID, **settings}
     return JobFlags(settings, tuple(harmless), tuple(unpriced))
 
 
-def _settings(flag: str, values: tuple[str, ...], tp: int) -> Iterator[tuple[str, Setting]]:
+def _settings(
+    flag: str, values: tuple[str, ...], words: Words, tp: int
+) -> Iterator[tuple[str, Setting]]:
     if flag in _SIZES:
         yield _SIZES[flag], _size(flag, values)
     elif flag in _SWITCHES and not values:
         yield _SWITCHES[flag]
     elif flag == "--expert-tensor-parallel-size" and _size(flag, values) in (1, tp):
         yield "workload.expert_tensor", _size(flag, values) == tp
-    elif flag == "--window-size" and (
-        window := re.fullmatch(r"\(?(\d{1,8}),0\)?", "".join(values))
+    elif (
+        flag == "--window-size"
+        and "--window-attn-skip-freq" not in words
+        and (window := re.fullmatch(r"\(?(\d{1,8}),0\)?", "".join(values)))
     ):
         yield "workload.model.window", int(window[1]) + 1
     elif flag == "--moe-layer-freq" and (dense := _DENSE_FIRST.fullmatch("".join(values))):
-        yield "workload.model.dense_blocks", int(dense[1])
+        yield "workload.model.dense_blocks", int(dense[2] or bool(dense[1]))
     elif flag == "--moe-expert-capacity-factor" and len(values) == 1:
         yield "workload.capacity", _factor(flag, values[0])
     elif len(values) == 1 and (found := _CHOICES.get(flag, {}).get(values[0])) is not None:
         yield found
 
 
-def _assumed(flag: str, values: tuple[str, ...]) -> bool:
+def _assumed(flag: str, values: tuple[str, ...], words: Words) -> bool:
     """Whether a flag asks for what the costs assume anyway."""
+    if flag == "--no-gradient-accumulation-fusion":
+        return "--use-megatron-fsdp" in words  # which has no such fusion
     return len(values) == 1 and values[0] in _CHOICES.get(flag, {})
 
 

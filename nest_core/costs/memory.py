@@ -75,11 +75,11 @@ def stage_memory(
     table: LayerTable,
     costs: StageCosts,
     s: int,
-    chunks: Sequence[tuple[int, int]],
+    virtual_stages: Sequence[tuple[int, int]],
     c: int,
 ) -> Memory:
-    """Memory of position ``s`` with its chunks of layers under recomputation ``c``."""
-    layers = [layer for i, j in chunks for layer in range(i, j)]
+    """Memory of position ``s`` with its virtual_stages of layers under recomputation ``c``."""
+    layers = [layer for i, j in virtual_stages for layer in range(i, j)]
     dense = float(held(table, point.pp)[layers].sum())
     experts = float(table.expert_parameters[layers].sum())
     weights, gradients, optimizer = (
@@ -96,7 +96,7 @@ def stage_memory(
     stash = (float(costs.in_flight[s]) - 1) * kept
     working = float(table.working_bytes[c, fullest])
     passes = kept + stash + working + float(whole[fullest])
-    stepping = sum(float(costs.step[j] - costs.step[i]) for i, j in chunks)
+    stepping = sum(float(costs.step[j] - costs.step[i]) for i, j in virtual_stages)
     step = max(0.0, stepping - passes)
     tensors = weights + gradients + optimizer + passes + step
     return Memory(

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nest_core.costs.megatron import has_flags, read_flags
+from nest_core.costs.megatron import read_flags
 from nest_core.costs.megatron_job import Setting
 from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy
 from nest_core.costs.problem import RECOMPUTE
+from nest_core.costs.shell import has_flags
 from nest_core.errors import InputError
 from nest_core.files import read_text
 from nest_core.layout import DEVICE_ORDERS, DeviceOrder
@@ -80,7 +81,8 @@ def read_given(text: str, layers: int, devices: int) -> Pasted:
 
     Parameters and errors as of `read_pasted`.
     """
-    if not os.path.isfile(text) and (has_flags(text) or "=" in text):
+    inline = has_flags(text) or "=" in text or text.lstrip().startswith("{")
+    if inline and not os.path.isfile(text):
         return read_pasted(text, layers, devices)
     content = _file(text)
     if not content.lstrip().startswith(("{", "[")) and has_flags(content):
@@ -138,8 +140,8 @@ def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
             "plan.order", "must name tp, cp, dp and pp once", list(order), "correct it"
         )
     device_order = _device_order(fields.get("device_order", "natural"))
-    pp, chunks = degrees["pp"], degrees["interleave"]
-    schedule = fields.get("schedule", "1f1b" if chunks == 1 else "interleaved")
+    pp, virtual_stages = degrees["pp"], degrees["interleave"]
+    schedule = fields.get("schedule", "1f1b" if virtual_stages == 1 else "interleaved")
     if schedule not in SCHEDULES:
         raise InputError(
             "plan.schedule", "must be one of the schedules", schedule,
@@ -147,10 +149,10 @@ def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
         )  # fmt: skip
     if pp > layers:
         raise InputError("plan.pp", f"must not exceed the model's {layers} layers", pp, "lower pp")
-    if pp * chunks > layers:
+    if pp * virtual_stages > layers:
         raise InputError(
             "plan.interleave", f"times pp = {pp} must not exceed the model's {layers} layers",
-            chunks, "lower it",
+            virtual_stages, "lower it",
         )  # fmt: skip
     zero = _whole("zero", fields.get("zero", 0), least=0)
     point = Point(
@@ -158,7 +160,10 @@ def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
     )
     cuts = tuple(_whole("cuts", cut, least=0) for cut in _sequence(fields, "cuts"))
     return Plan(
-        point, cuts or even_cuts(layers, pp * chunks), _recompute(fields, pp), _strategies(fields)
+        point,
+        cuts or even_cuts(layers, pp * virtual_stages),
+        _recompute(fields, pp),
+        _strategies(fields),
     )
 
 
@@ -241,7 +246,10 @@ def _sequence(fields: Mapping[str, Any], name: str) -> tuple[Any, ...]:
 def _whole(name: str, value: Any, *, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**7:
         raise InputError(
-            f"plan.{name}", f"must be a whole number from {least}", value, "correct it"
+            f"plan.{name}",
+            f"must be a whole number from {least} to 10,000,000",
+            value,
+            "correct it",
         )
     return value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from nest_core.compiled import compiled
-from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 
 __all__ = ["starts"]
 
@@ -17,7 +17,7 @@ __all__ = ["starts"]
 def starts(
     backward: BoolArray,
     micro_batch: IntArray,
-    chunk: IntArray,
+    virtual_stage: IntArray,
     pass_s: FloatArray,
     micro_batches: int,
 ) -> FloatArray:
@@ -38,7 +38,7 @@ def starts(
         for s in range(stages):
             while place[s] < passes:
                 at = place[s]
-                k, number = micro_batch[s, at], chunk[s, at] * stages + s
+                k, number = micro_batch[s, at], virtual_stage[s, at] * stages + s
                 way = 1 if backward[s, at] else 0
                 ready = 0.0
                 if way == 0 and number > 0:
@@ -48,7 +48,7 @@ def starts(
                 if np.isnan(ready):
                     break
                 begun[s, at] = max(free[s], ready)
-                free[s] = begun[s, at] + pass_s[s, chunk[s, at], way]
+                free[s] = begun[s, at] + pass_s[s, virtual_stage[s, at], way]
                 ended[way, k, number] = free[s]
                 place[s] += 1
                 moved = True

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 from nest_core.layout import DeviceOrder, Layout
-from nest_core.network.wires import IntArray
+from nest_core.network.link_map import IntArray
 
 __all__ = ["SCHEDULES", "Plan", "Point", "StageStrategy", "acting_zero"]
 
@@ -157,13 +157,13 @@ class Plan:
         """The common choice, or ``mixed``."""
         return self.recompute[0] if len(set(self.recompute)) == 1 else "mixed"
 
-    def chunks(self, stage: int) -> tuple[tuple[int, int], ...]:
+    def virtual_stages(self, stage: int) -> tuple[tuple[int, int], ...]:
         """First layer and the one after the last, of every chunk of a stage.
 
         Examples
         --------
         >>> point = Point(1, False, 1, 2, 1, 0, ("tp", "cp", "dp", "pp"), interleave=2)
-        >>> Plan(point, (0, 3, 5, 7, 10), ("none", "none")).chunks(1)
+        >>> Plan(point, (0, 3, 5, 7, 10), ("none", "none")).virtual_stages(1)
         ((3, 5), (7, 10))
         """
         numbers = range(stage, len(self.cuts) - 1, self.point.pp)

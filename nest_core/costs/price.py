@@ -26,7 +26,7 @@ from nest_core.costs.stages import (
     stage_costs,
     update_layers,
 )
-from nest_core.network.wires import FloatArray
+from nest_core.network.link_map import FloatArray
 from nest_core.units import humanise_bytes
 
 __all__ = ["Memory", "Report", "Stage", "check_plan", "price"]
@@ -40,7 +40,7 @@ class Stage:
     forward, backward and optimizer step, and ``launch_s`` the part of it in which the device
     waits for its host. Communication is what is exposed, and what the rest slows compute down.
     ``micro_batch_s`` is the stage's load ``t_s``, ``sync_s`` its gradient synchronisation and
-    optimizer step ``e_s``. ``chunks`` are its layers, ``first`` and ``last`` their ends.
+    optimizer step ``e_s``. ``virtual_stages`` are its layers, ``first`` and ``last`` their ends.
     """
 
     first: int
@@ -55,17 +55,17 @@ class Stage:
     producer_level: int
     memory: Memory
     launch_s: float = 0.0
-    chunks: tuple[tuple[int, int], ...] = ()
+    virtual_stages: tuple[tuple[int, int], ...] = ()
 
     @property
     def layers(self) -> int:
         """How many layers it holds."""
-        return sum(j - i for i, j in self.chunks)
+        return sum(j - i for i, j in self.virtual_stages)
 
     @property
     def spans(self) -> str:
         """Its layers in words; of many chunks the first two and the last."""
-        words = [f"{i} to {j - 1}" if j - i > 1 else f"{i}" for i, j in self.chunks]
+        words = [f"{i} to {j - 1}" if j - i > 1 else f"{i}" for i, j in self.virtual_stages]
         if len(words) > 3:
             return f"{words[0]}, {words[1]}, …, {words[-1]} ({len(words)} chunks)"
         return ", ".join(words)
@@ -103,12 +103,6 @@ class Report:
     terms: tuple[tuple[str, float], ...]
     stages: tuple[Stage, ...]
 
-    def _repr_html_(self) -> str:
-        """For Jupyter."""
-        from nest_core.display import report_html  # it reads answers, which read reports
-
-        return report_html(self)
-
 
 def price(problem: Problem, plan: Plan) -> Report:
     """Time, terms and memory of a plan.
@@ -125,11 +119,19 @@ def price(problem: Problem, plan: Plan) -> Report:
     point = plan.point
     points = [plan.stage_point(s) for s in range(point.pp)]
     grounds = {at: _ground(problem, at) for at in dict.fromkeys(points)}
-    chunks = [(plan.chunks(s), RECOMPUTE.index(plan.recompute[s])) for s in range(point.pp)]
-    loads = np.array([grounds[at].costs.chunks_load(s, *chunks[s]) for s, at in enumerate(points)])
+    virtual_stages = [
+        (plan.virtual_stages(s), RECOMPUTE.index(plan.recompute[s])) for s in range(point.pp)
+    ]
+    loads = np.array(
+        [
+            grounds[at].costs.virtual_stages_load(s, *virtual_stages[s])
+            for s, at in enumerate(points)
+        ]
+    )
     pace = paces(point, loads).tolist()
     works = [
-        _work(grounds[at], s, *chunks[s], float(loads[s]), pace[s]) for s, at in enumerate(points)
+        _work(grounds[at], s, *virtual_stages[s], float(loads[s]), pace[s])
+        for s, at in enumerate(points)
     ]
     syncs = np.array([work.sync for work in works])
     m = point.micro_batches(problem.batch)
@@ -197,7 +199,7 @@ def _ground(problem: Problem, point: Point) -> _Ground:
 class _Work:
     """Seconds of a stage: per micro-batch, and (``sync``, of it ``update``) per iteration."""
 
-    chunks: tuple[tuple[int, int], ...]
+    virtual_stages: tuple[tuple[int, int], ...]
     choice: int
     load: float
     compute: float
@@ -215,26 +217,26 @@ class _Work:
 def _work(
     ground: _Ground,
     s: int,
-    chunks: tuple[tuple[int, int], ...],
+    virtual_stages: tuple[tuple[int, int], ...],
     choice: int,
     load: float,
     pace: float,
 ) -> _Work:
     layered = ground.layered
     return _Work(
-        chunks=chunks,
+        virtual_stages=virtual_stages,
         choice=choice,
         load=load,
-        compute=_over(ground.table.compute_s, chunks),
-        replay=_over(ground.table.replay_s[choice], chunks),
-        launch=_over(layered.total[s, choice] - layered.device[s, choice], chunks),
-        sync=ground.costs.chunks_sync(s, chunks, choice, pace),
-        update=_over(ground.update, chunks),
+        compute=_over(ground.table.compute_s, virtual_stages),
+        replay=_over(ground.table.replay_s[choice], virtual_stages),
+        launch=_over(layered.total[s, choice] - layered.device[s, choice], virtual_stages),
+        sync=ground.costs.virtual_stages_sync(s, virtual_stages, choice, pace),
+        update=_over(ground.update, virtual_stages),
     )
 
 
-def _over(layers: FloatArray, chunks: tuple[tuple[int, int], ...]) -> float:
-    return float(sum(layers[i:j].sum() for i, j in chunks))
+def _over(layers: FloatArray, virtual_stages: tuple[tuple[int, int], ...]) -> float:
+    return float(sum(layers[i:j].sum() for i, j in virtual_stages))
 
 
 def _stage(
@@ -242,11 +244,11 @@ def _stage(
 ) -> Stage:
     m = ground.costs.micro_batches
     memory = stage_memory(
-        problem, ground.point, ground.table, ground.costs, s, work.chunks, work.choice
+        problem, ground.point, ground.table, ground.costs, s, work.virtual_stages, work.choice
     )
     return Stage(
-        first=work.chunks[0][0],
-        last=work.chunks[-1][1],
+        first=work.virtual_stages[0][0],
+        last=work.virtual_stages[-1][1],
         recompute=plan.recompute[s],
         micro_batch_s=work.load,
         compute_s=m * (work.compute + work.launch) + work.update,
@@ -257,7 +259,7 @@ def _stage(
         producer_level=int(ground.shared.producer_level[s]),
         memory=memory,
         launch_s=m * work.launch,
-        chunks=work.chunks,
+        virtual_stages=work.virtual_stages,
     )
 
 

@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 
 from nest_core.costs.overlap import NO_OVERLAP, Overlap
-from nest_core.costs.software import WIRES_ALONE, Software
+from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.kept import kept_within
 from nest_core.network import Network
-from nest_core.network.wires import FloatArray, IntArray
+from nest_core.network.link_map import FloatArray, IntArray
 
 __all__ = [
     "AXES_OF_CALLS",
@@ -207,7 +207,7 @@ class Problem:
         Device memory, and what of it is taken before the first tensor.
     fragmentation : float
         Share of what tensors hold that the allocator holds beyond it.
-    floor : callable (tp, sp, cp, ep) -> LayerTable, optional
+    lower_bound : callable (tp, sp, cp, ep) -> LayerTable, optional
         One sequence at best: of a micro-batch of ``b`` sequences no seconds or bytes are under
         ``b`` times these; elements, numbers of calls and launches are the same. It spares the
         planner most tables. None: there is none.
@@ -235,10 +235,10 @@ class Problem:
     update_Bps: float
     model_flops: float
     peak_flops: float
-    software: Software = WIRES_ALONE
+    software: Software = LINKS_ALONE
     overlap: Overlap = NO_OVERLAP
     fragmentation: float = 0.0
-    floor: Callable[[int, bool, int, int], LayerTable] | None = None
+    lower_bound: Callable[[int, bool, int, int], LayerTable] | None = None
 
     @property
     def tensor_bytes(self) -> float:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from nest_core.costs.plan import Point
-from nest_core.network.wires import FloatArray
+from nest_core.network.link_map import FloatArray
 
 __all__ = ["fill_seconds", "in_flight", "iteration_seconds", "paces"]
 
@@ -32,8 +32,8 @@ def in_flight(point: Point, micro_batches: int) -> FloatArray:
         return np.full(point.pp, float(micro_batches))
     if point.schedule == "interleaved":
         v = point.interleave
-        chunks = np.minimum(micro_batches * v, 2 * after + (v - 1) * point.pp + 1)
-        return np.asarray(chunks / v, dtype=np.float64)
+        virtual_stages = np.minimum(micro_batches * v, 2 * after + (v - 1) * point.pp + 1)
+        return np.asarray(virtual_stages / v, dtype=np.float64)
     return np.minimum(micro_batches, after + 1).astype(np.float64)
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.calibration import Curve
+from nest_core.hardware.collectives import Curve
 from nest_core.network import IDEAL, Protocol
 
-__all__ = ["WIRES_ALONE", "Software"]
+__all__ = ["LINKS_ALONE", "Software"]
 
 _TRANSFER = "all_to_all"  # NCCL's all-to-all is made of sends and receives
 
@@ -143,7 +143,7 @@ class Software:
         )
 
 
-WIRES_ALONE = Software()
+LINKS_ALONE = Software()
 
 
 def _reach(curve: Curve | None) -> float:

@@ -44,7 +44,7 @@ from nest_core.costs.zero import (
     whole_bytes,
 )
 from nest_core.network import MessageTime
-from nest_core.network.wires import FloatArray
+from nest_core.network.link_map import FloatArray
 
 __all__ = [
     "LayerSeconds",
@@ -170,26 +170,28 @@ class StageCosts(StageMemory):
 
     def load(self, s: int, i: int, j: int, c: int) -> float:
         """Seconds per micro-batch of a stage: layers ``i..j-1`` at position ``s``, choice ``c``."""
-        return self.chunks_load(s, ((i, j),), c)
+        return self.virtual_stages_load(s, ((i, j),), c)
 
-    def chunks_load(self, s: int, chunks: Sequence[Span], c: int) -> float:
+    def virtual_stages_load(self, s: int, virtual_stages: Sequence[Span], c: int) -> float:
         """The same of a stage that holds several chunks."""
-        hops, free = self._hops(s, chunks), _over(self.free[s, c], chunks)
-        return _over(self.time[s, c], chunks) + hops - self.transfer_saved * min(hops, free)
+        hops, free = self._hops(s, virtual_stages), _over(self.free[s, c], virtual_stages)
+        return _over(self.time[s, c], virtual_stages) + hops - self.transfer_saved * min(hops, free)
 
     def sync_seconds(self, s: int, i: int, j: int, c: int) -> float:
         """Gradient synchronisation and optimizer step of a stage."""
-        return self.chunks_sync(s, ((i, j),), c, self.load(s, i, j, c))
+        return self.virtual_stages_sync(s, ((i, j),), c, self.load(s, i, j, c))
 
-    def chunks_sync(self, s: int, chunks: Sequence[Span], c: int, pace: float) -> float:
+    def virtual_stages_sync(
+        self, s: int, virtual_stages: Sequence[Span], c: int, pace: float
+    ) -> float:
         """The same of a stage that holds several chunks, a micro-batch every ``pace`` seconds."""
-        sent = _over(self.time[s, c], chunks) - _over(self.free[s, c], chunks)
-        left = pace - sent - self._hops(s, chunks) - _over(self.forward, chunks)
-        shown = _over(self.sync[s], chunks) + float(self.sync_base[s])
-        return shown - self.once_saved * min(_over(self.once[s], chunks), max(0.0, left))
+        sent = _over(self.time[s, c], virtual_stages) - _over(self.free[s, c], virtual_stages)
+        left = pace - sent - self._hops(s, virtual_stages) - _over(self.forward, virtual_stages)
+        shown = _over(self.sync[s], virtual_stages) + float(self.sync_base[s])
+        return shown - self.once_saved * min(_over(self.once[s], virtual_stages), max(0.0, left))
 
-    def _hops(self, s: int, chunks: Sequence[Span]) -> float:
-        return sum(float(self.arrive[s, i] + self.retire[s, j]) for i, j in chunks)
+    def _hops(self, s: int, virtual_stages: Sequence[Span]) -> float:
+        return sum(float(self.arrive[s, i] + self.retire[s, j]) for i, j in virtual_stages)
 
 
 def stage_memory(problem: Problem, point: Point) -> StageMemory:
@@ -315,9 +317,9 @@ def _tied(problem: Problem, point: Point, shared: Links, table: LayerTable) -> F
     return base
 
 
-def _over(sums: FloatArray, chunks: Sequence[Span]) -> float:
+def _over(sums: FloatArray, virtual_stages: Sequence[Span]) -> float:
     """Prefix sums over the layers of chunks."""
-    return sum(float(sums[j] - sums[i]) for i, j in chunks)
+    return sum(float(sums[j] - sums[i]) for i, j in virtual_stages)
 
 
 def update_layers(problem: Problem, point: Point, table: LayerTable) -> FloatArray:

@@ -16,25 +16,27 @@ from nest_core.hardware import (
     least_seconds,
 )
 from nest_core.kept import kept_within
-from nest_core.network.wires import FloatArray
+from nest_core.network.link_map import FloatArray
 from nest_core.presets import edition
 from nest_core.workload import Collective, Graph, Layer, Model, Strategy, chain, load_trace
-from nest_core.workload.graph import sizes
 from nest_core.workload.layers import layers_of
+from nest_core.workload.models import sizes
 from nest_core.workload.operators import Kernel, operators
 from nest_core.workload.strategies import STRATEGIES, Rewrite
 
 __all__ = [
     "OPTIMIZERS",
     "element_bytes",
-    "floor_table",
     "layer_table",
+    "lower_bound_table",
     "mfu_convention",
     "model_flops",
     "state_bytes",
 ]
 
 OPTIMIZERS = ("adam", "adam_bf16", "adam_8bit", "sgd")
+_ROUTER = "router"
+"""What an operator's name ends in that scores experts, in every trace."""
 
 
 def element_bytes(precision: str) -> float:
@@ -110,7 +112,7 @@ def layer_table(
     )
 
 
-def floor_table(
+def lower_bound_table(
     model: Model, strategy: Strategy, accelerator: Accelerator, precision: str
 ) -> LayerTable:
     """The same, but seconds that no number of sequences in a micro-batch undercuts per sequence.
@@ -247,8 +249,9 @@ def _replayed(layer: Layer, axis: str, which: int) -> tuple[float, float, float]
 def model_flops(model: Model, sequence: int, *, whole_scores: bool = False) -> float:
     """Forward and backward FLOP of one sequence, nothing recomputed, for MFU.
 
-    Backward is twice the forward pass. Attention counts the scores that a query sees: of causal
-    attention half of them, as Megatron-LM prints its throughput [1]_.
+    Backward is twice the forward pass. Attention counts the scores that a query sees, of causal
+    attention half of them, and what routes tokens to experts is left out: as Megatron-LM prints
+    its throughput [1]_.
 
     Parameters
     ----------
@@ -270,7 +273,9 @@ def model_flops(model: Model, sequence: int, *, whole_scores: bool = False) -> f
     forward = 0.0
     for kind, times in layers_of(model):
         graph = _whole_scores(trace[kind]) if whole_scores else trace[kind]
-        forward += times * sum(op.flops for op in operators(graph, at, 2.0))
+        forward += times * sum(
+            op.flops for op in operators(graph, at, 2.0) if not op.name.endswith(_ROUTER)
+        )
     return 3.0 * forward
 
 

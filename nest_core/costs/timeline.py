@@ -31,7 +31,7 @@ from nest_core.costs.plan import Point
 from nest_core.costs.price import Report
 from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.errors import InputError
-from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 
 __all__ = ["MOST_PASSES", "PARTS", "Timeline", "timeline"]
 
@@ -51,7 +51,7 @@ class Timeline:
     report : Report
         What was played back.
     micro_batches : int
-    micro_batch, chunk : int array (pp, passes)
+    micro_batch, virtual_stage : int array (pp, passes)
     backward : bool array (pp, passes)
     start_s : float array (pp, passes)
     parts_s : float array (pp, chunks, 2, 3)
@@ -63,7 +63,7 @@ class Timeline:
     report: Report
     micro_batches: int
     micro_batch: IntArray
-    chunk: IntArray
+    virtual_stage: IntArray
     backward: BoolArray
     start_s: FloatArray
     parts_s: FloatArray
@@ -79,7 +79,7 @@ class Timeline:
     def pass_parts_s(self) -> FloatArray:
         """The `PARTS` of every pass, shape (pp, passes, 3)."""
         stage = np.arange(self.stages)[:, None]
-        return self.parts_s[stage, self.chunk, self.backward.astype(np.int64)]
+        return self.parts_s[stage, self.virtual_stage, self.backward.astype(np.int64)]
 
     @property
     def end_s(self) -> FloatArray:
@@ -121,13 +121,21 @@ def timeline(problem: Problem, report: Report) -> Timeline:
             "the iteration", f"must have at most {MOST_PASSES:,} passes to be played back",
             passes, "lower the batch or raise the micro-batch",
         )  # fmt: skip
-    backward, micro_batch, chunk = _orders(point, m)
+    backward, micro_batch, virtual_stage = _orders(point, m)
     parts = _parts(problem, report, m)
-    begun = starts(backward, micro_batch, chunk, parts.sum(axis=3), m)
+    begun = starts(backward, micro_batch, virtual_stage, parts.sum(axis=3), m)
     update = _updates(problem, report, m)
     synced = np.array([stage.sync_s for stage in report.stages]) - update
     return Timeline(
-        report, m, micro_batch, chunk, backward, begun, parts, np.maximum(0.0, synced), update
+        report,
+        m,
+        micro_batch,
+        virtual_stage,
+        backward,
+        begun,
+        parts,
+        np.maximum(0.0, synced),
+        update,
     )
 
 
@@ -142,13 +150,13 @@ def _orders(point: Point, m: int) -> tuple[BoolArray, IntArray, IntArray]:
     else:
         micro_batch, there, back = number, np.zeros_like(number), np.zeros_like(number)
     backward = np.zeros((pp, 2 * len(number)), dtype=np.bool_)
-    which, chunk = np.zeros(backward.shape, np.int64), np.zeros(backward.shape, np.int64)
+    which, virtual_stage = np.zeros(backward.shape, np.int64), np.zeros(backward.shape, np.int64)
     for s in range(pp):
         first, second = _places(point, s, len(number))
         backward[s, second] = True
         which[s, first] = which[s, second] = micro_batch
-        chunk[s, first], chunk[s, second] = there, back
-    return backward, which, chunk
+        virtual_stage[s, first], virtual_stage[s, second] = there, back
+    return backward, which, virtual_stage
 
 
 def _places(point: Point, s: int, count: int) -> tuple[IntArray, IntArray]:
@@ -174,9 +182,9 @@ def _parts(problem: Problem, report: Report, m: int) -> FloatArray:
         at = plan.stage_point(s)
         table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep)
         replay = table.replay_s[RECOMPUTE.index(stage.recompute)]
-        compute = np.array([table.compute_s[i:j].sum() for i, j in stage.chunks])
-        forward = np.array([table.forward_s[i:j].sum() for i, j in stage.chunks])
-        again = np.array([replay[i:j].sum() for i, j in stage.chunks])
+        compute = np.array([table.compute_s[i:j].sum() for i, j in stage.virtual_stages])
+        forward = np.array([table.forward_s[i:j].sum() for i, j in stage.virtual_stages])
+        again = np.array([replay[i:j].sum() for i, j in stage.virtual_stages])
         launch = stage.launch_s / m
         rest = max(0.0, stage.micro_batch_s - float(compute.sum() + again.sum()) - launch)
         share = _shares(compute + again)
@@ -201,7 +209,7 @@ def _updates(problem: Problem, report: Report, m: int) -> FloatArray:
     for s, stage in enumerate(report.stages):
         at = report.plan.stage_point(s)
         table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep)
-        once = sum(float(table.compute_s[i:j].sum()) for i, j in stage.chunks)
+        once = sum(float(table.compute_s[i:j].sum()) for i, j in stage.virtual_stages)
         left = stage.compute_s - m * once - stage.launch_s
         result[s] = min(max(0.0, left), stage.sync_s)
     return result

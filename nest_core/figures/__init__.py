@@ -1,11 +1,10 @@
 """Plotly figures of core values, as pure functions: for pages, notebooks and reports alike."""
 
-from nest_core.figures.balance import balance_figure
 from nest_core.figures.entries import Entry, entries, pending_entries
 from nest_core.figures.fabric import fabric_figure
 from nest_core.figures.levels import level_figure
 from nest_core.figures.linkload import linkload_figure
-from nest_core.figures.memory import memory_figure
+from nest_core.figures.stages import balance_figure, memory_figure
 from nest_core.figures.style import Picture
 from nest_core.figures.throughput import throughput_figure
 from nest_core.figures.timeline import timeline_figure

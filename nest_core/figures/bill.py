@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from nest_core.figures.style import FAINT, Picture, frame, value_axis
-from nest_core.summary import NOTHING, share
+from nest_core.bill.bill import Bill
+from nest_core.bill.prices import Range
+from nest_core.explain.summary import NOTHING, share
+from nest_core.figures.style import FAINT, Picture, axis_unit, frame, rows_axis, value_axis
 from nest_core.topology import Fabric
-from nest_core.topology.bill import Bill
-from nest_core.topology.ports import switch_ports
-from nest_core.topology.prices import Range
 from nest_core.units import humanise
 
 __all__ = [
@@ -18,6 +17,7 @@ __all__ = [
     "bill_rows",
     "dollars",
     "link_rows",
+    "port_finding",
     "port_rows",
     "spread",
     "watts",
@@ -37,7 +37,6 @@ _NAMES = {
     "transceiver": "transceivers",
     "cable": "cables",
 }
-_SCALES = ((1e9, "G$"), (1e6, "M$"), (1e3, "k$"), (1.0, "$"))
 _BAR_HEIGHT = 40
 
 
@@ -122,8 +121,17 @@ def port_rows(fabric: Fabric) -> list[dict[str, str]]:
             "asked, down : up": NOTHING if tier.asked is None else f"{tier.asked:.4g} : 1",
             "realised": NOTHING if tier.realised is None else f"{tier.realised:.4g} : 1",
         }
-        for tier in switch_ports(fabric)
+        for tier in fabric.switch_ports()
     ]
+
+
+def port_finding(fabric: Fabric) -> str:
+    """The ports of the first tier's switches in words; empty for kinds that do not say."""
+    tiers = fabric.switch_ports()
+    if not tiers:
+        return ""
+    free = f", {tiers[0].free} free" if tiers[0].free else ""
+    return f"A {tiers[0].name} has {tiers[0].down} ports down and {tiers[0].up} up{free}"
 
 
 def bill_figure(bill: Bill) -> Picture:
@@ -133,7 +141,7 @@ def bill_figure(bill: Bill) -> Picture:
     for line in bill.lines:
         sums[line.place] += line.price_usd
     largest = max((total.high for total in sums.values()), default=1.0)
-    scale, unit = next((pair for pair in _SCALES if largest >= pair[0]), _SCALES[-1])
+    scale, unit = axis_unit(largest, "$")
     parts = [part for part in PART_COLOURS if any(line.part == part for line in bill.lines)]
     bars = [_bar(bill, part, places, scale) for part in parts]
     layout = frame(
@@ -141,14 +149,7 @@ def bill_figure(bill: Bill) -> Picture:
         (116, 24, 4, 46),
         barmode="stack",
         xaxis=value_axis(f"price, {unit}") | {"range": [0, 1.12 * largest / scale or 1]},
-        yaxis={
-            "range": [len(places) - 0.5, -0.5],
-            "tickvals": list(range(len(places))),
-            "ticktext": [f"{place} " for place in places],
-            "showgrid": False,
-            "zeroline": False,
-            "fixedrange": True,
-        },
+        yaxis=rows_axis([f"{place} " for place in places]),
     )
     return Picture(
         _finding(bill, sums),

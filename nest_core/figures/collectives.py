@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.calibration.sweep import Measured, Sweep
 from nest_core.figures.style import ACCENT, LIMIT, TIME_COLOURS, Picture, frame, value_axis
-from nest_core.network.wires import FloatArray
+from nest_core.measured.collectives.sweep import Measured, Sweep
+from nest_core.network.link_map import FloatArray
 from nest_core.units import GB, humanise, humanise_bytes, humanise_rate, humanise_seconds
 
-__all__ = ["bandwidth_figure", "half_peak_bytes", "size_label", "time_figure"]
+__all__ = [
+    "bandwidth_figure",
+    "half_peak_bytes",
+    "size_axis",
+    "size_label",
+    "time_figure",
+    "without_noughts",
+]
 
 MEASURED = TIME_COLOURS["communication"]
 _HEIGHT = 330
 _MARGIN = (64, 16, 8, 44)
 _TICKS = range(12, 33, 4)
+_ENDS = [np.log10(2.0**12) - 0.05, np.log10(2.0**32) + 0.05]
 
 
 def time_figure(found: Sweep, measured: Measured | None = None) -> Picture:
@@ -35,12 +44,12 @@ def time_figure(found: Sweep, measured: Measured | None = None) -> Picture:
     layout = frame(
         _HEIGHT,
         _MARGIN,
-        xaxis=_size_axis(),
+        xaxis=size_axis("message size", _TICKS) | {"range": _ENDS},
         yaxis=value_axis("time")
         | {
             "type": "log",
             "tickvals": [10.0**power for power in decades],
-            "ticktext": [_without_noughts(humanise_seconds(10.0**power)) for power in decades],
+            "ticktext": [without_noughts(humanise_seconds(10.0**power)) for power in decades],
             "range": [np.log10(lowest) - 0.15, np.log10(highest) + 0.15],
         },
     )
@@ -73,7 +82,7 @@ def bandwidth_figure(found: Sweep, measured: Measured | None = None) -> Picture:
     layout = frame(
         _HEIGHT,
         _MARGIN,
-        xaxis=_size_axis(),
+        xaxis=size_axis("message size", _TICKS) | {"range": _ENDS},
         yaxis=value_axis("bus bandwidth, GB/s") | {"range": [0, top * 1.14]},
         annotations=[_bound_label(found)],
     )
@@ -204,12 +213,12 @@ def _bound_label(found: Sweep) -> dict[str, Any]:
     }
 
 
-def _size_axis() -> dict[str, Any]:
-    return value_axis("message size") | {
+def size_axis(title: str, powers: Sequence[int]) -> dict[str, Any]:
+    """A logarithmic axis of bytes with ticks at powers of two."""
+    return value_axis(title) | {
         "type": "log",
-        "tickvals": [2.0**power for power in _TICKS],
-        "ticktext": [size_label(2.0**power) for power in _TICKS],
-        "range": [np.log10(2.0**12) - 0.05, np.log10(2.0**32) + 0.05],
+        "tickvals": [2.0**power for power in powers],
+        "ticktext": [size_label(2.0**power) for power in powers],
         # Invisible ticks keep the labels clear of those of the other axis.
         "ticks": "outside",
         "ticklen": 6,
@@ -219,10 +228,11 @@ def _size_axis() -> dict[str, Any]:
 
 def size_label(size_bytes: float) -> str:
     """A round size without its noughts: ``4 KiB``."""
-    return _without_noughts(humanise_bytes(size_bytes))
+    return without_noughts(humanise_bytes(size_bytes))
 
 
-def _without_noughts(text: str) -> str:
+def without_noughts(text: str) -> str:
+    """A figure with its unit, rounded as far as that changes nothing: ``10 ms``."""
     value, unit = text.split()
     return f"{float(value.replace(',', '')):g} {unit}"
 

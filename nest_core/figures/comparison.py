@@ -1,29 +1,37 @@
-"""Scenarios side by side: the same order, the same colour for the same scenario, shared axes."""
+"""Scenarios side by side: the same order, the same colour for the same scenario, shared axes.
+
+What designs train per dollar is told by a break-even (`nest_core.studies.whole_cost`): dollars of
+the network alone would call the poorest network the best buy while accelerators that cost ten
+times as much wait for it.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
-from nest_core.figures.balance import time_parts
+from nest_core.bill.prices import Range
+from nest_core.explain.summary import NOTHING, bottleneck, quantity, share
 from nest_core.figures.bill import dollars, watts
-from nest_core.figures.comparison_bars import SCENARIO_COLOURS, Ends, Panel, bars, plain
+from nest_core.figures.comparison_bars import (
+    SCENARIO_COLOURS,
+    Ends,
+    Panel,
+    bars,
+    losses_picture,
+)
 from nest_core.figures.comparison_levels import levels_picture
-from nest_core.figures.comparison_losses import losses_picture
-from nest_core.figures.comparison_value import value_picture
 from nest_core.figures.entries import Entry
-from nest_core.figures.reasons import pointed_rows, wrapped
-from nest_core.figures.stages import stage_rows_figure
-from nest_core.figures.style import TIME_COLOURS, Picture, axis_unit
-from nest_core.studies.comparison import Candidate, Comparison
-from nest_core.summary import bottleneck, quantity, share
-from nest_core.topology.prices import Range
+from nest_core.figures.stages import stage_rows_figure, time_parts
+from nest_core.figures.style import TIME_COLOURS, Picture, axis_unit, plain, pointed_rows, wrapped
+from nest_core.studies.candidate import Candidate
+from nest_core.studies.comparison import Comparison
+from nest_core.studies.whole_cost import Design, DevicePrice, Lead, break_even, lead
 from nest_core.units import humanise
 
-__all__ = ["SCENARIO_COLOURS", "pictures"]
+__all__ = ["SCENARIO_COLOURS", "pictures", "value_picture"]
 
 _SAME = 0.005
-_DOLLARS = ((1e9, "G$"), (1e6, "M$"), (1e3, "k$"), (1.0, "$"))
-_WATTS = ((1e6, "MW"), (1e3, "kW"), (1.0, "W"))
 
 
 def pictures(comparison: Comparison) -> tuple[Picture, ...]:
@@ -49,12 +57,9 @@ def _throughput(every: Sequence[Candidate]) -> Picture:
     panel = Panel(
         f"throughput, {unit}",
         tuple(rate and rate / scale for rate in rates),
-        tuple(
-            quantity(rate, "tokens/s") if rate else "no feasible plan"
-            for rate in rates
-        ),
+        tuple(quantity(rate, "tokens/s") if rate else "no feasible plan" for rate in rates),
         tuple(span and (span[0] / scale, span[1] / scale) for span in spans),
-    )  # fmt: skip
+    )
     reading = "Each scenario's best plan. Longer is better."
     if any(spans):
         reading += " The grey line is its error band, 10th to 90th percentile"
@@ -73,9 +78,12 @@ def _throughput(every: Sequence[Candidate]) -> Picture:
 def _cost(every: Sequence[Candidate]) -> Picture:
     money, power = [one.bill.price_usd for one in every], [one.bill.power_W for one in every]
     least = _most(
-        every, [value.typical for value in money], "has the cheapest network",
-        "There is no network to buy", lowest=True,
-    )  # fmt: skip
+        every,
+        [value.typical for value in money],
+        "has the cheapest network",
+        "There is no network to buy",
+        lowest=True,
+    )
     estimated = max(one.bill.estimated_share for one in every)
     return Picture(
         least,
@@ -85,8 +93,8 @@ def _cost(every: Sequence[Candidate]) -> Picture:
         bars(
             every,
             [
-                _range_panel("price", money, _DOLLARS, dollars),
-                _range_panel("power", power, _WATTS, watts),
+                _range_panel("price", money, "$", dollars),
+                _range_panel("power", power, "W", watts),
             ],
         ),
     )
@@ -95,11 +103,11 @@ def _cost(every: Sequence[Candidate]) -> Picture:
 def _range_panel(
     name: str,
     values: list[Range],
-    scales: tuple[tuple[float, str], ...],
+    base: str,
     words: Callable[[float], str],
 ) -> Panel:
     largest = max(value.high for value in values)
-    scale, unit = next((pair for pair in scales if largest >= pair[0]), scales[-1])
+    scale, unit = axis_unit(largest, base)
     return Panel(
         f"{name}, {unit}",
         tuple(value.typical / scale for value in values),
@@ -128,13 +136,17 @@ def _equal_budget(comparison: Comparison) -> Picture:
         Panel("devices", tuple(counts), tuple(f"{count or 0:,.0f}" for count in counts), blank),
     ]
     return Picture(
-        _most(every, rates, f"trains fastest on a network of {words}",
-              f"No scenario has a plan on a network of {words}"),
+        _most(
+            every,
+            rates,
+            f"trains fastest on a network of {words}",
+            f"No scenario has a plan on a network of {words}",
+        ),
         f"The same designs with as many nodes as a network of {words} joins, planned anew",
         "Radix, ratios, rates and tiers stay, the job and its batch too; the accelerators "
         "themselves are not in the budget.",
         bars(every, panels),
-    )  # fmt: skip
+    )
 
 
 def _balance(every: Sequence[Candidate]) -> Picture:
@@ -162,18 +174,20 @@ def _balance_finding(every: Sequence[Candidate]) -> str:
     if not planned:
         return "There is no plan to balance"
     shares = [
-        (sum(stage.communication_s for stage in report.stages)
-         / (len(report.stages) * report.iteration_s), name)
+        (
+            sum(stage.communication_s for stage in report.stages)
+            / (len(report.stages) * report.iteration_s),
+            name,
+        )
         for name, report in planned
-    ]  # fmt: skip
+    ]
     (low, least), (high, most) = (pick(shares, key=_first_of) for pick in (min, max))
     uneven, name, number = max(
         (bottleneck(report)[1], name, bottleneck(report)[0]) for name, report in planned
     )
-    words = (
-        f"Communication takes {share(high)} of an iteration in {most}"
-        + (f", {share(low)} in {least}" if high - low > _SAME else "")
-    )  # fmt: skip
+    words = f"Communication takes {share(high)} of an iteration in {most}" + (
+        f", {share(low)} in {least}" if high - low > _SAME else ""
+    )
     if uneven < _SAME:
         return words
     return f"{words}; stage {number + 1} of {name} lies {share(uneven)} above its mean"
@@ -216,3 +230,148 @@ def _apart(difference: float) -> str:
 def _first_of(pair: tuple[float, str]) -> float:
     """Ties go to whoever stands first."""
     return pair[0]
+
+
+_COSTS = "an accelerator with its share of the server costs"
+
+
+def value_picture(comparison: Comparison) -> Picture:
+    """Tokens/s per dollar of network and accelerators, and the network's part of the dollars."""
+    every, device = comparison.candidates, comparison.device
+    if device is None:
+        return _network_alone(comparison)
+    wholes = [
+        one.bill.price_usd.typical + one.scenario.fabric.devices * device.usd for one in every
+    ]
+    parts = [
+        one.bill.price_usd.typical / whole if whole else None
+        for one, whole in zip(every, wholes, strict=True)
+    ]
+    finding, ends = "They train different jobs: no price says which design to buy", ""
+    if comparison.one_job:
+        finding, ends = _value_finding(every, device), _ends_of_break_even(every, device)
+    return Picture(
+        finding,
+        f"Throughput over the price of network and accelerators, these at "
+        f"{dollars(device.usd)} a piece{ends}",
+        "Longer is better. The grey line takes the high and the low end of the network's price. "
+        f"The accelerator with its share of the server is one figure for all: {device.basis}.",
+        bars(
+            every,
+            [
+                _per_dollar(every, device),
+                Panel(
+                    "network's part of the dollars, %",
+                    tuple(part and 100 * part for part in parts),
+                    tuple(NOTHING if part is None else share(part) for part in parts),
+                    (None,) * len(every),
+                ),
+            ],
+        ),
+    )
+
+
+def _per_dollar(every: tuple[Candidate, ...], device: DevicePrice) -> Panel:
+    values = [one.design and one.design.per_usd(device.usd) for one in every]
+    known = [value if value and math.isfinite(value) else None for value in values]
+    return Panel(
+        "tokens/s per $",
+        tuple(known),
+        tuple(NOTHING if value is None else humanise(value) for value in known),
+        tuple(_ends(one, device) for one in every),
+    )
+
+
+def _ends(one: Candidate, device: DevicePrice) -> Ends:
+    low, high = (_design_at(one, end) for end in ("high", "low"))
+    if low is None or high is None or not math.isfinite(high.per_usd(device.usd)):
+        return None
+    return low.per_usd(device.usd), high.per_usd(device.usd)
+
+
+def _design_at(one: Candidate, end: str) -> Design | None:
+    """The design with its network at one end of its price."""
+    if one.tokens_per_s is None:
+        return None
+    price: float = getattr(one.bill.price_usd, end)
+    return Design(one.tokens_per_s, one.scenario.fabric.devices, price)
+
+
+def _planned(every: tuple[Candidate, ...]) -> tuple[list[Candidate], list[Design]]:
+    pairs = [(one, one.design) for one in every if one.design is not None]
+    return [one for one, _ in pairs], [design for _, design in pairs]
+
+
+def _value_finding(every: tuple[Candidate, ...], device: DevicePrice) -> str:
+    planned, designs = _planned(every)
+    if not planned:
+        return "There is no throughput to divide by a price"
+    if len(planned) == 1:
+        return f"Only {planned[0].name} has a plan to pay for"
+    found = lead(designs, device.usd)
+    name = planned[found.design].name
+    if found.low == 0 and math.isinf(found.high):
+        values = [design.per_usd(device.usd) for design in designs]
+        if min(values) > (1 - _SAME) * max(values):
+            return "All train as much per dollar within 0.5 %"
+        return f"{name} wins whatever an accelerator costs"
+    return f"{name} wins while {_COSTS} {_range(found)} a piece"
+
+
+def _range(found: Lead) -> str:
+    if math.isinf(found.high):
+        return f"more than {dollars(found.low)}"
+    if found.low == 0:
+        return f"less than {dollars(found.high)}"
+    return f"between {dollars(found.low)} and {dollars(found.high)}"
+
+
+def _ends_of_break_even(every: tuple[Candidate, ...], device: DevicePrice) -> str:
+    """What the listed ends of the network's prices make of each break-even."""
+    planned, designs = _planned(every)
+    if len(planned) < 2:
+        return ""
+    found = lead(designs, device.usd)
+    words = []
+    for rival in (found.below, found.above):
+        if rival is None:
+            continue
+        pairs = [
+            (_design_at(planned[found.design], end), _design_at(planned[rival], end))
+            for end in ("low", "typical", "high")
+        ]
+        edges = [break_even(mine, other) for mine, other in pairs if mine and other]
+        known = [edge for edge in edges if edge is not None]
+        low, high = min(known), max(known)
+        words.append(
+            f"level with {planned[rival].name} at {dollars(low)} to {dollars(high)} over "
+            "the ends of the network's prices"
+        )
+    return "".join(f"; {word}" for word in words)
+
+
+def _network_alone(comparison: Comparison) -> Picture:
+    """Where accelerators differ or have no price, the part that is known, and that it is a part."""
+    every = comparison.candidates
+    names = dict.fromkeys(one.scenario.accelerator.name for one in every)
+    if len(names) > 1:
+        why = f"No one price of an accelerator holds for {' and '.join(names)}"
+    else:
+        why = f"No price of a {next(iter(names))} is known"
+    values = [one.tokens_per_s_per_usd for one in every]
+    return Picture(
+        f"{why}: which trains most per dollar is not known",
+        "Throughput over the price of the network, which is the smaller part of what is paid",
+        "The accelerators are missing: a poor network is cheap and lets them wait.",
+        bars(
+            every,
+            [
+                Panel(
+                    "tokens/s per $ of network",
+                    tuple(values),
+                    tuple(NOTHING if value is None else humanise(value) for value in values),
+                    (None,) * len(every),
+                )
+            ],
+        ),
+    )

@@ -14,16 +14,12 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.figures.comparison_bars import plain
-from nest_core.figures.levels import level_blocks
-from nest_core.figures.style import Picture, frame
-from nest_core.network import collapse
-from nest_core.studies.comparison import Candidate
+from nest_core.figures.style import Picture, frame, plain
+from nest_core.studies.candidate import Candidate
 from nest_core.units import humanise_rate
 
 __all__ = ["levels_picture"]
 
-_BLOCKS = 128
 _PER_ROW = 3
 _ROW = 300
 _TICKS = 6
@@ -68,9 +64,8 @@ def levels_picture(every: Sequence[Candidate]) -> Picture:
 
 
 def _matrix(one: Candidate, place: int) -> dict[str, Any]:
-    network = collapse(one.scenario.fabric)
-    blocks = level_blocks(network, _BLOCKS)
-    rates = np.array([level.bandwidth_Bps for level in network.levels] + [np.nan])
+    blocks = one.blocks
+    rates = np.array([level.bandwidth_Bps for level in one.levels] + [np.nan])
     each = rates[blocks.matrix].astype(np.float32)
     suffix = "" if place == 0 else str(place + 1)
     return {
@@ -100,22 +95,36 @@ def _axes(place: int, x: list[float], y: list[float], devices: int) -> dict[str,
     }
     return {
         f"xaxis{suffix}": shared
-        | {"domain": x, "range": [-0.5, devices - 0.5], "anchor": f"y{suffix}",
-           "constraintoward": "left"},
+        | {
+            "domain": x,
+            "range": [-0.5, devices - 0.5],
+            "anchor": f"y{suffix}",
+            "constraintoward": "left",
+        },
         f"yaxis{suffix}": shared
         | {
-            "domain": y, "range": [devices - 0.5, -0.5], "anchor": f"x{suffix}",
-            "scaleanchor": f"x{suffix}", "constraintoward": "top",
+            "domain": y,
+            "range": [devices - 0.5, -0.5],
+            "anchor": f"x{suffix}",
+            "scaleanchor": f"x{suffix}",
+            "constraintoward": "top",
         },
-    }  # fmt: skip
+    }
 
 
 def _title(name: str, x: float, y: float) -> dict[str, Any]:
     short = textwrap.shorten(name, _LONGEST_TITLE, placeholder=" …")
     return {
-        "text": plain(short), "xref": "paper", "yref": "paper", "x": x, "y": y, "xanchor": "left",
-        "yanchor": "bottom", "showarrow": False, "font": {"size": 12},
-    }  # fmt: skip
+        "text": plain(short),
+        "xref": "paper",
+        "yref": "paper",
+        "x": x,
+        "y": y,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": 12},
+    }
 
 
 def _colours(rates: Sequence[float]) -> dict[str, Any]:
@@ -131,12 +140,21 @@ def _colours(rates: Sequence[float]) -> dict[str, Any]:
         "cmax": high,
         "colorscale": [list(stop) for stop in _SCALE],
         "colorbar": {
-            "orientation": "h", "thickness": 12, "outlinewidth": 0, "len": 1.0,
-            "yref": "container", "y": 0.02, "yanchor": "bottom", "ypad": 0, "ticks": "",
-            "tickvals": ticks[:_TICKS], "ticktext": [humanise_rate(10**tick) for tick in ticks],
-            "tickfont": {"size": 11}, "ticklabeloverflow": "allow",
+            "orientation": "h",
+            "thickness": 12,
+            "outlinewidth": 0,
+            "len": 1.0,
+            "yref": "container",
+            "y": 0.02,
+            "yanchor": "bottom",
+            "ypad": 0,
+            "ticks": "",
+            "tickvals": ticks[:_TICKS],
+            "ticktext": [humanise_rate(10**tick) for tick in ticks],
+            "tickfont": {"size": 11},
+            "ticklabeloverflow": "allow",
         },
-    }  # fmt: skip
+    }
 
 
 def _finding(every: Sequence[Candidate]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from nest_core.explain.summary import quantity, share
 from nest_core.figures.bill import dollars, watts
-from nest_core.studies.comparison import Candidate, Comparison
+from nest_core.studies.candidate import Candidate
+from nest_core.studies.comparison import Comparison
 from nest_core.studies.equal_budget import MOST_DEVICES
-from nest_core.summary import quantity, share
 from nest_core.units import humanise, humanise_seconds
 
 __all__ = ["formulae", "unlike"]
@@ -21,7 +22,7 @@ def unlike(comparison: Comparison) -> tuple[str, ...]:
             f"These designs differ in size, {sizes[0]:,} to {sizes[-1]:,} devices: throughput, "
             "price and power are those of each as a whole."
         )
-    if len({(one.model, one.sequence, one.batch) for one in every}) > 1:
+    if not comparison.one_job:
         found.append(
             "They do not train the same job (model, sequence length or batch): a token per second "
             "of one is not one of another."

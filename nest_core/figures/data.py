@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import re
 from collections.abc import Iterator
@@ -25,9 +26,21 @@ def plot_rows(plot: go.Figure) -> list[dict[str, object]]:
     tells); those that nothing fills are left out. Points without a value, and traces that carry
     text alone or are hidden, are no rows.
     """
-    rows = [row for trace in plot.data for row in _rows(trace)]
+    rows = [row for trace in go.Figure(_read(plot.to_dict())).data for row in _rows(trace)]
     filled = [name for name in _COLUMNS if any(row.get(name) is not None for row in rows)]
     return [{name: row.get(name) for name in filled} for row in rows]
+
+
+def _read(value: Any) -> Any:
+    """Arrays as such: plotly writes them in base64, and pickles figures as it writes them."""
+    if isinstance(value, list | tuple):
+        return [_read(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if "bdata" not in value:
+        return {name: _read(entry) for name, entry in value.items()}
+    flat = np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
+    return flat.reshape([int(n) for n in str(value.get("shape", len(flat))).split(",")])
 
 
 def _rows(trace: Any) -> Iterator[dict[str, object]]:
@@ -49,9 +62,12 @@ def _cells(trace: Any) -> Iterator[dict[str, object]]:
     for i, j in np.argwhere(~np.isnan(np.asarray(z, np.float64))):
         label = text[i][j] if text is not None and text.ndim > 1 else None
         yield {
-            "series": trace.name, "x": xs[j], "y": ys[i], "z": _plain(z[i, j]),
+            "series": trace.name,
+            "x": xs[j],
+            "y": ys[i],
+            "z": _plain(z[i, j]),
             "label": _words(label),
-        }  # fmt: skip
+        }
 
 
 def _places(trace: Any, axis: str, count: int) -> list[object]:
@@ -86,8 +102,11 @@ def _points(trace: Any) -> Iterator[dict[str, object]]:
             continue
         lengths = {name: values[number] for name, values in spread.items()}
         yield {
-            "series": trace.name, "x": _plain(x), "y": _plain(y), "label": labels[number]
-        } | lengths  # fmt: skip
+            "series": trace.name,
+            "x": _plain(x),
+            "y": _plain(y),
+            "label": labels[number],
+        } | lengths
 
 
 def _labels(trace: Any, count: int) -> list[str | None]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from nest_core.baselines import NAMES, Baseline
 from nest_core.costs.price import Report
-from nest_core.fidelity.bands import Band
-from nest_core.figures.reasons import shortened
+from nest_core.explain.summary import fullest
+from nest_core.figures.style import shortened
+from nest_core.measured.training.bands import Band
 from nest_core.planner import Result
-from nest_core.summary import fullest
 from nest_core.units import humanise_bytes
 
 __all__ = ["Entry", "entries", "pending_entries"]

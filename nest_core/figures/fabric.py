@@ -9,17 +9,17 @@ from typing import Any, Literal
 import numpy as np
 import plotly.graph_objects as go
 
+from nest_core.costs.placement import RankMapping, rank_mapping_of
 from nest_core.costs.plan import Plan
 from nest_core.errors import InputError
+from nest_core.explain.loads import Loads
+from nest_core.explain.summary import share
 from nest_core.figures.grid import DeviceGrid, device_grid
 from nest_core.figures.linkload import LOAD_SCALE
 from nest_core.figures.style import Picture, class_bar, frame, stepped_scale
-from nest_core.layout import DeviceOrder, Layout, device_order, seats
-from nest_core.layout.placement import Seats, seated
+from nest_core.layout import DeviceOrder, Layout, device_order, rank_mapping
 from nest_core.network import Network
-from nest_core.network.wires import FloatArray, IntArray
-from nest_core.summary import share
-from nest_core.why.loads import Loads
+from nest_core.network.link_map import FloatArray, IntArray
 
 __all__ = ["IDLE", "PAINTS", "Paint", "fabric_figure", "ranks"]
 
@@ -119,23 +119,27 @@ class _Painted:
 
 
 def _painted(network: Network, plan: Plan, paint: Paint, loads: Loads | None) -> _Painted:
-    point, parts = plan.point, seated(network, plan)
+    point, parts = plan.point, rank_mapping_of(network, plan)
     if paint == "link load":
         return _link_load(loads)
     if paint == "tensor group":
         return _tensor_groups(network, parts)
     if paint == "replica":
         return _Painted(
-            _from_one(parts.dp), _classes(point.dp, "replica"),
-            _grouped(network, parts.dp, point.dp, "replica"), "work on the same replica",
-        )  # fmt: skip
+            _from_one(parts.dp),
+            _classes(point.dp, "replica"),
+            _grouped(network, parts.dp, point.dp, "replica"),
+            "work on the same replica",
+        )
     return _Painted(
-        _from_one(parts.pp), _classes(point.pp, "stage"), _finding(network, plan),
+        _from_one(parts.pp),
+        _classes(point.pp, "stage"),
+        _finding(network, plan),
         "work on the same stage",
-    )  # fmt: skip
+    )
 
 
-def _tensor_groups(network: Network, parts: Seats) -> _Painted:
+def _tensor_groups(network: Network, parts: RankMapping) -> _Painted:
     keys = np.stack([parts.pp, parts.dp, parts.cp])
     group = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     idle = parts.pp < 0  # their key comes first
@@ -143,10 +147,11 @@ def _tensor_groups(network: Network, parts: Seats) -> _Painted:
     look = _classes(len(_CYCLE), "group") | {"showscale": False}
     look["colorscale"] = stepped_scale([_stage_colour(at, len(_CYCLE)) for at in _CYCLE])
     return _Painted(
-        _from_one(group % len(_CYCLE)), look,
+        _from_one(group % len(_CYCLE)),
+        look,
         _grouped(network, group, int(group.max()) + 1, "tensor group"),
         "that touch work on the same layers together (colours repeat)",
-    )  # fmt: skip
+    )
 
 
 def _link_load(loads: Loads | None) -> _Painted:
@@ -155,11 +160,12 @@ def _link_load(loads: Loads | None) -> _Painted:
     busy = loads.device_busy
     top = float(busy.max())
     return _Painted(
-        busy, _shades(top),
+        busy,
+        _shades(top),
         f"Links on a device's way are busy up to {share(top)} of the iteration",
         "have equally busy links on their way",
         "<br>busiest link on its way: %{z:.3p} of the iteration",
-    )  # fmt: skip
+    )
 
 
 def _from_one(number: IntArray) -> FloatArray:
@@ -292,7 +298,7 @@ def _colour_bar(count: int, word: str) -> dict[str, Any]:
 def _finding(network: Network, plan: Plan | None) -> str:
     if plan is None:
         return f"All {network.devices:,} devices stand idle"
-    placed = seats(network, plan.point.layout, plan.point.device_order)
+    placed = rank_mapping(network, plan.point.layout, plan.point.device_order)
     ends = {
         "tp": (placed[..., 0], placed[..., -1], placed[..., :-1], placed[..., 1:]),
         "pp": (placed[:-1], placed[1:], placed[:-1], placed[1:]),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.network import Network
-from nest_core.network.wires import FloatArray, IntArray
+from nest_core.network.link_map import FloatArray, IntArray
 
 __all__ = ["MAX_CELLS", "DeviceGrid", "device_grid"]
 
@@ -115,9 +115,10 @@ def _torus_fans(shape: tuple[int, ...]) -> tuple[int, list[int]]:
     for length in shape:
         least = -(-math.prod(shape) // MAX_CELLS // size)
         merged = next(
-            part for part in range(1, length + 1)
+            part
+            for part in range(1, length + 1)
             if part == length or (length % part == 0 and part >= least)
-        )  # fmt: skip
+        )
         fans.append(length // merged)
         size *= merged
     return size, fans

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,53 +10,21 @@ import plotly.graph_objects as go
 
 from nest_core.figures.style import Picture, class_bar, frame, stepped_scale
 from nest_core.network import Network
+from nest_core.network.blocks import MAX_BLOCKS, level_blocks
 from nest_core.network.levels import Level
 from nest_core.network.paths import Path
-from nest_core.network.wires import IntArray
 from nest_core.units import GB, MICROSECOND, humanise, humanise_rate, humanise_seconds
 
-__all__ = ["MAX_BLOCKS", "LevelBlocks", "level_blocks", "level_figure", "level_rows", "ways"]
+__all__ = ["level_figure", "level_rows", "ways"]
 
 Ways = Sequence[Sequence[str]]
 
-MAX_BLOCKS = 128
 _HEIGHT = 440
 # The upper two thirds of cividis (Nuñez, Anderton and Renslow 2018): ordered, and the same to
 # colour-blind readers.
 _INNER, _OUTER = (253, 231, 86), (67, 78, 108)
 _LABELLED_LEVELS = 5
 _LONGEST_WAY = 9
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LevelBlocks:
-    """The level matrix over blocks of consecutive devices.
-
-    Parameters
-    ----------
-    size : int
-        Devices per block; the last block may be smaller.
-    matrix : int array, shape (blocks, blocks)
-        Level at which the blocks' first devices meet; on the diagonal the level that joins the
-        devices inside the block, −1 where it is a single device.
-    """
-
-    size: int
-    matrix: IntArray
-
-
-def level_blocks(network: Network, limit: int = MAX_BLOCKS) -> LevelBlocks:
-    """Aggregate devices to at most ``limit`` blocks that straddle no group where possible."""
-    devices = network.devices
-    least = -(-devices // limit)
-    groups = [level.group_size for level in network.levels[:-1] if level.kind == "nested"]
-    fitting = (size for size in range(least, devices + 1) if _nests(size, groups))
-    size = next(fitting, least)
-    first = np.arange(0, devices, size)
-    last = np.minimum(first + size, devices) - 1
-    matrix = network.level(first[:, None], first[None, :])
-    np.fill_diagonal(matrix, network.level(first, last))
-    return LevelBlocks(size, matrix)
 
 
 def ways(paths: Sequence[Sequence[Path | None]], names: Mapping[Any, str]) -> list[list[str]]:
@@ -82,10 +49,6 @@ def _way(path: Path, names: Mapping[Any, str]) -> str:
     narrow = humanise_rate(path.bandwidth_Bps)
     late = humanise_seconds(path.latency_s)
     return f"{' → '.join(steps)}<br>narrowest step {narrow}, {late} in all"
-
-
-def _nests(size: int, groups: list[int]) -> bool:
-    return all(group % size == 0 or size % group == 0 for group in groups)
 
 
 def level_figure(

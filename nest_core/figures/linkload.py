@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.figures.style import TIME_COLOURS, Picture, frame
-from nest_core.summary import share
-from nest_core.units import humanise_bytes
-from nest_core.why.link_names import bundle_name, tier_name
-from nest_core.why.loads import Loads, TierLoad
-from nest_core.why.traffic import CLASSES
+from nest_core.explain.link_names import link_group_name, tier_name
+from nest_core.explain.loads import Loads, TierLoad
+from nest_core.explain.summary import share
+from nest_core.explain.traffic import CLASSES
+from nest_core.figures.style import TIME_COLOURS, Picture, empty, frame
+from nest_core.units import capital, humanise_bytes
 
 __all__ = ["LOAD_SCALE", "linkload_figure"]
 
@@ -43,7 +43,8 @@ def linkload_figure(loads: Loads | None) -> Picture:
     """
     tiers = tuple(reversed(loads.tiers)) if loads else ()
     if loads is None or not loads.bytes:
-        return _nothing("No plan sends anything" if loads is None else "Nothing is sent")
+        why = "No plan sends anything" if loads is None else "Nothing is sent"
+        return empty(why, "Load per link", _TOP + 4 * _ROW + _BOTTOM, (_LEFT, 8, _TOP, _BOTTOM))
     names = [name for name in reversed(CLASSES) if name in loads.bytes]
     columns = [*(_SHORT[name] for name in names), _ALL]
     rows = [
@@ -97,12 +98,6 @@ def linkload_figure(loads: Loads | None) -> Picture:
     )
 
 
-def _nothing(title: str) -> Picture:
-    hidden = {"visible": False, "fixedrange": True}
-    layout = frame(_TOP + 4 * _ROW + _BOTTOM, (_LEFT, 8, _TOP, _BOTTOM), xaxis=hidden, yaxis=hidden)
-    return Picture(title, "Load per link", "", go.Figure(layout=layout))
-
-
 def _along(names: list[str], values: Mapping[str, float]) -> list[float]:
     """Class by class, and all together."""
     found = [values[name] for name in names]
@@ -115,7 +110,7 @@ def _label(loads: Loads, tier: TierLoad, busiest: bool) -> str:
 
 
 def _words(loads: Loads, tier: TierLoad) -> str:
-    return f"busiest link, {bundle_name(loads.network, tier.busiest)}"
+    return f"busiest link, {link_group_name(loads.network, tier.busiest)}"
 
 
 def _told(value: float) -> str:
@@ -128,13 +123,13 @@ def _finding(loads: Loads) -> str:
         return "No link is busy for long"
     name = max(worst.busiest_busy, key=lambda key: worst.busiest_busy[key])
     where = tier_name(loads.network, worst.level)
-    links = "Links" if loads.network.torus is not None else f"{where[:1].upper()}{where[1:]} links"
+    links = "Links" if loads.network.torus is not None else f"{capital(where)} links"
     what = CLASSES[name].replace("-parallel", "")
     return f"{links} are busy up to {share(worst.share)}, mostly with {what}"
 
 
 def _reading(loads: Loads) -> str:
-    drawn = " Static ECMP: one draw of the hash." if loads.network.wires.variants > 1 else ""
+    drawn = " Static ECMP: one draw of the hash." if loads.network.link_map.variants > 1 else ""
     return (
         "Bytes over the wires' rate; a tier's links lead up to it and down from it, each way on "
         f"its own. Libraries reach less than the wires, so collectives take longer.{drawn}"

@@ -11,15 +11,15 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.costs.anatomy import BOUNDS, Anatomy, Exchange, OperatorBound, Part
-from nest_core.figures.layered import Drawing, layered
-from nest_core.figures.style import MUTED, TIME_COLOURS, Picture, frame
-from nest_core.layer_summary import (
+from nest_core.explain.layer_summary import (
     BOUND_WORDS,
     LAYER_WORDS,
     layer_finding,
     strategy_in_words,
 )
-from nest_core.units import humanise_bytes
+from nest_core.figures.layered import Drawing, layered
+from nest_core.figures.style import MUTED, TIME_COLOURS, Picture, frame
+from nest_core.units import capital, humanise_bytes
 from nest_core.workload.explain import seconds_in_words
 from nest_core.workload.graph import Graph
 
@@ -89,11 +89,17 @@ def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Picture:
     if not alone:
         same = _operators(before.graph) == _operators(after.graph)
         panels = [
-            _Panel(before, drawing if same else _draw(before), "one device",
-                   (0.0, 0.5 - _GAP / 2), "x"),
-            _Panel(after, drawing, f"one rank of {strategy_in_words(after.strategy, after.kind)}",
-                   (0.5 + _GAP / 2, 1.0), "x2"),
-        ]  # fmt: skip
+            _Panel(
+                before, drawing if same else _draw(before), "one device", (0.0, 0.5 - _GAP / 2), "x"
+            ),
+            _Panel(
+                after,
+                drawing,
+                f"one rank of {strategy_in_words(after.strategy, after.kind)}",
+                (0.5 + _GAP / 2, 1.0),
+                "x2",
+            ),
+        ]
     rows = max(panel.drawing.rows for panel in panels)
     layout = frame(
         rows * _ROW_HEIGHT + _TOP + _BOTTOM,
@@ -121,7 +127,7 @@ def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Picture:
     batch = f"{after.strategy.micro_batch:,} × {after.strategy.sequence:,} tokens"
     return Picture(
         layer_finding(after),
-        f"{_capital(LAYER_WORDS[after.kind])} of {after.model.name}, {batch}, "
+        f"{capital(LAYER_WORDS[after.kind])} of {after.model.name}, {batch}, "
         f"{after.accelerator.name}, {after.precision}: time of each operator, both passes",
         "The bar in a box is its operator's time beside the longest one's. Pointing at "
         "a box or a diamond shows its formula with the numbers. Joined ones run in one product "
@@ -135,10 +141,16 @@ def legend_traces(legend: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     """Empty traces that name the colours where a figure stands alone."""
     marker = {"symbol": "square", "size": 11}
     return [
-        {"type": "scatter", "mode": "markers", "x": [None], "y": [None], "name": name,
-         "marker": marker | {"color": colour}}
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [None],
+            "y": [None],
+            "name": name,
+            "marker": marker | {"color": colour},
+        }
         for name, colour in legend
-    ]  # fmt: skip
+    ]
 
 
 def hover_text(title: str, lines: Iterable[str]) -> str:
@@ -205,9 +217,16 @@ def _traces(panel: _Panel, ink: str) -> list[dict[str, Any]]:
     return [
         _lines(panel),
         _points(panel, boxes, places, "middle center", _LOWER, ink, {"size": 44, "opacity": 0}),
-        _points(panel, calls, places, "middle right", 0.0, ink,
-                {"size": 15, "symbol": "diamond", "color": COMMUNICATION, "opacity": 1}),
-    ]  # fmt: skip
+        _points(
+            panel,
+            calls,
+            places,
+            "middle right",
+            0.0,
+            ink,
+            {"size": 15, "symbol": "diamond", "color": COMMUNICATION, "opacity": 1},
+        ),
+    ]
 
 
 def _points(
@@ -292,9 +311,15 @@ def _boxes(panel: _Panel) -> list[dict[str, Any]]:
 
 
 def _box(
-    panel: _Panel, at: float, row: int, part: float, fill: str, line: str = "", dash: str = "solid",
+    panel: _Panel,
+    at: float,
+    row: int,
+    part: float,
+    fill: str,
+    line: str = "",
+    dash: str = "solid",
     width: float = 1.0,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     return {
         "type": "rect",
         "layer": "below",
@@ -389,10 +414,6 @@ def _clear(colour: str, opacity: float) -> str:
 
 def _inked(ink: str) -> dict[str, str]:
     return {"color": ink} if ink else {}
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _escaped(text: str) -> str:

@@ -1,4 +1,7 @@
-"""The paper's figures beside ours: throughputs, relative and as shares of the optimum."""
+"""The paper's figures beside ours: throughputs, relative and as shares of the optimum; iterations.
+
+Figure 2 divides iterations by strategy, figure 10 those on one node.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +11,33 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from nest_core.figures.paper_iterations import iterations_picture, strategies_picture
 from nest_core.figures.style import (
     ACCENT,
     FAINT,
     HATCH,
     LIMIT,
     MUTED,
+    TIME_COLOURS,
     Picture,
+    axis_unit,
     value_axis,
 )
 from nest_core.paper import Reproduction
 from nest_core.paper.cases import FIGURES, PLANNERS
 from nest_core.paper.settings import model_name
 
-__all__ = ["models_of", "paper_pictures"]
+__all__ = ["iterations_picture", "models_of", "paper_pictures", "strategies_picture"]
 
 Row = Mapping[str, Any]
 
 # Baselines are muted: they differ by marker, ours by colour.
 _SYMBOLS = {
-    "manual": "square", "mcmc": "x-thin-open", "alpa_e": "triangle-up", "phaze": "circle-open",
+    "manual": "square",
+    "mcmc": "x-thin-open",
+    "alpa_e": "triangle-up",
+    "phaze": "circle-open",
     "mist": "diamond-open",
-}  # fmt: skip
+}
 _BARS = {
     "published": ("printed", "rgba(0, 0, 0, 0)", ""),
     "as_published": ("as published, computed here (stages reversed)", MUTED, HATCH),
@@ -91,9 +98,12 @@ def _beside(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
     ticks = _ticks(rows, axis)
     here = "computed, right order" if found.costs == "published" else "computed, own costs"
     plot = make_subplots(
-        rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.04,
+        rows=1,
+        cols=2,
+        shared_yaxes=True,
+        horizontal_spacing=0.04,
         subplot_titles=["printed", here],
-    )  # fmt: skip
+    )
     lines = "markers" if axis == "model" else "lines+markers"
     shown: list[float] = []
     for column, (ours, theirs) in enumerate(
@@ -106,32 +116,56 @@ def _beside(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
         for name in names:
             plot.add_trace(
                 _line(
-                    ticks, [row["baselines"][name][theirs] for row in rows], PLANNERS[name],
-                    lines, column, MUTED, _SYMBOLS[name],
+                    ticks,
+                    [row["baselines"][name][theirs] for row in rows],
+                    PLANNERS[name],
+                    lines,
+                    column,
+                    MUTED,
+                    _SYMBOLS[name],
                 ),
-                row=1, col=column,
-            )  # fmt: skip
+                row=1,
+                col=column,
+            )
         shown += [value for value in values if value]
         if not any(values):
             plot.add_annotation(
-                x=0.5, y=0.5, xref="x domain", yref="y domain", showarrow=False,
-                text="a picture only: no numbers are printed", row=1, col=column,
-            )  # fmt: skip
+                x=0.5,
+                y=0.5,
+                xref="x domain",
+                yref="y domain",
+                showarrow=False,
+                text="a picture only: no numbers are printed",
+                row=1,
+                col=column,
+            )
     plot.update_layout(
-        template="none", height=340, dragmode=False,
-        margin={"l": 56, "r": 12, "t": 72, "b": 44}, legend=_LEGEND,
-    )  # fmt: skip
+        template="none",
+        height=340,
+        dragmode=False,
+        margin={"l": 56, "r": 12, "t": 72, "b": 44},
+        legend=_LEGEND,
+    )
     levels = _log_ticks(shown)
     plot.update_yaxes(
-        type="log", tickvals=levels, ticktext=[f"{level:g}" for level in levels],
-        gridcolor=FAINT, gridwidth=0.5, zeroline=False, fixedrange=True,
-    )  # fmt: skip
+        type="log",
+        tickvals=levels,
+        ticktext=[f"{level:g}" for level in levels],
+        gridcolor=FAINT,
+        gridwidth=0.5,
+        zeroline=False,
+        fixedrange=True,
+    )
     plot.update_yaxes(title_text="relative throughput", col=1)
     plot.update_xaxes(
-        title_text=_axis_title(rows, axis), type="category", fixedrange=True,
-        categoryorder="array", categoryarray=ticks, showgrid=False,
+        title_text=_axis_title(rows, axis),
+        type="category",
+        fixedrange=True,
+        categoryorder="array",
+        categoryarray=ticks,
+        showgrid=False,
         range=[-0.5, len(ticks) - 0.5],
-    )  # fmt: skip
+    )
     return Picture(
         title=_beside_finding(found, rows),
         subtitle="throughput, 1 is the first feasible manual run; the axis is logarithmic",
@@ -165,11 +199,13 @@ def _line(
         showlegend=column == 1,
         line={"color": colour, "width": 2.5 if colour == ACCENT else 1.2},
         marker={
-            "color": colour, "symbol": symbol, "size": 13 if colour == ACCENT else 8,
+            "color": colour,
+            "symbol": symbol,
+            "size": 13 if colour == ACCENT else 8,
             "line": {"color": colour, "width": 1.5},
         },
         hovertemplate="%{x}: %{y:.2f}<extra>" + name + "</extra>",
-    )  # fmt: skip
+    )
 
 
 def _beside_finding(found: Reproduction, rows: Sequence[Row]) -> str:
@@ -186,8 +222,9 @@ def _beside_finding(found: Reproduction, rows: Sequence[Row]) -> str:
         )
     told = []
     for ours, theirs, where in (
-        ("ours", "right_order", "here"), ("published", "published", "in print"),
-    ):  # fmt: skip
+        ("ours", "right_order", "here"),
+        ("published", "published", "in print"),
+    ):
         gains = [
             row[ours] / row["baselines"]["manual"][theirs]
             for row in rows
@@ -215,9 +252,12 @@ def _shares(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
         if found.costs == "published" or key != "as_published"
     }
     plot = make_subplots(
-        rows=1, cols=len(names), shared_yaxes=True, horizontal_spacing=0.02,
+        rows=1,
+        cols=len(names),
+        shared_yaxes=True,
+        horizontal_spacing=0.02,
         subplot_titles=[PLANNERS[name] for name in names],
-    )  # fmt: skip
+    )
     for column, name in enumerate(names, start=1):
         for key, (label, colour, hatch) in bars.items():
             text = "priced with own costs" if found.costs == "own" and colour == MUTED else label
@@ -235,27 +275,41 @@ def _shares(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
                     },
                     hovertemplate="%{x}: %{y:.1f} % of the optimum<extra>" + text + "</extra>",
                 ),
-                row=1, col=column,
-            )  # fmt: skip
+                row=1,
+                col=column,
+            )
         for position, row in enumerate(rows):
             if _misfits(row, name, bars):
                 plot.add_annotation(
-                    x=position, y=5, text="X", showarrow=False, font={"color": LIMIT},
+                    x=position,
+                    y=5,
+                    text="X",
+                    showarrow=False,
+                    font={"color": LIMIT},
                     hovertext=row["baselines"][name].get("right_order_reason", ""),
-                    row=1, col=column,
-                )  # fmt: skip
+                    row=1,
+                    col=column,
+                )
         plot.add_hline(y=100, line={"color": ACCENT, "width": 2}, row=1, col=column)
     plot.update_layout(
-        template="none", height=340, barmode="group", bargap=0.25, dragmode=False,
-        margin={"l": 56, "r": 12, "t": 72, "b": 96 if axis == "model" else 44}, legend=_LEGEND,
-    )  # fmt: skip
+        template="none",
+        height=340,
+        barmode="group",
+        bargap=0.25,
+        dragmode=False,
+        margin={"l": 56, "r": 12, "t": 72, "b": 96 if axis == "model" else 44},
+        legend=_LEGEND,
+    )
     plot.update_yaxes(**value_axis())
     plot.update_yaxes(title_text="% of the optimum", col=1)
     plot.update_xaxes(
-        type="category", fixedrange=True, categoryorder="array", categoryarray=ticks,
+        type="category",
+        fixedrange=True,
+        categoryorder="array",
+        categoryarray=ticks,
         title_text="" if axis == "model" else _axis_title(rows, axis),
         tickangle=-90 if axis == "model" else 0,
-    )  # fmt: skip
+    )
     kind = "the artifact's own costs" if found.costs == "published" else "own costs"
     return Picture(
         title=_share_finding(found, rows),
@@ -312,3 +366,114 @@ def _points(value: float | None) -> str:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+_PARTS = {
+    "compute_s": ("compute", TIME_COLOURS["compute"]),
+    "recompute_s": ("recomputation", TIME_COLOURS["recomputation"]),
+    "communication_s": ("communication", TIME_COLOURS["communication"]),
+    "idle_s": ("idle", TIME_COLOURS["idle"]),
+}
+
+
+def strategies_picture(rows: Sequence[Row]) -> Picture:
+    """Shares of an iteration by model and tensor width."""
+    names = [
+        [model_name(row["model"]) for row in rows],
+        [f"tp {row['tp']}" for row in rows],
+    ]
+    plot = go.Figure()
+    for part, (label, colour) in _PARTS.items():
+        plot.add_trace(
+            go.Bar(
+                x=names,
+                y=[
+                    None if row[part] is None else 100 * row[part] / row["iteration_time_s"]
+                    for row in rows
+                ],
+                name=label,
+                marker={"color": colour},
+                hovertemplate="%{x}: %{y:.1f} %<extra>" + label + "</extra>",
+            )
+        )
+    plot.update_layout(
+        template="none",
+        height=360,
+        barmode="stack",
+        bargap=0.3,
+        dragmode=False,
+        showlegend=False,
+        margin={"l": 56, "r": 12, "t": 12, "b": 56},
+    )
+    plot.update_yaxes(**value_axis("% of an iteration"))
+    plot.update_xaxes(fixedrange=True)
+    shares = [row["communication_share"] for row in rows if row["communication_share"] is not None]
+    return Picture(
+        title=f"Communication takes {100 * min(shares):.0f} to {100 * max(shares):.0f} % of an "
+        "iteration, depending on model and strategy",
+        subtitle="parts of an iteration, mean over stages, % ; the best plan of each tensor width",
+        reading="The paper's figure is a picture without numbers, so only ours stands here.",
+        plot=plot,
+        legend=tuple((label, colour) for label, colour in _PARTS.values()),
+    )
+
+
+def iterations_picture(rows: Sequence[Row]) -> Picture:
+    """Forward and backward with predicted and with measured collectives."""
+    largest = max(row["iteration_time_s"] for row in rows)
+    scale, unit = axis_unit(largest, "s")
+    ticks = [
+        [f"{row['devices']} devices" for row in rows],
+        [f"batch {row['batch']}" for row in rows],
+    ]
+    plot = go.Figure()
+    for group, key, hatch, label in (
+        ("predicted", "communication_s", "", "all-reduces, predicted"),
+        ("measured", "measured_communication_s", HATCH, "all-reduces, measured by NCCL"),
+    ):
+        compute = [row["compute_s"] / scale for row in rows]
+        plot.add_trace(
+            go.Bar(
+                x=ticks,
+                y=compute,
+                offsetgroup=group,
+                name="compute",
+                legendgroup="compute",
+                showlegend=group == "predicted",
+                marker={"color": TIME_COLOURS["compute"]},
+                hovertemplate="%{y:.3g} " + unit + "<extra>compute</extra>",
+            )
+        )
+        plot.add_trace(
+            go.Bar(
+                x=ticks,
+                y=[row[key] / scale for row in rows],
+                base=compute,
+                offsetgroup=group,
+                name=label,
+                marker={
+                    "color": TIME_COLOURS["communication"],
+                    "pattern": {"shape": hatch, "size": 5},
+                },
+                hovertemplate="%{y:.3g} " + unit + "<extra>" + label + "</extra>",
+            )
+        )
+    plot.update_layout(
+        template="none",
+        height=340,
+        barmode="group",
+        bargap=0.3,
+        dragmode=False,
+        margin={"l": 56, "r": 12, "t": 40, "b": 56},
+        legend=_LEGEND | {"y": 1.02},
+    )
+    plot.update_yaxes(**value_axis(f"forward and backward, {unit}"))
+    plot.update_xaxes(fixedrange=True)
+    worst = max(abs(row["difference"]) for row in rows)
+    return Picture(
+        title=f"Predicted iterations are within {100 * worst:.1f} % of those with measured "
+        "collectives",
+        subtitle=f"forward and backward of one batch of {model_name(rows[0]['model'])}, {unit}",
+        reading="Each pair has the same compute; hatched are NCCL's measured all-reduces.",
+        plot=plot,
+    )

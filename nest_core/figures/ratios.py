@@ -6,11 +6,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from nest_core.explain.summary import NOTHING, share
 from nest_core.figures.bill import dollars
 from nest_core.figures.style import LIMIT, Picture, frame, value_axis
-from nest_core.figures.sweep_parts import capital
 from nest_core.studies.ratios import Ratios, Tier
-from nest_core.summary import NOTHING, share
+from nest_core.units import capital
 
 __all__ = ["ratio_rows", "ratios_finding", "ratios_picture"]
 
@@ -24,30 +24,38 @@ def ratios_picture(found: Ratios) -> Picture:
 
     Needs one tier at least.
     """
-    losses = [
-        step.loss for tier in found.tiers for step in tier.steps if step.loss is not None
-    ]  # fmt: skip
+    losses = [step.loss for tier in found.tiers for step in tier.steps if step.loss is not None]
     top = 100 * max([found.limit * 1.5, *losses])
     low = min([100 * loss for loss in losses] + [0.0])
     layout = frame(
-        _HEIGHT, (62, 16, 18, 50),
+        _HEIGHT,
+        (62, 16, 18, 50),
         xaxis=value_axis("oversubscription, down : up") | {"zeroline": False, "nticks": 12},
         yaxis=value_axis("loss, %") | {"range": [low - 0.04 * top, 1.08 * top]},
         shapes=[
             {
-                "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 100 * found.limit,
-                "y1": 100 * found.limit, "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
+                "type": "line",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": 100 * found.limit,
+                "y1": 100 * found.limit,
+                "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
             }
         ],
         annotations=[
             {
-                "text": f"limit {100 * found.limit:g} %", "xref": "paper", "x": 0,
+                "text": f"limit {100 * found.limit:g} %",
+                "xref": "paper",
+                "x": 0,
                 "xanchor": "left",
-                "y": 100 * found.limit, "yanchor": "bottom", "showarrow": False,
+                "y": 100 * found.limit,
+                "yanchor": "bottom",
+                "showarrow": False,
                 "font": {"color": LIMIT, "size": 12},
             }
         ],
-    )  # fmt: skip
+    )
     data = [_line(found, tier, number) for number, tier in enumerate(found.tiers)]
     return Picture(
         _reached(found),

@@ -9,12 +9,12 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.costs.anatomy import BOUNDS, Anatomy, Part, Pass
+from nest_core.explain.layer_summary import BOUND_WORDS
+from nest_core.explain.summary import share
 from nest_core.figures.operators import BOUND_COLOURS, hover_text, legend_traces, short_name
 from nest_core.figures.style import FAINT, LIMIT, MUTED, Picture, frame, value_axis
 from nest_core.hardware.explain import compute_precision, reached
-from nest_core.layer_summary import BOUND_WORDS
-from nest_core.summary import share
-from nest_core.units import humanise, humanise_rate
+from nest_core.units import capital, humanise, humanise_rate
 from nest_core.workload import Kernel
 from nest_core.workload.explain import seconds_in_words
 from nest_core.workload.operators import Unit
@@ -81,7 +81,7 @@ def _finding(found: Anatomy, parts: Sequence[Part]) -> str:
     count = f"all {len(beyond)}" if len(beyond) == len(parts) else f"{len(beyond)} of {len(parts)}"
     lie, reach = ("lie", "reach") if len(beyond) > 1 else ("lies", "reaches")
     return (
-        f"{count[:1].upper()}{count[1:]} operators {lie} beyond the ridge at {ridge:,.3g} FLOP "
+        f"{capital(count)} operators {lie} beyond the ridge at {ridge:,.3g} FLOP "
         f"per byte and {reach} {reached} of the peak"
     )
 
@@ -162,9 +162,16 @@ def _reached(found: Anatomy, unit: Unit) -> float:
 
 
 def _roof(
-    left: float, right: float, slope: float, top: float, colour: str, dash: str, width: float,
-    *, flat: bool = False,
-) -> dict[str, Any]:  # fmt: skip
+    left: float,
+    right: float,
+    slope: float,
+    top: float,
+    colour: str,
+    dash: str,
+    width: float,
+    *,
+    flat: bool = False,
+) -> dict[str, Any]:
     ridge = top / slope
     x = [ridge, right] if flat else [left, ridge, right]
     return {
@@ -189,12 +196,26 @@ def _labels(found: Anatomy, left: float) -> list[dict[str, Any]]:
     )
     slope = f"{humanise_rate(bandwidth)}; copies reach {share(family.memory_efficiency)} (dashed)"
     return [
-        common | {"text": top, "xref": "paper", "x": 1.0, "xanchor": "right",
-                  "y": math.log10(peak), "yanchor": "bottom", "yshift": 3},
-        common | {"text": slope, "x": math.log10(left * 1.4), "xanchor": "left",
-                  "y": math.log10(left * 1.4 * bandwidth * family.memory_efficiency),
-                  "yanchor": "top", "yshift": -12},
-    ]  # fmt: skip
+        common
+        | {
+            "text": top,
+            "xref": "paper",
+            "x": 1.0,
+            "xanchor": "right",
+            "y": math.log10(peak),
+            "yanchor": "bottom",
+            "yshift": 3,
+        },
+        common
+        | {
+            "text": slope,
+            "x": math.log10(left * 1.4),
+            "xanchor": "left",
+            "y": math.log10(left * 1.4 * bandwidth * family.memory_efficiency),
+            "yanchor": "top",
+            "yshift": -12,
+        },
+    ]
 
 
 def _names(parts: Sequence[Part], low: float, high: float) -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
-"""The frame that stage figures share: a row per method, stages drawn over the model's layers.
+"""Stage figures: where each stage's iteration goes, and its memory against what a device has.
 
-Every row has the same two axes. Horizontally stand the model's layers, stage by stage, so that a
-plan of four stages and one of eighty are compared in the same place and a cut is where it is; a
-bar is as wide as the layers its stage holds, all chunks of an interleaved stage together.
+A row per method, and every row has the same two axes. Horizontally stand the model's layers, stage
+by stage, so that a plan of four stages and one of eighty are compared in the same place and a cut
+is where it is; a bar is as wide as the layers its stage holds, all chunks of an interleaved stage
+together.
 """
 
 from __future__ import annotations
@@ -11,18 +12,43 @@ import itertools
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import plotly.graph_objects as go
 
 from nest_core.costs.price import Report, Stage
+from nest_core.explain.summary import bottleneck, fullest, share
 from nest_core.figures.entries import Entry
-from nest_core.figures.reasons import wrapped
-from nest_core.figures.style import FAINT, HATCH, MARK, STALE_OPACITY, frame, value_axis
-from nest_core.units import humanise
+from nest_core.figures.style import (
+    BALANCED,
+    FAINT,
+    HATCH,
+    LIMIT,
+    MARK,
+    MEMORY_COLOURS,
+    STALE_OPACITY,
+    STASH_OUTLINE,
+    TIME_COLOURS,
+    Picture,
+    axis_unit,
+    frame,
+    value_axis,
+    wrapped,
+)
+from nest_core.units import humanise, humanise_bytes
 
-__all__ = ["StackedParts", "axis_names", "stage_rows_figure"]
+__all__ = [
+    "StackedParts",
+    "axis_names",
+    "balance_figure",
+    "memory_figure",
+    "slowest",
+    "stage_bytes",
+    "stage_rows_figure",
+    "stage_seconds",
+    "time_parts",
+]
 
 _ROW_HEIGHT, _LABEL_HEIGHT = 136, 36
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 2, 46
@@ -142,10 +168,18 @@ def _row_top(row: int, rows: int) -> float:
 
 def _axis_title(text: str) -> dict[str, Any]:
     return {
-        "text": text, "textangle": -90, "xref": "paper", "yref": "paper", "x": 0, "y": 0.5,
-        "xshift": 4 - _LEFT, "xanchor": "left", "yanchor": "middle", "showarrow": False,
+        "text": text,
+        "textangle": -90,
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0,
+        "y": 0.5,
+        "xshift": 4 - _LEFT,
+        "xanchor": "left",
+        "yanchor": "middle",
+        "showarrow": False,
         "font": {"size": 12},
-    }  # fmt: skip
+    }
 
 
 def _row_label(entry: Entry, row: int, rows: int) -> dict[str, Any]:
@@ -154,23 +188,38 @@ def _row_label(entry: Entry, row: int, rows: int) -> dict[str, Any]:
     # Two lines fit above a row, each within half a page.
     lines = textwrap.wrap(
         entry.summary, _LINE, initial_indent=taken, max_lines=2, placeholder=" …"
-    ) or [""]  # fmt: skip
+    ) or [""]
     return {
-        "text": "<br>".join([f"{name}  {lines[0].lstrip()}", *lines[1:]]), "align": "left",
-        "xref": "paper", "yref": "paper", "x": 0, "y": _row_top(row, rows),
+        "text": "<br>".join([f"{name}  {lines[0].lstrip()}", *lines[1:]]),
+        "align": "left",
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0,
+        "y": _row_top(row, rows),
         **({"hovertext": wrapped(entry.reason)} if entry.reason else {}),
-        "yshift": 1, "xanchor": "left", "yanchor": "bottom", "showarrow": False,
-        "font": {"size": 12}, "opacity": 0.5 if entry.stale else 1.0,
-    }  # fmt: skip
+        "yshift": 1,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": 12},
+        "opacity": 0.5 if entry.stale else 1.0,
+    }
 
 
 def _nothing(row: int) -> dict[str, Any]:
     """An invisible point: plotly draws axes only where there is a trace."""
     x, y = axis_names(row)
     return {
-        "type": "scatter", "name": "nothing", "mode": "markers", "x": [0], "y": [0], "xaxis": x,
-        "yaxis": y, "opacity": 0, "hoverinfo": "skip",
-    }  # fmt: skip
+        "type": "scatter",
+        "name": "nothing",
+        "mode": "markers",
+        "x": [0],
+        "y": [0],
+        "xaxis": x,
+        "yaxis": y,
+        "opacity": 0,
+        "hoverinfo": "skip",
+    }
 
 
 def _bars(entry: Entry, report: Report, row: int, parts: StackedParts) -> list[dict[str, Any]]:
@@ -253,3 +302,141 @@ def _one_legend(traces: list[dict[str, Any]]) -> list[dict[str, Any]]:
         trace["showlegend"] = trace["type"] == "bar" and trace["name"] not in seen
         seen.add(trace["name"])
     return traces
+
+
+def stage_seconds(stage: Stage, part: str) -> float:
+    """One part of a stage's iteration, seconds; the parts add up to the iteration time."""
+    return {
+        "compute": stage.compute_s,
+        "recomputation": stage.recompute_s,
+        "communication": stage.communication_s,
+        "idle": stage.idle_s,
+    }[part]
+
+
+def slowest(report: Report) -> int:
+    """The stage (from 0) that sets the pace; −1 where all are balanced."""
+    number, excess = bottleneck(report)
+    return number if excess >= BALANCED else -1
+
+
+def time_parts(entries: Sequence[Entry]) -> StackedParts:
+    """What stacks an iteration, on an axis as long as the longest; no stage is marked."""
+    longest = max((e.report.iteration_s for e in entries if e.report), default=1.0)
+    scale, unit = axis_unit(longest, "s")
+    return StackedParts(
+        colours=TIME_COLOURS,
+        value=lambda stage, part: stage_seconds(stage, part) / scale,
+        top=1.2 * longest / scale,
+        unit=unit,
+        axis=f"time per iteration, {unit}",
+        outlines={},
+    )
+
+
+def balance_figure(entries: Sequence[Entry]) -> Picture:
+    """Compute, recomputation, communication and idle time of every stage of every method."""
+    parts = replace(time_parts(entries), marked=slowest)
+    return Picture(
+        _balance_finding(entries),
+        f"Stage balance: {parts.axis}",
+        "A stage's bar is one iteration long: grey is waiting for other stages, orange is what "
+        f"the network takes; {MARK} sets the pace.",
+        stage_rows_figure(entries, parts, {}),
+        tuple(TIME_COLOURS.items()),
+    )
+
+
+def _balance_finding(entries: Sequence[Entry]) -> str:
+    best = next((e.report for e in entries if e.ours), None)
+    if best is None:
+        return "There is no plan to balance"
+    number, excess = bottleneck(best)
+    if len(best.stages) == 1:
+        spent = best.stages[0].communication_s / best.iteration_s
+        return f"One stage: communication takes {share(spent)}"
+    if excess < BALANCED:
+        return f"All {len(best.stages)} stages are balanced within 0.5 %"
+    return f"Stage {number + 1} is the bottleneck, {share(excess)} above the mean"
+
+
+# A stage far over the limit must not squash those that fit.
+_LARGEST_OVERFLOW = 2.5
+
+
+def stage_bytes(stage: Stage, part: str) -> float:
+    """One part of a stage's memory, bytes; the parts add up to its total."""
+    return float(getattr(stage.memory, part))
+
+
+def memory_figure(entries: Sequence[Entry], limit_bytes: float) -> Picture:
+    """Weights, gradients, optimizer, activations, stash and buffers of every stage.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+    limit_bytes : float
+        Memory of one device, drawn as a line.
+    """
+    needs = [stage.memory.total for e in entries if e.report for stage in e.report.stages]
+    largest = min(max([limit_bytes, *needs]), _LARGEST_OVERFLOW * limit_bytes)
+    scale, unit = axis_unit(limit_bytes, "B")
+    parts = StackedParts(
+        colours=MEMORY_COLOURS,
+        value=lambda stage, part: stage_bytes(stage, part) / scale,
+        top=1.2 * largest / scale,
+        unit=unit,
+        axis=f"memory per device, {unit}",
+        outlines={"stash": STASH_OUTLINE},
+        line=limit_bytes / scale,
+        marked=lambda report: fullest(report)[0] if len(report.stages) > 1 else -1,
+    )
+    return Picture(
+        _memory_finding(entries, limit_bytes),
+        f"Memory per stage: need of one device, {unit}",
+        "A stage fits while its bar stays under the dashed line; early stages stash the "
+        f"activations of more micro-batches; {MARK} is the fullest.",
+        stage_rows_figure(entries, parts, _limit_line(len(entries), limit_bytes, scale)),
+        tuple(MEMORY_COLOURS.items()),
+    )
+
+
+def _limit_line(rows: int, limit_bytes: float, scale: float) -> dict[str, list[dict[str, Any]]]:
+    height = limit_bytes / scale
+    lines = [
+        {
+            "type": "line",
+            "xref": f"{x} domain",
+            "yref": y,
+            "x0": 0,
+            "x1": 1,
+            "y0": height,
+            "y1": height,
+            "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
+        }
+        for x, y in map(axis_names, range(rows))
+    ]
+    label = {
+        "text": f"{humanise_bytes(limit_bytes)} per device",
+        "xref": "paper",
+        "yref": "y domain",
+        "x": 1,
+        "y": 1,
+        "yshift": 1,
+        "xanchor": "right",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"color": LIMIT, "size": 12},
+    }
+    return {"shapes": lines, "annotations": [label]}
+
+
+def _memory_finding(entries: Sequence[Entry], limit_bytes: float) -> str:
+    best = next((e.report for e in entries if e.ours), None)
+    limit = humanise_bytes(limit_bytes)
+    if best is None:
+        return f"Nothing fits into {limit} per device"
+    number, stage = fullest(best)
+    free = humanise_bytes(limit_bytes - stage.memory.total)
+    where = f"Stage {number + 1} is fullest" if len(best.stages) > 1 else "The one stage fits"
+    return f"{where}: {humanise_bytes(stage.memory.total)} of {limit}, {free} free"

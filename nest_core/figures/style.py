@@ -3,12 +3,16 @@
 Colours are Okabe and Ito's (2008), safe for colour-blind readers; one meaning has one colour
 everywhere. Nothing here fixes text or background colours: those come from the page's light or
 dark theme, so shades that must work on both are translucent greys.
+
+A reason why there is no plan is a sentence of any length: beside a bar stand its first words, the
+whole of it is told where the row is pointed at.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,9 +36,17 @@ __all__ = [
     "TIME_COLOURS",
     "Picture",
     "axis_unit",
+    "broken",
+    "empty",
     "frame",
+    "hidden_axis",
+    "plain",
+    "pointed_rows",
+    "rows_axis",
+    "shortened",
     "stepped_scale",
     "value_axis",
+    "wrapped",
 ]
 
 ACCENT = "#0072B2"
@@ -76,6 +88,8 @@ _UNITS: Mapping[str, tuple[tuple[float, str], ...]] = {
         (1e3, "k tokens/s"),
         (1.0, "tokens/s"),
     ),
+    "$": ((1e9, "G$"), (1e6, "M$"), (1e3, "k$"), (1.0, "$")),
+    "W": ((1e6, "MW"), (1e3, "kW"), (1.0, "W")),
 }
 
 
@@ -147,13 +161,15 @@ class Picture:
         figure = go.Figure(self.drawn())
         figure.update_layout(
             title={
-                "text": as_plot(self.title), "subtitle": {"text": as_plot(self.subtitle)},
-                "x": 0.0, "pad_l": 8,
+                "text": as_plot(self.title),
+                "subtitle": {"text": as_plot(self.subtitle)},
+                "x": 0.0,
+                "pad_l": 8,
             },
             margin_t=(self.plot.layout.margin.t or 0) + room,
             height=(self.plot.layout.height or 450) + room,
             showlegend=bool(self.legend),
-        )  # fmt: skip
+        )
         return figure
 
 
@@ -180,6 +196,46 @@ def frame(height: int, margin: tuple[int, int, int, int], **layout: Any) -> dict
         "showlegend": False,
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
     } | layout
+
+
+def broken(
+    lines: Iterable[tuple[Sequence[float], Sequence[float]]],
+) -> dict[str, list[float | None]]:
+    """Lines, each its places across and up, as the one trace that plotly draws fastest."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for across, up in lines:
+        x += [*across, None]
+        y += [*up, None]
+    return {"x": x, "y": y}
+
+
+def rows_axis(labels: Sequence[str]) -> dict[str, Any]:
+    """An axis of rows with their labels, the first at the top."""
+    return {
+        "range": [len(labels) - 0.5, -0.5],
+        "tickvals": list(range(len(labels))),
+        "ticktext": list(labels),
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+    }
+
+
+def hidden_axis() -> dict[str, Any]:
+    """An axis that is not drawn."""
+    return {"visible": False, "fixedrange": True}
+
+
+def empty(title: str, subtitle: str, height: int, margin: tuple[int, int, int, int]) -> Picture:
+    """A picture of nothing: the title says why."""
+    layout = frame(height, margin, xaxis=hidden_axis(), yaxis=hidden_axis())
+    return Picture(title, subtitle, "", go.Figure(layout=layout))
+
+
+def plain(name: str) -> str:
+    """A person's text without what plotly would take for a tag."""
+    return name.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def value_axis(title: str = "") -> dict[str, Any]:
@@ -220,3 +276,55 @@ def class_bar(positions: Iterable[int], labels: list[str]) -> dict[str, Any]:
         "ypad": 0,
         "ticks": "",
     }
+
+
+_SHORT = 48
+_WIDE = 70
+
+
+def shortened(reason: str) -> str:
+    """What a reason says before its first colon, cut between words after 48 characters.
+
+    Examples
+    --------
+    >>> shortened("no plan fits into memory: the leanest found needs 90 GiB")
+    'no plan fits into memory'
+    """
+    return textwrap.shorten(reason.partition(":")[0], _SHORT, placeholder=" …")
+
+
+def wrapped(reason: str) -> str:
+    """A reason in lines of 70 characters at most, as plotly breaks them.
+
+    Examples
+    --------
+    >>> wrapped("no plan fits into memory")
+    'no plan fits into memory'
+    """
+    return "<br>".join(textwrap.wrap(reason, _WIDE))
+
+
+def pointed_rows(told: Mapping[int, str], end: float) -> list[dict[str, Any]]:
+    """Invisible bars over whole rows, which a bar of no length cannot be pointed at.
+
+    Parameters
+    ----------
+    told : mapping of int to str
+        What the pointer is told, by row.
+    end : float
+        Where the axis ends.
+    """
+    if not told:
+        return []
+    return [
+        {
+            "type": "bar",
+            "name": "reasons",
+            "orientation": "h",
+            "x": [end] * len(told),
+            "y": list(told),
+            "opacity": 0,
+            "customdata": list(told.values()),
+            "hovertemplate": "%{customdata}<extra></extra>",
+        }
+    ]

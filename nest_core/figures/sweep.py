@@ -9,14 +9,15 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from nest_core.explain.summary import quantity, share
 from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, axis_unit, frame
 from nest_core.figures.style import value_axis as from_zero
 from nest_core.figures.sweep_cost import pareto_picture, scaling_picture
 from nest_core.figures.sweep_parts import (
     hatched,
     hover,
-    knob_axis,
     label,
+    parameter_axis,
     places,
     planless,
     rate_unit,
@@ -24,7 +25,6 @@ from nest_core.figures.sweep_parts import (
 )
 from nest_core.figures.sweep_plane import plane_picture
 from nest_core.studies.points import Outcome, Sweep, changes
-from nest_core.summary import quantity, share
 from nest_core.units import humanise_bytes
 
 __all__ = ["memory_picture", "pictures", "throughput_picture"]
@@ -60,7 +60,7 @@ def pictures(sweep: Sweep) -> tuple[Picture, ...]:
 
 
 def throughput_picture(sweep: Sweep) -> Picture:
-    """Throughput against one knob, with the points where the plan changes."""
+    """Throughput against one parameter, with the points where the plan changes."""
     scale, unit = rate_unit(sweep)
     at = places(sweep.x)[: len(sweep.points)]
     gap = _gap(places(sweep.x))
@@ -69,8 +69,9 @@ def throughput_picture(sweep: Sweep) -> Picture:
     # What changes stands above the line, so there must be room for it.
     top = 1.2 * max([rate or 0.0 for rate in rates] + [1e-9]) / (1 - 0.05 * _lines(turns))
     layout = frame(
-        _HEIGHT, (62, 16, 14, 58),
-        xaxis=knob_axis(sweep.x, places(sweep.x), 0.6 * gap),
+        _HEIGHT,
+        (62, 16, 14, 58),
+        xaxis=parameter_axis(sweep.x, places(sweep.x), 0.6 * gap),
         yaxis=from_zero(f"throughput, {unit}") | {"range": [0, top]},
         shapes=[_upright((at[i] + at[j]) / 2, 1 - 0.05 * len(said)) for i, j, said in turns],
         annotations=[
@@ -78,15 +79,18 @@ def throughput_picture(sweep: Sweep) -> Picture:
             *_values(sweep, at, rates, scale),
             *_reasons(sweep, at, top),
         ],
-    )  # fmt: skip
+    )
     boxes = [
         (at[i] - gap / 2, at[i] + gap / 2, 0.0, top)
-        for i, point in enumerate(sweep.points) if not point.feasible
-    ]  # fmt: skip
+        for i, point in enumerate(sweep.points)
+        if not point.feasible
+    ]
     data = [
-        hatched(boxes), _line(sweep, at, rates, connect=True), _line(sweep, at, rates),
+        hatched(boxes),
+        _line(sweep, at, rates, connect=True),
+        _line(sweep, at, rates),
         _crosses(sweep, at),
-    ]  # fmt: skip
+    ]
     reading = "Every point is planned anew. Dashed uprights: the plan changes."
     return Picture(
         _finding(sweep, len(turns)),
@@ -97,7 +101,7 @@ def throughput_picture(sweep: Sweep) -> Picture:
 
 
 def memory_picture(sweep: Sweep) -> Picture:
-    """Memory of the fullest stage against one knob, beside what a device has."""
+    """Memory of the fullest stage against one parameter, beside what a device has."""
     limits = [point.limit_bytes for point in sweep.points]
     held = [point.memory_bytes for point in sweep.points]
     needed = [point.needed_bytes or None for point in sweep.points]
@@ -105,17 +109,18 @@ def memory_picture(sweep: Sweep) -> Picture:
     scale, unit = axis_unit(max(known, default=1.0), "B")
     at = places(sweep.x)[: len(sweep.points)]
     layout = frame(
-        _HEIGHT, (62, 16, 14, 58),
-        xaxis=knob_axis(sweep.x, places(sweep.x), 0.6 * _gap(places(sweep.x))),
+        _HEIGHT,
+        (62, 16, 14, 58),
+        xaxis=parameter_axis(sweep.x, places(sweep.x), 0.6 * _gap(places(sweep.x))),
         yaxis=from_zero(f"memory per device, {unit}")
         | {"range": [0, 1.12 * max(known, default=1.0) / scale]},
-    )  # fmt: skip
+    )
     said = [hover(sweep, point) for point in sweep.points]
     data = [
         _sizes("what a device has", at, limits, scale, {"mode": "lines", "line": _LIMIT}),
         _sizes("fullest stage", at, held, scale, {"hovertext": said, **_HELD}),
         _sizes("enough for some plan", at, needed, scale, {"hovertext": said, **_NEEDED}),
-    ]  # fmt: skip
+    ]
     legend = [("fullest stage", ACCENT), ("what a device has", LIMIT)]
     if any(needed):
         legend[1] = ("what a device has; circle: enough for some plan", LIMIT)
@@ -138,7 +143,7 @@ def _turns(sweep: Sweep) -> list[tuple[int, int, tuple[str, ...]]]:
     feasible = [i for i, point in enumerate(sweep.points) if point.feasible]
     found = []
     for i, j in itertools.pairwise(feasible):
-        said = changes(sweep.points[i], sweep.points[j], (sweep.x.knob,))
+        said = changes(sweep.points[i], sweep.points[j], (sweep.x.parameter,))
         if said:
             found.append((i, j, said))
     return found
@@ -150,18 +155,31 @@ def _lines(turns: list[tuple[int, int, tuple[str, ...]]]) -> int:
 
 def _upright(x: float, height: float) -> dict[str, Any]:
     return {
-        "type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": height,
+        "type": "line",
+        "xref": "x",
+        "yref": "paper",
+        "x0": x,
+        "x1": x,
+        "y0": 0,
+        "y1": height,
         "line": {"color": MUTED, "width": 1, "dash": "dash"},
-    }  # fmt: skip
+    }
 
 
 def _turned(x: float, said: tuple[str, ...]) -> dict[str, Any]:
     shown = said if len(said) <= _MOST_CHANGES else (*said[: _MOST_CHANGES - 1], "…")
     return {
-        "text": "<br>".join(part.replace(" → ", "→") for part in shown), "x": x, "y": 1,
-        "xref": "x", "yref": "paper", "yanchor": "top", "showarrow": False, "align": "center",
-        "font": {"size": 11}, "hovertext": "<br>".join(said),
-    }  # fmt: skip
+        "text": "<br>".join(part.replace(" → ", "→") for part in shown),
+        "x": x,
+        "y": 1,
+        "xref": "x",
+        "yref": "paper",
+        "yanchor": "top",
+        "showarrow": False,
+        "align": "center",
+        "font": {"size": 11},
+        "hovertext": "<br>".join(said),
+    }
 
 
 def _values(
@@ -181,12 +199,16 @@ def _reasons(sweep: Sweep, at: Sequence[float], top: float) -> list[dict[str, An
     """Why points have no plan, upright within their hatched boxes."""
     return [
         {
-            "text": shortfall(point), "x": x, "y": top / 2, "textangle": -90, "showarrow": False,
+            "text": shortfall(point),
+            "x": x,
+            "y": top / 2,
+            "textangle": -90,
+            "showarrow": False,
             "font": {"size": 11},
         }
         for x, point in zip(at, sweep.points, strict=True)
         if not point.feasible
-    ]  # fmt: skip
+    ]
 
 
 def _line(
@@ -195,10 +217,15 @@ def _line(
     """The points; or, with ``connect``, the faint line between them across what has no plan."""
     if connect:
         return {
-            "type": "scatter", "mode": "lines", "x": list(at), "y": list(rates),
-            "connectgaps": True, "showlegend": False, "hoverinfo": "skip",
+            "type": "scatter",
+            "mode": "lines",
+            "x": list(at),
+            "y": list(rates),
+            "connectgaps": True,
+            "showlegend": False,
+            "hoverinfo": "skip",
             "line": {"color": FAINT, "width": 2},
-        }  # fmt: skip
+        }
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -237,11 +264,15 @@ def _sizes(
     look: dict[str, Any],
 ) -> dict[str, Any]:
     return {
-        "type": "scatter", "name": name, "showlegend": any(sizes), "x": list(at),
+        "type": "scatter",
+        "name": name,
+        "showlegend": any(sizes),
+        "x": list(at),
         "y": [size and size / scale for size in sizes],
         "hovertemplate": "%{hovertext}<extra></extra>" if "hovertext" in look else None,
-        "hoverinfo": None if "hovertext" in look else "skip", **look,
-    }  # fmt: skip
+        "hoverinfo": None if "hovertext" in look else "skip",
+        **look,
+    }
 
 
 def _finding(sweep: Sweep, turns: int) -> str:
@@ -280,10 +311,10 @@ def _trend(sweep: Sweep, feasible: list[Outcome]) -> str:
 def _at(sweep: Sweep, point: Outcome) -> str:
     """A value in a title, with its unit where that says something."""
     shown = sweep.x.words(point.x)
-    if sweep.x.knob == "recompute":
+    if sweep.x.parameter == "recompute":
         return f"recomputation {shown}"
     plain = sweep.x.unit in ("", "down : up")
-    unit = "" if plain and sweep.x.knob != "devices" else f" {sweep.x.unit or sweep.x.label}"
+    unit = "" if plain and sweep.x.parameter != "devices" else f" {sweep.x.unit or sweep.x.label}"
     return f"{shown}{unit}"
 
 

@@ -6,11 +6,12 @@ import math
 
 import plotly.graph_objects as go
 
+from nest_core.explain.summary import share
 from nest_core.figures.bill import dollars
-from nest_core.figures.style import ACCENT, FAINT, MUTED, Picture, frame
-from nest_core.figures.sweep_parts import capital, hover, knob_axis, places, rate_unit
+from nest_core.figures.style import ACCENT, FAINT, MUTED, Picture, axis_unit, frame
+from nest_core.figures.sweep_parts import hover, parameter_axis, places, rate_unit
 from nest_core.studies.points import Outcome, Sweep
-from nest_core.summary import share
+from nest_core.units import capital
 
 __all__ = ["pareto_picture", "pareto_set", "scaling_picture"]
 
@@ -22,10 +23,10 @@ _MOST_LABELLED = 9
 def scaling_picture(sweep: Sweep) -> Picture | None:
     """Throughput against ideal scaling from the smallest fabric with a plan.
 
-    None unless the one knob is the number of devices, and two of them have a plan.
+    None unless the one parameter is the number of devices, and two of them have a plan.
     """
     feasible = [point for point in sweep.points if point.feasible and point.devices]
-    if sweep.x.knob != "devices" or sweep.y is not None or len(feasible) < 2:
+    if sweep.x.parameter != "devices" or sweep.y is not None or len(feasible) < 2:
         return None
     first, last = feasible[0], feasible[-1]
     at = dict(zip(sweep.x.values, places(sweep.x), strict=True))
@@ -36,33 +37,52 @@ def scaling_picture(sweep: Sweep) -> Picture | None:
     parts = [rate / best for rate, best in zip(rates, ideal, strict=True)]
     ends = [math.log10(min(rates)) - 0.15, math.log10(max(ideal)) + 0.2]
     layout = frame(
-        _HEIGHT, (62, 16, 14, 58),
-        xaxis=knob_axis(sweep.x, list(at.values()), 0.3),
+        _HEIGHT,
+        (62, 16, 14, 58),
+        xaxis=parameter_axis(sweep.x, list(at.values()), 0.3),
         yaxis={
-            "type": "log", "range": ends, "gridcolor": FAINT, "gridwidth": 0.5, "fixedrange": True,
-            "dtick": "D2" if ends[1] - ends[0] < 1.5 else 1, "tickformat": "~g",
+            "type": "log",
+            "range": ends,
+            "gridcolor": FAINT,
+            "gridwidth": 0.5,
+            "fixedrange": True,
+            "dtick": "D2" if ends[1] - ends[0] < 1.5 else 1,
+            "tickformat": "~g",
             "title": {"text": f"throughput, {unit}", "standoff": 8, "font": {"size": 12}},
         },
         annotations=[
             {
-                "text": f"{100 * part:.0f} %", "x": place, "y": math.log10(rate), "yshift": -16,
+                "text": f"{100 * part:.0f} %",
+                "x": place,
+                "y": math.log10(rate),
+                "yshift": -16,
                 "showarrow": False,
             }
             for place, rate, part in zip(x, rates, parts, strict=True)
         ],
-    )  # fmt: skip
+    )
     data = [
         {
-            "type": "scatter", "mode": "lines", "name": "ideal", "x": x, "y": ideal,
-            "hoverinfo": "skip", "line": {"color": MUTED, "dash": "dash"},
+            "type": "scatter",
+            "mode": "lines",
+            "name": "ideal",
+            "x": x,
+            "y": ideal,
+            "hoverinfo": "skip",
+            "line": {"color": MUTED, "dash": "dash"},
         },
         {
-            "type": "scatter", "mode": "lines+markers", "name": "planned", "x": x, "y": rates,
-            "line": {"color": ACCENT, "width": 2}, "marker": {"size": 8, "color": ACCENT},
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": "planned",
+            "x": x,
+            "y": rates,
+            "line": {"color": ACCENT, "width": 2},
+            "marker": {"size": 8, "color": ACCENT},
             "hovertext": [hover(sweep, point) for point in feasible],
             "hovertemplate": "%{hovertext}<extra></extra>",
         },
-    ]  # fmt: skip
+    ]
     return Picture(
         f"From {first.devices:,} to {last.devices:,} devices throughput grows "
         f"{rates[-1] / rates[0]:.3g}-fold: {share(parts[-1])} of ideal",
@@ -84,20 +104,18 @@ def pareto_set(points: list[Outcome]) -> list[Outcome]:
 
 
 def pareto_picture(sweep: Sweep) -> Picture | None:
-    """Throughput against the network's price; None unless a knob changes the price alone.
+    """Throughput against the network's price; None unless a parameter changes the price alone.
 
     Fabrics of different sizes do different work and are not compared.
     """
     priced = [point for point in sweep.points if point.feasible and point.network_usd]
-    wanted = {axis.knob for axis in sweep.axes if axis.fabric}
+    wanted = {axis.parameter for axis in sweep.axes if axis.fabric}
     if not wanted or "devices" in wanted or len({point.network_usd for point in priced}) < 2:
         return None
     kept = pareto_set(priced)
     scale, unit = rate_unit(sweep)
     largest = max(point.network_usd or 0.0 for point in priced)
-    money, currency = next(
-        (pair for pair in ((1e9, "G$"), (1e6, "M$"), (1e3, "k$")) if largest >= pair[0]), (1.0, "$")
-    )
+    money, currency = axis_unit(largest, "$")
 
     def where(point: Outcome) -> tuple[float, float]:
         return (point.network_usd or 0.0) / money, (point.tokens_per_s or 0.0) / scale
@@ -105,37 +123,50 @@ def pareto_picture(sweep: Sweep) -> Picture | None:
     dots = [where(point) for point in priced]
     line = [where(point) for point in kept]
     layout = frame(
-        _HEIGHT, (62, 16, 14, 50),
+        _HEIGHT,
+        (62, 16, 14, 50),
         xaxis=_axis(f"price of the network, {currency}", [x for x, _ in dots]),
         yaxis=_axis(f"throughput, {unit}", [y for _, y in dots]),
         annotations=[
             {
-                "text": _short(sweep, point), "x": x, "y": y, "yshift": 13, "showarrow": False,
+                "text": _short(sweep, point),
+                "x": x,
+                "y": y,
+                "yshift": 13,
+                "showarrow": False,
                 "font": {"size": 11},
             }
             for point, (x, y) in zip(kept, line, strict=True)
         ]
         if len(kept) <= _MOST_LABELLED
         else [],
-    )  # fmt: skip
+    )
     chosen = [point in kept for point in priced]
     data = [
         {
-            "type": "scatter", "mode": "lines", "name": "Pareto set", "x": [x for x, _ in line],
-            "y": [y for _, y in line], "hoverinfo": "skip",
+            "type": "scatter",
+            "mode": "lines",
+            "name": "Pareto set",
+            "x": [x for x, _ in line],
+            "y": [y for _, y in line],
+            "hoverinfo": "skip",
             "line": {"color": ACCENT, "width": 1.5, "shape": "hv"},
         },
         {
-            "type": "scatter", "mode": "markers", "showlegend": False, "x": [x for x, _ in dots],
+            "type": "scatter",
+            "mode": "markers",
+            "showlegend": False,
+            "x": [x for x, _ in dots],
             "y": [y for _, y in dots],
             "marker": {
-                "opacity": 1.0, "size": [10 if is_kept else 8 for is_kept in chosen],
+                "opacity": 1.0,
+                "size": [10 if is_kept else 8 for is_kept in chosen],
                 "color": [ACCENT if is_kept else MUTED for is_kept in chosen],
             },
             "hovertext": [hover(sweep, point) for point in priced],
             "hovertemplate": "%{hovertext}<extra></extra>",
         },
-    ]  # fmt: skip
+    ]
     return Picture(
         _finding(sweep, kept),
         f"Throughput against the price of the network; {unit}, {currency}",

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from nest_core.explain.summary import quantity, share
 from nest_core.figures.bill import dollars
-from nest_core.figures.style import FAINT, MUTED, axis_unit
+from nest_core.figures.style import FAINT, MUTED, axis_unit, broken
 from nest_core.studies.points import Axis, Outcome, Sweep
-from nest_core.summary import quantity, share
 from nest_core.units import humanise_bytes
 
 __all__ = [
-    "capital",
     "hatched",
     "hover",
-    "knob_axis",
     "label",
+    "parameter_axis",
     "places",
     "planless",
     "rate_unit",
@@ -29,15 +29,15 @@ _HATCHED = "rgba(128, 132, 138, 0.55)"
 
 
 def places(axis: Axis) -> list[float]:
-    """Where the values of a knob stand: to scale, by doublings, or one after another."""
+    """Where the values of a parameter stand: to scale, by doublings, or one after another."""
     numbers = [value for value in axis.values if isinstance(value, int | float)]
     if len(numbers) < len(axis.values):
         return [float(index) for index in range(len(axis.values))]
     return [math.log2(value) if axis.doubling else float(value) for value in numbers]
 
 
-def knob_axis(axis: Axis, at: Sequence[float], margin: float) -> dict[str, Any]:
-    """A plotly axis with the knob's values on it; the scenario's own is marked."""
+def parameter_axis(axis: Axis, at: Sequence[float], margin: float) -> dict[str, Any]:
+    """A plotly axis with the parameter's values on it; the scenario's own is marked."""
     return {
         "title": {"text": axis.title, "standoff": 6, "font": {"size": 12}},
         "range": [min(at) - margin, max(at) + margin],
@@ -87,7 +87,9 @@ def hover(sweep: Sweep, point: Outcome) -> str:
     """What stands beside the pointer."""
     lines = [f"<b>{sweep.named(point)}</b>"]
     if not point.feasible:
-        return "<br>".join([*lines, *_wrapped(point.reason)])
+        why = point.reason.replace("<", "&lt;")
+        told = textwrap.wrap(why, 71, break_long_words=False, break_on_hyphens=False)
+        return "<br>".join([*lines, *told])
     lines.append(f"{quantity(point.tokens_per_s or 0.0, 'tokens/s')}, MFU {share(point.mfu or 0)}")
     lines.append(short_plan(point))
     plan = point.plan or {}
@@ -112,16 +114,14 @@ def planless(points: Iterable[Outcome]) -> str:
 
 def hatched(boxes: Iterable[tuple[float, float, float, float]]) -> dict[str, Any]:
     """One trace of grey hatched boxes, each (left, right, bottom, top)."""
-    x: list[float | None] = []
-    y: list[float | None] = []
-    for left, right, bottom, top in boxes:
-        x += [left, right, right, left, left, None]
-        y += [bottom, bottom, top, top, bottom, None]
+    around = (
+        ((left, right, right, left, left), (bottom, bottom, top, top, bottom))
+        for left, right, bottom, top in boxes
+    )
     return {
         "type": "scatter",
         "mode": "lines",
-        "x": x,
-        "y": y,
+        **broken(around),
         "fill": "toself",
         "fillcolor": FAINT,
         "fillpattern": {"shape": "/", "size": 6, "solidity": 0.2, "fgcolor": _HATCHED},
@@ -129,18 +129,3 @@ def hatched(boxes: Iterable[tuple[float, float, float, float]]) -> dict[str, Any
         "hoverinfo": "skip",
         "showlegend": False,
     }
-
-
-def capital(text: str) -> str:
-    """A title with a capital first."""
-    return f"{text[:1].upper()}{text[1:]}"
-
-
-def _wrapped(text: str, width: int = 70) -> list[str]:
-    lines, line = [], ""
-    for word in text.replace("<", "&lt;").split():
-        if line and len(line) + len(word) > width:
-            lines.append(line)
-            line = ""
-        line = f"{line} {word}".strip()
-    return [*lines, line] if line else lines

@@ -1,4 +1,4 @@
-"""Throughput over two knobs as a map: where memory ends, and where the plan changes."""
+"""Throughput over two parameters as a map: where memory ends, and where the plan changes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.figures.style import LIMIT, Picture, frame
+from nest_core.explain.summary import quantity
+from nest_core.figures.style import LIMIT, Picture, broken, frame
 from nest_core.figures.sweep_parts import (
     hatched,
     hover,
-    knob_axis,
     label,
+    parameter_axis,
     planless,
     rate_unit,
     short_plan,
     shortfall,
 )
 from nest_core.studies.points import Outcome, Sweep, changes
-from nest_core.summary import quantity
 
 __all__ = ["plane_picture"]
 
@@ -36,31 +36,35 @@ def plane_picture(sweep: Sweep) -> Picture:
     ``customdata``.
     """
     if sweep.y is None:
-        raise ValueError("a plane needs two knobs")
+        raise ValueError("a plane needs two parameters")
     wide, high = len(sweep.x.values), len(sweep.y.values)
     cells = {divmod(i, wide)[::-1]: point for i, point in enumerate(sweep.points)}
     scale, unit = rate_unit(sweep)
     columns, rows = [float(i) for i in range(wide)], [float(j) for j in range(high)]
     layout = frame(
-        120 + _ROW * max(high, 3), (110, 16, 8, 58),
-        xaxis=knob_axis(sweep.x, columns, 0.5),
-        yaxis=knob_axis(sweep.y, rows, 0.5),
+        120 + _ROW * max(high, 3),
+        (110, 16, 8, 58),
+        xaxis=parameter_axis(sweep.x, columns, 0.5),
+        yaxis=parameter_axis(sweep.y, rows, 0.5),
         annotations=_labels(cells, scale) if wide <= _WIDEST else [],
-    )  # fmt: skip
-    turned = tuple(axis.knob for axis in sweep.axes)
+    )
+    turned = tuple(axis.parameter for axis in sweep.axes)
     data = [
         _heat(cells, wide, high, scale, unit),
         hatched(
             (i - 0.5, i + 0.5, j - 0.5, j + 0.5)
-            for (i, j), point in cells.items() if not point.feasible
+            for (i, j), point in cells.items()
+            if not point.feasible
         ),
         _borders(
-            "plan changes", cells, lambda a, b: bool(changes(a, b, turned)),
+            "plan changes",
+            cells,
+            lambda a, b: bool(changes(a, b, turned)),
             {"color": _CHANGE, "width": 1.5},
         ),
         _borders("memory ends", cells, _runs_out, {"color": LIMIT, "width": 4}),
         _points(sweep, cells),
-    ]  # fmt: skip
+    ]
     legend = [("plan changes", _CHANGE)]
     if any(point.status == "memory" for point in sweep.points):
         legend.append(("memory ends", LIMIT))
@@ -88,11 +92,13 @@ def _heat(
         "z": [[rate(i, j) for i in range(wide)] for j in range(high)],
         "colorscale": [(0.0, _rgb(_LOW)), (1.0, _rgb(_HIGH))],
         "colorbar": {
-            "thickness": 12, "outlinewidth": 0, "nticks": 5,
+            "thickness": 12,
+            "outlinewidth": 0,
+            "nticks": 5,
             "title": {"text": unit, "font": {"size": 12}},
         },
         "hoverinfo": "skip",
-    }  # fmt: skip
+    }
 
 
 def _rgb(colour: tuple[int, int, int]) -> str:
@@ -137,16 +143,16 @@ def _borders(
     look: dict[str, Any],
 ) -> dict[str, Any]:
     """One trace of the edges between neighbours of which something holds."""
-    x: list[float | None] = []
-    y: list[float | None] = []
-    for a, b, (left, right, bottom, top) in _neighbours(cells):
-        if between(a, b):
-            x += [left, right, None]
-            y += [bottom, top, None]
+    edges = [ends for a, b, ends in _neighbours(cells) if between(a, b)]
     return {
-        "type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "hoverinfo": "skip",
-        "showlegend": bool(x), "line": look,
-    }  # fmt: skip
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        **broken((ends[:2], ends[2:]) for ends in edges),
+        "hoverinfo": "skip",
+        "showlegend": bool(edges),
+        "line": look,
+    }
 
 
 def _points(sweep: Sweep, cells: dict[Place, Outcome]) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from nest_core.explain.summary import quantity
+from nest_core.explain.validity import Span, rate_span, span_in_words
 from nest_core.figures.entries import Entry
-from nest_core.figures.reasons import pointed_rows, wrapped
 from nest_core.figures.style import (
     ACCENT,
     HATCH,
@@ -16,10 +17,11 @@ from nest_core.figures.style import (
     Picture,
     axis_unit,
     frame,
+    pointed_rows,
+    rows_axis,
     value_axis,
+    wrapped,
 )
-from nest_core.summary import quantity
-from nest_core.validity import Span, rate_span, span_in_words
 
 __all__ = ["throughput_figure"]
 
@@ -72,14 +74,7 @@ def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
         (148, 24, 4, 46),
         barmode="overlay",
         xaxis=value_axis(f"throughput, {unit}") | {"range": [0, end]},
-        yaxis={
-            "range": [len(entries) - 0.5, -0.5],
-            "tickvals": list(range(len(entries))),
-            "ticktext": [_tick(e) for e in entries],
-            "showgrid": False,
-            "zeroline": False,
-            "fixedrange": True,
-        },
+        yaxis=rows_axis([_tick(e) for e in entries]),
         shapes=[
             _line(row, low / scale, high / scale)
             for row, span in enumerate(spans)

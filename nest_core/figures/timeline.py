@@ -15,18 +15,19 @@ import numpy as np
 import plotly.graph_objects as go
 
 from nest_core.costs.timeline import PARTS, Timeline
-from nest_core.figures.balance import slowest as pace
+from nest_core.explain.summary import schedule_in_words, share
 from nest_core.figures.operators import legend_traces
+from nest_core.figures.stages import slowest as pace
 from nest_core.figures.style import (
     MARK,
     TIME_COLOURS,
     Picture,
     axis_unit,
+    empty,
     frame,
     value_axis,
 )
-from nest_core.network.wires import BoolArray, FloatArray, IntArray
-from nest_core.summary import schedule_in_words, share
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 from nest_core.units import humanise_seconds
 
 __all__ = ["MOST_PASSES", "timeline_figure"]
@@ -52,7 +53,7 @@ def timeline_figure(found: Timeline | None, why: str = "There is no plan to play
         Why there is none: the title.
     """
     if found is None:
-        return _nothing(why)
+        return empty(why, "Pipeline timeline", _HEIGHT, (_LEFT, _RIGHT, _TOP, _BOTTOM))
     scale, unit = axis_unit(found.seconds, "s")
     rows = found.stages
     thick = min(_THICKEST, _ROW * (_HEIGHT - _TOP - _BOTTOM) / rows)
@@ -87,12 +88,6 @@ def timeline_figure(found: Timeline | None, why: str = "There is no plan to play
 
 def _counted(count: int, noun: str, more: str = "s") -> str:
     return f"{count:,} {noun}{'' if count == 1 else more}"
-
-
-def _nothing(why: str) -> Picture:
-    hidden = {"visible": False, "fixedrange": True}
-    layout = frame(_HEIGHT, (_LEFT, _RIGHT, _TOP, _BOTTOM), xaxis=hidden, yaxis=hidden)
-    return Picture(why, "Pipeline timeline", "", go.Figure(layout=layout))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,12 +176,18 @@ def _last(found: Timeline, scale: float, thick: float) -> list[dict[str, Any]]:
         ("compute", "optimizer step", begins + found.sync_s, found.update_s),
     )
     return [
-        _lines(part, first[seconds > 0], (first + seconds)[seconds > 0], rows[seconds > 0],
-               scale, thick)
+        _lines(
+            part,
+            first[seconds > 0],
+            (first + seconds)[seconds > 0],
+            rows[seconds > 0],
+            scale,
+            thick,
+        )
         | {"name": words, "hovertemplate": f"stage %{{y}}<br>{words}<extra></extra>"}
         for part, words, first, seconds in once
         if seconds.any()
-    ]  # fmt: skip
+    ]
 
 
 def _middle(found: Timeline, drawn: _Drawn, scale: float, high: float) -> list[dict[str, Any]]:

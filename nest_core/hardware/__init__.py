@@ -1,6 +1,6 @@
 """Accelerators and the analytical estimator."""
 
-from nest_core.hardware.accelerators import PRECISIONS, UNCALIBRATED, Accelerator
+from nest_core.hardware.accelerators import PRECISIONS, UNCALIBRATED, Accelerator, load_accelerator
 from nest_core.hardware.estimator import (
     backward_seconds,
     forward_seconds,
@@ -22,6 +22,7 @@ __all__ = [
     "forward_seconds",
     "kernels",
     "least_seconds",
+    "load_accelerator",
     "load_family",
     "load_profile",
     "measured_share",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from nest_core.hardware.families import Family
-from nest_core.hardware.profiles import Profile
+from nest_core.hardware.families import Family, load_family
+from nest_core.hardware.profiles import Profile, load_profile
+from nest_core.presets import load_toml, named_file
+from nest_core.schema import AcceleratorFile, checked
+from nest_core.units import TERA, from_gbps_bytes, from_gib
 
-__all__ = ["PRECISIONS", "UNCALIBRATED", "Accelerator"]
+__all__ = ["PRECISIONS", "UNCALIBRATED", "Accelerator", "accelerator_of", "load_accelerator"]
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
 UNCALIBRATED = "uncalibrated"
@@ -89,3 +93,36 @@ class Accelerator:
     def precisions(self) -> tuple[str, ...]:
         """Precisions that the device computes in."""
         return tuple(name for name, _ in self.peak_flops)
+
+
+def load_accelerator(name: str) -> Accelerator:
+    """An accelerator preset."""
+    entry = load_toml(named_file("accelerators", name, None, field="accelerator"))
+    return accelerator_of(checked(AcceleratorFile, entry, "accelerator."))
+
+
+def accelerator_of(file: AcceleratorFile, folder: Path | None = None) -> Accelerator:
+    """An accelerator as its checked file describes it.
+
+    Parameters
+    ----------
+    file : AcceleratorFile
+    folder : Path, optional
+        Where a relative path to a profile starts; without it the profile must be a preset.
+    """
+    return Accelerator(
+        name=file.name,
+        family=load_family(file.family),
+        peak_flops=tuple((name, peak * TERA) for name, peak in file.peak_TFLOPs.items()),
+        matmul_flops=tuple((name, rate * TERA) for name, rate in file.matmul_TFLOPs.items()),
+        memory_bytes=from_gib(file.memory_GiB),
+        memory_bandwidth_Bps=from_gbps_bytes(file.memory_bandwidth_GBps),
+        units=file.units,
+        tile=(file.tile[0], file.tile[1]),
+        reserved_bytes=from_gib(file.reserved_GiB),
+        source=file.source,
+        power_w=file.power_W,
+        links=(file.collectives and file.collectives.links) or "",
+        network=(file.collectives and file.collectives.network) or "",
+        profile=load_profile(file.profile, folder) if file.profile else None,
+    )

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from nest_core.errors import InputError
 from nest_core.hardware.profiles import Direction, Signature, signature
-from nest_core.workload.graph import Dim, Graph, Node, Sizes, extent, sizes
+from nest_core.workload.graph import Dim, Graph, Node, Sizes, extent
 from nest_core.workload.layers import layer_graph, layers_of
-from nest_core.workload.models import Model
+from nest_core.workload.models import Model, sizes
 from nest_core.workload.operators import Kernel, operators
 from nest_core.workload.strategies import Strategy
 

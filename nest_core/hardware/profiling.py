@@ -16,6 +16,7 @@ is a fused one. What cannot run here is left out with its reason.
 from __future__ import annotations
 
 import math
+import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -91,7 +92,7 @@ def device_name(device: str) -> str:
             named = [line.partition(":")[2].strip() for line in file if "model name" in line]
     except OSError:
         named = []
-    return (named or ["CPU"])[0] or "CPU"
+    return (named or [""])[0] or platform.processor() or "CPU"
 
 
 def measure(

@@ -1,6 +1,6 @@
 """Device <-> coordinates on every parallel axis; read by costs, planner and figures."""
 
 from nest_core.layout.layout import AXES, Layout
-from nest_core.layout.orders import DEVICE_ORDERS, DeviceOrder, device_order, seats
+from nest_core.layout.orders import DEVICE_ORDERS, DeviceOrder, device_order, rank_mapping
 
-__all__ = ["AXES", "DEVICE_ORDERS", "DeviceOrder", "Layout", "device_order", "seats"]
+__all__ = ["AXES", "DEVICE_ORDERS", "DeviceOrder", "Layout", "device_order", "rank_mapping"]

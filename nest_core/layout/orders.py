@@ -11,7 +11,7 @@ Ranks are numbered along the axes of a `Layout`; the device order says where the
   Conference Proceedings 707, 2004), so that any run of ranks is compact. Of shapes that are not
   equal powers of two, the part of the enclosing curve that lies inside.
 
-A person's own order is the tuple of its devices, rank by rank (`nest_core.layout.placement`).
+A person's own order is the tuple of its devices, rank by rank (`nest_core.costs.placement`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import numpy as np
 from nest_core.errors import InputError
 from nest_core.layout.layout import Layout
 from nest_core.network import Network, TorusShape
-from nest_core.network.wires import IntArray
+from nest_core.network.link_map import IntArray
 
-__all__ = ["DEVICE_ORDERS", "DeviceOrder", "device_order", "seats"]
+__all__ = ["DEVICE_ORDERS", "DeviceOrder", "device_order", "rank_mapping"]
 
 DEVICE_ORDERS = ("natural", "rail", "rack", "snake", "hilbert")
 
@@ -33,7 +33,7 @@ DeviceOrder = str | tuple[int, ...]
 """One of `DEVICE_ORDERS`, or the devices of ranks 0, 1, 2, … one after another."""
 
 
-def seats(network: Network, layout: Layout, order: DeviceOrder) -> IntArray:
+def rank_mapping(network: Network, layout: Layout, order: DeviceOrder) -> IntArray:
     """Device of every rank of a layout, shape (pp, dp * cp, tp).
 
     Raises

@@ -91,9 +91,12 @@ def played(schedule: str, stages: int, micro_batches: int) -> Played:
 def _problem(stages: int, micro_batches: int) -> Problem:
     tier = Tier("switch", stages, 1.0, 0.0, "device")
     return bare_chain(
-        collapse(Hierarchical("bubble", (tier,))), (FORWARD + BACKWARD,) * stages,
-        (FORWARD,) * stages, (0.0,) * (stages + 1), micro_batches,
-    )  # fmt: skip
+        collapse(Hierarchical("bubble", (tier,))),
+        (FORWARD + BACKWARD,) * stages,
+        (FORWARD,) * stages,
+        (0.0,) * (stages + 1),
+        micro_batches,
+    )
 
 
 def _show(settings: Settings) -> Reveal:
@@ -194,10 +197,13 @@ BUBBLE = Lesson(
     (
         Control("pp", "Stages (pp)", (2, 4, 8), ASKED[0], "Pipeline stages: 2, 4 or 8."),
         Control(
-            "m", "Micro-batches (m)", (1, 2, 4, 8, 16, 32), ASKED[1],
+            "m",
+            "Micro-batches (m)",
+            (1, 2, 4, 8, 16, 32),
+            ASKED[1],
             "Per replica and iteration: 1 to 32.",
         ),
     ),
     _brief,
     _show,
-)  # fmt: skip
+)

@@ -19,8 +19,8 @@ from nest_core.lessons.lesson import (
     percent,
 )
 from nest_core.lessons.teaching import ORDER, even_cuts, problem
-from nest_core.model_files import load_model
 from nest_core.units import humanise_bytes, humanise_seconds
+from nest_core.workload.model_files import load_model
 
 __all__ = ["EXPERTS", "Spread", "Spreads", "spreads"]
 
@@ -191,10 +191,13 @@ EXPERTS = Lesson(
     (
         Control("node", "Devices per node", _NODES, 8, "2, 4 or 8; ep goes up to 8."),
         Control(
-            "imbalance", "Imbalance", _IMBALANCES, 1.0,
+            "imbalance",
+            "Imbalance",
+            _IMBALANCES,
+            1.0,
             "Load of the hottest device over the mean: 1 to 2.",
         ),
     ),
     _brief,
     _show,
-)  # fmt: skip
+)

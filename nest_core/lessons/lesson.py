@@ -263,14 +263,18 @@ class Lesson:
         for key, value in settings.items():
             if key not in known:
                 raise InputError(
-                    f"{self.key}.{key}", "must be a control of the lesson", value,
+                    f"{self.key}.{key}",
+                    "must be a control of the lesson",
+                    value,
                     "use " + ", ".join(known),
-                )  # fmt: skip
+                )
             if value not in known[key].values:
                 raise InputError(
-                    f"{self.key}.{key}", "must be a value that the lesson offers", value,
+                    f"{self.key}.{key}",
+                    "must be a value that the lesson offers",
+                    value,
                     "use " + ", ".join(map(str, known[key].values)),
-                )  # fmt: skip
+                )
         return self.show({**self.standard, **settings})
 
 

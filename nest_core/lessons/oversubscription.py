@@ -82,10 +82,16 @@ def widths(per_node: int, ratio: int) -> Widths:
     found = []
     for tp in _WIDTHS:
         space = SearchSpace(
-            tp=(tp,), sp=(tp > 1,), dp=tuple(2**power for power in range(9)), pp=_DEPTHS,
-            micro_batch=(1,), zero=(0, 1), recompute=("none", "full"), orders=(ORDER,),
+            tp=(tp,),
+            sp=(tp > 1,),
+            dp=tuple(2**power for power in range(9)),
+            pp=_DEPTHS,
+            micro_batch=(1,),
+            zero=(0, 1),
+            recompute=("none", "full"),
+            orders=(ORDER,),
             idle_devices=False,
-        )  # fmt: skip
+        )
         found.append(Width(tp, search(whole, space).best))
     return Widths(per_node, float(ratio), tuple(found))
 
@@ -209,12 +215,16 @@ OVERSUBSCRIPTION = Lesson(
     f"{_to_one(1)}).",
     (
         Control(
-            "ratio", "Oversubscription, down : up", _RATIOS, ASKED[1],
-            "Of the nodes' uplinks: 1 to 8.", tuple(f"{ratio} : 1" for ratio in _RATIOS),
+            "ratio",
+            "Oversubscription, down : up",
+            _RATIOS,
+            ASKED[1],
+            "Of the nodes' uplinks: 1 to 8.",
+            tuple(f"{ratio} : 1" for ratio in _RATIOS),
         ),
         Control("node", "Devices per node", (4, 8), ASKED[0], "4 or 8."),
     ),
     _brief,
     _show,
     slow=True,
-)  # fmt: skip
+)

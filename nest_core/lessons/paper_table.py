@@ -25,8 +25,7 @@ from nest_core.lessons.lesson import (
     percent,
 )
 from nest_core.paper.cases import FIGURES, PLANNERS, Cell, instance_of
-from nest_core.paper.printed import printed_rows
-from nest_core.paper.settings import model_name
+from nest_core.paper.settings import model_name, printed_rows
 from nest_core.published import Instance, StageOrder, evaluate, solve
 from nest_core.published.costs import boundary_levels
 from nest_core.units import humanise_seconds
@@ -280,7 +279,11 @@ PAPER_TABLE = Lesson(
     f"is public, so its {len(FIGURES[FIGURE].cells)} cells can be computed again, fault by fault.",
     (
         Control(
-            "model", "Model", _MODELS, ASKED[0], "A row of figure 5.",
+            "model",
+            "Model",
+            _MODELS,
+            ASKED[0],
+            "A row of figure 5.",
             tuple(model_name(model) for model in _MODELS),
         ),
         Control("devices", "Devices", _DEVICES, ASKED[1], "64 to 1,024."),
@@ -288,4 +291,4 @@ PAPER_TABLE = Lesson(
     _brief,
     _show,
     slow=True,
-)  # fmt: skip
+)

@@ -83,7 +83,9 @@ def _show(settings: Settings) -> Reveal:
         ),
         (
             Formula(
-                "In flight, micro-batches", symbols, numbers,
+                "In flight, micro-batches",
+                symbols,
+                numbers,
                 "Huang et al. 2019"
                 if schedule == "gpipe"
                 else "Narayanan et al. 2021 (PipeDream-Flush)",
@@ -102,7 +104,7 @@ def _show(settings: Settings) -> Reveal:
                 "method.md, Memory (equation 1 of the paper has the first five)",
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -148,14 +150,15 @@ STASH = Lesson(
     "A device holds weights, gradients and optimizer states all the time, and activations from "
     "each forward pass to its backward pass.",
     (
+        Control("schedule", "Schedule", _SCHEDULES, "1f1b", "1F1B or GPipe.", _SCHEDULE_NAMES),
         Control(
-            "schedule", "Schedule", _SCHEDULES, "1f1b", "1F1B or GPipe.", _SCHEDULE_NAMES
-        ),
-        Control(
-            "recompute", "Recomputation", RECOMPUTE, "none",
+            "recompute",
+            "Recomputation",
+            RECOMPUTE,
+            "none",
             "None keeps everything, selective drops the attention, full keeps layer inputs only.",
         ),
     ),
     _brief,
     _show,
-)  # fmt: skip
+)

@@ -8,12 +8,12 @@ from functools import cache
 import numpy as np
 
 from nest_core.costs import LayerTable, Problem, StateBytes
-from nest_core.job import Job
-from nest_core.model_files import load_model
+from nest_core.hardware import load_accelerator
 from nest_core.network import Network
-from nest_core.scenario import load_accelerator
+from nest_core.scenario.job import Job
 from nest_core.topology import Hierarchical, Tier
 from nest_core.units import from_gbps_bytes, from_microseconds
+from nest_core.workload.model_files import load_model
 
 __all__ = ["NODE_GBPS", "ORDER", "UPLINK_GBPS", "bare_chain", "even_cuts", "problem"]
 
@@ -32,9 +32,13 @@ def _fabric(devices: int, per_node: int, ratio: float) -> Hierarchical:
     """Nodes under one spine, oversubscribed ``ratio`` : 1."""
     node = Tier("node", per_node, from_gbps_bytes(NODE_GBPS), from_microseconds(_NODE_US))
     spine = Tier(
-        "spine", devices // per_node, per_node * from_gbps_bytes(UPLINK_GBPS),
-        from_microseconds(_SPINE_US), "child", ratio,
-    )  # fmt: skip
+        "spine",
+        devices // per_node,
+        per_node * from_gbps_bytes(UPLINK_GBPS),
+        from_microseconds(_SPINE_US),
+        "child",
+        ratio,
+    )
     return Hierarchical(f"{devices} devices, {per_node} per node", (node, spine))
 
 
@@ -67,9 +71,15 @@ def problem(
         Whether communication may hide behind compute, as fitted; else all of it is exposed.
     """
     job = Job(
-        load_accelerator("h100-80gb"), load_model(model), sequence, batch, "bf16", "adam",
-        imbalance=imbalance, overlap="fitted" if overlap else "none",
-    )  # fmt: skip
+        load_accelerator("h100-80gb"),
+        load_model(model),
+        sequence,
+        batch,
+        "bf16",
+        "adam",
+        imbalance=imbalance,
+        overlap="fitted" if overlap else "none",
+    )
     return job.problem(_fabric(devices, per_node, ratio))
 
 
@@ -96,15 +106,28 @@ def bare_chain(
     chain = LayerTable(
         compute_s=np.array(seconds, dtype=np.float64),
         forward_s=np.array(forward, dtype=np.float64),
-        replay_s=none, launch_s=none, calls={}, parameters=nothing, expert_parameters=nothing,
-        tied_parameters=0.0, kept_bytes=none, working_bytes=none,
+        replay_s=none,
+        launch_s=none,
+        calls={},
+        parameters=nothing,
+        expert_parameters=nothing,
+        tied_parameters=0.0,
+        kept_bytes=none,
+        working_bytes=none,
         boundary_bytes=np.array(boundary, dtype=np.float64),
-    )  # fmt: skip
+    )
     return Problem(
-        network=network, table=lambda tp, sp, micro_batch, cp, ep: chain, batch=batch, tokens=1,
-        memory_bytes=float("inf"), reserved_bytes=0.0, state=StateBytes(0.0, 0.0, 0.0),
-        update_Bps=1.0, model_flops=0.0, peak_flops=1.0,
-    )  # fmt: skip
+        network=network,
+        table=lambda tp, sp, micro_batch, cp, ep: chain,
+        batch=batch,
+        tokens=1,
+        memory_bytes=float("inf"),
+        reserved_bytes=0.0,
+        state=StateBytes(0.0, 0.0, 0.0),
+        update_Bps=1.0,
+        model_flops=0.0,
+        peak_flops=1.0,
+    )
 
 
 def even_cuts(layers: int, stages: int) -> tuple[int, ...]:

@@ -98,10 +98,15 @@ def zero_stages(ranks: int, micro_batches: int) -> ZeroStages:
         away = (ranks - 1) / ranks
         found.append(
             Sharded(
-                zero, weights * parameters, gradients * parameters, optimizer * parameters,
-                away * buffers * parameters, weights + gradients + optimizer, buffers,
+                zero,
+                weights * parameters,
+                gradients * parameters,
+                optimizer * parameters,
+                away * buffers * parameters,
+                weights + gradients + optimizer,
+                buffers,
             )
-        )  # fmt: skip
+        )
     return ZeroStages(ranks, micro_batches, limit, tuple(found))
 
 
@@ -194,10 +199,8 @@ ZERO = Lesson(
     "the model.",
     (
         Control("ranks", "Ranks (N)", _RANKS, ASKED, "Data-parallel ranks: 1 to 256."),
-        Control(
-            "m", "Micro-batches (m)", _MICRO_BATCHES, 4, "Per rank and iteration: 1 to 16."
-        ),
+        Control("m", "Micro-batches (m)", _MICRO_BATCHES, 4, "Per rank and iteration: 1 to 16."),
     ),
     _brief,
     _show,
-)  # fmt: skip
+)

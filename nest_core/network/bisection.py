@@ -20,13 +20,13 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from nest_core.network.graph import GraphWires
-from nest_core.network.interior import InteriorWires
+from nest_core.network.graph import GraphLinkMap
 from nest_core.network.levels import Network
 from nest_core.network.link_graph import NIC, Links, read_links
-from nest_core.network.torus import TorusWires
-from nest_core.network.tree import TreeTier, TreeWires
-from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
+from nest_core.network.scale_up import ScaleUpLinkMap
+from nest_core.network.torus import TorusLinkMap
+from nest_core.network.tree import TreeLinkMap, TreeTier
 from nest_core.topology import Fabric
 from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
 from nest_core.topology.lattice import torus_of
@@ -60,19 +60,19 @@ def bisection_Bps(fabric: Fabric, network: Network) -> float | None:
     if torus is not None:
         return torus.bisection_Bps()
     last = halves(network)
-    if isinstance(network.wires, TreeWires):
-        return _tree_cut(network.wires, last)
+    if isinstance(network.link_map, TreeLinkMap):
+        return _tree_cut(network.link_map, last)
     if network.devices > MAX_EXPLICIT_DEVICES:
         return None
-    wires = network.wires
-    links = wires.links if isinstance(wires, GraphWires) else read_links(fabric.explicit())
+    link_map = network.link_map
+    links = link_map.links if isinstance(link_map, GraphLinkMap) else read_links(fabric.explicit())
     return _link_cut(links, last)
 
 
 def knows_nodes(network: Network) -> bool:
     """Whether it is known what leaves a node: not of a drawing without NICs."""
-    wires = network.wires
-    return not isinstance(wires, GraphWires) or bool((wires.links.role == NIC).any())
+    link_map = network.link_map
+    return not isinstance(link_map, GraphLinkMap) or bool((link_map.links.role == NIC).any())
 
 
 def full_bisection_Bps(network: Network) -> float:
@@ -82,11 +82,11 @@ def full_bisection_Bps(network: Network) -> float:
     """
     if network.devices < 2:
         return 0.0
-    wires = network.wires
-    if isinstance(wires, TorusWires):
-        rate = wires.port_Bps
+    link_map = network.link_map
+    if isinstance(link_map, TorusLinkMap):
+        rate = link_map.port_Bps
     else:
-        beyond = wires.tier[wires.outside]
+        beyond = link_map.tier[link_map.outside]
         one_node = network.node.min() == network.node.max()
         first = 0 if one_node or not len(beyond) else int(beyond.min())
         rate = network.levels[min(first, len(network.levels) - 1)].bandwidth_Bps
@@ -100,8 +100,8 @@ def halves(network: Network) -> BoolArray:
     order = np.lexsort(network.nesting)
     middle = devices // 2
     if network.torus is None:
-        wires = network.wires
-        node = wires.links.node() if isinstance(wires, GraphWires) else network.nesting[0]
+        link_map = network.link_map
+        node = link_map.links.node() if isinstance(link_map, GraphLinkMap) else network.nesting[0]
         along = node[order]
         edges = np.flatnonzero(along[1:] != along[:-1]) + 1
         if len(edges):
@@ -111,17 +111,17 @@ def halves(network: Network) -> BoolArray:
     return last
 
 
-def _tree_cut(wires: TreeWires, last: BoolArray) -> float:
+def _tree_cut(link_map: TreeLinkMap, last: BoolArray) -> float:
     """Every tier by which devices leave on their own starts a network of its own."""
-    starts = [index for index, tier in enumerate(wires.tiers) if tier.direct or index == 0]
+    starts = [index for index, tier in enumerate(link_map.tiers) if tier.direct or index == 0]
     total = 0.0
-    for start, end in itertools.pairwise([*starts, len(wires.tiers)]):
-        if start and len(np.unique(wires.tiers[start - 1].group)) == 1:
+    for start, end in itertools.pairwise([*starts, len(link_map.tiers)]):
+        if start and len(np.unique(link_map.tiers[start - 1].group)) == 1:
             continue  # all devices meet further in
-        if start == 0 and wires.interior is not None:
-            total += _direct_cut(wires.interior, last)
+        if start == 0 and link_map.scale_up is not None:
+            total += _direct_cut(link_map.scale_up, last)
         else:
-            total += _part_cut(wires.tiers[start:end], last)
+            total += _part_cut(link_map.tiers[start:end], last)
     return total
 
 
@@ -142,25 +142,25 @@ def _part_cut(tiers: tuple[TreeTier, ...], last: BoolArray) -> float:
     return float(cost.min(axis=1).sum())
 
 
-def _uplinks(unit: IntArray, bundle: IntArray, capacity_Bps: FloatArray) -> FloatArray:
+def _uplinks(unit: IntArray, link_group: IntArray, capacity_Bps: FloatArray) -> FloatArray:
     """Capacity of all bundles through which a unit's devices climb, shape (units,)."""
-    pair = np.unique(np.stack([unit, bundle]), axis=1)
+    pair = np.unique(np.stack([unit, link_group]), axis=1)
     return np.asarray(np.bincount(pair[0], capacity_Bps[pair[1]]), np.float64)
 
 
-def _direct_cut(interior: InteriorWires, last: BoolArray) -> float:
+def _direct_cut(scale_up: ScaleUpLinkMap, last: BoolArray) -> float:
     """Links between slots of one node whose devices are in different halves."""
-    slots = len(interior.distance)
+    slots = len(scale_up.distance)
     total = 0.0
-    for node in np.unique(interior.node):
-        here = np.flatnonzero(interior.node == node)
+    for node in np.unique(scale_up.node):
+        here = np.flatnonzero(scale_up.node == node)
         if last[here].all() or not last[here].any():
             continue
-        for a in interior.slot[here[~last[here]]]:
-            for b in interior.slot[here[last[here]]]:
-                if interior.distance[a, b] == 1:
-                    link = interior.link[interior.start[a * slots + b]]
-                    total += float(interior.capacity_Bps[node * interior.links_per_node + link])
+        for a in scale_up.slot[here[~last[here]]]:
+            for b in scale_up.slot[here[last[here]]]:
+                if scale_up.distance[a, b] == 1:
+                    link = scale_up.link[scale_up.start[a * slots + b]]
+                    total += float(scale_up.capacity_Bps[node * scale_up.links_per_node + link])
     return total
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.network.levels import Network
+from nest_core.network.link_map import IntArray
 from nest_core.network.phases import Phase
-from nest_core.network.wires import IntArray
 
 __all__ = ["describe"]
 
@@ -23,7 +23,7 @@ class _Wait:
     seconds_per_byte: float
     flows: int
     capacity_Bps: float
-    lane_limited: bool
+    link_limited: bool
     tier: int
 
 
@@ -47,7 +47,7 @@ def describe(network: Network, stages: list[list[Phase]], size_bytes: float) -> 
 def _links(network: Network, wait: _Wait, name: str) -> str:
     if network.torus is not None:
         return "torus links"
-    if getattr(network.wires, "interior", None) is not None and wait.tier == 0:
+    if getattr(network.link_map, "scale_up", None) is not None and wait.tier == 0:
         return f"links inside {name}"
     return (
         f"ports into {name}"
@@ -58,7 +58,7 @@ def _links(network: Network, wait: _Wait, name: str) -> str:
 
 def _sharing(wait: _Wait) -> str:
     rate = f"{wait.capacity_Bps / 1e9:.4g} GB/s"
-    if wait.lane_limited:
+    if wait.link_limited:
         return f"a flow can draw {rate} from one of them"
     if wait.flows == 1:
         return f"one flow has {rate}"
@@ -66,29 +66,29 @@ def _sharing(wait: _Wait) -> str:
 
 
 def _wait(network: Network, phase: Phase) -> _Wait:
-    wires = network.wires
-    routes = wires.routes(phase.source, phase.target, 0)
+    link_map = network.link_map
+    routes = link_map.routes(phase.source, phase.target, 0)
     latency = phase.steps * routes.latency_s
     slow = int(np.argmax(latency))
     level = _level(network, phase.source[slow : slow + 1], phase.target[slow : slow + 1])
     moved = routes.share * phase.volume[routes.flow]
-    load = np.bincount(routes.bundle, moved, minlength=len(wires.capacity_Bps))
-    shared = load[routes.bundle] / wires.capacity_Bps[routes.bundle]
-    alone = moved / wires.lane_Bps[routes.bundle]
+    load = np.bincount(routes.link_group, moved, minlength=len(link_map.capacity_Bps))
+    shared = load[routes.link_group] / link_map.capacity_Bps[routes.link_group]
+    alone = moved / link_map.link_Bps[routes.link_group]
     worst = int(np.argmax(np.maximum(shared, alone)))
-    bundle = int(routes.bundle[worst])
+    link_group = int(routes.link_group[worst])
     limited = bool(alone[worst] > shared[worst] * (1 + 1e-9))
     return _Wait(
         latency_s=float(latency[slow]),
         steps=float(phase.steps[slow]),
         latency_level=level,
         seconds_per_byte=float(max(shared[worst], alone[worst])),
-        flows=int(np.count_nonzero((routes.bundle == bundle) & (moved > 0))),
-        capacity_Bps=float((wires.lane_Bps if limited else wires.capacity_Bps)[bundle]),
-        lane_limited=limited,
-        tier=int(wires.tier[bundle]),
+        flows=int(np.count_nonzero((routes.link_group == link_group) & (moved > 0))),
+        capacity_Bps=float((link_map.link_Bps if limited else link_map.capacity_Bps)[link_group]),
+        link_limited=limited,
+        tier=int(link_map.tier[link_group]),
     )
 
 
 def _level(network: Network, source: IntArray, target: IntArray) -> int:
-    return int(np.clip(network.wires.level(source, target)[0], 0, len(network.levels) - 1))
+    return int(np.clip(network.link_map.level(source, target)[0], 0, len(network.levels) - 1))

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nest_core.network.interior import InteriorWires, interior_wires
 from nest_core.network.levels import Level, Network
-from nest_core.network.tree import TreeTier, TreeWires
-from nest_core.network.wires import ECMP_DRAWS, FloatArray, IntArray
+from nest_core.network.link_map import ECMP_DRAWS, FloatArray, IntArray
+from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
+from nest_core.network.tree import TreeLinkMap, TreeTier
 from nest_core.topology import Clos
 
-__all__ = ["clos_network", "node_wires"]
+__all__ = ["clos_network", "node_link_map"]
 
 
 def clos_network(fabric: Clos) -> Network:
@@ -29,9 +29,9 @@ def clos_network(fabric: Clos) -> Network:
     tiers = [inside, _nic_tier(fabric, node), *uplinks]
     rails = fabric.rails if fabric.kind == "rail_only" else 1
     ecmp = fabric.routing == "ecmp"
-    wires = TreeWires(
+    link_map = TreeLinkMap(
         tuple(tiers),
-        interior=node_wires(fabric),
+        scale_up=node_link_map(fabric),
         rail=fabric.rail_of() if rails > 1 else None,
         relay=_relays(fabric, node) if rails > 1 else None,
         egress=_egress(fabric, node),
@@ -39,15 +39,18 @@ def clos_network(fabric: Clos) -> Network:
         seed=fabric.ecmp_seed,
         variants=ECMP_DRAWS if ecmp else 1,
     )
-    return Network(fabric.devices, _levels(fabric, node), wires, _nesting(fabric, node))
+    hosts = fabric.host_of() if fabric.devices_per_host else None
+    return Network(
+        fabric.devices, _levels(fabric, node), link_map, _nesting(fabric, node), hosts=hosts
+    )
 
 
-def node_wires(fabric: Clos) -> InteriorWires | None:
+def node_link_map(fabric: Clos) -> ScaleUpLinkMap | None:
     """Direct links between the devices of every node; None where a switch joins them."""
-    links = fabric.interior.links()
+    links = fabric.scale_up.links()
     if not links:
         return None
-    return interior_wires(fabric.node_of(), fabric.slot_of(), fabric.devices_per_node, links)
+    return scale_up_link_map(fabric.node_of(), fabric.slot_of(), fabric.devices_per_node, links)
 
 
 def _nic_tier(fabric: Clos, node: IntArray) -> TreeTier:
@@ -66,8 +69,8 @@ def _nic_tier(fabric: Clos, node: IntArray) -> TreeTier:
     left = np.zeros(int(pool.max()) + 1)
     left[pool] = fabric.leaf_links()[leaf] / whole * (nics // pools) * fabric.nic_bandwidth_Bps
     own = -(-nics // served)  # of the pool's NICs, as many as one device drives
-    lane = left * own * pools / nics
-    return TreeTier(pool, leaf, left, lane, 2 * fabric.hop_latency_s, direct=True)
+    one_link = left * own * pools / nics
+    return TreeTier(pool, leaf, left, one_link, 2 * fabric.hop_latency_s, direct=True)
 
 
 def _uplink_tier(fabric: Clos, height: int) -> TreeTier:
@@ -78,10 +81,10 @@ def _uplink_tier(fabric: Clos, height: int) -> TreeTier:
     latency = 2 * height * fabric.hop_latency_s
     if fabric.routing == "adaptive":
         return TreeTier(child, group, capacity, capacity, latency)
-    lane = np.full(len(links), fabric.link_bandwidth_Bps)
+    one_link = np.full(len(links), fabric.link_bandwidth_Bps)
     switches = fabric.switch_tiers[height - 1].switches_per_group
     return TreeTier(
-        child, group, capacity, lane, latency, False, int(links.max()), links, _rank(child),
+        child, group, capacity, one_link, latency, False, int(links.max()), links, _rank(child),
         max(1, int(links.max()) // switches),
     )  # fmt: skip
 

@@ -43,7 +43,7 @@ from scipy.sparse.csgraph import (
 )
 
 from nest_core.network.cuts import Cuts, separate
-from nest_core.network.graph import GraphWires
+from nest_core.network.graph import GraphLinkMap
 from nest_core.network.levels import Level, Network
 from nest_core.network.link_graph import (
     SWITCH,
@@ -53,8 +53,8 @@ from nest_core.network.link_graph import (
     next_hops,
     read_links,
 )
+from nest_core.network.link_map import ECMP_DRAWS, FloatArray, IntArray
 from nest_core.network.meshed import meshed_nodes
-from nest_core.network.wires import ECMP_DRAWS, FloatArray, IntArray
 
 __all__ = ["graph_network"]
 
@@ -73,7 +73,7 @@ def graph_network(
     graph : networkx.Graph
         As `nest_core.network.graph.read_links` takes it.
     routing, seed
-        As `GraphWires` takes them; ECMP is the mean of eight draws.
+        As `GraphLinkMap` takes them; ECMP is the mean of eight draws.
 
     Examples
     --------
@@ -106,13 +106,13 @@ def graph_network(
     draws = ECMP_DRAWS if routing == "ecmp" else 1
     arc_level = np.minimum(use.arc_level, len(nesting) - 1)
     meshed = meshed_nodes(links)
-    interior, inside = (None, None) if meshed is None else meshed
-    wires = GraphWires(
-        links, nesting, arc_level, routing, seed, draws, interior=interior, interior_arc=inside
+    scale_up, inside = (None, None) if meshed is None else meshed
+    link_map = GraphLinkMap(
+        links, nesting, arc_level, routing, seed, draws, scale_up=scale_up, scale_up_arc=inside
     )
-    latency = _latencies(links, wires, len(nesting))
+    latency = _latencies(links, link_map, len(nesting))
     levels = tuple(_level(links, use, nesting, k, latency[k]) for k in range(len(nesting)))
-    return Network(links.devices, levels, wires, nesting)
+    return Network(links.devices, levels, link_map, nesting)
 
 
 def _numbered(group: IntArray) -> IntArray:
@@ -220,7 +220,7 @@ def _tables(links: Links) -> Iterator[NextHops]:
         yield next_hops(links, np.arange(begin, min(begin + block, links.devices)))
 
 
-def _latencies(links: Links, wires: GraphWires, levels: int) -> FloatArray:
+def _latencies(links: Links, link_map: GraphLinkMap, levels: int) -> FloatArray:
     """Largest latency between devices that meet at each level, shape (levels,).
 
     From every device to at most 1,024 targets, evenly chosen; to fewer in larger graphs.
@@ -230,9 +230,9 @@ def _latencies(links: Links, wires: GraphWires, levels: int) -> FloatArray:
     chosen = np.unique(np.linspace(0, links.devices - 1, _targets(links), dtype=int))
     for some in np.array_split(chosen, max(1, len(chosen) * links.devices // TABLE)):
         source, target = np.tile(every, len(some)), np.repeat(some, links.devices)
-        met = wires.level(source, target)
+        met = link_map.level(source, target)
         apart = met >= 0
-        latency = wires.latency_s(source[apart], target[apart])
+        latency = link_map.latency_s(source[apart], target[apart])
         np.maximum.at(worst, met[apart], latency)
     return worst
 

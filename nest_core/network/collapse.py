@@ -8,31 +8,29 @@ their links for counting.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import singledispatch
 
 import numpy as np
 
 from nest_core.network.clos import clos_network
 from nest_core.network.dragonfly import dragonfly_network
 from nest_core.network.levels import Level, Network
-from nest_core.network.torus import TorusShape, TorusWires
-from nest_core.network.tree import TreeTier, TreeWires
-from nest_core.network.wires import IntArray
+from nest_core.network.link_map import IntArray
+from nest_core.network.torus import TorusLinkMap, TorusShape
+from nest_core.network.tree import TreeLinkMap, TreeTier
 from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, Torus
 from nest_core.topology.lattice import lattice_of
 
-__all__ = ["collapse"]
+__all__ = ["collapse", "is_counted"]
 
 
+@singledispatch
 def collapse(fabric: Fabric) -> Network:
-    """The level-wise network of a fabric: each kind by its own arithmetic, drawn ones by cuts."""
-    if isinstance(fabric, Hierarchical | Clos):
-        network = clos_network(fabric) if isinstance(fabric, Clos) else _hierarchical(fabric)
-        return replace(network, hosts=fabric.host_of()) if fabric.devices_per_host else network
-    if isinstance(fabric, Torus):
-        return _torus(fabric, fabric.place_of())
-    if isinstance(fabric, Dragonfly):
-        return dragonfly_network(fabric)
+    """The level-wise network of a fabric.
+
+    A kind that knows its levels registers its own arithmetic; of any other they are found by
+    cuts of its link graph.
+    """
     lattice = lattice_of(fabric)
     if lattice is not None:
         return _torus(lattice.torus, lattice.place)
@@ -41,6 +39,17 @@ def collapse(fabric: Fabric) -> Network:
     return graph_network(fabric.explicit(), fabric.routing, fabric.ecmp_seed)
 
 
+collapse.register(Clos, clos_network)
+collapse.register(Dragonfly, dragonfly_network)
+
+
+def is_counted(fabric: Fabric) -> bool:
+    """Whether levels follow from counts, in milliseconds, not from cuts of the link graph."""
+    own = collapse.dispatch(type(fabric)) is not collapse.dispatch(object)
+    return own or lattice_of(fabric) is not None
+
+
+@collapse.register
 def _hierarchical(fabric: Hierarchical) -> Network:
     levels: list[Level] = []
     tiers: list[TreeTier] = []
@@ -68,7 +77,8 @@ def _hierarchical(fabric: Hierarchical) -> Network:
         tiers.append(TreeTier(owner, group, rate, rate, tier.latency_s, own))
         below = group
     nesting = tuple(tier.group for tier in tiers)
-    return Network(fabric.devices, tuple(levels), TreeWires(tuple(tiers)), nesting)
+    hosts = fabric.host_of() if fabric.devices_per_host else None
+    return Network(fabric.devices, tuple(levels), TreeLinkMap(tuple(tiers)), nesting, hosts=hosts)
 
 
 def _torus(fabric: Torus, place: IntArray) -> Network:
@@ -88,6 +98,6 @@ def _torus(fabric: Torus, place: IntArray) -> Network:
         )
         for hops in range(1, shape.diameter + 1)
     )
-    wires = TorusWires(shape, place, fabric.link_bandwidth_Bps, fabric.hop_latency_s)
+    link_map = TorusLinkMap(shape, place, fabric.link_bandwidth_Bps, fabric.hop_latency_s)
     nesting = shape.nesting(place, list(range(len(fabric.shape))))
-    return Network(fabric.devices, levels, wires, nesting, shape)
+    return Network(fabric.devices, levels, link_map, nesting, shape)

@@ -28,15 +28,18 @@ from nest_core.network.algorithms import (
 from nest_core.network.algorithms.spread import merged
 from nest_core.network.bottleneck import describe
 from nest_core.network.levels import Network
+from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.nccl import nccl_choice
 from nest_core.network.phases import IDEAL, Phase, Protocol, check_size, price_phases
-from nest_core.network.wires import FloatArray, IntArray
 
 __all__ = ["Candidate", "CollectiveAnswer", "bus_factor", "collective", "member_groups"]
 
 Concurrent = Literal["one", "all"]
 
 MOST_CHUNKS = 1024
+
+MOST_CROSSED = 100_000_000
+"""Links that the flows of all algorithms cross; counting them takes about 4 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ def collective(
 
     found: list[Candidate] = []
     refusals: list[InputError] = []
+    crossed = 0
     for name in names:
         try:
             stages = stages_of(name)
@@ -139,6 +143,12 @@ def collective(
             refusals.append(error)
             found.append(Candidate(name, None, str(error)))
             continue
+        crossed += _crossed(network, stages)
+        if crossed > MOST_CROSSED:  # the fastest of those that can be counted would be another
+            raise InputError(
+                "collective", f"must not cross more than about {MOST_CROSSED:,} links", crossed,
+                "use smaller or fewer groups, or name one algorithm",
+            )  # fmt: skip
         seconds = _seconds(network, stages, len(groups), size_bytes, chunks, protocols)
         found.append(Candidate(name, seconds))
     timed = [entry for entry in found if entry.time_s is not None]
@@ -206,6 +216,15 @@ def member_groups(
     return starts[:, None] + first
 
 
+def _crossed(network: Network, stages: list[Stage]) -> int:
+    """About how many links all flows of an algorithm cross."""
+    flows = [(phase.source, phase.target) for stage in stages for phase in stage]
+    if network.torus is None:
+        return len(network.levels) * sum(len(source) for source, _ in flows)
+    hops = sum(int(network.link_map.level(*ends).sum()) + len(ends[0]) for ends in flows)
+    return 2 * hops  # found one by one, which takes twice as long
+
+
 def bus_factor(op: str, size: int) -> float:
     """Bus bandwidth over algorithm bandwidth (nccl-tests ``PERFORMANCE.md``)."""
     if op == "all_reduce":
@@ -226,8 +245,8 @@ def _seconds(
     """Of the slowest group."""
     if chunks == 1:
         phases = [phase for stage in stages for phase in stage]
-        time = price_phases(network.wires, phases, count, protocols).seconds(size_bytes)
-        return float(np.maximum(time, _floor(network, stages, count, protocols)).max())
+        time = price_phases(network.link_map, phases, count, protocols).seconds(size_bytes)
+        return float(np.maximum(time, _lower_bound(network, stages, count, protocols)).max())
     ways = [
         _pipelined(network, stages, count, size_bytes, chunks, replace(entry, base_s=0.0))
         for entry in protocols
@@ -235,7 +254,7 @@ def _seconds(
     return min(way + entry.base_s for way, entry in zip(ways, protocols, strict=True))
 
 
-def _floor(
+def _lower_bound(
     network: Network, stages: list[Stage], count: int, protocols: tuple[Protocol, ...]
 ) -> FloatArray:
     """No message arrives before its own latency, though it travels while others are sent."""
@@ -251,7 +270,7 @@ def _travel(
     network: Network, phase: Phase, count: int, protocols: tuple[Protocol, ...]
 ) -> FloatArray:
     alone = replace(phase, volume=0 * phase.volume, steps=np.ones(len(phase.source)))
-    return price_phases(network.wires, [alone], count, protocols).seconds(0.0)
+    return price_phases(network.link_map, [alone], count, protocols).seconds(0.0)
 
 
 def _pipelined(
@@ -268,7 +287,7 @@ def _pipelined(
     it takes depends on the other stages that are busy meanwhile and share its wires.
     """
     part = size_bytes / chunks
-    alone = [price_phases(network.wires, stage, count, (protocol,)) for stage in stages]
+    alone = [price_phases(network.link_map, stage, count, (protocol,)) for stage in stages]
 
     @cache
     def pace(busy: tuple[int, ...]) -> FloatArray:
@@ -278,7 +297,7 @@ def _pipelined(
             for phase in stages[number]
         ]
         owners = len(busy) * count
-        shared = price_phases(network.wires, [merged(flows)], owners, (protocol,))
+        shared = price_phases(network.link_map, [merged(flows)], owners, (protocol,))
         beta = shared.beta_s_per_byte.reshape(len(busy), count)
         sending = [float((alone[n].beta_s_per_byte[0] * part).max()) for n in busy]
         waiting = [float(alone[n].alpha_s[0].max()) for n in busy]

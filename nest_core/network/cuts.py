@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, maximum_flow
 
 from nest_core.network.link_graph import Links
-from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 
 __all__ = ["Cuts", "separate"]
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nest_core.network.interior import InteriorWires, interior_wires
 from nest_core.network.levels import Level, Network
-from nest_core.network.wires import (
+from nest_core.network.link_map import (
     ECMP_DRAWS,
     BoolArray,
     FloatArray,
@@ -26,15 +25,16 @@ from nest_core.network.wires import (
     hashed,
     joined,
 )
+from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
 from nest_core.topology.dragonfly import Dragonfly
 
-__all__ = ["DragonflyWires", "dragonfly_network"]
+__all__ = ["DragonflyLinkMap", "dragonfly_network"]
 
 Parts = list[tuple[IntArray, IntArray, FloatArray]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DragonflyWires:
+class DragonflyLinkMap:
     """Bundles: devices' ports or a node's inside, nodes' ports, local links, global links.
 
     Parameters
@@ -51,19 +51,19 @@ class DragonflyWires:
     nesting: tuple[IntArray, ...]
     tiers: tuple[int, int, int, int]
     speed: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
-    interior: InteriorWires | None = field(init=False, repr=False)
+    scale_up: ScaleUpLinkMap | None = field(init=False, repr=False)
     _node: IntArray = field(init=False, repr=False)
     _router: IntArray = field(init=False, repr=False)
     _starts: IntArray = field(init=False, repr=False)
     _capacity: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        fabric, inside, node = self.fabric, self.fabric.interior, self.fabric.node_of()
+        fabric, inside, node = self.fabric, self.fabric.scale_up, self.fabric.node_of()
         links = inside.links()
-        interior = None
+        scale_up = None
         if links:
-            interior = interior_wires(node, fabric.slot_of(), fabric.devices_per_node, links)
-        within = 2 * fabric.devices if interior is None else len(interior.capacity_Bps)
+            scale_up = scale_up_link_map(node, fabric.slot_of(), fabric.devices_per_node, links)
+        within = 2 * fabric.devices if scale_up is None else len(scale_up.capacity_Bps)
         counts = (
             within,
             2 * fabric.nodes,
@@ -71,9 +71,9 @@ class DragonflyWires:
             fabric.groups**2 * fabric.links_per_pair,
         )
         capacity = np.repeat(np.array(self.rates_Bps), counts)
-        if interior is not None:
-            capacity[:within] = interior.capacity_Bps * self.speed[0]
-        object.__setattr__(self, "interior", interior)
+        if scale_up is not None:
+            capacity[:within] = scale_up.capacity_Bps * self.speed[0]
+        object.__setattr__(self, "scale_up", scale_up)
         object.__setattr__(self, "_node", node)
         object.__setattr__(self, "_router", fabric.router_of())
         object.__setattr__(self, "_starts", np.cumsum([0, *counts]))
@@ -96,7 +96,7 @@ class DragonflyWires:
         return self._capacity
 
     @property
-    def lane_Bps(self) -> FloatArray:
+    def link_Bps(self) -> FloatArray:
         """(bundles,): every bundle is one link."""
         return self._capacity
 
@@ -114,11 +114,11 @@ class DragonflyWires:
     def port_Bps(self) -> float:
         """All links of a device inside its node, or its node's port."""
         inside, port, _, _ = self.rates_Bps
-        if self.interior is not None:
-            inside = self.interior.port_Bps * self.speed[0]
+        if self.scale_up is not None:
+            inside = self.scale_up.port_Bps * self.speed[0]
         return max(inside, port)
 
-    def exit_Bps(self, block: int, *, alike: bool = False) -> float:
+    def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Not told."""
         del block, alike
         return float("inf")
@@ -135,7 +135,7 @@ class DragonflyWires:
         """Hash draws."""
         return ECMP_DRAWS if self.fabric.routing == "ecmp" else 1
 
-    def faster(self, tier: int, factor: float) -> DragonflyWires:
+    def faster(self, tier: int, factor: float) -> DragonflyLinkMap:
         """The same dragonfly with the links of one tier wider."""
         a, b, c, d = (
             speed * factor if own == tier else speed
@@ -178,17 +178,17 @@ class DragonflyWires:
             crossings, hops = self._across(flow[far], a[far], b[far], draw)
             parts += crossings
             latency[flow[far]] += hops * hop
-        flows, bundle, share = joined(parts)
-        return Routes(flows, bundle, share, latency, outside)
+        flows, link_group, share = joined(parts)
+        return Routes(flows, link_group, share, latency, outside)
 
     def _inside(
         self, flow: IntArray, source: IntArray, target: IntArray
     ) -> tuple[Parts, FloatArray]:
         each = self.fabric.intra_latency_s
-        if self.interior is not None:
-            crossing, bundle, share = self.interior.crossings(source, target)
-            hops = self.interior.hops(source, target).astype(np.float64)
-            return [(flow[crossing], bundle, share)], hops * each
+        if self.scale_up is not None:
+            crossing, link_group, share = self.scale_up.crossings(source, target)
+            hops = self.scale_up.hops(source, target).astype(np.float64)
+            return [(flow[crossing], link_group, share)], hops * each
         whole = np.ones(len(flow))
         parts = [(flow, 2 * source, whole), (flow, 2 * target + 1, whole)]
         return parts, np.full(len(flow), each)
@@ -221,13 +221,13 @@ class DragonflyWires:
             rank = np.cumsum(best, axis=1) * best
             wanted = 1 + (draw % best.sum(axis=1) if fabric.routing == "ecmp" else 0 * draw)
             share = (rank == wanted[:, None]).astype(np.float64)
-        bundle = self._starts[3] + (here * fabric.groups + there) * links + link
+        link_group = self._starts[3] + (here * fabric.groups + there) * links + link
         row, column = np.nonzero(share)
         part = share[row, column]
         first, last = leave[row, column], enter[row, column]
         out, into = a[row] != first, b[row] != last
         parts = [
-            (flow[row], bundle[row, column], part),
+            (flow[row], link_group[row, column], part),
             (flow[row[out]], self._local(a[row[out]], first[out]), part[out]),
             (flow[row[into]], self._local(last[into], b[row[into]]), part[into]),
         ]
@@ -266,5 +266,5 @@ def dragonfly_network(fabric: Dragonfly) -> Network:
         nesting.append(devices // size)
     last = len(levels) - 1
     a, b, c, d = (min(tier, last) for tier in tiers)
-    wires = DragonflyWires(fabric, tuple(nesting), (a, b, c, d))
-    return Network(fabric.devices, tuple(levels), wires, tuple(nesting))
+    link_map = DragonflyLinkMap(fabric, tuple(nesting), (a, b, c, d))
+    return Network(fabric.devices, tuple(levels), link_map, tuple(nesting))

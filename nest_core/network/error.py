@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.network.graph import GraphWires
+from nest_core.network.graph import GraphLinkMap
 from nest_core.network.levels import Network
+from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import Phase, price_phases
-from nest_core.network.traffic import hierarchical_half, ring_half
-from nest_core.network.tree import TreeTier, TreeWires
-from nest_core.network.wires import FloatArray, IntArray
+from nest_core.network.traffic import hierarchical_reduce_scatter, ring_reduce_scatter
+from nest_core.network.tree import TreeLinkMap, TreeTier
 
 __all__ = ["collapse_error", "levels_only"]
 
@@ -43,26 +43,26 @@ def levels_only(network: Network) -> Network:
     level at which its farthest devices meet; there an uplink is what its devices have of the
     level. One flow draws what one device may, or more where every link of the level lets it.
     """
-    wires, devices = network.wires, np.arange(network.devices)
+    link_map, devices = network.link_map, np.arange(network.devices)
     nested = all(level.kind == "nested" for level in network.levels)
     tiers: list[TreeTier] = []
     child, within = devices, -1
     for index, group in enumerate(network.nesting):
         members = np.flatnonzero(group == group[0])
-        met = int(wires.level(np.full(len(members), members[0]), members).max())
+        met = int(link_map.level(np.full(len(members), members[0]), members).max())
         number = index if nested and len(network.levels) == len(network.nesting) else max(0, met)
         level = network.levels[number]
         size = np.bincount(child)
         capacity = np.full(len(size), level.capacity_Bps)
         if not nested:
             capacity = level.bandwidth_Bps * np.maximum(size, 1.0)
-        lanes = wires.lane_Bps[(wires.tier > within) & (wires.tier <= number)]
-        most = max(level.single_flow_Bps, float(lanes.min(initial=np.inf)))
-        lane = np.minimum(most, capacity)
+        group_links = link_map.link_Bps[(link_map.tier > within) & (link_map.tier <= number)]
+        most = max(level.single_flow_Bps, float(group_links.min(initial=np.inf)))
+        one_link = np.minimum(most, capacity)
         owned = nested and level.links == level.child_size
-        tiers.append(TreeTier(child, group, capacity, lane, level.latency_s, owned))
+        tiers.append(TreeTier(child, group, capacity, one_link, level.latency_s, owned))
         child, within = group, number
-    return replace(network, wires=TreeWires(tuple(tiers)), torus=None)
+    return replace(network, link_map=TreeLinkMap(tuple(tiers)), torus=None)
 
 
 def collapse_error(network: Any) -> float:
@@ -95,14 +95,14 @@ def collapse_error(network: Any) -> float:
 
 
 def _seconds(network: Network, phases: list[Phase]) -> float:
-    time: FloatArray = price_phases(network.wires, phases, 1).seconds(MESSAGE)
+    time: FloatArray = price_phases(network.link_map, phases, 1).seconds(MESSAGE)
     return float(time[0])
 
 
 def _placements(network: Network) -> Iterator[list[Phase]]:
     """Phases of every sampled placement, one owner each."""
     every = np.arange(network.devices)
-    if isinstance(network.wires, GraphWires) and len(every) > FEW_DRAWN:
+    if isinstance(network.link_map, GraphLinkMap) and len(every) > FEW_DRAWN:
         every = np.linspace(0, len(every) - 1, FEW_DRAWN).astype(np.int64)
     devices = len(every)
     sizes = _sizes(network, devices)
@@ -114,9 +114,9 @@ def _placements(network: Network) -> Iterator[list[Phase]]:
                 continue
             groups = every[: count * size * stride].reshape(count, size, stride).swapaxes(1, 2)
             rows: IntArray = groups.reshape(-1, size)
-            halves = [ring_half(rows)]
+            halves = [ring_reduce_scatter(rows)]
             if not many:
-                halves.append(hierarchical_half(network, rows))
+                halves.append(hierarchical_reduce_scatter(network, rows))
             for half in halves:
                 yield [replace(phase, owner=0 * phase.owner) for phase in half]
         if size < devices:

@@ -1,6 +1,6 @@
 """Loads of every link, found on a fabric's explicit link graph with networkx.
 
-The slow way to the time of a traffic pattern, which shares no code with `Wires`: distances by
+The slow way to the time of a traffic pattern, which shares no code with `LinkMap`: distances by
 `networkx`, flows walked one by one. It checks what the fast way counts. The rules are the same:
 
 * shortest paths by NICs crossed, then devices that forward, then hops; a device that may forward
@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
+import numpy as np
 
-from nest_core.topology import Dragonfly, Fabric, GraphFabric, Torus
-from nest_core.topology.lattice import lattice_of, torus_of
+from nest_core.topology import Fabric, Torus
+from nest_core.topology.lattice import lattice_of
 
 __all__ = ["EXPLICIT_DEVICES", "ExplicitLoads", "LinkLoad", "explicit_loads"]
 
@@ -49,13 +50,12 @@ class ExplicitLoads:
     links: tuple[LinkLoad, ...]
 
 
-def explicit_loads(fabric: Any, phases: Iterable[list[Flow]], draw: int = 0) -> ExplicitLoads:
+def explicit_loads(fabric: Fabric, phases: Iterable[list[Flow]], draw: int = 0) -> ExplicitLoads:
     """Time of phases that follow one another.
 
     Parameters
     ----------
     fabric : Fabric
-        With ``explicit()``.
     phases : iterable of lists of (source, target, bytes, steps)
         Flows of one phase run at once; each pays ``steps`` latencies.
     draw : int
@@ -71,7 +71,7 @@ def explicit_loads(fabric: Any, phases: Iterable[list[Flow]], draw: int = 0) -> 
             latency = 0.0
             for link, share in paths.crossings(source, target).items():
                 load[link] += share * size
-                alone = max(alone, share * size / paths.lane[link])
+                alone = max(alone, share * size / paths.one_link[link])
                 latency += share * float(paths.graph.edges[link[0], link[1]]["latency_s"])
             started = max(started, steps * latency)
         busiest = max((load[link] / paths.capacity[link] for link in load), default=0.0)
@@ -98,15 +98,15 @@ def _named(element: object) -> str:
 class _Paths:
     """The links that a flow crosses, and its share on each."""
 
-    def __init__(self, fabric: Any, draw: int) -> None:
+    def __init__(self, fabric: Fabric, draw: int) -> None:
         self.fabric, self.draw = fabric, draw
-        self.routing = getattr(fabric, "routing", "adaptive")
-        self.torus: Torus | None = torus_of(fabric)
+        self.routing = fabric.routing
+        lattice = lattice_of(fabric)
+        self.torus = lattice.torus if lattice else None
         self.graph: nx.Graph[Any] = fabric.explicit()
-        self.places = _places(fabric, self.torus)
-        self.arcs = self._directed(self.graph)
+        self.places = lattice.elements if lattice else []
         self.capacity: dict[Link, float] = {}
-        self.lane: dict[Link, float] = {}
+        self.one_link: dict[Link, float] = {}
         self.known: dict[tuple[int, int], dict[Link, float]] = {}
         self.distances: dict[Hashable, dict[Any, float]] = {}
         self.parts: dict[Hashable, nx.DiGraph[Any]] = {}
@@ -144,33 +144,16 @@ class _Paths:
         return dict(found)
 
     def _distance(self, source: int, target: int) -> dict[Any, float]:
-        """From everywhere to the target, in a dragonfly within the two groups only."""
-        key: Hashable = target
-        arcs = self.arcs
-        if isinstance(self.fabric, Dragonfly):
-            group = self.fabric.group_of()
-            pair = frozenset((int(group[source]), int(group[target])))
-            key = (pair, target)
-            if pair not in self.parts:
-                self.parts[pair] = self._directed(self._groups(pair))
-            arcs = self.parts[pair]
+        """From everywhere to the target, past what the fabric bars."""
+        barred = tuple(self.fabric.barred(source, target))
+        if barred not in self.parts:
+            self.parts[barred] = self._directed(nx.restricted_view(self.graph, barred, []))
+        key, arcs = (barred, target), self.parts[barred]
         if key not in self.distances:
             self.distances[key] = dict(
                 nx.single_source_dijkstra_path_length(arcs, target, weight="cost")
             )
         return self.distances[key]
-
-    def _groups(self, groups: frozenset[int]) -> nx.Graph[Any]:
-        """What hangs on the routers of some dragonfly groups."""
-        size = self.fabric.routers_per_group
-        routers = {("router", group * size + i) for group in groups for i in range(size)}
-        others = [
-            element for element, data in self.graph.nodes(data=True)
-            if data["role"] == "switch" and element[0] == "router" and element not in routers
-        ]  # fmt: skip
-        rest = nx.restricted_view(self.graph, others, [])
-        keep = set().union(*(nx.node_connected_component(rest, router) for router in routers))
-        return rest.subgraph(keep)
 
     def _next(
         self, here: Any, away: dict[Any, float], source: int, target: int
@@ -192,34 +175,34 @@ class _Paths:
                 (self._link(here, head), head, part / sum(width))
                 for head, part in zip(heads, width, strict=True)
             ]
-        ports = [(head, lane) for head in heads for lane in range(self._count(here, head))]
-        head, lane = ports[0]
+        ports = [(head, one_link) for head in heads for one_link in range(self._count(here, head))]
+        head, one_link = ports[0]
         if self.routing == "ecmp":
             text = repr((source, target, here, self.draw, self.fabric.ecmp_seed)).encode()
             number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
-            head, lane = ports[number % len(ports)]
-        return [(self._link(here, head, lane), head, 1.0)]
+            head, one_link = ports[number % len(ports)]
+        return [(self._link(here, head, one_link), head, 1.0)]
 
     def _count(self, here: Any, head: Any) -> int:
         return int(self.graph.edges[here, head]["count"]) if self.routing == "ecmp" else 1
 
-    def _link(self, tail: Any, head: Any, lane: int = 0) -> Link:
+    def _link(self, tail: Any, head: Any, one_link: int = 0) -> Link:
         """Name of a link; what it carries at most is noted on the way."""
         edge = self.graph.edges[tail, head]
         one, count = float(edge["bandwidth_Bps"]), int(edge["count"])
         link: Link = (tail, head)
         if self.routing == "ecmp":
-            link, count = (tail, head, lane), 1
+            link, count = (tail, head, one_link), 1
         self.capacity[link] = one * count
-        self.lane[link] = one * count if self.routing == "adaptive" else one
+        self.one_link[link] = one * count if self.routing == "adaptive" else one
         return link
 
     def _by_dimension(self, source: int, target: int) -> dict[Link, float]:
         """One dimension after the other, ties towards higher coordinates."""
         if self.torus is None:
             return {}
-        names = {tuple(self._coordinates(at)): name for at, name in enumerate(self.places)}
-        here, goal = (self._coordinates(self.places.index(end)) for end in (source, target))
+        names = {tuple(_coordinates(self.torus, at)): name for at, name in enumerate(self.places)}
+        here, goal = (_coordinates(self.torus, self.places.index(end)) for end in (source, target))
         found: dict[Link, float] = {}
         for axis, (size, wrapped) in enumerate(zip(self.torus.shape, self.torus.wrap, strict=True)):
             line: nx.Graph[int] = nx.path_graph(size)
@@ -234,22 +217,6 @@ class _Paths:
             here[axis] = goal[axis]
         return found
 
-    def _coordinates(self, place: int) -> list[int]:
-        found = []
-        for size in self.torus.shape if self.torus is not None else ():
-            place, at = divmod(place, size)
-            found.append(at)
-        return found
 
-
-def _places(fabric: Fabric, torus: Torus | None) -> list[Hashable]:
-    """What is at every place of a torus."""
-    if torus is None:
-        return []
-    lattice = lattice_of(fabric) if isinstance(fabric, GraphFabric) else None
-    if lattice is not None:
-        return list(lattice.elements)
-    names: list[Hashable] = [("router", place) for place in range(torus.places)]
-    for device, place in enumerate(torus.place_of().tolist()):
-        names[place] = device
-    return names
+def _coordinates(torus: Torus, place: int) -> list[int]:
+    return [int(at) for at in np.unravel_index(place, torus.shape, order="F")]

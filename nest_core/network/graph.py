@@ -26,15 +26,15 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from nest_core.network.interior import InteriorWires
 from nest_core.network.link_graph import NIC, TABLE, Links, NextHops, next_hops
-from nest_core.network.wires import BoolArray, FloatArray, IntArray, Routes, hashed, joined
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray, Routes, hashed, joined
+from nest_core.network.scale_up import ScaleUpLinkMap
 
-__all__ = ["GraphWires"]
+__all__ = ["GraphLinkMap"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GraphWires:
+class GraphLinkMap:
     """Every link of a graph, one bundle per direction (under ECMP: per link and direction).
 
     Parameters
@@ -49,10 +49,10 @@ class GraphWires:
         Of the hash.
     speed : float array (arcs,) or None
         Factors on the bandwidths of ``links``; None: 1.
-    interior : InteriorWires or None
+    scale_up : InteriorWires or None
         The insides of nodes whose devices are linked to one another.
-    interior_arc : int array or None
-        Arc of every link of ``interior``.
+    scale_up_arc : int array or None
+        Arc of every link of ``scale_up``.
     """
 
     links: Links
@@ -62,8 +62,8 @@ class GraphWires:
     seed: int = 0
     variants: int = 1
     speed: FloatArray | None = None
-    interior: InteriorWires | None = None
-    interior_arc: IntArray | None = None
+    scale_up: ScaleUpLinkMap | None = None
+    scale_up_arc: IntArray | None = None
     _tabled: dict[str, NextHops] = field(default_factory=dict, repr=False)
     _latency: dict[str, FloatArray] = field(default_factory=dict, repr=False)
     _told: dict[str, float] = field(init=False, default_factory=dict, repr=False)
@@ -91,7 +91,7 @@ class GraphWires:
         return self._capacity
 
     @property
-    def lane_Bps(self) -> FloatArray:
+    def link_Bps(self) -> FloatArray:
         """(bundles,): one link, or all where flows spread."""
         if self.routing != "shortest_path":
             return self._capacity
@@ -119,12 +119,12 @@ class GraphWires:
 
     def _widest_port_Bps(self) -> float:
         own = self.links.tail[self._arc] < self.links.devices
-        lane = float(self.lane_Bps[own].max(initial=0.0))
+        one_link = float(self.link_Bps[own].max(initial=0.0))
         most = self._ports_Bps(apart=True)
-        if self.interior is not None or lane == most:
+        if self.scale_up is not None or one_link == most:
             return most
         if self.routing != "adaptive":
-            return lane
+            return one_link
         if (table := self._table_of_all()) is None:
             return most  # to table all routes for a bound would take longer than it saves
         begins = table.start[:-1][np.diff(table.start) > 0]
@@ -142,7 +142,7 @@ class GraphWires:
         key = self.links.tail[self._arc][own] * 2 + (self._outside[own] if apart else 0)
         return float(np.bincount(key, self._capacity[own], minlength=1).max(initial=0.0))
 
-    def exit_Bps(self, block: int, *, alike: bool = False) -> float:
+    def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Not told."""
         del block, alike
         return float("inf")
@@ -163,7 +163,7 @@ class GraphWires:
             self._told[name] = count()
         return self._told[name]
 
-    def faster(self, tier: int, factor: float) -> GraphWires:
+    def faster(self, tier: int, factor: float) -> GraphLinkMap:
         """The same links with those of one tier wider; the routes stay."""
         speed = np.ones(len(self.arc_level)) if self.speed is None else self.speed
         return replace(self, speed=np.where(self.arc_level == tier, speed * factor, speed))
@@ -184,26 +184,26 @@ class GraphWires:
         latency = np.zeros(len(source))
         parts: list[tuple[IntArray, IntArray, FloatArray]] = []
         stays = np.zeros(len(source), np.bool_)
-        if self.interior is not None and self.interior_arc is not None:
-            stays = self.interior.node[source] == self.interior.node[target]
+        if self.scale_up is not None and self.scale_up_arc is not None:
+            stays = self.scale_up.node[source] == self.scale_up.node[target]
             flow = np.flatnonzero(stays)
-            crossing, link, part = self.interior.crossings(source[flow], target[flow])
-            parts.append((flow[crossing], self._first[self.interior_arc[link]], part))
-            each_s = self.links.latency_s[self.interior_arc[0]]
-            latency[flow] = each_s * self.interior.hops(source[flow], target[flow])
+            crossing, link, part = self.scale_up.crossings(source[flow], target[flow])
+            parts.append((flow[crossing], self._first[self.scale_up_arc[link]], part))
+            each_s = self.links.latency_s[self.scale_up_arc[0]]
+            latency[flow] = each_s * self.scale_up.hops(source[flow], target[flow])
         for table, flow in self._tables(target):
             flow = flow[~stays[flow]]
             if self.routing == "adaptive":
                 parts += self._spread(table, flow, source[flow], target[flow])
                 latency[flow] = self._along(table, source[flow], target[flow])
                 continue
-            for walked, arc, bundle in self._single(
+            for walked, arc, link_group in self._single(
                 table, flow, source[flow], target[flow], variant
             ):
                 latency[walked] += self.links.latency_s[arc]
-                parts.append((walked, bundle, np.ones(len(walked))))
-        flows, bundle, share = joined(parts)
-        return Routes(flows, bundle, share, latency, outside)
+                parts.append((walked, link_group, np.ones(len(walked))))
+        flows, link_group, share = joined(parts)
+        return Routes(flows, link_group, share, latency, outside)
 
     def latency_s(self, source: IntArray, target: IntArray) -> FloatArray:
         """One way along the (first) route, shape of ``source``."""
@@ -290,7 +290,7 @@ class GraphWires:
                 break
             key = table.column[target] * size + here
             first, last = table.start[key], table.start[key + 1]
-            arc, bundle = table.arc[first], self._first[table.arc[first]]
+            arc, link_group = table.arc[first], self._first[table.arc[first]]
             if self.routing == "ecmp":
                 # Parallel links are ports of their own: number them over all next hops.
                 ports = np.concatenate([[0], np.cumsum(self.links.count[table.arc])])
@@ -298,8 +298,8 @@ class GraphWires:
                 port = ports[first] + draw % (ports[last] - ports[first])
                 place = np.searchsorted(ports, port, side="right") - 1
                 arc = table.arc[place]
-                bundle = self._first[arc] + port - ports[place]
-            hops.append((flow, arc, bundle))
+                link_group = self._first[arc] + port - ports[place]
+            hops.append((flow, arc, link_group))
             here = self.links.head[arc]
         return hops
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import Phase
-from nest_core.network.wires import FloatArray, IntArray
 
 __all__ = ["BlockRing", "block_rings", "exchange", "ring"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from nest_core.compiled import compiled
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 from nest_core.network.ways import Ways
-from nest_core.network.wires import BoolArray, FloatArray, IntArray
 
 __all__ = ["busiest", "climbs", "longest", "meets", "slowest"]
 
@@ -29,12 +29,12 @@ def slowest(of_owners: FloatArray, team: IntArray, teams: int) -> FloatArray:
 @compiled
 def busiest(
     flow: IntArray,
-    bundle: IntArray,
+    link_group: IntArray,
     share: FloatArray,
     volume: FloatArray,
     owner: IntArray,
     capacity: FloatArray,
-    lane: FloatArray,
+    one_link: FloatArray,
     outside: BoolArray,
     load: FloatArray,
     owners: int,
@@ -45,10 +45,10 @@ def busiest(
     """
     worst = np.zeros((2, owners))
     for k in range(len(flow)):
-        load[bundle[k]] += share[k] * volume[flow[k]]
+        load[link_group[k]] += share[k] * volume[flow[k]]
     for k in range(len(flow)):
-        at, sent = bundle[k], flow[k]
-        taken = max(load[at] / capacity[at], share[k] * volume[sent] / lane[at])
+        at, sent = link_group[k], flow[k]
+        taken = max(load[at] / capacity[at], share[k] * volume[sent] / one_link[at])
         side = 1 if outside[at] else 0
         worst[side, owner[sent]] = max(worst[side, owner[sent]], taken)
     return worst
@@ -101,25 +101,25 @@ def climbs(
         if met[flow] >= 0:
             count += 2 * max(0, met[flow] + 1 - max(lowest, ways.leaves_by[met[flow]]))
     flows = np.empty(count, dtype=np.int64)
-    bundles = np.empty(count, dtype=np.int64)
+    link_groups = np.empty(count, dtype=np.int64)
     at = 0
     for flow in range(len(source)):
         if met[flow] < 0:
             continue
         a, b = source[flow], target[flow]
         for tier in range(max(lowest, ways.leaves_by[met[flow]]), met[flow] + 1):
-            up, down, lanes = ways.child[tier, a], ways.child[tier, b], ways.lanes[tier]
-            if lanes > 1:
+            up, down, group_links = ways.child[tier, a], ways.child[tier, b], ways.group_links[tier]
+            if group_links > 1:
                 key = up_hash[flow] if len(up_hash) else ways.rank[tier, b]
-                lane = key % ways.links[tier, a]
-                other = lane
+                one_link = key % ways.links[tier, a]
+                other = one_link
                 parallel = ways.parallel[tier]
                 if len(down_hash) and parallel > 1:
-                    other = lane // parallel * parallel + down_hash[flow] % parallel
-                up = up * lanes + lane
-                down = down * lanes + other % ways.links[tier, b]
+                    other = one_link // parallel * parallel + down_hash[flow] % parallel
+                up = up * group_links + one_link
+                down = down * group_links + other % ways.links[tier, b]
             flows[at] = flows[at + 1] = flow
-            bundles[at] = ways.offset[tier] + 2 * up
-            bundles[at + 1] = ways.offset[tier] + 2 * down + 1
+            link_groups[at] = ways.offset[tier] + 2 * up
+            link_groups[at + 1] = ways.offset[tier] + 2 * down + 1
             at += 2
-    return flows, bundles
+    return flows, link_groups

@@ -11,7 +11,7 @@ An *affinity* level classes pairs without grouping them: hops on a torus, or the
 rail-optimised fabric, which cut across its nodes (NEST, MLSys 2026, appendix B.2).
 
 Levels are what people read and what names a stage's link to its producer. Times are counted
-on the `Wires` beneath them.
+on the `LinkMap` beneath them.
 
 Units: bytes/s per direction, seconds one way. Level 0 is the innermost.
 """
@@ -25,10 +25,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.network.torus import TorusShape, TorusWires
-from nest_core.network.wires import IntArray, Wires
+from nest_core.network.link_map import IntArray, LinkMap
+from nest_core.network.torus import TorusLinkMap, TorusShape
 
-__all__ = ["Level", "Network"]
+__all__ = ["Level", "Network", "Outline"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,20 @@ class Level:
         return max(self.link_bandwidth_Bps, self.bandwidth_Bps)
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What words and headline figures tell of a network, without the wires, which may be large.
+
+    Parameters
+    ----------
+    levels, node_size
+        As the network's.
+    """
+
+    levels: tuple[Level, ...]
+    node_size: int
+
+
 @dataclass(frozen=True, eq=False)
 class Network:
     """What costs read of a fabric: devices numbered consecutively, levels, and wires.
@@ -88,7 +102,7 @@ class Network:
     devices : int
     levels : tuple of Level
         Innermost first.
-    wires : Wires
+    link_map : Wires
         Who shares which link.
     nesting : tuple of int array (devices,)
         Blocks that hierarchical collectives climb, innermost first: nodes, racks, …, all. On a
@@ -101,7 +115,7 @@ class Network:
 
     devices: int
     levels: tuple[Level, ...]
-    wires: Wires
+    link_map: LinkMap
     nesting: tuple[IntArray, ...]
     torus: TorusShape | None = None
     hosts: IntArray | None = None
@@ -109,19 +123,19 @@ class Network:
     @property
     def meshed_nodes(self) -> bool:
         """Whether devices of a node are linked to one another and not to a switch."""
-        return getattr(self.wires, "interior", None) is not None
+        return getattr(self.link_map, "scale_up", None) is not None
 
     @property
     def place(self) -> IntArray:
         """Where on its torus every device sits; devices themselves elsewhere."""
-        if isinstance(self.wires, TorusWires):
-            return self.wires.place
+        if isinstance(self.link_map, TorusLinkMap):
+            return self.link_map.place
         return np.arange(self.devices)
 
     @cached_property
     def node(self) -> IntArray:
         """Node of every device, shape (devices,): the innermost block, unless wires tell better."""
-        return np.asarray(getattr(self.wires, "node", self.nesting[0]))
+        return np.asarray(getattr(self.link_map, "node", self.nesting[0]))
 
     @property
     def host(self) -> IntArray:
@@ -138,28 +152,33 @@ class Network:
         """Devices of a node where all have as many, and sit side by side; else 0."""
         return _size(self.node)
 
+    @property
+    def outline(self) -> Outline:
+        """The little of it that is told."""
+        return Outline(self.levels, self.node_size)
+
     @cached_property
     def regular(self) -> bool:
         """Whether the blocks of every level are equally large and follow one another."""
         return all(_size(block) > 0 for block in self.nesting)
 
     @cached_property
-    def exits(self) -> tuple[tuple[int, float], ...]:
+    def egress_rates(self) -> tuple[tuple[int, float], ...]:
         """Devices of each kind of block, and the most that leaves one; where blocks are alike."""
-        return self._exits(alike=False)
+        return self._egress_rates(alike=False)
 
     @cached_property
-    def alike_exits(self) -> tuple[tuple[int, float], ...]:
+    def alike_egress(self) -> tuple[tuple[int, float], ...]:
         """Those that all who leave share, or that are as wide for every device.
 
         There what a block sends says how long each of its groups takes; elsewhere only how long
         the slowest does.
         """
-        return self._exits(alike=True)
+        return self._egress_rates(alike=True)
 
-    def _exits(self, *, alike: bool) -> tuple[tuple[int, float], ...]:
+    def _egress_rates(self, *, alike: bool) -> tuple[tuple[int, float], ...]:
         found = [
-            (_size(block), self.wires.exit_Bps(index, alike=alike))
+            (_size(block), self.link_map.egress_Bps(index, alike=alike))
             for index, block in enumerate(self.nesting[:-1])
         ]
         return tuple((size, way_out) for size, way_out in found if size and 0 < way_out < np.inf)
@@ -172,7 +191,7 @@ class Network:
             else entry
             for index, entry in enumerate(self.levels)
         )
-        return replace(self, levels=levels, wires=self.wires.faster(level, factor))
+        return replace(self, levels=levels, link_map=self.link_map.faster(level, factor))
 
     def level(self, a: npt.ArrayLike, b: npt.ArrayLike) -> IntArray:
         """Level at which devices meet; −1 where ``a == b``. Shape: broadcast of both.
@@ -188,14 +207,8 @@ class Network:
         first, second = np.broadcast_arrays(
             np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)
         )
-        met = self.wires.level(first.reshape(-1), second.reshape(-1))
+        met = self.link_map.level(first.reshape(-1), second.reshape(-1))
         return np.asarray(met.reshape(first.shape))
-
-    def _repr_html_(self) -> str:
-        """For Jupyter."""
-        from nest_core.display import network_html  # it reads this module
-
-        return network_html(self)
 
 
 def _size(block: IntArray) -> int:

@@ -1,7 +1,7 @@
 """Meshed nodes of drawn graphs: devices that are linked to one another and not to a switch.
 
 Where every node is one and all are alike, slot by slot and link by link, their insides are those
-of `InteriorWires`, as in fabrics that are picked: a flow spreads evenly over its shortest paths,
+of `ScaleUpLinkMap`, as in fabrics that are picked: a flow spreads evenly over its shortest paths,
 and collectives may send to all others at once over the links of each device.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nest_core.network.interior import InteriorWires, interior_wires
 from nest_core.network.link_graph import DEVICE, NIC, Links
-from nest_core.network.wires import IntArray
+from nest_core.network.link_map import IntArray
+from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
 
 __all__ = ["meshed_nodes"]
 
@@ -22,11 +22,11 @@ Without NICs and switches so many are taken as one node, if two links join any t
 """
 
 
-def meshed_nodes(links: Links) -> tuple[InteriorWires, IntArray] | None:
+def meshed_nodes(links: Links) -> tuple[ScaleUpLinkMap, IntArray] | None:
     """The insides of a graph's nodes, and the arc of each of their links.
 
     None unless all nodes are of devices alone, alike, with direct links and of one latency.
-    Arcs are listed as `InteriorWires` numbers links: node by node.
+    Arcs are listed as `ScaleUpLinkMap` numbers links: node by node.
     """
     node = _node(links)
     if node is None:
@@ -52,11 +52,11 @@ def meshed_nodes(links: Links) -> tuple[InteriorWires, IntArray] | None:
             return None
     pairs = list(zip(a[:each].tolist(), b[:each].tolist(), rate[:each].tolist(), strict=True))
     once = [(low, high, width) for low, high, width in pairs if low < high]
-    wires = interior_wires(node, slot, int(size[0]), once)
+    link_map = scale_up_link_map(node, slot, int(size[0]), once)
     # Links are numbered pair by pair, there and back.
     number = {(low, high): at for at, (low, high, _) in enumerate(pairs)}
     own = [at for low, high, _ in once for at in (number[low, high], number[high, low])]
-    return wires, np.asarray(inside.reshape(len(size), each)[:, own].reshape(-1))
+    return link_map, np.asarray(inside.reshape(len(size), each)[:, own].reshape(-1))
 
 
 def _node(links: Links) -> IntArray | None:

@@ -18,8 +18,8 @@ from nest_core.errors import InputError
 from nest_core.network.algorithms import algorithm_phases
 from nest_core.network.algorithms.strategies import reduces_in_node
 from nest_core.network.levels import Network
+from nest_core.network.link_map import IntArray
 from nest_core.network.phases import price_phases
-from nest_core.network.wires import IntArray
 
 __all__ = ["NVLS_FROM", "nccl_choice"]
 
@@ -99,4 +99,4 @@ def _beta(network: Network, op: str, algorithm: str, groups: IntArray) -> float:
         phases = algorithm_phases(op, algorithm, network, groups)
     except InputError:
         return math.inf
-    return float(price_phases(network.wires, phases, len(groups)).beta_s_per_byte.max())
+    return float(price_phases(network.link_map, phases, len(groups)).beta_s_per_byte.max())

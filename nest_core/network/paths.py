@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from nest_core.network.link_graph import Links, read_links
-from nest_core.network.wires import FloatArray
+from nest_core.network.link_map import FloatArray
 
 __all__ = ["Path", "shortest_paths"]
 

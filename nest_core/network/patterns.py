@@ -26,9 +26,9 @@ from nest_core.network.explicit import (
     explicit_loads,
 )
 from nest_core.network.levels import Network
+from nest_core.network.link_map import IntArray
 from nest_core.network.phases import Phase, check_size, price_phases
-from nest_core.network.traffic import hierarchical_half, ring_half
-from nest_core.network.wires import IntArray
+from nest_core.network.traffic import hierarchical_reduce_scatter, ring_reduce_scatter
 
 __all__ = [
     "DIRECTIONS",
@@ -83,8 +83,7 @@ def pipeline_flows(
     [(0, 2), (1, 3), (4, 6), (5, 7)]
     """
     _check(devices, replica)
-    if directions not in DIRECTIONS:
-        raise InputError("directions", "must be fwd or fwdbwd", directions, "pick one of them")
+    _check_directions(directions)
     if not 1 <= stage <= replica or replica % stage:
         raise InputError(
             "stage", f"must be a number of devices that divides the replica's {replica}", stage,
@@ -122,6 +121,7 @@ def pattern_phases(
     """
     if pattern not in PATTERNS:
         raise InputError("pattern", "must be dp_ring, dp_hier or pp", pattern, "pick one of them")
+    _check_directions(directions)
     if pattern == "pp":
         if stage is None:
             raise InputError("stage", "must be given for pp", None, "say how many devices it has")
@@ -131,7 +131,11 @@ def pattern_phases(
     groups = data_parallel_groups(network.devices, replica)
     if groups.shape[1] == 1:
         return []
-    half = ring_half(groups) if pattern == "dp_ring" else hierarchical_half(network, groups)
+    half = (
+        ring_reduce_scatter(groups)
+        if pattern == "dp_ring"
+        else hierarchical_reduce_scatter(network, groups)
+    )
     return [
         replace(phase, owner=np.zeros_like(phase.owner), steps=2 * phase.steps,
                 volume=2 * phase.volume)
@@ -158,8 +162,8 @@ def traffic(
     """
     check_size(size)
     phases = pattern_phases(network, pattern, replica, stage, directions)
-    time = price_phases(network.wires, phases, 1).seconds(size)[0]
-    seconds, busiest = _explicit(fabric, phases, size, network.wires.variants)
+    time = price_phases(network.link_map, phases, 1).seconds(size)[0]
+    seconds, busiest = _explicit(fabric, phases, size, network.link_map.variants)
     return Traffic(float(time), seconds, _alone(network, phases, size), busiest)
 
 
@@ -179,14 +183,19 @@ def _explicit(
 
 def _alone(network: Network, phases: list[Phase], size: float) -> float:
     """Every flow as if no other were there."""
-    wires, seconds = network.wires, 0.0
+    link_map, seconds = network.link_map, 0.0
     for phase in phases:
-        routes = wires.routes(phase.source, phase.target)
+        routes = link_map.routes(phase.source, phase.target)
         moved = routes.share * phase.volume[routes.flow] * size
-        lane = np.minimum(wires.lane_Bps, wires.capacity_Bps)[routes.bundle]
+        one_link = np.minimum(link_map.link_Bps, link_map.capacity_Bps)[routes.link_group]
         started = phase.steps * routes.latency_s
-        seconds += float((moved / lane).max(initial=0.0) + started.max(initial=0.0))
+        seconds += float((moved / one_link).max(initial=0.0) + started.max(initial=0.0))
     return seconds
+
+
+def _check_directions(directions: str) -> None:
+    if directions not in DIRECTIONS:
+        raise InputError("directions", "must be fwd or fwdbwd", directions, "pick one of them")
 
 
 def _check(devices: int, replica: int) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.errors import InputError
-from nest_core.network.wires import FloatArray, IntArray, Wires
+from nest_core.network.link_map import FloatArray, IntArray, LinkMap
 
 __all__ = ["IDEAL", "MessageTime", "Phase", "Protocol", "check_size", "price_phases"]
 
@@ -143,7 +143,7 @@ class Phase:
 
 
 def price_phases(
-    wires: Wires,
+    link_map: LinkMap,
     phases: list[Phase],
     owners: int,
     protocols: tuple[Protocol, ...] = IDEAL,
@@ -165,18 +165,22 @@ def price_phases(
 
     alpha = np.zeros((len(protocols), owners if team is None else int(team.max(initial=-1)) + 1))
     beta = np.zeros_like(alpha)
-    for variant in range(wires.variants):
-        started, sent = _one_draw(wires, phases, owners, protocols, variant)
+    for variant in range(link_map.variants):
+        started, sent = _one_draw(link_map, phases, owners, protocols, variant)
         if team is not None:
             started = slowest(started, team, alpha.shape[1])
             sent = slowest(sent, team, alpha.shape[1])
-        alpha += started / wires.variants
-        beta += sent / wires.variants
+        alpha += started / link_map.variants
+        beta += sent / link_map.variants
     return MessageTime(alpha, beta)
 
 
 def _one_draw(
-    wires: Wires, phases: list[Phase], owners: int, protocols: tuple[Protocol, ...], variant: int
+    link_map: LinkMap,
+    phases: list[Phase],
+    owners: int,
+    protocols: tuple[Protocol, ...],
+    variant: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Alpha and beta of every owner under one draw of the routes, shape (protocols, owners)."""
     from nest_core.network.kernels import busiest, longest  # see there
@@ -185,12 +189,12 @@ def _one_draw(
     alpha = np.zeros((len(protocols), owners)) + base
     beta = np.zeros((len(protocols), owners))
     for phase in phases:
-        routes = wires.routes(phase.source, phase.target, variant)
+        routes = link_map.routes(phase.source, phase.target, variant)
         # By owner, inside nodes and outside; protocols differ in what they make of the two.
         worst = busiest(
-            routes.flow, routes.bundle, routes.share, phase.volume, phase.owner,
-            wires.capacity_Bps, wires.lane_Bps, wires.outside,
-            np.zeros(len(wires.capacity_Bps)), owners,
+            routes.flow, routes.link_group, routes.share, phase.volume, phase.owner,
+            link_map.capacity_Bps, link_map.link_Bps, link_map.outside,
+            np.zeros(len(link_map.capacity_Bps)), owners,
         )  # fmt: skip
         steps, latency, lone = longest(
             phase.owner, phase.steps, routes.latency_s, routes.outside, owners

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.network.wires import BoolArray, FloatArray, IntArray, Routes, joined
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray, Routes, joined
 
-__all__ = ["TorusShape", "TorusWires"]
+__all__ = ["TorusLinkMap", "TorusShape"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class TorusShape:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TorusWires:
+class TorusLinkMap:
     """Links of a torus; bundle ``(device * dims + dimension) * 2 + (1 if downwards)``.
 
     Parameters
@@ -137,35 +137,35 @@ class TorusWires:
     hop_latency_s: float
 
     @property
-    def _bundles(self) -> int:
+    def _link_groups(self) -> int:
         return self.shape.devices * len(self.shape.shape) * 2
 
     @property
     def capacity_Bps(self) -> FloatArray:
         """(bundles,)."""
-        return np.broadcast_to(np.float64(self.link_bandwidth_Bps), (self._bundles,))
+        return np.broadcast_to(np.float64(self.link_bandwidth_Bps), (self._link_groups,))
 
     @property
-    def lane_Bps(self) -> FloatArray:
+    def link_Bps(self) -> FloatArray:
         """(bundles,)."""
         return self.capacity_Bps
 
     @property
     def tier(self) -> IntArray:
         """(bundles,): all links carry one-hop traffic first."""
-        return np.broadcast_to(np.int64(0), (self._bundles,))
+        return np.broadcast_to(np.int64(0), (self._link_groups,))
 
     @property
     def outside(self) -> BoolArray:
         """(bundles,): a torus has no nodes, its links are the accelerator's own."""
-        return np.broadcast_to(np.bool_(False), (self._bundles,))
+        return np.broadcast_to(np.bool_(False), (self._link_groups,))
 
     @property
     def port_Bps(self) -> float:
         """All links of one device."""
         return sum(min(size - 1, 2) for size in self.shape.shape) * self.link_bandwidth_Bps
 
-    def exit_Bps(self, block: int, *, alike: bool = False) -> float:
+    def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Not told."""
         del block, alike
         return float("inf")
@@ -180,7 +180,7 @@ class TorusWires:
         """Routes are fixed."""
         return 1
 
-    def faster(self, tier: int, factor: float) -> TorusWires:
+    def faster(self, tier: int, factor: float) -> TorusLinkMap:
         """The same torus with faster links, whatever the tier."""
         del tier
         return replace(self, link_bandwidth_Bps=self.link_bandwidth_Bps * factor)
@@ -205,12 +205,12 @@ class TorusWires:
                 step = np.arange(len(mover)) - np.repeat(np.cumsum(hops) - hops, hops)
                 way = np.sign(move)[mover]
                 passed = self._passed(here[:, moving], axis, mover, way * step)
-                bundle = (passed * dims + axis) * 2 + (way < 0)
-                parts.append((moving[mover], bundle, np.ones(len(mover))))
+                link_group = (passed * dims + axis) * 2 + (way < 0)
+                parts.append((moving[mover], link_group, np.ones(len(mover))))
             here[axis] += moves[axis]
-        flow, bundle, share = joined(parts)
+        flow, link_group, share = joined(parts)
         latency = np.abs(moves).sum(axis=0) * self.hop_latency_s
-        return Routes(flow, bundle, share, latency, np.zeros(len(source), np.bool_))
+        return Routes(flow, link_group, share, latency, np.zeros(len(source), np.bool_))
 
     def _passed(self, here: IntArray, axis: int, flow: IntArray, along: IntArray) -> IntArray:
         """Routers that flows at ``here`` (overwritten) pass ``along`` an axis."""

@@ -19,17 +19,17 @@ import numpy as np
 
 from nest_core.network.groups import BlockRing, block_rings, ring
 from nest_core.network.levels import Network
+from nest_core.network.link_map import IntArray
 from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, price_phases
 from nest_core.network.torus import TorusShape
-from nest_core.network.tree import TreeWires
-from nest_core.network.wires import IntArray
+from nest_core.network.tree import TreeLinkMap
 
 __all__ = [
     "collectives",
     "collectives_by",
-    "hierarchical_half",
-    "multi_ring_half",
-    "ring_half",
+    "hierarchical_reduce_scatter",
+    "multi_ring_reduce_scatter",
+    "ring_reduce_scatter",
     "transfers",
 ]
 
@@ -44,7 +44,7 @@ def transfers(
     """Point-to-point flows that run at once, one member per element, or per team of them."""
     flows = len(source)
     phase = Phase(source, target, np.arange(flows), np.ones(flows), np.ones(flows))
-    return price_phases(network.wires, [phase], flows, protocols, team)
+    return price_phases(network.link_map, [phase], flows, protocols, team)
 
 
 def collectives(
@@ -82,18 +82,18 @@ def collectives_by(
     if size == 1:
         nothing = MessageTime.nothing(count if team is None else int(team.max()) + 1)
         return [nothing] * len(libraries)
-    if count > 1 and isinstance(network.wires, TreeWires) and network.wires.apart(groups):
+    if count > 1 and isinstance(network.link_map, TreeLinkMap) and network.link_map.apart(groups):
         members = count if team is None else int(team.max()) + 1
         alone = _of_one_group(network, tuple(groups[0].tolist()), tuple(libraries))
         return [one.repeated(members) for one in alone]
-    ways = [ring_half(groups)]
+    ways = [ring_reduce_scatter(groups)]
     if network.torus is not None:
-        ways.append(multi_ring_half(network.torus, network.place, groups))
+        ways.append(multi_ring_reduce_scatter(network.torus, network.place, groups))
     else:
-        ways.append(hierarchical_half(network, groups))
+        ways.append(hierarchical_reduce_scatter(network, groups))
     every = tuple(protocol for library in libraries for protocol in library)
     sizes = [len(library) for library in libraries]
-    by_way = [price_phases(network.wires, way, count, every, team).split(sizes) for way in ways]
+    by_way = [price_phases(network.link_map, way, count, every, team).split(sizes) for way in ways]
     return [first.fastest(*others) for first, *others in zip(*by_way, strict=True)]
 
 
@@ -105,13 +105,13 @@ def _of_one_group(
     return tuple(collectives_by(network, np.array([members]), list(libraries)))
 
 
-def ring_half(groups: IntArray) -> list[Phase]:
+def ring_reduce_scatter(groups: IntArray) -> list[Phase]:
     """``n - 1`` steps round one ring, each with an n-th of the buffer."""
     size = groups.shape[1]
     return [ring(groups, volume=(size - 1) / size, steps=size - 1)]
 
 
-def hierarchical_half(network: Network, groups: IntArray) -> list[Phase]:
+def hierarchical_reduce_scatter(network: Network, groups: IntArray) -> list[Phase]:
     """Level by level, halving at each; a level exchanges what those inside have left.
 
     In nodes without a switch every device sends to all others at once over their own links.
@@ -127,7 +127,7 @@ def hierarchical_half(network: Network, groups: IntArray) -> list[Phase]:
     ]
 
 
-def multi_ring_half(shape: TorusShape, place: IntArray, groups: IntArray) -> list[Phase]:
+def multi_ring_reduce_scatter(shape: TorusShape, place: IntArray, groups: IntArray) -> list[Phase]:
     """Rings over all dimensions of a torus at once, both ways round.
 
     The buffer is cut into one part per dimension in use; part ``p`` climbs the dimensions in

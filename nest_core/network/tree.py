@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nest_core.network.interior import InteriorWires
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray, Routes, hashed, joined
+from nest_core.network.scale_up import ScaleUpLinkMap
 from nest_core.network.ways import Ways
-from nest_core.network.wires import BoolArray, FloatArray, IntArray, Routes, hashed, joined
 
-__all__ = ["TreeTier", "TreeWires"]
+__all__ = ["TreeLinkMap", "TreeTier"]
 
 _DOWN = 7919  # sets the hash of the way down apart from that of the way up
 
@@ -30,13 +30,13 @@ class TreeTier:
     ----------
     child, group : int array (devices,)
         The bundle that a device climbs through, and the group that it reaches.
-    capacity_Bps, lane_Bps : (children,)
+    capacity_Bps, link_Bps : (children,)
     latency_s : float
         Between two devices that meet here, in total.
     direct : bool
         Whether every device owns its uplink (a port, a NIC): flows that meet at or above this
         tier then leave by it and cross nothing further in.
-    lanes : int
+    group_links : int
         Parallel links of which a flow takes one, in the largest bundle; 1 where bundles are
         shared ideally.
     links, rank : int array (children,), (devices,); None where lanes is 1
@@ -49,24 +49,24 @@ class TreeTier:
     child: IntArray
     group: IntArray
     capacity_Bps: FloatArray
-    lane_Bps: FloatArray
+    link_Bps: FloatArray
     latency_s: float
     direct: bool = False
-    lanes: int = 1
+    group_links: int = 1
     links: IntArray | None = None
     rank: IntArray | None = None
     parallel: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TreeWires:
+class TreeLinkMap:
     """A tree of groups.
 
     Parameters
     ----------
     tiers : tuple of TreeTier
         Innermost first.
-    interior : InteriorWires or None
+    scale_up : InteriorWires or None
         Wires inside nodes, where they are not a switch. They replace tier 0.
     rail : int array (devices,) or None
         Where rails never meet above the node: flows between rails are forwarded inside the
@@ -84,7 +84,7 @@ class TreeWires:
     """
 
     tiers: tuple[TreeTier, ...]
-    interior: InteriorWires | None = None
+    scale_up: ScaleUpLinkMap | None = None
     rail: IntArray | None = None
     relay: IntArray | None = None
     egress: IntArray | None = None
@@ -93,34 +93,34 @@ class TreeWires:
     variants: int = 1
     _offsets: tuple[int, ...] = field(init=False, repr=False)
     _capacity: FloatArray = field(init=False, repr=False)
-    _lane: FloatArray = field(init=False, repr=False)
+    _one_link: FloatArray = field(init=False, repr=False)
     _tier: IntArray = field(init=False, repr=False)
     _ways: Ways = field(init=False, repr=False)
     _outwards: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        capacity, lane, tier = [], [], []
+        capacity, one_link, tier = [], [], []
         offsets, offset = [], 0
-        if self.interior is not None:
-            capacity.append(self.interior.capacity_Bps)
-            lane.append(self.interior.capacity_Bps)
-            tier.append(np.zeros(len(self.interior.capacity_Bps), np.int64))
-            offset = len(self.interior.capacity_Bps)
+        if self.scale_up is not None:
+            capacity.append(self.scale_up.capacity_Bps)
+            one_link.append(self.scale_up.capacity_Bps)
+            tier.append(np.zeros(len(self.scale_up.capacity_Bps), np.int64))
+            offset = len(self.scale_up.capacity_Bps)
         for index, entry in enumerate(self.tiers):
-            copies = 2 * entry.lanes
-            alone = entry.capacity_Bps if entry.lanes == 1 else entry.lane_Bps
+            copies = 2 * entry.group_links
+            alone = entry.capacity_Bps if entry.group_links == 1 else entry.link_Bps
             capacity.append(np.repeat(alone, copies))
-            lane.append(np.repeat(entry.lane_Bps, copies))
+            one_link.append(np.repeat(entry.link_Bps, copies))
             tier.append(np.full(copies * len(entry.capacity_Bps), index, np.int64))
             offsets.append(offset)
             offset += copies * len(entry.capacity_Bps)
         object.__setattr__(self, "_offsets", tuple(offsets))
         object.__setattr__(self, "_capacity", np.concatenate(capacity))
-        object.__setattr__(self, "_lane", np.concatenate(lane))
+        object.__setattr__(self, "_one_link", np.concatenate(one_link))
         object.__setattr__(self, "_tier", np.concatenate(tier))
         object.__setattr__(self, "_ways", self._stacked())
         first = np.unique(np.maximum(self._leaves_by[1:], 1)).tolist()
-        widest = max((float(self.tiers[tier].lane_Bps.max()) for tier in first), default=0.0)
+        widest = max((float(self.tiers[tier].link_Bps.max()) for tier in first), default=0.0)
         object.__setattr__(self, "_outwards", widest)
 
     def _stacked(self) -> Ways:
@@ -135,7 +135,7 @@ class TreeWires:
             group=np.stack([entry.group for entry in self.tiers]),
             leaves_by=self._leaves_by,
             offset=np.array(self._offsets, dtype=np.int64),
-            lanes=np.array([entry.lanes for entry in self.tiers], dtype=np.int64),
+            group_links=np.array([entry.group_links for entry in self.tiers], dtype=np.int64),
             parallel=np.array([entry.parallel for entry in self.tiers], dtype=np.int64),
             links=links,
             rank=rank,
@@ -147,9 +147,9 @@ class TreeWires:
         return self._capacity
 
     @property
-    def lane_Bps(self) -> FloatArray:
+    def link_Bps(self) -> FloatArray:
         """(bundles,)."""
-        return self._lane
+        return self._one_link
 
     @property
     def _leaves_by(self) -> IntArray:
@@ -170,10 +170,10 @@ class TreeWires:
     @property
     def port_Bps(self) -> float:
         """The widest first lane of any device, or all of its lanes inside a meshed node."""
-        first = [float(self.tiers[0].lane_Bps.max())] if self.interior is None else []
-        if self.interior is not None:
-            first.append(self.interior.port_Bps)
-        first += [float(entry.lane_Bps.max()) for entry in self.tiers[1:] if entry.direct]
+        first = [float(self.tiers[0].link_Bps.max())] if self.scale_up is None else []
+        if self.scale_up is not None:
+            first.append(self.scale_up.port_Bps)
+        first += [float(entry.link_Bps.max()) for entry in self.tiers[1:] if entry.direct]
         return max(first)
 
     @property
@@ -184,12 +184,12 @@ class TreeWires:
     def apart(self, groups: IntArray) -> bool:
         """Whether groups stay in their nodes and share nothing there: equal ports of their own."""
         inside = self.tiers[0]
-        if self.interior is not None or not inside.direct or np.ptp(inside.capacity_Bps) > 0:
+        if self.scale_up is not None or not inside.direct or np.ptp(inside.capacity_Bps) > 0:
             return False
         node = inside.group[groups]
         return bool((node == node[:, :1]).all())
 
-    def exit_Bps(self, block: int, *, alike: bool = False) -> float:
+    def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Uplinks of the widest group of a tier, with the ports that leave it further out.
 
         Known where the tiers inside are the nesting, that is where groups do not cut across.
@@ -213,7 +213,7 @@ class TreeWires:
         a part of the group may leave by ways that the others leave free.
         """
         entry = self.tiers[block + 1]
-        if self.rail is not None or self.egress is not None or entry.lanes > 1:
+        if self.rail is not None or self.egress is not None or entry.group_links > 1:
             return False
         if any(further.direct for further in self.tiers[block + 2 :]):
             return False
@@ -236,19 +236,19 @@ class TreeWires:
         """Of any tier."""
         return min(entry.latency_s for entry in self.tiers)
 
-    def faster(self, tier: int, factor: float) -> TreeWires:
+    def faster(self, tier: int, factor: float) -> TreeLinkMap:
         """The same wires with one tier's bandwidth multiplied."""
         entry = self.tiers[tier]
         wider = replace(
             entry,
             capacity_Bps=entry.capacity_Bps * factor,
-            lane_Bps=entry.lane_Bps * factor,
+            link_Bps=entry.link_Bps * factor,
         )
-        interior = self.interior
-        if tier == 0 and interior is not None:
-            interior = interior.faster(factor)
+        scale_up = self.scale_up
+        if tier == 0 and scale_up is not None:
+            scale_up = scale_up.faster(factor)
         tiers = (*self.tiers[:tier], wider, *self.tiers[tier + 1 :])
-        return replace(self, tiers=tiers, interior=interior)
+        return replace(self, tiers=tiers, scale_up=scale_up)
 
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Innermost tier whose group holds both; −1 for a device and itself."""
@@ -270,14 +270,14 @@ class TreeWires:
             if forwards.any():
                 parts += self._inside(flows[forwards], a[forwards], b[forwards])
                 latency[forwards] += self._inside_s(a[forwards], b[forwards])
-        if self.interior is not None:
+        if self.scale_up is not None:
             stays = (met >= 0) & (self._ways.leaves_by[met] == 0)
             a, b = first[stays], last[stays]
             parts += self._inside(flows[stays], a, b)
             latency[stays] = self._inside_s(a, b)
         parts += self._uplinks(flows, first, last, met, variant)
-        flow, bundle, share = joined(parts)
-        return Routes(flow, bundle, share, latency, met > 0)
+        flow, link_group, share = joined(parts)
+        return Routes(flow, link_group, share, latency, met > 0)
 
     def _ends(self, source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
         """Where flows leave and enter the rails: devices that forward inside their node.
@@ -307,15 +307,15 @@ class TreeWires:
 
     def _inside_s(self, source: IntArray, target: IntArray) -> FloatArray:
         """Latency between devices of one node each."""
-        hops = 1 if self.interior is None else self.interior.hops(source, target)
+        hops = 1 if self.scale_up is None else self.scale_up.hops(source, target)
         return np.asarray(hops * self.tiers[0].latency_s)
 
     def _inside(
         self, flows: IntArray, source: IntArray, target: IntArray
     ) -> list[tuple[IntArray, IntArray, FloatArray]]:
-        if self.interior is not None:
-            crossing, bundle, share = self.interior.crossings(source, target)
-            return [(flows[crossing], bundle, share)]
+        if self.scale_up is not None:
+            crossing, link_group, share = self.scale_up.crossings(source, target)
+            return [(flows[crossing], link_group, share)]
         return self._uplinks(flows, source, target, np.zeros(len(flows), np.int64), 0)
 
     def _uplinks(
@@ -327,6 +327,6 @@ class TreeWires:
         if self.hashed:
             up = hashed(source, target, self.seed + variant)
             down = hashed(target, source, self.seed + variant + _DOWN)
-        lowest = 0 if self.interior is None else 1
-        flow, bundle = climbs(self._ways, source, target, met, lowest, up, down)
-        return [(flows[flow], bundle, np.ones(len(flow)))]
+        lowest = 0 if self.scale_up is None else 1
+        flow, link_group = climbs(self._ways, source, target, met, lowest, up, down)
+        return [(flows[flow], link_group, np.ones(len(flow)))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nest_core.network.wires import IntArray
+from nest_core.network.link_map import IntArray
 
 __all__ = ["Ways"]
 
@@ -19,7 +19,7 @@ class Ways(NamedTuple):
         The tier by which a flow leaves its device, where it meets its peer.
     offset : (tiers,)
         Number of the tier's first bundle.
-    lanes, parallel : (tiers,)
+    group_links, parallel : (tiers,)
     links, rank : (tiers, devices)
         Of the device's child, and the device among those of its child.
     """
@@ -28,7 +28,7 @@ class Ways(NamedTuple):
     group: IntArray
     leaves_by: IntArray
     offset: IntArray
-    lanes: IntArray
+    group_links: IntArray
     parallel: IntArray
     links: IntArray
     rank: IntArray

@@ -1,9 +1,16 @@
-"""The JSON file of a notebook, ``schema = 1``: written, and read back with every key checked."""
+"""The JSON file of a notebook, ``schema = 1``: written, and read back with every key checked.
+
+What cells ask for is plain JSON that means the same on any machine. Scenarios in a notebook name
+presets or hold tables, never files: a notebook is passed around, and what a stranger's file names
+must not be read from here.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -12,10 +19,148 @@ from pydantic import BaseModel, ConfigDict, Field
 from nest_core.errors import InputError
 from nest_core.files import MAX_FILE_BYTES
 from nest_core.notebook.cells import MOST_CELLS, Cell, CellKind, Notebook, Row, Summary
-from nest_core.notebook.inputs import portable
-from nest_core.schema import Name, checked
+from nest_core.presets import named_file
+from nest_core.schema import Name, check_plain, checked
+from nest_core.studies.parameter import MOST_VALUES, renamed
 
-__all__ = ["from_json", "to_document", "to_json"]
+__all__ = ["from_json", "portable", "to_document", "to_json"]
+
+MOST_ENTRIES = 6
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class PlanInputs(_Table):
+    """A scenario: its document and the overrides by dotted key."""
+
+    document: dict[str, Any]
+    overrides: dict[str, Any] = {}
+
+
+class SweptTable(_Table):
+    """A parameter of a sweep and the values that it takes."""
+
+    parameter: Annotated[str, Field(max_length=200)]
+    values: Annotated[list[str | int | float], Field(max_length=MOST_VALUES)]
+
+
+class SweepInputs(PlanInputs):
+    """A scenario and what varies in it; `nest_core.studies.sweep` checks the parameters."""
+
+    x: SweptTable
+    y: SweptTable | None = None
+
+
+class EntryInputs(PlanInputs):
+    """One scenario of a comparison."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class BudgetTable(_Table):
+    """What a network may cost, US dollars, or draw, watts; without a value, as the first."""
+
+    kind: Literal["price", "power"]
+    value: Annotated[float, Field(gt=0, lt=1e15)] | None = None
+
+
+class ComparisonInputs(_Table):
+    """Scenarios side by side, and what they may cost."""
+
+    entries: Annotated[list[EntryInputs], Field(min_length=2, max_length=MOST_ENTRIES)]
+    budget: BudgetTable | None = None
+    failures: bool = True
+    device_usd: Annotated[float, Field(ge=0, lt=1e9)] | None = None
+
+
+class PartTable(_Table):
+    """A model of a mix and its part of the time."""
+
+    model: str | dict[str, Any]
+    share: Annotated[float, Field(gt=0, lt=1e9)]
+
+
+class RatiosInputs(PlanInputs):
+    """A scenario, a mix of models and a limit; `nest_core.studies.ratios` checks the shares."""
+
+    mix: Annotated[list[PartTable], Field(min_length=1, max_length=MOST_ENTRIES)]
+    loss: float
+
+
+class NoInputs(_Table):
+    """Notes ask for nothing."""
+
+
+_TABLES: Mapping[CellKind, type[_Table]] = {
+    "plan": PlanInputs,
+    "sweep": SweepInputs,
+    "comparison": ComparisonInputs,
+    "ratios": RatiosInputs,
+    "note": NoInputs,
+}
+_NAMED = {
+    "fabric": ("fabrics", ".toml"),
+    "workload.model": ("models", ".toml"),
+    "accelerator": ("accelerators", ".toml"),
+    "accelerator.profile": ("profiles", ".json"),
+}
+
+
+def portable(kind: CellKind, inputs: Mapping[str, Any], where: str = "inputs") -> dict[str, Any]:
+    """Inputs as a notebook keeps them, checked.
+
+    Parameters
+    ----------
+    kind : CellKind
+    inputs : mapping
+    where : str
+        What messages call them.
+
+    Raises
+    ------
+    InputError
+        If they are not of this kind, or a scenario names a file.
+    """
+    check_plain(where, inputs)
+    found = {key: renamed(value) for key, value in inputs.items()}
+    checked(_TABLES[kind], found, f"{where}.")
+    if "entries" in found:
+        for number, entry in enumerate(found["entries"]):
+            _check_names(entry, f"{where}.entries[{number}]")
+    elif found:
+        _check_names(found, where)
+    for number, entry in enumerate(found.get("mix", ())):
+        _check_name("workload.model", entry.get("model"), f"{where}.mix[{number}].model")
+    return found
+
+
+def _check_names(scenario: Mapping[str, Any], where: str) -> None:
+    own = scenario["document"].get("override", {})
+    if not isinstance(own, Mapping):
+        raise InputError(f"{where}.document.override", "must be a table", own, "write one")
+    for part in ("document", "overrides"):
+        for key, value in _leaves(scenario.get(part, {}), ""):
+            _check_name(key.removeprefix("override."), value, f"{where}.{part}.{key}")
+
+
+def _check_name(key: str, value: object, where: str) -> None:
+    """Refuse text under a key that names something, unless it names a preset."""
+    if key in _NAMED and isinstance(value, str):
+        kind, ending = _NAMED[key]
+        named_file(kind, value, None, field=where, ending=ending, table=ending == ".toml")
+
+
+def _leaves(table: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
+    """Dotted keys and values of a table and the tables in it."""
+    for name, value in table.items():
+        key = f"{before}{name}"
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{key}.")
+        else:
+            yield key, value
+
 
 SCHEMA = 1
 LONGEST_NOTE = 50_000
@@ -25,10 +170,6 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Text = Annotated[str, Field(max_length=2_000)]
 Figure = str | float | int | bool | None
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
 class SummaryTable(_Table):
@@ -99,9 +240,11 @@ def from_json(text: str, where: str = "notebook") -> Notebook:
         raise InputError(where, "must be a JSON object", document, "export it from the studio")
     if "cells" not in document or "schema" not in document:
         raise InputError(
-            where, "must be a notebook of the studio, with schema and cells", sorted(document)[:5],
+            where,
+            "must be a notebook of the studio, with schema and cells",
+            sorted(document)[:5],
             "export one as JSON",
-        )  # fmt: skip
+        )
     file = checked(NotebookFile, document)
     for field, date in (("created", file.created), ("changed", file.changed)):
         if date:
@@ -150,17 +293,22 @@ def _check_date(field: str, text: str) -> None:
         told = False
     if not told:
         raise InputError(
-            field, f"must be a date with its time zone, from {FIRST_YEAR} to {LAST_YEAR}", text,
+            field,
+            f"must be a date with its time zone, from {FIRST_YEAR} to {LAST_YEAR}",
+            text,
             "write 2026-11-22T12:04:00+00:00",
-        )  # fmt: skip
+        )
 
 
 def _parsed(text: str, where: str) -> Any:
     def refuse(constant: str) -> NoReturn:
         raise InputError(where, "must hold finite numbers", constant, "write null")
 
+    def number(digits: str) -> float:
+        return float(digits) if math.isfinite(float(digits)) else refuse(digits)
+
     try:
-        document = json.loads(text, parse_constant=refuse)
+        document = json.loads(text, parse_constant=refuse, parse_float=number)
         json.dumps(document, ensure_ascii=False).encode()
     except RecursionError as error:
         raise InputError(
@@ -170,9 +318,11 @@ def _parsed(text: str, where: str) -> Any:
         raise
     except UnicodeEncodeError as error:
         raise InputError(
-            where, "must hold whole characters", error.object[error.start : error.end],
+            where,
+            "must hold whole characters",
+            error.object[error.start : error.end],
             "remove the half ones",
-        ) from error  # fmt: skip
+        ) from error
     except ValueError as error:  # a syntax error, or a number too long to read
         raise InputError(where, "must be JSON", str(error), "export it from the studio") from error
     return document

@@ -20,10 +20,9 @@ from nest_core.quoting import as_markdown
 __all__ = ["jupyter_notebook"]
 
 _PLAN = """\
-scenario = resolve_scenario(inputs["document"], inputs.get("overrides"))
-found = answer(scenario)
+found = nest.plan(nest.load(inputs["document"], inputs.get("overrides")))
 show_row(plan_row(found))
-for picture in plan_pictures(found):
+for picture in found.pictures():
     picture.titled().show()
 found"""
 _SWEEP = """\
@@ -46,9 +45,8 @@ ratios_picture(found).titled().show()"""
 _BODIES = {"plan": _PLAN, "sweep": _SWEEP, "comparison": _COMPARISON, "ratios": _RATIOS}
 _IMPORTS = {
     "plan": (
-        "from nest_core.answer import answer",
-        "from nest_core.notebook.kinds import plan_pictures, plan_row",
-        "from nest_core.scenario import resolve_scenario",
+        "import nest_core as nest",
+        "from nest_core.notebook.kinds import plan_row",
     ),
     "sweep": (
         "from nest_core.figures.sweep import pictures as sweep_pictures",

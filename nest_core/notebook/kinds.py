@@ -13,38 +13,32 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nest_core import __version__
-from nest_core.answer import Answer, answer
-from nest_core.figures import (
-    Picture,
-    balance_figure,
-    entries,
-    memory_figure,
-    throughput_figure,
-)
-from nest_core.headlines import Headline, headlines
-from nest_core.notebook.cells import CellKind, Row, Summary
-from nest_core.notebook.inputs import portable
-from nest_core.planner import Progress
-from nest_core.scenario import resolve_scenario
-from nest_core.summary import (
+from nest_core.api.answer import Answer, answer
+from nest_core.explain.summary import (
     NOTHING,
+    Headline,
     certificate_line,
     fullest,
     plan_in_words,
-    realised_ratios,
     share,
     stage_rows,
 )
-from nest_core.titles import scenario_title
-from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
+from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
+from nest_core.explain.words import Table
+from nest_core.figures import (
+    Picture,
+)
+from nest_core.notebook.cells import CellKind, Row, Summary
+from nest_core.notebook.document import portable
+from nest_core.planner import Progress
+from nest_core.scenario import resolve_scenario
+from nest_core.scenario.titles import scenario_title
 
 __all__ = [
     "KINDS",
     "Kind",
     "Shown",
-    "Table",
     "compute",
-    "plan_pictures",
     "plan_row",
     "scalar_rows",
     "summarise",
@@ -55,24 +49,31 @@ Tell = Callable[[float, str], None]
 Stop = Callable[[], bool]
 
 _STAGE_COLUMNS = (
-    "stage", "layers", "recomputation", "load per micro-batch, ms", "compute, s",
-    "communication, s", "idle, s", "memory, GiB",
-)  # fmt: skip
+    "stage",
+    "layers",
+    "recomputation",
+    "load per micro-batch, ms",
+    "compute, s",
+    "communication, s",
+    "idle, s",
+    "memory, GiB",
+)
 _WHOLE = 10_000.0
 _NOTHING_LEFT = 1e-12  # what rounding leaves of zero seconds
 _SWEEP_COLUMNS = (
-    "throughput, tokens/s", "iteration, s", "MFU", "fullest stage, GiB", "tp", "pp", "dp", "cp",
-    "micro-batch, sequences", "ZeRO", "recomputation", "reason",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table as text: what it says, what it holds, and rows with the same names."""
-
-    title: str
-    subtitle: str
-    rows: tuple[Mapping[str, str], ...]
+    "throughput, tokens/s",
+    "iteration, s",
+    "MFU",
+    "fullest stage, GiB",
+    "tp",
+    "pp",
+    "dp",
+    "cp",
+    "micro-batch, sequences",
+    "ZeRO",
+    "recomputation",
+    "reason",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def compute(
     ----------
     kind : CellKind
     inputs : mapping
-        Plain JSON without files (`nest_core.notebook.inputs`).
+        Plain JSON without files (`nest_core.notebook.document`).
     progress : callable (float, str), optional
         Told the share that is done, 0 to 1, and what is being done.
     stop : callable () -> bool, optional
@@ -160,18 +161,8 @@ def plan_row(found: Answer) -> dict[str, str | float | bool]:
     }
     if found.best_baseline is not None and found.speedup is not None:
         row |= {"best baseline": found.best_baseline.label, "speed-up over it": found.speedup}
-    words = plan_in_words(best, found.scenario.batch, found.problem.network.devices)
+    words = plan_in_words(best, found.scenario.batch, found.scenario.fabric.devices)
     return row | {"plan": words}
-
-
-def plan_pictures(found: Answer) -> tuple[Picture, ...]:
-    """Throughput, stage balance and memory beside every baseline, on shared axes."""
-    rows = entries(found.result, found.baselines, found.band)
-    return (
-        throughput_figure(rows, found.scenario.sequence),
-        balance_figure(rows),
-        memory_figure(rows, found.scenario.accelerator.memory_bytes),
-    )
 
 
 def scalar_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
@@ -194,9 +185,12 @@ def _plan(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
     if stop():
         return None
     return Shown(
-        (plan_row(found),), headlines(found), _plan_facts(found), plan_pictures(found),
+        (plan_row(found),),
+        found.headlines(),
+        _plan_facts(found),
+        found.pictures(),
         _stage_table(found),
-    )  # fmt: skip
+    )
 
 
 def _plan_facts(found: Answer) -> tuple[str, ...]:
@@ -206,25 +200,25 @@ def _plan_facts(found: Answer) -> tuple[str, ...]:
         f"{scenario_title(scenario)}, sequences of {scenario.sequence:,} tokens, "
         f"{scenario.precision}.",
     ]
-    if ratios := realised_ratios(scenario.fabric):
+    if ratios := scenario.fabric.realised_ratios():
         words.append(f"Oversubscription: {'; '.join(ratios)}.")
     if best is None:
         words += [f"No plan: {result.reason}.", *([f"{found.advice}."] if found.advice else [])]
     else:
-        words.append(plan_in_words(best, scenario.batch, found.problem.network.devices))
+        words.append(plan_in_words(best, scenario.batch, scenario.fabric.devices))
     words += [
         f"{certificate_line(result)}.",
-        f"Costs: own model. {overlap_in_words(found.problem.overlap, accelerator)} "
+        f"Costs: own model. {overlap_in_words(found.overlap, accelerator)} "
         f"{calibration_in_words(accelerator)} {MEMORY_IN_WORDS}",
     ]
-    return (*words, found.standing(best).in_words) if best else tuple(words)
+    return (*words, found.validity_of(best).in_words) if best else tuple(words)
 
 
 def _stage_table(found: Answer) -> Table | None:
     best = found.result.best
     if best is None:
         return None
-    levels = tuple(level.name for level in found.problem.network.levels)
+    levels = tuple(level.name for level in found.network.levels)
     rows = tuple(
         {name: _text(row[name]) for name in _STAGE_COLUMNS} for row in stage_rows(best, levels)
     )
@@ -243,11 +237,11 @@ def _sweep(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
 
 
 def _sweep_table(rows: Sequence[Row]) -> Table:
-    """The knobs and what matters most; the whole rows stand in the JSON export."""
+    """The parameters and what matters most; the whole rows stand in the JSON export."""
     names = list(rows[0])
-    knobs = names[: names.index("feasible")]
+    parameters = names[: names.index("feasible")]
     told = [name for name in _SWEEP_COLUMNS if any(row.get(name) for row in rows)]
-    shown = tuple({name: _text(row.get(name)) for name in (*knobs, *told)} for row in rows)
+    shown = tuple({name: _text(row.get(name)) for name in (*parameters, *told)} for row in rows)
     return Table("Points of the sweep", "Each planned anew", shown)
 
 

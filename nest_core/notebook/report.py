@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from nest_core.display import html_table
+from nest_core.api.display import html_table
 from nest_core.errors import InputError
+from nest_core.explain.summary import Headline
+from nest_core.explain.words import Table
 from nest_core.figures import Picture
-from nest_core.headlines import Headline
 from nest_core.notebook.cells import Cell, Notebook, changes
-from nest_core.notebook.kinds import KINDS, Shown, Table, summarise, versions
+from nest_core.notebook.kinds import KINDS, Shown, summarise, versions
 from nest_core.notebook.report_style import STYLE
 from nest_core.notebook.words import note_html
 

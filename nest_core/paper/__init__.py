@@ -26,16 +26,16 @@ __all__ = ["NAMES", "Reproduction", "Row", "Table", "reproduce"]
 
 # Modules by name: each has a function of the name, and is imported when it is asked for.
 _MODULES = {
-    "figure2": "breakdown",
+    "figure2": "iterations",
     "figure5": "throughput",
     "figure6": "throughput",
     "figure7": "throughput",
-    "figure10": "iteration",
+    "figure10": "iterations",
     "figure11": "throughput",
-    "table1": "features",
-    "table2": "strategies",
+    "table1": "planners",
+    "table2": "planners",
     "table3": "scaled_models",
-    "table4": "searches",
+    "table4": "planners",
     "table5": "scaled_models",
     "table6": "layer_memory",
     "table7": "zero_ablation",
@@ -61,9 +61,11 @@ def reproduce(name: str, costs: Costs) -> Reproduction:
     """
     if name not in _MODULES:
         raise InputError(
-            "NAME", "must be a figure or table that is computed here", name,
+            "NAME",
+            "must be a figure or table that is computed here",
+            name,
             "pick " + ", ".join(NAMES),
-        )  # fmt: skip
+        )
     module = import_module(f"nest_core.paper.{_MODULES[name]}")
     found: Reproduction = getattr(module, name)(costs)
     return found

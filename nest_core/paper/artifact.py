@@ -60,9 +60,12 @@ def _rival(instance: Instance, baseline: Baseline | None) -> Rival:
     published = evaluate(instance, baseline, StageOrder.AS_PUBLISHED)
     right = evaluate(instance, baseline, StageOrder.RIGHT)
     plan = {
-        "p": baseline.pipeline, "d": baseline.data, "t": baseline.tensor,
-        "e": instance.expert_parallel, "c": instance.context_parallel,
-    }  # fmt: skip
+        "p": baseline.pipeline,
+        "d": baseline.data,
+        "t": baseline.tensor,
+        "e": instance.expert_parallel,
+        "c": instance.context_parallel,
+    }
     return Rival(
         published.throughput, right.throughput, published.reason or "", right.reason or "", plan
     )

@@ -65,8 +65,12 @@ class Figure:
 
 
 PLANNERS = {
-    "manual": "Manual", "mcmc": "MCMC", "alpa_e": "Alpa-E", "phaze": "Phaze", "mist": "Mist",
-}  # fmt: skip
+    "manual": "Manual",
+    "mcmc": "MCMC",
+    "alpa_e": "Alpa-E",
+    "phaze": "Phaze",
+    "mist": "Mist",
+}
 """Planners beside NEST, with their names for people."""
 
 _FAT_TREE = ("manual", "mcmc", "alpa_e", "phaze")
@@ -91,7 +95,9 @@ FIGURES = {
         "devices",
     ),
     "figure6": Figure(
-        "Figure 6: throughput over the micro-batch, 256 devices", _sweep(256), _FAT_TREE,
+        "Figure 6: throughput over the micro-batch, 256 devices",
+        _sweep(256),
+        _FAT_TREE,
         "micro_batch",
     ),
     "figure7": Figure(
@@ -105,10 +111,12 @@ FIGURES = {
         "model",
     ),
     "figure11": Figure(
-        "Figure 11: throughput over the micro-batch, 512 devices", _sweep(512), _FAT_TREE,
+        "Figure 11: throughput over the micro-batch, 512 devices",
+        _sweep(512),
+        _FAT_TREE,
         "micro_batch",
     ),
-}  # fmt: skip
+}
 """By name."""
 
 

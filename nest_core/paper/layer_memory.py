@@ -13,9 +13,8 @@ from typing import Any
 from nest_core.costs.problem import RECOMPUTE
 from nest_core.paper.cases import Cell, instance_of
 from nest_core.paper.own import own_scenario
-from nest_core.paper.printed import printed
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, listed, percent
-from nest_core.paper.settings import model_name
+from nest_core.paper.settings import model_name, printed
 from nest_core.published.costs import StageTables
 from nest_core.units import GB
 

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nest_core.paper.cases import Cell
-from nest_core.paper.reproduction import Costs
-
-__all__ = ["Outcome", "Rival", "outcome_of"]
+__all__ = ["Outcome", "Rival"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +64,3 @@ class Outcome:
     rivals: Mapping[str, Rival]
     even_division: float | None = None
     widths: tuple[int, ...] = ()
-
-
-def outcome_of(costs: Costs, cell: Cell, planners: tuple[str, ...]) -> Outcome:
-    """The outcome of a case under the chosen costs."""
-    if costs == "published":
-        from nest_core.paper.artifact import artifact_outcome  # they import this module
-
-        return artifact_outcome(cell, planners)
-    from nest_core.paper.own import own_outcome  # the planner is not for every start
-
-    return own_outcome(cell, planners)

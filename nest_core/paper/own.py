@@ -7,7 +7,7 @@ does not choose (recomputation and ZeRO jointly, sequence parallelism, axis orde
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,11 +16,49 @@ from nest_core.baselines import Baseline, evaluate_baselines
 from nest_core.costs.plan import Plan
 from nest_core.paper.cases import Cell
 from nest_core.paper.outcome import Outcome, Rival
+from nest_core.paper.reproduction import Row
 from nest_core.paper.settings import settings
 from nest_core.planner import Result, search
 from nest_core.scenario import Scenario, resolve_scenario
 
-__all__ = ["degrees", "own_document", "own_outcome", "own_result", "own_scenario"]
+__all__ = ["degrees", "own_document", "own_outcome", "own_result", "own_scenario", "template_rows"]
+
+
+def template_rows(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Llama 3 on 128 devices: whole layers, tensor parallelism up to a node, Alpa-E's program.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Of figure 5 with own costs.
+
+    Returns
+    -------
+    tuple of dict
+        ``{space, samples_per_s, of_ours, reason}``, the last why Alpa-E's has no plan.
+    """
+    row = next(row for row in rows if (row["model"], row["devices"]) == ("llama3", 128))
+    rates = {}
+    for space, override in (
+        ("whole layers only (tp 1)", {"search.tp": 1}),
+        ("tp up to 8", {}),
+    ):
+        best = own_result(own_scenario("tpuv4_fatTree", "llama3", 128, 1, override)).best
+        rates[space] = best.samples_per_s if best else None
+    alpa = row["baselines"]["alpa_e"]
+    reached = alpa["right_order"]
+    rates["Alpa-E's program"] = reached * row["throughput"] / row["ours"] if reached else None
+    ours = rates["tp up to 8"]
+    return tuple(
+        {
+            "space": space,
+            "samples_per_s": rate,
+            "of_ours": rate / ours if rate and ours else None,
+            "reason": None if rate else alpa.get("right_order_reason"),
+        }
+        for space, rate in rates.items()
+    )
+
 
 BATCH = 4096
 """Sequences per iteration, section 5.1."""
@@ -51,7 +89,10 @@ def own_document(
         "schema": 1,
         "name": f"{work['name']} on {devices} {cluster['name']}",
         "fabric": {
-            "schema": 1, "name": cluster["name"], "kind": "hierarchical", "level": levels,
+            "schema": 1,
+            "name": cluster["name"],
+            "kind": "hierarchical",
+            "level": levels,
         },
         "accelerator": cluster["accelerator"],
         "costs": "own",
@@ -62,10 +103,14 @@ def own_document(
             "precision": cluster["precision"],
         },
         "search": {
-            "micro_batch_sequences": micro_batch, "tp": work["tp"], "cp": 1,
-            "schedule": "1f1b", "interleave": 1,
-        } | ({} if work.get("experts") else {"ep": 1}),
-    }  # fmt: skip
+            "micro_batch_sequences": micro_batch,
+            "tp": work["tp"],
+            "cp": 1,
+            "schedule": "1f1b",
+            "interleave": 1,
+        }
+        | ({} if work.get("experts") else {"ep": 1}),
+    }
 
 
 def own_scenario(
@@ -107,10 +152,16 @@ def degrees(plan: Plan) -> dict[str, Any]:
     """A plan's degrees in the paper's letters, with what the paper's letters leave out."""
     point = plan.point
     return {
-        "p": point.pp, "d": point.dp, "t": point.tp, "s": point.tp if point.sp else 1,
-        "e": point.ep, "c": point.cp, "zero": point.zero, "recompute": plan.recompute_summary,
+        "p": point.pp,
+        "d": point.dp,
+        "t": point.tp,
+        "s": point.tp if point.sp else 1,
+        "e": point.ep,
+        "c": point.cp,
+        "zero": point.zero,
+        "recompute": plan.recompute_summary,
         "devices_used": point.devices_used,
-    }  # fmt: skip
+    }
 
 
 def _rival(entry: Baseline) -> Rival:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from nest_core.baselines import evaluate_baselines
 from nest_core.paper.own import degrees, own_scenario
-from nest_core.paper.printed import printed
 from nest_core.paper.reproduction import (
     Costs,
     Reproduction,
@@ -21,6 +20,7 @@ from nest_core.paper.reproduction import (
     ratio,
     seconds,
 )
+from nest_core.paper.settings import printed
 from nest_core.planner import search
 from nest_core.scenario import Scenario
 
@@ -80,10 +80,12 @@ def _table(
     parameters = _parameters(scenario)
     rows += (
         {
-            "costs": costs, "parameter": "parameters", "published": entry["parameters"],
+            "costs": costs,
+            "parameter": "parameters",
+            "published": entry["parameters"],
             "ours": parameters,
         },
-    )  # fmt: skip
+    )
     tables = [Table("rows", title, rows, tuple(map(_words, rows)))]
     if clusters:
         tables.append(
@@ -95,9 +97,13 @@ def _table(
             )
         )
     return Reproduction(
-        name, title, costs, f"The paper prints the model's sizes, and in its text {text}.",
-        tuple(tables), scaled_words(rows) + cluster_words(costs, clusters),
-    )  # fmt: skip
+        name,
+        title,
+        costs,
+        f"The paper prints the model's sizes, and in its text {text}.",
+        tuple(tables),
+        scaled_words(rows) + cluster_words(costs, clusters),
+    )
 
 
 def _parameters(scenario: Scenario) -> int:

@@ -8,10 +8,10 @@ first plan takes its place.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from nest_core.paper.cases import FIGURES, PLANNERS, Cell, Figure
-from nest_core.paper.outcome import Outcome, Rival, outcome_of
-from nest_core.paper.printed import printed, printed_rows
+from nest_core.paper.outcome import Outcome, Rival
 from nest_core.paper.reproduction import (
     Costs,
     Reproduction,
@@ -22,7 +22,8 @@ from nest_core.paper.reproduction import (
     ratio,
     seconds,
 )
-from nest_core.paper.settings import model_name
+from nest_core.paper.run import outcome_of
+from nest_core.paper.settings import model_name, printed, printed_rows
 from nest_core.paper.throughput_words import paragraph
 
 __all__ = [
@@ -37,26 +38,6 @@ __all__ = [
 ]
 
 _ORDERS = ("as_published", "right_order")
-
-
-def figure5(costs: Costs) -> Reproduction:
-    """Devices on the fat tree."""
-    return throughput("figure5", costs)
-
-
-def figure6(costs: Costs) -> Reproduction:
-    """Micro-batches on 256 devices."""
-    return throughput("figure6", costs)
-
-
-def figure7(costs: Costs) -> Reproduction:
-    """Models on the H100 spine-leaf."""
-    return throughput("figure7", costs)
-
-
-def figure11(costs: Costs) -> Reproduction:
-    """Micro-batches on 512 devices."""
-    return throughput("figure11", costs)
 
 
 def throughput(name: str, costs: Costs) -> Reproduction:
@@ -78,7 +59,7 @@ def throughput(name: str, costs: Costs) -> Reproduction:
     ]
     template: tuple[Row, ...] = ()
     if name == "figure5" and costs == "own":
-        from nest_core.paper.template import template_rows  # the planner is not for every start
+        from nest_core.paper.own import template_rows  # the planner is not for every start
 
         template = template_rows(rows)
         tables.append(
@@ -90,9 +71,13 @@ def throughput(name: str, costs: Costs) -> Reproduction:
             )
         )
     return Reproduction(
-        name, figure.title, costs, _printed_sentence(name), tuple(tables),
+        name,
+        figure.title,
+        costs,
+        _printed_sentence(name),
+        tuple(tables),
         paragraph(name, costs, rows, gains, template),
-    )  # fmt: skip
+    )
 
 
 def throughput_rows(name: str, costs: Costs) -> tuple[Row, ...]:
@@ -299,3 +284,8 @@ def _template_words(row: Row) -> dict[str, str]:
         "sequences/s": ratio(row["samples_per_s"]),
         "of ours": ratio(row["of_ours"]),
     }
+
+
+figure5, figure6, figure7, figure11 = (
+    partial(throughput, name) for name in ("figure5", "figure6", "figure7", "figure11")
+)

@@ -14,7 +14,6 @@ from typing import Any
 
 from nest_core.paper.cases import Cell, instance_of
 from nest_core.paper.own import degrees, own_result, own_scenario
-from nest_core.paper.printed import printed
 from nest_core.paper.reproduction import (
     Costs,
     Reproduction,
@@ -24,7 +23,7 @@ from nest_core.paper.reproduction import (
     plan_words,
     ratio,
 )
-from nest_core.paper.settings import model_name
+from nest_core.paper.settings import model_name, printed
 from nest_core.planner import Result
 from nest_core.published import Instance
 from nest_core.published.shortage import least_memory
@@ -166,11 +165,13 @@ def _published_sentences(row: Row) -> list[str]:
     same = [
         label
         for label, key in (
-            ("ZeRO of the embedding", "embedding"), ("ZeRO of the other layers", "blocks"),
-            ("plan", "plan"), ("devices used", "devices"),
+            ("ZeRO of the embedding", "embedding"),
+            ("ZeRO of the other layers", "blocks"),
+            ("plan", "plan"),
+            ("devices used", "devices"),
         )
         if mine[key] == theirs[key]
-    ]  # fmt: skip
+    ]
     needed = row["needed_without_zero_bytes"]
     found = [
         f"{name} at {have}: computed and printed agree on {listed(same)}.",
@@ -276,8 +277,8 @@ def _own_words(row: Row) -> dict[str, str]:
         "memory": humanise_bytes(row["memory_bytes"]),
         "space": row["space"],
         "NEST, printed": plan_words(row["published"]["plan"]),
-        "our plan": plan_words(row["ours"]) if row["feasible"] else (
-            f"needs {humanise_bytes(row['needed_bytes'])}"
-        ),
+        "our plan": plan_words(row["ours"])
+        if row["feasible"]
+        else (f"needs {humanise_bytes(row['needed_bytes'])}"),
         "sequences/s": ratio(row["samples_per_s"]),
-    }  # fmt: skip
+    }

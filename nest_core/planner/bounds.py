@@ -2,8 +2,8 @@
 
 Every bound is admissible: it counts only the contention that is certain, and ignores tied copies
 and the granularity of layers, so no plan of the point beats it (``docs/method.md``, "The
-program"). Bounds of many points are computed at once, from `Ledger` entries: what one micro-batch
-of a family takes at best-case communication.
+program"). Bounds of many points are computed at once, from `LayerBounds` entries: what one
+micro-batch of a family takes at best-case communication.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from nest_core.compiled import compiled
 from nest_core.costs.plan import acting_zero
 from nest_core.costs.problem import Problem
 from nest_core.costs.zero import traffic, update_seconds
-from nest_core.network.wires import BoolArray, FloatArray, IntArray
-from nest_core.planner.least import Halves, port_Bps
-from nest_core.planner.ledger import Ledger
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
+from nest_core.planner.layer_bounds import LayerBounds
+from nest_core.planner.transfer_bounds import TransferBounds, port_Bps
 
 __all__ = ["Bounds", "bounds"]
 
@@ -38,8 +38,8 @@ class Bounds:
 
 def bounds(
     problem: Problem,
-    halves: Halves,
-    entries: Ledger,
+    transfer_bounds: TransferBounds,
+    entries: LayerBounds,
     entry: IntArray,
     dp: IntArray,
     cp: IntArray,
@@ -71,12 +71,12 @@ def bounds(
     owners = sharers // ep
     spread = np.maximum((1.0 - 1.0 / sharers) / port, beyond[0])
     spread_experts = np.maximum((1.0 - 1.0 / owners) / port, beyond[1])
-    first = halves.starts(zero, sharers)
-    first_experts = np.where(ep > 1, halves.starts(zero, owners), 0.0)
+    first = transfer_bounds.starts(zero, sharers)
+    first_experts = np.where(ep > 1, transfer_bounds.starts(zero, owners), 0.0)
     sends = [traffic(stage, state) for stage in range(4)]
     shard, shard_experts = (np.where(zero >= 1, ranks, 1) for ranks in (sharers, owners))
     update = update_seconds(problem, 0, 1)
-    books = (entries.count, entries.dense, entries.experts)
+    bounds_by_pair = (entries.count, entries.dense, entries.experts)
 
     total, tallest = entries.within[entry], entries.tallest[entry]
     each = np.array([sum(found.step) for found in sends])[zero]
@@ -85,7 +85,7 @@ def bounds(
         number = np.array([float(len(found.step)) for found in sends])[zero]
         total, tallest = total.copy(), tallest.copy()
         total[often], tallest[often] = _loaded(
-            *books, entries.device, entries.cover, entries.host, problem.overlap.data,
+            *bounds_by_pair, entries.device, entries.cover, entries.host, problem.overlap.data,
             entry[often], (number * first)[often], (number * first_experts)[often],
             (each * spread)[often], (each * spread_experts)[often],
         )  # fmt: skip
@@ -95,7 +95,7 @@ def bounds(
     once = np.array([sum(found.sync) for found in sends])[zero]
     number = np.array([float(len(found.sync)) for found in sends])[zero]
     sent, shown, alone = _synchronised(
-        *books, 1.0 - problem.overlap.data,
+        *bounds_by_pair, 1.0 - problem.overlap.data,
         entry, number * first, number * first_experts, once * spread, once * spread_experts,
         update / shard, update / shard_experts,
     )  # fmt: skip
@@ -131,7 +131,7 @@ def _loaded(
 
     Parameters
     ----------
-    count, dense, experts, device, cover, host : see `Ledger`
+    count, dense, experts, device, cover, host : see `LayerBounds`
     saved : seconds saved per second of traffic that has cover
     entry, starts, starts_experts, spread, spread_experts : (points,)
         Of dense and of expert elements: seconds whatever their number, and per element.
@@ -177,7 +177,7 @@ def _synchronised(
 
     Parameters
     ----------
-    count, dense, experts : see `Ledger`
+    count, dense, experts : see `LayerBounds`
     exposed : part of the traffic that never hides
     entry, starts, starts_experts, spread, spread_experts, update, update_experts : (points,)
         As for `_loaded`; ``update`` is the optimizer's, per element.

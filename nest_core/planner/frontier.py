@@ -10,17 +10,17 @@ import numpy as np
 
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import RECOMPUTE, LayerTable, Problem, prefix
-from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds, bounds
-from nest_core.planner.least import Halves, beyond_blocks
-from nest_core.planner.ledger import Ledger, best_case, ledger, untied
+from nest_core.planner.layer_bounds import LayerBounds, best_case, layer_bounds, untied
 from nest_core.planner.points import Columns, Points
 from nest_core.planner.queue import Queue
 from nest_core.planner.screening import Entry, Screen
 from nest_core.planner.solver import Prepared, Solver
 from nest_core.planner.space import Families, SearchSpace, enumerate_rows
+from nest_core.planner.transfer_bounds import TransferBounds, beyond_blocks
 
-__all__ = ["Frontier", "Opened", "allowed_rows", "floors"]
+__all__ = ["Frontier", "Opened", "allowed_rows", "lower_bounds"]
 
 _ONE = np.ones(1)
 _REFINED = 32
@@ -58,7 +58,7 @@ class Opened:
         return cls(columns.chosen(order), limits.chosen(order), refined, points, misfit)
 
 
-def floors(
+def lower_bounds(
     problem: Problem, families: Families, micros: IntArray
 ) -> Iterator[tuple[int, LayerTable, IntArray, FloatArray]]:
     """Family, table, which micro-batches it stands for, and what multiplies it for each.
@@ -67,8 +67,8 @@ def floors(
     """
     columns = (families.tp, families.sp, families.cp, families.ep)
     for family, (tp, sp, cp, ep) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-        if problem.floor is not None:
-            table = problem.floor(tp, bool(sp), cp, ep)
+        if problem.lower_bound is not None:
+            table = problem.lower_bound(tp, bool(sp), cp, ep)
             yield family, table, np.arange(len(micros)), micros.astype(np.float64)
             continue
         for place, micro in enumerate(micros.tolist()):
@@ -101,10 +101,10 @@ class Frontier:
         self._deepest = self.points.deepest()
         self.screen = Screen(problem, self.rows, self.allowed)
         self._entries: dict[tuple[int, int], Entry] = {}
-        self._books: dict[int, Ledger] = {}
-        self._halves = Halves(problem)
+        self._bounds_of: dict[int, LayerBounds] = {}
+        self._transfer_bounds = TransferBounds(problem)
         everything = np.arange(len(self.rows))
-        self.queue = Queue(self._bound_rows(self._floors(), self._pair, everything))
+        self.queue = Queue(self._bound_rows(self._lower_bounds(), self._pair, everything))
 
     def __len__(self) -> int:
         return len(self.points)
@@ -118,7 +118,7 @@ class Frontier:
         found.problem = problem
         found.solver = Solver(problem, self.allowed, as_needed=self.space.as_needed)
         found.screen = Screen(problem, self.rows, self.allowed)
-        found._entries, found._books, found._halves = {}, {}, Halves(problem)
+        found._entries, found._bounds_of, found._transfer_bounds = {}, {}, TransferBounds(problem)
         found.queue = Queue(self.queue.low / factor)
         return found
 
@@ -127,15 +127,15 @@ class Frontier:
         points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
         pairs, entry = np.unique(self._pair[rows], return_inverse=True)
         found = [self._entry(pair) for pair in pairs.tolist()]
-        books = Ledger.joined([self._books[pair] for pair in pairs.tolist()])
-        near = self._bound_rows(books, entry, rows) <= cutoff
+        bounds_by_pair = LayerBounds.joined([self._bounds_of[pair] for pair in pairs.tolist()])
+        near = self._bound_rows(bounds_by_pair, entry, rows) <= cutoff
         rows, entry = rows[near], entry[near]
         columns = self.points.columns(rows)
         place = np.full(len(self.rows), -1)
         place[rows] = entry
         if self.space.replaces_gpipe:
             columns = columns.chosen(~(columns.stashing & (self.rows.pp[columns.row] > 1)))
-        limits = self._bound_points(books, place[columns.row], columns)
+        limits = self._bound_points(bounds_by_pair, place[columns.row], columns)
         near = limits.seconds <= cutoff
         columns, limits = columns.chosen(near), limits.chosen(near)
         limits, fits = self._covered(found, place[columns.row], columns, limits, cutoff)
@@ -193,7 +193,7 @@ class Frontier:
         self._entry(pair := int(self._pair[row[0]]))
         columns = self.points.columns(row)
         limits = self._bound_points(
-            self._books[pair], np.zeros(len(columns), dtype=np.int64), columns
+            self._bounds_of[pair], np.zeros(len(columns), dtype=np.int64), columns
         )
         return max(
             float(limits.seconds[columns.number == number][0]), float(self.queue.low[row[0]])
@@ -253,16 +253,24 @@ class Frontier:
         first[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
         return np.asarray(order[first])
 
-    def _floors(self) -> Ledger:
+    def _lower_bounds(self) -> LayerBounds:
         """Of every family at every micro-batch."""
         cases = (
             best_case(
-                self.problem, self.space, self._halves, self.rows.families, family, table, scale
+                self.problem,
+                self.space,
+                self._transfer_bounds,
+                self.rows.families,
+                family,
+                table,
+                scale,
             )
-            for family, table, _, scale in floors(self.problem, self.rows.families, self._micros)
+            for family, table, _, scale in lower_bounds(
+                self.problem, self.rows.families, self._micros
+            )
         )
-        exact = self.problem.floor is None
-        return ledger(self.rows.families, cases, self.allowed, exact=exact)
+        exact = self.problem.lower_bound is None
+        return layer_bounds(self.rows.families, cases, self.allowed, exact=exact)
 
     def _table(self, family: int, micro: int) -> LayerTable:
         found = self.rows.families
@@ -278,7 +286,7 @@ class Frontier:
         """
         table, row = self.rows, columns.row
         tp, cp, ep = (table.column(name)[row] for name in ("tp", "cp", "ep"))
-        largest = max((block for block, _ in self.problem.network.exits), default=0)
+        largest = max((block for block, _ in self.problem.network.egress_rates), default=0)
         apart = np.minimum(tp * table.pp[row], largest)
         return np.where(columns.outer & columns.natural & (cp == 1) & (ep > 1), apart, 0)
 
@@ -287,13 +295,20 @@ class Frontier:
             family, micro = divmod(pair, len(self._micros))
             table, families = self._table(family, int(self._micros[micro])), self.rows.families
             case = best_case(
-                self.problem, self.space, self._halves, families, family, table, _ONE, apart
+                self.problem,
+                self.space,
+                self._transfer_bounds,
+                families,
+                family,
+                table,
+                _ONE,
+                apart,
             )
-            book = ledger(families, [case], self.allowed)
+            bounds_of_pair = layer_bounds(families, [case], self.allowed)
             if not apart:
-                self._books[pair] = book
+                self._bounds_of[pair] = bounds_of_pair
             self._entries[pair, apart] = Entry(
-                float(book.boundary[0]),
+                float(bounds_of_pair.boundary[0]),
                 prefix(case.seconds[0]),
                 prefix(untied(table)),
                 prefix(table.expert_parameters),
@@ -303,7 +318,9 @@ class Frontier:
             )
         return self._entries[pair, apart]
 
-    def _bound_rows(self, books: Ledger, entry: IntArray, rows: IntArray) -> FloatArray:
+    def _bound_rows(
+        self, bounds_by_pair: LayerBounds, entry: IntArray, rows: IntArray
+    ) -> FloatArray:
         """Of every row, whatever its ZeRO stage, schedule and order."""
         table = self.rows
         dp, pp = table.dp[rows], table.pp[rows]
@@ -326,20 +343,22 @@ class Frontier:
             np.min([experts for _, experts in by_order], axis=0),
         )
         hops = [
-            self.screen.hops(books.boundary[entry], rows, outer, parted, natural)[1]
+            self.screen.hops(bounds_by_pair.boundary[entry], rows, outer, parted, natural)[1]
             for outer, parted in outers
         ]
         transfers = 2 * np.min(hops, axis=0)
         found = [
             bounds(
-                self.problem, self._halves, books, entry, dp, cp, ep, pp, m,
+                self.problem, self._transfer_bounds, bounds_by_pair, entry, dp, cp, ep, pp, m,
                 np.where(dp * cp > 1, stage, 0), self._deepest[rows], transfers, beyond,
             ).seconds
             for stage in self.space.zero
         ]  # fmt: skip
         return np.asarray(np.min(found, axis=0))
 
-    def _bound_points(self, books: Ledger, entry: IntArray, columns: Columns) -> Bounds:
+    def _bound_points(
+        self, bounds_by_pair: LayerBounds, entry: IntArray, columns: Columns
+    ) -> Bounds:
         table, row = self.rows, columns.row
         dp, pp = table.dp[row], table.pp[row]
         tp, cp, ep = (table.column(name)[row] for name in ("tp", "cp", "ep"))
@@ -348,13 +367,13 @@ class Frontier:
         )
         m = self.problem.batch // (dp * table.micro_batch[row])
         hops, forward = self.screen.hops(
-            books.boundary[entry], row, columns.outer, columns.parted, columns.natural
+            bounds_by_pair.boundary[entry], row, columns.outer, columns.parted, columns.natural
         )
         v = columns.interleave
         transfers = 2 * (v * forward + (v - 1) * hops.near)
         return bounds(
-            self.problem, self._halves, books, entry, dp, cp, ep, pp, m, columns.zero, v, transfers,
-            beyond,
+            self.problem, self._transfer_bounds, bounds_by_pair, entry, dp, cp, ep, pp, m,
+            columns.zero, v, transfers, beyond,
         )  # fmt: skip
 
     def _covered(

@@ -15,16 +15,16 @@ import numpy as np
 
 from nest_core.costs.plan import Point, StageStrategy
 from nest_core.costs.problem import Problem, prefix
-from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds
-from nest_core.planner.frontier import Frontier, Opened, allowed_rows, floors
-from nest_core.planner.least import Halves
-from nest_core.planner.ledger import best_case, untied
+from nest_core.planner.frontier import Frontier, Opened, allowed_rows, lower_bounds
+from nest_core.planner.layer_bounds import best_case, untied
 from nest_core.planner.points import Columns, Points
 from nest_core.planner.queue import Queue
 from nest_core.planner.screening import Entry, Screen
 from nest_core.planner.solver import Prepared, Solver
 from nest_core.planner.space import Rows, SearchSpace, enumerate_rows
+from nest_core.planner.transfer_bounds import TransferBounds
 
 __all__ = ["MixedFrontier"]
 
@@ -107,9 +107,11 @@ class MixedFrontier:
         """By width and micro-batch: the least that any strategy takes and holds, layer by layer."""
         families, micros = self.rows.families, self._micros
         found: dict[tuple[int, int], list[FloatArray]] = {}
-        halves = Halves(self.problem)
-        for family, table, which, scale in floors(self.problem, families, micros):
-            case = best_case(self.problem, self.space, halves, families, family, table, scale)
+        transfer_bounds = TransferBounds(self.problem)
+        for family, table, which, scale in lower_bounds(self.problem, families, micros):
+            case = best_case(
+                self.problem, self.space, transfer_bounds, families, family, table, scale
+            )
             width = int(families.tp[family] * families.cp[family])
             for place, times, seconds in zip(which.tolist(), scale, case.seconds, strict=True):
                 own = [

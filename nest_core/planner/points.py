@@ -15,7 +15,7 @@ import numpy as np
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import Problem
 from nest_core.layout import AXES
-from nest_core.network.wires import BoolArray, IntArray
+from nest_core.network.link_map import BoolArray, IntArray
 from nest_core.planner.space import PLAIN, Rows, SearchSpace, even_patterns
 
 __all__ = ["Columns", "Points"]
@@ -103,7 +103,7 @@ class Points:
         rest, order = np.divmod(local, self._per_order[row])
         stage, schedule = np.divmod(rest, self._per_schedule[row])
         kind, alike = self._kind[row], self._alike[row]
-        chunks = _padded([[v for _, v in found] for found in self._schedules])
+        virtual_stages = _padded([[v for _, v in found] for found in self._schedules])
         stashing = _padded([[name == "gpipe" for name, _ in found] for found in self._schedules])
         outer = _padded(
             [[axes.index("dp") > axes.index("pp") for axes, _ in found] for found in self._orders]
@@ -119,7 +119,7 @@ class Points:
             number=self.first[row] + local,
             row=row,
             zero=np.where(self._shared[row], zeros, 0),
-            interleave=chunks[kind, schedule],
+            interleave=virtual_stages[kind, schedule],
             stashing=stashing[kind, schedule].astype(bool),
             outer=outer[alike, order].astype(bool),
             parted=parted[alike, order].astype(bool),
@@ -135,13 +135,13 @@ class Points:
         family = int(rows.family[row])
         dp, cp = int(rows.dp[row]), int(families.cp[family])
         axes, seating = self._orders[int(self._alike[row])][order]
-        schedule, chunks = self._schedules[int(self._kind[row])][which]
+        schedule, virtual_stages = self._schedules[int(self._kind[row])][which]
         return Point(
             tp=int(families.tp[family]), sp=bool(families.sp[family]), dp=dp,
             pp=int(rows.pp[row]), micro_batch=int(rows.micro_batch[row]),
             zero=self._zeros[int(self._pipelined[row])][stage] if dp * cp > 1 else 0, order=axes,
             device_order=seating,
-            cp=cp, ep=int(families.ep[family]), schedule=schedule, interleave=chunks,
+            cp=cp, ep=int(families.ep[family]), schedule=schedule, interleave=virtual_stages,
         )  # fmt: skip
 
     def _valid_schedules(self, pp: int, *, rounds: bool) -> tuple[tuple[str, int], ...]:

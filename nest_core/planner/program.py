@@ -26,7 +26,7 @@ import numpy as np
 
 from nest_core.compiled import compiled
 from nest_core.costs.stages import StageCosts
-from nest_core.network.wires import FloatArray, IntArray
+from nest_core.network.link_map import FloatArray, IntArray
 
 __all__ = ["Choices", "solve_point"]
 

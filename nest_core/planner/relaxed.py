@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nest_core.compiled import compiled
-from nest_core.network.wires import BoolArray, FloatArray, IntArray
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 
 __all__ = ["Cases", "Hops", "Tables", "covers", "evens", "longest"]
 
@@ -243,12 +243,12 @@ def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
         m = cases.micro_batches[p]
         dense, experts = tables.dense[t], tables.experts[t]
         kept, time, working = tables.kept[t], tables.time[t], tables.working[t]
-        chunks = stages * v
+        virtual_stages = stages * v
         for counted in range(2):
             size = layers if counted else layers - 2
-            if size <= 0 or size % chunks != 0:
+            if size <= 0 or size % virtual_stages != 0:
                 continue
-            each = size // chunks
+            each = size // virtual_stages
             total = 0.0
             most = 0.0
             # The last stage feeds the first, but at the ends of the chain.
@@ -266,12 +266,12 @@ def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
                     c = tables.allowed[n]
                     high, elements, routed, activations, within = 0.0, 0.0, 0.0, 0.0, 0.0
                     for k in range(v):
-                        chunk = k * stages + s
-                        i = chunk * each if counted else 1 + chunk * each
+                        virtual_stage = k * stages + s
+                        i = virtual_stage * each if counted else 1 + virtual_stage * each
                         j = i + each
                         if not counted:
-                            i = 0 if chunk == 0 else i
-                            j = layers if chunk == chunks - 1 else j
+                            i = 0 if virtual_stage == 0 else i
+                            j = layers if virtual_stage == virtual_stages - 1 else j
                         for layer in range(i, j):
                             wide = dense[layer + 1] - dense[layer]
                             if layer == layers - 1:

@@ -14,12 +14,12 @@ import numpy as np
 from nest_core.costs.plan import acting_zero
 from nest_core.costs.problem import Problem
 from nest_core.costs.zero import gathered, state_shares, step_share
-from nest_core.network.wires import BoolArray, FloatArray, IntArray
-from nest_core.planner.least import hop_seconds
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 from nest_core.planner.lookup import each
 from nest_core.planner.points import Columns
 from nest_core.planner.relaxed import Cases, Hops, Tables, covers, evens, longest
 from nest_core.planner.space import Rows
+from nest_core.planner.transfer_bounds import hop_seconds
 
 __all__ = ["Entry", "Screen"]
 

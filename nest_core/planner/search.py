@@ -298,11 +298,13 @@ def _best_first(
         if prepared is None:
             add(opened, index + 1)
             prepared = frontier.prepare(opened, index)
-            if prepared.floor > leading.cutoff or not frontier.needed(prepared.point):
+            if prepared.lower_bound > leading.cutoff or not frontier.needed(prepared.point):
                 found.waiting -= 1
                 continue
-            if prepared.floor > bound:
-                heapq.heappush(waiting, (prepared.floor, next(order), opened, index, prepared))
+            if prepared.lower_bound > bound:
+                heapq.heappush(
+                    waiting, (prepared.lower_bound, next(order), opened, index, prepared)
+                )
                 continue
         found.waiting -= 1
         unlimited = leading.cutoff == float("inf")
@@ -397,7 +399,7 @@ def audit(problem: Problem, space: SearchSpace, result: Result, count: int, seed
         left_out = plan is not None and not frontier.needed(point)
         if plan is None or left_out:
             infeasible += 1
-        elif seconds < max(frontier.bound_of(number), prepared.floor, best) * (1 - _TIE):
+        elif seconds < max(frontier.bound_of(number), prepared.lower_bound, best) * (1 - _TIE):
             violations.append(point)
     return Audit(len(drawn) - infeasible, infeasible, tuple(violations))
 

@@ -11,7 +11,7 @@ from nest_core.costs.plan import Plan, Point, StageStrategy
 from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.costs.schedules import in_flight, iteration_seconds
 from nest_core.costs.stages import Links, StageCosts, links, stage_costs
-from nest_core.network.wires import FloatArray, IntArray
+from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.planner.program import Choices, solve_point
 from nest_core.planner.space import even_patterns
 
@@ -30,7 +30,7 @@ class Prepared:
     choices : Choices
     strategies : tuple of StageStrategy
         Those of ``choices``.
-    total, sync, floor : float
+    total, sync, lower_bound : float
         Bounds of ``sum(t_s)``, ``max(e_s)`` and the iteration, under the point's real layout.
     """
 
@@ -39,7 +39,7 @@ class Prepared:
     strategies: tuple[StageStrategy, ...]
     total: float
     sync: float
-    floor: float
+    lower_bound: float
 
 
 class Solver:
@@ -108,10 +108,10 @@ class Solver:
         sync = max(sync, least_sync(costs, self.allowed, hidden=point.interleave > 1))
         bottleneck = max(total / pp, float(lightest.max()))
         v = point.interleave
-        floor = total / v + (m - 1.0 / v) * bottleneck + sync
+        lower_bound = total / v + (m - 1.0 / v) * bottleneck + sync
         if v > 1:  # a slower pace hides more, but costs more than that
-            floor += max(0.0, _least_paced(costs, bottleneck) - sync)
-        return Prepared(point, choices, strategies, total, sync, floor)
+            lower_bound += max(0.0, _least_paced(costs, bottleneck) - sync)
+        return Prepared(point, choices, strategies, total, sync, lower_bound)
 
     def solve(self, prepared: Prepared, cutoff: float) -> tuple[float, Plan | None]:
         """The best plan of a point, if it takes at most ``cutoff`` seconds."""
@@ -134,7 +134,7 @@ class Solver:
         point, places = prepared.point, np.arange(prepared.point.pp)
         m = prepared.choices.costs[0].micro_batches
         for cuts in even_patterns(self.problem.layers, point.pp, point.interleave):
-            work = _of_chunks(prepared, np.array(cuts))
+            work = _of_virtual_stages(prepared, np.array(cuts))
             load = work.load
             paces = np.unique(load[np.isfinite(load)])
             for pace in paces[paces >= load.min(axis=1).max()].tolist():
@@ -211,7 +211,7 @@ def _least_hops(costs: StageCosts) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Chunked:
+class _VirtualStages:
     """What every choice takes at every stage of even chunks, shape (pp, K).
 
     Parameters
@@ -234,7 +234,7 @@ class _Chunked:
         return np.asarray(self.once - self.saved * np.minimum(self.hiding, cover))
 
 
-def _of_chunks(prepared: Prepared, cuts: IntArray) -> _Chunked:
+def _of_virtual_stages(prepared: Prepared, cuts: IntArray) -> _VirtualStages:
     """What chunks between cuts take."""
     choices, point = prepared.choices, prepared.point
     pp, v = point.pp, point.interleave
@@ -269,4 +269,4 @@ def _of_chunks(prepared: Prepared, cuts: IntArray) -> _Chunked:
         before = (choices.group[:k] == choices.group[k]) & fits[:, :k]
         fits[:, k] &= ~before.any(axis=1)
     once = once.T[:, choices.strategy]
-    return _Chunked(np.where(fits, load, np.inf), once, hiding, taken, costs.once_saved)
+    return _VirtualStages(np.where(fits, load, np.inf), once, hiding, taken, costs.once_saved)

@@ -19,7 +19,7 @@ from nest_core.costs.plan import acting_zero
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.layout import AXES
-from nest_core.network.wires import IntArray
+from nest_core.network.link_map import IntArray
 
 __all__ = [
     "ORDERS",
@@ -126,13 +126,21 @@ def even_patterns(layers: int, pp: int, interleave: int) -> tuple[tuple[int, ...
     >>> even_patterns(8, 2, 2), even_patterns(9, 2, 2)
     (((0, 2, 4, 6, 8),), ())
     """
-    chunks, blocks = pp * interleave, layers - 2
+    virtual_stages, blocks = pp * interleave, layers - 2
     found = []
-    if blocks > 0 and blocks % chunks == 0:
-        inner = (1 + chunk * blocks // chunks for chunk in range(1, chunks))
+    if blocks > 0 and blocks % virtual_stages == 0:
+        inner = (
+            1 + virtual_stage * blocks // virtual_stages
+            for virtual_stage in range(1, virtual_stages)
+        )
         found.append((0, *inner, layers))
-    if layers % chunks == 0:
-        found.append(tuple(chunk * layers // chunks for chunk in range(chunks + 1)))
+    if layers % virtual_stages == 0:
+        found.append(
+            tuple(
+                virtual_stage * layers // virtual_stages
+                for virtual_stage in range(virtual_stages + 1)
+            )
+        )
     return tuple(dict.fromkeys(found))
 
 

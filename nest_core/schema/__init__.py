@@ -1,10 +1,12 @@
 """The files people write, checked key by key: fabric and scenario, ``schema = 1``.
 
-The pydantic models (`tables`) mirror ``README.md``, "Files"; human units stand in the keys.
-`checked` turns pydantic's findings into one sentence about the first of them.
+The pydantic models (`tables`) mirror ``docs/files.md``; human units stand in the keys.
+`checked` turns pydantic's findings into one sentence about the first of them; `parameter` is what
+the tables say of a key.
 """
 
 from nest_core.schema.checking import MAX_DEPTH, check_plain, checked
+from nest_core.schema.parameters import Parameter, parameter
 from nest_core.schema.tables import (
     LONGEST_NAME,
     AcceleratorFile,
@@ -15,6 +17,7 @@ from nest_core.schema.tables import (
     ScenarioFile,
     SearchTable,
     WorkloadTable,
+    add_kind,
 )
 
 __all__ = [
@@ -24,10 +27,13 @@ __all__ = [
     "FabricFile",
     "LevelTable",
     "Name",
+    "Parameter",
     "Range",
     "ScenarioFile",
     "SearchTable",
     "WorkloadTable",
+    "add_kind",
     "check_plain",
     "checked",
+    "parameter",
 ]

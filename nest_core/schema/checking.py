@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from nest_core.errors import InputError
 
-__all__ = ["MAX_DEPTH", "check_plain", "checked"]
+__all__ = ["MAX_DEPTH", "alternatives", "check_plain", "checked", "inside", "sentence"]
 
 MAX_DEPTH = 32
 
@@ -78,12 +80,13 @@ def checked(kind: type[_T], document: dict[str, Any], where: str = "") -> _T:
     try:
         return kind.model_validate(document)
     except ValidationError as error:
-        raise _sentence(kind, error, document, where) from error
+        raise sentence(kind, error, document, where) from error
 
 
-def _sentence(
-    kind: type[BaseModel], error: ValidationError, document: dict[str, Any], where: str
+def sentence(
+    kind: type[BaseModel], error: ValidationError, document: Any, where: str
 ) -> InputError:
+    """What pydantic found, as one sentence; ``where`` is the prefix of the field's name."""
     # Every alternative of a union reports; the deepest finding is about the one that was meant.
     findings = sorted(
         error.errors(include_url=False),
@@ -104,7 +107,9 @@ def _sentence(
         hint = f"write {near[0]}" if near else "known keys are " + ", ".join(known)
         return InputError(field, "is not a known key", first["input"], hint)
     same = [finding for finding in findings if _written(finding, document) == path]
-    rules = dict.fromkeys(_rule(finding) for finding in same)
+    # A value out of bounds is of the alternative that it is too large or small for.
+    meant = [finding for finding in same if not finding["type"].endswith("_type")]
+    rules = dict.fromkeys(_rule(finding) for finding in meant or same)
     return InputError(field, f"must be {' or '.join(rules)}", first["input"], "change it")
 
 
@@ -153,21 +158,32 @@ def _written(finding: ErrorDetails, document: Any) -> tuple[int | str, ...]:
 
 def _known(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     """Keys of the table at a path."""
+    field = FieldInfo.from_annotation(kind)
     for part in path:
-        if isinstance(part, int):
-            continue
-        fields = {
-            field.alias or name: field.annotation for name, field in kind.model_fields.items()
-        }
-        kind = _table_in(fields.get(str(part)), kind)
-    return [field.alias or name for name, field in kind.model_fields.items()]
+        field = inside(field, part) or field
+    tables = [one.annotation for one in alternatives(field)]
+    return [
+        inner.alias or name
+        for table in tables
+        for name, inner in getattr(table, "model_fields", {}).items()
+    ]
 
 
-def _table_in(annotation: Any, fallback: type[BaseModel]) -> type[BaseModel]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for part in getattr(annotation, "__args__", ()):
-        found = _table_in(part, fallback)
-        if found is not fallback:
-            return found
-    return fallback
+def inside(field: FieldInfo, part: int | str) -> FieldInfo | None:
+    """The field under a key of a table, or of a list's entries; None where there is none."""
+    for one in alternatives(field):
+        if get_origin(one.annotation) is list and str(part).isdecimal():
+            return FieldInfo.from_annotation(get_args(one.annotation)[0])
+        for name, inner in getattr(one.annotation, "model_fields", {}).items():
+            if part == (inner.alias or name):
+                found: FieldInfo = inner
+                return found
+    return None
+
+
+def alternatives(field: FieldInfo) -> list[FieldInfo]:
+    """What a field may hold, in order, but for nothing."""
+    if get_origin(field.annotation) not in (Union, UnionType):
+        return [field]
+    each = [one for one in get_args(field.annotation) if one is not NoneType]
+    return [FieldInfo.from_annotation(one) for one in each]

@@ -1,10 +1,16 @@
-"""The tables of a fabric's and a scenario's file as pydantic models; units stand in the keys."""
+"""The tables of a fabric's and a scenario's file as pydantic models; units stand in the keys.
+
+What can be set states its bounds, label and help here and nowhere else: forms, addresses, sweeps
+and messages read them off these fields (`nest_core.schema.parameters`).
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
 
 __all__ = [
     "LONGEST_NAME",
@@ -16,6 +22,7 @@ __all__ = [
     "ScenarioFile",
     "SearchTable",
     "WorkloadTable",
+    "add_kind",
 ]
 
 MAX_ENTRIES = 4096
@@ -23,10 +30,21 @@ Count = Annotated[int, Field(ge=1, le=10_000_000)]
 # Below these floors times overflow to infinity, and infinities become NaN.
 Positive = Annotated[float, Field(ge=1e-9, le=1e18)]
 NotNegative = Annotated[float, Field(ge=0, le=1e18)]
+Memory = Annotated[float, Field(ge=1e-3, le=1e6)]
 Ratio = Annotated[float, Field(ge=1, le=1e6)]
 LONGEST_NAME = 200
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
+
+
+def _said(label: str, text: str = "", unit: str = "", usual: float | None = None) -> Any:
+    """What people read of a field: its label and help, a unit that its key does not say, and up to
+    where a slider reaches.
+    """
+    return Field(title=label, description=text, json_schema_extra={"unit": unit, "usual": usual})
+
+
+_RATIO = _said("oversubscription", "1 : 1 is full bisection.", "down : up", 16.0)
 
 
 class _Table(BaseModel):
@@ -37,36 +55,45 @@ class LevelTable(_Table):
     """One ``[[level]]`` of a hierarchical fabric."""
 
     name: Name
-    group_size: Count | None = None
+    group_size: Annotated[Count | None, _said("node size", unit="devices")] = None
     group_sizes: Annotated[list[Count], Field(min_length=1, max_length=65_536)] | None = None
     uplink_per: Literal["device", "child"] = "device"
-    bandwidth_GBps: Positive
-    oversubscription: Positive = 1.0
+    bandwidth_GBps: Annotated[Positive, _said("link speed")]
+    oversubscription: Annotated[Positive, _RATIO] = 1.0
     latency_us: NotNegative
 
 
 class ClosTable(_Table):
     """``[clos]``."""
 
-    devices: Count
-    devices_per_node: Count
+    devices: Annotated[
+        Count, _said("devices", "In whole nodes; many leaves need a fabric with another tier.")
+    ]
+    devices_per_node: Annotated[Count, _said("node size", unit="devices")]
     nics_per_node: Count
-    nic_bandwidth_GBps: Positive
+    nic_bandwidth_GBps: Annotated[Positive, _said("NIC speed")]
     radix: Count
     tiers: Annotated[int, Field(ge=1, le=3)]
-    oversubscription: Annotated[list[Ratio], Field(max_length=2)] = []
+    oversubscription: Annotated[list[Annotated[Ratio, _RATIO]], Field(max_length=2)] = []
     hop_latency_us: NotNegative
     planes: Annotated[int, Field(ge=1, le=64)] = 1
     rails: Count | None = None
     pods: Literal["units", "rails"] = "units"
-    oversubscribe: Literal["remove_uplinks", "split_radix"] = "remove_uplinks"
+    oversubscribe: Annotated[
+        Literal["remove_uplinks", "split_radix"],
+        _said(
+            "oversubscription",
+            "A fixed leaf loses uplinks, its nodes stay; or the ports of a switch are split anew, "
+            "so that a leaf holds more nodes and there are fewer of them.",
+        ),
+    ] = "remove_uplinks"
 
 
 class IntraNodeTable(_Table):
     """``[intra_node]``."""
 
     interconnect: Literal["switch", "mesh", "ring", "hybrid_cube_mesh"] = "switch"
-    bandwidth_GBps: Positive
+    bandwidth_GBps: Annotated[Positive, _said("link speed in the node")]
     latency_us: NotNegative
 
 
@@ -75,7 +102,7 @@ class TorusTable(_Table):
 
     shape: Annotated[list[Count], Field(min_length=2, max_length=3)]
     wrap: Annotated[list[bool], Field(min_length=2, max_length=3)]
-    link_bandwidth_GBps: Positive
+    link_bandwidth_GBps: Annotated[Positive, _said("link speed")]
     hop_latency_us: NotNegative
     twisted: bool = False
 
@@ -86,7 +113,7 @@ class TpuSliceTable(_Table):
     generation: Literal["v4", "v5p", "v5e", "v6e"]
     shape: Annotated[list[Count], Field(min_length=2, max_length=3)]
     twisted: bool = False
-    link_bandwidth_GBps: Positive | None = None
+    link_bandwidth_GBps: Annotated[Positive | None, _said("link speed")] = None
     hop_latency_us: NotNegative = 1.0
 
 
@@ -96,8 +123,8 @@ class DragonflyTable(_Table):
     routers_per_group: Count
     nodes_per_router: Count
     global_links_per_router: Count
-    local_bandwidth_GBps: Positive
-    global_bandwidth_GBps: Positive
+    local_bandwidth_GBps: Annotated[Positive, _said("local link speed")]
+    global_bandwidth_GBps: Annotated[Positive, _said("global link speed")]
     hop_latency_us: NotNegative
     groups: Count | None = None
     devices_per_node: Count = 1
@@ -175,7 +202,7 @@ class AcceleratorFile(_Table):
 
     name: Name
     family: Name = "uncalibrated"
-    memory_GiB: Positive
+    memory_GiB: Annotated[Memory, _said("memory per device")]
     memory_bandwidth_GBps: Positive
     peak_TFLOPs: Annotated[
         dict[Literal["fp32", "tf32", "bf16", "fp16", "fp8"], Positive], Field(min_length=1)
@@ -191,20 +218,52 @@ class AcceleratorFile(_Table):
 
 
 class WorkloadTable(_Table):
-    """``[workload]``; a model as a table has the fields of `nest_core.model_files.ModelFile`."""
+    """``[workload]``; a model as a table has the fields of a model preset."""
 
     model: Name | dict[str, Any]
-    sequence_length_tokens: Annotated[int, Field(ge=1, le=10_000_000)]
-    global_batch_sequences: Annotated[int, Field(ge=1, le=1_000_000)]
-    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8"] = "bf16"
-    optimizer: Literal["adam", "adam_bf16", "adam_8bit", "sgd"] = "adam"
+    sequence_length_tokens: Annotated[int, Field(ge=1, le=10_000_000), _said("sequence length")]
+    global_batch_sequences: Annotated[
+        int,
+        Field(ge=1, le=1_000_000),
+        _said(
+            "global batch",
+            "Per iteration, over all replicas. Replicas times micro-batch divide it.",
+        ),
+    ]
+    precision: Annotated[
+        Literal["bf16", "fp16", "fp8", "tf32", "fp32"],
+        _said("precision", "Those the device computes in."),
+    ] = "bf16"
+    optimizer: Annotated[
+        Literal["adam", "adam_bf16", "adam_8bit", "sgd"],
+        _said("optimizer", "Sets the bytes per parameter."),
+    ] = "adam"
     gradient_bytes: Literal[2, 4] | None = None
-    attention: Literal["flash", "unfused"] = "flash"
-    context: Literal["ring", "all_gather"] = "ring"
-    expert_tensor: bool = True
-    imbalance: Annotated[float, Field(ge=1, le=1_000)] = 1.0
-    capacity: Annotated[float, Field(ge=0, le=1_000)] = 0.0
-    overlap: Literal["none", "ideal", "fitted"] = "fitted"
+    attention: Annotated[
+        Literal["flash", "unfused"], _said("attention kernel", "Unfused stores the scores.")
+    ] = "flash"
+    context: Annotated[
+        Literal["ring", "all_gather"],
+        _said("context exchange", "How context-parallel ranks see each other's keys and values."),
+    ] = "ring"
+    expert_tensor: Annotated[
+        bool,
+        _said("tensor parallelism divides experts", "Else every rank has them whole."),
+    ] = True
+    imbalance: Annotated[
+        float,
+        Field(ge=1, le=1_000),
+        _said("imbalance", "Where experts are spread.", "busiest rank over mean"),
+    ] = 1.0
+    capacity: Annotated[
+        float,
+        Field(ge=0, le=1_000),
+        _said("capacity factor", "0 drops no token.", "slots over mean"),
+    ] = 0.0
+    overlap: Annotated[
+        Literal["none", "ideal", "fitted"],
+        _said("overlap", "What of communication hides behind compute."),
+    ] = "fitted"
 
 
 class Range(_Table):
@@ -216,7 +275,7 @@ class Range(_Table):
 
 Degree = Count | Annotated[list[Count], Field(min_length=1, max_length=MAX_ENTRIES)] | Range
 Recompute = Literal["none", "selective", "full"]
-Schedule = Literal["1f1b", "gpipe", "interleaved"]
+Schedule = Literal["1f1b", "interleaved", "gpipe"]
 Zero = Annotated[int, Field(ge=0, le=3)]
 Axes = list[Literal["tp", "cp", "dp", "pp"]]
 DeviceOrder = Literal["natural", "rail", "rack", "snake", "hilbert"]
@@ -225,28 +284,71 @@ DeviceOrder = Literal["natural", "rail", "rack", "snake", "hilbert"]
 class SearchTable(_Table):
     """``[search]``: a scalar pins, a list chooses, ``{min, max}`` bounds, absent is all valid."""
 
-    tp: Degree | None = None
-    cp: Degree | None = None
-    ep: Degree | None = None
-    pp: Degree | None = None
-    dp: Degree | None = None
-    sp: bool | Annotated[list[bool], Field(min_length=1, max_length=2)] | None = None
-    micro_batch_sequences: Degree | None = None
-    zero: Zero | Annotated[list[Zero], Field(min_length=1, max_length=4)] | None = None
-    recompute: Recompute | Annotated[list[Recompute], Field(min_length=1, max_length=3)] | None = (
+    tp: Annotated[
+        Degree | None,
+        _said("tensor parallel (tp)", "Divides heads, inner widths, vocabulary.", "ranks"),
+    ] = None
+    cp: Annotated[
+        Degree | None, _said("context parallel (cp)", "Divides each sequence.", "ranks")
+    ] = None
+    ep: Annotated[Degree | None, _said("expert parallel (ep)", "Divides the experts.", "ranks")] = (
         None
     )
-    schedule: Schedule | Annotated[list[Schedule], Field(min_length=1, max_length=3)] | None = None
-    interleave: Degree | None = None
+    pp: Annotated[Degree | None, _said("pipeline parallel (pp)", "Divides layers.", "stages")] = (
+        None
+    )
+    dp: Annotated[Degree | None, _said("data parallel (dp)", "Divides the batch.", "replicas")] = (
+        None
+    )
+    sp: Annotated[
+        bool | Annotated[list[bool], Field(min_length=1, max_length=2)] | None,
+        _said(
+            "sequence parallel (sp)",
+            "Divides the tokens of what tensor parallelism leaves whole.",
+        ),
+    ] = None
+    micro_batch_sequences: Annotated[
+        Degree | None, _said("micro-batch", "What a replica takes through its stages at once.")
+    ] = None
+    zero: Annotated[
+        Zero | Annotated[list[Zero], Field(min_length=1, max_length=4)] | None,
+        _said("ZeRO stage", "What of the optimizer's states, gradients and weights is divided."),
+    ] = None
+    recompute: Annotated[
+        Recompute | Annotated[list[Recompute], Field(min_length=1, max_length=3)] | None,
+        _said(
+            "recomputation",
+            "What backward runs again instead of keeping it: selective is core attention.",
+        ),
+    ] = None
+    schedule: Annotated[
+        Schedule | Annotated[list[Schedule], Field(min_length=1, max_length=3)] | None,
+        _said("schedule", "In which order a stage works off its micro-batches."),
+    ] = None
+    interleave: Annotated[Degree | None, _said("chunks per stage")] = None
     order: Axes | Annotated[list[Axes], Field(min_length=1, max_length=24)] | None = None
     device_order: DeviceOrder | Annotated[list[DeviceOrder], Field(min_length=1, max_length=5)] = (
         "natural"
     )
     idle_devices: bool = True
-    stage_strategies: Literal["uniform", "mixed"] = "uniform"
-    memory_rule: Literal["joint", "as_needed"] = "joint"
-    time_limit_s: Positive = 60.0
-    top: Annotated[int, Field(ge=1, le=100)] = 1
+    stage_strategies: Annotated[
+        Literal["uniform", "mixed"],
+        _said(
+            "stages",
+            "Uniform: all stages divide their layers alike. Mixed: each picks its own tp, sp, cp, "
+            "ep and ZeRO stage on equally many devices, which takes longer to search.",
+        ),
+    ] = "uniform"
+    memory_rule: Annotated[
+        Literal["joint", "as_needed"],
+        _said(
+            "ZeRO and recomputation",
+            "Joint: chosen with everything else. As needed: raised only where it does not fit, as "
+            "in the paper.",
+        ),
+    ] = "joint"
+    time_limit_s: Annotated[Positive, _said("time limit")] = 60.0
+    top: Annotated[int, Field(ge=1, le=100), _said("best points that are kept")] = 1
 
 
 class BaselinesTable(_Table):
@@ -270,3 +372,14 @@ class ScenarioFile(_Table):
     workload: WorkloadTable
     search: SearchTable = SearchTable()
     baselines: BaselinesTable = BaselinesTable()
+
+
+def add_kind(name: str, tables: Mapping[str, type[BaseModel]]) -> None:
+    """Let fabric files be of one more kind, which may have tables of its own."""
+    fields = FabricFile.__pydantic_fields__
+    kinds: Any = Literal[(*get_args(fields["kind"].annotation), name)]
+    fields["kind"] = FieldInfo.from_annotation(kinds)
+    for table, model in tables.items():
+        fields[table] = FieldInfo.from_annotated_attribute(cast(Any, model | None), None)
+    FabricFile.model_rebuild(force=True)
+    ScenarioFile.model_rebuild(force=True)

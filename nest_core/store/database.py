@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
 from sqlalchemy import (
     Column,
     Connection,
@@ -138,10 +139,21 @@ class Database:
 
     def _begin(self) -> None:
         """Make what is missing; keep aside what is damaged."""
-        if self._file:
-            make_private(self._file)
-            if keep_aside(self._file, utc_now()):
-                make_private(self._file)
+        if self._file is None:
+            self._make()
+            return
+        make_private(self._file)
+        # One at a time: SQLite does not wait where two make a file at once, and who checks a
+        # half-made one takes it for damaged.
+        try:
+            with FileLock(f"{self._file}.lock", PATIENCE_S, 0o600, poll_interval=0.01):
+                if keep_aside(self._file, utc_now()):
+                    make_private(self._file)
+                self._make()
+        except OSError as error:
+            raise self._refused(error.strerror or "held by another program", error) from error
+
+    def _make(self) -> None:
         of_sqlite = self._engine.dialect.name == "sqlite"
         with self._connected() as connection:  # nothing is written yet: it may not be for us
             if of_sqlite:

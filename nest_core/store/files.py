@@ -6,6 +6,7 @@ import glob
 import os
 import sqlite3
 import stat
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -55,8 +56,9 @@ def make_private(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         if not stat.S_ISREG(path.stat().st_mode):
             raise FileNotFoundError(0, "something else than a file")
-        for one in (path, *_companions(path)):
-            if one.exists():
+        _restrict(path, 0o600)
+        for one in _companions(path):
+            with suppress(FileNotFoundError):  # SQLite removes them when nobody needs them
                 _restrict(one, 0o600)
         if path.parent.name == FOLDER:
             _restrict(path.parent, 0o700)

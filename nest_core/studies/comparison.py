@@ -9,117 +9,32 @@ it. Power with accelerators adds their design power; hosts, fans and cooling are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from nest_core.bill.bill import Bill, bill
+from nest_core.bill.prices import Prices, load_prices
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
-from nest_core.fidelity.bands import Band
-from nest_core.network.levels import Level
+from nest_core.explain.validity import validity_of
+from nest_core.network.blocks import level_blocks
 from nest_core.quoting import csv_text
 from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison_table import Line, lines
 from nest_core.studies.equal_budget import AtBudget, Budget, at_budget, spent
 from nest_core.studies.failures import Loss, lose_one, tiers_at_risk
 from nest_core.studies.settings import differing, settings_of
-from nest_core.studies.solving import solve
-from nest_core.studies.whole_cost import Design, DevicePrice, device_price
-from nest_core.topology.bill import Bill, bill
-from nest_core.topology.prices import Prices, load_prices
-from nest_core.validity import Span, rate_span, standing
+from nest_core.studies.solving import Stop, Tell, solve
+from nest_core.studies.whole_cost import DEAREST_USD, DevicePrice, device_price
 
-__all__ = ["FEWEST", "LONGEST_NAME", "MOST", "Candidate", "Comparison", "compared", "run"]
+__all__ = ["FEWEST", "LONGEST_NAME", "MOST", "Comparison", "compared", "run"]
 
 FEWEST, MOST = 2, 6
 LONGEST_NAME = 60
-
-Tell = Callable[[float, str], None]
-Stop = Callable[[], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One scenario of a comparison, solved.
-
-    Parameters
-    ----------
-    name : str
-    scenario : Scenario
-    report : Report or None
-        The best plan; None where there is none, or none yet was found.
-    reason : str
-        Why there is no plan; empty otherwise.
-    gap : float
-        How far the plan may be from the best, as a share of its time; 0 where it is proven.
-    band : Band or None
-        Error band of the plan's figures; None outside every validated region.
-    levels : tuple of Level
-        Of its network, innermost first.
-    bill : Bill
-        Of its network.
-    settings : tuple of (str, str)
-        Keys of the scenario that are not the same in all candidates, with this one's values.
-    losses : tuple of Loss
-        Empty where they were not asked for, where there is no plan, and where the fabric does
-        not say which switches it has.
-    at_budget : AtBudget or None
-        None where no budget was given.
-    """
-
-    name: str
-    scenario: Scenario
-    report: Report | None
-    reason: str
-    gap: float
-    band: Band | None
-    levels: tuple[Level, ...]
-    bill: Bill
-    settings: tuple[tuple[str, str], ...]
-    losses: tuple[Loss, ...] = ()
-    at_budget: AtBudget | None = None
-
-    @property
-    def tokens_per_s(self) -> float | None:
-        """Throughput of the whole fabric."""
-        return self.report.samples_per_s * self.scenario.sequence if self.report else None
-
-    @property
-    def tokens_per_s_span(self) -> Span | None:
-        """Between which throughputs the plan would be measured; None where that is unknown."""
-        rate = self.tokens_per_s
-        return rate_span(self.band, rate) if self.band and rate else None
-
-    @property
-    def design(self) -> Design | None:
-        """What there is to weigh against other designs; None without a plan."""
-        rate = self.tokens_per_s
-        price = self.bill.price_usd.typical
-        return Design(rate, self.scenario.fabric.devices, price) if rate else None
-
-    @property
-    def tokens_per_s_per_usd(self) -> float | None:
-        """Throughput over the network's typical price; None without a plan or a price."""
-        return _over(self.tokens_per_s, self.bill.price_usd.typical)
-
-    @property
-    def tokens_per_s_per_W(self) -> float | None:
-        """Throughput over the network's typical power, tokens/s per W."""
-        return _over(self.tokens_per_s, self.bill.power_W.typical)
-
-    @property
-    def usd_per_device(self) -> float:
-        """The network's typical price over the devices."""
-        return self.bill.price_usd.typical / self.scenario.fabric.devices
-
-    @property
-    def all_power_W(self) -> float | None:
-        """Network and accelerators at design power; None where the vendor publishes none."""
-        device = self.scenario.accelerator.power_w
-        if device is None:
-            return None
-        return self.bill.power_W.typical + device * self.scenario.fabric.devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +53,12 @@ class Comparison:
     candidates: tuple[Candidate, ...]
     budget: Budget | None
     device: DevicePrice | None
+
+    @property
+    def one_job(self) -> bool:
+        """Whether all train the same model with the same sequence length and batch."""
+        jobs = [one.scenario for one in self.candidates]
+        return len({(job.model, job.sequence, job.batch) for job in jobs}) == 1
 
     def lines(self) -> tuple[Line, ...]:
         """The table: one line per figure, a value and a text per candidate."""
@@ -172,7 +93,7 @@ class Comparison:
 def run(
     inputs: Mapping[str, Any],
     *,
-    folder: Path | None = None,
+    folders: Sequence[Path | None] = (),
     progress: Tell | None = None,
     stop: Stop | None = None,
 ) -> Comparison:
@@ -187,8 +108,8 @@ def run(
         the network; a value of null is what the first network costs or draws.
         ``failures``: whether one lost switch is tried, true if absent. ``device_usd``: US dollars
         of an accelerator with its share of the server; null or absent for what is assumed.
-    folder : Path, optional
-        Where the scenarios' paths start; without it every name in them must be a preset's.
+    folders : sequence of Path or None, optional
+        Where each scenario's paths start; without one every name in it must be a preset's.
     progress : callable (share, words), optional
     stop : callable () -> bool, optional
         Once true, searches end early and return what they have, like `search`.
@@ -198,7 +119,8 @@ def run(
     InputError
         For inputs that are no comparison; for a scenario that is none, with its name in front.
     """
-    entries = [_entry(index, one, folder) for index, one in enumerate(_entries(inputs))]
+    asked = zip_longest(_entries(inputs), folders)
+    entries = [_entry(index, one, folder) for index, (one, folder) in enumerate(asked)]
     scenarios = [_scenario(entry) for entry in entries]
     prices = load_prices()
     bills = [bill(scenario.fabric, prices) for scenario in scenarios]
@@ -264,8 +186,9 @@ class _Work:
             report=report,
             reason=solved.reason,
             gap=solved.gap,
-            band=standing(scenario, problem.network, report.plan).band if report else None,
+            band=validity_of(scenario, problem.network, report.plan).band if report else None,
             levels=problem.network.levels,
+            blocks=level_blocks(problem.network),
             bill=found,
             settings=tuple((key, own.get(key, "")) for key in self.keys),
             losses=self._losses(entry, scenario, report),
@@ -358,13 +281,13 @@ def _device(scenarios: Sequence[Scenario], prices: Prices) -> DevicePrice | None
 def _device_usd(asked: Any) -> float | None:
     if asked is None:
         return None
-    if isinstance(asked, bool) or not isinstance(asked, int | float) or not 0 <= asked < 1e9:
+    if (
+        isinstance(asked, bool)
+        or not isinstance(asked, int | float)
+        or not 0 <= asked < DEAREST_USD
+    ):
         raise InputError(
-            "device_usd", "must be dollars from 0 to below 1e9", asked,
+            "device_usd", f"must be dollars from 0 to below {DEAREST_USD:,.0f}", asked,
             "correct it, or leave it out for the listed price",
         )  # fmt: skip
     return float(asked)
-
-
-def _over(rate: float | None, spent: float) -> float | None:
-    return rate / spent if rate is not None and spent > 0 else None

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from nest_core.bill.prices import Range
 from nest_core.costs.price import Report
-from nest_core.studies.equal_budget import Budget
-from nest_core.summary import (
+from nest_core.explain.summary import (
     NOTHING,
     bottleneck,
     quantity,
-    realised_ratios,
     schedule_in_words,
     share,
 )
-from nest_core.titles import fabric_title
-from nest_core.topology.prices import Range
+from nest_core.explain.validity import span_in_words
+from nest_core.scenario.titles import fabric_title
+from nest_core.studies.candidate import Candidate
+from nest_core.studies.equal_budget import Budget
 from nest_core.units import humanise, humanise_rate, humanise_seconds
-from nest_core.validity import span_in_words
-
-if TYPE_CHECKING:
-    from nest_core.studies.comparison import Candidate
 
 __all__ = ["Line", "lines"]
 
@@ -305,7 +301,7 @@ def _fabric(every: Sequence[Candidate]) -> list[Line]:
         _words(part, "Switches", [_switches(one) for one in every]),
         _words(part, "Realised ratios", [
             "; ".join(
-                ratio.removeprefix("realised ") for ratio in realised_ratios(one.scenario.fabric)
+                ratio.removeprefix("realised ") for ratio in one.scenario.fabric.realised_ratios()
             ) or NOTHING
             for one in every
         ]),

@@ -1,6 +1,6 @@
 """As much fabric as a budget buys: the same design with another number of nodes, solved anew.
 
-The budget is for the network alone: its typical price or power (`nest_core.topology.bill`);
+The budget is for the network alone: its typical price or power (`nest_core.bill.bill`);
 accelerators and servers are no part of it. A Clos grows or shrinks by whole nodes, a hierarchy by
 whole groups of its outermost level; radix, ratios, link rates and numbers of tiers stay. Torus,
 dragonfly and drawn fabrics are what they are: they fit or do not. Elements that were missing are
@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from pathlib import Path
 from typing import Any, Literal
 
+from nest_core.bill.bill import Bill, bill
+from nest_core.bill.prices import Prices, Range
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
 from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.studies.solving import solve
 from nest_core.topology import Clos, Fabric, Hierarchical
-from nest_core.topology.bill import Bill, bill
-from nest_core.topology.prices import Prices, Range
 
 __all__ = ["MOST_DEVICES", "AtBudget", "Budget", "at_budget", "spent"]
 
@@ -166,16 +167,25 @@ def _solved(
     )  # fmt: skip
 
 
+@singledispatch
 def _design(fabric: Fabric) -> _Design | None:
     """How a fabric is scaled; None where it is what it is."""
-    if isinstance(fabric, Clos):
-        each = fabric.devices_per_node
-        return _Design(
-            fabric.nodes, each,
-            lambda nodes: replace(fabric, devices=nodes * each, installed=0, missing=()),
-            lambda nodes: {"fabric.clos.devices": nodes * each, "fabric.missing": []},
-        )  # fmt: skip
-    if not isinstance(fabric, Hierarchical) or any(tier.group_sizes for tier in fabric.tiers):
+    return None
+
+
+@_design.register
+def _(fabric: Clos) -> _Design | None:
+    each = fabric.devices_per_node
+    return _Design(
+        fabric.nodes, each,
+        lambda nodes: replace(fabric, devices=nodes * each, installed=0, missing=()),
+        lambda nodes: {"fabric.clos.devices": nodes * each, "fabric.missing": []},
+    )  # fmt: skip
+
+
+@_design.register
+def _(fabric: Hierarchical) -> _Design | None:
+    if any(tier.group_sizes for tier in fabric.tiers):
         return None
     *inner, outer = fabric.tiers
     each = 1

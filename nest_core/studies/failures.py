@@ -24,7 +24,7 @@ from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.studies.solving import solve
-from nest_core.topology import Clos
+from nest_core.topology import Fabric
 
 __all__ = ["Loss", "lose_one", "losses", "tiers_at_risk"]
 
@@ -73,9 +73,9 @@ class Loss:
         return None if self.replanned is None else self.replanned - self.by_batch
 
 
-def tiers_at_risk(fabric: object) -> tuple[str, ...]:
+def tiers_at_risk(fabric: Fabric) -> tuple[str, ...]:
     """Names of the switch tiers of which one switch is taken away; empty unless it is a Clos."""
-    return fabric.tier_names[:MOST_TIERS] if isinstance(fabric, Clos) else ()
+    return fabric.tier_names[:MOST_TIERS]
 
 
 def losses(
@@ -123,12 +123,12 @@ def lose_one(
 ) -> Loss:
     """The first switch of one tier of a Clos taken away; parameters as of `losses`."""
     fabric = scenario.fabric
-    if not isinstance(fabric, Clos):
+    ways = fabric.without_switch(tier)
+    if not ways:
         raise InputError("fabric", "must be a Clos", fabric.name, "describe its switch tiers")
-    switch = _first_present(fabric, tier)
     left: Scenario | None = None
     refusal = ""
-    for gone in _ways(fabric, tier, switch):
+    for gone in ways:
         lost = (*fabric.missing, *gone)
         try:
             left = resolve_scenario(document, {**overrides, "fabric.missing": list(lost)}, folder)
@@ -141,27 +141,7 @@ def lose_one(
             return loss
         settings = {**overrides, "fabric.missing": list(lost), _BATCH: cut}
         return _attributed(loss, resolve_scenario(document, settings, folder), report, stop)
-    return Loss(tier, (), fabric.devices, None, None, note=f"Without {switch}: {refusal}")
-
-
-def _first_present(fabric: Clos, tier: str) -> str:
-    number = 0
-    while f"{tier} {number}" in fabric.missing:
-        number += 1
-    return f"{tier} {number}"
-
-
-def _ways(fabric: Clos, tier: str, switch: str) -> list[tuple[str, ...]]:
-    """What to take away: the switch; of a leaf, else, the nodes that only it joined as well."""
-    ways: list[tuple[str, ...]] = [(switch,)]
-    if tier == fabric.tier_names[0]:
-        sizing = fabric.sizing
-        unit = int(switch.rpartition(" ")[2]) // fabric.planes // sizing.rails
-        first = unit * sizing.nodes_per_unit
-        end = min(first + sizing.nodes_per_unit, fabric.nodes)
-        present = [f"node {node}" for node in range(first, end)]
-        ways.append((switch, *(node for node in present if node not in fabric.missing)))
-    return ways
+    return Loss(tier, (), fabric.devices, None, None, note=f"Without {ways[0][0]}: {refusal}")
 
 
 def _priced(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from nest_core.studies.knob import Value
+from nest_core.studies.parameter import Value
 from nest_core.units import to_gib
 
 __all__ = ["Axis", "Outcome", "Status", "Sweep", "changes"]
@@ -24,11 +23,11 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A knob as a sweep turned it.
+    """A parameter as a sweep varied it.
 
     Parameters
     ----------
-    knob, label, unit : str
+    parameter, label, unit : str
     values : tuple of value
         In order.
     shown : tuple of str
@@ -36,10 +35,10 @@ class Axis:
     present : value or None
         What the scenario has; None where the search chooses.
     doubling, fabric : bool
-        See `Knob`.
+        See `SweepParameter`.
     """
 
-    knob: str
+    parameter: str
     label: str
     unit: str
     values: tuple[Value, ...]
@@ -65,7 +64,7 @@ class Outcome:
     Parameters
     ----------
     x, y : value
-        Of the knobs; ``y`` is None with one knob.
+        Of the parameters; ``y`` is None with one parameter.
     status : {"solved", "memory", "invalid", "time limit"}
         Whether there is a plan; else that none fits, that the scenario breaks a rule, or that the
         time was over before any was found.
@@ -125,9 +124,9 @@ class Sweep:
     Parameters
     ----------
     scenario : str
-        Title of the scenario that was turned (`nest_core.titles`).
+        Title of the scenario that was turned (`nest_core.scenario.titles`).
     x, y : Axis
-        ``y`` is None with one knob.
+        ``y`` is None with one parameter.
     points : tuple of Outcome
         Row by row: for every ``y`` all ``x``. All of them only if ``complete``.
     complete : bool
@@ -185,24 +184,12 @@ class Sweep:
             "plan": point.words,
         }
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; `from_json` reads them back without loss."""
-        document: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return document
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Sweep:
-        """The sweep of such a document."""
-        x, y = (document[name] and _axis_of(document[name]) for name in ("x", "y"))
-        points = tuple(_outcome_of(entry) for entry in document["points"])
-        return cls(document["scenario"], x, y, points, document["complete"])
-
 
 def changes(before: Outcome, after: Outcome, turned: Collection[str] = ()) -> tuple[str, ...]:
     """What the plans of two points differ in: ``("tp 4 → 8", "pp 16 → 8")``; degrees first.
 
     Empty where they do the same or one has no plan; cuts alone are no difference, nor is what
-    the knobs whose keys are ``turned`` pin.
+    the parameters whose keys are ``turned`` pin.
     """
     if before.plan is None or after.plan is None:
         return ()
@@ -226,13 +213,3 @@ def _named(axis: Axis, value: Value | None) -> str:
         return shown
     plain = axis.unit in ("", "down : up")
     return f"{axis.label} {shown}" if plain else f"{axis.label} {shown} {axis.unit}"
-
-
-def _axis_of(document: Mapping[str, Any]) -> Axis:
-    whole = {name: tuple(document[name]) for name in ("values", "shown")}
-    return Axis(**{**document, **whole})
-
-
-def _outcome_of(document: Mapping[str, Any]) -> Outcome:
-    parts = tuple((name, size) for name, size in document["memory_parts"])
-    return Outcome(**{**document, "realised": tuple(document["realised"]), "memory_parts": parts})

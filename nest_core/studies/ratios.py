@@ -10,27 +10,25 @@ costs too much.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nest_core.bill.bill import bill
+from nest_core.bill.prices import Prices, load_prices
 from nest_core.errors import InputError
-from nest_core.model_files import load_model
 from nest_core.planner import search
 from nest_core.scenario import Scenario, resolve_scenario
-from nest_core.studies.knob import Knob, with_values
-from nest_core.studies.knobs import knobs
-from nest_core.summary import realised_ratios
-from nest_core.titles import scenario_title
-from nest_core.topology import Clos, Fabric
-from nest_core.topology.bill import bill
-from nest_core.topology.prices import Prices, load_prices
+from nest_core.scenario.titles import scenario_title
+from nest_core.studies.parameter import SweepParameter, with_values
+from nest_core.studies.parameters import sweep_parameters
+from nest_core.studies.solving import Stop, Tell, never
+from nest_core.topology import Fabric
+from nest_core.workload.model_files import load_model
 
 __all__ = ["MOST_MODELS", "Ratios", "Step", "Tier", "highest_ratios"]
 
-Tell = Callable[[float, str], None]
-Stop = Callable[[], bool]
 
 STEP = 0.5
 MOST_MODELS = 6
@@ -70,7 +68,7 @@ class Tier:
     Parameters
     ----------
     key, label : str
-        Of the tier's knob.
+        Of the tier's parameter.
     present : float
         The ratio that the scenario has.
     steps : tuple of Step
@@ -163,8 +161,8 @@ def highest_ratios(
     document, overrides = inputs["document"], inputs["overrides"]
     limit, mix = _limit(inputs.get("loss")), _mix(inputs.get("mix"), folder)
     ladder = [
-        knob for knob in knobs(document, overrides, folder)
-        if knob.key.startswith("oversubscription.")
+        parameter for parameter in sweep_parameters(document, overrides, folder)
+        if parameter.key.startswith("oversubscription.")
     ]  # fmt: skip
     if not ladder:
         raise InputError(
@@ -173,8 +171,8 @@ def highest_ratios(
     plain = {key: value for key, value in overrides.items() if not _of_model(key)}
     title = scenario_title(resolve_scenario(document, overrides, folder))
     tiers: list[Tier] = []
-    for number, knob in enumerate(ladder):
-        trial = _Trial(document, plain, folder, mix, knob, stop or _never)
+    for number, parameter in enumerate(ladder):
+        trial = _Trial(document, plain, folder, mix, parameter, number, stop or never)
 
         def tell(share: float, words: str, done: int = number) -> None:
             if progress is not None:
@@ -205,17 +203,18 @@ class _Trial:
     overrides: Mapping[str, Any]
     folder: Path | None
     mix: tuple[_Part, ...]
-    knob: Knob
+    parameter: SweepParameter
+    place: int
     stop: Stop
     known: dict[object, tuple[float, ...] | str] = field(default_factory=dict)
 
     def scenario(self, ratio: float, part: _Part) -> Scenario:
-        turned = with_values(self.overrides, [(self.knob, ratio)])
+        turned = with_values(self.overrides, [(self.parameter, ratio)])
         return resolve_scenario(self.document, turned | {"workload.model": part.model}, self.folder)
 
     def rates(self, ratio: float, fabric: Fabric) -> tuple[float, ...] | str:
         """Sequences/s of every model, or why one has no plan."""
-        same = fabric.sizing if isinstance(fabric, Clos) else ratio
+        same = ratio if fabric.sizing is None else fabric.sizing
         if same not in self.known:
             self.known[same] = self._search(ratio)
         return self.known[same]
@@ -238,8 +237,8 @@ def _climb(trial: _Trial, limit: float, tell: Tell) -> list[Step] | None:
     """Ratios upwards until one costs too much; None once stopped."""
     steps: list[Step] = []
     reference: tuple[float, ...] = ()
-    for share, ratio in _ladder(trial.knob):
-        tell(share, f"{trial.knob.label} {trial.knob.words(ratio)}")
+    for share, ratio in _ladder(trial.parameter):
+        tell(share, f"{trial.parameter.label} {trial.parameter.words(ratio)}")
         try:
             fabric = trial.scenario(ratio, trial.mix[0]).fabric
         except InputError as error:
@@ -264,11 +263,13 @@ def _numbers(rates: tuple[float, ...] | str) -> tuple[float, ...]:
     return () if isinstance(rates, str) else rates
 
 
-def _ladder(knob: Knob) -> Iterator[tuple[float, float]]:
+def _ladder(parameter: SweepParameter) -> Iterator[tuple[float, float]]:
     """Every ratio with how far up it is."""
-    count = round((knob.high - knob.low) / STEP) + 1
+    present = float(parameter.present or 1)
+    least, most = min(1.0, present), max(parameter.of.usual or 1.0, present)
+    count = round((most - least) / STEP) + 1
     for number in range(count):
-        yield number / count, knob.low + number * STEP
+        yield number / count, least + number * STEP
 
 
 def _step(
@@ -278,8 +279,7 @@ def _step(
     rates: tuple[float, ...] | str,
     reference: tuple[float, ...],
 ) -> Step:
-    tier = int(trial.knob.key.rpartition(".")[2]) - (0 if isinstance(fabric, Clos) else 1)
-    realised = realised_ratios(fabric)[tier]
+    realised = fabric.realised_ratios()[trial.place]
     if isinstance(rates, str):
         return Step(ratio, realised, None, (), rates)
     losses = tuple(1 - rate / least for rate, least in zip(rates, reference, strict=True))
@@ -292,10 +292,10 @@ def _tier(trial: _Trial, steps: list[Step], limit: float) -> Tier:
     last = steps[-1]
     prices = load_prices()
     least, most = (_price(trial, step.ratio, prices) for step in (steps[0], borne[-1]))
-    present = trial.knob.present
+    present = trial.parameter.present
     return Tier(
-        key=trial.knob.key,
-        label=trial.knob.label.removesuffix(" oversubscription"),
+        key=trial.parameter.key,
+        label=trial.parameter.label.removesuffix(" oversubscription"),
         present=float(present) if isinstance(present, int | float) else steps[0].ratio,
         steps=tuple(steps),
         highest=borne[-1],
@@ -340,7 +340,3 @@ def _mix(asked: object, folder: Path | None) -> tuple[_Part, ...]:
 
 def _of_model(key: str) -> bool:
     return key == "workload.model" or key.startswith("workload.model.")
-
-
-def _never() -> bool:
-    return False

@@ -11,7 +11,10 @@ from nest_core.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import Scenario
 
-__all__ = ["Solved", "solve"]
+__all__ = ["Solved", "Stop", "Tell", "never", "silent", "solve"]
+
+Tell = Callable[[float, str], None]
+Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ def solve(
     problem: Problem,
     *,
     within_s: float = float("inf"),
-    stop: Callable[[], bool] | None = None,
+    stop: Stop | None = None,
 ) -> Solved:
     """Search a scenario's space within its time limit.
 
@@ -61,3 +64,12 @@ def solve(
     except InputError as error:
         return Solved(None, str(error))
     return Solved(found.best, found.reason, found.certificate.gap)
+
+
+def silent(share: float, words: str) -> None:
+    """Whom progress is told that silent asked for."""
+
+
+def never() -> bool:
+    """What stops a study that silent may."""
+    return False

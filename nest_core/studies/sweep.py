@@ -1,34 +1,40 @@
-"""Sweeps: one or two knobs turned, and every point planned anew by the search.
+"""Sweeps: one or two parameters turned, and every point planned anew by the search.
 
 A point that no fabric has, or that no plan fits, is a point with a reason and no failure. Prices
-are those of the network alone (`nest_core.topology.bill`), with the shipped price list.
+are those of the network alone (`nest_core.bill.bill`), with the shipped price list.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nest_core.bill.bill import bill
+from nest_core.bill.prices import Prices, load_prices
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
+from nest_core.explain.summary import fullest, plan_in_words
 from nest_core.planner import Result, search
 from nest_core.scenario import Scenario, resolve_scenario
-from nest_core.studies.knob import Knob, Value, distinct, knob_named, with_values
-from nest_core.studies.knobs import knobs
+from nest_core.scenario.titles import scenario_title
+from nest_core.studies.parameter import (
+    SweepParameter,
+    Value,
+    distinct,
+    parameter_named,
+    renamed,
+    with_values,
+)
+from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.points import Axis, Outcome, Status, Sweep, changes
-from nest_core.summary import fullest, plan_in_words, realised_ratios
-from nest_core.titles import scenario_title
-from nest_core.topology.bill import bill
-from nest_core.topology.prices import Prices, load_prices
+from nest_core.studies.solving import Stop, Tell, never, silent
 
 __all__ = ["Axis", "Outcome", "Sweep", "changes", "run"]
 
-Tell = Callable[[float, str], None]
-Stop = Callable[[], bool]
 
 MOST_POINTS = 400
 MEMORY_PARTS = ("weights", "gradients", "optimizer", "activations", "stash", "buffers")
@@ -41,13 +47,13 @@ def run(
     progress: Tell | None = None,
     stop: Stop | None = None,
 ) -> Sweep:
-    """Plan a scenario at every value of one or two knobs.
+    """Plan a scenario at every value of one or two parameters.
 
     Parameters
     ----------
     inputs : mapping
         ``document`` and ``overrides`` of a scenario (`resolve_scenario`); ``x`` and ``y`` with
-        ``knob`` and ``values`` each, ``y`` None for one knob. Plain JSON.
+        ``parameter`` and ``values`` each, ``y`` None for one parameter. Plain JSON.
     folder : Path, optional
         Where the scenario's paths start; without it every name in it must be a preset's.
     progress : callable (share, words), optional
@@ -57,21 +63,21 @@ def run(
     Raises
     ------
     InputError
-        If the scenario is none, has no such knob, or a value is out of its range.
+        If the scenario is none, has no such parameter, or a value is out of its range.
 
     Examples
     --------
     >>> from nest_core.scenario import scenario_document
     >>> document, _ = scenario_document("llama2-7b-64-h100")
     >>> found = run({"document": document, "overrides": {},
-    ...              "x": {"knob": "zero", "values": [0, 1]}, "y": None})
+    ...              "x": {"parameter": "zero", "values": [0, 1]}, "y": None})
     >>> [(point.x, point.feasible) for point in found.points]
     [(0, True), (1, True)]
     """
     base = _Base.of(inputs, folder)
     scenario = resolve_scenario(base.document, base.overrides, base.folder)
-    turned = _turned(inputs, knobs(base.document, base.overrides, base.folder))
-    tell, over = progress or _silent, stop or _never
+    turned = _turned(inputs, sweep_parameters(base.document, base.overrides, base.folder))
+    tell, over = progress or silent, stop or never
     total = len(turned[0][1]) * (len(turned[1][1]) if len(turned) > 1 else 1)
     if total > MOST_POINTS:
         raise InputError(
@@ -85,7 +91,7 @@ def run(
         points.append(_solved(base, pairs, prices, over))
     if over() and points and not points[-1].proven:
         points.pop()  # cut short
-    x, *rest = (_axis(knob, values) for knob, values in turned)
+    x, *rest = (_axis(parameter, values) for parameter, values in turned)
     return Sweep(
         scenario_title(scenario), x, rest[0] if rest else None, tuple(points), len(points) == total
     )
@@ -108,35 +114,38 @@ class _Base:
 
 
 def _turned(
-    inputs: Mapping[str, Any], known: tuple[Knob, ...]
-) -> list[tuple[Knob, tuple[Value, ...]]]:
-    """Knobs and their values as asked for, checked."""
+    inputs: Mapping[str, Any], known: tuple[SweepParameter, ...]
+) -> list[tuple[SweepParameter, tuple[Value, ...]]]:
+    """Parameters and their values as asked for, checked."""
     found = []
     for name in ("x", "y"):
-        asked = inputs.get(name)
+        asked = renamed(inputs.get(name))
         if asked is None and name == "y":
             continue
         if not isinstance(asked, Mapping) or not isinstance(asked.get("values"), list | tuple):
-            raise InputError(name, "must have a knob and values", asked, "name both")
-        knob = knob_named(known, asked.get("knob"), f"{name}.knob")
-        found.append((knob, distinct(knob, asked["values"], f"{name}.values")))
+            raise InputError(name, "must have a parameter and values", asked, "name both")
+        parameter = parameter_named(known, asked.get("parameter"), f"{name}.parameter")
+        found.append((parameter, distinct(parameter, asked["values"], f"{name}.values")))
     if len(found) > 1 and found[0][0].key == found[1][0].key:
-        raise InputError("y.knob", "must differ from x.knob", found[1][0].key, "pick another")
+        raise InputError(
+            "y.parameter", "must differ from x.parameter", found[1][0].key, "pick another"
+        )
     return found
 
 
 def _places(
-    turned: list[tuple[Knob, tuple[Value, ...]]],
-) -> Iterator[tuple[tuple[Knob, Value], ...]]:
-    """The knobs' values point by point, ``x`` fastest."""
+    turned: list[tuple[SweepParameter, tuple[Value, ...]]],
+) -> Iterator[tuple[tuple[SweepParameter, Value], ...]]:
+    """The parameters' values point by point, ``x`` fastest."""
     for values in itertools.product(*(values for _, values in reversed(turned))):
         yield tuple(
-            (knob, value) for (knob, _), value in zip(turned, reversed(values), strict=True)
+            (parameter, value)
+            for (parameter, _), value in zip(turned, reversed(values), strict=True)
         )
 
 
 def _solved(
-    base: _Base, pairs: tuple[tuple[Knob, Value], ...], prices: Prices, over: Stop
+    base: _Base, pairs: tuple[tuple[SweepParameter, Value], ...], prices: Prices, over: Stop
 ) -> Outcome:
     """Plan one point."""
     (_, x), *rest = pairs
@@ -151,7 +160,7 @@ def _solved(
     usd, watts = _network(scenario, prices)
     common: dict[str, Any] = {
         "devices": problem.network.devices,
-        "realised": realised_ratios(scenario.fabric),
+        "realised": scenario.fabric.realised_ratios(),
         "limit_bytes": problem.memory_bytes,
         "network_usd": usd,
         "network_W": watts,
@@ -196,20 +205,19 @@ def _network(scenario: Scenario, prices: Prices) -> tuple[float | None, float | 
     return float(found.price_usd.typical), float(found.power_W.typical)
 
 
-def _axis(knob: Knob, values: tuple[Value, ...]) -> Axis:
-    shown = tuple(knob.words(value) for value in values)
+def _axis(parameter: SweepParameter, values: tuple[Value, ...]) -> Axis:
+    shown = tuple(parameter.words(value) for value in values)
     return Axis(
-        knob.key, knob.label, knob.unit, values, shown, knob.present, knob.doubling, knob.fabric
+        parameter.key,
+        parameter.label,
+        parameter.unit,
+        values,
+        shown,
+        parameter.present,
+        parameter.doubling,
+        parameter.fabric,
     )
 
 
-def _told(pairs: tuple[tuple[Knob, Value], ...]) -> str:
-    return ", ".join(f"{knob.label} {knob.words(value)}" for knob, value in pairs)
-
-
-def _silent(share: float, words: str) -> None:
-    """Nobody watches."""
-
-
-def _never() -> bool:
-    return False
+def _told(pairs: tuple[tuple[SweepParameter, Value], ...]) -> str:
+    return ", ".join(f"{parameter.label} {parameter.words(value)}" for parameter, value in pairs)

@@ -13,9 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nest_core.topology.prices import Prices
+from nest_core.bill.prices import Prices
 
-__all__ = ["Design", "DevicePrice", "Lead", "break_even", "device_price", "lead"]
+__all__ = ["DEAREST_USD", "Design", "DevicePrice", "Lead", "break_even", "device_price", "lead"]
+
+DEAREST_USD = 1e9
+"""No accelerator costs as much: a break-even from here on is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,8 @@ class Lead:
 def lead(designs: Sequence[Design], device_usd: float) -> Lead:
     """The design that trains most per dollar at a price of an accelerator, and how long it does.
 
-    Ties go to whoever stands first.
+    Ties go to whoever is ahead beyond that price, then to whoever stands first. ``device_usd`` is
+    below `DEAREST_USD`.
 
     Examples
     --------
@@ -88,7 +92,7 @@ def lead(designs: Sequence[Design], device_usd: float) -> Lead:
     >>> found.design, found.low, found.high
     (1, 0.0, 93750.0)
     """
-    best = max(range(len(designs)), key=lambda place: designs[place].per_usd(device_usd))
+    best = max(range(len(designs)), key=lambda place: _rank(designs[place], device_usd))
     found = Lead(best, 0.0, float("inf"))
     for place, other in enumerate(designs):
         slope, need = _sides(designs[best], other)
@@ -97,7 +101,7 @@ def lead(designs: Sequence[Design], device_usd: float) -> Lead:
         edge = need / slope
         if slope > 0 and edge > found.low:
             found = Lead(best, edge, found.high, place, found.above)
-        if slope < 0 and 0 <= edge < found.high:
+        if slope < 0 and 0 <= edge < min(found.high, DEAREST_USD):
             found = Lead(best, found.low, edge, found.below, place)
     return found
 
@@ -138,6 +142,11 @@ def device_price(accelerator: str, prices: Prices) -> DevicePrice | None:
         figure.typical / server.devices,
         told if own else f"no price of a {accelerator} is listed; taken as {told}",
     )
+
+
+def _rank(one: Design, device_usd: float) -> tuple[float, float]:
+    """What it trains per dollar, then per accelerator, which decides a cent further on."""
+    return one.per_usd(device_usd), one.tokens_per_s / one.devices
 
 
 def _sides(first: Design, second: Design) -> tuple[float, float]:

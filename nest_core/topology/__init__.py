@@ -3,13 +3,12 @@
 from nest_core.topology.checks import MAX_DEVICES
 from nest_core.topology.clos import Clos, SwitchTier
 from nest_core.topology.dragonfly import Dragonfly
+from nest_core.topology.fabric import Fabric
 from nest_core.topology.graph import Element, GraphFabric, Link
 from nest_core.topology.hierarchical import Hierarchical, Tier
-from nest_core.topology.interior import Interior
+from nest_core.topology.scale_up import ScaleUp
 from nest_core.topology.torus import Torus
 from nest_core.topology.tpu import tpu_slice
-
-Fabric = Hierarchical | Clos | Torus | Dragonfly | GraphFabric
 
 __all__ = [
     "MAX_DEVICES",
@@ -19,8 +18,8 @@ __all__ = [
     "Fabric",
     "GraphFabric",
     "Hierarchical",
-    "Interior",
     "Link",
+    "ScaleUp",
     "SwitchTier",
     "Tier",
     "Torus",

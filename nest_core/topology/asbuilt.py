@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
@@ -18,12 +17,10 @@ import numpy.typing as npt
 
 from nest_core.errors import InputError
 from nest_core.topology.checks import BoolArray, IntArray
-from nest_core.topology.missing import parse_missing
+from nest_core.topology.clos_plan import ClosPlan
+from nest_core.topology.failed import parse_failed
 
-if TYPE_CHECKING:
-    from nest_core.topology.clos import Clos
-
-__all__ = ["AsBuilt", "as_built", "take_away"]
+__all__ = ["AsBuilt", "as_built", "without_failed"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,12 +54,12 @@ class AsBuilt:
 
 
 @lru_cache(maxsize=32)
-def as_built(fabric: Clos) -> AsBuilt:
-    """`take_away`, remembered."""
-    return take_away(fabric)
+def as_built(fabric: ClosPlan) -> AsBuilt:
+    """`without_failed`, remembered."""
+    return without_failed(fabric)
 
 
-def take_away(fabric: Clos) -> AsBuilt:
+def without_failed(fabric: ClosPlan) -> AsBuilt:
     """Take the missing elements away.
 
     Raises
@@ -79,7 +76,7 @@ def take_away(fabric: Clos) -> AsBuilt:
         name: int(each.sum()) * planes
         for name, each in zip(fabric.tier_names, per_plane, strict=True)
     }
-    gone = parse_missing(fabric.missing, counts)
+    gone = parse_failed(fabric.missing, counts)
     devices = _devices(fabric, gone)
     alive = [
         _alive(each, planes, gone.get(name, ()))
@@ -102,7 +99,7 @@ def take_away(fabric: Clos) -> AsBuilt:
     )
 
 
-def _tops(fabric: Clos) -> int:
+def _tops(fabric: ClosPlan) -> int:
     return fabric.rails if fabric.kind == "rail_only" else 1
 
 
@@ -111,7 +108,7 @@ def _fixed(array: IntArray) -> IntArray:
     return array
 
 
-def _devices(fabric: Clos, gone: dict[str, tuple[int, ...]]) -> IntArray:
+def _devices(fabric: ClosPlan, gone: dict[str, tuple[int, ...]]) -> IntArray:
     present = np.ones((fabric.nodes, fabric.devices_per_node), dtype=bool)
     present[list(gone.get("node", ()))] = False
     present.reshape(-1)[list(gone.get("device", ()))] = False
@@ -137,7 +134,7 @@ def _alive(per_plane: IntArray, planes: int, gone: tuple[int, ...]) -> npt.NDArr
     return alive
 
 
-def _links(fabric: Clos, alive: list[npt.NDArray[np.bool_]]) -> tuple[IntArray, list[IntArray]]:
+def _links(fabric: ClosPlan, alive: list[npt.NDArray[np.bool_]]) -> tuple[IntArray, list[IntArray]]:
     """Links of a node into its leaf group, and uplinks per height; shape (groups, planes)."""
     sizing = fabric.sizing
     leaves = alive[0][:, :, 0].astype(np.int64)
@@ -154,7 +151,7 @@ def _links(fabric: Clos, alive: list[npt.NDArray[np.bool_]]) -> tuple[IntArray, 
 
 
 def _spine_links(
-    fabric: Clos, spines: npt.NDArray[np.bool_], cores: npt.NDArray[np.bool_]
+    fabric: ClosPlan, spines: npt.NDArray[np.bool_], cores: npt.NDArray[np.bool_]
 ) -> IntArray:
     """Uplinks of every pod, shape (pods, planes): those whose spine and core are both there."""
     sizing = fabric.sizing
@@ -177,7 +174,7 @@ def _spine_links(
 
 
 def _check_paths(
-    fabric: Clos, devices: IntArray, leaf_links: IntArray, uplinks: list[IntArray]
+    fabric: ClosPlan, devices: IntArray, leaf_links: IntArray, uplinks: list[IntArray]
 ) -> None:
     """Refuse a fabric in which two nodes have no path, plane by plane."""
     sizing = fabric.sizing
@@ -220,7 +217,7 @@ def _check_paths(
 
 
 def _check_common_rails(
-    fabric: Clos, devices: IntArray, live: BoolArray, graph: nx.Graph[tuple[object, ...]]
+    fabric: ClosPlan, devices: IntArray, live: BoolArray, graph: nx.Graph[tuple[object, ...]]
 ) -> None:
     """Refuse nodes that meet in a third one only: nobody forwards there."""
     above = graph.subgraph([element for element in graph if element[0] != "unit"])
@@ -248,7 +245,7 @@ def _check_common_rails(
 
 
 def _check_rails(
-    fabric: Clos, units: IntArray, live: BoolArray, graph: nx.Graph[tuple[object, ...]]
+    fabric: ClosPlan, units: IntArray, live: BoolArray, graph: nx.Graph[tuple[object, ...]]
 ) -> None:
     """Refuse rails of a unit that do not meet above their leaves in any plane."""
     rails = fabric.sizing.rails

@@ -18,28 +18,35 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import networkx as nx
 import numpy as np
 
 from nest_core.errors import InputError
-from nest_core.topology.asbuilt import AsBuilt, as_built, take_away
-from nest_core.topology.checks import IntArray, Routing, check_explicit_size
-from nest_core.topology.clos_rules import check_figures, set_rails
-from nest_core.topology.interior import Interconnect, Interior
-from nest_core.topology.sizing import Demand, Oversubscribe, Sizing, size
+from nest_core.schema import FabricFile
+from nest_core.schema.tables import ClosTable, IntraNodeTable
+from nest_core.topology.asbuilt import AsBuilt, as_built, without_failed
+from nest_core.topology.checks import IntArray, check_explicit_size
+from nest_core.topology.clos_plan import ClosPlan
+from nest_core.topology.fabric import Document, Fabric
+from nest_core.topology.ports import SwitchPorts
+from nest_core.units import (
+    from_gbps_bytes,
+    from_microseconds,
+    gigabytes,
+    humanise,
+    humanise_rate,
+    microseconds,
+)
 
-__all__ = ["TIER_NAMES", "Clos", "SwitchTier"]
+__all__ = ["Clos", "SwitchTier"]
 
-Kind = Literal["leaf_spine", "fat_tree", "rail_optimised", "rail_only"]
-
-_LEAF = ("leaf", "spine", "core")
-TIER_NAMES: dict[Kind, tuple[str, str, str]] = {
-    "leaf_spine": _LEAF,
-    "fat_tree": ("edge", "aggregation", "core"),
-    "rail_optimised": _LEAF,
-    "rail_only": _LEAF,
+_CALLED = {
+    "leaf_spine": "spine-leaf",
+    "fat_tree": "fat tree",
+    "rail_optimised": "rail-optimised",
+    "rail_only": "rail-only",
 }
 
 
@@ -75,83 +82,25 @@ class SwitchTier:
 
 
 @dataclass(frozen=True, slots=True)
-class Clos:
+class Clos(ClosPlan):
     """A Clos fabric of equal nodes, some of which (and some switches) may be missing.
 
-    Parameters
-    ----------
-    kind : {"leaf_spine", "fat_tree", "rail_optimised", "rail_only"}
-        The first two have the same wiring; each names its tiers as its community does.
-    devices : int
-        Devices if nothing were missing; once built, devices present.
-    devices_per_node, nics_per_node, radix : int
-        ``radix`` counts ports of one link's bandwidth, ``nic_bandwidth_Bps / planes``.
-    nic_bandwidth_Bps : float
-        One NIC, all planes together, one direction.
-    tiers : int
-        Switch tiers above the node, 1 to 3.
-    oversubscription : tuple of float
-        Down : up of every switch tier but the top one, innermost first.
-    hop_latency_s : float
-        One link and the switch behind it.
-    intra_bandwidth_Bps, intra_latency_s, interconnect
-        The node, as in `Interior`.
-    planes : int
-        Identical, disjoint copies of the switches.
-    rails : int
-        Of rail kinds; 0: one per NIC, or the most that divide NICs and devices of a node. A
-        device's rail is its slot modulo rails. 1 for other kinds.
-    pods : {"units", "rails"}
-        In three tiers of a rail-optimised fabric: whether a pod gathers whole units, or leaves
-        of one rail. Rail-only pods are of one rail always.
-    routing, ecmp_seed
-        How flows choose among parallel links.
-    missing : tuple of str
-        ``"node 17"``, ``"device 9"``, ``"leaf 3"``, ``"spine 0"`` (switches by the names of
-        their tier). Switches are numbered group by group, within a group plane by plane.
-    installed : int
-        Left at 0: derived from ``devices``. Not 0 only where something is missing.
-    oversubscribe : {"remove_uplinks", "split_radix"}
-        Whether a ratio takes uplinks away from a leaf (and a pod) of fixed size, or divides the
-        radix anew, so that leaves and pods hold more.
-    devices_per_host : int
-        Devices that one operating system sees, where a node (what devices reach each other in
-        without a NIC) has several hosts; 0: those of a node.
+    Parameters are those of `ClosPlan`.
     """
 
-    name: str
-    kind: Kind
-    devices: int
-    devices_per_node: int
-    nics_per_node: int
-    nic_bandwidth_Bps: float
-    radix: int
-    tiers: int
-    oversubscription: tuple[float, ...]
-    hop_latency_s: float
-    intra_bandwidth_Bps: float
-    intra_latency_s: float
-    interconnect: Interconnect = "switch"
-    planes: int = 1
-    rails: int = 0
-    pods: Literal["units", "rails"] = "units"
-    routing: Routing = "adaptive"
-    ecmp_seed: int = 0
-    missing: tuple[str, ...] = ()
-    installed: int = 0
-    oversubscribe: Oversubscribe = "remove_uplinks"
-    devices_per_host: int = 0
+    lost_in_graph = (
+        *Fabric.lost_in_graph,
+        "Switches of a tier that the fabric uses as one are written as one, with their number.",
+    )
 
     def __post_init__(self) -> None:
-        check_figures(self)
-        set_rails(self)
-        _ = self.interior, self.sizing
+        ClosPlan.__post_init__(self)
         if not self.missing and not self.installed:
             return
         present = self.devices
         if not self.installed:
             object.__setattr__(self, "installed", self.devices)
-        left = take_away(self).devices.size
+        left = without_failed(self).devices.size
         if self.installed != present and left != present:
             raise InputError(
                 "clos.devices",
@@ -161,57 +110,143 @@ class Clos:
             )
         object.__setattr__(self, "devices", left)
 
-    @property
-    def slots(self) -> int:
-        """Devices if nothing were missing."""
-        return self.installed or self.devices
-
-    @property
-    def nodes(self) -> int:
-        """Servers if nothing were missing."""
-        return -(-self.slots // self.devices_per_node)
-
-    @property
-    def link_bandwidth_Bps(self) -> float:
-        """One link of one plane, one direction."""
-        return self.nic_bandwidth_Bps / self.planes
-
-    @property
-    def interior(self) -> Interior:
-        """The inside of a node."""
-        return Interior(
-            self.interconnect, self.devices_per_node, self.intra_bandwidth_Bps, self.intra_latency_s
+    @classmethod
+    def from_file(cls, file: FabricFile, clos: ClosTable, inside: IntraNodeTable) -> Clos:
+        """The fabric of a file's ``[clos]`` and ``[intra_node]``."""
+        kind = file.kind
+        if kind not in ("leaf_spine", "fat_tree", "rail_optimised", "rail_only"):
+            raise InputError("kind", "must be one of a Clos", kind, "change it")
+        return cls(
+            name=file.name,
+            kind=kind,
+            devices=clos.devices,
+            devices_per_node=clos.devices_per_node,
+            nics_per_node=clos.nics_per_node,
+            nic_bandwidth_Bps=from_gbps_bytes(clos.nic_bandwidth_GBps),
+            radix=clos.radix,
+            tiers=clos.tiers,
+            oversubscription=tuple(clos.oversubscription),
+            hop_latency_s=from_microseconds(clos.hop_latency_us),
+            intra_bandwidth_Bps=from_gbps_bytes(inside.bandwidth_GBps),
+            intra_latency_s=from_microseconds(inside.latency_us),
+            interconnect=inside.interconnect,
+            planes=clos.planes,
+            rails=clos.rails or 0,
+            pods=clos.pods,
+            oversubscribe=clos.oversubscribe,
+            devices_per_host=file.devices_per_host or 0,
+            routing=file.routing,
+            ecmp_seed=file.ecmp_seed,
+            missing=tuple(file.missing),
         )
 
-    @property
-    def demand(self) -> Demand:
-        """What one plane has to carry."""
-        return Demand(
-            nodes=self.nodes,
-            radix=self.radix,
-            tiers=self.tiers,
-            links=self.nics_per_node // self.rails,
-            rails=self.rails,
-            apart=self.kind == "rail_only",
-            pods=self.pods,
-            oversubscription=self.oversubscription,
-            oversubscribe=self.oversubscribe,
+    def tables(self) -> Document:
+        """``[clos]`` and ``[intra_node]``."""
+        clos: Document = {
+            "devices": self.slots,
+            "devices_per_node": self.devices_per_node,
+            "nics_per_node": self.nics_per_node,
+            "nic_bandwidth_GBps": gigabytes(self.nic_bandwidth_Bps),
+            "radix": self.radix,
+            "tiers": self.tiers,
+            "oversubscription": list(self.oversubscription),
+            "hop_latency_us": microseconds(self.hop_latency_s),
+        }
+        more = (
+            ("planes", self.planes, 1),
+            ("rails", self.rails, None if self.kind in ("rail_optimised", "rail_only") else 1),
+            ("pods", self.pods, "units"),
+            ("oversubscribe", self.oversubscribe, "remove_uplinks"),
         )
+        clos |= {key: value for key, value, default in more if value != default}
+        return {"clos": clos, "intra_node": self.scale_up.table()}
 
     @property
-    def sizing(self) -> Sizing:
-        """One plane in whole ports, nothing missing."""
-        return size(self.demand)
+    def ratios(self) -> tuple[float, ...]:
+        """Realised in whole ports, of every tier above the leaves."""
+        return tuple(tier.oversubscription for tier in self.switch_tiers[1:])
+
+    def realised_ratios(self) -> tuple[str, ...]:
+        """Whole ports of every tier above the leaves."""
+        return tuple(
+            f"realised {humanise(above.oversubscription)} : 1, "
+            f"{above.links_from_child:,} uplinks per {below.name if below.height == 1 else 'pod'}"
+            for below, above in pairwise(self.switch_tiers)
+        )
+
+    def switch_ports(self) -> tuple[SwitchPorts, ...]:
+        """Ports of every tier's switch with the most links.
+
+        Examples
+        --------
+        >>> from nest_core.scenario import load_fabric
+        >>> for tier in load_fabric("h100-spine-leaf-1024-4to1").switch_ports():
+        ...     print(tier.name, tier.switches, tier.down, tier.up, tier.free)
+        leaf 32 32 8 24
+        spine 4 64 0 0
+        """
+        sizing, asked = self.sizing, self.oversubscription
+        full = max(range(len(sizing.leaves)), key=sizing.leaves.__getitem__, default=0)
+        ports = [(min(sizing.down, self.demand.nodes * self.demand.links), sizing.up)]
+        if self.tiers > 1:
+            spines = sizing.spines[full]
+            ports.append((sizing.leaves[full] * sizing.up // spines, sizing.spine_up[full]))
+        if self.tiers > 2:
+            tops = self.rails if self.kind == "rail_only" else 1
+            ends = sum(s * up for s, up in zip(sizing.spines, sizing.spine_up, strict=True)) // tops
+            ports.append((-(-ends // sizing.cores), 0))
+        return tuple(
+            SwitchPorts(
+                name, count, self.radix, down, up, asked[tier] if tier < len(asked) else None
+            )
+            for tier, (name, count, (down, up)) in enumerate(
+                zip(self.tier_names, self.as_built.switches, ports, strict=True)
+            )
+        )
+
+    def without_switch(self, tier: str) -> tuple[tuple[str, ...], ...]:
+        """The first switch in place; of a leaf, else, the nodes that only it joined as well."""
+        number = 0
+        while f"{tier} {number}" in self.missing:
+            number += 1
+        switch = f"{tier} {number}"
+        if tier != self.tier_names[0]:
+            return ((switch,),)
+        first = number // self.planes // self.sizing.rails * self.sizing.nodes_per_unit
+        end = min(first + self.sizing.nodes_per_unit, self.nodes)
+        nodes = (f"node {node}" for node in range(first, end))
+        return ((switch,), (switch, *(node for node in nodes if node not in self.missing)))
+
+    def arrangement(self) -> str:
+        """What its community calls it, ratios and planes."""
+        return f"{_CALLED[self.kind]}{self.ratio_words()}{self._in_planes()}"
+
+    def _in_planes(self) -> str:
+        return f" in {self.planes} planes" if self.planes > 1 else ""
+
+    def extent(self) -> str:
+        """Nodes and what they hold."""
+        return f"{self.nodes:,} nodes of {self.devices_per_node}{self._hosts()}"
+
+    def _hosts(self) -> str:
+        """Of a node that has several, how many, and what they hold."""
+        each = self.devices_per_host
+        several = 0 < each < self.devices_per_node
+        return f" ({self.devices_per_node // each} hosts of {each})" if several else ""
+
+    def contents(self) -> str:
+        """Nodes, NICs and switches."""
+        switches = ", ".join(f"{count:,} {name}" for name, count in self.switch_counts().items())
+        return (
+            f"{self.nodes:,} nodes of {self.devices_per_node} devices{self._hosts()} with "
+            f"{self.nics_per_node} NICs of {humanise_rate(self.nic_bandwidth_Bps)}; switches "
+            f"of radix {self.radix}{self._in_planes()}: {switches}."
+        )
 
     @property
     def as_built(self) -> AsBuilt:
         """What is left when the missing elements are taken away."""
         return as_built(self)
-
-    @property
-    def tier_names(self) -> tuple[str, ...]:
-        """Names of the switch tiers, innermost first."""
-        return TIER_NAMES[self.kind][: self.tiers]
 
     @property
     def switch_tiers(self) -> tuple[SwitchTier, ...]:
@@ -347,7 +382,7 @@ class Clos:
                     latency_s=self.hop_latency_s,
                 )
         for node, devices in inside.items():
-            self.interior.draw(graph, node, devices)
+            self.scale_up.draw(graph, node, devices)
 
 
 def _tiers(fabric: Clos) -> tuple[SwitchTier, ...]:

@@ -17,6 +17,8 @@ import networkx as nx
 import numpy as np
 
 from nest_core.errors import InputError
+from nest_core.schema import FabricFile
+from nest_core.schema.tables import DragonflyTable, IntraNodeTable
 from nest_core.topology.checks import (
     IntArray,
     Routing,
@@ -26,13 +28,25 @@ from nest_core.topology.checks import (
     positive,
     whole,
 )
-from nest_core.topology.interior import Interconnect, Interior
+from nest_core.topology.fabric import Document, Fabric
+from nest_core.topology.ports import SwitchPorts
+from nest_core.topology.scale_up import Interconnect, ScaleUp
+from nest_core.units import (
+    from_gbps_bytes,
+    from_microseconds,
+    gigabytes,
+    humanise_rate,
+    microseconds,
+)
 
 __all__ = ["Dragonfly"]
 
+MAX_LINKS = 20_000_000
+"""Between routers, each way: the largest balanced dragonfly has 3.3 million."""
+
 
 @dataclass(frozen=True, slots=True)
-class Dragonfly:
+class Dragonfly(Fabric):
     """A dragonfly; devices are numbered node by node, router by router, group by group.
 
     Parameters
@@ -44,7 +58,7 @@ class Dragonfly:
     hop_latency_s : float
         One link and the router behind it.
     intra_bandwidth_Bps, intra_latency_s, interconnect
-        The node, as in `Interior`.
+        The node, as in `ScaleUp`.
     groups : int
         0: the most there can be, ``a h + 1``.
     devices_per_node : int
@@ -54,7 +68,9 @@ class Dragonfly:
         How flows choose among paths.
     """
 
-    name: str
+    kind = "dragonfly"
+    noun = "dragonfly"
+
     routers_per_group: int
     nodes_per_router: int
     global_links_per_router: int
@@ -97,12 +113,92 @@ class Dragonfly:
         positive("dragonfly.hop_latency_us", self.hop_latency_s, zero=True)
         check_routing(self.routing, self.ecmp_seed)
         check_devices("dragonfly", self.devices)
-        _ = self.interior
+        links = self.routers * self.routers_per_group + self.groups**2 * self.links_per_pair
+        if links > MAX_LINKS:
+            raise InputError(
+                "dragonfly", f"must have at most {MAX_LINKS:,} links between routers", links,
+                "take fewer routers per group, or fewer groups",
+            )  # fmt: skip
+        _ = self.scale_up
+
+    @classmethod
+    def from_file(
+        cls, file: FabricFile, table: DragonflyTable, node: IntraNodeTable | None
+    ) -> Dragonfly:
+        """The fabric of a file's ``[dragonfly]`` and, for larger nodes, ``[intra_node]``."""
+        if node is None and table.devices_per_node > 1:
+            raise InputError(
+                "intra_node", "is required for nodes of several devices", "absent", "add it"
+            )
+        nic = table.nic_bandwidth_GBps
+        # A node of one device has no inside; its figures are never read.
+        inside = nic or table.local_bandwidth_GBps
+        return cls(
+            name=file.name,
+            routers_per_group=table.routers_per_group,
+            nodes_per_router=table.nodes_per_router,
+            global_links_per_router=table.global_links_per_router,
+            local_bandwidth_Bps=from_gbps_bytes(table.local_bandwidth_GBps),
+            global_bandwidth_Bps=from_gbps_bytes(table.global_bandwidth_GBps),
+            hop_latency_s=from_microseconds(table.hop_latency_us),
+            intra_bandwidth_Bps=from_gbps_bytes(node.bandwidth_GBps if node else inside),
+            intra_latency_s=from_microseconds(node.latency_us if node else 0.0),
+            interconnect=node.interconnect if node else "switch",
+            groups=table.groups or 0,
+            devices_per_node=table.devices_per_node,
+            nic_bandwidth_Bps=0.0 if nic is None else from_gbps_bytes(nic),
+            routing=file.routing,
+            ecmp_seed=file.ecmp_seed,
+        )
+
+    def tables(self) -> Document:
+        """``[dragonfly]`` and ``[intra_node]``."""
+        table = {
+            "routers_per_group": self.routers_per_group,
+            "nodes_per_router": self.nodes_per_router,
+            "global_links_per_router": self.global_links_per_router,
+            "local_bandwidth_GBps": gigabytes(self.local_bandwidth_Bps),
+            "global_bandwidth_GBps": gigabytes(self.global_bandwidth_Bps),
+            "hop_latency_us": microseconds(self.hop_latency_s),
+            "groups": self.groups,
+            "devices_per_node": self.devices_per_node,
+            "nic_bandwidth_GBps": gigabytes(self.nic_bandwidth_Bps),
+        }
+        return {"dragonfly": table, "intra_node": self.scale_up.table()}
+
+    def switch_ports(self) -> tuple[SwitchPorts, ...]:
+        """Ports of a router; up are those to other routers."""
+        lit = self.links_per_pair * (self.groups - 1)
+        up = self.routers_per_group - 1 + min(self.global_links_per_router, lit)
+        return (SwitchPorts("router", self.routers, self.radix, self.nodes_per_router, up, None),)
+
+    def barred(self, source: int, target: int) -> list[Any]:
+        """The routers of all groups but the two."""
+        group = self.group_of()[[source, target]].tolist()
+        size = self.routers_per_group
+        return [("router", n) for n in range(self.routers) if n // size not in group]
+
+    def extent(self) -> str:
+        """Groups and their routers."""
+        return f"{self.groups:,} groups of {self.routers_per_group} routers"
+
+    def contents(self) -> str:
+        """Groups, routers, nodes and links."""
+        return (
+            f"{self.extent()} of radix {self.radix}, {self.nodes_per_router} nodes each; "
+            f"local links of {humanise_rate(self.local_bandwidth_Bps)}, global ones of "
+            f"{humanise_rate(self.global_bandwidth_Bps)}."
+        )
 
     @property
-    def interior(self) -> Interior:
+    def group_names(self) -> tuple[str, ...]:
+        """From the node outwards."""
+        return ("node", "router", "group", "all")
+
+    @property
+    def scale_up(self) -> ScaleUp:
         """The inside of a node."""
-        return Interior(
+        return ScaleUp(
             self.interconnect, self.devices_per_node, self.intra_bandwidth_Bps, self.intra_latency_s
         )
 
@@ -201,7 +297,7 @@ class Dragonfly:
         for node in range(self.nodes):
             first = node * self.devices_per_node
             devices = dict(enumerate(range(first, first + self.devices_per_node)))
-            self.interior.draw(graph, node, devices)
+            self.scale_up.draw(graph, node, devices)
             graph.add_node(("nic", node, 0), role="nic")
             graph.add_edge(
                 ("nic", node, 0),

@@ -1,6 +1,6 @@
 """Drawings: graph documents that people edit, and any fabric turned into one.
 
-A drawing is the document of a fabric of kind ``graph`` (README, "Files"), plain dictionaries and
+A drawing is the document of a fabric of kind ``graph`` (``docs/files.md``), plain dictionaries and
 lists, because while it is edited it need not be a fabric yet: elements may hang loose. Elements
 carry ``group``, the path of what they are drawn inside (``"rack 0/node 3"``), and their place.
 Whether it is a fabric, `nest_core.schema.checked` and `build_fabric` say.
@@ -20,11 +20,8 @@ import numpy as np
 from nest_core.errors import InputError
 from nest_core.topology.arrange import arranged, heights
 from nest_core.topology.checks import IntArray
-from nest_core.topology.clos import Clos
-from nest_core.topology.dragonfly import Dragonfly
-from nest_core.topology.graph import GraphFabric
-from nest_core.topology.hierarchical import Hierarchical
-from nest_core.topology.torus import Torus
+from nest_core.topology.fabric import Fabric
+from nest_core.topology.graph import node_name
 from nest_core.units import GB, MICROSECOND
 
 __all__ = [
@@ -46,7 +43,6 @@ MAX_ELEMENTS = 40_000
 LARGEST = 1e18
 """What no number of a drawing reaches."""
 PITCH = 80.0
-_NESTED = ("node", "rack", "pod", "hall")
 _KEYS = {
     "element": ("id", "role", "radix", "count", "group", "x", "y"),
     "link": ("a", "b", "bandwidth_GBps", "count", "latency_us"),
@@ -69,9 +65,7 @@ def empty_drawing(name: str = "My fabric") -> Drawing:
     return {"schema": 1, "name": name, "kind": "graph", "element": [], "link": []}
 
 
-def drawing_of(
-    fabric: Hierarchical | Clos | Torus | Dragonfly | GraphFabric, nesting: Sequence[IntArray]
-) -> Drawing:
+def drawing_of(fabric: Fabric, nesting: Sequence[IntArray]) -> Drawing:
     """Any fabric as a drawing, grouped and arranged.
 
     The switches of a tier that a fabric uses as one are one element with their ``count``, as in
@@ -97,14 +91,14 @@ def drawing_of(
         )
     graph = fabric.explicit()
     drawing = empty_drawing(fabric.name)
-    if isinstance(fabric, Clos | Dragonfly | GraphFabric) and fabric.routing != "adaptive":
+    if fabric.routed and fabric.routing != "adaptive":
         drawing["routing"] = fabric.routing
         if fabric.ecmp_seed:
             drawing["ecmp_seed"] = fabric.ecmp_seed
     names = element_names(graph, fabric)
-    groups = _groups(graph, nesting, _group_names(fabric))
-    own = {entry.id: entry for entry in fabric.elements} if isinstance(fabric, GraphFabric) else {}
-    grouped = any(entry.group for entry in own.values())
+    groups = _groups(graph, nesting, fabric.group_names)
+    own = fabric.drawn_groups()
+    grouped = any(own.values())
     for node, data in graph.nodes(data=True):
         element = {"id": names[node], "role": data["role"], "group": groups[node]}
         if data.get("radix"):
@@ -112,7 +106,7 @@ def drawing_of(
         if data.get("count", 1) > 1:
             element["count"] = data["count"]
         if grouped:
-            element["group"] = own[names[node]].group
+            element["group"] = own[names[node]]
         drawing["element"].append(element)
     for a, b, data in graph.edges(data=True):
         drawing["link"].append(
@@ -124,10 +118,10 @@ def drawing_of(
                 "latency_us": data["latency_s"] / MICROSECOND,
             }
         )
-    if isinstance(fabric, Torus):
-        _on_a_grid(drawing["element"], fabric)
-        return drawing
-    return arranged(drawing)
+    places = fabric.drawn_places()
+    for element, (x, y) in zip(drawing["element"], places, strict=False):
+        element["x"], element["y"] = x * PITCH, y * PITCH
+    return drawing if places else arranged(drawing)
 
 
 def edited(drawing: Drawing, elements: Iterable[Any], links: Iterable[Any]) -> Drawing:
@@ -310,32 +304,12 @@ def _only(entry: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def element_names(graph: nx.Graph[Any], fabric: Any) -> dict[Any, str]:
+def element_names(graph: nx.Graph[Any], fabric: Fabric) -> dict[Any, str]:
     """What the elements of a fabric's link graph are called: gpu 3, nic 0.1, leaf 2."""
-    devices = (
-        fabric.device_ids
-        if isinstance(fabric, GraphFabric)
-        else [f"gpu {number}" for number in range(fabric.devices)]
-    )
-    return {node: devices[node] if isinstance(node, int) else _name(node) for node in graph}
-
-
-def _name(node: str | tuple[Any, ...]) -> str:
-    """``("nic", 3, 1)`` is nic 3.1; hierarchies put a tier's number before its name."""
-    if isinstance(node, str):
-        return node
-    words = node[1:] if isinstance(node[0], int) else node
-    return f"{words[0]} {'.'.join(map(str, words[1:]))}"
-
-
-def _group_names(fabric: Any) -> tuple[str, ...]:
-    if isinstance(fabric, Hierarchical):
-        return tuple(tier.name for tier in fabric.tiers)
-    if isinstance(fabric, Torus):
-        return ("row", "plane", "all")
-    if isinstance(fabric, Dragonfly):
-        return ("node", "router", "group", "all")
-    return _NESTED
+    devices = fabric.device_ids
+    return {
+        node: devices[node] if isinstance(node, int) else node_name(node, " ") for node in graph
+    }
 
 
 def _groups(
@@ -362,15 +336,6 @@ def _groups(
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     alike = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
     return tuple(parts[0] for parts in alike)
-
-
-def _on_a_grid(elements: list[dict[str, Any]], fabric: Torus) -> None:
-    """Devices where they sit: planes of the third dimension side by side."""
-    across = fabric.shape[0] + 2
-    for element, place in zip(elements, fabric.place_of().tolist(), strict=False):
-        x, rest = place % fabric.shape[0], place // fabric.shape[0]
-        y, plane = rest % fabric.shape[1], rest // fabric.shape[1]
-        element["x"], element["y"] = (x + plane * across) * PITCH, y * PITCH
 
 
 def _free(name: str, taken: Collection[str], passed: Passed) -> str:

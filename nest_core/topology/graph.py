@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, Literal
 
 import networkx as nx
 
 from nest_core.errors import InputError
+from nest_core.schema import FabricFile
+from nest_core.schema.tables import ElementTable, LinkTable
 from nest_core.topology.checks import MAX_EXPLICIT_DEVICES, Routing, check_routing, positive, whole
+from nest_core.topology.fabric import Document, Fabric
+from nest_core.units import from_gbps_bytes, from_microseconds, gigabytes, microseconds
 
-__all__ = ["MAX_LINKS", "Element", "GraphFabric", "Link"]
+__all__ = ["MAX_LINKS", "Element", "GraphFabric", "Link", "as_graph", "node_name"]
 
 MAX_LINKS = 200_000
 
@@ -65,7 +70,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphFabric:
+class GraphFabric(Fabric):
     """Any fabric as a link graph; devices are numbered in the order they are listed.
 
     Parameters
@@ -76,7 +81,10 @@ class GraphFabric:
         How flows choose among paths.
     """
 
-    name: str
+    kind = "graph"
+    noun = "drawn graph"
+    lost_in_graph = ()
+
     elements: tuple[Element, ...]
     links: tuple[Link, ...]
     routing: Routing = "adaptive"
@@ -88,6 +96,88 @@ class GraphFabric:
         self._check_links()
         self._check_ports()
         self._check_connected()
+
+    @classmethod
+    def from_file(
+        cls, file: FabricFile, elements: list[ElementTable], links: list[LinkTable] | None
+    ) -> GraphFabric:
+        """The fabric of a file's elements and links."""
+        return cls(
+            file.name,
+            tuple(
+                Element(
+                    entry.id, entry.role, entry.radix or 0, entry.group, entry.x, entry.y,
+                    entry.count,
+                )
+                for entry in elements
+            ),
+            tuple(
+                Link(
+                    entry.a,
+                    entry.b,
+                    from_gbps_bytes(entry.bandwidth_GBps),
+                    entry.count,
+                    from_microseconds(entry.latency_us),
+                )
+                for entry in links or ()
+            ),
+            file.routing,
+            file.ecmp_seed,
+        )  # fmt: skip
+
+    def tables(self) -> Document:
+        """Elements and, where there are any, links."""
+        every = (
+            {
+                "id": element.id,
+                "role": element.role,
+                "radix": element.radix or None,
+                "count": None if element.count == 1 else element.count,
+                "group": element.group or None,
+                "x": element.x,
+                "y": element.y,
+            }
+            for element in self.elements
+        )
+        elements = [
+            {key: value for key, value in entry.items() if value is not None} for entry in every
+        ]
+        links = [
+            {
+                "a": link.a,
+                "b": link.b,
+                "bandwidth_GBps": gigabytes(link.bandwidth_Bps),
+                "count": link.count,
+                "latency_us": microseconds(link.latency_s),
+            }
+            for link in self.links
+        ]
+        return {"element": elements} | ({"link": links} if links else {})
+
+    def arrangement(self) -> str:
+        """That somebody drew it."""
+        return "drawn"
+
+    def extent(self) -> str:
+        """Elements and links."""
+        return f"{len(self.elements):,} elements, {len(self.links):,} links"
+
+    def contents(self) -> str:
+        """Elements by their role, and links."""
+        count = dict.fromkeys(("device", "NIC", "switch"), 0)
+        for element in self.elements:
+            count["NIC" if element.role == "nic" else element.role] += element.count
+        count["link"] = len(self.links)
+        plurals = {"switch": "switches"}
+        parts = [
+            f"{number:,} {name if number == 1 else plurals.get(name, f'{name}s')}"
+            for name, number in count.items()
+        ]
+        return f"Drawn: {', '.join(parts)}."
+
+    def drawn_groups(self) -> dict[str, str]:
+        """What every element is drawn inside."""
+        return {element.id: element.group for element in self.elements}
 
     @property
     def devices(self) -> int:
@@ -223,3 +313,53 @@ class GraphFabric:
                     "no path",
                     "add links or remove the device",
                 )
+
+
+@singledispatch
+def as_graph(fabric: Fabric) -> GraphFabric:
+    """Any fabric as named elements and links.
+
+    Devices become ``gpu0``, ``gpu1``, ...; NICs and switches are named after their place, as
+    in ``explicit()``: ``nic3.1``, ``leaf0``.
+
+    Raises
+    ------
+    InputError
+        Over 16,384 devices.
+    """
+    if fabric.devices > MAX_EXPLICIT_DEVICES:
+        raise InputError(
+            "fabric",
+            f"must have at most {MAX_EXPLICIT_DEVICES:,} devices to be written link by link",
+            fabric.devices,
+            "choose TOML, or a format of groups",
+        )
+    graph = fabric.explicit()
+    names = {n: f"gpu{n}" if isinstance(n, int) else node_name(n) for n in graph}
+    if len(set(names.values())) < len(names) or max(map(len, names.values())) > 200:
+        # Two tiers of one name, one that is called gpu, or one with a very long name.
+        for number, (node, role) in enumerate(graph.nodes(data="role")):
+            names[node] = f"{'gpu' if role == 'device' else role}{number}"
+    elements = tuple(
+        Element(names[node], data["role"], data.get("radix", 0), count=data.get("count", 1))
+        for node, data in graph.nodes(data=True)
+    )
+    links = tuple(
+        Link(names[a], names[b], data["bandwidth_Bps"], int(data["count"]), data["latency_s"])
+        for a, b, data in graph.edges(data=True)
+    )
+    routing = (fabric.routing, fabric.ecmp_seed) if fabric.routed else ()
+    return GraphFabric(fabric.name, elements, links, *routing)
+
+
+@as_graph.register
+def _(fabric: GraphFabric) -> GraphFabric:
+    return fabric
+
+
+def node_name(node: Any, between: str = "") -> str:
+    """``("nic", 3, 1)`` is nic3.1; hierarchies put a tier's number before its name."""
+    if isinstance(node, str):
+        return node
+    words = node[1:] if isinstance(node[0], int) else node
+    return f"{words[0]}{between}{'.'.join(map(str, words[1:]))}"

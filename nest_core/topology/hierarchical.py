@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal
 
 import networkx as nx
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.errors import InputError
+from nest_core.schema import FabricFile, LevelTable
 from nest_core.topology.checks import (
     IntArray,
     Routing,
@@ -27,7 +29,15 @@ from nest_core.topology.checks import (
     positive,
     whole,
 )
-from nest_core.topology.missing import parse_missing
+from nest_core.topology.fabric import Document, Fabric
+from nest_core.topology.failed import parse_failed
+from nest_core.units import (
+    from_gbps_bytes,
+    from_microseconds,
+    gigabytes,
+    humanise_rate,
+    microseconds,
+)
 
 __all__ = ["Hierarchical", "Tier"]
 
@@ -65,14 +75,49 @@ class Tier:
         if self.group_sizes and self.group_size == 0:
             object.__setattr__(self, "group_size", max(self.group_sizes))
 
+    @classmethod
+    def from_table(cls, index: int, level: LevelTable) -> Tier:
+        """The tier of one ``[[level]]``."""
+        if (level.group_size is None) == (level.group_sizes is None):
+            both = level.group_size is not None
+            raise InputError(
+                f"level[{index}].group_size",
+                "must be absent where group_sizes is given"
+                if both
+                else "is required, unless group_sizes lists every group",
+                level.group_size if both else "missing",
+                "remove one of them" if both else "add it",
+            )
+        return cls(
+            name=level.name,
+            group_size=level.group_size or 0,
+            bandwidth_Bps=from_gbps_bytes(level.bandwidth_GBps),
+            latency_s=from_microseconds(level.latency_us),
+            uplink_per=level.uplink_per,
+            oversubscription=level.oversubscription,
+            group_sizes=tuple(level.group_sizes or ()),
+        )
+
     @property
     def link_bandwidth_Bps(self) -> float:
         """One uplink into this tier after oversubscription, one direction."""
         return self.bandwidth_Bps / self.oversubscription
 
+    def table(self) -> Document:
+        """The inverse of `from_table`."""
+        sizes = list(self.group_sizes)
+        return {
+            "name": self.name,
+            **({"group_sizes": sizes} if sizes else {"group_size": self.group_size}),
+            "uplink_per": self.uplink_per,
+            "bandwidth_GBps": gigabytes(self.bandwidth_Bps),
+            "oversubscription": self.oversubscription,
+            "latency_us": microseconds(self.latency_s),
+        }
+
 
 @dataclass(frozen=True, slots=True)
-class Hierarchical:
+class Hierarchical(Fabric):
     """A tree of switches, one tier per level.
 
     Parameters
@@ -88,7 +133,10 @@ class Hierarchical:
         Kept for the document; a tree has one route.
     """
 
-    name: str
+    kind = "hierarchical"
+    noun = "hierarchy"
+    routed = False
+
     tiers: tuple[Tier, ...]
     missing: tuple[str, ...] = ()
     devices_per_host: int = 0
@@ -128,6 +176,51 @@ class Hierarchical:
                 )
             groups = sum(tier.group_sizes) if tier.group_sizes else groups * tier.group_size
             check_devices("level", groups)
+
+    @classmethod
+    def from_file(cls, file: FabricFile, levels: list[LevelTable]) -> Hierarchical:
+        """The fabric of a file's levels."""
+        tiers = tuple(Tier.from_table(index, level) for index, level in enumerate(levels))
+        return cls(file.name, tiers, tuple(file.missing), file.devices_per_host or 0, file.routing)
+
+    def tables(self) -> Document:
+        """Its levels."""
+        return {"level": [tier.table() for tier in self.tiers]}
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """As stated, of every level above the innermost."""
+        return tuple(tier.oversubscription for tier in self.tiers[1:])
+
+    def realised_ratios(self) -> tuple[str, ...]:
+        """The divided uplink of every level above the innermost."""
+        return tuple(
+            f"{humanise_rate(tier.bandwidth_Bps / tier.oversubscription)} per "
+            + ("device" if tier.uplink_per == "device" else f"{below.name} uplink")
+            for below, tier in pairwise(self.tiers)
+        )
+
+    def arrangement(self) -> str:
+        """Levels and their ratios."""
+        count = len(self.tiers)
+        return f"{count} level{'' if count == 1 else 's'}{self.ratio_words()}"
+
+    def extent(self) -> str:
+        """Sizes of groups, the largest ones where they differ."""
+        return " × ".join(str(tier.group_size) for tier in reversed(self.tiers))
+
+    def contents(self) -> str:
+        """Uplinks of every level."""
+        return "; ".join(
+            f"{humanise_rate(tier.link_bandwidth_Bps)} per "
+            f"{'device' if tier.uplink_per == 'device' else 'uplink'} into the {tier.name}"
+            for tier in self.tiers
+        ) + "."  # fmt: skip
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Those of its levels."""
+        return tuple(tier.name for tier in self.tiers)
 
     @property
     def groups(self) -> tuple[int, ...]:
@@ -264,7 +357,7 @@ def _present(fabric: Hierarchical) -> IntArray:
                 "rename the level",
             )
         counts[tier.name] = len(each)
-    gone = parse_missing(fabric.missing, counts)
+    gone = parse_failed(fabric.missing, counts)
     present = np.ones(whole_fabric.size, dtype=bool)
     present[list(gone.get("device", ()))] = False
     group = whole_fabric

@@ -16,9 +16,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, singledispatch
+from typing import Any
 
 import numpy as np
 
@@ -39,21 +40,29 @@ TRIED = 100_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lattice:
-    """The torus that a graph is.
+    """The torus that a fabric is.
 
     Parameters
     ----------
     torus : Torus
-        With the graph's name, rate and latency; what stands for a router is missing.
+        With the fabric's name, rate and latency; what stands for a router is missing.
     place : int array (devices,)
-        Where in it every device of the graph sits.
-    elements : tuple
-        What is at every place, as `GraphFabric.explicit` calls it.
+        Where in it every device of the fabric sits.
+    routers : mapping of int to str
+        What a drawing calls the routers at the other places.
     """
 
     torus: Torus
     place: IntArray
-    elements: tuple[int | str, ...]
+    routers: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def elements(self) -> list[Any]:
+        """What is at every place, as the fabric's ``explicit()`` calls it."""
+        found: list[Any] = [self.routers.get(at, ("router", at)) for at in range(self.torus.places)]
+        for device, at in enumerate(self.place.tolist()):
+            found[at] = device
+        return found
 
     @property
     def in_order(self) -> bool:
@@ -63,17 +72,15 @@ class Lattice:
 
 def torus_of(fabric: Fabric) -> Torus | None:
     """The torus that a fabric is, drawn or not; None where it is none."""
-    if isinstance(fabric, GraphFabric):
-        lattice = lattice_of(fabric)
-        return None if lattice is None else lattice.torus
-    return fabric if isinstance(fabric, Torus) else None
+    lattice = lattice_of(fabric)
+    return None if lattice is None else lattice.torus
 
 
-@lru_cache(maxsize=32)
-def lattice_of(fabric: GraphFabric) -> Lattice | None:
-    """The torus or mesh that a graph is; None where it is none.
+@singledispatch
+def lattice_of(fabric: Fabric) -> Lattice | None:
+    """The torus or mesh that a fabric is, drawn or not; None where it is none.
 
-    Of several that it is (a torus of 4 x 4 is a mesh of 2 x 2 rings of four), the one in whose
+    Of several that a graph is (a torus of 4 x 4 is a mesh of 2 x 2 rings of four), the one in whose
     order the devices are listed, else the first found.
 
     Examples
@@ -86,6 +93,17 @@ def lattice_of(fabric: GraphFabric) -> Lattice | None:
     >>> found.torus.shape, found.torus.wrap
     ((6, 1), (True, False))
     """
+    return None
+
+
+@lattice_of.register
+def _(fabric: Torus) -> Lattice | None:
+    return Lattice(fabric, fabric.place_of())
+
+
+@lattice_of.register
+@lru_cache(maxsize=32)
+def _found(fabric: GraphFabric) -> Lattice | None:
     beside = _neighbours(fabric)
     if beside is None:
         return None
@@ -278,5 +296,6 @@ def _lattice(fabric: GraphFabric, torus: Torus, placed: Sequence[int]) -> Lattic
         torus.twisted, missing,
     )  # fmt: skip
     routers = [element.id for element in fabric.elements if element.role == "switch"]
-    named = (at if at < devices else routers[at - devices] for at in placed)
-    return Lattice(whole, place[:devices], tuple(named))
+    return Lattice(
+        whole, place[:devices], dict(zip(place[devices:].tolist(), routers, strict=True))
+    )

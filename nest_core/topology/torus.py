@@ -18,6 +18,8 @@ import networkx as nx
 import numpy as np
 
 from nest_core.errors import InputError
+from nest_core.schema import FabricFile
+from nest_core.schema.tables import TorusTable
 from nest_core.topology.checks import (
     IntArray,
     Routing,
@@ -26,7 +28,15 @@ from nest_core.topology.checks import (
     positive,
     whole,
 )
-from nest_core.topology.missing import parse_missing
+from nest_core.topology.fabric import Document, Fabric
+from nest_core.topology.failed import parse_failed
+from nest_core.units import (
+    from_gbps_bytes,
+    from_microseconds,
+    gigabytes,
+    humanise_rate,
+    microseconds,
+)
 
 __all__ = ["MAX_DIAMETER", "Torus"]
 
@@ -34,7 +44,7 @@ MAX_DIAMETER = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Torus:
+class Torus(Fabric):
     """A torus or mesh; device ids count the first dimension fastest.
 
     Parameters
@@ -53,7 +63,11 @@ class Torus:
         Kept for the document; routes go dimension by dimension whatever it says.
     """
 
-    name: str
+    kind = "torus"
+    noun = "torus"
+    routed = False
+    switched = False
+
     shape: tuple[int, ...]
     wrap: tuple[bool, ...]
     link_bandwidth_Bps: float
@@ -116,6 +130,64 @@ class Torus:
                 list(self.wrap),
                 "close all dimensions",
             )
+
+    @classmethod
+    def from_file(cls, file: FabricFile, table: TorusTable) -> Torus:
+        """The fabric of a file's ``[torus]``."""
+        return cls(
+            file.name,
+            tuple(table.shape),
+            tuple(table.wrap),
+            from_gbps_bytes(table.link_bandwidth_GBps),
+            from_microseconds(table.hop_latency_us),
+            table.twisted,
+            tuple(file.missing),
+            file.routing,
+        )
+
+    def tables(self) -> Document:
+        """``[torus]``, whatever it was read from."""
+        torus = {
+            "shape": list(self.shape),
+            "wrap": list(self.wrap),
+            "link_bandwidth_GBps": gigabytes(self.link_bandwidth_Bps),
+            "hop_latency_us": microseconds(self.hop_latency_s),
+        }
+        return {"torus": torus | ({"twisted": True} if self.twisted else {})}
+
+    def _called(self) -> str:
+        return "torus" if any(self.wrap) else "mesh"
+
+    def arrangement(self) -> str:
+        """Shape, twist and whether anything wraps."""
+        twisted = "twisted " if self.twisted else ""
+        return f"{'×'.join(map(str, self.shape))} {twisted}{self._called()}"
+
+    def extent(self) -> str:
+        """Its shape."""
+        return f"{' × '.join(map(str, self.shape))} {self._called()}"
+
+    def contents(self) -> str:
+        """Shape, wraps and links."""
+        wraps = "every dimension wraps" if all(self.wrap) else "not every dimension wraps"
+        wraps = wraps if any(self.wrap) else "no dimension wraps"
+        twisted = ", twisted" if self.twisted else ""
+        rate = humanise_rate(self.link_bandwidth_Bps)
+        return f"{self.extent()}{twisted}, {wraps}; links of {rate} one way."
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Its dimensions."""
+        return ("row", "plane", "all")
+
+    def drawn_places(self) -> list[tuple[float, float]]:
+        """Where devices sit: planes of the third dimension side by side."""
+        across, down = self.shape[:2]
+        place = self.place_of()
+        x, y = place % across, place // across % down
+        return list(
+            zip((x + place // (across * down) * (across + 2)).tolist(), y.tolist(), strict=True)
+        )
 
     @property
     def places(self) -> int:
@@ -225,10 +297,15 @@ class Torus:
             names[place] = device
         graph.add_nodes_from(range(self.devices), role="device")
         graph.add_nodes_from((name for name in names if isinstance(name, tuple)), role="switch")
-        for a, b in self._links():
+        # Place by place, the last dimension fastest, as people list them.
+        links = self.link_places()
+        tails, heads = (np.concatenate([link[end] for link in links]) for end in (0, 1))
+        rank = np.arange(self.places).reshape(self.shape).reshape(-1, order="F")
+        order = np.argsort(rank[tails], kind="stable")
+        for a, b in zip(tails[order].tolist(), heads[order].tolist(), strict=True):
             graph.add_edge(
-                names[self._number(a)],
-                names[self._number(b)],
+                names[a],
+                names[b],
                 bandwidth_Bps=self.link_bandwidth_Bps,
                 count=1,
                 latency_s=self.hop_latency_s,
@@ -258,33 +335,5 @@ class Torus:
                 found.append((edge, ahead, True))
         return found
 
-    def _links(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """Joined places, each pair once; a ring of two has one link."""
-        found: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-        shifts = self.shifts
-        for place in itertools.product(*(range(size) for size in self.shape)):
-            for axis, (size, wrapped) in enumerate(zip(self.shape, self.wrap, strict=True)):
-                beyond = place[axis] + 1
-                closes = beyond == size
-                shifted = closes and any(shifts[axis])
-                if (size == 1 and not shifted) or (
-                    closes and (not wrapped or (size == 2 and not shifted))
-                ):
-                    continue
-                ahead = [*place[:axis], beyond % size, *place[axis + 1 :]]
-                if shifted:
-                    ahead = [
-                        (at + shift) % length
-                        for at, shift, length in zip(ahead, shifts[axis], self.shape, strict=True)
-                    ]
-                found.append((place, tuple(ahead)))
-        return found
-
-    def _number(self, place: tuple[int, ...]) -> int:
-        number = 0
-        for size, coordinate in zip(reversed(self.shape), reversed(place), strict=True):
-            number = number * size + coordinate
-        return number
-
     def _missing(self) -> tuple[int, ...]:
-        return parse_missing(self.missing, {"device": self.places}).get("device", ())
+        return parse_failed(self.missing, {"device": self.places}).get("device", ())

@@ -16,10 +16,13 @@ from __future__ import annotations
 from typing import Literal
 
 from nest_core.errors import InputError
+from nest_core.schema import FabricFile
+from nest_core.schema.tables import TpuSliceTable
 from nest_core.topology.checks import Routing, whole
 from nest_core.topology.torus import Torus
+from nest_core.units import from_gbps_bytes, from_microseconds
 
-__all__ = ["LINK_BPS", "Generation", "tpu_slice"]
+__all__ = ["LINK_BPS", "Generation", "slice_from_file", "tpu_slice"]
 
 Generation = Literal["v4", "v5p", "v5e", "v6e"]
 
@@ -108,4 +111,19 @@ def tpu_slice(
         twisted,
         missing,
         routing,
+    )
+
+
+def slice_from_file(file: FabricFile, table: TpuSliceTable) -> Torus:
+    """The torus of a file's ``[tpu_slice]``."""
+    rate = table.link_bandwidth_GBps
+    return tpu_slice(
+        file.name,
+        table.generation,
+        tuple(table.shape),
+        twisted=table.twisted,
+        hop_latency_s=from_microseconds(table.hop_latency_us),
+        link_bandwidth_Bps=0.0 if rate is None else from_gbps_bytes(rate),
+        missing=tuple(file.missing),
+        routing=file.routing,
     )

@@ -18,14 +18,11 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.files import read_text
 from nest_core.presets import kept_per_edition, preset_names, preset_path
-
-if TYPE_CHECKING:
-    from nest_core.workload.models import Model
 
 __all__ = [
     "KINDS",
@@ -40,7 +37,6 @@ __all__ = [
     "families",
     "graph_of",
     "load_trace",
-    "sizes",
     "weight_count",
 ]
 
@@ -216,32 +212,6 @@ def extent(dim: Dim, sizes: Sizes, split: Iterable[Split] = ()) -> float:
         else:
             length *= part
     return length
-
-
-def sizes(model: Model, micro_batch: int, sequence: int) -> dict[str, float]:
-    """What the symbols stand for in a model with micro-batches of so many sequences."""
-    return {
-        "micro_batch": micro_batch,
-        "sequence": sequence,
-        "keys": sequence,
-        "hidden": model.hidden,
-        "heads": model.heads,
-        "kv_heads": model.kv_heads,
-        "head_dim": model.head_dim,
-        "ffn": model.ffn,
-        "vocabulary": model.vocabulary,
-        "positions": model.positions,
-        "experts": model.experts,
-        "top_k": model.top_k,
-        "slots": micro_batch * sequence * model.top_k / model.experts,
-        "expert_ffn": model.expert_ffn,
-        "shared_ffn": model.shared_ffn,
-        "q_rank": model.q_rank,
-        "kv_rank": model.kv_rank,
-        "rope_dim": model.rope_dim,
-        "value_dim": model.value_dim,
-        "window": model.window,
-    }
 
 
 def families() -> tuple[str, ...]:

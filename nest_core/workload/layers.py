@@ -13,8 +13,8 @@ from typing import Literal, cast
 from nest_core.errors import InputError
 from nest_core.presets import kept_per_edition
 from nest_core.workload.gradients import gradient_bytes
-from nest_core.workload.graph import Graph, count, load_trace, sizes
-from nest_core.workload.models import Model
+from nest_core.workload.graph import Graph, count, load_trace
+from nest_core.workload.models import Model, sizes
 from nest_core.workload.operators import Operator, kept_bytes, operators
 from nest_core.workload.strategies import STRATEGIES, Rewrite, Strategy, rewritten
 

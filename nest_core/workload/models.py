@@ -12,8 +12,9 @@ import math
 from dataclasses import dataclass, fields
 
 from nest_core.errors import InputError
+from nest_core.workload.graph import load_trace
 
-__all__ = ["LARGEST_SIZE", "MOST_BLOCKS", "Model"]
+__all__ = ["LARGEST_SIZE", "MOST_BLOCKS", "Model", "sizes"]
 
 MOST_BLOCKS = 1998
 """Blocks of a model; with embedding and head it has at most 2,000 layers."""
@@ -156,8 +157,6 @@ class Model:
             If the family has no trace, lacks a kind of block, needs a size that is not given or
             does not know one that is.
         """
-        from nest_core.workload.graph import load_trace  # which reads models
-
         trace = load_trace(self.family)
         for kind, _ in self.runs:
             if kind not in trace:
@@ -213,6 +212,32 @@ class Model:
         return sum(count for _, count in _weights(self, kind))
 
 
+def sizes(model: Model, micro_batch: int, sequence: int) -> dict[str, float]:
+    """What the symbols stand for in a model with micro-batches of so many sequences."""
+    return {
+        "micro_batch": micro_batch,
+        "sequence": sequence,
+        "keys": sequence,
+        "hidden": model.hidden,
+        "heads": model.heads,
+        "kv_heads": model.kv_heads,
+        "head_dim": model.head_dim,
+        "ffn": model.ffn,
+        "vocabulary": model.vocabulary,
+        "positions": model.positions,
+        "experts": model.experts,
+        "top_k": model.top_k,
+        "slots": micro_batch * sequence * model.top_k / model.experts,
+        "expert_ffn": model.expert_ffn,
+        "shared_ffn": model.shared_ffn,
+        "q_rank": model.q_rank,
+        "kv_rank": model.kv_rank,
+        "rope_dim": model.rope_dim,
+        "value_dim": model.value_dim,
+        "window": model.window,
+    }
+
+
 def _refuse(model: Model, field: str, rule: str, remedy: str = "correct it") -> None:
     raise InputError(f"model.{field}", rule, getattr(model, field), remedy)
 
@@ -226,8 +251,6 @@ def _idle(model: Model, kind: str) -> int:
 @functools.lru_cache(maxsize=1024)
 def _weights(model: Model, kind: str) -> tuple[tuple[str, int], ...]:
     """Operator and elements of every weight that a layer has to itself."""
-    from nest_core.workload.graph import load_trace, sizes  # which reads models
-
     size = sizes(model, 1, 1)
     counts = []
     for node in load_trace(model.family)[kind].nodes:

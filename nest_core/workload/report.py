@@ -5,25 +5,33 @@ Counts are of one rank and one micro-batch; FLOP (a multiply-add is two) and byt
 
 from __future__ import annotations
 
-import tomllib
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.workload.graph import SYMBOLS, Graph, Node, Sizes, extent, load_trace, sizes
+from nest_core.schema import parameter
+from nest_core.workload.graph import SYMBOLS, Graph, Node, Sizes, extent, load_trace
 from nest_core.workload.layers import check_experts
-from nest_core.workload.models import Model
+from nest_core.workload.models import Model, sizes
 from nest_core.workload.operators import Operator, kept_bytes, operators
 from nest_core.workload.strategies import Strategy, rewritten
 from nest_core.workload.strategies.tensor import divided_symbols
 
 __all__ = ["own_sizes", "read_strategy", "report_layers", "report_model"]
 
-_CHOICES = {"attention": ("flash", "unfused"), "context": ("ring", "all_gather")}
+_FIELDS = {
+    **{name: f"search.{name}" for name in ("tp", "sp", "cp", "ep")},
+    "micro_batch": "search.micro_batch_sequences",
+    "sequence": "workload.sequence_length_tokens",
+    **{
+        name: f"workload.{name}"
+        for name in ("attention", "context", "expert_tensor", "imbalance", "capacity")
+    },
+}
+"""Of `Strategy`, and the parameters whose bounds they have."""
 _DTYPES = {1.0: "fp8", 2.0: "bf16", 4.0: "fp32"}
-_MOST = 1_048_576
-_NUMBER = (int, float)
 
 
 def read_strategy(text: str, **defaults: Any) -> Strategy:
@@ -46,39 +54,25 @@ def read_strategy(text: str, **defaults: Any) -> Strategy:
     >>> read_strategy("tp=8,sp=true", sequence=4096).tp
     8
     """
-    kinds = {field.name: str(field.type).partition("[")[0] for field in fields(Strategy)}
+    known = [field.name for field in fields(Strategy)]
     found: dict[str, Any] = {}
     for part in text.split(",") if text.strip() else ():
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or name not in kinds or name in found:
+        if not equals or name not in known or name in found:
             raise InputError(
-                "--strategy", f"must set each of {', '.join(kinds)} at most once", part,
+                "--strategy", f"must set each of {', '.join(known)} at most once", part,
                 "write tp=8,sp=true",
             )  # fmt: skip
-        found[name] = _value(name, kinds[name], value)
-    if not 0.125 <= found.get("width", 2.0) <= 8.0:
-        raise InputError(
-            "--strategy width", "must lie between 0.125 and 8 bytes", found["width"], "2 is bf16"
-        )
+        if name in _FIELDS:
+            found[name] = parameter(_FIELDS[name]).read(value.strip("\"'"), f"--strategy {name}")
+            continue
+        with contextlib.suppress(ValueError):
+            found[name] = float(value)
+        if not 0.125 <= found.get(name, 0.0) <= 8.0:
+            raise InputError(
+                "--strategy width", "must lie between 0.125 and 8 bytes", value, "2 is bf16"
+            )
     return Strategy(**{**defaults, **found})
-
-
-def _value(name: str, kind: str, text: str) -> Any:
-    if name in _CHOICES:
-        if text.strip("\"'") not in _CHOICES[name]:
-            choices = " or ".join(_CHOICES[name])
-            raise InputError(f"--strategy {name}", f"must be {choices}", text, "pick one")
-        return text.strip("\"'")
-    most = f"of at most {_MOST:,}"
-    rules = {"int": f"a whole number {most}", "bool": "true or false", "float": f"a number {most}"}
-    try:
-        value: Any = tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):  # also a number too long to read
-        value = None
-    number = not isinstance(value, bool) and isinstance(value, int if kind == "int" else _NUMBER)
-    if not (isinstance(value, bool) if kind == "bool" else number and abs(value) <= _MOST):
-        raise InputError(f"--strategy {name}", f"must be {rules[kind]}", text, "correct it")
-    return float(value) if kind == "float" else value
 
 
 def report_model(model: Model, strategy: Strategy) -> dict[str, Any]:

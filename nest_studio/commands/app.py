@@ -15,6 +15,7 @@ import typer
 from nest_core.errors import InputError
 from nest_studio.guard import PUBLIC_VARIABLE, public_addresses
 from nest_studio.paths import app_script
+from nest_studio.system import PORT_OPTION
 from nest_studio.workers import GIB, MEMORY_VARIABLE, MINUTES_VARIABLE, USUAL
 
 __all__ = ["app"]
@@ -93,7 +94,8 @@ def app(
 def _path(prefix: str) -> str:
     """A prefix without slashes at its ends."""
     path = prefix.strip("/")
-    if not all(re.fullmatch(r"[A-Za-z0-9_.~-]+", part) for part in path.split("/") if path):
+    # Browsers take names of dots alone for ways up, and ask for another path.
+    if not all(re.fullmatch(r"(?!\.+$)[A-Za-z0-9_.~-]+", part) for part in path.split("/") if path):
         raise InputError(
             "--prefix", "must be names of letters, digits, dots and dashes between slashes",
             prefix, "give a path like /nest",
@@ -126,9 +128,11 @@ def _free_port(address: str) -> int:
 
 def _refusal(address: str, port: int) -> int | None:
     """The error number with which the system refuses the port, or None if it grants it."""
+    if not address.strip():  # the system would listen on every address
+        raise InputError("--address", "must be a host name or address", address, "try localhost")
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.setsockopt(socket.SOL_SOCKET, PORT_OPTION, 1)
         try:
             probe.bind((address, port))
         except OSError as error:

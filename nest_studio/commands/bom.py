@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from nest_studio.commands.output import JsonFlag, emit, table
+from nest_core.text import table
+from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = ["bom"]
 
@@ -27,11 +28,11 @@ def bom(
     """Count and price the switches, cards, transceivers and cables of a fabric."""
     from dataclasses import asdict
 
+    from nest_core.bill.bill import bill
+    from nest_core.bill.prices import load_prices
     from nest_core.network import collapse
     from nest_core.network.bisection import bisection_Bps
     from nest_core.scenario import load_fabric
-    from nest_core.topology.bill import bill
-    from nest_core.topology.prices import load_prices
 
     specification = load_fabric(fabric)
     found = bill(specification, load_prices(prices, settings or (), Path()))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nest_core.errors import InputError
-from nest_studio.commands.output import JsonFlag, emit, table
+from nest_core.text import table
+from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.commands.plan import Sets
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _stage(stage: Stage) -> dict[str, object]:
     held: Memory = stage.memory
     return {
         "layers": [stage.first, stage.last],
-        "chunks": [list(chunk) for chunk in stage.chunks],
+        "chunks": [list(virtual_stage) for virtual_stage in stage.virtual_stages],
         "recompute": stage.recompute,
         "memory_bytes": {part: getattr(held, part) for part in PARTS},
         "buffers_bytes": {part: getattr(held, part) for part in BUFFERS},

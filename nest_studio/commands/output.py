@@ -3,43 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Integral, Real
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Protocol
 
 import typer
 
 from nest_core.errors import InputError, printable
+from nest_core.text import plain
 
-__all__ = ["JsonFlag", "emit", "plain", "table", "unprinted"]
+__all__ = ["JsonFlag", "emit", "show", "unprinted"]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 """The option ``--json`` that every command with a result takes."""
-
-
-def plain(value: object) -> Any:
-    """A value in JSON's terms: tuples as arrays, numpy as Python, NaN and infinity as null.
-
-    Raises
-    ------
-    TypeError
-        If the value has no such form: a defect of the command that prints it.
-    """
-    if value is None or isinstance(value, (str, bool)):
-        return value
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    raise TypeError(f"no JSON form for {type(value).__name__}")
 
 
 def emit(
@@ -83,24 +59,13 @@ def unprinted(reason: object) -> InputError:
     )
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows as aligned text: numbers to the right, the rest to the left, None as a dash."""
-    cells = [["–" if cell is None else _one_line(cell) for cell in row] for row in rows]
-    columns = list(zip(header, *cells, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    numeric = [all(_is_number(cell) for cell in column[1:]) for column in columns]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, numeric, strict=True)
-        ).rstrip()
-        for line in [list(header), *cells]
-    )
+class Result(Protocol):
+    """What the API answers with."""
+
+    def to_json(self) -> Mapping[str, object]:
+        """Its fields."""
 
 
-def _one_line(cell: object) -> str:
-    return printable(str(cell)).replace("\n", " ")
-
-
-def _is_number(cell: str) -> bool:
-    return cell == "–" or cell[:1].isdigit() or (cell[:1] == "-" and cell[1:2].isdigit())
+def show(result: Result, as_json: bool) -> None:
+    """Print a result of the API as `emit` prints fields."""
+    emit(result.to_json() if as_json else {}, as_json, lambda _: str(result))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nest_studio.commands.output import JsonFlag, emit, table
+from nest_core.text import table
+from nest_studio.commands.output import JsonFlag, emit
 
 if TYPE_CHECKING:
     from nest_core.paper import Reproduction

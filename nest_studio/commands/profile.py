@@ -12,7 +12,9 @@ import typer
 
 from nest_core.errors import InputError
 from nest_core.files import check_writable, write_file
-from nest_studio.commands.output import JsonFlag, emit, table
+from nest_core.schema import parameter
+from nest_core.text import table
+from nest_studio.commands.output import JsonFlag, emit
 
 if TYPE_CHECKING:
     from nest_core.hardware.profiles import Profile
@@ -23,7 +25,6 @@ __all__ = ["profile"]
 REPEATS = {"cuda": 20, "cpu": 5}
 MOST_REPEATS = 10_000
 MOST_STRATEGIES = 64
-MOST = {"--tp": 4096, "--ep": 4096, "--micro-batch": 4096, "--sequence": 10_000_000}
 SHOWN = 40
 
 
@@ -48,12 +49,12 @@ def profile(
     from datetime import UTC, datetime
 
     from nest_core.hardware.profiles import joined, load_profile, write_profile
-    from nest_core.model_files import load_model
+    from nest_core.workload.model_files import load_model
 
     one_of("--device", device, ("cuda", "cpu"))
     known = load_model(model, Path())
     strategies = _strategies(tp, sp, ep, micro_batch, sequence, precision, attention)
-    repeats = REPEATS[device] if repeat is None else _within("--repeat", repeat, MOST_REPEATS)
+    repeats = REPEATS[device] if repeat is None else _repeats(repeat)
     plain = re.sub(r"[^a-z0-9.]+", "-", known.name.lower()).strip("-.")
     target = output or Path(f"{plain}-{device}-{precision}.json")
     before = _held(target, append, load_profile)
@@ -94,7 +95,10 @@ def _strategies(
 
     one_of("--precision", precision, PRECISIONS)
     one_of("--attention", attention, ("flash", "unfused"))
-    widths, batches = _numbers("--tp", tp), _numbers("--micro-batch", micro_batch)
+    widths, batches = (
+        _numbers("--tp", "search.tp", tp),
+        _numbers("--micro-batch", "search.micro_batch_sequences", micro_batch),
+    )
     if len(widths) * len(batches) > MOST_STRATEGIES:
         raise InputError(
             "--micro-batch", f"must make at most {MOST_STRATEGIES} combinations with --tp",
@@ -104,9 +108,9 @@ def _strategies(
         Strategy(
             tp=width,
             sp=sp and width > 1,
-            ep=_within("--ep", ep, MOST["--ep"]),
+            ep=parameter("search.ep").checked(ep, "--ep"),
             micro_batch=size,
-            sequence=_within("--sequence", sequence, MOST["--sequence"]),
+            sequence=parameter("workload.sequence_length_tokens").checked(sequence, "--sequence"),
             width=element_bytes(precision),
             attention=cast(Literal["flash", "unfused"], attention),
         )
@@ -115,17 +119,19 @@ def _strategies(
     ]
 
 
-def _numbers(option: str, text: str) -> list[int]:
+def _numbers(option: str, key: str, text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and len(part) < 10 for part in parts):
         raise InputError(option, "must be whole numbers", text, "write them like 1,2,4")
-    return sorted({_within(option, int(part), MOST[option]) for part in parts})
+    return sorted({parameter(key).checked(int(part), option) for part in parts})
 
 
-def _within(option: str, value: int, most: int) -> int:
-    if not 1 <= value <= most:
-        raise InputError(option, f"must lie between 1 and {most:,}", value, "give another number")
-    return value
+def _repeats(count: int) -> int:
+    if not 1 <= count <= MOST_REPEATS:
+        raise InputError(
+            "--repeat", f"must lie between 1 and {MOST_REPEATS:,}", count, "give another number"
+        )
+    return count
 
 
 def _held(target: Path, append: bool, load: Any) -> Profile | None:

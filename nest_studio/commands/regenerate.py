@@ -25,9 +25,9 @@ from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.commands.validate import FILES, measured_collectives
 
 if TYPE_CHECKING:
-    from nest_core.calibration.library import Library
-    from nest_core.calibration.measurements import Measurement
-    from nest_core.fidelity.runs import Row, Unread
+    from nest_core.hardware.collectives.library import Library
+    from nest_core.hardware.collectives.measurements import Measurement
+    from nest_core.measured.training.runs import Row, Unread
 
 __all__ = ["coverage", "regenerate"]
 
@@ -66,16 +66,16 @@ def _known() -> str:
 
 
 def _collectives(day: str | None) -> list[Path]:
-    from nest_core.calibration.library import load_library
-    from nest_core.calibration.report import report
-    from nest_core.calibration.training import training_half
-    from nest_core.calibration.validation import compare, held_out, left_out_groups
-    from nest_core.fidelity.document import joined
+    from nest_core.hardware.collectives.library import load_library
+    from nest_core.measured.collectives.report import report
+    from nest_core.measured.collectives.training import training_half
+    from nest_core.measured.collectives.validation import compare, held_out, left_out_groups
+    from nest_core.measured.training.document import joined
 
     rows, skipped, whole = measured_collectives()
     if not whole:
         raise _incomplete("collectives")
-    library, files = load_library(), []
+    library, files = load_library(), list[Path]()
     if day is not None:
         library, files = _fit_curves(rows, library, day)
     compared, without = compare(held_out(rows), library)
@@ -89,10 +89,10 @@ def _collectives(day: str | None) -> list[Path]:
 
 def _fit_curves(rows: list[Measurement], library: Library, day: str) -> tuple[Library, list[Path]]:
     """Fit the curves of collectives, and write the presets of the checkout."""
-    from nest_core.calibration.library import KIND, curve_toml
-    from nest_core.calibration.report import notes
-    from nest_core.calibration.training import fit_library, training_half
-    from nest_core.calibration.validation import compare, held_out
+    from nest_core.hardware.collectives.library import KIND, curve_toml
+    from nest_core.measured.collectives.report import notes
+    from nest_core.measured.collectives.training import fit_library, training_half
+    from nest_core.measured.collectives.validation import compare, held_out
     from nest_core.presets import load_toml, preset_path
 
     library = fit_library(training_half(rows), library)
@@ -110,9 +110,9 @@ def _fit_curves(rows: list[Measurement], library: Library, day: str) -> tuple[Li
 
 
 def _training(day: str | None) -> list[Path]:
-    from nest_core.fidelity.bands import bands_toml, measured_bands
-    from nest_core.fidelity.document import PICTURE, joined, picture, training_part
-    from nest_core.fidelity.predict import predict_rows
+    from nest_core.measured.training.bands import bands_toml, measured_bands
+    from nest_core.measured.training.document import PICTURE, joined, picture, training_part
+    from nest_core.measured.training.predict import predict_rows
     from nest_core.presets import look_again
 
     folder, subset = validate_training.SHARED, validate_training.SUBSET
@@ -150,7 +150,9 @@ def coverage(unread: Sequence[Unread], folder: Path) -> tuple[int, int]:
 
 def _fit_families(rows: Sequence[Row], day: str) -> list[Path]:
     """Fit the families of accelerators, and write their presets."""
-    from nest_core.fidelity.fit import (
+    from nest_core.files import read_text
+    from nest_core.hardware import UNCALIBRATED
+    from nest_core.measured.training.fit import (
         FREE,
         calibration_groups,
         family_toml,
@@ -158,8 +160,6 @@ def _fit_families(rows: Sequence[Row], day: str) -> list[Path]:
         pooled,
         read_layers,
     )
-    from nest_core.files import read_text
-    from nest_core.hardware import UNCALIBRATED
     from nest_core.presets import look_again, preset_path
 
     layers = read_layers(read_text(validate_training.SHARED / "layer_times.csv"))

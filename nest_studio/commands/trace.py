@@ -15,7 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from nest_core.errors import InputError
-from nest_studio.commands.output import JsonFlag, emit, table
+from nest_core.text import table
+from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = ["trace"]
 
@@ -48,7 +49,7 @@ def trace(
         raise InputError(
             "--output", "must come with package.module:build", str(output), "leave it out"
         )
-    from nest_core.model_files import load_model
+    from nest_core.workload.model_files import load_model
     from nest_core.workload.report import read_strategy, report_model
 
     known = load_model(model, Path())

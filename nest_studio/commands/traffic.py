@@ -7,7 +7,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from nest_studio.commands.output import JsonFlag, emit, table
+from nest_core.text import table
+from nest_studio.commands.output import JsonFlag, emit
 
 __all__ = ["traffic"]
 

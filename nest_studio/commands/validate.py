@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nest_core.errors import InputError
+from nest_core.text import table
 from nest_studio.commands import validate_training
-from nest_studio.commands.output import JsonFlag, emit, table
+from nest_studio.commands.output import JsonFlag, emit
 
 if TYPE_CHECKING:
-    from nest_core.calibration.measurements import Measurement, Skipped
-    from nest_core.calibration.nccl_log import LogFacts
-    from nest_core.calibration.validation import Compared, Group
+    from nest_core.hardware.collectives.measurements import Measurement, Skipped
+    from nest_core.measured.collectives.nccl_log import LogFacts
+    from nest_core.measured.collectives.validation import Compared, Group
 
 __all__ = ["FILES", "measured_collectives", "validate"]
 
@@ -56,13 +57,13 @@ def validate(
     if target == "training":
         emit(validate_training.training(), as_json, validate_training.as_text)
         return
-    from nest_core.calibration.nccl_log import LogFacts, is_log
     from nest_core.files import read_text
+    from nest_core.measured.collectives.nccl_log import LogFacts, is_log
 
     path = Path(target)
     text = read_text(path)
     if is_log(text):
-        from nest_core.calibration.measurements import op_name
+        from nest_core.hardware.collectives.measurements import op_name
 
         facts = LogFacts(
             (op_name(op) or op) or None, accelerator, devices or None, nodes or None, network,
@@ -80,7 +81,7 @@ def _of_training(text: str) -> bool:
     """Whether a table's first line names the columns of training runs."""
     import csv
 
-    from nest_core.fidelity import is_training
+    from nest_core.measured.training import is_training
 
     first, _, _ = text.lstrip("\ufeff").partition("\n")
     try:
@@ -104,8 +105,8 @@ def measured_collectives() -> tuple[list[Measurement], list[Skipped], bool]:
     InputError
         If neither the whole data nor the subset of the tests is there.
     """
-    from nest_core.calibration.measurements import read_table
     from nest_core.files import read_text
+    from nest_core.hardware.collectives.measurements import read_table
 
     folder = next((path for path in DATA if (path / FILES[0]).is_file()), None)
     if folder is None:
@@ -121,9 +122,9 @@ def measured_collectives() -> tuple[list[Measurement], list[Skipped], bool]:
 
 
 def _collectives() -> dict[str, object]:
-    from nest_core.calibration.library import load_library
-    from nest_core.calibration.training import training_half
-    from nest_core.calibration.validation import (
+    from nest_core.hardware.collectives.library import load_library
+    from nest_core.measured.collectives.training import training_half
+    from nest_core.measured.collectives.validation import (
         compare,
         held_out,
         held_out_groups,
@@ -141,9 +142,9 @@ def _collectives() -> dict[str, object]:
 
 
 def _table(text: str, name: str) -> dict[str, object]:
-    from nest_core.calibration.library import load_library
-    from nest_core.calibration.measurements import OPS, read_table
-    from nest_core.calibration.validation import compare, summarise
+    from nest_core.hardware.collectives.library import load_library
+    from nest_core.hardware.collectives.measurements import OPS, read_table
+    from nest_core.measured.collectives.validation import compare, summarise
 
     rows, skipped = read_table(text, name)
     compared, without = compare(rows, load_library())
@@ -159,9 +160,9 @@ def _table(text: str, name: str) -> dict[str, object]:
 
 
 def _log(text: str, name: str, facts: LogFacts, link_rate: float) -> dict[str, object]:
-    from nest_core.calibration.library import curve_toml, load_library
-    from nest_core.calibration.nccl_log import read_log
-    from nest_core.calibration.own import fit_own
+    from nest_core.hardware.collectives.library import curve_toml, load_library
+    from nest_core.measured.collectives.nccl_log import read_log
+    from nest_core.measured.collectives.own import fit_own
 
     rows = read_log(text, name, facts)
     own = fit_own(rows, load_library(), link_rate or None)
@@ -195,8 +196,8 @@ def _log(text: str, name: str, facts: LogFacts, link_rate: float) -> dict[str, o
 def _fields(
     compared: list[Compared], groups: list[Group], skipped: list[Skipped]
 ) -> dict[str, object]:
-    from nest_core.calibration.measurements import half
-    from nest_core.calibration.training import SEED, UNSEEN
+    from nest_core.hardware.collectives.measurements import half
+    from nest_core.measured.collectives.training import SEED, UNSEEN
 
     return {
         "rows": [

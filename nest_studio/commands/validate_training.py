@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nest_core.errors import InputError
-from nest_studio.commands.output import table
+from nest_core.text import table
 
 if TYPE_CHECKING:
-    from nest_core.fidelity.groups import Score
-    from nest_core.fidelity.predict import Prediction
-    from nest_core.fidelity.regions import RegionScore
-    from nest_core.fidelity.runs import Row, Unread
+    from nest_core.measured.training.predict import Prediction
+    from nest_core.measured.training.regions import RegionScore, Score
+    from nest_core.measured.training.runs import Row, Unread
 
 __all__ = ["FILES", "SHARED", "SUBSET", "as_text", "read_training", "training", "training_table"]
 
@@ -31,7 +30,7 @@ FILES = ("train_measurements.csv", "megatron_a100_multinode.csv", "megatron_a100
 
 def training() -> dict[str, object]:
     """Everything that was measured, beside what the costs predict."""
-    from nest_core.fidelity.predict import predict_rows
+    from nest_core.measured.training.predict import predict_rows
 
     folder = SHARED if (SHARED / FILES[0]).is_file() else SUBSET
     rows, unread = read_training(folder)
@@ -46,8 +45,8 @@ def _extent(folder: Path) -> str:
 
 def training_table(text: str, name: str) -> dict[str, object]:
     """A table that a person gives."""
-    from nest_core.fidelity import read_runs
-    from nest_core.fidelity.predict import predict_rows
+    from nest_core.measured.training import read_runs
+    from nest_core.measured.training.predict import predict_rows
 
     rows, unread = read_runs(text, name)
     predictions, without = predict_rows(rows)
@@ -62,8 +61,8 @@ def read_training(folder: Path) -> tuple[list[Row], list[Unread]]:
     InputError
         If the folder lacks the tables.
     """
-    from nest_core.fidelity import read_runs
     from nest_core.files import read_text
+    from nest_core.measured.training import read_runs
 
     if not (folder / FILES[0]).is_file():
         remedy = "run this in a checkout, or validate a file of your own"
@@ -79,8 +78,7 @@ def read_training(folder: Path) -> tuple[list[Row], list[Unread]]:
 
 
 def _fields(predictions: Sequence[Prediction], unread: Sequence[Unread]) -> dict[str, object]:
-    from nest_core.fidelity.groups import group_scores
-    from nest_core.fidelity.regions import fitted, region_scores
+    from nest_core.measured.training.regions import fitted, group_scores, region_scores
 
     return {
         "rows": [

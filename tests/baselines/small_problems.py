@@ -165,9 +165,11 @@ def every_point(problem: Problem, space: SearchSpace) -> Iterator[Point]:
         schedules = [(name, 1) for name in (plain if pp > 1 else alone)]
         if "interleaved" in space.schedules and pp > 1 and rounds:
             schedules += [("interleaved", v) for v in space.interleave if v > 1]
-        for (schedule, v), order, seating in product(schedules, space.orders, space.device_orders):
+        for (schedule, v), order, host_mapping in product(
+            schedules, space.orders, space.device_orders
+        ):
             point = Point(
-                tp, sp, dp, pp, micro, zero if sharers > 1 else 0, order, seating, cp, ep,
+                tp, sp, dp, pp, micro, zero if sharers > 1 else 0, order, host_mapping, cp, ep,
                 schedule, v,
             )  # fmt: skip
             if any(every_cut(problem.layers, point)):
@@ -176,16 +178,16 @@ def every_point(problem: Problem, space: SearchSpace) -> Iterator[Point]:
 
 def every_cut(layers: int, point: Point) -> Iterator[tuple[int, ...]]:
     """All cuts, or of interleaved points those into equal chunks of blocks or of layers."""
-    chunks = point.pp * point.interleave
+    virtual_stages = point.pp * point.interleave
     if point.schedule != "interleaved":
-        for inner in combinations(range(1, layers), chunks - 1):
+        for inner in combinations(range(1, layers), virtual_stages - 1):
             yield (0, *inner, layers)
         return
-    if layers % chunks == 0:
-        yield tuple(range(0, layers + 1, layers // chunks))
-    if (layers - 2) % chunks == 0 and layers > 2:
-        each = (layers - 2) // chunks
-        yield (0, *(1 + each * chunk for chunk in range(1, chunks)), layers)
+    if layers % virtual_stages == 0:
+        yield tuple(range(0, layers + 1, layers // virtual_stages))
+    if (layers - 2) % virtual_stages == 0 and layers > 2:
+        each = (layers - 2) // virtual_stages
+        yield (0, *(1 + each * virtual_stage for virtual_stage in range(1, virtual_stages)), layers)
 
 
 def every_plan(problem: Problem, space: SearchSpace) -> Iterator[Plan]:
@@ -222,21 +224,21 @@ class Priced:
     def __call__(self, plan: Plan) -> tuple[float, bool]:
         """Seconds of an iteration, and whether every stage fits."""
         loads = [
-            self._of(plan.stage_point(s)).chunks_load(
-                s, plan.chunks(s), RECOMPUTE.index(plan.recompute[s])
+            self._of(plan.stage_point(s)).virtual_stages_load(
+                s, plan.virtual_stages(s), RECOMPUTE.index(plan.recompute[s])
             )
             for s in range(plan.point.pp)
         ]
         syncs, fits = [], True
         for s in range(plan.point.pp):
             costs = self._of(plan.stage_point(s))
-            chunks, c = plan.chunks(s), RECOMPUTE.index(plan.recompute[s])
+            virtual_stages, c = plan.virtual_stages(s), RECOMPUTE.index(plan.recompute[s])
             pace = max(loads) if plan.point.interleave > 1 else loads[s]
-            syncs.append(costs.chunks_sync(s, chunks, c, pace))
-            kept = sum(costs.kept[c, j] - costs.kept[c, i] for i, j in chunks)
-            peak = max(costs.peak[c, i:j].max() for i, j in chunks)
-            static = sum(costs.static[j] - costs.static[i] for i, j in chunks)
-            step = sum(costs.step[j] - costs.step[i] for i, j in chunks)
+            syncs.append(costs.virtual_stages_sync(s, virtual_stages, c, pace))
+            kept = sum(costs.kept[c, j] - costs.kept[c, i] for i, j in virtual_stages)
+            peak = max(costs.peak[c, i:j].max() for i, j in virtual_stages)
+            static = sum(costs.static[j] - costs.static[i] for i, j in virtual_stages)
+            step = sum(costs.step[j] - costs.step[i] for i, j in virtual_stages)
             used = static + max(costs.in_flight[s] * kept + peak, step)
             fits = fits and used <= costs.limit
         m = plan.point.micro_batches(self.problem.batch)

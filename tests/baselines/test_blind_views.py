@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from small_problems import small_problem
 
-from nest_core.baselines.blind import flat, mesh, row_length, seatings
+from nest_core.baselines.blind import flat, mesh, rank_mappings, row_length
 from nest_core.costs import Plan, Point, price
 from nest_core.network import collapse
 from nest_core.planner import ORDERS
@@ -112,8 +112,8 @@ def test_seatings_are_all_placements_that_differ():
         device_orders=("natural", "rack"),
     )
     plan = plan_of(small.problem, ORDERS[0])
-    found = seatings(space, plan)
+    found = rank_mappings(space, plan)
     assert [(p.point.order, p.point.device_order) for p in found] == [
-        (order, seating) for order in ORDERS for seating in ("natural", "rack")
+        (order, host_mapping) for order in ORDERS for host_mapping in ("natural", "rack")
     ]
     assert {replace(p, point=plan.point) for p in found} == {plan}

@@ -113,12 +113,15 @@ def largest(small, point) -> bool:
     )
 
 
-def even(layers: int, chunks: int):
+def even(layers: int, virtual_stages: int):
     """Chunks of equally many layers, or blocks."""
-    if layers % chunks == 0:
-        yield tuple(range(0, layers + 1, layers // chunks))
-    if (layers - 2) % chunks == 0 and layers > 2:
-        inner = [1 + chunk * (layers - 2) // chunks for chunk in range(1, chunks)]
+    if layers % virtual_stages == 0:
+        yield tuple(range(0, layers + 1, layers // virtual_stages))
+    if (layers - 2) % virtual_stages == 0 and layers > 2:
+        inner = [
+            1 + virtual_stage * (layers - 2) // virtual_stages
+            for virtual_stage in range(1, virtual_stages)
+        ]
         yield (0, *inner, layers)
 
 

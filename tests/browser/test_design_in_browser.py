@@ -7,7 +7,7 @@ import sys
 import pytest
 from canvas_driver import Canvas
 
-from nest_core.topology.formats import read_fabric
+from nest_core.formats import read_fabric
 
 pytestmark = pytest.mark.browser
 
@@ -151,7 +151,7 @@ def choose(page, name, option):
 
 def test_a_running_clusters_fabric_is_imported(watched, root, tmp_path):
     """600 nodes as ibnetdiscover prints them: hosts, leaves and spines by their names."""
-    sys.path.insert(0, str(root / "tests" / "topology" / "formats"))
+    sys.path.insert(0, str(root / "tests" / "formats"))
     from ibnet_sample import ibnetdiscover_text
 
     text = ibnetdiscover_text(70, hosts_per_unit=35, spines=8)

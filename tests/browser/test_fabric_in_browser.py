@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.answer import answer
-from nest_core.calibration.sweep import sweep
+from nest_core.api.answer import answer
 from nest_core.figures.collectives import bandwidth_figure
-from nest_core.headlines import headlines
+from nest_core.measured.collectives.sweep import sweep
 from nest_core.network import collapse
 from nest_core.scenario import load_fabric, load_scenario
 
@@ -102,7 +101,7 @@ def test_the_fabric_goes_along_to_the_plan(watched):
     window.settle()
     settings = ['fabric="h100-spine-leaf-64"']
     found = answer(load_scenario("llama3-70b-1024-h100", settings))
-    window.shows([line.value for line in headlines(found)])
+    window.shows([line.value for line in found.headlines()])
     window.page.get_by_role("link", name="Design").click()
     window.page.get_by_text("Collective explorer").wait_for()
     settle(window)

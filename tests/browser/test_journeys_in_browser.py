@@ -51,7 +51,7 @@ def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
     page.get_by_text("2 of 5").wait_for(state="detached")
     for title, text in (
         ("Design", "Collective explorer"), ("Workload", "operators"), ("Compare", "Which is"),
-        ("Explore", "Turn a knob"), ("Paper", "Figure or table"), ("Learn", "esson 1 of 8"),
+        ("Explore", "Sweep parameters"), ("Paper", "Figure or table"), ("Learn", "esson 1 of 8"),
         ("Notebook", "Notebooks"),
     ):  # fmt: skip
         page.get_by_role("link", name=title, exact=True).click()
@@ -73,7 +73,7 @@ def test_three_fabrics_are_compared_and_the_link_brings_them_back(watched):
 
 def test_a_point_of_a_sweep_opens_on_the_plan_page(watched):
     window = watched()
-    go(window, f"explore?{SMALL}", plots=2, text="Turn a knob")
+    go(window, f"explore?{SMALL}", plots=2, text="Sweep parameters")
     choose(window, "Point", "leaf oversubscription 4:1")
     stands(window, plots=2)
     window.page.get_by_role("button", name="Open in Plan").click()

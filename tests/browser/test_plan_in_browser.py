@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from nest_core.answer import answer
-from nest_core.headlines import headlines
+from nest_core.api.answer import answer
 from nest_core.scenario import load_scenario
 from nest_core.units import ceil_gib
 
@@ -32,7 +31,7 @@ OUTSIDE = """() => [...document.querySelectorAll('.stPlotlyChart')].flatMap(char
 
 
 def expected(name, *settings):
-    return [line.value for line in headlines(answer(load_scenario(name, settings)))]
+    return [line.value for line in answer(load_scenario(name, settings)).headlines()]
 
 
 def test_a_slider_moved_by_keyboard_moves_the_plan(watched):

@@ -14,6 +14,13 @@ pytestmark = pytest.mark.browser
 SERIOUS = ("serious", "critical")
 
 
+def test_the_studio_opens_without_an_exception(studio_server, page):
+    page.goto(studio_server)
+    page.get_by_role("heading").first.wait_for()
+    assert page.title() == "Plan · Nest Studio"
+    assert page.get_by_test_id("stException").count() == 0
+
+
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.check)])
 def test_no_page_has_a_serious_barrier(watched, scheme):
     """By axe-core: contrast, names, roles, order."""

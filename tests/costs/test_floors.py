@@ -24,21 +24,23 @@ def test_no_micro_batch_is_under_its_floor(name, precision):
     experts = (1, 2) if scenario.model.experts > 1 else (1,)
     for tp, sp, cp in DEGREES:
         for ep in experts:
-            floor = problem.floor(tp, sp, cp, ep)
+            lower_bound = problem.lower_bound(tp, sp, cp, ep)
             for sequences in (1, 2, 3, 8):
-                _over(problem.table(tp, sp, sequences, cp, ep), floor, sequences)
+                _over(problem.table(tp, sp, sequences, cp, ep), lower_bound, sequences)
 
 
-def _over(table, floor, sequences):
+def _over(table, lower_bound, sequences):
     slack = 1 + 1e-9
     for column in ("compute_s", "replay_s", "kept_bytes", "working_bytes", "boundary_bytes"):
-        assert (getattr(table, column) * slack >= sequences * getattr(floor, column)).all(), column
+        assert (getattr(table, column) * slack >= sequences * getattr(lower_bound, column)).all(), (
+            column
+        )
     for column in ("parameters", "expert_parameters", "launch_s"):
-        np.testing.assert_allclose(getattr(table, column), getattr(floor, column))
-    assert table.tied_parameters == floor.tied_parameters
-    assert table.calls.keys() == floor.calls.keys()
+        np.testing.assert_allclose(getattr(table, column), getattr(lower_bound, column))
+    assert table.tied_parameters == lower_bound.tied_parameters
+    assert table.calls.keys() == lower_bound.calls.keys()
     for axis, calls in table.calls.items():
-        least = floor.calls[axis]
+        least = lower_bound.calls[axis]
         np.testing.assert_array_equal(calls.number, least.number)
         assert (calls.bytes * slack >= sequences * least.bytes).all()
         assert (calls.replay_bytes * slack >= sequences * least.replay_bytes).all()
@@ -47,14 +49,14 @@ def _over(table, floor, sequences):
 def test_a_floor_is_close_to_large_micro_batches():
     """A floor of zero would pass the test above; whole tiles and waves are all it leaves out."""
     problem = load_scenario("llama3-70b-1024-h100").problem()
-    floor, table = problem.floor(2, True, 1, 1), problem.table(2, True, 8, 1, 1)
-    assert 8 * floor.compute_s.sum() > 0.85 * table.compute_s.sum()
+    lower_bound, table = problem.lower_bound(2, True, 1, 1), problem.table(2, True, 8, 1, 1)
+    assert 8 * lower_bound.compute_s.sum() > 0.85 * table.compute_s.sum()
 
 
 def test_a_device_with_a_profile_has_no_floor():
     """Measured kernels may be faster per row than any estimate."""
     scenario = load_scenario("llama3-70b-1024-h100")
-    assert scenario.problem().floor is not None
+    assert scenario.problem().lower_bound is not None
     measured = replace(scenario.accelerator, profile=SimpleNamespace(seconds=None))
     job = replace(scenario.job, accelerator=measured)
-    assert job.problem(scenario.fabric).floor is None
+    assert job.problem(scenario.fabric).lower_bound is None

@@ -170,4 +170,4 @@ def test_chunks_multiply_transfers():
     # Each stage has 6 s of layers and three transfers: activations and gradients at inner ends.
     assert [stage.micro_batch_s for stage in report.stages] == pytest.approx([9.0, 9.0])
     assert report.iteration_s == pytest.approx(2 * 9.0 + 9.0 / 2)
-    assert report.stages[0].chunks == ((0, 1), (2, 3))
+    assert report.stages[0].virtual_stages == ((0, 1), (2, 3))

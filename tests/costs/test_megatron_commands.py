@@ -76,6 +76,80 @@ def test_a_whole_command_is_read(text):
     }  # fmt: skip
 
 
+STRINGS = """
+DISTRIBUTED_ARGS="
+    --nproc_per_node 8 \\
+    --nnodes 64 --node_rank $NODE_RANK
+"
+GPT_ARGS="--tensor-model-parallel-size ${1:-8} \\
+    --pipeline-model-parallel-size ${PP:=16} --micro-batch-size 2 # 96 layers
+"
+GPT_ARGS="$GPT_ARGS --sequence-parallel"
+GPT_ARGS+=" --use-distributed-optimizer"
+NONE=""
+"""
+APPENDED = """
+ARGS=(--nproc_per_node 8 --nnodes 64 --tensor-model-parallel-size 8)
+ARGS+=(--pipeline-model-parallel-size 16 --micro-batch-size 2
+    --sequence-parallel --use-distributed-optimizer)
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STRINGS
+        + "torchrun $DISTRIBUTED_ARGS pretrain_gpt.py $GPT_ARGS $NONE --bf16 2>&1 | tee log",
+        STRINGS + 'cmd="torchrun $DISTRIBUTED_ARGS pretrain_gpt.py $GPT_ARGS"\neval $cmd',
+        APPENDED + 'torchrun pretrain_gpt.py "${ARGS[@]}" > log.txt; echo done',
+        APPENDED + "srun --ntasks-per-node=8 --container-image=nemo:24 python pretrain_gpt.py "
+        "${ARGS[@]} --bf16;",
+    ],
+)
+def test_flags_kept_in_variables_are_read(text):
+    """What a shell would put in their place; a failure prices another plan without a word."""
+    found = read_pasted(text, LAYERS, 512)
+    expected = "dp=4,tp=8,pp=16,sp=true,zero=1,micro_batch=2"
+    assert found.plan == read_plan(expected, LAYERS, 512)
+    assert (found.notes, found.unpriced) == ((), ())
+
+
+@pytest.mark.parametrize("word", ["$GPT_ARGS", "${GPT_ARGS[@]}", '"$@"', "$MODEL_PARAMS"])
+def test_a_variable_that_the_text_does_not_set_may_hold_anything(word):
+    """So no verdict stands beside the plan, wherever the word is."""
+    for text in (f"torchrun x.py {word} --lr 1", f"torchrun x.py --bf16 --lr 1e-4 {word}"):
+        found = read_pasted(text, LAYERS, 512)
+        assert found.unpriced == (word.strip('"'),)
+    assert read_pasted("torchrun x.py --save $WHERE --data-path $DATA", 98, 8).unpriced == ()
+    assert read_pasted('if [ -n "${KEY}" ]; then A=1; fi; torchrun x.py --lr 1', 98, 8).notes == ()
+
+
+CONDITIONS = """
+DTYPE=bf16
+if [[ "$DTYPE" == "fp8" ]]; then
+    ARGS+=("--fp8-format hybrid" --wandb-project x)
+    ARGS+=(--tp-comm-overlap)
+fi
+if [ $TP -gt 1 ]
+then
+    SP="--sequence-parallel"
+fi
+torchrun x.py --tensor-model-parallel-size 2 $SP "${ARGS[@]}" --bf16
+"""
+
+
+def test_flags_under_a_condition_are_taken_and_said():
+    """Two words in one pair of quotes are a flag and its value, as their writer meant."""
+    found = read_pasted(CONDITIONS, LAYERS, 8)
+    assert found.plan.point.sp
+    assert found.settings["workload.precision"] == "fp8"
+    assert found.notes == (
+        "Taken as given, though under a condition: --fp8-format, --tp-comm-overlap, "
+        "--sequence-parallel.",
+    )
+    assert found.unpriced == ()
+
+
 def test_what_the_fabric_has_otherwise_is_noted():
     found = read_pasted(COMMAND, LAYERS, 1024)
     assert found.plan.point.dp == 4  # of the 512 ranks that the command starts
@@ -109,7 +183,7 @@ def test_uneven_ends_are_divided_into_chunks_round_by_round():
         "--decoder-last-pipeline-num-layers 56 --num-virtual-stages-per-pipeline-rank 2", LAYERS, 2
     )  # fmt: skip
     assert plan.cuts == (0, 21, 49, 69, 98)
-    assert plan.chunks(1) == ((21, 49), (69, 98))
+    assert plan.virtual_stages(1) == ((21, 49), (69, 98))
 
 
 @pytest.mark.parametrize("broken", ["\\\n", "\\  \n", "\\\r\n", "\\\t\n   "])
@@ -125,7 +199,7 @@ def test_a_layout_of_several_rounds_is_interleaved():
     )
     assert (plan.point.interleave, plan.point.schedule) == (2, "interleaved")
     assert plan.cuts == (0, 3, 6, 9, 11)
-    assert plan.chunks(0) == ((0, 3), (6, 9))
+    assert plan.virtual_stages(0) == ((0, 3), (6, 9))
 
 
 REFUSED = [

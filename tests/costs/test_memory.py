@@ -12,10 +12,12 @@ from plain_chain import chain, plan, problem
 from nest_core.costs import StateBytes, price
 from nest_core.costs.memory import BUFFERS, FRAGMENTATION
 from nest_core.costs.tables import layer_table
+from nest_core.hardware import load_accelerator
 from nest_core.planner import SearchSpace, search
-from nest_core.scenario import load_accelerator, load_model, load_scenario
+from nest_core.scenario import load_scenario
 from nest_core.workload import Strategy
 from nest_core.workload import chain as chain_of
+from nest_core.workload.model_files import load_model
 
 MIXED = StateBytes(weights=2.0, gradients=4.0, optimizer=12.0)
 SIZES = np.array([5.0, 1.0, 2.0, 7.0])

@@ -27,18 +27,18 @@ def plans(draw: st.DrawFn) -> tuple[Plan, int]:
     """A plan and the number of its layers."""
     layers = draw(st.integers(1, 60))
     pp = draw(st.integers(1, min(layers, 12)))
-    chunks = draw(st.integers(1, min(layers // pp, 3)))
-    count = pp * chunks - 1
+    virtual_stages = draw(st.integers(1, min(layers // pp, 3)))
+    count = pp * virtual_stages - 1
     inner = draw(st.sets(st.integers(1, layers - 1), min_size=count, max_size=count)) if (
         layers > 1
     ) else set()  # fmt: skip
-    schedule = "interleaved" if chunks > 1 else draw(st.sampled_from(["1f1b", "gpipe"]))
+    schedule = "interleaved" if virtual_stages > 1 else draw(st.sampled_from(["1f1b", "gpipe"]))
     recompute = st.sampled_from(["none", "selective", "full"])
     point = Point(
         tp=draw(st.integers(1, 64)), sp=draw(st.booleans()), dp=draw(st.integers(1, 512)), pp=pp,
         micro_batch=draw(st.integers(1, 64)), zero=draw(st.integers(0, 3)),
         order=draw(st.sampled_from([MEGATRON, PAPER])), cp=draw(st.integers(1, 16)),
-        ep=draw(st.integers(1, 16)), schedule=schedule, interleave=chunks,
+        ep=draw(st.integers(1, 16)), schedule=schedule, interleave=virtual_stages,
     )  # fmt: skip
     chosen = tuple(draw(recompute) for _ in range(pp))
     widths = st.integers(1, 16)
@@ -174,7 +174,7 @@ def test_megatron_chunks(flag):
     plan = read_plan(f"--pipeline-model-parallel-size 4 {flag}", 34, 4)
     assert (plan.point.schedule, plan.point.interleave) == ("interleaved", 2)
     assert plan.cuts == (0, 5, 9, 13, 17, 21, 25, 29, 34)
-    assert plan.chunks(1) == ((5, 9), (21, 25))
+    assert plan.virtual_stages(1) == ((5, 9), (21, 25))
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3, 10, 34, 98])
@@ -202,17 +202,17 @@ BAD_TEXT = [
     ("dp=8,,tp=2", "must read key=value,key=value, but is ''"),
     ("width=8", "plan.width is not a known field, but is 8: use tp, dp, pp"),
     ("=8", "is not a known field"),
-    ("dp=0", "plan.dp must be a whole number from 1, but is 0"),
-    ("dp=-1", "plan.dp must be a whole number from 1, but is '-1'"),
-    ("dp=1.5", "plan.dp must be a whole number from 1, but is '1.5'"),
+    ("dp=0", "plan.dp must be a whole number from 1 to 10,000,000, but is 0"),
+    ("dp=-1", "plan.dp must be a whole number from 1 to 10,000,000, but is '-1'"),
+    ("dp=1.5", "plan.dp must be a whole number from 1 to 10,000,000, but is '1.5'"),
     ("dp=²", "plan.dp must be a whole number from 1"),
-    ("dp=nan", "plan.dp must be a whole number from 1, but is 'nan'"),
+    ("dp=nan", "plan.dp must be a whole number from 1 to 10,000,000, but is 'nan'"),
     ("dp=" + "9" * 5000, "plan.dp must be a whole number from 1"),
     ("dp=" + "8," * 5000 + "=", "must read key=value,key=value"),
     ("sp=1", "plan.sp must be true or false, but is 1"),
     ("pp=35", "plan.pp must not exceed the model's 34 layers, but is 35"),
-    ("cp=0", "plan.cp must be a whole number from 1, but is 0"),
-    ("ep=x", "plan.ep must be a whole number from 1, but is 'x'"),
+    ("cp=0", "plan.cp must be a whole number from 1 to 10,000,000, but is 0"),
+    ("ep=x", "plan.ep must be a whole number from 1 to 10,000,000, but is 'x'"),
     ("schedule=zb", "plan.schedule must be one of the schedules, but is 'zb': pick 1f1b, gpipe"),
     ("pp=4,interleave=9", "plan.interleave times pp = 4 must not exceed the model's 34 layers"),
     (
@@ -228,7 +228,7 @@ BAD_TEXT = [
     ("order=tp", "plan.order must be a list, but is 'tp'"),
     ("order=tp-dp-pp", "plan.order must name tp, cp, dp and pp once"),
     ("cuts=5", "plan.cuts must be a list, but is 5"),
-    ("cuts=0-x", "plan.cuts must be a whole number from 0, but is 'x'"),
+    ("cuts=0-x", "plan.cuts must be a whole number from 0 to 10,000,000, but is 'x'"),
     ("--tensor-model-parallel-size", "must give every flag its value"),
     ("--tensor-model-parallel-size 'abc", "must close its quotes"),
     ("--tensor-model-parallel-size 0", "--tensor-model-parallel-size must be a whole number"),
@@ -251,26 +251,32 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"order": ["tp", "cp", "dp", ["pp"]]}, "plan.order must name tp, cp, dp and pp once"),
     ({"cuts": 5}, "plan.cuts must be a list, but is 5"),
     ({"cuts": "0-34"}, "plan.cuts must be a list, but is '0-34'"),
-    ({"cuts": [0, 1.5, 34]}, "plan.cuts must be a whole number from 0, but is 1.5"),
-    ({"cuts": [0, True]}, "plan.cuts must be a whole number from 0, but is True"),
+    ({"cuts": [0, 1.5, 34]}, "plan.cuts must be a whole number from 0 to 10,000,000, but is 1.5"),
+    ({"cuts": [0, True]}, "plan.cuts must be a whole number from 0 to 10,000,000, but is True"),
     ({"stage_recompute": 5}, "plan.stage_recompute must be a list, but is 5"),
     ({"stage_recompute": "none"}, "plan.stage_recompute must be a list, but is 'none'"),
     ({"recompute": []}, "plan.recompute must be none, selective or full"),
     ({"recompute": {"a": 1}}, "plan.recompute must be none, selective or full"),
-    ({"dp": None}, "plan.dp must be a whole number from 1, but is None"),
-    ({"dp": True}, "plan.dp must be a whole number from 1, but is True"),
+    ({"dp": None}, "plan.dp must be a whole number from 1 to 10,000,000, but is None"),
+    ({"dp": True}, "plan.dp must be a whole number from 1 to 10,000,000, but is True"),
     ({"dp": 10**400}, "plan.dp must be a whole number from 1"),
-    ({"tp": float("inf")}, "plan.tp must be a whole number from 1, but is inf"),
-    ({"zero": -1}, "plan.zero must be a whole number from 0, but is -1"),
+    ({"tp": float("inf")}, "plan.tp must be a whole number from 1 to 10,000,000, but is inf"),
+    ({"zero": -1}, "plan.zero must be a whole number from 0 to 10,000,000, but is -1"),
     ({"sp": None}, "plan.sp must be true or false, but is None"),
-    ({"cp": [1]}, r"plan.cp must be a whole number from 1, but is \[1\]"),
+    ({"cp": [1]}, r"plan.cp must be a whole number from 1 to 10,000,000, but is \[1\]"),
     ({"schedule": ["1f1b"]}, "plan.schedule must be one of the schedules"),
-    ({"device_order": [0, -1]}, "plan.device_order must be a whole number from 0, but is -1"),
+    (
+        {"device_order": [0, -1]},
+        "plan.device_order must be a whole number from 0 to 10,000,000, but is -1",
+    ),
     ({"stage_strategies": 5}, "plan.stage_strategies must be a list, but is 5"),
     ({"stage_strategies": [5]}, "must hold objects of tp, sp, cp, ep and zero, but is 5"),
     ({"stage_strategies": [{"dp": 2}]}, "must hold objects of tp, sp, cp, ep and zero"),
     ({"stage_strategies": [{"sp": 1}]}, "must have sp true or false, but is 1"),
-    ({"interleave": 2.0}, "plan.interleave must be a whole number from 1, but is 2.0"),
+    (
+        {"interleave": 2.0},
+        "plan.interleave must be a whole number from 1 to 10,000,000, but is 2.0",
+    ),
     ({"virtual": 2}, "plan.virtual is not a known field, but is 2"),
 ]
 
@@ -296,7 +302,7 @@ def test_fields_of_the_wrong_kind_are_refused(fields, message):
         (b"null", "must hold a plan"),
         (b'{"plan": null, "feasible": false}', "must hold a plan, but is None"),
         (b'{"plan": 5}', "must hold a plan, but is 5"),
-        (b'{"dp": NaN}', "plan.dp must be a whole number from 1, but is nan"),
+        (b'{"dp": NaN}', "plan.dp must be a whole number from 1 to 10,000,000, but is nan"),
         (b" " * (MAX_FILE_BYTES + 1), "must hold at most 5,000,000 bytes"),
     ],
     ids=["empty", "open", "binary", "deep", "long number", "list", "null", "no plan", "plan 5",

@@ -37,15 +37,15 @@ def interleaved(pp: int, s: int, m: int, v: int) -> list[Pass]:
     """Groups of pp micro-batches go through one chunk after another, and so they come back."""
     groups = range(m // pp)
     forward = [
-        ("F", group * pp + k, chunk * pp + s)
+        ("F", group * pp + k, virtual_stage * pp + s)
         for group in groups
-        for chunk in range(v)
+        for virtual_stage in range(v)
         for k in range(pp)
     ]
     backward = [
-        ("B", group * pp + k, chunk * pp + s)
+        ("B", group * pp + k, virtual_stage * pp + s)
         for group in groups
-        for chunk in reversed(range(v))
+        for virtual_stage in reversed(range(v))
         for k in range(pp)
     ]
     ahead = min(2 * (pp - 1 - s) + (v - 1) * pp, m * v)
@@ -63,7 +63,7 @@ def in_turn(forward: list[Pass], backward: list[Pass], ahead: int) -> list[Pass]
 ORDERS = {"gpipe": gpipe, "1f1b": one_forward_one_backward, "interleaved": interleaved}
 
 
-def replay(orders: list[list[Pass]], chunks: int) -> tuple[float, list[int]]:
+def replay(orders: list[list[Pass]], virtual_stages: int) -> tuple[float, list[int]]:
     """When the last pass ends, and the most passes forward that each stage has yet to answer."""
     done: dict[Pass, float] = {}
     clock, place = [0.0] * len(orders), [0] * len(orders)
@@ -72,12 +72,16 @@ def replay(orders: list[list[Pass]], chunks: int) -> tuple[float, list[int]]:
         moved = False
         for s, order in enumerate(orders):
             while place[s] < len(order):
-                kind, k, chunk = one = order[place[s]]
+                kind, k, virtual_stage = one = order[place[s]]
                 needs = []
-                if kind == "F" and chunk > 0:
-                    needs = [("F", k, chunk - 1)]
+                if kind == "F" and virtual_stage > 0:
+                    needs = [("F", k, virtual_stage - 1)]
                 if kind == "B":
-                    needs = [("B", k, chunk + 1) if chunk < chunks - 1 else ("F", k, chunk)]
+                    needs = [
+                        ("B", k, virtual_stage + 1)
+                        if virtual_stage < virtual_stages - 1
+                        else ("F", k, virtual_stage)
+                    ]
                 if any(need not in done for need in needs):
                     break
                 ready = max([clock[s], *(done[need] for need in needs)])

@@ -15,9 +15,9 @@ from nest_core.costs.tables import (
     model_flops,
     state_bytes,
 )
-from nest_core.hardware import PRECISIONS, backward_seconds, forward_seconds
-from nest_core.scenario import load_accelerator, load_model
+from nest_core.hardware import PRECISIONS, backward_seconds, forward_seconds, load_accelerator
 from nest_core.workload import Graph, Layer, Strategy, chain, load_trace, strategies
+from nest_core.workload.model_files import load_model
 
 DENSE = ["bert-large", "gpt3-175b", "llama2-7b", "llama3-70b", "qwen3-8b"]
 MIXTURES = ["mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3"]
@@ -219,7 +219,7 @@ def test_model_flops_are_six_per_weight_and_token_and_the_scores(name):
     """6 s N over the weights that a token multiplies, and 6 L s^2 a (d_qk + d_v) with all scores.
 
     The formula of Narayanan et al. 2021, appendix, in its exact form: N leaves out
-    embeddings, norms and biases. Of causal attention half of that counts.
+    embeddings, norms, biases and what routes tokens to experts. Of causal attention half counts.
     """
     model, s = load_model(name), 128
     trace = load_trace(model.family)
@@ -227,7 +227,8 @@ def test_model_flops_are_six_per_weight_and_token_and_the_scores(name):
     weights = 0.0
     for kind, times in model.runs:
         for node in trace[kind].nodes:
-            if node.op in ("linear", "grouped_linear"):
+            plain = node.op == "linear" and node.weights[0][0] != ("experts",)
+            if plain or node.op == "grouped_linear":
                 matrix = 1.0
                 for dim in node.weights[0]:
                     for part in dim:

@@ -12,9 +12,9 @@ import pytest
 
 from nest_core.costs import StageStrategy, price
 from nest_core.costs.parse import read_plan
+from nest_core.explain.axes import next_best
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
-from nest_core.why.axes import next_best
 from nest_studio.cli import run
 
 SMALL = "llama2-7b-64-h100"

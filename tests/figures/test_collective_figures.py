@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nest_core.calibration.library import load_library
-from nest_core.calibration.sweep import Measured, Sweep, load_measured, sweep
 from nest_core.figures.collectives import (
     bandwidth_figure,
     half_peak_bytes,
@@ -14,6 +12,8 @@ from nest_core.figures.collectives import (
     time_figure,
 )
 from nest_core.figures.levels import level_rows
+from nest_core.hardware.collectives.library import load_library
+from nest_core.measured.collectives.sweep import Measured, Sweep, load_measured, sweep
 from nest_core.network import collapse
 from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nest_core.baselines import NAMES
+from nest_core.explain.summary import bottleneck, fullest
 from nest_core.figures import (
     Entry,
     balance_figure,
@@ -17,7 +18,6 @@ from nest_core.figures import (
     throughput_figure,
 )
 from nest_core.figures.style import ACCENT, HATCH, LIMIT, MEMORY_COLOURS, TIME_COLOURS, axis_unit
-from nest_core.summary import bottleneck, fullest
 from nest_core.units import humanise, humanise_bytes
 
 
@@ -48,7 +48,7 @@ def test_the_bars_of_a_stage_add_up_to_the_iteration_time(preset_answer):
 @pytest.mark.sampled(3)
 def test_the_bars_of_a_stage_add_up_to_its_memory(preset_answer):
     rows = rows_of(preset_answer)
-    limit = preset_answer.problem.memory_bytes
+    limit = preset_answer.scenario.accelerator.memory_bytes
     picture = memory_figure(rows, limit)
     scale, unit = axis_unit(limit, "B")
     assert picture.subtitle.endswith(f", {unit}")
@@ -69,13 +69,13 @@ def test_a_bar_is_as_wide_as_the_layers_of_its_stage(preset_answer, figure):
     picture = (
         balance_figure(rows)
         if figure == "balance"
-        else memory_figure(rows, preset_answer.problem.memory_bytes)
+        else memory_figure(rows, preset_answer.scenario.accelerator.memory_bytes)
     )
     for number, row in enumerate(rows):
         if row.report:
             _, bars = stacked(picture, number)
-            chunks = np.diff(row.report.plan.cuts)
-            widths = chunks.reshape(-1, row.report.plan.point.pp).sum(axis=0)
+            virtual_stages = np.diff(row.report.plan.cuts)
+            widths = virtual_stages.reshape(-1, row.report.plan.point.pp).sum(axis=0)
             for bar in bars:
                 assert list(bar.width) == list(widths)
                 assert list(bar.x) == pytest.approx(np.cumsum(widths) - widths / 2)
@@ -87,7 +87,7 @@ def test_rows_share_both_axes(preset_answer, figure):
     picture = (
         balance_figure(rows)
         if figure == "balance"
-        else memory_figure(rows, preset_answer.problem.memory_bytes)
+        else memory_figure(rows, preset_answer.scenario.accelerator.memory_bytes)
     )
     layout = picture.plot.layout.to_plotly_json()
     for letter in "xy":
@@ -113,7 +113,9 @@ def test_the_title_names_the_bottleneck(preset_answer):
 
 def test_the_title_names_the_fullest_stage(preset_answer):
     best = preset_answer.result.best
-    title = memory_figure(rows_of(preset_answer), preset_answer.problem.memory_bytes).title
+    title = memory_figure(
+        rows_of(preset_answer), preset_answer.scenario.accelerator.memory_bytes
+    ).title
     number, stage = fullest(best)
     assert stage.memory.total == max(entry.memory.total for entry in best.stages)
     assert humanise_bytes(stage.memory.total) in title
@@ -150,7 +152,7 @@ def test_one_meaning_has_one_colour(answered):
     rows = rows_of(example)
     for picture, colours in (
         (balance_figure(rows), TIME_COLOURS),
-        (memory_figure(rows, example.problem.memory_bytes), MEMORY_COLOURS),
+        (memory_figure(rows, example.scenario.accelerator.memory_bytes), MEMORY_COLOURS),
     ):
         assert dict(picture.legend) == colours
         for bar in picture.plot.data:
@@ -214,10 +216,15 @@ def test_infeasible_plans_are_hatched_and_say_why(infeasible):
     priced = [number for number, row in enumerate(rows) if row.report]
     assert len(priced) > 1
     for number in priced:
-        over = fullest(rows[number].report)[1].memory.total - infeasible.problem.memory_bytes
+        over = (
+            fullest(rows[number].report)[1].memory.total
+            - infeasible.scenario.accelerator.memory_bytes
+        )
         assert bars.text[number] == f"does not fit, {humanise_bytes(over)} over"
         assert shapes[number] == HATCH
-    _, stages = stacked(memory_figure(rows, infeasible.problem.memory_bytes), priced[0])
+    _, stages = stacked(
+        memory_figure(rows, infeasible.scenario.accelerator.memory_bytes), priced[0]
+    )
     assert {bar.marker.pattern.shape for bar in stages} == {HATCH}
 
 
@@ -260,7 +267,7 @@ def test_heights_do_not_depend_on_the_data(answered):
                 for picture in (
                     throughput_figure(rows, 1),
                     balance_figure(rows),
-                    memory_figure(rows, example.problem.memory_bytes),
+                    memory_figure(rows, example.scenario.accelerator.memory_bytes),
                 )
             )
         )

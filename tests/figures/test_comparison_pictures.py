@@ -210,8 +210,12 @@ def test_designs_of_another_size_or_job_say_so_above_all_figures(compared):
     one = compared.candidates[0]
     assert not unlike(replace(compared, candidates=(one, one)))
     other = replace(one, scenario=replace(one.scenario, batch=8))
-    (job,) = unlike(replace(compared, candidates=(one, other)))
+    unequal = replace(compared, candidates=(one, other))
+    (job,) = unlike(unequal)
     assert "same job" in job
+    value = pictures(unequal)[2]
+    assert "different jobs" in value.title
+    assert not re.search("wins|level with", value.title + value.subtitle)
 
 
 def test_accelerators_of_two_kinds_have_no_common_price(compared):

@@ -9,17 +9,17 @@ import pytest
 
 from nest_core.costs import price
 from nest_core.costs.parse import read_plan
+from nest_core.costs.placement import rank_mapping_of
 from nest_core.errors import InputError
+from nest_core.explain.link_names import link_group_name
+from nest_core.explain.loads import link_loads
+from nest_core.explain.summary import share
+from nest_core.explain.traffic import CLASSES
 from nest_core.figures.fabric import PAINTS, fabric_figure
 from nest_core.figures.grid import device_grid
 from nest_core.figures.linkload import linkload_figure
-from nest_core.layout.placement import seated
 from nest_core.scenario import load_scenario
-from nest_core.summary import share
 from nest_core.units import humanise_bytes
-from nest_core.why.link_names import bundle_name
-from nest_core.why.loads import link_loads
-from nest_core.why.traffic import CLASSES
 
 PLANS = {
     "clos": ("llama2-7b-64-h100", "dp=4,tp=4,pp=4,zero=1"),
@@ -69,7 +69,7 @@ def test_cells_are_shares_of_the_iteration(case):
             expected = [100 * busy[name] for name in names]
             assert z[at] == pytest.approx([*expected, sum(expected)])
             assert cells.customdata[at][-1].endswith(humanise_bytes(sum(sent.values())))
-        assert bundle_name(network, tier.busiest) in cells.customdata[2 * row][0]
+        assert link_group_name(network, tier.busiest) in cells.customdata[2 * row][0]
     assert len(set(cells.y)) == len(cells.y)
 
 
@@ -94,7 +94,7 @@ def test_without_a_plan_there_is_nothing():
 @plans
 def test_a_stage_and_a_replica_have_one_colour(case):
     network, report, loads = found(case)
-    parts = seated(network, report.plan)
+    parts = rank_mapping_of(network, report.plan)
     for paint, number in (("stage", parts.pp), ("replica", parts.dp)):
         painted = cells_of(network, report, loads, paint)
         assert np.array_equal(painted, np.where(number < 0, np.nan, number + 1), equal_nan=True)
@@ -103,7 +103,7 @@ def test_a_stage_and_a_replica_have_one_colour(case):
 @plans
 def test_neighbouring_tensor_groups_differ(case):
     network, report, loads = found(case)
-    parts = seated(network, report.plan)
+    parts = rank_mapping_of(network, report.plan)
     painted = cells_of(network, report, loads, "tensor group")
     works = parts.pp >= 0
     assert np.array_equal(np.isfinite(painted), works)
@@ -119,7 +119,7 @@ def test_neighbouring_tensor_groups_differ(case):
 def test_link_load_is_what_a_device_s_traffic_meets(case):
     network, report, loads = found(case)
     painted = cells_of(network, report, loads, "link load")
-    works = seated(network, report.plan).pp >= 0
+    works = rank_mapping_of(network, report.plan).pp >= 0
     assert painted[works] == pytest.approx(loads.device_busy[works], rel=1e-6)
     assert np.isnan(painted[~works]).all()
 

@@ -9,9 +9,10 @@ from nest_core.costs.plan import Plan, Point
 from nest_core.figures import fabric_figure, level_figure
 from nest_core.figures.fabric import ranks
 from nest_core.figures.grid import MAX_CELLS, device_grid
-from nest_core.figures.levels import MAX_BLOCKS, level_blocks, ways
+from nest_core.figures.levels import ways
 from nest_core.layout import Layout
 from nest_core.network import collapse
+from nest_core.network.blocks import MAX_BLOCKS, level_blocks
 from nest_core.network.paths import shortest_paths
 from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric
@@ -196,6 +197,6 @@ def test_pointing_at_a_cell_shows_the_path():
 def test_specs_stay_small(answered):
     """A figure that changes with every slider step travels to the browser each time."""
     example = answered("llama3-70b-1024-h100")
-    network = example.problem.network
+    network = example.network
     assert len(fabric_figure(network, example.result.best.plan).plot.to_json()) < 100_000
     assert len(level_figure(network).plot.to_json()) < 1_000_000

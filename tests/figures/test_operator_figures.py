@@ -15,11 +15,7 @@ import pytest
 from nest_core.costs.anatomy import RECOMPUTE, anatomy
 from nest_core.costs.tables import layer_table
 from nest_core.errors import InputError
-from nest_core.figures.layered import layered
-from nest_core.figures.operators import BOUND_COLOURS, COMMUNICATION, graph_figure, short_name
-from nest_core.figures.roofline import roofline_figure
-from nest_core.hardware import seconds
-from nest_core.layer_summary import (
+from nest_core.explain.layer_summary import (
     exchange_rows,
     kept_finding,
     layer_finding,
@@ -28,9 +24,12 @@ from nest_core.layer_summary import (
     strategy_in_words,
     undivided,
 )
-from nest_core.model_files import load_model
-from nest_core.scenario import load_accelerator
+from nest_core.figures.layered import layered
+from nest_core.figures.operators import BOUND_COLOURS, COMMUNICATION, graph_figure, short_name
+from nest_core.figures.roofline import roofline_figure
+from nest_core.hardware import load_accelerator, seconds
 from nest_core.workload import Strategy
+from nest_core.workload.model_files import load_model
 
 _SHIPPED = load_accelerator("h100-80gb")
 # The family's figures are fitted anew now and then; what the figures say of them is not.
@@ -255,8 +254,8 @@ def test_it_works_without_torch():
         "import sys; sys.modules['torch'] = None\n"
         "from nest_core.costs.anatomy import anatomy\n"
         "from nest_core.figures.operators import graph_figure\n"
-        "from nest_core.model_files import load_model\n"
-        "from nest_core.scenario import load_accelerator\n"
+        "from nest_core.workload.model_files import load_model\n"
+        "from nest_core.hardware import load_accelerator\n"
         "from nest_core.workload import Strategy\n"
         "found = anatomy(load_model('deepseek-v3'), 'moe_block', Strategy(sequence=64),"
         " load_accelerator('h100-80gb'), 'bf16')\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import pickle
 
 import numpy as np
 import plotly.graph_objects as go
@@ -87,26 +88,27 @@ def test_the_title_names_the_file():
 
 
 def test_a_notebook_shows_the_plot_with_its_words():
-    bundle = picture({"type": "bar", "x": [1], "y": [1]})._repr_mimebundle_()
-    figure = bundle["application/vnd.plotly.v1+json"]
+    link_group = picture({"type": "bar", "x": [1], "y": [1]})._repr_mimebundle_()
+    figure = link_group["application/vnd.plotly.v1+json"]
     assert figure["layout"]["title"]["text"] == "A title: 12.5 % <b>more</b>"
     assert figure["data"][0]["type"] == "bar"
-    assert bundle["text/plain"].endswith("words")
+    assert link_group["text/plain"].endswith("words")
 
 
 def test_every_figure_of_the_plan_has_rows(answered):
     example = answered("llama3-70b-1024-h100")
-    network, best = example.problem.network, example.result.best
+    network, best = example.network, example.result.best
     rows = entries(example.result, example.baselines)
     shown = (
-        balance_figure(rows), memory_figure(rows, example.problem.memory_bytes),
+        balance_figure(rows), memory_figure(rows, example.scenario.accelerator.memory_bytes),
         throughput_figure(rows, 1), fabric_figure(network, best.plan), level_figure(network),
-        timeline_figure(timeline(example.problem, best)),
+        timeline_figure(timeline(example.scenario.problem(), best)),
     )  # fmt: skip
     for one in shown:
         found = one.rows()
         assert found
         assert all(list(row) == list(found[0]) for row in found)
+        assert pickle.loads(pickle.dumps(one)).rows() == found
         assert len(list(csv.reader(io.StringIO(one.to_csv())))) == len(found) + 1
 
 

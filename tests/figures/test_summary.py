@@ -7,28 +7,28 @@ from dataclasses import replace
 
 import pytest
 
-from nest_core.headlines import headlines
-from nest_core.presets import preset_names
-from nest_core.scenario import load_accelerator, load_fabric, load_model, load_scenario
-from nest_core.summary import (
+from nest_core.explain.summary import (
     accelerator_in_words,
     certificate_line,
     model_in_words,
     plan_in_words,
     quantity,
-    realised_ratios,
     share,
     stage_rows,
 )
+from nest_core.hardware import load_accelerator
+from nest_core.presets import preset_names
+from nest_core.scenario import load_fabric, load_scenario
 from nest_core.topology import Clos
 from nest_core.units import humanise_bytes, humanise_seconds, to_gib
+from nest_core.workload.model_files import load_model
 
 NAMES = ["Throughput", "Speed-up", "Iteration time", "Pipeline bubble", "Memory head-room"]
 
 
 def test_headlines_are_the_report(preset_answer):
     best = preset_answer.result.best
-    shown = headlines(preset_answer)
+    shown = preset_answer.headlines()
     assert [headline.name for headline in shown] == NAMES
     tokens = best.samples_per_s * preset_answer.scenario.sequence
     free = best.memory_limit_bytes - max(stage.memory.total for stage in best.stages)
@@ -44,7 +44,7 @@ def test_headlines_are_the_report(preset_answer):
 
 def test_the_formula_of_the_iteration_adds_up(preset_answer):
     """The numbers filled in give the iteration time, to the digits shown."""
-    formula = headlines(preset_answer)[2].formula[1]
+    formula = preset_answer.headlines()[2].formula[1]
     units = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "min": 60.0}
     match = re.fullmatch(
         r"= (\S+) · (\S+) (\S+) \+ (\S+) (\S+) \+ (\S+) (\S+) = (\S+) (\S+)", formula
@@ -57,33 +57,33 @@ def test_the_formula_of_the_iteration_adds_up(preset_answer):
 
 
 def test_pending_baselines_claim_no_speedup(answered):
-    shown = headlines(replace(answered("llama2-7b-64-h100"), baselines=()), baselines_pending=True)
+    shown = answered("llama2-7b-64-h100").headlines(baselines_pending=True)
     assert shown[1].value == "…"
     assert shown[1].note == "pricing the baselines"
 
 
 def test_without_a_plan_there_are_no_figures(infeasible):
-    shown = headlines(infeasible)
+    shown = infeasible.headlines()
     assert [headline.name for headline in shown] == NAMES
     assert {headline.value for headline in shown} == {"–"}
     assert certificate_line(infeasible.result).startswith("No feasible plan: ")
 
 
 def test_without_a_feasible_baseline_there_is_no_speedup(answered):
-    shown = headlines(
-        answered("llama3-70b-1024-h100", "accelerator.memory_GiB=4.0", 'baselines.names=["manual"]')
-    )
+    shown = answered(
+        "llama3-70b-1024-h100", "accelerator.memory_GiB=4.0", 'baselines.names=["manual"]'
+    ).headlines()
     assert shown[1].value == "–"
     assert shown[1].note == "no baseline is feasible here"
 
 
 def test_a_tie_is_called_a_tie(answered):
     example = answered("gpt3-175b-64-h100")
-    assert headlines(example)[1].note == f"as fast as {example.best_baseline.label}"
+    assert example.headlines()[1].note == f"as fast as {example.best_baseline.label}"
 
 
 def test_the_plan_in_words_holds_every_degree(preset_answer):
-    best, network = preset_answer.result.best, preset_answer.problem.network
+    best, network = preset_answer.result.best, preset_answer.network
     point = best.plan.point
     words = plan_in_words(best, preset_answer.scenario.batch, network.devices)
     for part in (f"dp {point.dp})", f"pp {point.pp})", f"tp {point.tp}", f"ZeRO {point.zero};"):
@@ -113,13 +113,13 @@ def test_an_unproven_plan_says_how_far_it_may_be(answered):
 def test_realised_ratios_are_those_of_whole_ports():
     for name in preset_names("fabrics"):
         fabric = load_fabric(name)
-        lines = realised_ratios(fabric)
+        lines = fabric.realised_ratios()
         if isinstance(fabric, Clos):
             assert len(lines) == fabric.tiers - 1
     scenario = load_scenario("llama3-70b-1024-h100", ["fabric.clos.oversubscription=[3.0]"])
-    assert realised_ratios(scenario.fabric) == ("realised 2.91 : 1, 11 uplinks per leaf",)
-    assert realised_ratios(load_fabric("torus-16x16")) == ()
-    assert realised_ratios(load_fabric("v100-pods-64")) == (
+    assert scenario.fabric.realised_ratios() == ("realised 2.91 : 1, 11 uplinks per leaf",)
+    assert load_fabric("torus-16x16").realised_ratios() == ()
+    assert load_fabric("v100-pods-64").realised_ratios() == (
         "50.0 GB/s per node uplink",
         "50.0 GB/s per pod uplink",
     )
@@ -127,7 +127,7 @@ def test_realised_ratios_are_those_of_whole_ports():
 
 def test_stage_rows_add_up(preset_answer):
     best = preset_answer.result.best
-    levels = tuple(level.name for level in preset_answer.problem.network.levels)
+    levels = tuple(level.name for level in preset_answer.network.levels)
     rows = stage_rows(best, levels)
     assert [row["stage"] for row in rows] == list(range(1, len(best.stages) + 1))
     for row, stage in zip(rows, best.stages, strict=True):
@@ -175,13 +175,13 @@ def test_an_accelerator_in_words(name, words):
 
 
 def test_without_baselines_there_is_no_speedup(answered):
-    shown = headlines(answered("llama2-7b-64-h100", "baselines.names=[]"))
+    shown = answered("llama2-7b-64-h100", "baselines.names=[]").headlines()
     assert shown[1].note == "no baseline was asked for"
 
 
 def test_the_formula_of_an_interleaved_plan_divides_the_fill(answered):
     best = answered("llama3-70b-1024-h100")
     assert best.result.best.plan.point.interleave > 1
-    shown = headlines(best)
+    shown = best.headlines()
     assert "(Σ t − max t) / v" in shown[2].formula[0]
     assert "(Σ t − max t) / v" in shown[3].formula[0]

@@ -31,14 +31,18 @@ def outcome(x, rate=None, y=None, **more):
     return Outcome(x, y, **{"limit_bytes": 80 * GIB, **found, **more})
 
 
-def axis(knob, values, **more):
-    about = {"label": knob, "unit": "", "present": None, "doubling": False, "fabric": False}
+def axis(parameter, values, **more):
+    about = {"label": parameter, "unit": "", "present": None, "doubling": False, "fabric": False}
     shown = tuple(str(value) for value in values)
-    return Axis(**{"knob": knob, "values": tuple(values), "shown": shown, **about, **more})
+    return Axis(
+        **{"parameter": parameter, "values": tuple(values), "shown": shown, **about, **more}
+    )
 
 
-def line(knob, points, **more):
-    return Sweep("made up", axis(knob, [p.x for p in points], **more), None, tuple(points), True)
+def line(parameter, points, **more):
+    return Sweep(
+        "made up", axis(parameter, [p.x for p in points], **more), None, tuple(points), True
+    )
 
 
 def plane(rates, **more):
@@ -74,13 +78,16 @@ def clickable(picture):
         ([50.0, 60.0, 75.0], "Throughput rises 50.0 % from 0 to 2; the plan stays"),
         ([50.0, 75.0, 200.0], "Throughput rises 4-fold from 0 to 2; the plan stays"),
         ([50.0, 75.0, 60.0], "Fastest at 1; the plan stays"),
-        ([100.0, 99.9], "The knob hardly matters: throughput stays within 0.1 %; the plan stays"),
+        (
+            [100.0, 99.9],
+            "The parameter hardly matters: throughput stays within 0.1 %; the plan stays",
+        ),
         ([None, 75.0, None], "Only 1 has a plan; 2 of 3 points have no plan"),
         ([None, None], "No plan fits at any of these points"),
     ],
 )
 def test_the_title_states_what_the_rates_do(rates, title):
-    sweep = line("knob", [outcome(x, rate) for x, rate in enumerate(rates)])
+    sweep = line("parameter", [outcome(x, rate) for x, rate in enumerate(rates)])
     assert pictures(sweep)[0].title == title
 
 
@@ -91,7 +98,7 @@ def test_the_points_where_the_plan_changes_are_named_between_their_neighbours():
         outcome(4, None),
         outcome(8, 70.0, plan=PLAN | {"tp": 8, "pp": 1}),
     ]
-    first = pictures(line("knob", points))[0]
+    first = pictures(line("parameter", points))[0]
     assert first.title.endswith("the plan changes once; 1 of 4 points has no plan")
     (upright,) = first.plot.layout.shapes
     assert upright.x0 == upright.x1 == (2 + 8) / 2
@@ -99,27 +106,27 @@ def test_the_points_where_the_plan_changes_are_named_between_their_neighbours():
 
 
 def test_the_data_of_a_picture_are_the_points_in_their_own_units():
-    """A failure: a logarithm or a place number leaves as the knob's value."""
+    """A failure: a logarithm or a place number leaves as the parameter's value."""
     found = line("micro_batch", [outcome(1, 4.0e3), outcome(8, 5.0e3)])
     for picture in pictures(found):
         assert picture.rows() == found.rows()
     assert [row[found.x.title] for row in found.rows()] == [1, 8]
 
 
-def test_what_the_knob_pins_is_no_change_of_plan():
+def test_what_the_parameter_pins_is_no_change_of_plan():
     points = [outcome(zero, 100.0, plan=PLAN | {"zero": zero}) for zero in (0, 1)]
     assert not pictures(line("zero", points))[0].plot.layout.shapes
     assert pictures(line("other", points))[0].plot.layout.shapes
 
 
 def test_every_point_can_be_pointed_at_whether_or_not_it_has_a_plan():
-    sweep = line("knob", [outcome(x, rate) for x, rate in enumerate([100.0, None, 80.0])])
+    sweep = line("parameter", [outcome(x, rate) for x, rate in enumerate([100.0, None, 80.0])])
     found = clickable(pictures(sweep)[0])
     assert {number: place[0] for number, place in found.items()} == {0: 0.0, 1: 1.0, 2: 2.0}
 
 
 def test_what_has_no_plan_is_hatched_and_says_what_it_needs():
-    first, memory = pictures(line("knob", [outcome(0, 100.0), outcome(1)]))
+    first, memory = pictures(line("parameter", [outcome(0, 100.0), outcome(1)]))
     hatched = trace(first, fill="toself")
     assert hatched.fillpattern.shape == "/"
     assert [x for x in hatched.x if x is not None] == [0.5, 1.5, 1.5, 0.5, 0.5]
@@ -161,7 +168,7 @@ def test_a_sweep_that_was_cut_short_is_drawn_as_far_as_it_goes():
     for count in range(1, 6):
         first, *_ = pictures(replace(whole, points=whole.points[:count], complete=False))
         assert len(clickable(first)) == count
-    some = line("knob", [outcome(x, 10.0 + x) for x in range(4)])
+    some = line("parameter", [outcome(x, 10.0 + x) for x in range(4)])
     for count in range(1, 4):
         assert len(clickable(pictures(replace(some, points=some.points[:count]))[0])) == count
     assert pictures(replace(some, points=())) == ()
@@ -214,17 +221,17 @@ def test_one_network_that_is_cheapest_and_fastest_is_named():
 
 def test_fabrics_of_different_sizes_and_equal_prices_have_no_pareto_picture():
     several = priced([(100.0, 10.0), (80.0, 9.0)])
-    for knob, fabric, points in (
+    for parameter, fabric, points in (
         ("devices", True, several),
         ("batch", False, several),
         ("ratio", True, priced([(100.0, 10.0), (100.0, 9.0)])),
     ):
-        sweep = line(knob, points, fabric=fabric)
+        sweep = line(parameter, points, fabric=fabric)
         assert not [p for p in pictures(sweep) if "price" in p.subtitle]
 
 
 def test_names_that_people_gave_are_not_read_as_tags():
-    (first, *_) = pictures(line("knob", [outcome(0, None, reason="<b>no</b>")]))
+    (first, *_) = pictures(line("parameter", [outcome(0, None, reason="<b>no</b>")]))
     said = list(itertools.chain.from_iterable(t.hovertext or () for t in first.plot.data))
     assert any("&lt;b>no&lt;/b>" in text for text in said)
 

@@ -16,13 +16,13 @@ from nest_core.costs import LayerTable, Plan, Point, Problem, StateBytes, price
 from nest_core.costs.parse import read_plan
 from nest_core.costs.timeline import PARTS, timeline
 from nest_core.errors import InputError
+from nest_core.explain.summary import bottleneck, fullest
 from nest_core.figures import balance_figure, memory_figure
 from nest_core.figures.entries import OURS, Entry
 from nest_core.figures.style import MARK, TIME_COLOURS, axis_unit
 from nest_core.figures.timeline import MOST_PASSES, timeline_figure
 from nest_core.network import collapse
 from nest_core.scenario import load_scenario
-from nest_core.summary import bottleneck, fullest
 from nest_core.topology import Hierarchical, Tier
 
 PLANS = {
@@ -71,19 +71,23 @@ def in_order(point, s, m):
 def earliest(found):
     """Start of every pass by who waits for whom: longest paths through a graph."""
     point, m = found.report.plan.point, found.micro_batches
-    pp, chunks = point.pp, point.pp * point.interleave
+    pp, virtual_stages = point.pp, point.pp * point.interleave
     takes = found.parts_s.sum(axis=3)
     graph = nx.DiGraph()
     seconds = {}
     for s in range(pp):
         order = [(back, k, c * pp + s) for back, k, c in in_order(point, s, m)]
-        for back, k, chunk in order:
-            seconds[back, k, chunk] = takes[s, chunk // pp, int(back)]
-            before = (True, k, chunk + 1) if back and chunk + 1 < chunks else (False, k, chunk)
+        for back, k, virtual_stage in order:
+            seconds[back, k, virtual_stage] = takes[s, virtual_stage // pp, int(back)]
+            before = (
+                (True, k, virtual_stage + 1)
+                if back and virtual_stage + 1 < virtual_stages
+                else (False, k, virtual_stage)
+            )
             if not back:
-                before = (False, k, chunk - 1)
-            if back or chunk:
-                graph.add_edge(before, (back, k, chunk))
+                before = (False, k, virtual_stage - 1)
+            if back or virtual_stage:
+                graph.add_edge(before, (back, k, virtual_stage))
         nx.add_path(graph, order)
     start = {}
     for node in nx.topological_sort(graph):
@@ -99,7 +103,7 @@ def test_passes_start_when_they_no_longer_wait(case):
     assert found.start_s.size == len(expected)
     for s in range(point.pp):
         order = in_order(point, s, found.micro_batches)
-        mine = zip(found.backward[s], found.micro_batch[s], found.chunk[s], strict=True)
+        mine = zip(found.backward[s], found.micro_batch[s], found.virtual_stage[s], strict=True)
         assert [tuple(map(int, one)) for one in mine] == [tuple(map(int, one)) for one in order]
         wanted = [expected[back, k, c * point.pp + s] for back, k, c in order]
         assert found.start_s[s] == pytest.approx(wanted, rel=1e-12, abs=1e-12)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from nest_core.errors import InputError
-from nest_core.hardware import Accelerator, load_family
+from nest_core.hardware import Accelerator, load_accelerator, load_family
 from nest_core.presets import preset_names, preset_path
-from nest_core.scenario import load_accelerator, load_scenario
+from nest_core.scenario import load_scenario
 
 NAMES = preset_names("accelerators")
 # Presets by the name of their row in ../shared/reference/accelerators.csv.

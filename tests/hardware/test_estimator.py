@@ -16,11 +16,11 @@ from nest_core.hardware import (
     backward_seconds,
     forward_seconds,
     kernels,
+    load_accelerator,
     load_family,
     seconds,
 )
 from nest_core.presets import preset_names
-from nest_core.scenario import load_accelerator
 from nest_core.workload import Kernel, Operator
 
 FAMILY = replace(

@@ -12,7 +12,13 @@ import pytest
 
 from nest_core.costs.tables import layer_table
 from nest_core.errors import InputError
-from nest_core.hardware import backward_seconds, forward_seconds, measured_share, seconds
+from nest_core.hardware import (
+    backward_seconds,
+    forward_seconds,
+    load_accelerator,
+    measured_share,
+    seconds,
+)
 from nest_core.hardware.profile_cases import cases
 from nest_core.hardware.profiles import (
     Measurement,
@@ -24,10 +30,10 @@ from nest_core.hardware.profiles import (
     signature,
     write_profile,
 )
-from nest_core.model_files import load_model
 from nest_core.presets import load_toml, preset_names, preset_path
-from nest_core.scenario import load_accelerator, load_scenario
+from nest_core.scenario import load_scenario
 from nest_core.workload import Strategy, chain
+from nest_core.workload.model_files import load_model
 from nest_core.workload.operators import Kernel, Operator
 from nest_studio.cli import run
 
@@ -303,8 +309,8 @@ def test_shipped_profiles_can_be_read():
         (["no-such-model"], "workload.model must be a preset"),
         (["llama2-7b", "--device", "tpu"], "--device must be one of the known, but is 'tpu'"),
         (["llama2-7b", "--tp", "1,x"], "--tp must be whole numbers, but is '1,x'"),
-        (["llama2-7b", "--micro-batch", "0"], "--micro-batch must lie between 1 and 4,096"),
-        (["llama2-7b", "--sequence", "-1"], "--sequence must lie between 1 and 10,000,000"),
+        (["llama2-7b", "--micro-batch", "0"], "--micro-batch must be at least 1, but is 0"),
+        (["llama2-7b", "--sequence", "-1"], "--sequence must be at least 1, but is -1"),
         (["llama2-7b", "--precision", "int8"], "--precision must be one of the known"),
         (["llama2-7b", "--attention", "slow"], "--attention must be one of the known"),
         (["llama2-7b", "--repeat", "0"], "--repeat must lie between 1 and 10,000"),

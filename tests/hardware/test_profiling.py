@@ -10,8 +10,8 @@ import pytest
 from nest_core.errors import InputError
 from nest_core.hardware.profile_cases import cases, check_affordable
 from nest_core.hardware.profiles import load_profile
-from nest_core.model_files import load_model
 from nest_core.workload import Model, Strategy
+from nest_core.workload.model_files import load_model
 from nest_studio.cli import run
 
 pytestmark = pytest.mark.usefixtures("torch_installed")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nest_core.errors import InputError
-from nest_core.layout import DEVICE_ORDERS, Layout, device_order, seats
+from nest_core.layout import DEVICE_ORDERS, Layout, device_order, rank_mapping
 from nest_core.network import collapse
 from nest_core.topology import Clos, Hierarchical, Tier, Torus
 
@@ -62,7 +62,7 @@ def test_racks_are_the_natural_order_of_a_tree():
 def test_ranks_follow_the_order():
     network = tree()
     layout = Layout(2, 1, 3, 4, ("tp", "cp", "dp", "pp"))
-    placed = seats(network, layout, "rail")
+    placed = rank_mapping(network, layout, "rail")
     assert placed[0].tolist() == [[0, 4], [8, 1], [5, 9]]
     assert np.unique(placed).size == 24
 
@@ -73,7 +73,7 @@ def test_tensor_groups_on_rails_leave_their_node():
         Clos("c", "rail_optimised", 64, 4, 4, 50e9, 16, 2, (1.0,), 6e-7, 450e9, 5e-7)
     )
     layout = Layout(4, 1, 16, 1, ("tp", "cp", "dp", "pp"))
-    natural, rail = (seats(network, layout, name)[0] for name in ("natural", "rail"))
+    natural, rail = (rank_mapping(network, layout, name)[0] for name in ("natural", "rail"))
     assert network.level(natural[:, :1], natural).max() == 0
     assert network.level(rail[:, :1], rail[:, 1:]).min() == 1
 

@@ -13,9 +13,9 @@ import pytest
 from nest_core.costs import Plan, Point, StageStrategy, price
 from nest_core.costs.links import links
 from nest_core.costs.parse import read_plan
+from nest_core.costs.placement import COLUMNS, rank_mapping_of, read_placement
 from nest_core.errors import InputError
-from nest_core.layout import device_order, seats
-from nest_core.layout.placement import COLUMNS, read_placement, seated
+from nest_core.layout import device_order, rank_mapping
 from nest_core.scenario import load_scenario
 
 ORDERS = (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"), ("tp", "dp", "cp", "pp"))
@@ -26,8 +26,8 @@ NETWORK = PROBLEM.network
 
 def plans():
     for order in ORDERS:
-        for seating in ("natural", "rail"):
-            point = Point(2, False, 4, 2, 1, 1, order, seating, cp=2, ep=4)
+        for host_mapping in ("natural", "rail"):
+            point = Point(2, False, 4, 2, 1, 1, order, host_mapping, cp=2, ep=4)
             yield Plan(point, (0, 17, 34), ("none", "none"))
     mixed = Point(4, True, 4, 2, 1, 0, ORDERS[0])
     strategies = (StageStrategy(4, True, 1, 1, 0), StageStrategy(2, False, 2, 2, 1))
@@ -40,7 +40,7 @@ PLANS = list(plans())
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.point.order}")
 def test_a_device_sits_where_costs_say(plan):
     """Groups of every class, read off the table, are those that the costs price."""
-    rows = seated(NETWORK, plan).rows()
+    rows = rank_mapping_of(NETWORK, plan).rows()
     assert [row["device"] for row in rows] == list(range(64))
     used = [row for row in rows if row["rank"] is not None]
     assert sorted(row["rank"] for row in used) == list(range(plan.point.devices_used))
@@ -52,7 +52,7 @@ def test_a_device_sits_where_costs_say(plan):
             for row in used
             if row["stage"] == stage == row["pp"] and row["replica"] == row["dp"]
         }
-        placed = seats(NETWORK, point.layout, point.device_order)[stage]
+        placed = rank_mapping(NETWORK, point.layout, point.device_order)[stage]
         assert len(here) == placed.size
         for place, device in np.ndenumerate(placed):
             assert here[place]["device"] == device
@@ -67,7 +67,7 @@ def test_a_device_sits_where_costs_say(plan):
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.point.order}")
 def test_a_table_is_read_back_in_every_form(plan):
     """CSV and JSON, by rank and by coordinates, as lists and as maps: one device order."""
-    found = seated(NETWORK, plan)
+    found = rank_mapping_of(NETWORK, plan)
     rows = found.rows()
     expected = tuple(device_order(NETWORK, plan.point.device_order)[: plan.point.devices_used])
     by_rank = {row["rank"]: row["device"] for row in rows if row["rank"] is not None}
@@ -87,7 +87,7 @@ def test_a_table_is_read_back_in_every_form(plan):
 
 
 def test_the_csv_is_one_row_per_device():
-    text = seated(NETWORK, PLANS[0]).to_csv()
+    text = rank_mapping_of(NETWORK, PLANS[0]).to_csv()
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == 64
     assert tuple(rows[0]) == COLUMNS
@@ -125,7 +125,7 @@ def test_a_placement_moves_every_class_of_traffic():
     """The links of a hand-made placement are those of its devices, not of the rank numbers."""
     order = tuple(reversed(range(64)))
     point = replace(PLAN.point, device_order=order)
-    assert seats(NETWORK, point.layout, order)[0, 0, 0] == 63
+    assert rank_mapping(NETWORK, point.layout, order)[0, 0, 0] == 63
     far = tuple(range(32, 64)) + tuple(range(32))
     assert links(PROBLEM, replace(point, device_order=far)).producer_level.tolist() == (
         links(PROBLEM, replace(point, device_order="natural")).producer_level.tolist()
@@ -183,4 +183,4 @@ def test_the_first_fault_of_a_file_is_named(text, message):
 def test_stages_of_a_mixed_plan_must_not_overlap():
     point = replace(PLANS[-1].point, order=("tp", "pp", "cp", "dp"))
     with pytest.raises(InputError, match="must keep the stages of a mixed plan apart"):
-        seated(NETWORK, replace(PLANS[-1], point=point))
+        rank_mapping_of(NETWORK, replace(PLANS[-1], point=point))

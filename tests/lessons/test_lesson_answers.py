@@ -9,10 +9,10 @@ import math
 import pytest
 
 from nest_core.lessons import lesson
-from nest_core.lessons.blackboard import cells, chosen_cuts
 from nest_core.lessons.bubble import played
 from nest_core.lessons.collectives import crossing
 from nest_core.lessons.experts import spreads
+from nest_core.lessons.levels import cells, chosen_cuts
 from nest_core.lessons.oversubscription import widths
 from nest_core.lessons.paper_table import leads
 from nest_core.lessons.stash import priced
@@ -334,9 +334,9 @@ def test_leads_are_those_of_the_artifacts_own_runs(artifact_runs, printed_cells,
             assert published == pytest.approx(theirs / ours, rel=1e-6)
         if cell[lead.planner] and cell["nest"]:
             assert printed == pytest.approx(float(cell["nest"]) / float(cell[lead.planner]))
-        ordered = _time(run, "manual_correct_order")
-        if lead.planner == "manual" and ordered is not None:
-            assert right == pytest.approx(ordered / ours, rel=1e-6)
+        submitted = _time(run, "manual_correct_order")
+        if lead.planner == "manual" and submitted is not None:
+            assert right == pytest.approx(submitted / ours, rel=1e-6)
 
 
 def test_the_papers_answer(artifact_runs):

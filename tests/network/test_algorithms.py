@@ -28,7 +28,7 @@ from nest_studio.cli import run
 
 NETWORKS = {name: collapse(spec) for name, spec in EVERY.items() if spec.devices > 1}
 EACH = [(op, name) for op, known in ALGORITHMS.items() for name in known]
-HALVES = list(ALGORITHMS["reduce_scatter"])
+REDUCE_SCATTERS = list(ALGORITHMS["reduce_scatter"])
 
 one_switch = collapse(HIERARCHIES["one switch"])
 
@@ -55,13 +55,13 @@ def test_no_algorithm_beats_the_ports(name: str):
     """What a member must send or receive takes at least its time on all of its ports."""
     network = NETWORKS[name]
     size = network.devices
-    port = float(network.wires.lane_Bps.max())
+    port = float(network.link_map.link_Bps.max())
     if network.torus is not None:
-        port = network.wires.port_Bps
+        port = network.link_map.port_Bps
     if not CLOS.get(name):
-        ports = max(network.wires.port_Bps, port)
+        ports = max(network.link_map.port_Bps, port)
     else:  # NICs leave the node beside its switch
-        ports = 2 * max(network.wires.port_Bps, port)
+        ports = 2 * max(network.link_map.port_Bps, port)
     for op in ("all_reduce", "all_gather", "reduce_scatter", "broadcast"):
         for algorithm, seconds in times(network, op, size).items():
             factor = bus_factor(op, size)
@@ -86,7 +86,7 @@ def test_the_fastest_is_no_slower_than_any(name: str, op: str):
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("algorithm", HALVES)
+@pytest.mark.parametrize("algorithm", REDUCE_SCATTERS)
 def test_an_all_reduce_is_a_scatter_and_a_gather(name: str, algorithm: str):
     network = NETWORKS[name]
     groups = member_groups(network.devices, network.devices)
@@ -100,7 +100,7 @@ def test_an_all_reduce_is_a_scatter_and_a_gather(name: str, algorithm: str):
     sizes = np.array([1e3, 1e9])
 
     def seconds(phases: list[Any]) -> np.ndarray:
-        return price_phases(network.wires, phases, 1).seconds(sizes)
+        return price_phases(network.link_map, phases, 1).seconds(sizes)
 
     assert seconds(both) == pytest.approx(seconds(half) + seconds(back))
     if network.torus is None:  # dimension-order routes there and back differ
@@ -344,7 +344,7 @@ def test_nodes_that_are_alike_can_change_places(which: tuple[str, str], data: st
         return
     moved = algorithm_phases(op, algorithm, network, (groups + 4 * turn) % 24)
     first, second = (
-        price_phases(network.wires, which_, 1).seconds(1e8) for which_ in (phases, moved)
+        price_phases(network.link_map, which_, 1).seconds(1e8) for which_ in (phases, moved)
     )
     if size % 4 == 0 or algorithm in ("ring", "ring_bidirectional", "direct", "pairwise"):
         assert second == pytest.approx(first)

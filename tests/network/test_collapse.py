@@ -29,7 +29,7 @@ from routes import Counter, cut
 
 from nest_core.errors import InputError
 from nest_core.network import collapse, transfers
-from nest_core.network.tree import TreeWires
+from nest_core.network.tree import TreeLinkMap
 from nest_core.topology import Clos, Fabric, Torus
 
 
@@ -105,16 +105,16 @@ class Bundles:
     the devices of one NIC, at the first of a hierarchy one device.
     """
 
-    def __init__(self, wires: TreeWires) -> None:
-        owned = [index for index, tier in enumerate(wires.tiers) if tier.direct]
-        self.tiers = wires.tiers[max(owned, default=0) :]
+    def __init__(self, link_map: TreeLinkMap) -> None:
+        owned = [index for index, tier in enumerate(link_map.tiers) if tier.direct]
+        self.tiers = link_map.tiers[max(owned, default=0) :]
         self.below = [self.tiers[0].child, *(tier.group for tier in self.tiers)]
 
     def up(self, index: int, devices: np.ndarray) -> float:
         """Bytes/s of the uplinks into a tier that these devices have."""
         tier = self.tiers[index]
-        bundles = np.unique(tier.child[devices])
-        return float(tier.capacity_Bps[bundles].sum())
+        link_groups = np.unique(tier.child[devices])
+        return float(tier.capacity_Bps[link_groups].sum())
 
     def members(self, index: int, group: int) -> np.ndarray:
         return np.flatnonzero(self.below[index] == group)
@@ -124,7 +124,7 @@ class Bundles:
         devices = self.members(index, group)
         if index == 0:
             tier = self.tiers[0]
-            alone = tier.lane_Bps[tier.child[devices]] * tier.lanes
+            alone = tier.link_Bps[tier.child[devices]] * tier.group_links
             return min(self.up(0, devices), float(alone.sum()))
         inner = np.unique(self.below[index - 1][devices])
         return min(self.up(index, devices), sum(self.push(index - 1, int(g)) for g in inner))
@@ -150,16 +150,16 @@ def test_uplink_bundles_are_minimum_cuts(name):
     the nodes beside their insides.
     """
     fabric = EVERY[name]
-    wires = collapse(fabric).wires
-    bundles = Bundles(wires)
+    link_map = collapse(fabric).link_map
+    link_groups = Bundles(link_map)
     graph = Counter(fabric).outer
-    for index, below in enumerate(bundles.below[:-1]):
+    for index, below in enumerate(link_groups.below[:-1]):
         there = np.unique(below)
         for group in {there[0], there[len(there) // 2], there[-1]}:
-            inside = set(bundles.members(index, int(group)).tolist())
+            inside = set(link_groups.members(index, int(group)).tolist())
             if len(inside) == fabric.devices:
                 continue
-            expected = min(bundles.push(index, int(group)), bundles.take(index, int(group)))
+            expected = min(link_groups.push(index, int(group)), link_groups.take(index, int(group)))
             assert cut(graph, fabric.devices, inside) == pytest.approx(expected, rel=1e-9)
 
 

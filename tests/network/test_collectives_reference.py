@@ -29,9 +29,9 @@ import pytest
 from nest_core.network import Level, Network, collapse, price_phases
 from nest_core.network.algorithms import algorithm_stages
 from nest_core.network.collective import collective
-from nest_core.network.interior import interior_wires
-from nest_core.network.tree import TreeTier, TreeWires
-from nest_core.network.wires import BoolArray, FloatArray, IntArray, Routes
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray, Routes
+from nest_core.network.scale_up import scale_up_link_map
+from nest_core.network.tree import TreeLinkMap, TreeTier
 from nest_core.topology import Hierarchical, Tier, Torus
 
 SAME = 0.01
@@ -94,7 +94,7 @@ class PrivatePorts:
         return np.repeat(self.rates, 2 * self.devices)
 
     @property
-    def lane_Bps(self) -> FloatArray:
+    def link_Bps(self) -> FloatArray:
         return self.capacity_Bps
 
     @property
@@ -126,12 +126,12 @@ class PrivatePorts:
 def private(dims: list[list[Any]]) -> Network:
     """One switch per dimension, devices numbered with the first dimension fastest."""
     sizes = tuple(int(size) for _, size, _, _ in dims)
-    wires = PrivatePorts(
+    link_map = PrivatePorts(
         sizes, tuple(rate * 1e9 for _, _, rate, _ in dims), tuple(row[3] for row in dims)
     )
-    device = np.arange(wires.devices)
+    device = np.arange(link_map.devices)
     nesting = tuple(device // np.prod(sizes[: index + 1]) for index in range(len(sizes)))
-    return Network(wires.devices, _levels(len(sizes)), wires, nesting)
+    return Network(link_map.devices, _levels(len(sizes)), link_map, nesting)
 
 
 def _levels(count: int) -> tuple[Level, ...]:
@@ -164,10 +164,10 @@ def mesh(dims: list[list[Any]]) -> Network:
     ((_, size, rate, latency),) = dims
     device = np.arange(size)
     links = [(a, b, rate * 1e9) for a in range(size) for b in range(a)]
-    inside = interior_wires(np.zeros(size, np.int64), device, size, links)
+    inside = scale_up_link_map(np.zeros(size, np.int64), device, size, links)
     node = np.zeros(size, np.int64)
     tier = TreeTier(device, node, np.full(size, np.inf), np.full(size, np.inf), latency)
-    return Network(size, _levels(1), TreeWires((tier,), interior=inside), (node,))
+    return Network(size, _levels(1), TreeLinkMap((tier,), scale_up=inside), (node,))
 
 
 def network_of(row: dict[str, Any]) -> Network:
@@ -200,7 +200,7 @@ def one_chunk_per_dimension(network: Network, name: str, part: float, chunks: in
     """ASTRA-sim's order: a dimension serves one chunk at a time, first come, first served."""
     groups = np.arange(network.devices)[None]
     stages = algorithm_stages("all_reduce", name, network, groups)
-    times = [float(price_phases(network.wires, stage, 1).seconds(part)[0]) for stage in stages]
+    times = [float(price_phases(network.link_map, stage, 1).seconds(part)[0]) for stage in stages]
     dimension = [min(n, len(stages) - 1 - n) for n in range(len(stages))]
     free = [0.0] * len(stages)
     waiting = [(0.0, chunk, 0) for chunk in range(chunks)]

@@ -20,7 +20,7 @@ from fabric_specs import tree
 
 from nest_core.network import Network, collapse, price_phases
 from nest_core.network.clusters import graph_network
-from nest_core.network.graph import GraphWires
+from nest_core.network.graph import GraphLinkMap
 from nest_core.network.patterns import pattern_phases
 from nest_core.topology import Torus
 
@@ -87,9 +87,9 @@ def network(fabric: str, nic: str, ratio: float) -> Network:
     found = graph_network(graph, "ecmp" if fabric == "spineleaf" else "adaptive")
     # The simulation's hierarchy is that of nodes and racks, whatever the wiring.
     nesting = (DEVICES // 8, DEVICES // 32, 0 * DEVICES)
-    assert isinstance(found.wires, GraphWires)
+    assert isinstance(found.link_map, GraphLinkMap)
     draws = DRAWS if fabric == "spineleaf" else 1
-    return replace(found, nesting=nesting, wires=replace(found.wires, variants=draws))
+    return replace(found, nesting=nesting, link_map=replace(found.link_map, variants=draws))
 
 
 def seconds(row: dict[str, str]) -> float:
@@ -101,7 +101,7 @@ def seconds(row: dict[str, str]) -> float:
     else:
         kind = "dp_ring" if row["pattern"] == "dp_ring_strided" else "dp_hier"
         phases = pattern_phases(fabric, kind, replica)
-    return float(price_phases(fabric.wires, phases, 1).seconds(float(row["bytes"]))[0])
+    return float(price_phases(fabric.link_map, phases, 1).seconds(float(row["bytes"]))[0])
 
 
 def check(rows: list[dict[str, str]]) -> None:

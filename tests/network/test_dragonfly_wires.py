@@ -73,11 +73,11 @@ def test_routes_are_the_shortest_paths_between_two_groups(name, seed):
 @pytest.mark.parametrize("name", FABRICS)
 def test_a_flow_crosses_at_most_one_global_and_two_local_links(name):
     fabric = FABRICS[name]
-    wires = dragonfly_network(fabric).wires
+    link_map = dragonfly_network(fabric).link_map
     every = np.arange(fabric.devices)
     source, target = np.repeat(every, fabric.devices), np.tile(every, fabric.devices)
-    routes = wires.routes(source, target)
-    kind = np.repeat(np.arange(4), np.diff(wires._starts))[routes.bundle]
+    routes = link_map.routes(source, target)
+    kind = np.repeat(np.arange(4), np.diff(link_map._starts))[routes.link_group]
     for which, most in ((2, 2.0), (3, 1.0)):
         some = kind == which
         crossed = np.bincount(routes.flow[some], routes.share[some], minlength=len(source))
@@ -108,10 +108,10 @@ def test_group_to_group_traffic_shares_one_link():
 
 def test_ecmp_picks_one_of_the_parallel_links():
     network = dragonfly_network(dragonfly(4, 2, 2, groups=3, routing="ecmp"))
-    assert network.wires.variants > 1
+    assert network.link_map.variants > 1
     source, target = np.arange(16), np.arange(16, 32)
     for draw in range(3):
-        routes = network.wires.routes(source, target, draw)
+        routes = network.link_map.routes(source, target, draw)
         assert (routes.share == 1.0).all()
     assert transfers(network, source, target).beta_s_per_byte.max() > (
         transfers(dragonfly_network(dragonfly(4, 2, 2, groups=3)), source, target)
@@ -121,9 +121,9 @@ def test_ecmp_picks_one_of_the_parallel_links():
 
 @pytest.mark.parametrize("tier", range(4))
 def test_a_faster_tier_speeds_up_its_own_links(tier):
-    wires = dragonfly_network(dragonfly(4, 2, 2)).wires
-    ratio = wires.faster(tier, 2.0).capacity_Bps / wires.capacity_Bps
-    assert (ratio == np.where(wires.tier == tier, 2.0, 1.0)).all()
+    link_map = dragonfly_network(dragonfly(4, 2, 2)).link_map
+    ratio = link_map.faster(tier, 2.0).capacity_Bps / link_map.capacity_Bps
+    assert (ratio == np.where(link_map.tier == tier, 2.0, 1.0)).all()
 
 
 def test_levels_alone_misprice_a_dragonfly():

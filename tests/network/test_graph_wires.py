@@ -65,7 +65,7 @@ def test_links_and_structure_give_the_same_times(name, seed):
 def test_a_torus_as_a_graph_keeps_latency_hops_and_straight_ways(name):
     """Minimal ways differ in their turns, not in their length; straight ones are the same."""
     fabric = TORI[name]
-    whole, structure = graph_network(fabric.explicit()).wires, collapse(fabric).wires
+    whole, structure = graph_network(fabric.explicit()).link_map, collapse(fabric).link_map
     every = np.arange(fabric.devices)
     source, target = np.repeat(every, fabric.devices), np.tile(every, fabric.devices)
     apart = source != target
@@ -108,8 +108,8 @@ def test_more_bandwidth_is_never_slower(name):
         return
     before = transfers(network, source, target).beta_s_per_byte
     for tier in range(len(network.levels)):
-        wires = network.wires.faster(tier, 2.0)
-        after = transfers(Network(network.devices, network.levels, wires, network.nesting),
+        link_map = network.link_map.faster(tier, 2.0)
+        after = transfers(Network(network.devices, network.levels, link_map, network.nesting),
                           source, target).beta_s_per_byte  # fmt: skip
         assert (after <= before * (1 + 1e-12)).all()
         assert (after >= before / 2 * (1 - 1e-12)).all()
@@ -119,9 +119,9 @@ def test_every_flow_arrives_whole():
     """Shares that enter an element leave it: what arrives at the target adds up to the flow."""
     network = graph_network(torus((4, 4, 4), (True,) * 3).explicit())
     source, target = permutations(64, 2)
-    routes = network.wires.routes(source, target)
-    links = network.wires.links
-    last = links.head[routes.bundle] == target[routes.flow]
+    routes = network.link_map.routes(source, target)
+    links = network.link_map.links
+    last = links.head[routes.link_group] == target[routes.flow]
     assert np.bincount(routes.flow[last], routes.share[last]) == pytest.approx(1.0)
 
 
@@ -132,13 +132,13 @@ def test_devices_forward_only_where_switches_do_not_connect():
     link(graph, 1, 2, 100)
     for a, b in ((0, "s0"), ("s0", "s1"), ("s1", "s2"), ("s2", 2)):
         link(graph, a, b, 10)
-    wires = graph_network(graph).wires
-    routes = wires.routes(np.array([0]), np.array([2]))
-    assert len(routes.bundle) == 4
+    link_map = graph_network(graph).link_map
+    routes = link_map.routes(np.array([0]), np.array([2]))
+    assert len(routes.link_group) == 4
     assert routes.latency_s == pytest.approx([4e-6])
     graph.remove_edge("s0", "s1")
-    routes = graph_network(graph).wires.routes(np.array([0]), np.array([2]))
-    assert len(routes.bundle) == 2
+    routes = graph_network(graph).link_map.routes(np.array([0]), np.array([2]))
+    assert len(routes.link_group) == 2
 
 
 def test_adaptive_flows_divide_by_capacity_and_single_ones_take_one_link():
@@ -342,7 +342,7 @@ def test_a_wrong_level_shows_in_the_error():
     node, rack = network.levels
     slower = type(rack)(**{f: getattr(rack, f) for f in rack.__slots__} | {
         "link_bandwidth_Bps": rack.link_bandwidth_Bps / 2})  # fmt: skip
-    wrong = Network(network.devices, (node, slower), network.wires, network.nesting)
+    wrong = Network(network.devices, (node, slower), network.link_map, network.nesting)
     assert collapse_error(wrong) == pytest.approx(1.0, rel=1e-3)
     assert levels_only(wrong).levels == wrong.levels
 
@@ -360,7 +360,7 @@ def test_one_device_is_one_level():
     link(graph, 0, "s", 10)
     network = graph_network(graph)
     assert [(level.group_size, level.groups) for level in network.levels] == [(1, 1)]
-    assert network.wires.least_latency_s == 0.0
+    assert network.link_map.least_latency_s == 0.0
 
 
 def test_a_thousand_devices_collapse_in_seconds():

@@ -21,10 +21,10 @@ def strict():
 
 def severed():
     """Two nodes of two devices, and nothing left between them."""
-    wires = collapse(tree((2, 100, 0.5, "device", 1), (2, 10, 1.5, "child", 1))).wires
-    inner, outer = wires.tiers
+    link_map = collapse(tree((2, 100, 0.5, "device", 1), (2, 10, 1.5, "child", 1))).link_map
+    inner, outer = link_map.tiers
     nothing = np.zeros_like(outer.capacity_Bps)
-    return replace(wires, tiers=(inner, replace(outer, capacity_Bps=nothing, lane_Bps=nothing)))
+    return replace(link_map, tiers=(inner, replace(outer, capacity_Bps=nothing, link_Bps=nothing)))
 
 
 def priced(source, target):

@@ -98,6 +98,7 @@ def test_large_fabrics_have_no_explicit_time():
         (("pp", 4, None, 1.0), "stage must be given for pp"),
         (("pp", 4, 1, -1.0), "bytes must be a finite number between 0 and"),
         (("pp", 4, 1, 1.0, "both"), "directions must be fwd or fwdbwd"),
+        (("dp_ring", 4, None, 1.0, "both"), "directions must be fwd or fwdbwd"),
     ],
 )
 def test_bad_patterns_are_refused(arguments, message):

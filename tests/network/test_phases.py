@@ -18,7 +18,7 @@ from nest_core.network import (
     price_phases,
     transfers,
 )
-from nest_core.network.traffic import hierarchical_half
+from nest_core.network.traffic import hierarchical_reduce_scatter
 
 STATIC = {
     "ecmp": clos(64, ratios=(2.0,), routing="ecmp"),
@@ -48,11 +48,11 @@ def test_time_is_linear_in_volume_and_steps(name):
     """Thrice the bytes take three times as long to move and no longer to start."""
     network = collapse(FABRICS[name])
     phase = traffic(network.devices)
-    once = price_phases(network.wires, [phase], 3)
-    more = price_phases(network.wires, [replace(phase, volume=3 * phase.volume)], 3)
+    once = price_phases(network.link_map, [phase], 3)
+    more = price_phases(network.link_map, [replace(phase, volume=3 * phase.volume)], 3)
     assert more.beta_s_per_byte == pytest.approx(3 * once.beta_s_per_byte, rel=1e-12)
     assert more.alpha_s == pytest.approx(once.alpha_s, rel=1e-12)
-    later = price_phases(network.wires, [replace(phase, steps=3 * phase.steps)], 3)
+    later = price_phases(network.link_map, [replace(phase, steps=3 * phase.steps)], 3)
     assert later.alpha_s == pytest.approx(3 * once.alpha_s, rel=1e-12)
     assert later.beta_s_per_byte == pytest.approx(once.beta_s_per_byte, rel=1e-12)
 
@@ -60,13 +60,13 @@ def test_time_is_linear_in_volume_and_steps(name):
 @pytest.mark.parametrize("name", FABRICS)
 def test_phases_follow_one_another(name):
     """Times add up; nothing to do takes no time."""
-    wires, devices = collapse(FABRICS[name]).wires, FABRICS[name].devices
+    link_map, devices = collapse(FABRICS[name]).link_map, FABRICS[name].devices
     parts = [traffic(devices, seed) for seed in (1, 2)]
-    one, other = (price_phases(wires, [part], 3) for part in parts)
-    found = price_phases(wires, parts, 3)
+    one, other = (price_phases(link_map, [part], 3) for part in parts)
+    found = price_phases(link_map, parts, 3)
     assert found.alpha_s == pytest.approx(one.alpha_s + other.alpha_s)
     assert found.beta_s_per_byte == pytest.approx(one.beta_s_per_byte + other.beta_s_per_byte)
-    nothing = price_phases(wires, [], 3)
+    nothing = price_phases(link_map, [], 3)
     assert not nothing.alpha_s.any()
     assert not nothing.beta_s_per_byte.any()
 
@@ -81,8 +81,8 @@ def test_the_order_of_flows_and_the_names_of_owners_do_not_matter(name):
         phase.source[order], phase.target[order], renamed[phase.owner[order]],
         phase.volume[order], phase.steps[order],
     )  # fmt: skip
-    once = price_phases(network.wires, [phase], 3)
-    again = price_phases(network.wires, [shuffled], 3)
+    once = price_phases(network.link_map, [phase], 3)
+    again = price_phases(network.link_map, [shuffled], 3)
     assert again.alpha_s[:, renamed] == pytest.approx(once.alpha_s, rel=1e-12)
     assert again.beta_s_per_byte[:, renamed] == pytest.approx(once.beta_s_per_byte, rel=1e-12)
 
@@ -93,11 +93,11 @@ def test_more_bandwidth_is_never_slower(name):
     as long as ever."""
     network = collapse(FABRICS[name])
     phase = traffic(network.devices)
-    before = price_phases(network.wires, [phase], 3)
+    before = price_phases(network.link_map, [phase], 3)
     everything = network
     for level in range(len(network.levels)):
         wider = network.faster(level, 2.0)
-        after = price_phases(wider.wires, [phase], 3)
+        after = price_phases(wider.link_map, [phase], 3)
         assert (after.beta_s_per_byte <= before.beta_s_per_byte * (1 + 1e-12)).all()
         assert (after.beta_s_per_byte >= before.beta_s_per_byte / 2 * (1 - 1e-12)).all()
         assert (after.alpha_s == before.alpha_s).all()
@@ -106,7 +106,7 @@ def test_more_bandwidth_is_never_slower(name):
         )
         if level == 0 or network.torus is None:
             everything = everything.faster(level, 2.0)
-    after = price_phases(everything.wires, [phase], 3)
+    after = price_phases(everything.link_map, [phase], 3)
     assert after.beta_s_per_byte == pytest.approx(before.beta_s_per_byte / 2, rel=1e-12)
 
 
@@ -136,8 +136,8 @@ def test_a_protocol_enters_where_it_should():
     to each step inside and 2 to that across; it reaches half of 450 and a quarter of 50.
     """
     network = collapse(tree((4, 450, 0.5, "device", 1), (2, 50, 1.5, "device", 1)))
-    half = hierarchical_half(network, np.arange(8)[None])
-    found = price_phases(network.wires, half, 1, (Protocol(), SLOW))
+    half = hierarchical_reduce_scatter(network, np.arange(8)[None])
+    found = price_phases(network.link_map, half, 1, (Protocol(), SLOW))
     assert found.alpha_s[:, 0] == pytest.approx([2.5e-6, 5e-6 + 2 * 1.5e-6 + 3.5e-6])
     assert found.beta_s_per_byte[:, 0] == pytest.approx(
         [3 / 4 / 450e9 + 1 / 8 / 50e9, 3 / 4 / 225e9 + 1 / 8 / 12.5e9]
@@ -159,7 +159,7 @@ def test_a_protocol_may_say_how_many_steps_it_takes_inside():
     phase = Phase(
         np.array([0, 0]), np.array([1, 4]), np.array([0, 1]), np.ones(2), np.array([7.0, 7.0])
     )  # fmt: skip
-    found = price_phases(network.wires, [phase], 2, (Protocol(steps_inside=2.0),))
+    found = price_phases(network.link_map, [phase], 2, (Protocol(steps_inside=2.0),))
     assert found.alpha_s[0] == pytest.approx([2 * 0.5e-6, 7 * 1.5e-6])
 
 
@@ -204,15 +204,15 @@ def test_message_times_are_the_fastest_regime():
 
 def test_a_time_under_hashing_is_the_mean_over_its_draws():
     """Of the fabric's `variants`, each priced on its own."""
-    wires = collapse(clos(64, ratios=(2.0,), routing="ecmp")).wires
-    assert wires.variants > 1
+    link_map = collapse(clos(64, ratios=(2.0,), routing="ecmp")).link_map
+    assert link_map.variants > 1
     phase = traffic(64)
     draws = [
-        price_phases(replace(wires, variants=1, seed=wires.seed + draw), [phase], 3)
-        for draw in range(wires.variants)
+        price_phases(replace(link_map, variants=1, seed=link_map.seed + draw), [phase], 3)
+        for draw in range(link_map.variants)
     ]
     betas = np.array([draw.beta_s_per_byte for draw in draws])
-    found = price_phases(wires, [phase], 3)
+    found = price_phases(link_map, [phase], 3)
     assert found.beta_s_per_byte == pytest.approx(betas.mean(axis=0))
     assert betas.std(axis=0).max() > 0
     assert (found.alpha_s == draws[0].alpha_s).all()

@@ -17,7 +17,11 @@ import pytest
 from fabric_specs import tree
 
 from nest_core.network import MessageTime, Network, collapse, price_phases, transfers
-from nest_core.network.traffic import hierarchical_half, multi_ring_half, ring_half
+from nest_core.network.traffic import (
+    hierarchical_reduce_scatter,
+    multi_ring_reduce_scatter,
+    ring_reduce_scatter,
+)
 from nest_core.topology import Clos, Torus
 
 DEVICES = 64
@@ -107,11 +111,11 @@ def test_concurrent_all_reduces_agree_with_simulated_flows(shared_data):
             continue
         groups = np.arange(DEVICES).reshape(-1, int(row["K"])).T
         half = (
-            ring_half(groups)
+            ring_reduce_scatter(groups)
             if row["pattern"] == "dp_ring_strided"
-            else hierarchical_half(network, groups)
+            else hierarchical_reduce_scatter(network, groups)
         )
-        found = price_phases(network.wires, half, len(groups))
+        found = price_phases(network.link_map, half, len(groups))
         assert 2 * seconds(found, row) == pytest.approx(float(row["time_s"]), rel=1e-3), row
         seen[row["pattern"]] += 1
     assert seen == {"dp_hier_strided": 32, "dp_ring_strided": 40}
@@ -129,7 +133,9 @@ def test_rails_agree_with_simulated_flows(shared_data):
         network = rail_optimised(float(row["oversub"]))
         if row["pattern"] == "dp_ring_strided":
             groups = np.arange(DEVICES).reshape(-1, int(row["K"])).T
-            found = 2 * seconds(price_phases(network.wires, ring_half(groups), len(groups)), row)
+            found = 2 * seconds(
+                price_phases(network.link_map, ring_reduce_scatter(groups), len(groups)), row
+            )
         else:
             way = row["dirs"] == "fwdbwd"
             stage = int(float(row["stage_devs"]))
@@ -166,15 +172,15 @@ def test_large_collectives_agree_with_closed_forms_and_simulators(shared_data, s
             continue
         network, everyone = collapse(fabric), np.arange(fabric.devices)[None]
         if row["algorithm"] in ("ring", "ring_flat"):
-            half = ring_half(everyone)
+            half = ring_reduce_scatter(everyone)
         elif row["algorithm"] in BOTH_WAYS:
-            half = multi_ring_half(network.torus, network.place, everyone)
+            half = multi_ring_reduce_scatter(network.torus, network.place, everyone)
         elif row["algorithm"] in BY_LEVEL and network.torus is None:
-            half = hierarchical_half(network, everyone)
+            half = hierarchical_reduce_scatter(network, everyone)
         else:
             continue
         halves = 2 if row["collective"] == "all_reduce" else 1
-        found = halves * seconds(price_phases(network.wires, half, 1), row)
+        found = halves * seconds(price_phases(network.link_map, half, 1), row)
         assert found == pytest.approx(float(row["time_s"]), rel=5e-3), row
         seen[row["algorithm"]] += 1
     # Two tools and three collectives each; both-way rings were only simulated.

@@ -11,7 +11,11 @@ from fabric_specs import CLOS, EVERY, EXPLICIT, HIERARCHIES, clos, torus, tree
 from routes import Counter
 
 from nest_core.network import MessageTime, collapse, collectives, price_phases, transfers
-from nest_core.network.traffic import hierarchical_half, multi_ring_half, ring_half
+from nest_core.network.traffic import (
+    hierarchical_reduce_scatter,
+    multi_ring_reduce_scatter,
+    ring_reduce_scatter,
+)
 from nest_core.topology import Fabric
 
 GB = 1e9
@@ -26,12 +30,12 @@ def scatter(
     """Reduce-scatters of all groups at once, by one algorithm."""
     network, members = collapse(fabric), np.array(groups)
     if way == "multi_ring":
-        phases = multi_ring_half(network.torus, network.place, members)
+        phases = multi_ring_reduce_scatter(network.torus, network.place, members)
     elif way == "ring":
-        phases = ring_half(members)
+        phases = ring_reduce_scatter(members)
     else:
-        phases = hierarchical_half(network, members)
-    return price_phases(network.wires, phases, len(members))
+        phases = hierarchical_reduce_scatter(network, members)
+    return price_phases(network.link_map, phases, len(members))
 
 
 def send(fabric: Fabric, *flows: tuple[int, int]) -> MessageTime:
@@ -348,7 +352,7 @@ def test_a_collective_is_at_least_its_textbook_bound(name):
     network = collapse(EVERY[name])
     n = network.devices
     found = collectives(network, np.arange(n)[None])
-    bound = (n - 1) / n / network.wires.port_Bps
+    bound = (n - 1) / n / network.link_map.port_Bps
     assert (found.beta_s_per_byte >= bound * (1 - 1e-12)).all()
 
 

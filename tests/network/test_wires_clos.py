@@ -11,7 +11,7 @@ from routes import Counter
 
 from nest_core.network import Network, Phase, collapse, price_phases, transfers
 from nest_core.network.groups import exchange
-from nest_core.network.traffic import hierarchical_half, ring_half
+from nest_core.network.traffic import hierarchical_reduce_scatter, ring_reduce_scatter
 
 GB = 1e9
 US = 1e-6
@@ -29,7 +29,7 @@ def alpha(network: Network, source: int, target: int) -> float:
 
 def ring_beta(network: Network, groups: np.ndarray) -> np.ndarray:
     """s/GB of reduce-scatters round one ring each, all at once."""
-    found = price_phases(network.wires, ring_half(groups), len(groups))
+    found = price_phases(network.link_map, ring_reduce_scatter(groups), len(groups))
     return found.beta_s_per_byte[0] * GB
 
 
@@ -196,7 +196,9 @@ def test_a_direct_exchange_uses_all_links_of_a_mesh(size):
     step; a ring has one link and seven steps. Groups of fewer use links to their own."""
     network = collapse(clos(16, interconnect="mesh"))
     groups = np.arange(16).reshape(-1, size)
-    direct = price_phases(network.wires, hierarchical_half(network, groups), len(groups))
+    direct = price_phases(
+        network.link_map, hierarchical_reduce_scatter(network, groups), len(groups)
+    )
     link = 450 / 7
     assert direct.beta_s_per_byte[0] * GB == pytest.approx(np.full(len(groups), 1 / size / link))
     assert direct.alpha_s[0] / US == pytest.approx(np.full(len(groups), 0.5))
@@ -207,7 +209,9 @@ def test_a_direct_exchange_uses_all_links_of_a_mesh(size):
 def test_across_meshed_nodes_the_hierarchy_goes_on_as_ever():
     """Two nodes of eight: 1/8 per link of 450 / 7, then half of an eighth over a NIC."""
     network = collapse(clos(16, interconnect="mesh"))
-    half = price_phases(network.wires, hierarchical_half(network, np.arange(16)[None]), 1)
+    half = price_phases(
+        network.link_map, hierarchical_reduce_scatter(network, np.arange(16)[None]), 1
+    )
     assert half.beta_s_per_byte.item() * GB == pytest.approx(1 / 8 / (450 / 7) + 1 / 16 / 50)
     assert half.alpha_s.item() / US == pytest.approx(0.5 + 1.2)
 
@@ -233,7 +237,7 @@ def test_an_exchange_inside_a_node_is_counted_link_by_link(interconnect):
     fabric = clos(16, interconnect=interconnect)
     network = collapse(fabric)
     phase = exchange(np.arange(8)[None], volume=1 / 8, steps=1)
-    found = price_phases(network.wires, [phase], 1).beta_s_per_byte.item()
+    found = price_phases(network.link_map, [phase], 1).beta_s_per_byte.item()
     flows = list(permutations(range(8), 2))
     assert found == pytest.approx(max(Counter(fabric).seconds_per_byte(flows)) / 8)
     assert network.meshed_nodes
@@ -311,7 +315,7 @@ def test_static_routing_is_never_faster_than_adaptive(routing, ratio):
         dice.uniform(0.1, 1, count), np.ones(count),
     )  # fmt: skip
     ideal, static = (
-        price_phases(collapse(clos(64, ratios=(ratio,), routing=kind)).wires, [phase], count)
+        price_phases(collapse(clos(64, ratios=(ratio,), routing=kind)).link_map, [phase], count)
         for kind in ("adaptive", routing)
     )
     slowest = static.beta_s_per_byte.max()

@@ -10,7 +10,7 @@ from routes import Counter
 
 from nest_core.network import collapse, collectives, price_phases, transfers
 from nest_core.network.groups import exchange
-from nest_core.network.traffic import multi_ring_half, ring_half
+from nest_core.network.traffic import multi_ring_reduce_scatter, ring_reduce_scatter
 from nest_core.topology import Torus
 
 GB = 1e9
@@ -48,19 +48,19 @@ def test_routes_walk_along_links_from_source_to_target(name):
     """Every crossing starts where the last one ended, over a link of the explicit graph, and
     there are as many as hops on a shortest path. A failure: traffic appears from nowhere."""
     fabric = EVERY[name]
-    wires, graph, at = collapse(fabric).wires, fabric.explicit(), names(fabric)
+    link_map, graph, at = collapse(fabric).link_map, fabric.explicit(), names(fabric)
     source, target = everyone(fabric.devices)
-    routes = wires.routes(source, target)
+    routes = link_map.routes(source, target)
     dims = len(fabric.shape)
     walks: list[list[int]] = [[] for _ in source]
-    for flow, bundle in zip(routes.flow.tolist(), routes.bundle.tolist(), strict=True):
-        walks[flow].append(bundle)
+    for flow, link_group in zip(routes.flow.tolist(), routes.link_group.tolist(), strict=True):
+        walks[flow].append(link_group)
     hops = dict(nx.all_pairs_shortest_path_length(graph))
     place = fabric.place_of()
     for a, b, walk in zip(source.tolist(), target.tolist(), walks, strict=True):
         here = int(place[a])
-        for bundle in walk:
-            number, down = divmod(bundle, 2)
+        for link_group in walk:
+            number, down = divmod(link_group, 2)
             start, axis = divmod(number, dims)
             assert start == here
             here = beyond(fabric, start, axis, -1 if down else 1)
@@ -78,9 +78,9 @@ def test_routes_walk_along_links_from_source_to_target(name):
 def test_routes_go_dimension_by_dimension(name):
     """The first one first; so a flow turns at most once per dimension."""
     fabric = EVERY[name]
-    routes = collapse(fabric).wires.routes(*everyone(fabric.devices))
-    axis = routes.bundle // 2 % len(fabric.shape)
-    way = routes.bundle % 2
+    routes = collapse(fabric).link_map.routes(*everyone(fabric.devices))
+    axis = routes.link_group // 2 % len(fabric.shape)
+    way = routes.link_group % 2
     order = np.argsort(routes.flow, kind="stable")
     same = routes.flow[order][1:] == routes.flow[order][:-1]
     assert (np.diff(axis[order])[same] >= 0).all()
@@ -95,7 +95,7 @@ def test_everyone_to_everyone_is_counted_link_by_link(name):
     network = collapse(fabric)
     phase = exchange(np.arange(fabric.devices)[None], volume=1.0, steps=1)
     flows = np.stack([phase.source, phase.target], axis=1)
-    found = price_phases(network.wires, [phase], 1).beta_s_per_byte.item()
+    found = price_phases(network.link_map, [phase], 1).beta_s_per_byte.item()
     assert found == pytest.approx(max(Counter(fabric).seconds_per_byte(flows)))
 
 
@@ -145,8 +145,8 @@ def test_multi_rings_use_both_ways_of_every_dimension_that_groups_span(shape, bo
     first = [at // side for at, side in zip(coordinates, box, strict=True)]
     blocks = np.ravel_multi_index(first, [s // b for s, b in zip(shape, box, strict=True)])
     groups = np.argsort(blocks, kind="stable").reshape(-1, int(np.prod(box)))
-    half = multi_ring_half(network.torus, network.place, groups)
-    found = price_phases(network.wires, half, len(groups))
+    half = multi_ring_reduce_scatter(network.torus, network.place, groups)
+    found = price_phases(network.link_map, half, len(groups))
     sides = [side for side in box if side > 1]
     # Part p goes over sides p, p + 1, ...; each phase takes as long as its slowest part.
     seconds = 0.0
@@ -172,7 +172,7 @@ def test_every_member_sends_what_a_reduce_scatter_needs(name):
     network = collapse(fabric)
     n = fabric.devices
     sent = np.zeros(n)
-    for phase in multi_ring_half(network.torus, network.place, np.arange(n)[None]):
+    for phase in multi_ring_reduce_scatter(network.torus, network.place, np.arange(n)[None]):
         np.add.at(sent, phase.source, phase.volume)
     if fabric.missing:
         assert (sent >= (n - 1) / n * (1 - 1e-12)).all()
@@ -185,9 +185,9 @@ def test_rows_do_not_disturb_one_another():
     once share no link."""
     network = collapse(torus((4, 4), (True, True)))
     rows = np.arange(16).reshape(4, 4)
-    alone = price_phases(network.wires, ring_half(rows[:1]), 1).beta_s_per_byte.item()
+    alone = price_phases(network.link_map, ring_reduce_scatter(rows[:1]), 1).beta_s_per_byte.item()
     for groups in (rows, rows.T, np.concatenate([rows, rows.T])):
-        found = price_phases(network.wires, ring_half(groups), len(groups))
+        found = price_phases(network.link_map, ring_reduce_scatter(groups), len(groups))
         assert found.beta_s_per_byte[0] == pytest.approx(np.full(len(groups), alone))
 
 
@@ -207,7 +207,7 @@ def test_a_missing_chip_still_forwards():
 def test_a_short_dimension_has_one_link_and_a_mesh_no_more_at_its_rim():
     """A ring of two is one link: 2 x 2 has two per chip, 4 x 4 four, a 1 x 7 ring two."""
     ports = {
-        name: collapse(TORI[name]).wires.port_Bps / 50e9
+        name: collapse(TORI[name]).link_map.port_Bps / 50e9
         for name in ("2x2", "4x4", "7x1", "4x4x4", "3x3x3 without wrap")
     }
     assert ports == {"2x2": 2, "4x4": 4, "7x1": 2, "4x4x4": 6, "3x3x3 without wrap": 6}

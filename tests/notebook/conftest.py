@@ -40,9 +40,9 @@ def study_inputs(small_inputs) -> dict[str, dict[str, object]]:
         {"name": "1 : 1", **small_inputs},
         {"name": "4 : 1", "document": small_inputs["document"], "overrides": tight},
     ]
-    knob = {"knob": "zero", "values": [0, 1]}
+    parameter = {"parameter": "zero", "values": [0, 1]}
     return {
-        "sweep": {**small_inputs, "x": knob, "y": None},
+        "sweep": {**small_inputs, "x": parameter, "y": None},
         "comparison": {"entries": entries, "budget": None, "failures": False},
         "ratios": {
             **small_inputs,

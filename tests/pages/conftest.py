@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def no_baselines(request, monkeypatch):
 @pytest.fixture
 def at_once(monkeypatch):
     """Jobs are done where they are asked for, once per key: a fuzzer's pages wait for no worker."""
-    monkeypatch.setattr(jobs.Desk, "ask", _done)
+    monkeypatch.setattr(jobs.JobQueue, "ask", _done)
 
 
 _DONE: dict[str, jobs.Job] = {}
@@ -75,17 +76,44 @@ def _done(_desk, key, function, *args, urgent=True, wanted_by=None):
     return _DONE[key]
 
 
+def _opened(name: str, **address: str) -> AppTest:
+    page = AppTest.from_file(str(APP), default_timeout=120)
+    for key, value in address.items():
+        page.query_params[key] = value
+    page.switch_page(f"pages/{name}.py")
+    return page.run()
+
+
 @pytest.fixture
 def plan_page():
     """``plan_page(**address)``: the page as it opens on an address's parameters."""
+    return partial(_opened, "plan")
 
-    def opened(**address: str) -> AppTest:
-        page = AppTest.from_file(str(APP), default_timeout=120)
-        for key, value in address.items():
-            page.query_params[key] = value
-        return page.run()
 
-    return opened
+@pytest.fixture
+def fabric_page():
+    """``fabric_page(**address)``: the Design page, likewise."""
+    return partial(_opened, "design")
+
+
+@pytest.fixture
+def workload_page():
+    """``workload_page(**address)``: likewise."""
+    return partial(_opened, "workload")
+
+
+@pytest.fixture
+def not_made_here(monkeypatch):
+    """``not_made_here(*kinds)``: values of these are read here, as from a worker, and not made."""
+
+    def made_here(self, *args, **kwargs):
+        raise AssertionError(f"the server makes a {type(self).__name__}")
+
+    def forbid(*kinds: type) -> None:
+        for kind in kinds:
+            monkeypatch.setattr(kind, "__init__", made_here)
+
+    return forbid
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nest_core.answer import Answer
+from nest_core.api.answer import Answer
 from nest_core.planner import search
 from nest_core.scenario import Scenario
 
@@ -12,4 +12,4 @@ __all__ = ["our_plan"]
 def our_plan(scenario: Scenario) -> Answer:
     """Our plan alone."""
     problem = scenario.problem()
-    return Answer(scenario, problem, search(problem, scenario.space, top=scenario.top), ())
+    return Answer(scenario, problem.network, search(problem, scenario.space, top=scenario.top), ())

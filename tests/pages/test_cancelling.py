@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nest_core.tasks import best_plan
 from nest_studio import jobs, plan_state
+from nest_studio.tasks.requests import best_plan
 
 HELD = {"scenario": "llama2-7b-64-h100", "workload.global_batch_sequences": "896"}
 PATIENCE_S = 60.0

@@ -322,18 +322,18 @@ def test_a_cancelled_comparison_waits_to_be_run_again(compare_page, monkeypatch)
     stopped = jobs.Job("stopped")
     stopped._error = jobs.Stopped()
     stopped._ended.set()
-    real = jobs.Desk.ask
+    real = jobs.JobQueue.ask
 
     def ask(self, key, function, *args, **options):
         return stopped if "Third" in key else real(self, key, function, *args, **options)
 
-    monkeypatch.setattr(jobs.Desk, "ask", ask)
+    monkeypatch.setattr(jobs.JobQueue, "ask", ask)
     page.text_input[1].set_value("Third").run()
     assert not page.exception
     assert page.info[0].value == "Comparing: cancelled."
     assert charts(page) == before
     assert ".st-key-results-below { opacity: 0.35" in text_of(page)
-    monkeypatch.setattr(jobs.Desk, "ask", real)
+    monkeypatch.setattr(jobs.JobQueue, "ask", real)
     next(button for button in page.button if button.label == "Run").click().run()
     assert not page.info
     assert "Third" in text_of(page)

@@ -8,10 +8,9 @@ import json
 import pytest
 from our_plan import our_plan
 
-from nest_core.headlines import headlines
+from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario
-from nest_core.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 
 
 def text_of(page):
@@ -26,12 +25,12 @@ def test_every_preset_says_what_its_figures_stand_on(plan_page, name):
     assert not page.exception
     found = our_plan(load_scenario(name))
     shown = text_of(page)
-    stands = found.standing(found.result.best)
+    stands = found.validity_of(found.result.best)
     assert stands.in_words in shown
-    assert overlap_in_words(found.problem.overlap, found.scenario.accelerator) in shown
+    assert overlap_in_words(found.overlap, found.scenario.accelerator) in shown
     assert calibration_in_words(found.scenario.accelerator) in shown
     assert MEMORY_IN_WORDS in shown
-    for line in headlines(found):
+    for line in found.headlines():
         assert line.span in shown
         assert line.note in shown
         assert line.basis in shown

@@ -9,6 +9,7 @@ import time
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
+from streamlit.util import AttributeDictionary
 
 from nest_core.figures.ratios import ratios_finding
 from nest_core.figures.sweep import pictures
@@ -77,8 +78,8 @@ def swept(x, y=None, preset=SMALL, **overrides):
         {
             "document": document,
             "overrides": overrides,
-            "x": {"knob": x[0], "values": x[1]},
-            "y": y and {"knob": y[0], "values": y[1]},
+            "x": {"parameter": x[0], "values": x[1]},
+            "y": y and {"parameter": y[0], "values": y[1]},
         }
     )
 
@@ -97,7 +98,7 @@ def test_the_first_visit_turns_the_first_tier(explore_page):
 
 
 @pytest.mark.parametrize(
-    ("scenario", "question", "knobs"),
+    ("scenario", "question", "parameters"),
     [
         (SMALL, "Micro-batch × ZeRO", ("ZeRO stage", "micro-batch")),
         (SMALL, "Scaling", ("devices", "none")),
@@ -113,13 +114,15 @@ def test_the_first_visit_turns_the_first_tier(explore_page):
         ("llama2-7b-64-tpu-torus", "Link speed", ("link speed", "none")),
     ],
 )
-def test_every_question_sets_its_knobs_and_is_answered(explore_page, scenario, question, knobs):
+def test_every_question_sets_its_parameters_and_is_answered(
+    explore_page, scenario, question, parameters
+):
     page = explore_page(scenario=scenario)
     widget(page, "explore.question").set_value(question).run()
     assert not page.exception
     assert not page.error
     chosen = [widget(page, f"explore.{axis}").value for axis in ("x", "y")]
-    assert chosen[: len(knobs)] == list(knobs)
+    assert chosen[: len(parameters)] == list(parameters)
     if "explore-run" in keys(page):
         return
     answered(page)
@@ -142,7 +145,7 @@ def test_the_address_restores_the_question_and_the_values(explore_page):
     assert expected.title in text_of(page)
 
 
-def test_another_knob_makes_it_a_question_of_ones_own(explore_page):
+def test_another_parameter_makes_it_a_question_of_ones_own(explore_page):
     page = explore_page()
     widget(page, "explore.x").set_value("global batch").run()
     assert widget(page, "explore.question").value == "a question of my own"
@@ -162,8 +165,8 @@ def test_another_scenario_brings_values_of_its_own_but_keeps_what_was_written(ex
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("1, 99", "leaf oversubscription must lie in 1 to 16, but is 99"),
-        ("1, two", "leaf oversubscription must be numbers with commas between, but is 'two'"),
+        ("1, 0.5", "fabric.clos.oversubscription\\[0\\] must be at least 1.0, but is 0.5"),
+        ("1, two", "must be a number, but is 'two'"),
     ],
 )
 def test_values_that_cannot_be_are_one_sentence_and_the_figures_stay_in_grey(
@@ -218,14 +221,14 @@ def test_what_was_cancelled_is_shown_as_far_as_it_went_and_can_be_continued(
     explore_page, monkeypatch
 ):
     cut = {"explore.question": "Memory per device", "explore.memory": "65, 80"}
-    asked, real = [], jobs.Desk.ask
+    asked, real = [], jobs.JobQueue.ask
 
     def ask(self, key, function, inputs, **options):
         """The first time a job that somebody cancels after its first point."""
         asked.append(real(self, key, function if asked else cut_short, inputs, **options))
         return asked[-1]
 
-    monkeypatch.setattr(jobs.Desk, "ask", ask)
+    monkeypatch.setattr(jobs.JobQueue, "ask", ask)
     monkeypatch.setattr(jobs, "MOMENT_S", 0.0)
     page = explore_page(answer=False, **cut)
     until = time.monotonic() + PATIENCE_S
@@ -270,17 +273,22 @@ def test_a_point_opens_as_a_scenario(explore_page):
     assert [metric.label for metric in page.metric][:1] == ["Throughput"]
 
 
-def test_pinned_choices_open_as_far_as_the_form_can_say_them(explore_page):
+def test_what_explore_pins_plan_shows_and_keeps(explore_page):
     page = explore_page(
         **{"explore.question": "Micro-batch × ZeRO", "explore.zero": "1, 3"},
         **{"explore.micro_batch": "1, 4"},
     )
     widget(page, "explore.point").set_value("ZeRO 3, micro-batch 4 sequences").run()
-    assert "The form can only limit the micro-batch" in text_of(page)
+    words = swept(("zero", [3]), ("micro_batch", [4])).points[0].words
     widget(page, "explore-open").click().run()
     assert not page.exception
     assert widget(page, "search.zero").value == [3]
     assert widget(page, "search.micro_batch_sequences").value == 4
+    (pin,) = (box for box in page.checkbox if box.key == "search.micro_batch_sequences.pinned")
+    assert pin.value
+    pins = {"search.zero": [3], "search.micro_batch_sequences": 4}
+    assert page.session_state["last good"][0].overrides == pins
+    assert words in text_of(page)
 
 
 def test_a_fabric_that_no_widget_makes_opens_as_ones_own(explore_page):
@@ -341,23 +349,20 @@ def test_every_figure_can_be_kept(explore_page):
     assert labels.count("Data (CSV)") == len(charts(page))
 
 
-class Clicked:
-    """What Streamlit keeps of a click on a chart."""
-
-    def __init__(self, *points):
-        self.selection = self
-        self.points = list(points)
+def clicked(*points):
+    """What Streamlit keeps of a click on a chart: dictionaries whose keys are attributes too."""
+    return AttributeDictionary({"selection": {"points": list(points)}})
 
 
 def test_a_click_hands_on_what_the_point_carries(monkeypatch):
-    kept, asked, taken = {"plot-x": Clicked({"customdata": [3]})}, {}, []
+    kept, asked, taken = {"plot-x": clicked({"customdata": [3]})}, {}, []
     monkeypatch.setattr(st, "session_state", kept)
     chart = "streamlit.delta_generator.DeltaGenerator.plotly_chart"
     monkeypatch.setattr(chart, lambda *_, **options: asked.update(options))
     picture = pictures(swept(("memory", [64, 80])))[0]
     PicturePlace("x", on_pick=taken.append).draw(picture)
     asked["on_select"]()
-    for nothing in (Clicked(), Clicked({"x": 1.0})):
+    for nothing in (clicked(), clicked({"x": 1.0})):
         kept["plot-x"] = nothing
         asked["on_select"]()
     assert taken == [[3]]
@@ -384,7 +389,7 @@ def test_labels_carry_units_and_help_a_range(explore_page):
     page = explore_page(**{"explore.question": "Memory per device"})
     text = widget(page, "explore.memory")
     assert text.label == "Values of memory per device, GiB"
-    assert "1 to 4,096" in text.help
+    assert "0.001 to 1,000,000" in text.help
     for control in (*page.number_input, *page.slider):
         assert "," in control.label, control.label
         assert " to " in control.help

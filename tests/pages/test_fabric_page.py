@@ -6,15 +6,16 @@ import html
 import json
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
-from nest_core.calibration.sweep import sweep
 from nest_core.figures.collectives import bandwidth_figure, time_figure
+from nest_core.measured.collectives.sweep import sweep
 from nest_core.network import collapse
 from nest_core.network.bisection import bisection_Bps
 from nest_core.scenario import load_fabric
-from nest_core.titles import fabric_title
+from nest_core.scenario.titles import fabric_title
 from nest_core.units import humanise_rate
+from nest_studio import jobs
+from nest_studio.tasks.fabrics import fabric_sweep
 
 CHARTS = 4
 
@@ -33,20 +34,6 @@ KINDS = (
     "tpu-v4-4x4x8-twisted",
     "unequal-racks-88",
 )
-
-
-@pytest.fixture
-def fabric_page(root):
-    """``fabric_page(**address)``: the page as it opens on an address's parameters."""
-
-    def opened(**address):
-        page = AppTest.from_file(str(root / "app.py"), default_timeout=120)
-        for key, value in address.items():
-            page.query_params[key] = value
-        page.switch_page("pages/design.py")
-        return page.run()
-
-    return opened
 
 
 def values(page):
@@ -177,6 +164,23 @@ def test_a_fabric_that_cannot_be_keeps_the_last_figures(fabric_page):
     assert values(page) == before
     assert charts(page) == drawn
     assert ".st-key-results-below { opacity: 0.35" in text_of(page)
+
+
+def test_charts_stay_in_grey_while_others_are_awaited(fabric_page, monkeypatch):
+    page = fabric_page(fabric="h100-spine-leaf-64")
+    ask, drawn = jobs.JobQueue.ask, charts(page)
+
+    def asked(job_queue, key, function, *args, **rest):
+        if function is fabric_sweep:
+            return jobs.Job(key)
+        return ask(job_queue, key, function, *args, **rest)
+
+    monkeypatch.setattr(jobs.JobQueue, "ask", asked)
+    monkeypatch.setattr(jobs, "MOMENT_S", 5.0)
+    widget(page, "collective.devices").set_value(16).run()
+    assert not page.exception
+    assert charts(page) == drawn
+    assert ".st-key-swept { opacity: 0.35; }" in text_of(page)
 
 
 def test_a_large_fabric_is_no_matrix(fabric_page):

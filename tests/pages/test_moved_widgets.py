@@ -26,15 +26,16 @@ SLOW = ("explore-run", "start", "add-plan", "again-")
 
 @pytest.fixture
 def quick(at_once, monkeypatch):
-    """Only plans of small scenarios are computed; other work stays on its way."""
-    done = jobs.Desk.ask
+    """Only fabrics and plans of small scenarios are computed; other work stays on its way."""
+    done = jobs.JobQueue.ask
 
-    def asked(desk, key, function, *args, urgent=True, wanted_by=None):
-        if " plan " in key and '"Llama 2 7B' in key:
-            return done(desk, key, function, *args)
+    def asked(job_queue, key, function, *args, urgent=True, wanted_by=None):
+        small_plan = " plan " in key and '"Llama 2 7B' in key
+        if small_plan or function.__module__ == "nest_studio.tasks.fabrics":
+            return done(job_queue, key, function, *args)
         return jobs.Job(key)
 
-    monkeypatch.setattr(jobs.Desk, "ask", asked)
+    monkeypatch.setattr(jobs.JobQueue, "ask", asked)
     monkeypatch.setattr(jobs, "MOMENT_S", 0.0)
 
 
@@ -128,7 +129,7 @@ class Clicker:
         assert not faults(self.page), self.steps[-6:]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.check) for n in (1, 2))])
 def test_a_random_clicker_breaks_no_page(quick, root, store, monkeypatch, seed):
     clicker = Clicker(str(root / "app.py"), seed, Forger(monkeypatch))
     for _ in range(15):
@@ -192,14 +193,14 @@ def test_a_late_press_for_another_scenario_opens_it(quick, root, store, monkeypa
     ("key", "value"),
     [
         ("accelerator.memory_GiB", float("inf")),
-        ("accelerator.memory_GiB", "many"),
-        ("workload.global_batch_sequences", 10**7),
         ("workload.sequence_length_tokens", 1.5),
-        ("search.tp", -4),
         ("search.zero", "x"),
         ("fabric.clos.devices", -8),
         ("fabric.clos.oversubscription.0", 40.0),
         ("fabric.clos.oversubscription.0", "1"),
+        pytest.param("accelerator.memory_GiB", "many", marks=pytest.mark.check),
+        pytest.param("workload.global_batch_sequences", 10**7, marks=pytest.mark.check),
+        pytest.param("search.tp", -4, marks=pytest.mark.check),
     ],
 )
 def test_what_a_field_cannot_hold_is_forgotten(quick, root, store, key, value):
@@ -222,6 +223,7 @@ def test_more_choices_than_a_field_takes_are_forgotten(quick, root, store):
     assert not page.session_state["beside"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "kind", "key", "forged"),
     [
@@ -242,3 +244,18 @@ def test_a_forged_value_breaks_no_page(quick, root, store, monkeypatch, name, ki
     page = opened(name, base, str(root / "app.py"))
     Forger(monkeypatch).send(page, widget_of(page, kind, key), *forged)
     assert not faults(page)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_choice_that_no_control_offers_breaks_no_page(quick, root, store, monkeypatch, name):
+    """Of every control of the page that has choices, in its callback as on the page."""
+    base = {"scenario": SMALL, "tour": "off"} if name in ("plan", "explore") else {}
+    page = opened(name, base, str(root / "app.py"))
+    forger = Forger(monkeypatch)
+    choices = [(one.id, kind) for kind in ("selectbox", "radio", "multiselect", "button_group",
+               "select_slider") for one in page.get(kind)]  # fmt: skip
+    assert choices or name == "notebook"
+    for widget, kind in choices:
+        said = FORGED[kind][0]
+        forger.send(page, widget, *said)
+        assert not faults(page), (widget, said)

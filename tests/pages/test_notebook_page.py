@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.answer import answer
+from nest_core.api.answer import answer
 from nest_core.errors import InputError
-from nest_core.headlines import headlines
 from nest_core.notebook import Cell, Notebook, Summary, add_cell, from_json, to_json
 from nest_core.scenario import load_scenario, scenario_document
 from nest_core.store import Database, Notebooks
@@ -22,7 +21,7 @@ SMALL = "llama2-7b-64-h100"
 DATE = "2026-11-20T08:00:00+00:00"
 
 
-class Desk:
+class JobQueue:
     """Does the work where it is asked for."""
 
     def __init__(self) -> None:
@@ -47,12 +46,12 @@ class Desk:
 @pytest.fixture(scope="module")
 def finished():
     """One desk for all tests, so that the small plan is found once."""
-    return Desk()
+    return JobQueue()
 
 
 @pytest.fixture
-def desk(finished, monkeypatch):
-    monkeypatch.setattr(jobs, "desk", lambda: finished)
+def job_queue(finished, monkeypatch):
+    monkeypatch.setattr(jobs, "job_queue", lambda: finished)
     monkeypatch.setattr(notebook_shelf, "DEFAULT_SCENARIO", SMALL)
     return finished
 
@@ -70,7 +69,7 @@ def store(url):
 
 
 @pytest.fixture
-def opened(root, store, desk):
+def opened(root, store, job_queue):
     """``opened(name)``: the page, at the address of a notebook if one is named."""
 
     def run(name=None):
@@ -124,7 +123,7 @@ def test_the_first_visit_explains_and_offers_a_beginning(opened):
 def test_the_default_plan_is_computed_shown_and_kept(opened, store):
     page = press(opened(), "start")
     expected = answer(load_scenario(SMALL))
-    assert [metric.value for metric in page.metric] == [h.value for h in headlines(expected)]
+    assert [metric.value for metric in page.metric] == [h.value for h in expected.headlines()]
     assert len(charts(page)) == 3
     assert page.query_params["notebook"] == "My notebook"
     (cell,) = cells(store, "My notebook")
@@ -248,7 +247,7 @@ def test_unsaved_edits_can_be_saved_under_another_name(conflict, store):
     assert [cell.id for cell in cells(store)] == ["a", "theirs"]
 
 
-def test_a_run_again_says_what_changed_and_keeps_it(opened, store, inputs, desk):
+def test_a_run_again_says_what_changed_and_keeps_it(opened, store, inputs, job_queue):
     store.save(Notebook("First", (Cell("a", "plan", "P", "", inputs),)))
     opened("First")
     (cell,) = cells(store, "First")
@@ -260,9 +259,9 @@ def test_a_run_again_says_what_changed_and_keeps_it(opened, store, inputs, desk)
     assert "Press Re-run to keep what it is now. Changed since 20 Nov 2026, 08:00" in text_of(page)
     assert "(−50.0 %)" in page.warning[0].value
     assert cells(store)[0].summary == older
-    before = desk.done
+    before = job_queue.done
     press(page, f"again-{cell.id}")
-    assert desk.done == before + 1
+    assert job_queue.done == before + 1
     assert "Run again. Changed since 20 Nov 2026, 08:00 with nest-studio 0.0.9:" in text_of(page)
     assert cells(store)[0].summary.rows == cell.summary.rows
     page.run()
@@ -292,14 +291,14 @@ def test_a_cell_that_another_tab_deletes_meanwhile_is_no_failure(
     assert cells(store)[0].summary is not None
 
 
-def test_all_cells_are_run_again_at_once(opened, store, inputs, desk):
+def test_all_cells_are_run_again_at_once(opened, store, inputs, job_queue):
     other = {**inputs, "overrides": {"accelerator.memory_GiB": 70.0}}
     plans = (Cell("a", "plan", "A", "", inputs), Cell("b", "plan", "B", "", other))
     store.save(Notebook("N", (note("n"), *plans)))
     page = opened("N")
-    before = desk.done
+    before = job_queue.done
     press(page, "again-all")
-    assert desk.done == before + 2
+    assert job_queue.done == before + 2
     assert text_of(page).count("Run again: the same figures as on") == 2
     store.save(Notebook("M", (note("n"),)))
     (button,) = (button for button in opened("M").button if button.key == "again-all")
@@ -336,14 +335,14 @@ def test_ticked_plans_become_a_comparison(opened, store, inputs):
     assert "Scenarios side by side" in text_of(page)
 
 
-def test_cells_far_down_are_computed_when_they_are_opened(opened, store, inputs, desk):
+def test_cells_far_down_are_computed_when_they_are_opened(opened, store, inputs, job_queue):
     limits = [{"overrides": {"accelerator.memory_GiB": 79.0 - n}} for n in range(5)]
     assert len(limits) == notebook_view.OPEN_CELLS + 1
     many = tuple(Cell(f"c{n}", "plan", "P", "", inputs | limit) for n, limit in enumerate(limits))
     store.save(Notebook("N", many))
-    before = desk.done
+    before = job_queue.done
     page = opened("N")
-    assert desk.done == before + notebook_view.OPEN_CELLS
+    assert job_queue.done == before + notebook_view.OPEN_CELLS
     assert "Open it to compute its figures." in text_of(page)
 
 
@@ -407,7 +406,7 @@ def test_a_database_that_is_none_is_one_sentence(root, tmp_path, monkeypatch):
     assert page.error[0].value.startswith("database must be one that can be read and written")
 
 
-def test_all_three_exports_hold_the_cells(opened, store, inputs, desk):
+def test_all_three_exports_hold_the_cells(opened, store, inputs, job_queue):
     store.save(Notebook("N", (note("a", "Words"), Cell("p", "plan", "P", "", inputs))))
     page = opened("N")
     assert [button.label for button in page.download_button][:3] == [

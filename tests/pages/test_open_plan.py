@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.model_files import load_model, model_table
 from nest_core.notebook import Cell, Notebook
 from nest_core.presets import preset_names
 from nest_core.scenario import fabric_document, resolve_scenario, scenario_document
+from nest_core.scenario.titles import fabric_title
 from nest_core.store import Database, Notebooks
-from nest_core.titles import fabric_title
+from nest_core.workload.model_files import load_model, model_table
 from nest_studio.explore_view import asked
 from nest_studio.open_plan import from_preset, unsaid
 
@@ -35,7 +35,7 @@ ASKED = {
         "search.recompute": ["none"],
         "search.schedule": ["1f1b"],
         "search.tp": {"max": 4},
-        "search.micro_batch_sequences": {"min": 1},
+        "search.micro_batch_sequences": 2,
         "search.order": ["tp", "cp", "pp", "dp"],
         "search.memory_rule": "as_needed",
     },
@@ -103,11 +103,14 @@ def test_a_plan_cell_opens_exactly_its_scenario(studio, store, overrides):
 
 
 def test_what_the_form_cannot_say_is_said_and_the_rest_opened(studio, store):
-    store.save(Notebook("N", (*NOTES, cell({"search.tp": 4, "search.pp": 1, LEAF: 2.0}))))
+    said = {"search.tp": 4, "search.cp": [1, 2], "search.pp": 1, LEAF: 2.0}
+    store.save(Notebook("N", (*NOTES, cell(said))))
     page = studio("notebook", notebook="N")
     (button,) = (button for button in page.button if button.key == "plan-p")
-    assert "Its form cannot say search.tp, search.pp as it is; all else is set." in button.help
-    assert request_of(press(page, "plan-p")).overrides == {"search.tp": {"max": 4}, LEAF: 2.0}
+    assert "Its form cannot say search.cp, search.pp as it is; all else is set." in button.help
+    assert request_of(press(page, "plan-p")).overrides == {
+        "search.tp": 4, "search.cp": {"max": 2}, LEAF: 2.0,
+    }  # fmt: skip
 
 
 def test_a_fabric_that_no_widget_makes_opens_as_ones_own(studio, store):
@@ -166,18 +169,18 @@ def test_a_comparison_cell_opens_in_compare_and_each_scenario_in_plan(studio, st
 
 
 QUESTIONS = {
-    "one knob": {"x": {"knob": "oversubscription.0", "values": [1.0, 2.5]}, "y": None},
-    "two knobs": {
-        "x": {"knob": "micro_batch", "values": [1, 2]},
-        "y": {"knob": "recompute", "values": ["none", "full"]},
+    "one parameter": {"x": {"parameter": "oversubscription.0", "values": [1.0, 2.5]}, "y": None},
+    "two parameters": {
+        "x": {"parameter": "micro_batch", "values": [1, 2]},
+        "y": {"parameter": "recompute", "values": ["none", "full"]},
     },
     "a ready-made question": {
-        "x": {"knob": "zero", "values": [1, 3]},
-        "y": {"knob": "micro_batch", "values": [1, 2]},
+        "x": {"parameter": "zero", "values": [1, 3]},
+        "y": {"parameter": "micro_batch", "values": [1, 2]},
     },
     "a question of one's own": {
-        "x": {"knob": "memory", "values": [40.0, 80.0]},
-        "y": {"knob": "sequence", "values": [2048, 4096]},
+        "x": {"parameter": "memory", "values": [40.0, 80.0]},
+        "y": {"parameter": "sequence", "values": [2048, 4096]},
     },
 }
 
@@ -191,7 +194,7 @@ def test_a_sweep_cell_asks_its_question_again_in_explore(studio, store, question
     request, turned = page.session_state["explore turned"]
     assert (request.scenario, request.overrides) == (SMALL, inputs["overrides"])
     assert asked(turned) == question
-    assert page.session_state["explore.asks"] == "Turn a knob"
+    assert page.session_state["explore.asks"] == "Sweep parameters"
 
 
 @pytest.mark.parametrize("shares", [{"llama2-7b": 1.0}, {"llama2-7b": 1.0, "llama3-8b": 3.0}])

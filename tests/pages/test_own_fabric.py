@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import html
+import json
 from typing import Any
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
+from nest_core.bill.bill import bill
+from nest_core.bill.prices import load_prices
+from nest_core.formats import write_fabric
 from nest_core.network import collapse
 from nest_core.network.bisection import bisection_Bps
 from nest_core.scenario import load_fabric
+from nest_core.scenario.titles import fabric_title
 from nest_core.schema import FabricFile, checked
-from nest_core.titles import fabric_title
-from nest_core.topology.bill import bill
 from nest_core.topology.files import build_fabric
-from nest_core.topology.formats import write_fabric
-from nest_core.topology.prices import load_prices
 from nest_core.units import humanise_rate
+from nest_studio import own_fabric
+from nest_studio.cli import run
 from nest_studio.own_fabric import OWN
-
-
-@pytest.fixture
-def fabric_page(root):
-    """``fabric_page(**address)``: the page as it opens on an address's parameters."""
-
-    def opened(**address):
-        page = AppTest.from_file(str(root / "app.py"), default_timeout=120)
-        for key, value in address.items():
-            page.query_params[key] = value
-        page.switch_page("pages/design.py")
-        return page.run()
-
-    return opened
 
 
 def values(page):
@@ -141,6 +129,18 @@ def test_undo_and_redo_walk_through_every_edit(drawn):
     assert values(drawn.page)["Bisection"] == humanise_rate(100e9)
 
 
+def test_many_edits_of_a_large_drawing_are_not_all_kept(drawn, monkeypatch):
+    """A failure: a hundred copies of a large drawing take a gigabyte of the server."""
+    monkeypatch.setattr(own_fabric, "ROWS", 60)
+    for rate in range(1, 7):
+        drawn.draw(*two_racks(float(rate)))
+    past = drawn.page.session_state["own fabric"]["past"]
+    assert [len(document["element"]) + len(document["link"]) for document, _ in past] == [21, 21]
+    monkeypatch.setattr(own_fabric, "ROWS", 1)
+    drawn.draw(*two_racks(7.0))
+    assert len(drawn.page.session_state["own fabric"]["past"]) == 1
+
+
 def test_what_was_read_goes_and_comes_with_its_document(drawn):
     """An import that has no canvas can be undone too, and notes belong to one document."""
     page = drawn.page
@@ -221,6 +221,29 @@ def test_a_preset_that_is_edited_keeps_its_bill(fabric_page):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "differs"),
+    [
+        ("unequal-racks-88", "Its bill: 336 ports become 94"),
+        ("dgx-superpod-h100-as-built", "Its bill: "),
+        ("dragonfly-1056", "Its bill: "),
+        ("dgx1-v100-64", "Its levels: of node, latency"),
+        ("drawn-8", "The remark on where"),
+    ],
+)
+def test_a_copy_says_what_convert_says_is_lost(fabric_page, name, differs, tmp_path, capsys):
+    page = press(fabric_page(fabric=name), "Edit as my own drawing")
+    assert not page.exception
+    assert run(["convert", name, str(tmp_path / "out.json"), "--json"]) == 0
+    lost = json.loads(capsys.readouterr().out)["lost"]
+    assert any(loss.startswith(differs) for loss in lost)
+    shown = [one.proto.body for one in page.get("html") if "As read: " in one.proto.body]
+    origin = f"As read: {fabric_title(load_fabric(name))}, as a drawing."
+    assert [html.unescape(one) for one in shown] == [
+        f'<div class="nest-quiet">{origin} Left out: {" ".join(lost)}</div>'
+    ]
+
+
 def test_a_large_fabric_says_why_it_is_not_drawn(fabric_page):
     page = fabric_page(fabric="hpn-dual-plane")
     assert "Not drawn: more than 8,192 devices" in text_of(page)
@@ -295,7 +318,7 @@ def test_both_meanings_of_oversubscription_are_offered(fabric_page):
     meaning.set_value("splits the ports anew").run()
     assert not page.exception
     assert "fabric.clos.oversubscribe = split_radix" in text_of(page)
-    leaf = page.session_state["last good fabric"]
+    leaf, _ = page.session_state["last good fabric"]
     assert leaf.overrides == {"fabric.clos.oversubscribe": "split_radix"}
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from our_plan import our_plan
 
-from nest_core.headlines import headlines
-from nest_core.model_files import load_model, model_of
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
+from nest_core.workload.model_files import load_model, model_of
 from nest_studio.model_view import OWN_MODEL
 from nest_studio.scenario_file import scenario_toml
 
@@ -34,7 +33,7 @@ def values(page):
 
 
 def expected(*settings):
-    return [headline.value for headline in headlines(our_plan(load_scenario(SMALL, settings)))]
+    return [headline.value for headline in our_plan(load_scenario(SMALL, settings)).headlines()]
 
 
 def own(page):

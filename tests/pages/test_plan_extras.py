@@ -9,13 +9,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from nest_core.costs.timeline import timeline
+from nest_core.explain.loads import link_loads
 from nest_core.figures import fabric_figure
 from nest_core.figures.fabric import PAINTS
 from nest_core.figures.linkload import linkload_figure
 from nest_core.figures.timeline import timeline_figure
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
-from nest_core.why.loads import link_loads
 
 PIPELINE = "gpt3-175b-64-h100"
 
@@ -24,18 +24,16 @@ def script(name: str, settings: list[str]) -> None:
     """The parts of the plan page without its form."""
     import streamlit as st
 
-    from nest_core.answer import Answer
-    from nest_core.planner import search
-    from nest_core.scenario import load_scenario
-    from nest_studio.plan_view import placement, timeline
+    from nest_core.overrides import setting
+    from nest_core.scenario import scenario_document
+    from nest_studio.plan_state import answer_of
+    from nest_studio.plan_view import pictures
     from nest_studio.show import page_style
+    from nest_studio.tasks.requests import request_text
 
     page_style()
-    scenario = load_scenario(name, settings)
-    problem = scenario.problem()
-    answer = Answer(scenario, problem, search(problem, scenario.space), ())
-    timeline(answer)
-    placement(answer)
+    text = request_text(scenario_document(name)[0], dict(map(setting, settings)))
+    pictures(answer_of(text), text)
     st.caption("end")
 
 

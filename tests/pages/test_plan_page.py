@@ -8,11 +8,10 @@ import tomllib
 import pytest
 from our_plan import our_plan
 
-from nest_core.answer import answer
-from nest_core.headlines import headlines
+from nest_core.api.answer import answer
+from nest_core.explain.summary import certificate_line
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
-from nest_core.summary import certificate_line
 from nest_core.topology import Clos, Hierarchical
 from nest_studio import jobs, plan_state
 from nest_studio.jobs import Job
@@ -63,7 +62,7 @@ def test_every_preset_shows_its_answer(plan_page, name):
     assert not page.exception
     assert not page.error
     expected = answer(load_scenario(name))
-    assert values(page) == [headline.value for headline in headlines(expected)]
+    assert values(page) == [headline.value for headline in expected.headlines()]
     assert len(charts(page)) == CHARTS
     shown = text_of(page)
     assert certificate_line(expected.result).rpartition(",")[0] in shown
@@ -95,6 +94,16 @@ def test_every_fabric_has_its_sliders(plan_page, name):
         assert any("no switch tiers" in caption for caption in captions)
 
 
+def test_a_degree_is_limited_or_pinned(plan_page):
+    """An address from before there were pins means a limit."""
+    page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "4"})
+    assert page.session_state["last good"][0].overrides == {"search.tp": {"max": 4}}
+    page.checkbox(key="search.tp.pinned").check().run()
+    assert page.session_state["last good"][0].overrides == {"search.tp": 4}
+    expected = our_plan(load_scenario("llama2-7b-64-h100", ["search.tp=4"]))
+    assert values(page) == [headline.value for headline in expected.headlines()]
+
+
 def test_a_slider_is_an_override(plan_page):
     page = plan_page(scenario="llama3-70b-1024-h100")
     before = values(page)
@@ -102,7 +111,7 @@ def test_a_slider_is_an_override(plan_page):
     expected = our_plan(
         load_scenario("llama3-70b-1024-h100", ["fabric.clos.oversubscription=[4.0]"])
     )
-    assert values(page) == [headline.value for headline in headlines(expected)]
+    assert values(page) == [headline.value for headline in expected.headlines()]
     assert values(page) != before
     assert any("realised 4.00 : 1, 8 uplinks" in caption.value for caption in page.caption)
     assert "fabric.clos.oversubscription.0 = 4.0" in text_of(page)
@@ -135,7 +144,7 @@ def test_every_control_is_an_override(plan_page, key, value, setting):
     widget(page, key).set_value(value).run()
     assert not page.exception
     expected = our_plan(load_scenario("llama2-7b-64-h100", [setting]))
-    assert values(page) == [headline.value for headline in headlines(expected)]
+    assert values(page) == [headline.value for headline in expected.headlines()]
 
 
 def test_an_infeasible_request_says_why_and_what_to_do(plan_page):
@@ -190,7 +199,7 @@ def test_a_preset_sets_everything_anew(plan_page):
     widget(page, "fabric.clos.oversubscription.0").set_value(4.0).run()
     widget(page, "scenario").set_value("llama2-7b-64-h100").run()
     expected = our_plan(load_scenario("llama2-7b-64-h100"))
-    assert values(page) == [headline.value for headline in headlines(expected)]
+    assert values(page) == [headline.value for headline in expected.headlines()]
     assert "As in the preset." in text_of(page)
 
 
@@ -229,7 +238,7 @@ def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
     widget(page, "workload.global_batch_sequences").set_value(768).run()
     assert len(asked) > 1, "the page did not draw our plan before the baselines"
     expected = answer(load_scenario("llama2-7b-64-h100", ["workload.global_batch_sequences=768"]))
-    assert values(page) == [headline.value for headline in headlines(expected)]
+    assert values(page) == [headline.value for headline in expected.headlines()]
 
 
 def test_a_search_that_takes_long_stands_above_the_earlier_answer(plan_page, monkeypatch):

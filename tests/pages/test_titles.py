@@ -97,7 +97,7 @@ def asked(journey):
     Read off the request, as a widget's value under test may be that of the page before.
     """
     if journey.page == "design":
-        request = journey.app.session_state["last good fabric"]
+        request, _ = journey.app.session_state["last good fabric"]
         fabric, scenario = request.preset, {}
     else:
         key = {"plan": "last good", "explore": "explore request"}[journey.page]

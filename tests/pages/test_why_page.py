@@ -9,13 +9,12 @@ import re
 
 import pytest
 
-from nest_core.layout.placement import seated
+from nest_core.costs.placement import rank_mapping_of
+from nest_core.explain import bindings, next_best, training
+from nest_core.explain.words import axes_table, binding_table, training_headline
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
-from nest_core.why import bindings, next_best, training
-from nest_core.why.words import axes_table, binding_table, training_headline
-from nest_studio import why_state
-from nest_studio.jobs import Desk
+from nest_studio.jobs import JobQueue
 
 PARTS = ("why-binding", "why-axes", "why-shadow", "why-equations", "why-mine-part")
 SMALL = {"scenario": "llama2-7b-64-h100", "search.tp": "2", "search.micro_batch_sequences": "2"}
@@ -42,26 +41,18 @@ def plan_of(page):
 def counted(monkeypatch):
     """Which of the costly parts are computed, or ordered from a worker."""
     calls = []
-    asked = Desk.ask
+    asked = JobQueue.ask
 
     def ask(self, key, function, *args, **options):
         calls.append(function.__name__)
         return asked(self, key, function, *args, **options)
 
-    monkeypatch.setattr(Desk, "ask", ask)
-    for name in ("bindings", "equations"):
-        real = getattr(why_state, name)
-
-        def counting(*args, _real=real, _name=name, **options):
-            calls.append(_name)
-            return _real(*args, **options)
-
-        monkeypatch.setattr(why_state, name, counting)
+    monkeypatch.setattr(JobQueue, "ask", ask)
     return calls
 
 
 def costly(calls):
-    return sorted({*calls} - {"best_plan", "priced_baselines"})
+    return sorted({*calls} - {"best_plan", "plan_pictures", "priced_baselines"})
 
 
 def test_nothing_is_computed_before_it_is_opened(plan_page, counted):
@@ -69,8 +60,10 @@ def test_nothing_is_computed_before_it_is_opened(plan_page, counted):
     assert not page.exception
     assert costly(counted) == []
     assert "Why this plan" in text_of(page)
-    opened(page, "why-axes", "why-shadow")
-    assert costly(counted) == ["next_best_choices", "worth_of_more"]
+    opened(page, *PARTS)
+    assert costly(counted) == [
+        "next_best_choices", "plan_bindings", "plan_equations", "worth_of_more",
+    ]  # fmt: skip
 
 
 def test_opened_parts_show_what_the_core_says(plan_page):
@@ -87,11 +80,11 @@ def test_opened_parts_show_what_the_core_says(plan_page):
 
 def test_days_to_train_follow_the_input(plan_page):
     page = plan_page(**SMALL)
-    _, problem, best = plan_of(page)
+    scenario, _, best = plan_of(page)
     asked = next(w for w in page.number_input if w.label.startswith("Tokens to train"))
     for billions in (asked.value, 2 * asked.value):
         asked.set_value(billions).run()
-        days = training_headline(training(problem, best, 1e9 * billions), None).value
+        days = training_headline(training(scenario, best, 1e9 * billions), None).value
         assert days in [metric.value for metric in page.metric]
 
 
@@ -190,5 +183,5 @@ def test_the_placement_is_that_of_the_plan(plan_page):
     labels = [button.label for button in page.get("download_button")]
     assert {"↓ Placement (CSV)", "↓ Placement (JSON)"} <= set(labels)
     _, problem, best = plan_of(page)
-    rows = list(csv.DictReader(io.StringIO(seated(problem.network, best.plan).to_csv())))
+    rows = list(csv.DictReader(io.StringIO(rank_mapping_of(problem.network, best.plan).to_csv())))
     assert len(rows) == problem.network.devices

@@ -9,16 +9,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from nest_core.costs.anatomy import anatomy
-from nest_core.layer_summary import (
+from nest_core.explain.layer_summary import (
     LAYER_WORDS,
     layer_finding,
     layer_headlines,
     layer_in_words,
     operator_rows,
 )
-from nest_core.model_files import load_model, model_table
-from nest_core.scenario import load_accelerator
+from nest_core.hardware import load_accelerator
 from nest_core.workload import Strategy
+from nest_core.workload.model_files import load_model, model_table
 from nest_studio.model_view import OWN_MODEL
 
 CHARTS = 2
@@ -30,20 +30,6 @@ STANDARD = {
     "recompute": "none",
     "strategy": {"tp": 8, "sp": True, "sequence": 8192},
 }
-
-
-@pytest.fixture
-def workload_page(root):
-    """``workload_page(**address)``: the page as it opens on an address's parameters."""
-
-    def opened(**address):
-        page = AppTest.from_file(str(root / "app.py"), default_timeout=120)
-        for key, value in address.items():
-            page.query_params[key] = value
-        page.switch_page("pages/workload.py")
-        return page.run()
-
-    return opened
 
 
 def values(page):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nest_core.paper import cases, searches, strategies
+from nest_core.paper import cases, planners
 
 KEPT = {
     "figure5": {("llama3", 64, 1), ("llama3", 128, 1), ("gpt3", 1024, 1)},
@@ -25,5 +25,5 @@ def few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(cells) == len(keys)
         monkeypatch.setitem(cases.FIGURES, name, replace(figure, cells=cells))
     # Tables 2 and 4 plan on hundreds of devices; a quarter takes seconds less.
-    for module in (strategies, searches):
-        monkeypatch.setattr(module, "DEVICES", 128)
+    for name in ("DEVICES", "PLAN_DEVICES"):
+        monkeypatch.setattr(planners, name, 128)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nest_core.calibration.sweep import load_measured
 from nest_core.costs.price import price
-from nest_core.paper.breakdown import PARTS, figure2
+from nest_core.measured.collectives.sweep import load_measured
 from nest_core.paper.cases import FIGURES, Cell
-from nest_core.paper.iteration import figure10
+from nest_core.paper.iterations import PARTS, figure2, figure10
 from nest_core.paper.own import own_outcome, own_result, own_scenario
 from nest_core.paper.scaled_models import table3, table5
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nest_core.paper.layer_memory import table6
-from nest_core.paper.printed import printed
-from nest_core.paper.searches import table4
-from nest_core.paper.strategies import table2
+from nest_core.paper.planners import table2, table4
+from nest_core.paper.settings import printed
 from nest_core.paper.zero_ablation import table7
 
 

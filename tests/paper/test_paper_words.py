@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 
-from nest_core.paper.breakdown import figure2, figure2_paragraph
-from nest_core.paper.features import table1, table1_paragraph
-from nest_core.paper.iteration import figure10, figure10_paragraph
+from nest_core.paper.iterations import figure2, figure2_paragraph, figure10, figure10_paragraph
 from nest_core.paper.layer_memory import table6, table6_paragraph
+from nest_core.paper.planners import (
+    table1,
+    table1_paragraph,
+    table2,
+    table2_paragraph,
+    table4,
+    table4_paragraph,
+)
 from nest_core.paper.scaled_models import cluster_words, scaled_words, table3, table5
-from nest_core.paper.searches import table4, table4_paragraph
-from nest_core.paper.strategies import table2, table2_paragraph
 from nest_core.paper.throughput import average_gains, throughput_rows
 from nest_core.paper.throughput_words import paragraph
 from nest_core.paper.zero_ablation import table7, table7_paragraph

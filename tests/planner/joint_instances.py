@@ -199,11 +199,11 @@ def choices_left(oracle: Oracle) -> Iterator[str]:
         yield "interleave"
     for name in ("order", "device_order"):
         # The same ranks on other devices, not only another name for the same seats.
-        seats = defaultdict(list)
+        rank_mapping = defaultdict(list)
         for choice in choices:
-            seats[choice._replace(**{name: ""})].append(choice)
-        alike = (group for group in seats.values() if len(group) > 1)
-        if any(len({str(place(oracle.wires, one)) for one in group}) > 1 for group in alike):
+            rank_mapping[choice._replace(**{name: ""})].append(choice)
+        alike = (group for group in rank_mapping.values() if len(group) > 1)
+        if any(len({str(place(oracle.link_map, one)) for one in group}) > 1 for group in alike):
             yield name
     used = [choice.devices == oracle.devices for choice in choices]
     if any(used) and not all(used):

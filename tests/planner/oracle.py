@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import combinations, pairwise, product
 from typing import Any, NamedTuple
 
-from oracle_traffic import Choice, Traffic, Wires, seconds
+from oracle_traffic import Choice, LinkMap, Traffic, seconds
 
 CHOICES = ("none", "selective", "full")
 AXES = ("tp", "cp", "dp", "pp")
@@ -174,14 +174,14 @@ class Pricer:
         self.memo: dict[tuple[int, Chunks, int], Worked] = {}
         self.layers: dict[tuple[int, int, int], tuple[float, float]] = {}
 
-    def stage(self, position: int, chunks: Chunks, c: int) -> Worked:
+    def stage(self, position: int, virtual_stages: Chunks, c: int) -> Worked:
         """Time and memory of one stage, whatever the other cuts are."""
-        key = position, chunks, c
+        key = position, virtual_stages, c
         if key not in self.memo:
             self.memo[key] = Worked(
-                self._passes(position, chunks, c)[0],
-                self._once(position, chunks, c),
-                self._memory(position, chunks, c),
+                self._passes(position, virtual_stages, c)[0],
+                self._once(position, virtual_stages, c),
+                self._memory(position, virtual_stages, c),
             )
         return self.memo[key]
 
@@ -227,13 +227,13 @@ class Pricer:
             self.layers[key] = left + sent + wait, left + wait
         return self.layers[key]
 
-    def _hops(self, position: int, chunks: Chunks) -> float:
+    def _hops(self, position: int, virtual_stages: Chunks) -> float:
         """A chunk waits for activations unless it opens the chain, for gradients unless last."""
         edges, pp = self.strategy.rows["boundary_bytes"], self.choice.pp
         chain = len(edges) - 1
         copies = 1 if self.choice.sp else self.choice.tp  # each sends a part of what all hold
         total = 0.0
-        for first, end in chunks:
+        for first, end in virtual_stages:
             for boundary, link in ((first, position), (end, (position + 1) % pp)):
                 if 0 < boundary < chain:
                     total += seconds(self.traffic.links[link], edges[boundary] / copies)
@@ -242,22 +242,24 @@ class Pricer:
                         total += seconds(gather, edges[boundary])
         return total
 
-    def _passes(self, position: int, chunks: Chunks, c: int) -> tuple[float, float]:
+    def _passes(self, position: int, virtual_stages: Chunks, c: int) -> tuple[float, float]:
         """Seconds of a micro-batch, and how many of them all its traffic leaves."""
         layers = [
-            self._layer(position, layer, c) for first, end in chunks for layer in range(first, end)
+            self._layer(position, layer, c)
+            for first, end in virtual_stages
+            for layer in range(first, end)
         ]
         works, left = (math.fsum(column) for column in zip(*layers, strict=True))
-        hops, overlap = self._hops(position, chunks), self.problem.overlap
+        hops, overlap = self._hops(position, virtual_stages), self.problem.overlap
         hidden = overlap.pp * min(hops, left)
         lost = overlap.slowdown * hidden
         return works + hops - hidden + lost, left - hidden + lost
 
-    def _once(self, position: int, chunks: Chunks, c: int) -> Once:
+    def _once(self, position: int, virtual_stages: Chunks, c: int) -> Once:
         choice, state, overlap = self.choice, self.problem.state, self.problem.overlap
-        works, left = self._passes(position, chunks, c)
+        works, left = self._passes(position, virtual_stages, c)
         total = sent = 0.0
-        for layer in (layer for first, end in chunks for layer in range(first, end)):
+        for layer in (layer for first, end in virtual_stages for layer in range(first, end)):
             for held, ranks in ((self.dense, self.sharers), (self.experts, self.expert_sharers)):
                 touched = held[layer] * (2 * state.optimizer + state.gradients + state.weights)
                 total += touched / self.problem.update_Bps / (ranks if self.zero >= 1 else 1)
@@ -278,9 +280,9 @@ class Pricer:
             return min(m, pp - position)
         return min(m * v, 2 * (pp - position - 1) + (v - 1) * pp + 1) / v
 
-    def _memory(self, position: int, chunks: Chunks, c: int) -> float:
+    def _memory(self, position: int, virtual_stages: Chunks, c: int) -> float:
         state, rows = self.problem.state, self.strategy.rows
-        layers = [layer for first, end in chunks for layer in range(first, end)]
+        layers = [layer for first, end in virtual_stages for layer in range(first, end)]
         total = stepping = 0.0
         peaks = {layer: rows["working_bytes"][c][layer] for layer in layers}
         for held, whole, ranks in (
@@ -317,8 +319,8 @@ class Oracle:
 
     def __init__(self, fabric: Any, problem: Any, space: Any) -> None:
         self.problem, self.space = problem, space
-        self.wires = Wires(fabric.tiers)
-        self.devices = len(self.wires.address)
+        self.link_map = LinkMap(fabric.tiers)
+        self.devices = len(self.link_map.address)
         self._strategies: dict[tuple[int, bool, int, int, int], Strategy] = {}
         self._traffic: dict[Choice, Traffic] = {}
         self._pricers: dict[Choice, Pricer] = {}
@@ -335,7 +337,7 @@ class Oracle:
         """What communication costs the stages of a point."""
         key = choice._replace(sp=False, micro_batch=1, zero=0, schedule="")
         if key not in self._traffic:
-            self._traffic[key] = Traffic(self.wires, choice, self.problem.software)
+            self._traffic[key] = Traffic(self.link_map, choice, self.problem.software)
         return self._traffic[key]
 
     def pricer(self, choice: Choice) -> Pricer:
@@ -440,11 +442,11 @@ class Oracle:
         picks: Sequence[Pick] = (),
     ) -> Priced:
         """One whole plan; each stage as if all others did what it does."""
-        chunks = list(pairwise(cuts))
+        virtual_stages = list(pairwise(cuts))
         stages = []
         for position, name in enumerate(recompute):
             own = choice._replace(**picks[position]._asdict()) if picks else choice
-            spans = tuple(chunks[position :: choice.pp])
+            spans = tuple(virtual_stages[position :: choice.pp])
             stages.append(self.pricer(own).stage(position, spans, CHOICES.index(name)))
         loads = [one.seconds for one in stages]
         once = syncs(cuts, loads, [one.once for one in stages])
@@ -474,17 +476,19 @@ class Oracle:
     def _whole(self, choice: Choice, limit: float) -> Iterator[Whole]:
         fitting: dict[tuple[int, Chunks], list[Option]] = {}
         for cuts in self.cuts(choice):
-            chunks = list(pairwise(cuts))
+            virtual_stages = list(pairwise(cuts))
             rows = []
             for position in range(choice.pp):
-                key = position, tuple(chunks[position :: choice.pp])
+                key = position, tuple(virtual_stages[position :: choice.pp])
                 if key not in fitting:
                     fitting[key] = self._options(choice, *key, limit)
                 rows.append(fitting[key])
             for stages in product(*rows):
                 yield Whole(cuts, stages)
 
-    def _options(self, choice: Choice, position: int, chunks: Chunks, limit: float) -> list[Option]:
+    def _options(
+        self, choice: Choice, position: int, virtual_stages: Chunks, limit: float
+    ) -> list[Option]:
         """What a stage may do that fits; as needed, of each width the first that does.
 
         Recomputation is raised first, then ZeRO.
@@ -493,7 +497,7 @@ class Oracle:
         for pick in sorted(self.picks(choice), key=lambda pick: pick.zero):
             pricer = self.pricer(choice._replace(**pick._asdict()))
             for name in CHOICES:
-                stage = pricer.stage(position, chunks, CHOICES.index(name))
+                stage = pricer.stage(position, virtual_stages, CHOICES.index(name))
                 if name in self.space.recompute and stage.memory <= limit:
                     option = Option(pick, name, stage.seconds, stage.once)
                     found.setdefault(pick._replace(zero=0), []).append(option)
@@ -540,12 +544,12 @@ def evenly(layers: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 def rank(plans: Sequence[Found]) -> list[Found]:
     """Best first, ties in the documented order."""
-    ordered = sorted(plans, key=lambda plan: plan.seconds)
+    submitted = sorted(plans, key=lambda plan: plan.seconds)
     ranked: list[Found] = []
-    while ordered:
-        limit = ordered[0].seconds * (1 + 1e-12)
-        equal = [plan for plan in ordered if plan.seconds <= limit]
-        ordered = ordered[len(equal) :]
+    while submitted:
+        limit = submitted[0].seconds * (1 + 1e-12)
+        equal = [plan for plan in submitted if plan.seconds <= limit]
+        submitted = submitted[len(equal) :]
         ranked += sorted(equal, key=preference)
     return ranked
 

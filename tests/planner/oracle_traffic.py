@@ -116,7 +116,7 @@ def protocols(software: Any, op: str, ranks: int, nodes: int) -> list[Protocol]:
     ]  # fmt: skip
 
 
-class Wires:
+class LinkMap:
     """Devices at the leaves of a tree; every child, or every device, hangs on one link."""
 
     def __init__(self, tiers: Sequence[Any]) -> None:
@@ -158,43 +158,43 @@ class Wires:
 
 
 def at_once(
-    wires: Wires, flows: Sequence[Flow], protocol: Protocol, owners: int
+    link_map: LinkMap, flows: Sequence[Flow], protocol: Protocol, owners: int
 ) -> list[list[float]]:
     """Alpha and beta of every group while all flows run."""
     load: Counter[tuple[str, int, Child]] = Counter()
     for _, sender, receiver, volume, _ in flows:
-        for level in wires.path(wires.meeting(sender, receiver)):
-            load["out", level, wires.port(level, sender)] += volume
-            load["in", level, wires.port(level, receiver)] += volume
+        for level in link_map.path(link_map.meeting(sender, receiver)):
+            load["out", level, link_map.port(level, sender)] += volume
+            load["in", level, link_map.port(level, receiver)] += volume
     result = [[0.0, 0.0] for _ in range(owners)]
     for group, sender, receiver, _, steps in flows:
-        meeting = wires.meeting(sender, receiver)
+        meeting = link_map.meeting(sender, receiver)
         added = protocol.step_outside_s if meeting else protocol.step_inside_s
         if protocol.steps_inside is not None and not meeting:
             steps = protocol.steps_inside
         slowest = max(
             max(
-                load["out", level, wires.port(level, sender)],
-                load["in", level, wires.port(level, receiver)],
+                load["out", level, link_map.port(level, sender)],
+                load["in", level, link_map.port(level, receiver)],
             )
-            / wires.link[level]
+            / link_map.link[level]
             / (protocol.outside if level else protocol.inside)
-            for level in wires.path(meeting)
+            for level in link_map.path(meeting)
         )
         times = result[group]
-        times[0] = max(times[0], steps * (wires.latency[meeting] + added))
+        times[0] = max(times[0], steps * (link_map.latency[meeting] + added))
         times[1] = max(times[1], slowest)
     return result
 
 
 def in_turn(
-    wires: Wires, phases: Sequence[Sequence[Flow]], protocol: Protocol, owners: int
+    link_map: LinkMap, phases: Sequence[Sequence[Flow]], protocol: Protocol, owners: int
 ) -> list[tuple[float, float]]:
     """Alpha and beta of every group after phases that follow one another."""
     total = [[protocol.base_s, 0.0] for _ in range(owners)]
     for flows in phases:
         for times, (alpha, beta) in zip(
-            total, at_once(wires, flows, protocol, owners), strict=True
+            total, at_once(link_map, flows, protocol, owners), strict=True
         ):
             times[0] += alpha
             times[1] += beta
@@ -202,11 +202,11 @@ def in_turn(
 
 
 def transfer_times(
-    wires: Wires, transfers: Sequence[tuple[int, int]], offered: Sequence[Protocol]
+    link_map: LinkMap, transfers: Sequence[tuple[int, int]], offered: Sequence[Protocol]
 ) -> list[Time]:
     """Point-to-point transfers that all run at once."""
     flows = [(number, a, b, 1.0, 1) for number, (a, b) in enumerate(transfers)]
-    regimes = [in_turn(wires, [flows], protocol, len(flows)) for protocol in offered]
+    regimes = [in_turn(link_map, [flows], protocol, len(flows)) for protocol in offered]
     return [list(times) for times in zip(*regimes, strict=True)]
 
 
@@ -219,17 +219,17 @@ def one_ring(groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
     ]]  # fmt: skip
 
 
-def by_level(wires: Wires, groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
+def by_level(link_map: LinkMap, groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
     """Members that hold the same shard in neighbouring children exchange, level by level."""
     phases: list[list[Flow]] = []
     shard = [1.0] * len(groups)
-    for level in wires.levels:
+    for level in link_map.levels:
         phase: list[Flow] = []
         for number, group in enumerate(groups):
             blocks: dict[Child, dict[Child, list[int]]] = {}
             for device in sorted(group):
-                children = blocks.setdefault(wires.block(level, device), {})
-                children.setdefault(wires.child(level, device), []).append(device)
+                children = blocks.setdefault(link_map.block(level, device), {})
+                children.setdefault(link_map.child(level, device), []).append(device)
             most = max(len(children) for children in blocks.values())
             volume = (most - 1) / most * shard[number]
             for children in blocks.values():
@@ -246,19 +246,21 @@ def by_level(wires: Wires, groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
     return phases
 
 
-def nodes_of(wires: Wires, groups: Sequence[Sequence[int]]) -> int:
+def nodes_of(link_map: LinkMap, groups: Sequence[Sequence[int]]) -> int:
     """The most innermost blocks that any of the groups spans."""
-    return max(len({wires.block(0, device) for device in group}) for group in groups)
+    return max(len({link_map.block(0, device) for device in group}) for group in groups)
 
 
-def half_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any, op: str) -> list[Time]:
+def half_times(
+    link_map: LinkMap, groups: Sequence[Sequence[int]], software: Any, op: str
+) -> list[Time]:
     """A reduce-scatter (or an all-gather) in every group, all at once, both ways to do it."""
     if len(groups[0]) == 1:
         return [[(0.0, 0.0)] for _ in groups]
-    offered = protocols(software, op, len(groups[0]), nodes_of(wires, groups))
+    offered = protocols(software, op, len(groups[0]), nodes_of(link_map, groups))
     regimes = [
-        in_turn(wires, phases, protocol, len(groups))
-        for phases in (one_ring(groups), by_level(wires, groups))
+        in_turn(link_map, phases, protocol, len(groups))
+        for phases in (one_ring(groups), by_level(link_map, groups))
         for protocol in offered
     ]
     return [list(times) for times in zip(*regimes, strict=True)]
@@ -277,7 +279,7 @@ def seconds(time: Time, size: float) -> float:
     return min(alpha + beta * size for alpha, beta in time)
 
 
-def ring_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any) -> list[Time]:
+def ring_times(link_map: LinkMap, groups: Sequence[Sequence[int]], software: Any) -> list[Time]:
     """An n-th of the buffer to the next member, n - 1 times one after another."""
     n = len(groups[0])
     flows = [
@@ -285,12 +287,12 @@ def ring_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any) -> 
         for number, group in enumerate(groups)
         for at, a in enumerate(group)
     ]
-    offered = protocols(software, "all_to_all", 2, min(2, nodes_of(wires, groups)))
-    regimes = [in_turn(wires, [flows], protocol, len(groups)) for protocol in offered]
+    offered = protocols(software, "all_to_all", 2, min(2, nodes_of(link_map, groups)))
+    regimes = [in_turn(link_map, [flows], protocol, len(groups)) for protocol in offered]
     return [[((n - 1) * a, (n - 1) * b) for a, b in times] for times in zip(*regimes, strict=True)]
 
 
-def exchange_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any) -> list[Time]:
+def exchange_times(link_map: LinkMap, groups: Sequence[Sequence[int]], software: Any) -> list[Time]:
     """An n-th of the buffer to every other member, all at once."""
     n = len(groups[0])
     flows = [
@@ -298,8 +300,8 @@ def exchange_times(wires: Wires, groups: Sequence[Sequence[int]], software: Any)
         for number, group in enumerate(groups)
         for a, b in permutations(group, 2)
     ]
-    offered = protocols(software, "all_to_all", n, nodes_of(wires, groups))
-    regimes = [in_turn(wires, [flows], protocol, len(groups)) for protocol in offered]
+    offered = protocols(software, "all_to_all", n, nodes_of(link_map, groups))
+    regimes = [in_turn(link_map, [flows], protocol, len(groups)) for protocol in offered]
     return [list(times) for times in zip(*regimes, strict=True)]
 
 
@@ -307,24 +309,24 @@ Seat = tuple[int, int, int, int]
 """Stage, data-parallel, context-parallel and tensor-parallel rank."""
 
 
-def place(wires: Wires, choice: Choice) -> dict[Seat, int]:
+def place(link_map: LinkMap, choice: Choice) -> dict[Seat, int]:
     """Device of every rank, handed out one by one in the device order."""
     sizes = {"tp": choice.tp, "cp": choice.cp, "dp": choice.dp, "pp": choice.pp}
     outermost_first = list(reversed(choice.order))
-    seats = {}
+    rank_mapping = {}
     ranks = product(*(range(sizes[axis]) for axis in outermost_first))
-    for device, numbers in zip(wires.numbered(choice.device_order), ranks, strict=False):
+    for device, numbers in zip(link_map.numbered(choice.device_order), ranks, strict=False):
         rank = dict(zip(outermost_first, numbers, strict=True))
-        seats[rank["pp"], rank["dp"], rank["cp"], rank["tp"]] = device
-    return seats
+        rank_mapping[rank["pp"], rank["dp"], rank["cp"], rank["tp"]] = device
+    return rank_mapping
 
 
 class Traffic:
     """What communication costs each stage position of one layout, counted when it is asked for."""
 
-    def __init__(self, wires: Wires, choice: Choice, software: Any) -> None:
-        self.wires, self.choice, self.software = wires, choice, software
-        self.seats = place(wires, choice)
+    def __init__(self, link_map: LinkMap, choice: Choice, software: Any) -> None:
+        self.link_map, self.choice, self.software = link_map, choice, software
+        self.rank_mapping = place(link_map, choice)
         self.stages, self.ranks = range(choice.pp), range(choice.tp)
         inner_first = [axis for axis in choice.order if axis in ("dp", "cp")]
         pairs = list(product(range(choice.dp), range(choice.cp)))
@@ -335,7 +337,7 @@ class Traffic:
 
     def groups(self, axis: str) -> dict[int, list[list[int]]]:
         """The groups of an axis, stage by stage."""
-        choice, seats, near = self.choice, self.seats, self.sharers
+        choice, rank_mapping, near = self.choice, self.rank_mapping, self.sharers
         cells = [near[at : at + choice.ep] for at in range(0, len(near), choice.ep)]
         rows = {
             "tp": [[(d, c, t) for t in self.ranks] for d, c in near],
@@ -350,7 +352,9 @@ class Traffic:
                 for t in self.ranks
             ],
         }[axis]
-        return {s: [[seats[s, d, c, t] for d, c, t in row] for row in rows] for s in self.stages}
+        return {
+            s: [[rank_mapping[s, d, c, t] for d, c, t in row] for row in rows] for s in self.stages
+        }
 
     def time(self, axis: str, kind: str) -> list[Time]:
         """By stage, what a call of a kind takes while the groups of all stages run."""
@@ -367,11 +371,11 @@ class Traffic:
         if len(groups[0]) == 1:
             return [[(0.0, 0.0)] for _ in groups]
         if kind == "ring":
-            return ring_times(self.wires, groups, self.software)
+            return ring_times(self.link_map, groups, self.software)
         if kind == "all_to_all":
-            return exchange_times(self.wires, groups, self.software)
+            return exchange_times(self.link_map, groups, self.software)
         op = {"reduce": "all_reduce", "halves": "reduce_scatter"}[kind]
-        return half_times(self.wires, groups, self.software, op)
+        return half_times(self.link_map, groups, self.software, op)
 
     def _pairs(self) -> list[tuple[int, int, int]]:
         """Receiving stage, sender and receiver of every pipeline transfer."""
@@ -379,7 +383,7 @@ class Traffic:
             return []
         into = self.stages if self.choice.interleave > 1 else self.stages[1:]
         return [
-            (s, self.seats[(s - 1) % self.choice.pp, d, c, t], self.seats[s, d, c, t])
+            (s, self.rank_mapping[(s - 1) % self.choice.pp, d, c, t], self.rank_mapping[s, d, c, t])
             for s in into
             for d, c in self.sharers
             for t in self.ranks
@@ -391,9 +395,9 @@ class Traffic:
         if not pairs:
             return {}
         transfers = [(a, b) for _, a, b in pairs]
-        nodes = min(2, nodes_of(self.wires, transfers))
+        nodes = min(2, nodes_of(self.link_map, transfers))
         offered = protocols(self.software, "all_to_all", 2, nodes)
-        timed = transfer_times(self.wires, transfers, offered)
+        timed = transfer_times(self.link_map, transfers, offered)
         by_stage: dict[int, list[Time]] = {}
         for (stage, _, _), time in zip(pairs, timed, strict=True):
             by_stage.setdefault(stage, []).append(time)
@@ -404,11 +408,11 @@ class Traffic:
         """Half an all-reduce between the first and the last stage, all pairs at once."""
         last = self.choice.pp - 1
         ends = [
-            [self.seats[0, d, c, t], self.seats[last, d, c, t]]
+            [self.rank_mapping[0, d, c, t], self.rank_mapping[last, d, c, t]]
             for d, c in self.sharers
             for t in self.ranks
         ]
-        return _slowest(half_times(self.wires, ends, self.software, "all_reduce"))
+        return _slowest(half_times(self.link_map, ends, self.software, "all_reduce"))
 
     @property
     def highest(self) -> int:
@@ -417,4 +421,4 @@ class Traffic:
         for axis in ("tp", "data"):
             for groups in self.groups(axis).values():
                 talking += [pair for group in groups for pair in combinations(group, 2)]
-        return max((self.wires.meeting(a, b) for a, b in talking), default=-1)
+        return max((self.link_map.meeting(a, b) for a, b in talking), default=-1)

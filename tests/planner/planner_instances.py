@@ -13,7 +13,6 @@ from itertools import product
 import numpy as np
 from oracle import Choice, Oracle, Pick
 
-from nest_core.calibration import Curve, Regime
 from nest_core.costs import (
     IDEAL_OVERLAP,
     NO_OVERLAP,
@@ -23,7 +22,8 @@ from nest_core.costs import (
     Problem,
     StateBytes,
 )
-from nest_core.costs.software import WIRES_ALONE, Software
+from nest_core.costs.software import LINKS_ALONE, Software
+from nest_core.hardware.collectives import Curve, Regime
 from nest_core.network import collapse
 from nest_core.planner import ORDERS, SearchSpace
 from nest_core.topology import Hierarchical, Tier
@@ -171,7 +171,7 @@ def random_overlap(seed: int) -> Overlap:
 def random_software(seed: int) -> Software:
     """A library for every third instance: protocols that start dear and end fast, or reduce."""
     if seed % 3:
-        return WIRES_ALONE
+        return LINKS_ALONE
     dice = np.random.default_rng([seed, 11])
 
     def curve(link: str) -> Curve:

@@ -13,14 +13,14 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from nest_core.answer import answer
+from nest_core.api.answer import answer
 from nest_core.costs import NO_OVERLAP, Point, price
 from nest_core.costs.links import links
 from nest_core.costs.parse import read_plan
 from nest_core.network.clusters import graph_network
 from nest_core.planner import audit, search
-from nest_core.planner.least import Halves
 from nest_core.planner.space import ORDERS
+from nest_core.planner.transfer_bounds import TransferBounds
 from nest_core.scenario import load_scenario
 
 KINDS = [
@@ -67,7 +67,7 @@ def test_context_and_experts_have_a_price(fabric, text):
     report = price(problem, read_plan(text, problem.layers, problem.network.devices))
     point = report.plan.point
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
-    port = problem.network.wires.port_Bps * problem.software.reach
+    port = problem.network.link_map.port_Bps * problem.software.reach
     sent = sum(
         (1 - 1 / degree) * table.calls[axis].bytes.sum() / port
         for axis, degree in (("cp", point.cp), ("ep", point.ep))
@@ -203,7 +203,7 @@ def test_what_nobody_uses_may_be_missing(figures, missing):
     found = answer(scenario)
     assert found.result.certificate.proven
     assert all(entry.report for entry in found.baselines)
-    assert not audit(found.problem, scenario.space, found.result, 40, seed=1).violations
+    assert not audit(scenario.problem(), scenario.space, found.result, 40, seed=1).violations
 
 
 def test_groups_in_racks_of_different_sizes_have_phases_of_their_own():
@@ -254,10 +254,10 @@ def test_groups_inside_a_node_take_no_steps_between_nodes(tp, pp):
     whole = scenario.problem()
     point = Point(tp=tp, sp=False, dp=1, pp=pp, micro_batch=1, zero=0, order=ORDERS[1])
     placed = links(whole, point)
-    halves = Halves(whole)
+    halves = TransferBounds(whole)
     for kind, op in (("reduce", "all_reduce"), ("halves", "reduce_scatter")):
         for size in (1e4, 1e5, 1e6, 1e8):
             took = placed.time("tp", kind).seconds(size).min()
-            share = (1 - 1 / tp) * size / whole.network.wires.port_Bps
+            share = (1 - 1 / tp) * size / whole.network.link_map.port_Bps
             least = min(start + share / reach for start, reach in halves.lines(op, tp))
             assert least <= took * (1 + 1e-12)

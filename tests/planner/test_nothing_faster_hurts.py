@@ -23,7 +23,6 @@ from planner_instances import (
     random_instance,
 )
 
-from nest_core.calibration import Curve
 from nest_core.costs import (
     IDEAL_OVERLAP,
     LayerTable,
@@ -35,6 +34,7 @@ from nest_core.costs import (
     price,
 )
 from nest_core.costs.software import Software
+from nest_core.hardware.collectives import Curve
 from nest_core.network import collapse
 from nest_core.planner import search
 from nest_core.topology import Tier
@@ -58,7 +58,7 @@ def _tables(problem: Problem, change: Callable[[LayerTable], LayerTable]) -> Pro
     def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
         return change(problem.table(tp, sp, micro_batch, cp, ep))
 
-    return replace(problem, table=table, floor=None)
+    return replace(problem, table=table, lower_bound=None)
 
 
 def forward(instance: Instance, dice: np.random.Generator) -> Problem:

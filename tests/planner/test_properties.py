@@ -10,14 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planner_instances import Instance, Tables, random_instance
 
-from nest_core.calibration import Curve
 from nest_core.costs import LayerTable
 from nest_core.costs.software import Software
+from nest_core.hardware.collectives import Curve
 from nest_core.network import Network, collapse, collectives, transfers
 from nest_core.planner import Result, search
 from nest_core.topology import Hierarchical, Tier
 
-_quick = settings(max_examples=60, deadline=None, derandomize=True)
+pytestmark = pytest.mark.slow
+
+_quick = settings(max_examples=25, deadline=None, derandomize=True)
 _MORE = st.floats(1.0, 50.0)
 instances = st.integers(0, 10**6).map(random_instance)
 

@@ -287,7 +287,7 @@ def test_a_store_that_another_program_holds_is_one_sentence(whole, tmp_path, mon
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(InputError, match="but is 'database is locked'"):
             Database(f"sqlite:///{path}")
-    assert [one.name for one in tmp_path.iterdir()] == ["n.sqlite"]
+    assert {one.name for one in tmp_path.iterdir()} == {"n.sqlite", "n.sqlite.lock"}
 
 
 def test_a_store_that_is_moved_away_meanwhile_is_begun_anew(tmp_path):
@@ -337,7 +337,7 @@ def test_only_its_owner_may_read_the_store(tmp_path, before):
             found = {one.name: stat.S_IMODE(one.stat().st_mode) for one in path.parent.iterdir()}
     finally:
         os.umask(mask)
-    assert len(found) == 3, "with what is written ahead"
+    assert len(found) == 4, "with what is written ahead, and the lock"
     assert set(found.values()) == {0o600}
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import sqlite3
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -155,6 +157,29 @@ def test_processes_that_write_at_once_lose_nothing(url):
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         pool.starmap(append, [(url, who) for who in writers])
     check_nothing_lost(url, writers)
+
+
+def begin(url, rounds):
+    """Make a store anew, again and again, at the same moment as others do."""
+    for n in range(rounds):
+        together = threading.Barrier(8)
+
+        def make(n=n, together=together):
+            together.wait()
+            Database(f"{url}-{n}")
+
+        with ThreadPoolExecutor(8) as pool:
+            for made in [pool.submit(make) for _ in range(8)]:
+                made.result()
+
+
+def test_whoever_begins_a_store_at_once_finds_it_whole(url, tmp_path):
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        pool.starmap(begin, [(url, 10)] * 2)
+    assert not list(tmp_path.rglob("*damaged*"))
+    for n in range(10):
+        with closing(sqlite3.connect(tmp_path / "folder" / f"n.sqlite-{n}")) as made:
+            assert made.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_readers_and_a_writer_do_not_wait_for_each_other(store, tmp_path):

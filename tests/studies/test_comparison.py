@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import pytest
 
+from nest_core.bill.bill import bill
+from nest_core.bill.prices import load_prices
 from nest_core.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
 from nest_core.studies.comparison import MOST, compared, run
 from nest_core.studies.equal_budget import MOST_DEVICES, Budget, at_budget
 from nest_core.studies.settings import differing, settings_of
-from nest_core.topology.bill import bill
-from nest_core.topology.prices import load_prices
 from nest_studio.cli import run as command
 
 JOB = "llama2-7b-64-h100"

@@ -9,7 +9,7 @@ from nest_core.overrides import assign
 from nest_core.presets import preset_names
 from nest_core.scenario import expanded, fabric_document, resolve_scenario, scenario_document
 from nest_core.schema import FabricFile, checked
-from nest_core.studies.knobs import fabric_table
+from nest_core.studies.parameters import fabric_table
 from nest_core.studies.settings import settings_of
 from nest_core.topology.files import build_fabric
 
@@ -34,7 +34,7 @@ def test_a_fabrics_table_builds_the_scenarios_fabric(name, changes):
     )
 
 
-def test_settings_and_knobs_read_the_same_fabric():
+def test_settings_and_parameters_read_the_same_fabric():
     document, folder = scenario_document(PRESET)
     changes = CHANGES["a preset and a ratio"]
     told = settings_of(document, changes, folder)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nest_core.bill.prices import load_prices
 from nest_core.studies.whole_cost import Design, break_even, device_price, lead
-from nest_core.topology.prices import load_prices
 
 DESIGNS = st.builds(
     Design,
@@ -79,6 +79,17 @@ def test_all_signs(first, second, at, low, high):
     """By hand: x (102 · 10 − 100 · 10) = 100 · 60 − 102 · 40 = 1,920, so x = 96."""
     found = lead([first, second], at)
     assert (found.design, found.low, found.high) == (0, pytest.approx(low), pytest.approx(high))
+
+
+def test_where_all_is_free_the_first_cent_decides():
+    found = lead([Design(1.0, 1, 0.0), Design(2.0, 1, 0.0)], 0.0)
+    assert (found.design, found.low, found.high) == (1, 0.0, float("inf"))
+
+
+def test_a_break_even_that_no_accelerator_reaches_is_none():
+    """A ten-millionth faster on a dearer network pays from 20 billion dollars a piece on."""
+    found = lead([Design(1e6, 64, 400e3), Design(1e6 + 0.15, 64, 600e3)], 37e3)
+    assert (found.design, found.low, found.high) == (0, 0.0, float("inf"))
 
 
 def test_the_listed_price_is_sourced_and_says_when_it_is_anothers():

@@ -8,12 +8,12 @@ import shutil
 import pytest
 
 from nest_core import presets
-from nest_core.hardware import load_family
-from nest_core.scenario import load_accelerator, scenario_document
-from nest_core.tasks import request_scenario
+from nest_core.hardware import load_accelerator, load_family
+from nest_core.scenario import scenario_document
 from nest_studio.forms import Request
-from nest_studio.jobs import Desk
+from nest_studio.jobs import JobQueue
 from nest_studio.plan_state import canonical
+from nest_studio.tasks.requests import request_scenario
 
 SCENARIO = "llama2-7b-64-h100"
 
@@ -85,15 +85,15 @@ def process(*, progress, stop):
 
 
 def test_a_worker_that_read_other_presets_is_replaced(own_presets):
-    desk = Desk(workers=1)
+    job_queue = JobQueue(workers=1)
     try:
-        first = desk.ask("first", process).result(60.0)
-        assert desk.ask("second", process).result(60.0) == first
+        first = job_queue.ask("first", process).result(60.0)
+        assert job_queue.ask("second", process).result(60.0) == first
         edit(
             own_presets / "accelerators" / "h100-80gb.toml",
             "memory_GiB = 80.0",
             "memory_GiB = 96.0",
         )
-        assert desk.ask("third", process).result(60.0) != first
+        assert job_queue.ask("third", process).result(60.0) != first
     finally:
-        desk.close()
+        job_queue.close()

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from nest_core.errors import InputError
-from nest_studio.jobs import Desk, Lost, Stopped
-from nest_studio.jobs import desk as desk_of_the_server
+from nest_studio import system
+from nest_studio.jobs import JobQueue, Stopped, WorkerCrash
+from nest_studio.jobs import job_queue as desk_of_the_server
 from nest_studio.workers import Limits
 
 LONG_S = 60.0
@@ -74,9 +75,25 @@ def vanished(file, *, progress, stop):
     os._exit(3)
 
 
+def early(*, progress, stop):
+    os.environ["EARLY"] = "yes"
+
+
+def was_early(*, progress, stop):
+    return os.environ.get("EARLY")
+
+
 @pytest.fixture
-def desk():
-    opened = Desk(workers=1)
+def job_queue():
+    opened = JobQueue(workers=1)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def held_desk():
+    """One for several tests: a worker takes a second to start."""
+    opened = JobQueue(workers=1)
     yield opened
     opened.close()
 
@@ -90,65 +107,71 @@ def running(*jobs):
     raise AssertionError("nobody took it up")
 
 
-def test_work_is_done_elsewhere_and_once(desk):
-    job = desk.ask("seven", squared, 7)
+def test_work_is_done_elsewhere_and_once(held_desk):
+    job = held_desk.ask("seven", squared, 7)
     number, process = job.result(LONG_S)
     assert number == 49
     assert process != os.getpid()
-    assert desk.ask("seven", squared, 7) is job
+    assert held_desk.ask("seven", squared, 7) is job
     assert job.share == 0.5
     assert job.words == "halfway"
 
 
-def test_an_error_reaches_whoever_asks_until_it_is_forgotten(desk):
-    job = desk.ask("odd", refused)
+def test_every_worker_may_begin_before_its_first_job(job_queue):
+    job_queue.start(early)
+    for urgent in (True, False):
+        assert job_queue.ask(f"early {urgent}", was_early, urgent=urgent).result(LONG_S) == "yes"
+
+
+def test_an_error_reaches_whoever_asks_until_it_is_forgotten(held_desk):
+    job = held_desk.ask("odd", refused)
     for _ in range(2):
         with pytest.raises(InputError, match="must be even"):
-            desk.ask("odd", refused).result(LONG_S)
-    assert desk.ask("odd", refused) is job
-    desk.forget("odd")
-    assert desk.ask("odd", refused) is not job
+            held_desk.ask("odd", refused).result(LONG_S)
+    assert held_desk.ask("odd", refused) is job
+    held_desk.forget("odd")
+    assert held_desk.ask("odd", refused) is not job
 
 
-def test_an_error_of_the_system_is_the_jobs_own(desk):
+def test_an_error_of_the_system_is_the_jobs_own(held_desk):
     with pytest.raises(FileNotFoundError, match="nothing there"):
-        desk.ask("file", unreadable).result(LONG_S)
+        held_desk.ask("file", unreadable).result(LONG_S)
 
 
-def test_a_job_that_listens_is_stopped_and_its_worker_goes_on(desk):
-    first = desk.ask("process", squared, 1).result(LONG_S)
-    job = desk.ask("patient", patient)
+def test_a_job_that_listens_is_stopped_and_its_worker_goes_on(held_desk):
+    first = held_desk.ask("process", squared, 1).result(LONG_S)
+    job = held_desk.ask("patient", patient)
     running(job)
     job.stop()
     with pytest.raises(Stopped):
         job.result(LONG_S)
-    assert desk.ask("process again", squared, 1).result(LONG_S) == first
+    assert held_desk.ask("process again", squared, 1).result(LONG_S) == first
 
 
-def test_a_worker_that_does_not_listen_is_replaced(desk):
-    job = desk.ask("deaf", deaf)
+def test_a_worker_that_does_not_listen_is_replaced(job_queue):
+    job = job_queue.ask("deaf", deaf)
     running(job)
     job.stop()
     with pytest.raises(Stopped):
         job.result(LONG_S)
-    assert desk.ask("after", squared, 3).result(LONG_S)[0] == 9
+    assert job_queue.ask("after", squared, 3).result(LONG_S)[0] == 9
 
 
-def test_a_job_whose_worker_dies_is_tried_once_more_and_then_said(desk, tmp_path):
+def test_a_job_whose_worker_dies_is_tried_once_more_and_then_said(job_queue, tmp_path):
     """A failure: it is begun again whenever a page asks, for ever."""
     notes = tmp_path / "tries"
     for _ in range(5):
-        with pytest.raises(Lost, match="ended twice"):
-            desk.ask("lost", vanished, notes).result(LONG_S)
+        with pytest.raises(WorkerCrash, match="ended twice"):
+            job_queue.ask("lost", vanished, notes).result(LONG_S)
     assert notes.read_text() == "xx"
-    desk.forget("lost")
-    assert desk.ask("lost", squared, 2).result(LONG_S)[0] == 4
+    job_queue.forget("lost")
+    assert job_queue.ask("lost", squared, 2).result(LONG_S)[0] == 4
 
 
-def test_a_worker_that_is_killed_once_is_missed_by_nobody(desk, tmp_path):
+def test_a_worker_that_is_killed_once_is_missed_by_nobody(job_queue, tmp_path):
     """A failure: pages say "Lost" although nothing is wrong with what they asked for."""
-    first = desk.ask("first", squared, 1).result(LONG_S)
-    job = desk.ask("second", after, tmp_path / "go", 2)
+    first = job_queue.ask("first", squared, 1).result(LONG_S)
+    job = job_queue.ask("second", after, tmp_path / "go", 2)
     running(job)
     os.kill(first[1], signal.SIGKILL)
     (tmp_path / "go").touch()
@@ -207,45 +230,52 @@ def unreadable_error(*, progress, stop):
 def test_what_cannot_be_handed_over_is_said_and_costs_no_worker(held_desk, kind, raised):
     """A failure: it counts as a death of the worker, and is computed again for ever."""
     process = held_desk.ask("process", squared, 1).result(LONG_S)[1]
-    with pytest.raises(Lost, match="cannot be handed over"):
+    with pytest.raises(WorkerCrash, match="cannot be handed over"):
         held_desk.ask(f"{kind} {raised}", awkward, kind, raised).result(LONG_S)
     assert held_desk.ask(f"after {kind} {raised}", squared, 2).result(LONG_S) == (4, process)
 
 
 def test_an_error_that_cannot_be_read_is_said(held_desk):
-    with pytest.raises(Lost, match=r"Unreadable: 1 2"):
+    with pytest.raises(WorkerCrash, match=r"Unreadable: 1 2"):
         held_desk.ask("unreadable", unreadable_error).result(LONG_S)
 
 
-@pytest.fixture(scope="module")
-def held_desk():
-    """One for several tests: a worker takes a second to start."""
-    opened = Desk(workers=1)
-    yield opened
-    opened.close()
-
-
 def hungry(*, progress, stop):
-    return len(b"x" * 2**31)
+    """Takes memory part by part, and would hold it longer than it may compute."""
+    held = [b"x" * 2**27 for _ in range(16)]
+    time.sleep(LONG_S)
+    return len(held)
 
 
 def test_limits_hold_whatever_a_job_does():
-    """A failure: a job computes, or takes memory, for as long as it likes."""
-    opened = Desk(workers=1, limits=Limits(seconds=1.0, memory_bytes=1e9))
+    """A failure: a job computes for as long as it likes."""
+    opened = JobQueue(workers=1, limits=Limits(seconds=1.0))
     try:
         cut = opened.ask("half", halfway)
         assert cut.result(LONG_S) == "half of it"
         assert cut.late
-        for work, why in ((deaf, "1 s"), (patient, "1 s"), (hungry, "0.931 GiB")):
-            with pytest.raises(Lost, match=f"takes more than {why}"):
+        for work in (deaf, patient):
+            with pytest.raises(WorkerCrash, match="takes more than 1 s"):
                 opened.ask(work.__name__, work).result(LONG_S)
+    finally:
+        opened.close()
+
+
+@pytest.mark.parametrize("refuses", [system.REFUSES_MEMORY, False], ids=["refused", "watched"])
+def test_a_job_takes_no_more_memory_than_it_may(refuses, monkeypatch):
+    """A failure: it does, where the system refuses it or where somebody has to look."""
+    monkeypatch.setattr(system, "REFUSES_MEMORY", refuses)
+    opened = JobQueue(workers=1, limits=Limits(seconds=LONG_S, memory_bytes=1e9))
+    try:
+        with pytest.raises(WorkerCrash, match=r"takes more than 0\.931 GiB"):
+            opened.ask("hungry", hungry).result(LONG_S)
     finally:
         opened.close()
 
 
 def test_small_requests_are_answered_whoever_asks_for_long_ones():
     """A failure: plans that take long, for tabs that may be closed, keep all workers."""
-    opened = Desk()
+    opened = JobQueue()
     try:
         long = [opened.ask(f"long {place}", patient) for place in range(4)]
         running(*long)
@@ -261,7 +291,7 @@ def test_small_requests_are_answered_whoever_asks_for_long_ones():
 
 def test_what_made_way_is_done_in_turn(tmp_path):
     """A failure: short requests keep a long one from ever being finished."""
-    opened = Desk(limits=Limits(quick_s=0.2))
+    opened = JobQueue(limits=Limits(quick_s=0.2))
     try:
         files = [tmp_path / name for name in "abc"]
         long = [opened.ask(str(file), after, file, file.name) for file in files]
@@ -288,13 +318,13 @@ class Wishes(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.here = {"Ann", "Ben", "Cem"}
-        self.desk = Desk(workers=0, present=self.here.__contains__)
+        self.job_queue = JobQueue(workers=0, present=self.here.__contains__)
         self.wants = {}
         self.jobs = []
 
     @rule(who=st.sampled_from(["Ann", "Ben", "Cem"]), place=places, key=names)
     def order(self, who, place, key):
-        job = self.desk.ask(key, squared, 1, wanted_by=(who, place))
+        job = self.job_queue.ask(key, squared, 1, wanted_by=(who, place))
         assert not job.stopped, "who asks gets no job that is being given up"
         self.jobs = [*(one for one in self.jobs if one is not job), job]
         self.wants[who, place] = job
@@ -308,15 +338,15 @@ class Wishes(RuleBasedStateMachine):
         self.wants = {
             at: one for at, one in self.wants.items() if not (at[0] == who and one is job)
         }
-        kept = self.desk.cancel(who, job)
+        kept = self.job_queue.cancel(who, job)
         assert kept.stopped
         assert (kept is job) == (job not in self.wants.values())
 
     @rule(who=st.sampled_from(["Ann", "Ben", "Cem"]))
     def leave(self, who):
         self.here.discard(who)
-        self.desk.look(at=1e6)
-        self.desk.look(at=2e6)
+        self.job_queue.look(at=1e6)
+        self.job_queue.look(at=2e6)
         self.here.add(who)
         self.wants = {at: job for at, job in self.wants.items() if at[0] != who}
 
@@ -326,7 +356,7 @@ class Wishes(RuleBasedStateMachine):
             assert job.stopped == (job not in self.wants.values())
 
     def teardown(self):
-        self.desk.close()
+        self.job_queue.close()
 
 
 TestWishes = Wishes.TestCase
@@ -338,10 +368,10 @@ class TestWishesAtLength(Wishes.TestCase):
     settings = settings(max_examples=1500, stateful_step_count=60, deadline=None)
 
 
-def test_who_is_away_for_a_moment_loses_nothing(desk):
+def test_who_is_away_for_a_moment_loses_nothing():
     """A failure: a browser that lost its line for a second finds its search begun anew."""
     here = {"Ann"}
-    opened = Desk(workers=0, present=here.__contains__)
+    opened = JobQueue(workers=0, present=here.__contains__)
     job = opened.ask("plan", squared, 1, wanted_by=("Ann", "plan"))
     here.clear()
     opened.look(at=100.0)
@@ -357,24 +387,36 @@ def test_who_is_away_for_a_moment_loses_nothing(desk):
     assert job.stopped
 
 
-def test_what_was_cancelled_is_no_answer_for_others(desk):
+def test_what_was_cancelled_is_no_answer_for_others(held_desk):
     """A failure: who asks later gets what a search had found when somebody else stopped it."""
-    job = desk.ask("plan", halfway, wanted_by=("Ann", "plan"))
+    job = held_desk.ask("plan", halfway, wanted_by=("Ann", "plan"))
     running(job)
-    assert desk.cancel("Ann", job) is job
+    assert held_desk.cancel("Ann", job) is job
     assert job.result(LONG_S) == "half of it"
-    assert desk.ask("plan", squared, 2, wanted_by=("Ben", "plan")).result(LONG_S)[0] == 4
+    assert held_desk.ask("plan", squared, 2, wanted_by=("Ben", "plan")).result(LONG_S)[0] == 4
 
 
-def test_results_are_kept_up_to_a_number_of_bytes(desk, monkeypatch):
+def test_results_are_kept_up_to_a_number_of_bytes(held_desk, monkeypatch):
     """A failure: the server's memory grows with whatever was asked for."""
-    monkeypatch.setattr("nest_studio.desk.KEPT_BYTES", 1e6)
-    jobs = [desk.ask(str(number), sized, 300_000) for number in range(8)]
+    monkeypatch.setattr("nest_studio.job_queue.KEPT_BYTES", 1e6)
+    jobs = [held_desk.ask(str(number), sized, 300_000) for number in range(8)]
     for job in jobs:
         job.result(LONG_S)
-    assert desk.ask("7", sized, 300_000) is jobs[7]
-    assert sum(desk.ask(str(number), sized, 300_000) is jobs[number] for number in (7, 6, 5)) == 3
-    assert desk.ask("0", sized, 300_000) is not jobs[0]
+    assert held_desk.ask("7", sized, 300_000) is jobs[7]
+    assert (
+        sum(held_desk.ask(str(number), sized, 300_000) is jobs[number] for number in (7, 6, 5)) == 3
+    )
+    assert held_desk.ask("0", sized, 300_000) is not jobs[0]
+
+
+def test_long_keys_count_as_what_is_kept(held_desk, monkeypatch):
+    """A failure: keys that hold drawn fabrics are kept by the hundred."""
+    monkeypatch.setattr("nest_studio.job_queue.KEPT_BYTES", 1e6)
+    jobs = [held_desk.ask(f"{number}" * 300_000, sized, 1) for number in range(8)]
+    for job in jobs:
+        job.result(LONG_S)
+    assert held_desk.ask("7" * 300_000, sized, 1) is jobs[7]
+    assert held_desk.ask("0" * 300_000, sized, 1) is not jobs[0]
 
 
 def sized(size, *, progress, stop):
@@ -387,9 +429,9 @@ def test_workers_end_with_a_server_that_is_killed(tmp_path, root):
     script.write_text(
         "import sys, time\n"
         "from tests_jobs import patient\n"
-        "from nest_studio.jobs import Desk\n"
+        "from nest_studio.jobs import JobQueue\n"
         "if __name__ == '__main__':\n"
-        "    job = Desk(workers=1).ask('long', patient)\n"
+        "    job = JobQueue(workers=1).ask('long', patient)\n"
         "    while not job.share: time.sleep(0.01)\n"
         "    print('begun', flush=True)\n"
         "    time.sleep(60)\n"
@@ -440,14 +482,14 @@ def test_no_visitor_opens_a_second_desk():
     assert found == {before}
 
 
-def test_of_what_nobody_waits_for_the_newest_and_the_oldest_go_by_turns(desk, tmp_path):
+def test_of_what_nobody_waits_for_the_newest_and_the_oldest_go_by_turns(job_queue, tmp_path):
     """A failure: the oldest go first, when they are about to be given up; or the newest alone."""
     notes = tmp_path / "order"
-    held = desk.ask("held", patient, urgent=False)
+    held = job_queue.ask("held", patient, urgent=False)
     running(held)
-    jobs = {name: desk.ask(name, noted, notes, name, urgent=False) for name in "abcdefgh"}
+    jobs = {name: job_queue.ask(name, noted, notes, name, urgent=False) for name in "abcdefgh"}
     for name in "ac":
-        desk.cancel("somebody", jobs[name])
+        job_queue.cancel("somebody", jobs[name])
     held.stop()
     for name, job in jobs.items():
         if name in "ac":
@@ -458,9 +500,9 @@ def test_of_what_nobody_waits_for_the_newest_and_the_oldest_go_by_turns(desk, tm
     assert notes.read_text() == "bhdgef"
 
 
-def test_a_job_that_waits_is_stopped_before_it_begins(desk):
-    held = desk.ask("held", patient)
-    waiting = desk.ask("waiting", squared, 2)
+def test_a_job_that_waits_is_stopped_before_it_begins(job_queue):
+    held = job_queue.ask("held", patient)
+    waiting = job_queue.ask("waiting", squared, 2)
     waiting.stop()
     held.stop()
     with pytest.raises(Stopped):
@@ -469,7 +511,7 @@ def test_a_job_that_waits_is_stopped_before_it_begins(desk):
 
 @pytest.fixture
 def two():
-    opened = Desk(workers=2)
+    opened = JobQueue(workers=2)
     yield opened
     opened.close()
 

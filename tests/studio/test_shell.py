@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from starlette.requests import Request
 from streamlit import config, file_util
 
 from nest_studio import shell
+from nest_studio.tasks.requests import import_tasks
 
 OWN = Path(file_util.get_static_dir(), "index.html").read_text("utf-8")
 
@@ -71,8 +73,9 @@ def test_the_browser_opens_unless_told_not_to(option, monkeypatch, headless, pre
     option("server.address", "localhost")
     option("server.port", 8765)
     option("server.baseUrlPath", prefix)
-    opened = []
+    opened, begun = [], []
     monkeypatch.setattr(shell, "import_everything", lambda: None)
+    monkeypatch.setattr(shell, "job_queue", lambda: SimpleNamespace(start=begun.append))
     monkeypatch.setattr(shell.typer, "launch", opened.append)
 
     async def serve():
@@ -81,3 +84,4 @@ def test_the_browser_opens_unless_told_not_to(option, monkeypatch, headless, pre
 
     asyncio.run(serve())
     assert opened == expected
+    assert begun == [import_tasks]

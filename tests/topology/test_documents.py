@@ -1,7 +1,7 @@
 """Documents give back what they hold: document -> fabric -> document, for every key of the schema.
 
 The documents are made from the schema itself, so a key that is added to it and not to
-`document_of` fails here without anybody naming it.
+`Fabric.document` fails here without anybody naming it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from nest_core.bill.bill import bill
+from nest_core.bill.prices import load_prices
 from nest_core.errors import InputError
+from nest_core.formats import read_fabric, write_fabric
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.schema import FabricFile, checked
 from nest_core.schema.tables import (
@@ -29,10 +32,7 @@ from nest_core.schema.tables import (
 )
 from nest_core.toml_text import toml_document
 from nest_core.topology import Fabric
-from nest_core.topology.bill import bill
 from nest_core.topology.files import build_fabric
-from nest_core.topology.formats import document_of, read_fabric, write_fabric
-from nest_core.topology.prices import load_prices
 
 RATES = st.sampled_from([0.1, 12.5, 50.0, 100 / 3, 450.0, 46.875])
 TIMES = st.sampled_from([0.0, 0.5, 0.6, 1.25, 100 / 7])
@@ -213,10 +213,10 @@ def gives_back(document: dict[str, Any]) -> None:
         fabric = built(document)
     except InputError:
         assume(False)
-    again = document_of(fabric)
+    again = fabric.document()
     assert built(again) == fabric
     assert built(tomllib.loads(toml_document(again))) == fabric
-    assert document_of(built(again)) == again
+    assert built(again).document() == again
     # Whatever the document says otherwise than by default is said again; a slice is a torus.
     if document["kind"] == "tpu_slice":
         return

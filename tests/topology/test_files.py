@@ -103,7 +103,7 @@ def test_a_clos_file_becomes_its_kind_with_todays_defaults(kind):
     assert (fabric.kind, fabric.devices, fabric.planes) == (kind, 1024, 1)
     assert fabric.rails == (8 if kind.startswith("rail") else 1)
     assert (fabric.routing, fabric.ecmp_seed, fabric.missing) == ("adaptive", 0, ())
-    assert fabric.interior.interconnect == "switch"
+    assert fabric.scale_up.interconnect == "switch"
 
 
 def test_every_key_of_a_clos_file_arrives():
@@ -113,7 +113,7 @@ def test_every_key_of_a_clos_file_arrives():
     )  # fmt: skip
     assert (fabric.planes, fabric.rails, fabric.pods) == (2, 4, "rails")
     assert (fabric.routing, fabric.ecmp_seed, fabric.missing) == ("ecmp", 7, ("node 3",))
-    assert fabric.interior.interconnect == "mesh"
+    assert fabric.scale_up.interconnect == "mesh"
     assert fabric.devices == 1016
 
 
@@ -125,7 +125,7 @@ def test_a_dragonfly_file_has_the_most_groups_by_default():
     fabric = load("dragonfly", DRAGONFLY + more + INTRA)
     assert isinstance(fabric, Dragonfly)
     assert (fabric.groups, fabric.devices) == (9, 9 * 8 * 4 * 8)
-    assert (fabric.nic_bandwidth_Bps, fabric.interior.bandwidth_Bps) == (25e9, 450e9)
+    assert (fabric.nic_bandwidth_Bps, fabric.scale_up.bandwidth_Bps) == (25e9, 450e9)
 
 
 def test_a_graph_file_lists_devices_in_order():

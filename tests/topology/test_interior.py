@@ -9,7 +9,7 @@ import pytest
 from clos_specs import clos
 
 from nest_core.errors import InputError
-from nest_core.topology import Interior
+from nest_core.topology import ScaleUp
 
 DIRECT = [("mesh", n) for n in (2, 3, 8)] + [("ring", n) for n in (2, 3, 8)]
 DIRECT += [("hybrid_cube_mesh", 8)]
@@ -18,7 +18,7 @@ DIRECT += [("hybrid_cube_mesh", 8)]
 @pytest.mark.parametrize(("interconnect", "devices"), DIRECT)
 def test_every_device_gives_all_of_its_bandwidth(interconnect, devices):
     """Links of a device add up to its bandwidth; pairs stand once; all are connected."""
-    node = Interior(interconnect, devices, 300e9, 1e-6)
+    node = ScaleUp(interconnect, devices, 300e9, 1e-6)
     total: Counter[int] = Counter()
     for a, b, bandwidth in node.links():
         assert 0 <= a < b < devices
@@ -30,16 +30,16 @@ def test_every_device_gives_all_of_its_bandwidth(interconnect, devices):
 
 
 def test_meshes_join_all_pairs_and_rings_two_neighbours():
-    assert len(Interior("mesh", 8, 448e9, 0.0).links()) == 28
-    assert {bandwidth for *_, bandwidth in Interior("mesh", 8, 448e9, 0.0).links()} == {64e9}
-    ring = nx.Graph((a, b) for a, b, _ in Interior("ring", 8, 1.0, 0.0).links())
+    assert len(ScaleUp("mesh", 8, 448e9, 0.0).links()) == 28
+    assert {bandwidth for *_, bandwidth in ScaleUp("mesh", 8, 448e9, 0.0).links()} == {64e9}
+    ring = nx.Graph((a, b) for a, b, _ in ScaleUp("ring", 8, 1.0, 0.0).links())
     assert nx.is_isomorphic(ring, nx.cycle_graph(8))
 
 
 def test_a_hybrid_cube_mesh_is_that_of_the_dgx_1():
     """Six NVLinks of 25 GB/s each: two pairs of quads; the second quad mirrors the first."""
     links = {(a, b): bandwidth / 25e9 for a, b, bandwidth in
-             Interior("hybrid_cube_mesh", 8, 150e9, 0.0).links()}  # fmt: skip
+             ScaleUp("hybrid_cube_mesh", 8, 150e9, 0.0).links()}  # fmt: skip
     assert sum(links.values()) == 8 * 6 / 2
     assert set(links.values()) == {1, 2}
     for quad in (range(4), range(4, 8)):
@@ -51,9 +51,9 @@ def test_a_hybrid_cube_mesh_is_that_of_the_dgx_1():
 
 
 def test_switches_and_single_devices_have_no_links():
-    assert Interior("switch", 8, 1e9, 0.0).links() == []
+    assert ScaleUp("switch", 8, 1e9, 0.0).links() == []
     for interconnect in ("mesh", "ring"):
-        assert Interior(interconnect, 1, 1e9, 0.0).links() == []
+        assert ScaleUp(interconnect, 1, 1e9, 0.0).links() == []
 
 
 @pytest.mark.parametrize(("interconnect", "devices"), [*DIRECT, ("switch", 8)])
@@ -71,7 +71,7 @@ def test_the_link_graph_shows_the_inside_of_every_node(interconnect, devices):
     expected = {
         (node * devices + a, node * devices + b): bandwidth
         for node in range(4)
-        for a, b, bandwidth in fabric.interior.links()
+        for a, b, bandwidth in fabric.scale_up.links()
     }
     drawn = {(min(a, b), max(a, b)): d["bandwidth_Bps"] for a, b, d in inside.edges(data=True)}
     assert drawn == expected
@@ -96,4 +96,4 @@ def test_a_missing_device_takes_its_links():
 def test_what_is_no_node_is_refused(change, message):
     figures = {"devices": 8, "bandwidth_Bps": 1e9, "latency_s": 0.0, **change}
     with pytest.raises(InputError, match=message):
-        Interior("hybrid_cube_mesh", **figures)
+        ScaleUp("hybrid_cube_mesh", **figures)

@@ -16,7 +16,6 @@ from nest_core.network import collapse
 from nest_core.schema import FabricFile, checked
 from nest_core.topology import Clos
 from nest_core.topology.files import build_fabric
-from nest_core.topology.ports import switch_ports
 
 MEANINGS = ("remove_uplinks", "split_radix")
 RATIOS = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 8.0, 15.0, 31.0, 1000.0]
@@ -90,7 +89,7 @@ def test_ports_never_exceed_the_radix_and_the_ratio_is_within_a_port(fabric):
         tops = fabric.rails if fabric.kind == "rail_only" else 1
         ends = sum(s * up for s, up in zip(size.spines, size.spine_up, strict=True))
         assert ends <= size.cores * tops * radix
-    for tier in switch_ports(fabric):
+    for tier in fabric.switch_ports():
         assert tier.down + tier.up + tier.free == tier.radix
         assert tier.free >= 0
 
@@ -195,7 +194,7 @@ def test_pods_grow_with_the_spines_down_ports():
 
 def test_whole_nodes_leave_ports_free():
     """Nodes of eight links on one leaf: 6 of them on 51 ports, and a quarter of 48 up."""
-    (leaf, spine) = switch_ports(split(1024, 64, 2, 4.0))
+    (leaf, spine) = split(1024, 64, 2, 4.0).switch_ports()
     assert (leaf.down, leaf.up, leaf.free) == (48, 12, 4)
     assert (leaf.asked, leaf.realised) == (4.0, 4.0)
     assert (spine.up, spine.asked, spine.realised) == (0, None, None)

@@ -10,7 +10,8 @@ import pytest
 from small_models import KINDS, small
 
 from nest_core.workload import Strategy, load_trace
-from nest_core.workload.graph import Graph, Node, sizes
+from nest_core.workload.graph import Graph, Node
+from nest_core.workload.models import sizes
 
 __all__ = ["BATCH", "CASES", "EQUIVALENCES", "EXPERT_CASES", "TOKENS", "Run", "strategy_of"]
 

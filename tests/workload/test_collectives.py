@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import FAMILIES, MIXTURES, small
 
-from nest_core.scenario import load_model
 from nest_core.workload import Collective, Layer, Model, Strategy, chain, load_trace
+from nest_core.workload.model_files import load_model
 
 BATCH, TOKENS = 2, 32
 # Latent projections enter the region apart from the residual stream; tested on their own.

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from nest_core.errors import InputError
 from nest_core.files import MAX_FILE_BYTES
-from nest_core.model_files import load_model
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
 from nest_core.workload.config_types import TYPES
 from nest_core.workload.hugging_face import read_config
+from nest_core.workload.model_files import load_model
 from nest_core.workload.models import Model
 
 FILES = sorted((Path(__file__).resolve().parent.parent / "data" / "configs").glob("*.json"))

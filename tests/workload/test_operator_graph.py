@@ -12,16 +12,8 @@ from small_models import FAMILIES, small
 
 from nest_core.errors import InputError
 from nest_core.workload import Graph, Node, Split, load_trace
-from nest_core.workload.graph import (
-    KINDS,
-    SYMBOLS,
-    count,
-    extent,
-    families,
-    graph_of,
-    sizes,
-    weight_count,
-)
+from nest_core.workload.graph import KINDS, SYMBOLS, count, extent, families, graph_of, weight_count
+from nest_core.workload.models import sizes
 
 OPS = {
     "input", "linear", "grouped_linear", "matmul", "attention", "embedding", "position", "norm",

@@ -8,9 +8,9 @@ import pytest
 
 from nest_core.costs.tables import model_flops
 from nest_core.errors import InputError
-from nest_core.model_files import load_model
 from nest_core.scenario import load_scenario
 from nest_core.workload import Strategy, chain
+from nest_core.workload.model_files import load_model
 from nest_core.workload.report import report_model
 
 

@@ -9,7 +9,7 @@ from small_models import FAMILIES, KINDS, MIXTURES, small
 from strategy_cases import BATCH, EQUIVALENCES, TOKENS, strategy_of
 
 from nest_core.workload import Graph, Node, Strategy, chain, layer_graph, load_trace
-from nest_core.workload.graph import sizes
+from nest_core.workload.models import sizes
 
 
 def _count(dims: Any, at: dict[str, float], ranks: dict[str, float]) -> float:

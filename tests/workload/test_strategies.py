@@ -17,7 +17,7 @@ from strategy_cases import BATCH, TOKENS, Run, strategy_of
 
 from nest_core.errors import InputError
 from nest_core.workload import Graph, Node, Split, Strategy, chain, layer_graph, load_trace
-from nest_core.workload.graph import sizes
+from nest_core.workload.models import sizes
 from nest_core.workload.strategies import STRATEGIES, connected, register, rewritten
 
 
@@ -172,7 +172,14 @@ def test_degrees_that_do_not_divide_are_refused_in_one_sentence(family, changes,
         ),
         ({"tp": -2}, "strategy.tp must be at least 1, but is -2: correct it."),
         ({"imbalance": 0.5}, "strategy.imbalance must be at least 1, but is 0.5: 1 is balanced."),
-        ({"capacity": -1.0}, "strategy.capacity must not be negative, but is -1.0: 0 is dropless."),
+        (
+            {"capacity": -1.0},
+            "strategy.capacity must be 0 or at least 0.01, but is -1.0: 0 is dropless.",
+        ),
+        (
+            {"capacity": 1e-320},
+            "strategy.capacity must be 0 or at least 0.01, but is 1e-320: 0 is dropless.",
+        ),
     ],
 )
 def test_strategies_out_of_range_are_refused(changes, message):

@@ -1,5 +1,103 @@
 """Figures of the lessons: from what a lesson computed to pictures, on a desk or on a wall."""
 
-from nest_core.figures.lessons.pictures import enlarged, lesson_pictures
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import plotly.graph_objects as go
+
+from nest_core.figures.lessons.curves import crossing_picture, ratio_picture
+from nest_core.figures.lessons.dynamic_table import seats_picture, table_picture
+from nest_core.figures.lessons.stacks import (
+    expert_memory_picture,
+    expert_time_picture,
+    leads_picture,
+    stash_picture,
+    widths_picture,
+    zero_memory_picture,
+    zero_traffic_picture,
+)
+from nest_core.figures.lessons.timeline import timeline_picture
+from nest_core.figures.style import Picture
+from nest_core.lessons.bubble import Bubble
+from nest_core.lessons.collectives import Crossing
+from nest_core.lessons.experts import Spreads
+from nest_core.lessons.levels import Table
+from nest_core.lessons.oversubscription import Widths
+from nest_core.lessons.paper_table import Leads
+from nest_core.lessons.stash import Stash
+from nest_core.lessons.zero import ZeroStages
 
 __all__ = ["enlarged", "lesson_pictures"]
+
+
+_PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
+    Bubble: (timeline_picture,),
+    Table: (seats_picture, table_picture),
+    Stash: (stash_picture,),
+    ZeroStages: (zero_memory_picture, zero_traffic_picture),
+    Crossing: (crossing_picture, ratio_picture),
+    Widths: (widths_picture,),
+    Spreads: (expert_memory_picture, expert_time_picture),
+    Leads: (leads_picture,),
+}
+
+PROJECTOR = 1.7
+"""How much larger text, lines and heights are on a wall."""
+
+_USUAL_TEXT = 12
+_LENGTHS = {"size", "width", "standoff", "xshift", "yshift", "ticklen", "l", "r", "t", "b", "pad"}
+_HOLDERS = {
+    "font",
+    "textfont",
+    "insidetextfont",
+    "outsidetextfont",
+    "tickfont",
+    "margin",
+    "line",
+    "marker",
+    "pattern",
+    "title",
+    "annotations",
+    "shapes",
+    "xaxis",
+    "yaxis",
+}
+
+
+def lesson_pictures(found: object) -> tuple[Picture, ...]:
+    """The figures of a `nest_core.lessons.Reveal.found`, side by side or one above the other."""
+    return tuple(draw(found) for draw in _PICTURES[type(found)])
+
+
+def enlarged(shown: Picture, factor: float = PROJECTOR) -> Picture:
+    """The same picture with text, margins, lines and height ``factor`` times as large."""
+    document = shown.plot.to_plotly_json()
+    layout = _grown(document["layout"], factor)
+    layout["height"] = round(factor * document["layout"]["height"])
+    text = {"size": factor * _USUAL_TEXT}
+    layout["font"] = text | layout.get("font", {})
+    for axis in [key for key in layout if key.startswith(("xaxis", "yaxis"))]:
+        layout[axis] = {"tickfont": text} | layout[axis]
+    traces = [_grown(trace, factor) for trace in document["data"]]
+    return replace(shown, plot=go.Figure(data=traces, layout=layout))
+
+
+def _grown(part: Any, factor: float) -> Any:
+    """A trace's or layout's lengths in pixels multiplied; positions on axes are none."""
+    if isinstance(part, list | tuple):
+        return [_grown(one, factor) for one in part]
+    if not isinstance(part, dict):
+        return part
+    grown: dict[str, Any] = {}
+    for key, value in part.items():
+        axis = key.rstrip("0123456789")
+        if key in _LENGTHS and isinstance(value, int | float) and part.get("type") != "bar":
+            grown[key] = factor * value
+        elif axis in _HOLDERS:
+            grown[key] = _grown(value, factor)
+        else:
+            grown[key] = value
+    return grown

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.figures.collectives import size_label
+from nest_core.figures.collectives import size_axis, without_noughts
 from nest_core.figures.style import ACCENT, LIMIT, MUTED, Picture, frame, value_axis
 from nest_core.lessons.collectives import SIZES, Affine, Crossing
 from nest_core.lessons.lesson import percent
@@ -39,12 +39,14 @@ def crossing_picture(found: Crossing) -> Picture:
             layout=frame(
                 _HEIGHT,
                 (62, 24, 8, 46),
-                xaxis=_size_axis(),
+                xaxis=size_axis("message size per device", _TICKS),
                 yaxis=value_axis("time")
                 | {
                     "type": "log",
                     "tickvals": [10.0**power for power in decades],
-                    "ticktext": [_round(10.0**power) for power in decades],
+                    "ticktext": [
+                        without_noughts(humanise_seconds(10.0**power)) for power in decades
+                    ],
                 },
                 shapes=shapes,
                 annotations=notes,
@@ -60,9 +62,14 @@ def ratio_picture(found: Crossing) -> Picture:
     slowest = float(ratio[-1])
     shapes, _ = _mark(found)
     equal = {
-        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1,
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": 1,
+        "y1": 1,
         "line": {"color": MUTED, "width": 1},
-    }  # fmt: skip
+    }
     line = {
         "type": "scatter",
         "mode": "lines",
@@ -85,30 +92,13 @@ def ratio_picture(found: Crossing) -> Picture:
             layout=frame(
                 _HEIGHT,
                 (52, 24, 8, 46),
-                xaxis=_size_axis(),
+                xaxis=size_axis("message size per device", _TICKS),
                 yaxis=value_axis("tree / ring") | {"range": [0, 1.1 * max(1.0, slowest)]},
                 shapes=[equal, *shapes],
             ),
         ),
         (("tree over ring", MUTED), ("crossing", LIMIT)),
     )
-
-
-def _size_axis() -> dict[str, Any]:
-    return value_axis("message size per device") | {
-        "type": "log",
-        "tickvals": [2.0**power for power in _TICKS],
-        "ticktext": [size_label(2.0**power) for power in _TICKS],
-        # Invisible ticks keep the labels clear of those of the other axis.
-        "ticks": "outside",
-        "ticklen": 6,
-        "tickcolor": "rgba(0, 0, 0, 0)",
-    }
-
-
-def _round(seconds: float) -> str:
-    value, unit = humanise_seconds(seconds).split()
-    return f"{float(value):g} {unit}"
 
 
 def _line(name: str, one: Affine, colour: str, dash: str) -> dict[str, Any]:
@@ -133,12 +123,23 @@ def _mark(found: Crossing) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     if not SIZES[0] <= where <= SIZES[-1]:
         return [], []
     line = {
-        "type": "line", "x0": where, "x1": where, "yref": "paper", "y0": 0, "y1": 1,
+        "type": "line",
+        "x0": where,
+        "x1": where,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
         "line": {"color": LIMIT, "width": 1.5, "dash": "dot"},
-    }  # fmt: skip
+    }
     label = {
-        "text": humanise_bytes(where), "x": float(np.log10(where)), "yref": "paper", "y": 1,
-        "xanchor": "right", "xshift": -6, "yanchor": "top", "showarrow": False,
+        "text": humanise_bytes(where),
+        "x": float(np.log10(where)),
+        "yref": "paper",
+        "y": 1,
+        "xanchor": "right",
+        "xshift": -6,
+        "yanchor": "top",
+        "showarrow": False,
         "font": {"color": LIMIT, "size": 12},
-    }  # fmt: skip
+    }
     return [line], [label]

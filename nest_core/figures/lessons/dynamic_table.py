@@ -6,9 +6,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, frame
-from nest_core.lessons.blackboard import LAYERS, SECONDS, STAGES, UNITS, Cell, hop_seconds
-from nest_core.lessons.levels import Table
+from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, frame, hidden_axis
+from nest_core.lessons.levels import LAYERS, SECONDS, STAGES, UNITS, Cell, Table, hop_seconds
 
 __all__ = ["seats_picture", "table_picture"]
 
@@ -44,16 +43,19 @@ def _drawing(
     shapes: list[dict[str, Any]],
     notes: list[dict[str, Any]],
 ) -> go.Figure:
-    hidden = {"visible": False, "fixedrange": True}
     # Plotly draws axes only where there is a trace.
     corner = {"type": "scatter", "x": [x[0]], "y": [y[0]], "mode": "markers", "opacity": 0}
     return go.Figure(
         data=[corner | {"hoverinfo": "skip"}],
         layout=frame(
-            height, (6, 6, 4, 4), xaxis=hidden | {"range": x}, yaxis=hidden | {"range": y},
-            shapes=shapes, annotations=notes,
+            height,
+            (6, 6, 4, 4),
+            xaxis=hidden_axis() | {"range": x},
+            yaxis=hidden_axis() | {"range": y},
+            shapes=shapes,
+            annotations=notes,
         ),
-    )  # fmt: skip
+    )
 
 
 def _seats_finding(found: Table, cell: Cell | None) -> str:
@@ -138,10 +140,12 @@ def _layers(found: Table, cell: Cell | None) -> tuple[list[dict[str, Any]], list
         shapes.append(_box(layer + 0.16, layer + 0.84, 0.2, 0.62, MUTED, fill))
         notes.append(
             _note(
-                f"layer {layer + 1}: {SECONDS[layer]:g} s", layer + 0.5, 0.41,
+                f"layer {layer + 1}: {SECONDS[layer]:g} s",
+                layer + 0.5,
+                0.41,
                 colour=_ON.get(fill or ""),
             )
-        )  # fmt: skip
+        )
         if layer:
             notes.append(_note(f"{UNITS[layer]:g}", layer, 0.41, size=12))
     return shapes, notes
@@ -183,9 +187,14 @@ def table_picture(found: Table) -> Picture:
             one, read = filled.get(key), _is_read(found, key, last)
             now = one is not None and one is last
             box = _box(
-                first + 0.04, first + 0.96, high - 0.92, high - 0.08, ACCENT if read else FAINT,
-                ACCENT if now else None, 2.5 if read else 1.0,
-            )  # fmt: skip
+                first + 0.04,
+                first + 0.96,
+                high - 0.92,
+                high - 0.08,
+                ACCENT if read else FAINT,
+                ACCENT if now else None,
+                2.5 if read else 1.0,
+            )
             shapes.append(box)
             if one is not None:
                 _add_value(values, one, high, bold=now or read)
@@ -210,10 +219,17 @@ def table_picture(found: Table) -> Picture:
 def _values() -> dict[str, Any]:
     """The trace that carries the cells' values, for pointing at and for their data."""
     return {
-        "type": "scatter", "mode": "markers+text", "name": "seconds", "x": [], "y": [],
-        "text": [], "customdata": [], "marker": {"size": 24, "opacity": 0},
-        "textfont": {"size": 15}, "hovertemplate": "%{customdata}<extra></extra>",
-    }  # fmt: skip
+        "type": "scatter",
+        "mode": "markers+text",
+        "name": "seconds",
+        "x": [],
+        "y": [],
+        "text": [],
+        "customdata": [],
+        "marker": {"size": 24, "opacity": 0},
+        "textfont": {"size": 15},
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
 
 
 def _bold(one: Cell) -> str:
@@ -256,13 +272,23 @@ def _row_name(stage: int, level: int | None, high: float) -> dict[str, Any]:
 
 
 def _box(
-    left: float, right: float, low: float, high: float, line: str, fill: str | None,
+    left: float,
+    right: float,
+    low: float,
+    high: float,
+    line: str,
+    fill: str | None,
     width: float = 1.0,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     return {
-        "type": "rect", "x0": left, "x1": right, "y0": low, "y1": high,
-        "line": {"color": line, "width": width}, "fillcolor": fill or "rgba(0, 0, 0, 0)",
-    }  # fmt: skip
+        "type": "rect",
+        "x0": left,
+        "x1": right,
+        "y0": low,
+        "y1": high,
+        "line": {"color": line, "width": width},
+        "fillcolor": fill or "rgba(0, 0, 0, 0)",
+    }
 
 
 def _note(

@@ -1,4 +1,4 @@
-"""Stacked bars of the lessons: memory of stages, ZeRO's bytes, times of plans."""
+"""Bars of the lessons: memory of stages, ZeRO's bytes, times of plans, NEST's lead in a table."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import plotly.graph_objects as go
 
 from nest_core.costs import Report, Stage
 from nest_core.figures.style import (
+    ACCENT,
+    FAINT,
     HATCH,
     LIMIT,
     MEMORY_COLOURS,
+    MUTED,
     STASH_OUTLINE,
     TIME_COLOURS,
     Picture,
@@ -22,13 +25,16 @@ from nest_core.figures.style import (
 )
 from nest_core.lessons.experts import SHOWN_STAGE, Spreads
 from nest_core.lessons.oversubscription import Width, Widths
+from nest_core.lessons.paper_table import READINGS, Leads
 from nest_core.lessons.stash import Stash
 from nest_core.lessons.zero import Sharded, ZeroStages
+from nest_core.paper.cases import PLANNERS
 from nest_core.units import humanise, humanise_bytes
 
 __all__ = [
     "expert_memory_picture",
     "expert_time_picture",
+    "leads_picture",
     "stash_picture",
     "widths_picture",
     "zero_memory_picture",
@@ -90,12 +96,18 @@ def _figure(bars: _Bars) -> go.Figure:
     ]
     traces.append(
         {
-            "type": "scatter", "mode": "text", "x": list(bars.names),
-            "y": [total / scale for total in bars.totals], "text": list(bars.tops),
-            "textposition": "top center", "hoverinfo": "skip", "name": "total",
-            "textfont": {"size": 12}, "cliponaxis": False,
+            "type": "scatter",
+            "mode": "text",
+            "x": list(bars.names),
+            "y": [total / scale for total in bars.totals],
+            "text": list(bars.tops),
+            "textposition": "top center",
+            "hoverinfo": "skip",
+            "name": "total",
+            "textfont": {"size": 12},
+            "cliponaxis": False,
         }
-    )  # fmt: skip
+    )
     shapes, notes = _limit_line(bars, scale)
     return go.Figure(
         data=traces,
@@ -105,14 +117,17 @@ def _figure(bars: _Bars) -> go.Figure:
             barmode="stack",
             bargap=0.3,
             xaxis={
-                "type": "category", "fixedrange": True, "showgrid": False, "automargin": True,
+                "type": "category",
+                "fixedrange": True,
+                "showgrid": False,
+                "automargin": True,
                 "title": {"text": bars.across, "standoff": 6, "font": {"size": 12}},
             },
             yaxis=value_axis(f"{bars.quantity}, {unit}") | {"range": [0, top]},
             shapes=shapes,
             annotations=notes,
         ),
-    )  # fmt: skip
+    )
 
 
 def _part(
@@ -143,14 +158,24 @@ def _limit_line(bars: _Bars, scale: float) -> tuple[list[dict[str, Any]], list[d
         return [], []
     height = bars.limit / scale
     line = {
-        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": height, "y1": height,
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": height,
+        "y1": height,
         "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
-    }  # fmt: skip
+    }
     label = {
-        "text": f"{humanise_bytes(bars.limit)} per device", "xref": "paper", "x": 1, "y": height,
-        "xanchor": "right", "yanchor": "bottom", "showarrow": False,
+        "text": f"{humanise_bytes(bars.limit)} per device",
+        "xref": "paper",
+        "x": 1,
+        "y": height,
+        "xanchor": "right",
+        "yanchor": "bottom",
+        "showarrow": False,
         "font": {"color": LIMIT, "size": 12},
-    }  # fmt: skip
+    }
     return [line], [label]
 
 
@@ -166,9 +191,11 @@ def _memory(stages: Sequence[Stage]) -> dict[str, list[float]]:
 
 def _times(stages: Sequence[Stage]) -> dict[str, list[float]]:
     fields = {
-        "compute": "compute_s", "recomputation": "recompute_s",
-        "communication": "communication_s", "idle": "idle_s",
-    }  # fmt: skip
+        "compute": "compute_s",
+        "recomputation": "recompute_s",
+        "communication": "communication_s",
+        "idle": "idle_s",
+    }
     return {
         part: [float(getattr(stage, field)) for stage in stages] for part, field in fields.items()
     }
@@ -203,9 +230,13 @@ def stash_picture(found: Stash) -> Picture:
 
 
 def _zero_bars(
-    found: ZeroStages, parts: Mapping[str, Sequence[float]], colours: Mapping[str, str],
-    quantity: str, value: Callable[[Sharded], float], limit: float,
-) -> _Bars:  # fmt: skip
+    found: ZeroStages,
+    parts: Mapping[str, Sequence[float]],
+    colours: Mapping[str, str],
+    quantity: str,
+    value: Callable[[Sharded], float],
+    limit: float,
+) -> _Bars:
     return _Bars(
         names=[f"ZeRO {one.zero}" for one in found.stages],
         parts=parts,
@@ -360,3 +391,95 @@ def expert_time_picture(found: Spreads) -> Picture:
         _figure(bars),
         _legend(bars),
     )
+
+
+_LOOKS = (
+    {"color": "rgba(0, 0, 0, 0)", "line": {"color": MUTED, "width": 1.5}},
+    {"color": MUTED},
+    {"color": ACCENT},
+    {"color": ACCENT, "pattern": {"shape": HATCH, "size": 6, "solidity": 0.3}},
+)
+
+
+def leads_picture(found: Leads) -> Picture:
+    """Grouped bars: planners, and in each group the readings."""
+    traces = [_lead_bars(found, place) for place in range(len(READINGS))]
+    ratios = [ratio for lead in found.leads for ratio in lead.ratios if ratio is not None]
+    equal = {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": 1,
+        "y1": 1,
+        "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
+    }
+    label = {
+        "text": "equally fast",
+        "xref": "paper",
+        "x": 1,
+        "y": 1,
+        "xshift": 6,
+        "xanchor": "left",
+        "showarrow": False,
+        "font": {"color": LIMIT, "size": 12},
+    }
+    return Picture(
+        _leads_finding(found),
+        f"NEST's throughput over that of other planners, {found.model} on {found.devices:,} "
+        "devices; ratio",
+        "Outlined: as printed; grey: the artifact's costs; blue: stages in their right order; "
+        "hatched: transfers in milliseconds too.",
+        go.Figure(
+            data=traces,
+            layout=frame(
+                340,
+                (52, 84, 10, 34),
+                barmode="group",
+                bargap=0.25,
+                bargroupgap=0.06,
+                xaxis={"type": "category", "fixedrange": True, "showgrid": False},
+                yaxis=value_axis("ratio") | {"range": [0, 1.15 * max([*ratios, 1.0])]},
+                shapes=[equal],
+                annotations=[label],
+            ),
+        ),
+        (
+            (READINGS[0], FAINT),
+            (READINGS[1], MUTED),
+            (f"{READINGS[2]}; hatched: {READINGS[3]}", ACCENT),
+        ),
+    )
+
+
+def _lead_bars(found: Leads, place: int) -> dict[str, Any]:
+    names = [PLANNERS[lead.planner] for lead in found.leads]
+    values = [lead.ratios[place] for lead in found.leads]
+    return {
+        "type": "bar",
+        "name": READINGS[place],
+        "x": names,
+        "y": values,
+        "marker": _LOOKS[place],
+        "text": ["no figure" if value is None else f"{value:.3g}" for value in values],
+        "textposition": "outside",
+        "textangle": 0,
+        "textfont": {"size": 12},
+        "hovertemplate": f"%{{x}}, {READINGS[place]}: %{{text}}<extra></extra>",
+    }
+
+
+def _leads_finding(found: Leads) -> str:
+    known = [
+        (PLANNERS[lead.planner], lead.ratios[1], lead.ratios[2])
+        for lead in found.leads
+        if lead.ratios[1] is not None and lead.ratios[2] is not None
+    ]
+    moves = [(before - after, name, before, after) for name, before, after in known]
+    gone = [move for move in moves if move[0] > 0.005 and move[-1] < 1.005]
+    _, name, before, after = max(gone or moves, default=(0.0, "", 1.0, 1.0))
+    if abs(before - after) < 0.005:
+        return "In the right order no lead changes here"
+    if gone:
+        return f"The lead over {name}, {before:.3g}, is gone in the right order"
+    return f"The lead over {name} goes from {before:.3g} to {after:.3g} in the right order"

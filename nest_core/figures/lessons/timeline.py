@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.figures.style import TIME_COLOURS, Picture, frame
+from nest_core.figures.style import TIME_COLOURS, Picture, frame, rows_axis
 from nest_core.lessons.bubble import Bubble, Played
 from nest_core.lessons.lesson import percent
 
@@ -37,7 +37,9 @@ def timeline_picture(found: Bubble) -> Picture:
     for number, one in enumerate(found.schedules):
         name = "y" if number == 0 else f"y{number + 1}"
         top = 1 - (number + _HEAD / high) / parts
-        axes[name.replace("y", "yaxis")] = _stage_axis(rows) | {
+        axes[name.replace("y", "yaxis")] = rows_axis(
+            [f"stage {stage + 1}" for stage in range(rows)]
+        ) | {
             "domain": [1 - (number + 1) / parts, top],
             "anchor": "x",
         }
@@ -73,20 +75,13 @@ def _finding(one: Played) -> str:
 
 def _time_axis(end: float) -> dict[str, Any]:
     return {
-        "range": [0, end], "showgrid": False, "zeroline": False, "fixedrange": True,
-        "title": {"text": "time, forward passes", "standoff": 6, "font": {"size": 12}},
-        "ticks": "outside", "ticklen": 3,
-    }  # fmt: skip
-
-
-def _stage_axis(rows: int) -> dict[str, Any]:
-    return {
-        "range": [rows - 0.5, -0.5],
-        "tickvals": list(range(rows)),
-        "ticktext": [f"stage {stage + 1}" for stage in range(rows)],
+        "range": [0, end],
         "showgrid": False,
         "zeroline": False,
         "fixedrange": True,
+        "title": {"text": "time, forward passes", "standoff": 6, "font": {"size": 12}},
+        "ticks": "outside",
+        "ticklen": 3,
     }
 
 
@@ -123,26 +118,47 @@ def _bars(one: Played, backward: bool, axis: str) -> dict[str, Any]:
 
 def _whole_row(one: Played, stage: int, axis: str) -> dict[str, Any]:
     return {
-        "type": "rect", "layer": "below", "xref": "x", "yref": axis, "x0": 0,
-        "x1": one.timeline.seconds, "y0": stage - 0.44, "y1": stage + 0.44, "fillcolor": IDLE,
+        "type": "rect",
+        "layer": "below",
+        "xref": "x",
+        "yref": axis,
+        "x0": 0,
+        "x1": one.timeline.seconds,
+        "y0": stage - 0.44,
+        "y1": stage + 0.44,
+        "fillcolor": IDLE,
         "line": {"width": 0},
-    }  # fmt: skip
+    }
 
 
 def _heading(one: Played, top: float) -> dict[str, Any]:
     name = _NAMES[one.point.schedule]
     return {
-        "text": f"<b>{name}</b>  {one.timeline.seconds:g} units", "xref": "paper",
-        "yref": "paper", "x": 0, "y": top, "yshift": 1, "xanchor": "left", "yanchor": "bottom",
-        "showarrow": False, "font": {"size": 13},
-    }  # fmt: skip
+        "text": f"<b>{name}</b>  {one.timeline.seconds:g} units",
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0,
+        "y": top,
+        "yshift": 1,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": 13},
+    }
 
 
 def _held(one: Played, axis: str) -> list[dict[str, Any]]:
     return [
         {
-            "text": f"holds {held}", "xref": "paper", "yref": axis, "x": 1, "y": stage,
-            "xshift": 6, "xanchor": "left", "showarrow": False, "font": {"size": 12},
+            "text": f"holds {held}",
+            "xref": "paper",
+            "yref": axis,
+            "x": 1,
+            "y": stage,
+            "xshift": 6,
+            "xanchor": "left",
+            "showarrow": False,
+            "font": {"size": 12},
         }
         for stage, held in enumerate(one.held)
-    ]  # fmt: skip
+    ]

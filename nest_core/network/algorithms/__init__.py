@@ -1,7 +1,7 @@
 """Collective algorithms: strategies from a network and groups to stages of simultaneous flows.
 
 `ALGORITHMS` maps every operation to its algorithms by name; each is a function, so that others
-can be added. All count flows on ``network.wires`` and so know of every kind of fabric only where
+can be added. All count flows on ``network.link_map`` and so know of every kind of fabric only where
 its links are.
 
 The buffer ``m`` is the per-rank input, for all-gather the per-rank output.
@@ -35,14 +35,14 @@ from nest_core.network.algorithms.strategies import (
     hierarchical_exchange,
     in_network,
     multi_rail_broadcast,
-    multi_rail_half,
+    multi_rail_reduce_scatter,
     multi_ring,
     nvls_tree,
     one_by_one,
 )
 from nest_core.network.levels import Network
+from nest_core.network.link_map import IntArray
 from nest_core.network.phases import Phase
-from nest_core.network.wires import IntArray
 
 __all__ = [
     "ALGORITHMS",
@@ -56,7 +56,7 @@ __all__ = [
     "algorithm_stages",
 ]
 
-HALVES: dict[str, Strategy] = {
+REDUCE_SCATTERS: dict[str, Strategy] = {
     "ring": everyone(ring),
     "ring_bidirectional": everyone(ring_bidirectional),
     "halving_doubling": everyone(halving),
@@ -65,7 +65,7 @@ HALVES: dict[str, Strategy] = {
     "hierarchical_ring": hierarchical(ring),
     "hierarchical_ring_bidirectional": hierarchical(ring_bidirectional),
     "hierarchical_halving": hierarchical(halving),
-    "multi_rail": multi_rail_half,
+    "multi_rail": multi_rail_reduce_scatter,
     "multi_ring": multi_ring,
 }
 """Reduce-scatters; an all-gather is one backwards, an all-reduce both."""
@@ -98,13 +98,13 @@ def _reduce(name: str, half: Strategy) -> Strategy:
 
 ALGORITHMS: dict[str, dict[str, Strategy]] = {
     "all_reduce": {
-        **{name: _reduce(name, half) for name, half in HALVES.items()},
+        **{name: _reduce(name, half) for name, half in REDUCE_SCATTERS.items()},
         "double_binary_tree": double_binary_tree,
         "nvls_tree": nvls_tree,
         "in_network": in_network,
     },
-    "all_gather": {name: _gather(name, half) for name, half in HALVES.items()},
-    "reduce_scatter": HALVES,
+    "all_gather": {name: _gather(name, half) for name, half in REDUCE_SCATTERS.items()},
+    "reduce_scatter": REDUCE_SCATTERS,
     "all_to_all": {
         "direct": at_once,
         "pairwise": one_by_one,
@@ -168,7 +168,7 @@ def algorithm_phases(op: str, algorithm: str, network: Network, groups: IntArray
     >>> from nest_core.topology import Hierarchical, Tier
     >>> network = collapse(Hierarchical("one", (Tier("node", 8, 100e9, 1e-6),)))
     >>> phases = algorithm_phases("all_reduce", "ring", network, np.arange(8)[None])
-    >>> time = price_phases(network.wires, phases, 1)
+    >>> time = price_phases(network.link_map, phases, 1)
     >>> float(time.seconds(800e6)[0])
     0.014014
     """

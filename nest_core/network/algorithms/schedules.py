@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.errors import InputError
-from nest_core.network.wires import FloatArray, IntArray
+from nest_core.network.link_map import FloatArray, IntArray
 
 __all__ = [
     "MOST_FLOWS",

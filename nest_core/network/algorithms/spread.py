@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.network.algorithms.schedules import Schedule, Step, refuse_flows
+from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import Phase
-from nest_core.network.wires import FloatArray, IntArray
 
 __all__ = [
     "Columns",

@@ -34,10 +34,10 @@ from nest_core.network.algorithms.spread import (
     on_columns,
 )
 from nest_core.network.levels import Network
+from nest_core.network.link_map import IntArray
 from nest_core.network.phases import Phase
-from nest_core.network.traffic import multi_ring_half
-from nest_core.network.tree import TreeWires
-from nest_core.network.wires import IntArray
+from nest_core.network.traffic import multi_ring_reduce_scatter
+from nest_core.network.tree import TreeLinkMap
 
 __all__ = [
     "Strategy",
@@ -49,7 +49,7 @@ __all__ = [
     "hierarchical_exchange",
     "in_network",
     "multi_rail_broadcast",
-    "multi_rail_half",
+    "multi_rail_reduce_scatter",
     "multi_ring",
     "nvls_tree",
     "one_by_one",
@@ -103,7 +103,7 @@ def one_by_one(network: Network, groups: IntArray) -> list[Stage]:
     """
     rounds = [replace(phase, steps=0 * phase.steps) for phase in flat(groups, pairwise)]
     flows = merged(rounds)
-    met = network.wires.level(flows.source, flows.target)
+    met = network.link_map.level(flows.source, flows.target)
     waits = []
     for level in np.unique(met):
         first, steps = [], []
@@ -132,11 +132,11 @@ def multi_ring(network: Network, groups: IntArray) -> list[Stage]:
             "algorithm", "multi_ring must run on a torus", "a fabric with switches",
             "use multi_rail or hierarchical_ring",
         )  # fmt: skip
-    phases = multi_ring_half(network.torus, network.place, groups)
+    phases = multi_ring_reduce_scatter(network.torus, network.place, groups)
     return [[phase] for phase in phases]
 
 
-def multi_rail_half(network: Network, groups: IntArray) -> list[Stage]:
+def multi_rail_reduce_scatter(network: Network, groups: IntArray) -> list[Stage]:
     """Reduce-scatter on one ring per device of a node, as NCCL's channels are laid.
 
     Every ring passes through all members and enters and leaves each node on its own rail, so all
@@ -206,7 +206,7 @@ def in_network(network: Network, groups: IntArray) -> list[Stage]:
 
 def reduces_in_node(network: Network) -> bool:
     """Whether nodes have a switch that could reduce."""
-    return isinstance(network.wires, TreeWires) and network.wires.interior is None
+    return isinstance(network.link_map, TreeLinkMap) and network.link_map.scale_up is None
 
 
 def _need_switches(network: Network, *, top: bool) -> None:
@@ -232,7 +232,7 @@ def _up_and_down(n: int) -> list[Step]:
 def _climbs_through(network: Network, inner: list[Columns], outer: list[Columns]) -> bool:
     """Whether flows between outer blocks cross the same tier of links as those between inner."""
     tiers = [
-        network.wires.tier[network.wires.routes(pair[:1], pair[1:2]).bundle]
+        network.link_map.tier[network.link_map.routes(pair[:1], pair[1:2]).link_group]
         for pair in (inner[0].members[0], outer[0].members[0])
     ]
     return bool(np.isin(tiers[0], tiers[1]).any())
@@ -240,7 +240,7 @@ def _climbs_through(network: Network, inner: list[Columns], outer: list[Columns]
 
 def _nearest_first(network: Network, phase: Phase) -> Phase:
     """Only messages to the nearest peers pay their latency."""
-    met = network.wires.level(phase.source, phase.target)
+    met = network.link_map.level(phase.source, phase.target)
     nearest = np.full(int(phase.owner.max()) + 1, np.iinfo(np.int64).max)
     np.minimum.at(nearest, phase.owner, met)
     return replace(phase, steps=phase.steps * (met == nearest[phase.owner]))

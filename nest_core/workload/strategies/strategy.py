@@ -9,6 +9,8 @@ from nest_core.errors import InputError
 
 __all__ = ["Strategy"]
 
+LEAST_CAPACITY = 0.01
+
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
@@ -67,7 +69,8 @@ class Strategy:
             raise InputError(
                 "strategy.imbalance", "must be at least 1", self.imbalance, "1 is balanced"
             )
-        if self.capacity < 0.0:
+        if not (self.capacity == 0.0 or self.capacity >= LEAST_CAPACITY):
             raise InputError(
-                "strategy.capacity", "must not be negative", self.capacity, "0 is dropless"
-            )
+                "strategy.capacity", f"must be 0 or at least {LEAST_CAPACITY}", self.capacity,
+                "0 is dropless",
+            )  # fmt: skip

@@ -1,0 +1,382 @@
+"""A scenario answered: our plan with its certificate, the baselines, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nest_core.api.display import heading, html_table, line, stages_table
+from nest_core.api.scenario import Named, asked_for
+from nest_core.api.scenario import Scenario as Asked
+from nest_core.api.words import plan_text
+from nest_core.baselines import Baseline, evaluate_baselines, fastest
+from nest_core.costs.overlap import Overlap
+from nest_core.costs.price import Report, Stage
+from nest_core.costs.problem import Problem
+from nest_core.costs.tables import mfu_convention
+from nest_core.explain.headlines import headlines
+from nest_core.explain.summary import Headline, certificate_line, plan_in_words
+from nest_core.explain.validity import Validity, rate_span, seconds_span, validity_of
+from nest_core.hardware import measured_share
+from nest_core.measured.training.bands import Band
+from nest_core.network import Network, Outline
+from nest_core.planner import Progress, Result, search
+from nest_core.scenario import Scenario
+from nest_core.scenario.job import overlap_of
+from nest_core.scenario.titles import scenario_title
+from nest_core.text import plain
+from nest_core.units import at_least_gib
+from nest_core.workload import chain
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from nest_core.figures import Picture
+
+__all__ = [
+    "Answer",
+    "answer",
+    "assumptions_json",
+    "plan",
+    "report_json",
+    "stage_json",
+    "validity_json",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the studio shows and ``nest-studio plan`` prints.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    network : Network or Outline
+        The scenario's fabric, collapsed.
+    result : Result
+    baselines : tuple of Baseline
+        In the scenario's order.
+    """
+
+    scenario: Scenario
+    network: Network | Outline
+    result: Result
+    baselines: tuple[Baseline, ...]
+
+    @property
+    def best_baseline(self) -> Baseline | None:
+        """The fastest feasible baseline."""
+        return fastest(self.baselines)
+
+    @property
+    def speedup(self) -> float | None:
+        """Our throughput over the best feasible baseline's."""
+        rival = self.best_baseline
+        if self.result.best is None or rival is None or rival.report is None:
+            return None
+        return rival.report.iteration_s / self.result.best.iteration_s
+
+    def validity_of(self, report: Report) -> Validity:
+        """What a report of this scenario stands on."""
+        return validity_of(self.scenario, self.network, report.plan)
+
+    def band(self, report: Report | None) -> Band | None:
+        """The error band beside a report's figures; None without a report, or outside all."""
+        return self.validity_of(report).band if report else None
+
+    @property
+    def overlap(self) -> Overlap:
+        """What is taken to hide behind compute."""
+        return overlap_of(self.scenario.overlap, self.scenario.accelerator)
+
+    @property
+    def advice(self) -> str:
+        """What may let a plan fit where none does; so much memory is enough, if not the least.
+
+        Empty if a plan fits, or if it is unknown how much is enough.
+        """
+        if self.result.best is not None or not self.result.needed_bytes:
+            return ""
+        ways = [f"raise memory per device to {at_least_gib(self.result.needed_bytes)}"]
+        space = self.scenario.space
+        if max(space.zero) < 3:
+            ways.append("allow higher ZeRO stages")
+        if "full" not in space.recompute:
+            ways.append("allow full recomputation")
+        if "1f1b" not in space.schedules:
+            ways.append("allow 1f1b, which holds less")
+        ways.append("use more devices")
+        first, *others = ways
+        sentence = " or ".join([", ".join([first, *others[:-1]]), others[-1]])
+        return sentence[0].upper() + sentence[1:]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of the command line's ``plan``."""
+        result, best = self.result, self.result.best
+        certificate = result.certificate
+        answer: dict[str, Any] = {
+            "scenario": scenario_title(self.scenario),
+            "costs": "own",
+            **assumptions_json(self.scenario, self.overlap),
+            "feasible": best is not None,
+            "reason": result.reason or None,
+            "advice": self.advice or None,
+            "iteration_time_s": None,
+            "samples_per_s": None,
+            "tokens_per_s_per_device": None,
+            "mfu": None,
+            "plan": None,
+            "stages": [],
+        }
+        if best is not None:
+            answer.update(report_json(best))
+        answer.update(
+            certificate={
+                "lower_bound_s": certificate.lower_bound_s,
+                "gap": certificate.gap,
+                "proven": certificate.proven,
+                "points": certificate.points,
+                "solved": certificate.solved,
+                "bounded": certificate.bounded,
+                "infeasible": certificate.infeasible,
+                **({} if certificate.proven else {"open": certificate.open}),
+            },
+            alternatives=[report_json(report) for report in result.alternatives],
+            baselines=[self._baseline_json(entry) for entry in self.baselines],
+            **validity_json(self.validity_of(best) if best else None, best),
+            profile=self.profile_json(),
+            solve_seconds=result.solve_seconds,
+        )
+        return answer
+
+    def _baseline_json(self, entry: Baseline) -> dict[str, Any]:
+        report = entry.report
+        runs = report if entry.feasible else None
+        return {
+            "name": entry.name,
+            "feasible": entry.feasible,
+            "reason": entry.reason or None,
+            "origin": entry.origin or None,
+            "plan": report.plan.to_json() if report else None,
+            "stages": [stage_json(stage) for stage in report.stages] if report else [],
+            "iteration_time_s": report.iteration_s if report and entry.feasible else None,
+            **validity_json(self.validity_of(runs) if runs else None, runs),
+            "search_seconds": entry.search_seconds,
+        }
+
+    def profile_json(self) -> dict[str, Any] | None:
+        """The profile that the accelerator was given, and what of the plan's time it measured.
+
+        ``coverage`` is the share of one forward and backward pass over all layers, on one rank,
+        that its kernels measured; None without a plan.
+        """
+        profile = self.scenario.accelerator.profile
+        if profile is None:
+            return None
+        best, coverage = self.result.best, None
+        if best is not None:
+            at = best.plan.point
+            strategy = self.scenario.job.strategy(at.tp, at.sp, at.micro_batch, at.cp, at.ep)
+            runs = chain(self.scenario.model, strategy).runs
+            coverage = measured_share(
+                ((operator, times) for layer, times in runs for operator in layer.operators),
+                self.scenario.accelerator,
+                self.scenario.precision,
+            )
+        return {
+            "name": profile.name,
+            "device": profile.device,
+            "precision": profile.precision,
+            "torch": profile.torch,
+            "date": profile.date,
+            "coverage": coverage,
+        }
+
+    def headlines(self, *, baselines_pending: bool = False) -> tuple[Headline, ...]:
+        """The five figures above an answer; no speed-up while baselines are being priced."""
+        best = self.result.best
+        found = self.validity_of(best) if best else None
+        return headlines(self.scenario, best, found, None if baselines_pending else self.baselines)
+
+    @property
+    def best(self) -> Report | None:
+        """The best plan with its price; None where none fits."""
+        return self.result.best
+
+    def to_frame(self) -> pd.DataFrame:
+        """Our plan and every baseline's, a row each; times in s."""
+        import pandas as pd
+
+        fields = self.to_json()
+        rows = [{"name": "nest", **fields}, *fields["baselines"]]
+        shown = ("name", "feasible", "reason", "iteration_time_s")
+        return pd.DataFrame(
+            [{key: row.get(key) for key in shown} | (row["plan"] or {}) for row in rows]
+        )
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """Throughput, stage balance and memory of our plan and the baselines."""
+        from nest_core.figures import balance_figure, entries, memory_figure, throughput_figure
+
+        rows = entries(self.result, self.baselines, self.band)
+        return (
+            throughput_figure(rows, self.scenario.sequence),
+            balance_figure(rows),
+            memory_figure(rows, self.scenario.accelerator.memory_bytes),
+        )
+
+    def plot(self) -> go.Figure:
+        """Throughput of our plan and the baselines."""
+        return self.pictures()[0].titled()
+
+    def __str__(self) -> str:
+        return plan_text(plain(self.to_json()))
+
+    def _repr_html_(self) -> str:
+        """For Jupyter: headline figures, the plan in words or why there is none, its stages."""
+        best = self.result.best
+        title = heading(scenario_title(self.scenario))
+        if best is None:
+            return title + line(
+                " ".join(f"{text}." for text in (self.result.reason, self.advice) if text)
+            )
+        rows = [
+            {"": entry.name, "figure": entry.value, "error band": entry.span, "note": entry.note}
+            for entry in self.headlines()
+        ]
+        words = plan_in_words(best, self.scenario.batch, self.scenario.fabric.devices)
+        proof = line(certificate_line(self.result), quiet=True)
+        return f"{title}{html_table(rows)}{line(words)}{proof}{stages_table(best)}"
+
+
+def answer(
+    scenario: Scenario,
+    *,
+    problem: Problem | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Answer:
+    """Plan a scenario and price the baselines beside it.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    problem : Problem, optional
+        The scenario's, where it is at hand.
+    progress, stop
+        As `search` takes them.
+    """
+    problem = problem or scenario.problem()
+    result = search(
+        problem, scenario.space, top=scenario.top, time_limit_s=scenario.time_limit_s,
+        progress=progress, stop=stop,
+    )  # fmt: skip
+    baselines = evaluate_baselines(
+        problem, scenario.space, scenario.model, scenario.baselines, seed=scenario.seed,
+        time_limit_s=scenario.time_limit_s,
+    )  # fmt: skip
+    return Answer(scenario, problem.network, result, baselines)
+
+
+def plan(
+    scenario: Asked | Named,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Answer:
+    """The plan that is proven best for a scenario, with every baseline beside it.
+
+    Parameters
+    ----------
+    scenario : Scenario, str, Path or mapping
+    progress : callable, optional
+        Told from time to time how far the search is.
+    stop : callable () -> bool, optional
+        Asked from time to time; once true, the best plan so far is returned with its gap.
+
+    Raises
+    ------
+    InputError
+        If it is no scenario. That no plan fits into memory is an answer.
+
+    Examples
+    --------
+    >>> found = plan("llama2-7b-64-h100")
+    >>> found.result.certificate.proven, found.best.plan.point.devices_used
+    (True, 64)
+    """
+    return answer(asked_for(scenario).values, progress=progress, stop=stop)
+
+
+def assumptions_json(scenario: Scenario, overlap: Overlap) -> dict[str, Any]:
+    """What hides behind compute, whether the device's estimator was fitted, how FLOP count."""
+    family = scenario.accelerator.family
+    return {
+        "overlap": overlap.name,
+        "overlap_shares": {
+            "tp": overlap.tp, "pp": overlap.pp, "dp": overlap.dp, "slowdown": overlap.slowdown,
+        },
+        "estimator": {"family": family.name, "calibrated": family.calibrated},
+        "mfu_convention": mfu_convention(scenario.model),
+    }  # fmt: skip
+
+
+def validity_json(found: Validity | None, report: Report | None) -> dict[str, Any]:
+    """The error band of a priced plan, and the figures that it stands for.
+
+    Times and rates in the band are those that four of five measured runs would lie between.
+    """
+    if found is None or report is None:
+        return {"error_band": None, "validity": None}
+    band = found.band
+    if band is None:
+        return {"error_band": None, "validity": found.in_words}
+    return {
+        "error_band": {
+            **band.to_json(),
+            "iteration_time_s": list(seconds_span(band, report.iteration_s)),
+            "samples_per_s": list(rate_span(band, report.samples_per_s)),
+        },
+        "validity": found.in_words,
+    }
+
+
+def report_json(report: Report) -> dict[str, Any]:
+    """A priced plan as the command line prints it."""
+    return {
+        "feasible": report.feasible,
+        "reason": report.reason or None,
+        "iteration_time_s": report.iteration_s,
+        "samples_per_s": report.samples_per_s,
+        "tokens_per_s_per_device": report.tokens_per_s_per_device,
+        "mfu": report.mfu,
+        "bubble": report.bubble,
+        "plan": report.plan.to_json(),
+        "terms": dict(report.terms),
+        "stages": [stage_json(stage) for stage in report.stages],
+    }
+
+
+def stage_json(stage: Stage) -> dict[str, Any]:
+    """One stage; times are per iteration."""
+    memory = stage.memory
+    return {
+        "layers": [stage.first, stage.last],
+        "chunks": [list(span) for span in stage.virtual_stages],
+        "recompute": stage.recompute,
+        "level_to_producer": stage.producer_level if stage.producer_level >= 0 else None,
+        "compute_s": stage.compute_s + stage.recompute_s,
+        "recompute_s": stage.recompute_s,
+        "communication_s": stage.communication_s,
+        "idle_s": stage.idle_s,
+        "memory_bytes": {
+            "weights": memory.weights,
+            "gradients": memory.gradients,
+            "optimizer": memory.optimizer,
+            "activations": memory.activations,
+            "stash": memory.stash,
+            "buffers": memory.buffers,
+        },
+    }

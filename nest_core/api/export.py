@@ -1,0 +1,142 @@
+"""A plan as files that a framework, a scheduler or a simulator takes."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nest_core.api.price import Given, given_plan
+from nest_core.api.scenario import Named, Scenario, asked_for
+from nest_core.costs import Report, price
+from nest_core.errors import InputError
+from nest_core.exporters import TARGETS, Bundle, Refused, export_plan
+from nest_core.files import write_file
+from nest_core.planner import search
+from nest_core.scenario import Scenario as Values
+from nest_core.scenario.titles import scenario_title
+
+__all__ = ["Exported", "export"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A plan as the files that a framework, a scheduler or a simulator takes.
+
+    Parameters
+    ----------
+    scenario : nest_core.scenario.Scenario
+    target : str
+    report : Report
+    bundle : Bundle
+        Contents by file name, and notes.
+    refused : str
+        Why the target cannot express the plan; empty where it can.
+    """
+
+    scenario: Values
+    target: str
+    report: Report
+    bundle: Bundle
+    refused: str = ""
+
+    @property
+    def files(self) -> Mapping[str, str | bytes]:
+        """Contents by name."""
+        return self.bundle.files
+
+    def write(self, folder: str | Path) -> tuple[Path, ...]:
+        """Write the files into a folder, which is made; their paths.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
+        """
+        place = Path(folder)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            raise InputError(
+                "--output", "must be a folder that can be written", str(error), "check the path"
+            ) from error
+        for name, content in self.files.items():
+            write_file(place / name, content, "--output")
+        return tuple(place / name for name in self.files)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of ``nest-studio export --json``; binary files in base 64."""
+        return {
+            "scenario": scenario_title(self.scenario),
+            "target": self.target,
+            "plan": self.report.plan.to_json(),
+            "feasible": self.report.feasible,
+            "refused": self.refused or None,
+            "files": {
+                name: content if isinstance(content, str) else base64.b64encode(content).decode()
+                for name, content in self.files.items()
+            },
+            "base64": sorted(n for n, content in self.files.items() if isinstance(content, bytes)),
+            "output": None,
+            "notes": self.bundle.notes,
+        }
+
+    def __str__(self) -> str:
+        if self.refused:
+            return f"refused: {self.refused}"
+        texts = [f"==> {name} <==\n{c}" for name, c in self.files.items() if isinstance(c, str)]
+        return "\n".join([*texts, *(f"note: {note}" for note in self.bundle.notes)])
+
+
+def export(
+    scenario: Scenario | Named,
+    to: str,
+    plan: Given | None = None,
+    *,
+    placement: str | Path | None = None,
+) -> Exported:
+    """A plan in the words of another program.
+
+    Parameters
+    ----------
+    scenario : Scenario, str, Path or mapping
+    to : {"megatron", "nemo", "deepspeed", "torchtitan", "slurm", "astra-sim"}
+    plan : optional
+        As `price` takes it; the best plan without it.
+    placement : str or Path, optional
+        A CSV or JSON file that says where its ranks sit, by hand.
+
+    Raises
+    ------
+    InputError
+        If there is no such target, it is no plan of this scenario, or there is none that fits.
+        That the target cannot express the plan is an answer.
+    """
+    if to not in TARGETS:
+        raise InputError("--to", "must be a known target", to, "pick " + ", ".join(TARGETS))
+    asked = asked_for(scenario).values
+    report = _priced(asked, plan, placement)
+    try:
+        return Exported(asked, to, report, export_plan(to, asked, report))
+    except Refused as error:
+        return Exported(asked, to, report, Bundle({}), str(error))
+
+
+def _priced(asked: Values, plan: Given | None, placement: str | Path | None) -> Report:
+    """The given plan, or the best one, with its price."""
+    problem = asked.problem()
+    if plan is not None:
+        return price(problem, given_plan(asked, problem, plan, placement).plan)
+    if placement is not None:
+        raise InputError(
+            "--plan", "must be given beside --placement", "absent", "name the plan that is placed"
+        )
+    found = search(problem, asked.space, time_limit_s=asked.time_limit_s)
+    if found.best is None:
+        raise InputError(
+            "--plan", f"must be given, since {found.reason}", "absent",
+            "name one, or change the scenario",
+        )  # fmt: skip
+    return found.best

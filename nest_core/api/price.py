@@ -1,0 +1,262 @@
+"""A given plan priced, term by term beside the best one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nest_core.api.answer import assumptions_json, report_json, validity_json
+from nest_core.api.display import report_html
+from nest_core.api.scenario import Named, Scenario, as_written, asked_for
+from nest_core.api.words import band_line, overlap_line
+from nest_core.costs import Report, check_plan
+from nest_core.costs import price as price_plan
+from nest_core.costs.parse import Pasted, parse_plan, read_given
+from nest_core.costs.placement import read_placement
+from nest_core.costs.plan import Plan
+from nest_core.costs.problem import Problem
+from nest_core.errors import InputError
+from nest_core.explain import (
+    Row,
+    StageBinding,
+    bindings,
+    check_heads,
+    check_job,
+    difference,
+    equations,
+    withheld,
+)
+from nest_core.explain.validity import validity_of
+from nest_core.files import read_text
+from nest_core.planner import search
+from nest_core.scenario import Scenario as Values
+from nest_core.text import plain, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+__all__ = ["Given", "Priced", "given_plan", "price"]
+
+Given = str | Path | Mapping[str, Any] | Plan
+"""A plan: a JSON file, its fields as a mapping or as ``"dp=8,tp=4"``, or a Megatron-LM command."""
+
+_STAGES_SHOWN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What a given plan takes, beside the best one.
+
+    Parameters
+    ----------
+    scenario : nest_core.scenario.Scenario
+    problem : Problem
+    given : Pasted
+        The plan, and what of a pasted command was not read.
+    report : Report
+        Its price.
+    best : Report or None
+        The best plan's; None where none fits.
+    """
+
+    scenario: Values
+    problem: Problem
+    given: Pasted
+    report: Report
+    best: Report | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of ``nest-studio price --json``."""
+        best, report, given = self.best, self.report, self.given
+        unsure = withheld(given)
+        judged = best if unsure is None else None
+        found = validity_of(self.scenario, self.problem.network, given.plan)
+        return {
+            **report_json(report),
+            "best_iteration_time_s": best.iteration_s if best else None,
+            "difference": report.iteration_s / judged.iteration_s - 1 if judged else None,
+            **_beside(judged, report),
+            "unpriced": given.unpriced,
+            "withheld": unsure,
+            "bindings": [_binding(stage) for stage in bindings(self.problem, report)],
+            "equations": [entry.in_words for entry in equations(self.problem, report)],
+            "ignored": given.ignored,
+            "notes": given.notes,
+            **assumptions_json(self.scenario, self.problem.overlap),
+            **validity_json(found, report),
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Terms of the iteration, s, beside the best plan's; one row each."""
+        import pandas as pd
+
+        rows = _beside(self.best, self.report)["term_differences"]
+        return pd.DataFrame(
+            rows or [{"name": name, "this_s": seconds} for name, seconds in self.report.terms]
+        )
+
+    def plot(self) -> go.Figure:
+        """Time of every stage, beside the best plan's."""
+        from nest_core.figures import balance_figure
+        from nest_core.figures.entries import OURS, Entry
+
+        rows = [Entry("this plan", self.report, self.report.reason)]
+        if self.best is not None:
+            rows.insert(0, Entry(OURS, self.best, ""))
+        return balance_figure(rows).titled()
+
+    def __str__(self) -> str:
+        return _text(plain(self.to_json()))
+
+    def _repr_html_(self) -> str:
+        return report_html(self.report)
+
+
+def price(
+    scenario: Scenario | Named, plan: Given, *, placement: str | Path | None = None
+) -> Priced:
+    """What a plan takes on a scenario, beside the best plan.
+
+    Parameters
+    ----------
+    scenario : Scenario, str, Path or mapping
+    plan : str, Path, mapping or Plan
+        A JSON file, the fields of a plan (``{"dp": 8, "tp": 4}`` or ``"dp=8,tp=4"``), or a
+        Megatron-LM command.
+    placement : str or Path, optional
+        A CSV or JSON file that says where its ranks sit, by hand.
+
+    Raises
+    ------
+    InputError
+        If it is no plan of this scenario. Not fitting into memory is an answer.
+
+    Examples
+    --------
+    >>> found = price("llama2-7b-64-h100", "dp=64,zero=1")
+    >>> found.report.feasible, found.report.iteration_s > found.best.iteration_s
+    (True, True)
+    """
+    asked = asked_for(scenario).values
+    problem = asked.problem()
+    given = given_plan(asked, problem, plan, placement)
+    report = price_plan(problem, given.plan)
+    best = search(problem, asked.space, time_limit_s=asked.time_limit_s).best
+    return Priced(asked, problem, given, report, best)
+
+
+def given_plan(
+    asked: Values, problem: Problem, plan: Given, placement: str | Path | None = None
+) -> Pasted:
+    """The plan that somebody gives, its ranks where a placement file puts them.
+
+    Raises
+    ------
+    InputError
+        If it is no plan of this scenario.
+    """
+    devices = problem.network.devices
+    given = _read(plan, problem.layers, devices)
+    check_job(asked, given.settings)
+    check_heads(asked.model, given.plan)
+    if placement is None:
+        return given
+    check_plan(problem, given.plan)
+    order = read_placement(read_text(Path(placement)), given.plan, devices, str(placement))
+    return replace(
+        given, plan=replace(given.plan, point=replace(given.plan.point, device_order=order))
+    )
+
+
+def _read(plan: object, layers: int, devices: int) -> Pasted:
+    if isinstance(plan, Plan):
+        return Pasted(plan)
+    if isinstance(plan, Mapping):
+        return Pasted(parse_plan({key: as_written(value) for key, value in plan.items()}, layers))
+    if isinstance(plan, str | Path):
+        return read_given(str(plan), layers, devices)
+    raise InputError(
+        "plan", "must be a file's name, the fields of a plan or a command", plan, "give one"
+    )
+
+
+def _beside(best: Report | None, report: Report) -> dict[str, Any]:
+    """Both plans term by term; null where there is nothing to compare with."""
+    if best is None:
+        return {"why_not": None, "term_differences": None, "memory_differences": None}
+    found = difference(best, report)
+    return {
+        "why_not": found.sentence,
+        "term_differences": [_row(row, "s") for row in found.terms],
+        "memory_differences": [_row(row, "bytes") for row in found.memory],
+    }
+
+
+def _row(row: Row, unit: str) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        f"best_{unit}": row.ours,
+        f"this_{unit}": row.theirs,
+        f"difference_{unit}": row.difference,
+    }
+
+
+def _binding(stage: StageBinding) -> dict[str, Any]:
+    return {
+        "kind": stage.binding.kind,
+        "words": stage.in_words,
+        "memory_share": stage.memory_share,
+        "constraints": [
+            {
+                "kind": entry.kind,
+                "name": entry.words,
+                "seconds": entry.seconds,
+                "share": entry.share,
+                "more": entry.more or None,
+                "throughput_gain": entry.gain,
+            }
+            for entry in stage.constraints
+        ],
+    }
+
+
+def _text(fields: Mapping[str, Any]) -> str:
+    difference = fields["difference"]
+    beside = "nothing fits" if difference is None else f"{difference:+.2%} against the best plan"
+    verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
+    lines = [
+        fields["withheld"] or f"{verdict}; {beside}", band_line(fields), overlap_line(fields)
+    ]  # fmt: skip
+    lines += [f"note: {note}" for note in fields["notes"]]
+    if fields["ignored"]:
+        lines.append("ignored: " + ", ".join(fields["ignored"]))
+    if fields["why_not"]:
+        lines.append(fields["why_not"])
+    lines += ["", _terms(fields), ""]
+    told = [stage["words"] for stage in fields["bindings"]]
+    lines += told[:_STAGES_SHOWN]
+    if len(told) > _STAGES_SHOWN:
+        lines.append(f"… and {len(told) - _STAGES_SHOWN} more stages (--json)")
+    return "\n".join(lines)
+
+
+def _terms(fields: Mapping[str, Any]) -> str:
+    if fields["term_differences"] is None:
+        rows = [[name, f"{seconds:.4g}"] for name, seconds in fields["terms"].items()]
+        rows.append(["iteration", f"{fields['iteration_time_s']:.4g}"])
+        return table(["term", "s"], rows)
+    beside = [
+        [row["name"], *(_figure(row[f"{which}_s"]) for which in ("this", "best", "difference"))]
+        for row in fields["term_differences"]
+    ]
+    apart = fields["iteration_time_s"] - fields["best_iteration_time_s"]
+    times = (fields["iteration_time_s"], fields["best_iteration_time_s"], apart)
+    beside.append(["iteration", *map(_figure, times)])
+    return table(["term", "this plan, s", "best, s", "difference, s"], beside)
+
+
+def _figure(seconds: float) -> str:
+    return f"{seconds:.4g}"

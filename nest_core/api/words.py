@@ -1,0 +1,95 @@
+"""Lines of text about plans that several results print, from the fields of their JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nest_core.text import table
+
+__all__ = ["band_line", "overlap_line", "plan_text"]
+
+SHOWN = (
+    "dp", "tp", "cp", "ep", "pp", "micro_batch", "zero", "recompute", "schedule", "interleave",
+    "devices_used",
+)  # fmt: skip
+
+
+def plan_text(fields: Mapping[str, Any]) -> str:
+    """A planned scenario: the plan, its proof, its band, and the baselines beside it."""
+    if not fields["feasible"]:
+        return "\n".join(filter(None, [f"infeasible: {fields['reason']}", fields["advice"]]))
+    words = _words(fields["plan"])
+    certificate = fields["certificate"]
+    proof = "proven optimal" if certificate["proven"] else f"within {certificate['gap']:.2%}"
+    rows = [["this plan", f"{fields['iteration_time_s']:.4g}", _span(fields), words]]
+    for entry in fields["baselines"]:
+        other = entry["plan"] if entry["feasible"] else None
+        rows.append(
+            [
+                entry["name"],
+                f"{entry['iteration_time_s']:.4g}" if entry["feasible"] else None,
+                _span(entry),
+                ", ".join(f"{key} {other[key]}" for key in ("dp", "tp", "pp", "micro_batch"))
+                if other
+                else entry["reason"],
+            ]
+        )
+    audited = ""
+    if "audit" in fields:
+        audit = fields["audit"]
+        audited = (
+            f"audit: {audit['solved']} excluded points solved, {audit['infeasible']} infeasible, "
+            f"{len(audit['violations'])} below their bound\n"
+        )
+    left = f"{certificate['open']:,} open, " if certificate.get("open") else ""
+    others = [
+        [str(place), f"{entry['iteration_time_s']:.4g}", _words(entry["plan"])]
+        for place, entry in enumerate(fields["alternatives"], start=2)
+    ]
+    further = table(["place", "iteration, s", "plan"], others) if others else ""
+    return (
+        f"{fields['scenario']}: {fields['samples_per_s']:.4g} sequences/s, "
+        f"MFU {fields['mfu']:.1%} ({fields['mfu_convention']}), "
+        f"bubble {fields['bubble']:.1%} of the time that stages work\n"
+        f"{proof}: {certificate['points']:,} points, {certificate['solved']:,} solved, "
+        f"{certificate['bounded']:,} bounded, {certificate['infeasible']:,} infeasible, "
+        f"{left}{fields['solve_seconds'] * 1e3:.0f} ms\n"
+        + audited
+        + f"{band_line(fields)}\n{overlap_line(fields)}\n\n"
+        + table(["method", "iteration, s", "error band, s", "plan or reason"], rows)
+        + (f"\n\n{further}" if further else "")
+    )
+
+
+def band_line(fields: Mapping[str, Any]) -> str:
+    """Where the printed time lies if the runs of its kind are a guide, or that none are."""
+    band = fields["error_band"]
+    if band is None:
+        return str(fields["validity"])
+    low, high = band["iteration_time_s"]
+    return f"error band {low:.4g} to {high:.4g} s. {fields['validity']}"
+
+
+def overlap_line(fields: Mapping[str, Any]) -> str:
+    """What is assumed to hide behind compute, and whether the device was calibrated."""
+    shares, estimator = fields["overlap_shares"], fields["estimator"]
+    words = f"overlap {fields['overlap']}"
+    if fields["overlap"] == "fitted":
+        words += f" (tp {shares['tp']:.0%}, pp {shares['pp']:.0%}, dp {shares['dp']:.0%})"
+    return f"{words}; estimator {estimator['family']}" + (
+        "" if estimator["calibrated"] else ": nothing was fitted for this device"
+    )
+
+
+def _words(plan: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{key} {plan[key]}"
+        for key in SHOWN
+        if key not in ("cp", "ep", "interleave") or plan[key] > 1
+    )
+
+
+def _span(fields: Mapping[str, Any]) -> str | None:
+    band = fields["error_band"]
+    return "{:.4g} to {:.4g}".format(*band["iteration_time_s"]) if band else None

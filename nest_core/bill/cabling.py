@@ -1,0 +1,170 @@
+"""Which cable and which transceivers a link takes, by its length and rate.
+
+Of the listed cables that reach, the cheapest with both of its ends: copper and active cables
+carry theirs, fibres take a transceiver per end. ``media`` of the price list narrows the choice:
+``"optical"`` to fibres, a kind of cable to that kind; links through an optical switch are fibres
+whatever it says. A rate that is not listed takes the next
+faster module; faster than all, and only if nothing else reaches, the fastest in proportion, marked
+as an estimate. Copper and active cables of another rate are priced in proportion, also as
+estimates, and so is a single-port module where only twin-port ones are listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nest_core.bill.inventory import LinkCount
+from nest_core.bill.prices import NONE, Cable, Prices, Range, Transceiver
+
+__all__ = ["Choice", "Ends", "choose", "ends_for"]
+
+_SAME = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What one end of a link plugs in.
+
+    Parameters
+    ----------
+    module : Transceiver
+    factor : float
+        By which its price and power are multiplied: over 1 for rates beyond the listed ones.
+    alone : bool
+        Whether it stands for a module of one link at its price per link.
+    estimate : bool
+    """
+
+    module: Transceiver
+    factor: float
+    alone: bool
+    estimate: bool
+
+    @property
+    def item(self) -> str:
+        """What to order."""
+        return f"one link of {self.module.name}" if self.alone else self.module.name
+
+    @property
+    def links(self) -> int:
+        """Links that one module carries."""
+        return 1 if self.alone else self.module.ports
+
+    @property
+    def share(self) -> float:
+        """Of the listed module's price and power, per module."""
+        return self.factor / self.module.ports if self.alone else self.factor
+
+    @property
+    def price_usd(self) -> Range:
+        """One link end: a module's price over the links that it carries."""
+        return (self.factor / self.module.ports) * self.module.price_usd.range
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The cable of links of one length.
+
+    Parameters
+    ----------
+    cable : Cable
+    factor : float
+        By which the listed cable's price and power are multiplied.
+    lower, upper : Ends or None
+        None where the cable carries its ends.
+    reaches : bool
+    """
+
+    cable: Cable
+    factor: float
+    lower: Ends | None
+    upper: Ends | None
+    reaches: bool
+
+    @property
+    def stretched(self) -> bool:
+        """Whether the link is faster than what is listed."""
+        ends = [end.factor for end in (self.lower, self.upper) if end]
+        return max(self.factor, *ends, 1.0) > 1 + _SAME
+
+    @property
+    def estimate(self) -> bool:
+        """Whether the cable's own price is one."""
+        return abs(self.factor - 1) > _SAME or "estimate" in (
+            self.cable.price_usd.kind,
+            self.cable.price_usd_per_m.kind,
+        )
+
+    def price_usd(self, metres: int) -> Range:
+        """One cable, without transceivers."""
+        cable = self.cable
+        return self.factor * (cable.price_usd.range + metres * cable.price_usd_per_m.range)
+
+    def power_W(self) -> Range:
+        """Both ends of one cable, without transceivers."""
+        per_end = self.cable.power_W_per_end
+        return NONE if per_end is None else (2 * self.factor) * per_end.range
+
+    def total_usd(self, metres: int) -> float:
+        """Typical price with both ends."""
+        ends = [end.price_usd.typical for end in (self.lower, self.upper) if end]
+        return self.price_usd(metres).typical + sum(ends)
+
+
+def choose(prices: Prices, link: LinkCount, metres: int) -> Choice:
+    """The cheapest cable that reaches, or, if none does, the one that reaches furthest.
+
+    Ties go to the first listed.
+    """
+    media = "cheapest" if link.copper else prices.cabling.media
+    allowed = [
+        cable
+        for cable in prices.cable
+        if media == "cheapest" or cable.kind == media or (media == "optical" and cable.optics)
+    ]
+    if link.cables_per_link > 1:  # an optical switch passes light on, nothing else
+        fibres = [cable for cable in prices.cable if cable.optics]
+        allowed = [cable for cable in allowed if cable.optics] or fibres or allowed
+    options = [_option(prices, cable, link, metres) for cable in allowed]
+    reaching = [option for option in options if option.reaches]
+    if reaching:
+        return min(reaching, key=lambda option: (option.stretched, option.total_usd(metres)))
+    return max(options, key=lambda option: option.cable.reach_m.typical)
+
+
+def ends_for(prices: Prices, optics: str, rate_Gbps: float, place: str) -> Ends:
+    """The transceiver for one end of a fibre.
+
+    Parameters
+    ----------
+    optics : str
+        ``"SR"``, ``"DR"``, ``"FR"``: what the fibre takes.
+    place : {"nic", "switch", "chip"}
+        Modules for that end first, then those for any, then the others' price per link.
+    """
+    fitting = [module for module in prices.transceiver if module.optics == optics]
+    order = {place: 0, "any": 1}
+
+    def rank(module: Transceiver) -> tuple[bool, float, int]:
+        slower = module.rate_Gbps < rate_Gbps * (1 - _SAME)
+        # The slowest that is fast enough, else the fastest.
+        distance = -module.rate_Gbps if slower else module.rate_Gbps
+        return slower, distance, order.get(module.end, 2)
+
+    module = min(fitting, key=rank)
+    factor = max(1.0, rate_Gbps / module.rate_Gbps)
+    foreign = order.get(module.end, 2) == 2
+    estimate = factor > 1 + _SAME or foreign or module.price_usd.kind == "estimate"
+    alone = foreign and module.ports > 1
+    return Ends(module, factor if factor > 1 + _SAME else 1.0, alone, estimate)
+
+
+def _option(prices: Prices, cable: Cable, link: LinkCount, metres: int) -> Choice:
+    lower = upper = None
+    factor = 1.0
+    if cable.optics:
+        lower = ends_for(prices, cable.optics, link.rate_Gbps, link.lower)
+        upper = ends_for(prices, cable.optics, link.rate_Gbps, link.upper)
+    else:
+        factor = link.rate_Gbps / cable.rate_Gbps
+    return Choice(cable, factor, lower, upper, metres <= cable.reach_m.typical)

@@ -1,0 +1,218 @@
+"""Parts of switched fabrics: Clos, hierarchies and dragonflies, by index arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+
+from nest_core.bill.floor import Hall, node_hall
+from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount, by_metres
+from nest_core.bill.prices import Prices
+from nest_core.topology.checks import IntArray
+from nest_core.topology.clos import Clos
+from nest_core.topology.dragonfly import Dragonfly
+from nest_core.topology.hierarchical import Hierarchical
+from nest_core.topology.sizing import down_ports
+
+__all__ = ["clos_parts", "dragonfly_parts", "hierarchical_parts"]
+
+
+def clos_parts(fabric: Clos, prices: Prices) -> Inventory:
+    """Leaves amid their nodes, spines amid their pod or the hall."""
+    hall = node_hall(prices, fabric.nodes, fabric.devices_per_node, fabric.name)
+    rate = fabric.link_bandwidth_Bps * BITS
+    nodes = np.unique(fabric.node_of())
+    switches, links = fabric.as_built.switches, fabric.as_built.links
+    used = [below + above for below, above in zip(links, (*links[1:], 0), strict=True)]
+    places = _clos_places(fabric, hall)
+    runs = [by_metres(*_nic_runs(fabric, hall, nodes, places[0]))]
+    above = (fabric.sizing.pod_of, fabric.sizing.top_of)
+    for height, (below, there) in enumerate(pairwise(places), start=1):
+        upper = there[np.array(above[height - 1])]
+        runs.append(by_metres(hall.lengths_m(below, upper), fabric.uplinks(height)))
+    return Inventory(
+        hall,
+        len(nodes),
+        len(nodes) * fabric.nics_per_node,
+        fabric.nic_bandwidth_Bps * BITS,
+        tuple(
+            SwitchCount(name, count, fabric.radix, rate, ports)
+            for name, count, ports in zip(fabric.tier_names, switches, used, strict=True)
+        ),
+        tuple(
+            LinkCount(name, rate, metres, "switch" if index else "nic")
+            for index, (name, metres) in enumerate(zip(fabric.tier_names, runs, strict=True))
+        ),
+        _idle_spines(fabric),
+    )
+
+
+def _clos_places(fabric: Clos, hall: Hall) -> list[IntArray]:
+    """Rack of every group of switches, per height."""
+    sizing = fabric.sizing
+    unit = np.arange(sizing.units * sizing.rails) // sizing.rails
+    first = unit * sizing.nodes_per_unit
+    last = np.minimum(first + sizing.nodes_per_unit, fabric.nodes) - 1
+    places = [hall.middle(first, last)]
+    for group_of in (sizing.pod_of, sizing.top_of)[: fabric.tiers - 1]:
+        groups = np.array(group_of)
+        begin = np.full(int(groups.max()) + 1, fabric.nodes)
+        end = np.zeros(len(begin), dtype=np.int64)
+        np.minimum.at(begin, groups, first)
+        np.maximum.at(end, groups, last)
+        first, last = begin, end
+        places.append(hall.middle(first, last))
+    return places
+
+
+def _nic_runs(
+    fabric: Clos, hall: Hall, nodes: IntArray, leaves: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Length of every node's links to its leaves, and how many they are."""
+    sizing = fabric.sizing
+    unit = nodes // sizing.nodes_per_unit
+    links = fabric.leaf_links().reshape(sizing.units, sizing.rails).sum(axis=1)
+    return hall.lengths_m(hall.rack_of(nodes), leaves[unit * sizing.rails]), links[unit]
+
+
+def _idle_spines(fabric: Clos) -> tuple[str, ...]:
+    """Say where spreading uplinks evenly takes more spines than their ports need."""
+    sizing = fabric.sizing
+    if fabric.tiers == 1:
+        return ()
+    full = max(range(len(sizing.leaves)), key=sizing.leaves.__getitem__)
+    ends = sizing.leaves[full] * sizing.up
+    down = fabric.radix if fabric.tiers == 2 else down_ports(fabric.demand, 1)
+    spines, least = sizing.spines[full], -(-ends // down)
+    if spines < 1.5 * least or spines == least:
+        return ()
+    return (
+        f"{sizing.up} uplinks of a {fabric.tier_names[0]} spread evenly over {spines} "
+        f"{fabric.tier_names[1]} switches at least, though the ports of {least} would do: "
+        "another ratio or another number of leaves may take fewer.",
+    )
+
+
+def hierarchical_parts(fabric: Hierarchical, prices: Prices) -> Inventory:
+    """Cables by what climbs into each level, and the fewest switches that hold them."""
+    node = fabric.group_of(0)
+    places = fabric.groups[0]
+    hall = node_hall(prices, places, fabric.tiers[0].group_size, fabric.name)
+    present = np.unique(node)
+    largest = max(switch.rate_Gbps for switch in prices.switch)
+    rack = hall.rack_of(np.arange(places))
+    links: list[LinkCount] = []
+    rates: list[tuple[str, float, IntArray, IntArray]] = []
+    below = node
+    for level, tier in list(enumerate(fabric.tiers))[1:]:
+        group = fabric.group_of(level)
+        count, rate = _cables(
+            fabric.uplinks(level),
+            tier.bandwidth_Bps * BITS,
+            tier.oversubscription,
+            largest,
+        )
+        first, last = _span(group, node, fabric.groups[level])
+        above = hall.middle(first, last)
+        parent = np.zeros(len(count), dtype=np.int64)
+        parent[below] = group
+        lengths = hall.lengths_m(rack, above[parent])
+        lower = "nic" if level == 1 else "switch"
+        links.append(LinkCount(tier.name, rate, by_metres(lengths, count), lower))
+        rates.append((tier.name, rate, count, parent))
+        rack, below = above, group
+    nics = links[0].count if links else 0
+    return Inventory(
+        hall,
+        len(present),
+        nics,
+        links[0].rate_Gbps if links else 0.0,
+        _hierarchical_switches(prices, rates),
+        tuple(links),
+        ()
+        if not links
+        else (
+            "Levels do not say which switches join them: those counted are the fewest listed ones "
+            "whose ports hold the cables of each group; describe the fabric as a Clos for a bill.",
+        ),
+    )
+
+
+def _cables(
+    uplinks: IntArray, uplink_Gbps: float, ratio: float, largest: float
+) -> tuple[IntArray, float]:
+    """Whole cables of every child, and the rate of one.
+
+    An uplink faster than any listed port is a bundle of the fastest; oversubscription takes
+    cables away.
+    """
+    bundle = max(1, math.ceil(uplink_Gbps / largest - 1e-9))
+    count: IntArray = np.ceil(uplinks * (bundle / ratio) - 1e-6).astype(np.int64)
+    return count, uplink_Gbps / bundle
+
+
+def _span(group: IntArray, node: IntArray, groups: int) -> tuple[IntArray, IntArray]:
+    """First and last node of every group; groups without devices: node 0."""
+    first = np.full(groups, int(node.max()))
+    last = np.zeros(len(first), dtype=np.int64)
+    np.minimum.at(first, group, node)
+    np.maximum.at(last, group, node)
+    return np.minimum(first, last), last
+
+
+def _hierarchical_switches(
+    prices: Prices, tiers: list[tuple[str, float, IntArray, IntArray]]
+) -> tuple[SwitchCount, ...]:
+    """The fewest listed switches per group whose ports hold the cables below and above."""
+    found = []
+    for index, (name, rate, count, parent) in enumerate(tiers):
+        groups = len(tiers[index + 1][2]) if index + 1 < len(tiers) else 1
+        ends = np.bincount(parent, count, minlength=groups).astype(np.float64)
+        if index + 1 < len(tiers):
+            _, above_rate, above, _ = tiers[index + 1]
+            # Ports at another rate count by what they carry.
+            ends = ends + above * (above_rate / rate)
+        switch = next((s for s in prices.switch if s.rate_Gbps >= rate * (1 - 1e-9)), None)
+        chosen = switch or max(prices.switch, key=lambda s: s.rate_Gbps)
+        ports = max(1, int(chosen.ports * max(1, chosen.rate_Gbps // rate)))
+        boxes = int(np.ceil(ends / ports - 1e-9).sum())
+        found.append(SwitchCount(name, boxes, ports, rate, int(np.ceil(ends.sum())), estimate=True))
+    return tuple(found)
+
+
+def dragonfly_parts(fabric: Dragonfly, prices: Prices) -> Inventory:
+    """The routers of a group stand together amid its nodes."""
+    hall = node_hall(prices, fabric.nodes, fabric.devices_per_node, fabric.name)
+    a, p, groups = fabric.routers_per_group, fabric.nodes_per_router, fabric.groups
+    per_group = a * p
+    first = np.arange(groups) * per_group
+    place = hall.middle(first, first + per_group - 1)
+    nodes = np.arange(fabric.nodes)
+    to_router = hall.lengths_m(hall.rack_of(nodes), place[nodes // per_group])
+    local = groups * a * (a - 1) // 2
+    inside = int(hall.runs_m(np.zeros(1, np.int64), np.zeros(1, np.int64))[0])
+    links = fabric.links_per_pair
+    pairs = hall.spread_m(place) if links else Counter[int]()
+    wide = links * groups * (groups - 1) // 2
+    rates = [
+        bandwidth * BITS
+        for bandwidth in (
+            fabric.nic_bandwidth_Bps, fabric.local_bandwidth_Bps, fabric.global_bandwidth_Bps
+        )
+    ]  # fmt: skip
+    used = fabric.nodes + 2 * local + 2 * wide
+    return Inventory(
+        hall,
+        fabric.nodes,
+        fabric.nodes,
+        rates[0],
+        (SwitchCount("router", fabric.routers, fabric.radix, max(rates), used),),
+        (
+            LinkCount("node", rates[0], by_metres(to_router, np.ones_like(to_router)), "nic"),
+            LinkCount("local", rates[1], ((inside, local),) if local else ()),
+            LinkCount("global", rates[2], tuple((m, n * links) for m, n in sorted(pairs.items()))),
+        ),
+    )

@@ -1,0 +1,257 @@
+"""Parts of drawn graphs: what of them is inside nodes, tiers of switches, and where they stand.
+
+The insides of nodes are no part of the network. A node is what hangs together without NICs, and a
+switch in a group with devices that is called a node, host or server, or after the switch. Where
+NICs tell the nodes, these stand on the floor as those of other fabrics do: nodes fill racks in the
+order of their first devices, a switch stands in the middle of the nodes below it. Elsewhere every
+cable is ``floor.unknown_m`` long.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import networkx as nx
+import numpy as np
+
+from nest_core.bill.floor import Hall, node_hall
+from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount
+from nest_core.bill.prices import Prices
+from nest_core.topology.graph import Element, GraphFabric, Link
+
+__all__ = ["graph_parts"]
+
+_NODE = re.compile(r"(node|host|server)(?![a-z])", re.IGNORECASE)
+_NO_NICS = (
+    "The drawing has no NICs: cards are not billed, and but for groups called node, host or server "
+    "it does not tell the insides of nodes, which are then billed as well; draw NICs."
+)
+_ENDS = {"device": "chip", "nic": "nic", "switch": "switch"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Network:
+    """What of a graph is outside its nodes.
+
+    ``height`` counts links between a switch and the nearest NIC (without NICs: the nearest device
+    or switch inside a node); ``span`` are the first and last node below an element.
+    """
+
+    height: dict[str, int]
+    links: list[Link]
+    span: dict[str, tuple[int, int]]
+    nodes: int
+
+
+def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
+    """What was drawn, switches by how many links they are from cards or devices."""
+    elements = {element.id: element for element in fabric.elements}
+    cards = [element for element in fabric.elements if element.role == "nic"]
+    network = _network(fabric, elements)
+    hall = node_hall(prices, network.nodes, -(-fabric.devices // network.nodes), fabric.name)
+    names = _tier_names(elements, network.height)
+    runs: dict[tuple[tuple[int, int], tuple[int, int]], int] = {}
+    tiers: dict[tuple[int, float, str, str], Counter[int]] = {}
+    used: Counter[str] = Counter()
+    fastest: dict[str, float] = {}
+    carried: dict[str, float] = {}
+    for link in network.links:
+        low, high = sorted((link.a, link.b), key=network.height.__getitem__)
+        rate = link.bandwidth_Bps * BITS
+        # Two ends of a network without switches: what a torus has.
+        ends = "chip", "chip" if not network.height[high] else "switch"
+        lower = _ENDS[elements[low].role] if ends[1] == "switch" else ends[0]
+        key = network.height[high], rate, lower, ends[1]
+        places = network.span[low], network.span[high]
+        if places not in runs:
+            runs[places] = _metres(hall, *places) if cards else _unknown(hall)
+        tiers.setdefault(key, Counter())[runs[places]] += link.count
+        for name in (low, high):
+            used[name] += link.count
+            fastest[name] = max(rate, fastest.get(name, 0.0))
+            carried[name] = carried.get(name, 0.0) + rate * link.count
+    # A card is as fast as all of its links into the network.
+    rates = [carried.get(card.id, 0.0) / card.count for card in cards]
+    floor = (
+        f"A drawing without NICs has no floor: every cable is taken as {_unknown(hall)} m "
+        "(floor.unknown_m)."
+    )
+    return Inventory(
+        hall,
+        network.nodes,
+        sum(card.count for card in cards),
+        max(rates, default=0.0),
+        _switches(prices, elements, network, used, fastest, names),
+        tuple(
+            LinkCount(names.get(height, "chip"), rate, tuple(sorted(metres.items())), lower, upper)
+            for (height, rate, lower, upper), metres in sorted(tiers.items())
+        ),
+        () if cards else (floor, *((_NO_NICS,) if len(names) else ())),
+    )
+
+
+def _network(fabric: GraphFabric, elements: dict[str, Element]) -> _Network:
+    inside = _inside(fabric, elements)
+    beside: dict[str, list[str]] = {name: [] for name in elements}
+    for link in fabric.links:
+        beside[link.a].append(link.b)
+        beside[link.b].append(link.a)
+    cards = [name for name, element in elements.items() if element.role == "nic"]
+    ends = cards or [name for name in elements if name in inside]
+    # With cards drawn, a node without any hangs on the network by its switch or its devices.
+    ends += [
+        name for name in inside if cards and any(
+            other not in inside and elements[other].role == "switch" for other in beside[name]
+        )
+    ]  # fmt: skip
+    height = dict.fromkeys(ends, 0)
+    order = list(height)
+    for name in order:
+        for other in beside[name]:
+            if other not in height and other not in inside and elements[other].role == "switch":
+                height[other] = height[name] + 1
+                order.append(other)
+    links = [
+        link for link in fabric.links
+        if link.a in height and link.b in height
+        and not (link.a in inside and inside[link.a] == inside.get(link.b))
+        and not any(
+            one in inside and elements[other].role == "nic"
+            for one, other in ((link.a, link.b), (link.b, link.a))
+        )
+    ]  # fmt: skip
+    node: dict[int, int] = {}
+    for name in fabric.device_ids:
+        node.setdefault(inside[name], len(node))
+    span: dict[str, tuple[int, int]] = {}
+    for name in order:
+        below = [
+            (node[inside[other]],) * 2 if other in inside else span[other]
+            for other in beside[name]
+            if inside.get(other) in node or (other in span and height[other] < height[name])
+        ]
+        if name in inside:
+            below.append((node[inside[name]],) * 2)
+        span[name] = (min((a for a, _ in below), default=0), max((b for _, b in below), default=0))
+    return _Network(height, links, span, len(node))
+
+
+def _inside(fabric: GraphFabric, elements: dict[str, Element]) -> dict[str, int]:
+    """Number of the node that a device, or a switch inside a node, belongs to."""
+    homes = _homes(fabric, elements)
+    number = {group: at for at, group in enumerate(dict.fromkeys(homes.values()))}
+    found = {name: number[group] for name, group in homes.items()}
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(name for name in fabric.device_ids if name not in homes)
+    cards = {name for name, element in elements.items() if element.role == "nic"}
+    beyond: dict[str, set[str]] = {name: set() for name in cards}
+    placed = cards | homes.keys()
+    for link in fabric.links:
+        for one, other in ((link.a, link.b), (link.b, link.a)):
+            if one in cards:
+                beyond[one].add(other)
+        if cards and placed.isdisjoint((link.a, link.b)):
+            graph.add_edge(link.a, link.b)
+    devices = set(fabric.device_ids)
+    parts = [part for part in nx.connected_components(graph) if part & devices]
+    at = {name: index for index, part in enumerate(parts) for name in part}
+    at |= {name: len(parts) + node for name, node in found.items()}
+    met: dict[int, set[int]] = {}
+    for ends in beyond.values():
+        joined = {at[name] for name in ends if name in at}
+        for index in joined:
+            met.setdefault(index, set()).update(joined)
+    fresh = itertools.count(len(number))
+    for index, part in enumerate(parts):
+        # What the NICs of several nodes lead to is the network, and its devices are nodes alone.
+        network = len(met.get(index, {index})) > 2
+        for members in [{name} for name in part & devices] if network else [part]:
+            found |= dict.fromkeys(members, next(fresh))
+    return found
+
+
+def _homes(fabric: GraphFabric, elements: dict[str, Element]) -> dict[str, str]:
+    """The group of devices, and of the switches among them, that is called a node."""
+    groups = {elements[name].group for name in fabric.device_ids} - {""}
+    cards = any(element.role == "nic" for element in elements.values())
+    called = {
+        element.group
+        for name, element in elements.items()
+        if element.group in groups
+        # Imported hosts call their switch as the host.
+        and (_NODE.match(_last(element.group)) or (name == _last(element.group) and not cards))
+    }
+    return {
+        name: element.group
+        for name, element in elements.items()
+        if element.group in called and element.role != "nic"
+    }
+
+
+def _last(group: str) -> str:
+    return group.rpartition("/")[2]
+
+
+def _tier_names(elements: dict[str, Element], height: dict[str, int]) -> dict[int, str]:
+    """The word that all switches of a tier share in their names, else the tier's number."""
+    words: dict[int, list[str]] = {}
+    for name, at in height.items():
+        if at:
+            first = re.match(r"[^\W\d_]{3,}", name)
+            words.setdefault(at, []).append(first[0] if first else "")
+    common = {at: set(found) for at, found in words.items()}
+    every = Counter(word for found in common.values() for word in found)
+    return {
+        at: next(iter(found)) if len(found) == 1 and found != {""} and every[min(found)] == 1
+        else f"tier {at}"
+        for at, found in common.items()
+    }  # fmt: skip
+
+
+def _metres(hall: Hall, low: tuple[int, int], high: tuple[int, int]) -> int:
+    """Between what stands amid the nodes of two spans."""
+    racks = [hall.middle(*(np.array([end]) for end in span)) for span in (low, high)]
+    return int(hall.lengths_m(*racks)[0])
+
+
+def _unknown(hall: Hall) -> int:
+    return math.ceil(hall.floor.unknown_m.typical)
+
+
+def _switches(
+    prices: Prices,
+    elements: dict[str, Element],
+    network: _Network,
+    used: Counter[str],
+    fastest: dict[str, float],
+    names: dict[int, str],
+) -> tuple[SwitchCount, ...]:
+    boxes: Counter[tuple[int, int, float]] = Counter()
+    ports: Counter[tuple[int, int, float]] = Counter()
+    for name, count in used.items():
+        element, height = elements[name], network.height[name]
+        if element.role == "switch" and height:
+            each = -(-count // element.count)
+            radix = element.radix or _listed(prices, each, fastest[name])
+            boxes[height, radix, fastest[name]] += element.count
+            ports[height, radix, fastest[name]] += count
+    return tuple(
+        SwitchCount(
+            names[height], boxes[height, radix, rate], radix, rate, ports[height, radix, rate]
+        )
+        for height, radix, rate in sorted(boxes)
+    )
+
+
+def _listed(prices: Prices, used: int, rate_Gbps: float) -> int:
+    """Ports of the smallest listed switch of that rate with enough of them; else those used."""
+    enough = [
+        switch.ports
+        for switch in prices.switch
+        if switch.ports >= used and math.isclose(switch.rate_Gbps, rate_Gbps, rel_tol=1e-6)
+    ]
+    return min(enough, default=used)

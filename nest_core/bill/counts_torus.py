@@ -1,0 +1,86 @@
+"""Parts of tori of chips."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from nest_core.bill.floor import Hall, chip_hall
+from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount, by_metres
+from nest_core.bill.prices import Prices
+from nest_core.topology.torus import Torus
+
+__all__ = ["torus_parts"]
+
+
+def torus_parts(fabric: Torus, prices: Prices) -> Inventory:
+    """Links between chips; whole cubes behind optical switches."""
+    hall = chip_hall(prices, fabric.places)
+    rate = fabric.link_bandwidth_Bps * BITS
+    if _cubes(fabric):
+        return _cube_inventory(fabric, prices, hall, rate)
+    near: Counter[int] = Counter()
+    far: Counter[int] = Counter()
+    for a, b, closes in fabric.link_places():
+        lengths, counts = np.unique(
+            hall.lengths_m(hall.rack_of(a), hall.rack_of(b)), return_counts=True
+        )
+        into = far if closes else near
+        for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
+            into[length] += count
+    links = tuple(
+        LinkCount(tier, rate, tuple(sorted(found.items())), "chip", "chip", copper=copper)
+        for tier, found, copper in (("neighbour", near, True), ("wrap-around", far, False))
+        if found
+    )
+    return Inventory(hall, fabric.devices, 0, 0.0, (), links)
+
+
+def _cubes(fabric: Torus) -> bool:
+    """Whether a torus is made of TPU v4's 4 x 4 x 4 cubes behind optical switches."""
+    whole = all(size % 4 == 0 for size in fabric.shape)
+    return len(fabric.shape) == 3 and whole and all(fabric.wrap)
+
+
+def _cube_inventory(fabric: Torus, prices: Prices, hall: Hall, rate: float) -> Inventory:
+    """Cubes of 64 chips: 144 links inside, 96 fibres out, two for every link between cubes.
+
+    Every one of the 3 x 16 pairs of opposite face links has an optical switch of its own, with
+    two ports per cube (Jouppi et al. 2023).
+    """
+    cubes = fabric.places // 64
+    optical, faces = prices.optical_switch, 3 * 16
+    boxes = faces * -(-2 * cubes // optical.used_ports)
+    cube = np.arange(cubes)
+    centre = hall.middle(np.zeros(1, np.int64), np.array([fabric.places - 1]))
+    lengths = hall.lengths_m(hall.rack_of(cube * 64), np.repeat(centre, cubes))
+    inside = int(hall.runs_m(np.zeros(1, np.int64), np.zeros(1, np.int64))[0])
+    checks: tuple[str, ...] = (
+        "Whole cubes are billed as TPU v4 has them, behind optical circuit switches, which smaller "
+        "slices share with the rest of their pod: switches are priced by the ports used.",
+    )
+    if 2 * cubes > optical.used_ports:
+        checks += (
+            f"{cubes} cubes need {2 * cubes} ports of every optical switch, one has "
+            f"{optical.used_ports}: larger ones, or a second layer, which is not counted.",
+        )
+    return Inventory(
+        hall,
+        fabric.devices,
+        0,
+        0.0,
+        (SwitchCount("optical", boxes, optical.ports, rate, 2 * faces * cubes, optical=True),),
+        (
+            LinkCount("cube", rate, ((inside, 144 * cubes),), "chip", "chip", copper=True),
+            LinkCount(
+                "between cubes",
+                rate,
+                by_metres(lengths, np.full(cubes, 48)),
+                "chip",
+                "chip",
+                cables_per_link=2,
+            ),
+        ),
+        checks,
+    )

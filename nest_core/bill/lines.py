@@ -1,0 +1,274 @@
+"""Lines of a bill: parts that were counted, with what a price list says about them.
+
+A switch is the first listed one of the asked radix and rate; or one whose ports, broken out two,
+four or eight ways, are those; else it is priced by capacity and marked as an estimate. So is a
+card of a rate that is not listed. A twin-port module carries two link ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+
+from nest_core.bill.cabling import Choice, Ends, choose
+from nest_core.bill.inventory import Inventory, LinkCount, SwitchCount
+from nest_core.bill.prices import NONE, Figure, Prices, Range
+
+__all__ = [
+    "CableRun",
+    "Line",
+    "LinkTotal",
+    "SwitchTotal",
+    "Wired",
+    "priced_cards",
+    "priced_links",
+    "priced_switch",
+]
+
+_SAME = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the bill.
+
+    Parameters
+    ----------
+    part : {"switch", "nic", "transceiver", "cable"}
+    item : str
+        What to order.
+    place : str
+        Role of the switch, or tier of the links.
+    count : int
+    price_usd, power_W : Range
+        All of them together.
+    source : str
+        Of the price, with its kind and date.
+    estimate : bool
+        Whether price or count is an estimate.
+    """
+
+    part: str
+    item: str
+    place: str
+    count: int
+    price_usd: Range
+    power_W: Range
+    source: str
+    estimate: bool
+
+    @property
+    def unit_usd(self) -> Range:
+        """One of them, on average."""
+        return (1 / self.count) * self.price_usd if self.count else NONE
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchTotal:
+    """Switches of one role; ports are those of all of them, at ``rate_Gbps``."""
+
+    role: str
+    item: str
+    count: int
+    ports: int
+    rate_Gbps: float
+    used: int
+    free: int
+    estimate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CableRun:
+    """Cables of one kind in one tier.
+
+    Parameters
+    ----------
+    kind, item : str
+    count : int
+    longest_m : int
+    metres : int
+        All of them together.
+    latency_s : float
+        Of the longest, one way.
+    """
+
+    kind: str
+    item: str
+    count: int
+    longest_m: int
+    metres: int
+    latency_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTotal:
+    """Links of one tier and the cables that they take."""
+
+    tier: str
+    count: int
+    rate_Gbps: float
+    runs: tuple[CableRun, ...]
+
+
+def _told(figure: Figure) -> str:
+    return f"{figure.kind}, {figure.date}: {figure.source}"
+
+
+def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line, int]:
+    """What a role's switches are, their line, and the rack units of one."""
+    if count.optical:
+        optical = prices.optical_switch
+        share = count.used / (optical.ports * count.count)
+        line = Line(
+            "switch", optical.name, count.role, count.count,
+            count.used * optical.price_usd_per_port.range,
+            (count.count * share) * optical.power_W.range,
+            _told(optical.price_usd_per_port), True,
+        )  # fmt: skip
+        return _total(count, optical.name), line, optical.rack_units
+    for switch in prices.switch:
+        if _fits(switch.ports, switch.rate_Gbps, count, 1):
+            break
+    else:
+        broken_out = (
+            switch
+            for switch in prices.switch
+            for ways in (2, 4, 8)
+            if _fits(switch.ports, switch.rate_Gbps, count, ways)
+        )
+        found = next(broken_out, None)
+        if found is None:
+            return _by_capacity(prices, count)
+        switch = found
+    line = Line(
+        "switch", switch.name, count.role, count.count,
+        count.count * switch.price_usd.range, count.count * switch.power_W.range,
+        _told(switch.price_usd), count.estimate or switch.price_usd.kind == "estimate",
+    )  # fmt: skip
+    return _total(count, switch.name), line, switch.rack_units
+
+
+def _fits(ports: int, rate_Gbps: float, count: SwitchCount, ways: int) -> bool:
+    same_rate = math.isclose(rate_Gbps, ways * count.rate_Gbps, rel_tol=_SAME)
+    return ports * ways == count.ports and same_rate
+
+
+def _by_capacity(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line, int]:
+    rule = prices.unlisted.switch
+    capacity = count.ports * count.rate_Gbps
+    line = Line(
+        "switch", f"{count.ports} x {count.rate_Gbps:.4g}G, not listed", count.role, count.count,
+        (count.count * capacity) * rule.price_usd_per_Gbps.range,
+        (count.count * capacity) * rule.power_W_per_Gbps.range,
+        _told(rule.price_usd_per_Gbps), True,
+    )  # fmt: skip
+    return _total(count, ""), line, rule.rack_units
+
+
+def _total(count: SwitchCount, item: str) -> SwitchTotal:
+    ports = count.count * count.ports
+    return SwitchTotal(
+        count.role, item, count.count, ports, count.rate_Gbps, count.used, ports - count.used,
+        count.estimate,
+    )  # fmt: skip
+
+
+def priced_cards(prices: Prices, parts: Inventory) -> list[Line]:
+    if not parts.nics:
+        return []
+    rate = parts.nic_rate_Gbps
+    listed = [nic for nic in prices.nic if math.isclose(nic.rate_Gbps, rate, rel_tol=_SAME)]
+    if listed:
+        nic = listed[0]
+        price, power = nic.price_usd, nic.power_W
+        return [
+            Line(
+                "nic", nic.name, "node", parts.nics, parts.nics * price.range,
+                parts.nics * power.range, _told(price), price.kind == "estimate",
+            )
+        ]  # fmt: skip
+    rule = prices.unlisted.nic
+    return [
+        Line(
+            "nic", f"{rate:.4g}G card, not listed", "node", parts.nics,
+            (parts.nics * rate) * rule.price_usd_per_Gbps.range,
+            (parts.nics * rate) * rule.power_W_per_Gbps.range,
+            _told(rule.price_usd_per_Gbps), True,
+        )
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Wired:
+    """One tier's cables: its total, its lines, its optical ends and what does not reach."""
+
+    total: LinkTotal
+    lines: list[Line]
+    ends: int
+    checks: list[str]
+
+
+def priced_links(prices: Prices, link: LinkCount) -> Wired:
+    by_cable: dict[str, list[tuple[int, int, Choice]]] = defaultdict(list)
+    checks: list[str] = []
+    for metres, count in link.metres:
+        choice = choose(prices, link, metres)
+        by_cable[choice.cable.name].append((metres, count, choice))
+        if not choice.reaches:
+            checks = [_out_of_reach(link, choice)]
+    lines: list[Line] = []
+    runs: list[CableRun] = []
+    modules: dict[str, tuple[Ends, int]] = {}
+    for name, pieces in by_cable.items():
+        choice = pieces[0][2]
+        cables = link.cables_per_link * sum(count for _, count, _ in pieces)
+        longest = max(metres for metres, _, _ in pieces)
+        total_m = link.cables_per_link * sum(metres * count for metres, count, _ in pieces)
+        price = sum(
+            (
+                (link.cables_per_link * count) * choice.price_usd(metres)
+                for metres, count, _ in pieces
+            ),
+            NONE,
+        )
+        lines.append(
+            Line(
+                "cable", name, link.tier, cables, price, cables * choice.power_W(),
+                _told(choice.cable.price_usd), choice.estimate,
+            )
+        )  # fmt: skip
+        delay = choice.cable.latency_ns_per_m.typical * longest * 1e-9
+        runs.append(CableRun(choice.cable.kind, name, cables, longest, total_m, delay))
+        for end in (choice.lower, choice.upper):
+            if end:
+                before = modules.get(end.item, (end, 0))[1]
+                links = sum(count for _, count, _ in pieces)
+                modules[end.item] = (end, before + links)
+    fitted = [_module_line(link, end, count) for end, count in modules.values()]
+    return Wired(
+        LinkTotal(link.tier, link.count, link.rate_Gbps, tuple(runs)),
+        fitted + lines,
+        sum(count for _, count in modules.values()),
+        checks,
+    )
+
+
+def _module_line(link: LinkCount, end: Ends, links: int) -> Line:
+    module = end.module
+    count = -(-links // end.links)
+    return Line(
+        "transceiver", end.item, link.tier, count,
+        (count * end.share) * module.price_usd.range,
+        (count * end.share) * module.power_W.range,
+        _told(module.price_usd), end.estimate,
+    )  # fmt: skip
+
+
+def _out_of_reach(link: LinkCount, choice: Choice) -> str:
+    beyond = sum(count for metres, count in link.metres if metres > choice.cable.reach_m.typical)
+    return (
+        f"{beyond:,} links to the {link.tier} tier are up to {link.longest_m} m long, beyond the "
+        f"{choice.cable.reach_m.typical:g} m of {choice.cable.name}: stand the racks closer "
+        "(floor.racks_per_row, floor.row_pitch_m) or allow other cables (cabling.media)."
+    )

@@ -1,0 +1,274 @@
+"""Placements: which device plays which part in a plan, as a table that people read and write.
+
+A *rank mapping* gives every device its rank number and its coordinates on every axis, all from 0.
+Ranks are numbered along the plan's axis order, innermost first; the device order says where they
+sit. What `RankMapping.rows` writes, `read_placement` reads back, so that a placement can be changed
+by hand: its result is a device order, the devices of ranks 0, 1, 2, …
+
+``replica`` is the data-parallel rank and ``stage`` the pipeline's; ``ep`` numbers the neighbours
+among a stage's ``dp * cp`` ranks that share the experts. Idle devices have no rank.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nest_core.errors import InputError
+from nest_core.layout.orders import device_order
+from nest_core.network import Network
+from nest_core.network.link_map import IntArray
+from nest_core.quoting import csv_text
+
+if TYPE_CHECKING:
+    from nest_core.costs.plan import Plan
+
+__all__ = ["COLUMNS", "RankMapping", "rank_mapping_of", "read_placement"]
+
+COLUMNS = ("device", "rank", "replica", "stage", "tp", "cp", "dp", "ep", "pp")
+_COORDINATES = ("tp", "cp", "dp", "pp")
+_ALIASES = {"replica": "dp", "stage": "pp"}
+_IDLE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankMapping:
+    """The parts of all devices of a fabric, in the order of the devices; −1 where idle.
+
+    Every array has shape (devices,).
+    """
+
+    rank: IntArray
+    tp: IntArray
+    cp: IntArray
+    dp: IntArray
+    ep: IntArray
+    pp: IntArray
+
+    @property
+    def columns(self) -> dict[str, IntArray]:
+        """Everything by the names of `COLUMNS`."""
+        held: dict[str, IntArray] = {
+            "device": np.arange(len(self.rank)), "replica": self.dp, "stage": self.pp,
+            "rank": self.rank, "tp": self.tp, "cp": self.cp, "dp": self.dp, "ep": self.ep,
+            "pp": self.pp,
+        }  # fmt: skip
+        return {name: held[name] for name in COLUMNS}
+
+    def rows(self) -> list[dict[str, int | None]]:
+        """One row per device; None where it is idle."""
+        columns = [column.tolist() for column in self.columns.values()]
+        return [
+            {
+                name: None if value == _IDLE else value
+                for name, value in zip(COLUMNS, row, strict=True)
+            }
+            for row in zip(*columns, strict=True)
+        ]
+
+    def to_csv(self) -> str:
+        """The rows with a header; cells of idle devices are empty."""
+        return csv_text(COLUMNS, (list(row.values()) for row in self.rows()))
+
+
+def rank_mapping_of(network: Network, plan: Plan) -> RankMapping:
+    """Who sits where under a plan; stages with strategies of their own have their own axes.
+
+    Raises
+    ------
+    InputError
+        If the device order does not seat the plan, or stages of a mixed plan overlap.
+    """
+    where = device_order(network, plan.point.device_order)
+    found = _parts(plan)
+    if len(found["rank"]) > network.devices:
+        raise InputError(
+            "plan", f"must use at most the fabric's {network.devices} devices", len(found["rank"]),
+            "lower a degree",
+        )  # fmt: skip
+    result = {name: np.full(network.devices, _IDLE) for name in found}
+    for name, values in found.items():
+        result[name][where[found["rank"]]] = values
+    return RankMapping(**result)
+
+
+def _parts(plan: Plan) -> dict[str, IntArray]:
+    """Rank number and coordinates of every rank, flat arrays of the same length."""
+    columns: dict[str, list[IntArray]] = {name: [] for name in ("rank", *_COORDINATES, "ep")}
+    for stage in range(plan.point.pp):
+        point = plan.stage_point(stage)
+        ranks = point.layout.devices[stage]
+        middle = np.arange(ranks.shape[0])
+        expert = np.empty_like(middle)
+        expert[point.layout.nearest] = middle % point.ep
+        for name, values in (
+            ("rank", ranks), ("tp", np.arange(ranks.shape[1])[None, :]),
+            ("cp", (middle % point.cp)[:, None]), ("dp", (middle // point.cp)[:, None]),
+            ("pp", np.array([[stage]])), ("ep", expert[:, None]),
+        ):  # fmt: skip
+            columns[name].append(np.broadcast_to(values, ranks.shape).reshape(-1))
+    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    if len(np.unique(joined["rank"])) < len(joined["rank"]):
+        raise InputError(
+            "plan.order", "must keep the stages of a mixed plan apart", list(plan.point.order),
+            "place pp outside tp and cp",
+        )  # fmt: skip
+    return joined
+
+
+def read_placement(
+    text: str, plan: Plan, devices: int, name: str = "--placement"
+) -> tuple[int, ...]:
+    """A device for every rank of a plan: its device order, made by hand.
+
+    Parameters
+    ----------
+    text : str
+        CSV with a header, or JSON: rows that name ``device`` and ``rank``, or ``device`` and the
+        coordinates tp, cp, dp (or replica) and pp (or stage), of which those of degree 1 may be
+        left out; rows without a rank stand for idle devices. JSON may also be a list of devices
+        in the order of ranks, or an object that maps ranks to devices.
+    devices : int
+        Of the fabric.
+    name : str
+        What errors call the text.
+
+    Raises
+    ------
+    InputError
+        For the first fault, in one sentence.
+    """
+    text = text.lstrip("\ufeff")
+    rows = _json_rows(text, name) if text.lstrip()[:1] in ("[", "{") else _csv_rows(text, name)
+    rank_mapping = _rank_of_coordinates(plan)
+    found: dict[int, int] = {}
+    holder: dict[int, int] = {}
+    for number, row in enumerate(rows, start=1):
+        at = f"{name} row {number}"
+        rank = _rank(row, plan, rank_mapping, at)
+        if rank is None:
+            continue
+        device = _whole(row.get("device"), f"{at}, device")
+        if not 0 <= rank < len(rank_mapping):
+            raise InputError(
+                f"{at}, rank", f"must lie between 0 and {len(rank_mapping) - 1}", rank, "correct it"
+            )
+        if not 0 <= device < devices:
+            raise InputError(
+                f"{at}, device", f"must lie between 0 and {devices - 1}", device, "correct it"
+            )
+        if rank in found:
+            raise InputError(
+                at, "must not seat a rank that sits elsewhere", f"rank {rank}",
+                "give every rank one device",
+            )  # fmt: skip
+        if device in holder:
+            raise InputError(
+                f"{at}, device", f"must differ from that of rank {holder[device]}", device,
+                "give every rank a device of its own",
+            )  # fmt: skip
+        found[rank], holder[device] = device, rank
+    missing = next((rank for rank in range(len(rank_mapping)) if rank not in found), None)
+    if missing is not None:
+        raise InputError(
+            name, f"must seat all {len(rank_mapping)} ranks of the plan", f"without rank {missing}",
+            "add its device",
+        )  # fmt: skip
+    return tuple(found[rank] for rank in range(len(rank_mapping)))
+
+
+def _rank_of_coordinates(plan: Plan) -> dict[tuple[int, ...], int]:
+    parts = _parts(plan)
+    keys = zip(*(parts[name].tolist() for name in _COORDINATES), strict=True)
+    return dict(zip(keys, parts["rank"].tolist(), strict=True))
+
+
+def _rank(
+    row: Mapping[str, Any], plan: Plan, rank_mapping: Mapping[tuple[int, ...], int], at: str
+) -> int | None:
+    """The rank that a row seats; None for an idle device."""
+    named = {name: value for name, value in row.items() if value not in (None, "")}
+    if "rank" in row:
+        return _whole(row["rank"], f"{at}, rank") if "rank" in named else None
+    for other, axis in _ALIASES.items():
+        if other in named:
+            named.setdefault(axis, named[other])
+    if not set(_COORDINATES) & set(named):
+        if set(row) - {"device"}:
+            return None
+        raise InputError(at, "must name a rank, or tp, cp, dp and pp", dict(row), "add a column")
+    place = []
+    for axis in _COORDINATES:
+        degrees = {getattr(plan.stage_point(s), axis) for s in range(plan.point.pp)}
+        if axis not in named and max(degrees) > 1:
+            raise InputError(
+                f"{at}, {axis}", f"must be given, since {axis} is {max(degrees)}", None,
+                "add a column",
+            )  # fmt: skip
+        place.append(_whole(named.get(axis, 0), f"{at}, {axis}"))
+    if tuple(place) not in rank_mapping:
+        words = ", ".join(f"{axis} {at}" for axis, at in zip(_COORDINATES, place, strict=True))
+        raise InputError(at, "must name a seat that the plan has", words, "count from 0")
+    return rank_mapping[tuple(place)]
+
+
+def _whole(value: Any, field: str) -> int:
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
+        value = int(value) if len(value) < 10 else value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(field, "must be a whole number from 0", value, "correct it")
+    return value
+
+
+def _csv_rows(text: str, name: str) -> Iterable[Mapping[str, Any]]:
+    try:
+        reader = csv.DictReader(io.StringIO(text), skipinitialspace=True, strict=True)
+        header = [column.strip() for column in reader.fieldnames or ()]
+        _check_columns(header, name)
+        reader.fieldnames = header
+        rows = list(reader)
+    except csv.Error as error:
+        raise InputError(name, "must be valid CSV", str(error), "correct the file") from error
+    for number, row in enumerate(rows, start=1):
+        if None in row:
+            raise InputError(
+                f"{name} row {number}", "must have as many cells as the header", row[None],
+                "correct it",
+            )  # fmt: skip
+    return rows
+
+
+def _check_columns(header: Sequence[str], name: str) -> None:
+    for column in header:
+        if column not in COLUMNS:
+            raise InputError(name, "must have known columns", column, "use " + ", ".join(COLUMNS))
+    if "device" not in header:
+        raise InputError(name, "must have a column device", list(header), "add it")
+    if len(set(header)) < len(header):
+        raise InputError(name, "must name a column once", list(header), "drop one")
+
+
+def _json_rows(text: str, name: str) -> Iterable[Mapping[str, Any]]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(name, "must be valid JSON", str(error), "correct the file") from error
+    if isinstance(document, dict):
+        document = document.get("placement", document)
+    if isinstance(document, dict):
+        return [{"rank": rank, "device": device} for rank, device in document.items()]
+    if not isinstance(document, list):
+        raise InputError(name, "must hold a list of rows or devices", document, "correct the file")
+    if all(not isinstance(row, dict) for row in document):
+        return [{"rank": rank, "device": device} for rank, device in enumerate(document)]
+    for number, row in enumerate(document, start=1):
+        if not isinstance(row, dict):
+            raise InputError(f"{name} row {number}", "must be an object", row, "correct it")
+        _check_columns(list(row), f"{name} row {number}")
+    return document

@@ -1,0 +1,49 @@
+"""Why a plan is what it is: what binds its stages, what else there was, and what another costs.
+
+Everything here asks `nest_core.costs.price` and `nest_core.planner.search` about problems and
+spaces that differ in one respect; nothing here knows how they answer.
+"""
+
+from nest_core.explain.axes import AXES, NextBest, next_best
+from nest_core.explain.binding import Constraint, Gain, StageBinding, bindings, gains
+from nest_core.explain.equations import Equation, equations
+from nest_core.explain.mine import (
+    Difference,
+    Mine,
+    OtherJob,
+    Row,
+    check_heads,
+    check_job,
+    difference,
+    price_pasted,
+    withheld,
+)
+from nest_core.explain.traffic import CLASSES, Traffic, traffic_of
+from nest_core.explain.training import Training, training
+
+__all__ = [
+    "AXES",
+    "CLASSES",
+    "Constraint",
+    "Difference",
+    "Equation",
+    "Gain",
+    "Mine",
+    "NextBest",
+    "OtherJob",
+    "Row",
+    "StageBinding",
+    "Traffic",
+    "Training",
+    "bindings",
+    "check_heads",
+    "check_job",
+    "difference",
+    "equations",
+    "gains",
+    "next_best",
+    "price_pasted",
+    "traffic_of",
+    "training",
+    "withheld",
+]

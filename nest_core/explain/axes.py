@@ -1,0 +1,202 @@
+"""What the next-best choice on each axis would cost.
+
+For an axis and the choice that a plan makes on it, the best plan of the space without that choice.
+Where stages choose freely (recomputation, and tp, cp, ep, sp and ZeRO of mixed plans), a plan that
+differs goes without one of the choices that some stage makes; the best of those counts.
+
+A choice without effect is no choice: ZeRO with one rank to shard over, ZeRO 2 instead of 1 in a
+pipeline, a schedule without a pipeline, an order of axes of which one at most is above 1. The next
+best then has that effect: ranks to shard over, another stage of ZeRO, a pipeline.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nest_core.costs.plan import Plan
+from nest_core.costs.price import Report
+from nest_core.costs.problem import Problem
+from nest_core.errors import InputError
+from nest_core.planner import Result, SearchSpace, search
+
+__all__ = ["AXES", "NextBest", "next_best"]
+
+AXES = {
+    "tp": "tensor parallelism",
+    "pp": "pipeline stages",
+    "dp": "replicas",
+    "cp": "context parallelism",
+    "ep": "expert parallelism",
+    "sp": "sequence parallelism",
+    "zero": "ZeRO stage",
+    "recompute": "recomputation",
+    "micro_batch": "micro-batch",
+    "schedule": "schedule",
+    "order": "axis order",
+    "device_order": "device order",
+}
+"""Axes of the search and what people call them."""
+
+_PER_STAGE = ("tp", "cp", "ep", "sp", "zero")
+
+
+@dataclass(frozen=True, slots=True)
+class NextBest:
+    """The best plan whose choice on one axis differs.
+
+    Parameters
+    ----------
+    axis : str
+        One of `AXES`.
+    chosen : str
+        What the plan chose.
+    report : Report or None
+        The best plan without that; None where there is none.
+    difference : float or None
+        Relative iteration time.
+    proven : bool
+        Whether nothing better without that choice exists; False where the time was over.
+    reason : str
+        Why there is none; empty otherwise.
+    """
+
+    axis: str
+    chosen: str
+    report: Report | None = None
+    difference: float | None = None
+    proven: bool = True
+    reason: str = ""
+
+    @property
+    def instead(self) -> str:
+        """What the next best does on this axis."""
+        return choice(self.report.plan, self.axis) if self.report else ""
+
+
+def next_best(
+    problem: Problem,
+    space: SearchSpace,
+    best: Report,
+    *,
+    time_limit_s: float = float("inf"),
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[NextBest, ...]:
+    """The next best on every axis on which the space leaves a choice, or why there is none.
+
+    Parameters
+    ----------
+    best : Report
+        The best plan of the space.
+    time_limit_s : float
+        For all searches together; what one leaves over the others may use.
+    """
+    spaces = {axis: without(space, best.plan, axis) for axis in AXES}
+    waiting = sum(map(len, spaces.values()))
+    ends = clock() + time_limit_s
+    found = []
+    for axis, smaller in spaces.items():
+        results, refusals = [], []
+        for entry in smaller:
+            limit = max(0.0, ends - clock()) / waiting
+            waiting -= 1
+            try:
+                results.append(search(problem, entry, time_limit_s=limit, clock=clock))
+            except InputError as error:
+                refusals.append(str(error))
+        if smaller:
+            found.append(_outcome(axis, best, results, refusals))
+    return tuple(found)
+
+
+def choice(plan: Plan, axis: str) -> str:
+    """What a plan does on an axis, in words."""
+    if axis == "order":
+        return " ".join(name for name in plan.point.order if getattr(plan.point, name) > 1)
+    if axis == "schedule" and plan.point.interleave > 1:
+        return f"interleaved, {plan.point.interleave} chunks"
+    if axis == "device_order" and isinstance(plan.point.device_order, tuple):
+        return "by hand"
+    words = {True: "on", False: "off"}
+    named = [words[value] if isinstance(value, bool) else str(value) for value in _used(plan, axis)]
+    return ", ".join(named)
+
+
+def without(space: SearchSpace, plan: Plan, axis: str) -> list[SearchSpace]:
+    """Spaces that leave out a choice of the plan; none where the axis leaves no other."""
+    if axis == "schedule":
+        return _without_schedule(space, plan)
+    if axis == "order":
+        return _without_order(space, plan)
+    if axis == "device_order":
+        return _dropped(space, "device_orders", plan.point.device_order)
+    if axis == "zero":
+        return _without_zero(space, plan)
+    return [smaller for value in _used(plan, axis) for smaller in _dropped(space, axis, value)]
+
+
+def _without_zero(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
+    found = []
+    for value in _used(plan, "zero"):
+        smaller = _dropped(space, "zero", value)
+        if value == 0:  # with nothing to shard over all stages are one
+            smaller = [
+                entry
+                for wide in smaller
+                for entry in (*_dropped(wide, "dp", 1), *_dropped(wide, "cp", 1))
+            ]
+        if value in (1, 2) and plan.point.pp > 1:  # one in a pipeline
+            flat = [entry for wide in smaller for entry in _only(wide, pp=1)]
+            deep = [entry for wide in smaller for entry in _dropped(wide, "zero", 3 - value)]
+            smaller = flat + [entry for wide in deep for entry in _dropped(wide, "pp", 1)]
+        found += smaller
+    return found
+
+
+def _only(space: SearchSpace, *, pp: int) -> list[SearchSpace]:
+    return [replace(space, pp=(pp,))] if pp in space.pp else []
+
+
+def _without_schedule(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
+    chosen = plan.point.schedule
+    smaller = _dropped(space, "schedules", chosen)
+    if chosen == "interleaved":
+        return smaller + _dropped(space, "interleave", plan.point.interleave)
+    return [entry for wide in smaller for entry in _dropped(wide, "pp", 1)]
+
+
+def _without_order(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
+    def effect(order: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name for name in order if getattr(plan.point, name) > 1)
+
+    kept = tuple(order for order in space.orders if effect(order) != effect(plan.point.order))
+    return [replace(space, orders=kept)] if kept else []
+
+
+def _dropped(space: SearchSpace, field: str, value: object) -> list[SearchSpace]:
+    before = getattr(space, field)
+    kept: Any = tuple(entry for entry in before if entry != value)
+    return [replace(space, **{field: kept})] if kept else []
+
+
+def _used(plan: Plan, axis: str) -> tuple[object, ...]:
+    """The choices of all stages on an axis, each once."""
+    if axis == "recompute":
+        return tuple(dict.fromkeys(plan.recompute))
+    if axis in _PER_STAGE:
+        stages = range(plan.point.pp)
+        return tuple(dict.fromkeys(getattr(plan.stage_point(s), axis) for s in stages))
+    return (getattr(plan.point, axis),)
+
+
+def _outcome(axis: str, best: Report, results: list[Result], refusals: list[str]) -> NextBest:
+    chosen = choice(best.plan, axis)
+    proven = all(result.certificate.proven for result in results)
+    reports = [result.best for result in results if result.best is not None]
+    if not reports:
+        reason = next((result.reason for result in results), "") or refusals[0]
+        return NextBest(axis, chosen, None, None, proven, reason)
+    least = min(reports, key=lambda report: report.iteration_s)
+    return NextBest(axis, chosen, least, least.iteration_s / best.iteration_s - 1, proven)

@@ -1,0 +1,221 @@
+"""The five figures that stand above an answer, each with its error band and formula.
+
+Every figure keeps the formula it came from with its numbers filled in, so that a page, a
+notebook or a report can print both without computing anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from nest_core.baselines import Baseline, fastest
+from nest_core.costs.price import Report
+from nest_core.costs.schedules import fill_seconds
+from nest_core.costs.tables import mfu_convention, model_flops
+from nest_core.explain.summary import (
+    NOTHING,
+    UNVALIDATED,
+    Headline,
+    fullest,
+    quantity,
+    share,
+)
+from nest_core.explain.validity import (
+    MEMORY_IN_WORDS,
+    Span,
+    Validity,
+    percent,
+    rate_span,
+    seconds_span,
+    span_in_words,
+)
+from nest_core.measured.training.bands import Band
+from nest_core.scenario import Scenario
+from nest_core.units import humanise, humanise_bytes, humanise_seconds
+
+__all__ = ["headlines"]
+
+_DUST = 1e-9  # of an iteration; sums of floats leave 1e-16 for each addend
+
+
+def headlines(
+    scenario: Scenario,
+    best: Report | None,
+    found: Validity | None,
+    baselines: Sequence[Baseline] | None,
+) -> tuple[Headline, ...]:
+    """Throughput, speed-up, iteration time, bubble and memory head-room, in this order.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    best : Report or None
+        The best plan's.
+    found : Standing or None
+        What that report stands on.
+    baselines : sequence of Baseline or None
+        None while they are still being priced: no speed-up is claimed then.
+    """
+    if best is None or found is None:
+        names = ("Throughput", "Speed-up", "Iteration time", "Pipeline bubble", "Memory head-room")
+        return tuple(Headline(name, NOTHING, "no feasible plan", ()) for name in names)
+    return (
+        _throughput(scenario, best, found),
+        _speedup(best, baselines),
+        _iteration(scenario, best, found),
+        _bubble(scenario.batch, best),
+        _head_room(best),
+    )
+
+
+def _spanned(
+    found: Validity,
+    span: Callable[[Band, float], Span],
+    value: float,
+    words: Callable[[float], str],
+) -> str:
+    """A figure's range by the error band of its plan."""
+    return span_in_words(span(found.band, value), words) if found.band else UNVALIDATED
+
+
+def _throughput(scenario: Scenario, best: Report, found: Validity) -> Headline:
+    tokens = best.samples_per_s * scenario.sequence
+    return Headline(
+        "Throughput",
+        quantity(tokens, "tokens/s"),
+        f"{quantity(best.samples_per_s, 'sequences/s')}, "
+        f"{quantity(best.tokens_per_s_per_device, 'tokens/s')} per device",
+        (
+            "throughput = batch · sequence length / iteration time",
+            f"= {scenario.batch:,} · {scenario.sequence:,} tokens / "
+            f"{humanise_seconds(best.iteration_s)} = {quantity(tokens, 'tokens/s')}",
+        ),
+        _spanned(found, rate_span, tokens, lambda rate: quantity(rate, "tokens/s")),
+        found.in_words,
+    )
+
+
+def _speedup(best: Report, baselines: Sequence[Baseline] | None) -> Headline:
+    if baselines is None:
+        return Headline("Speed-up", "…", "pricing the baselines", ())
+    rival = fastest(baselines)
+    if rival is None or rival.report is None:
+        why = "no baseline is feasible here" if baselines else "no baseline was asked for"
+        return Headline("Speed-up", NOTHING, why, ())
+    speedup = rival.report.iteration_s / best.iteration_s
+    tied = abs(speedup - 1) < 0.005
+    return Headline(
+        "Speed-up",
+        f"{speedup:.2f} ×",
+        f"as fast as {rival.label}" if tied else f"over {rival.label}, the best baseline",
+        (
+            "speed-up = the best feasible baseline's iteration time / ours",
+            f"= {humanise_seconds(rival.report.iteration_s)} ({rival.label}) / "
+            f"{humanise_seconds(best.iteration_s)} = {speedup:.2f}",
+        ),
+    )
+
+
+def _iteration(scenario: Scenario, best: Report, found: Validity) -> Headline:
+    m = best.plan.point.micro_batches(scenario.batch)
+    loads = [stage.micro_batch_s for stage in best.stages]
+    worst, fill = max(loads), fill_seconds(best.plan.point, np.array(loads))
+    sync = best.iteration_s - m * worst - fill
+    flops = model_flops(scenario.model, scenario.sequence)
+    whole = model_flops(scenario.model, scenario.sequence, whole_scores=True) / flops
+    peak = scenario.accelerator.peak(scenario.precision)
+    told = " as Megatron-LM prints it" if "as Megatron" in mfu_convention(scenario.model) else ""
+    return Headline(
+        "Iteration time",
+        humanise_seconds(best.iteration_s),
+        f"MFU {share(best.mfu)}{told}"
+        + (f", {span_in_words(rate_span(found.band, best.mfu), share)}" if found.band else ""),
+        (
+            f"iteration = m · max t + {_fill(best)} + synchronisation and optimizer step",
+            f"= {m:,} · {humanise_seconds(worst)} + {humanise_seconds(fill)} + "
+            f"{humanise_seconds(sync)} = {humanise_seconds(best.iteration_s)}",
+            "spent on: "
+            + ", ".join(f"{humanise_seconds(seconds)} {name}" for name, seconds in _spent(best)),
+            "MFU = sequences/s · model FLOP per sequence / (devices · peak FLOP/s), "
+            + mfu_convention(scenario.model),
+            f"= {humanise(best.samples_per_s)}/s · {humanise(flops, 'FLOP')} / "
+            f"({scenario.fabric.devices:,} · {humanise(peak, 'FLOP/s')}) = "
+            f"{share(best.mfu)}; {share(best.mfu * whole)} with all scores counted, as in "
+            "Narayanan et al. 2021",
+            *_band_formula(found, best),
+        ),
+        _spanned(found, seconds_span, best.iteration_s, humanise_seconds),
+        found.in_words,
+    )
+
+
+def _spent(best: Report) -> list[tuple[str, float]]:
+    """Terms that take any time; what is left by rounding is none."""
+    least = _DUST * best.iteration_s
+    return [(name, seconds) for name, seconds in best.terms if seconds > least]
+
+
+def _band_formula(found: Validity, best: Report) -> tuple[str, ...]:
+    if found.band is None:
+        return ()
+    low, high = percent(found.band.p10), percent(found.band.p90)
+    span = span_in_words(seconds_span(found.band, best.iteration_s), humanise_seconds)
+    time = humanise_seconds(best.iteration_s)
+    return (
+        "error = predicted / measured − 1, its 10th and 90th percentile over the region's runs",
+        f"{time} / (1 {high[0]} {high[1:]}) to {time} / (1 {low[0]} {low[1:]}) = {span}",
+    )
+
+
+def _fill(best: Report) -> str:
+    """The seconds of fill and drain, in symbols; chunks let the next stage begin earlier."""
+    return "(Σ t − max t)" + (" / v" if best.plan.point.interleave > 1 else "")
+
+
+def _bubble(batch: int, best: Report) -> Headline:
+    loads = [stage.micro_batch_s for stage in best.stages]
+    v = best.plan.point.interleave
+    fill = (sum(loads) - max(loads)) / v
+    m = best.plan.point.micro_batches(batch)
+    each = f" / {v}" if v > 1 else ""
+    return Headline(
+        "Pipeline bubble",
+        share(best.bubble),
+        f"{humanise_seconds(fill)} of fill and drain, over the time without them",
+        (
+            f"bubble fraction = {_fill(best)} / (m · max t), for equal stages "
+            f"(p − 1) / {'m' if v == 1 else '(v m)'} (Narayanan et al. 2021)",
+            f"= ({humanise_seconds(sum(loads))} − {humanise_seconds(max(loads))}){each} / "
+            f"({m:,} · {humanise_seconds(max(loads))}) = {share(best.bubble)}",
+        ),
+    )
+
+
+def _head_room(best: Report) -> Headline:
+    number, stage = fullest(best)
+    memory = stage.memory
+    parts = (
+        ("weights", memory.weights),
+        ("gradients", memory.gradients),
+        ("optimizer", memory.optimizer),
+        ("activations", memory.activations),
+        ("stash", memory.stash),
+        ("buffers", memory.buffers),
+    )
+    used, limit = humanise_bytes(memory.total), humanise_bytes(best.memory_limit_bytes)
+    free = humanise_bytes(best.memory_limit_bytes - memory.total)
+    return Headline(
+        "Memory head-room",
+        free,
+        f"stage {number + 1} is fullest: {used} of {limit}",
+        (
+            "head-room = memory per device − the fullest stage's need",
+            f"= {limit} − {used} = {free}",
+            f"stage {number + 1}: "
+            + " + ".join(f"{humanise_bytes(size)} {name}" for name, size in parts),
+        ),
+        UNVALIDATED,
+        MEMORY_IN_WORDS,
+    )

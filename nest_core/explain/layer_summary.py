@@ -1,0 +1,244 @@
+"""A layer's anatomy in headline figures, sentences and table rows, ready to be shown."""
+
+from __future__ import annotations
+
+from nest_core.costs.anatomy import BOUNDS, Anatomy, OperatorBound
+from nest_core.explain.summary import NOTHING, Headline, share
+from nest_core.units import MICROSECOND, capital, humanise, humanise_bytes
+from nest_core.workload import Strategy
+from nest_core.workload.explain import seconds_in_words, three_digits
+
+__all__ = [
+    "BOUND_WORDS",
+    "LAYER_WORDS",
+    "exchange_finding",
+    "exchange_rows",
+    "kept_finding",
+    "layer_finding",
+    "layer_headlines",
+    "layer_in_words",
+    "operator_rows",
+    "strategy_in_words",
+    "undivided",
+]
+
+LAYER_WORDS = {
+    "embedding": "embedding",
+    "block": "block",
+    "moe_block": "mixture-of-experts block",
+    "head": "head",
+}
+BOUND_WORDS: dict[OperatorBound, str] = {
+    "arithmetic": "arithmetic",
+    "memory": "memory bandwidth",
+    "host": "the host",
+}
+_MEGA, _GIGA, _MIB = 1e6, 1e9, 2.0**20
+
+
+def undivided(strategy: Strategy) -> Strategy:
+    """The same shapes and kernels on one device."""
+    return Strategy(
+        micro_batch=strategy.micro_batch,
+        sequence=strategy.sequence,
+        width=strategy.width,
+        attention=strategy.attention,
+        fused=strategy.fused,
+        capacity=strategy.capacity,
+    )
+
+
+def strategy_in_words(strategy: Strategy, kind: str) -> str:
+    """The degrees above one that a kind of layer knows, as people say them."""
+    ep = strategy.ep if kind == "moe_block" else 1
+    parts = [
+        f"{axis} {degree}"
+        for axis, degree in (("tp", strategy.tp), ("cp", strategy.cp), ("ep", ep))
+        if degree > 1
+    ]
+    if strategy.sp and strategy.tp > 1:
+        parts.insert(1, "sp")
+    return ", ".join(parts) or "one device"
+
+
+def layer_finding(found: Anatomy) -> str:
+    """What bounds most operators, and which one takes most of the time."""
+    parts = [part for part in found.parts if part.runs]
+    most = max(BOUNDS, key=lambda name: sum(part.bound == name for part in parts))
+    times = sum(part.bound == most for part in parts)
+    longest = max(parts, key=lambda part: part.seconds)
+    words = BOUND_WORDS[most]
+    bounds = f"{capital(words)} bounds"
+    count = f"all {times}" if times == len(parts) else f"{times} of {len(parts)}"
+    if len(parts) == 1:
+        return f"{bounds} {longest.name}, the only operator"
+    taken = longest.seconds / found.device_s
+    return f"{bounds} {count} operators; {longest.name} takes {share(taken)} of the time"
+
+
+def layer_headlines(found: Anatomy) -> tuple[Headline, ...]:
+    """Time, rate, host, memory kept and communication of a layer, in this order."""
+    forward, backward = seconds_in_words(found.forward_s), seconds_in_words(found.backward_s)
+    again = f", {seconds_in_words(found.replay_s)} again" if found.replay_s else ""
+    total = seconds_in_words(found.device_s)
+    rate = found.flops / found.device_s
+    peak = found.accelerator.peak(found.precision)
+    kernels = round(found.host_s / found.accelerator.family.host_s) if found.host_s else 0
+    issue = seconds_in_words(found.accelerator.family.host_s)
+    behind = found.host_s <= found.device_s
+    return (
+        Headline(
+            "Device time",
+            total,
+            f"{forward} forward, {backward} backward{again}",
+            (
+                "sum of the operators' seconds, one micro-batch, without communication",
+                f"{forward} + {backward}{again.replace(',', ' +')} = {total}",
+            ),
+        ),
+        Headline(
+            "Of the peak",
+            share(rate / peak),
+            f"{humanise(rate, 'FLOP/s')}, replays not counted",
+            (
+                "FLOP / device time / peak",
+                f"{humanise(found.flops, 'FLOP')} / {total} / {humanise(peak, 'FLOP/s')}"
+                f" = {share(rate / peak)}",
+            ),
+        ),
+        Headline(
+            "Host time",
+            seconds_in_words(found.host_s),
+            "to issue kernels, hidden" if behind else "to issue kernels, longer than they run",
+            (
+                "kernels and collectives · time to issue one; runs beside the device",
+                f"{kernels} · {issue} = {seconds_in_words(found.host_s)}",
+            ),
+        ),
+        Headline(
+            "Kept for backward",
+            humanise_bytes(found.kept_bytes),
+            f"with recomputation {found.recompute}",
+            (
+                "tensors that backward reads again, shared ones once; the table says whose",
+                f"{found.recompute} recomputation: {humanise_bytes(found.kept_bytes)}",
+            ),
+        ),
+        _communication(found),
+    )
+
+
+def _communication(found: Anatomy) -> Headline:
+    axes = dict.fromkeys(("tp", "cp", "ep"), 0.0)
+    calls = dict.fromkeys(axes, 0)
+    for exchange in found.exchanges:
+        number = len(exchange.node.forward) + len(exchange.node.backward)
+        calls[exchange.node.axis] += number
+        axes[exchange.node.axis] += number * exchange.bytes
+    lines = tuple(
+        f"{axis}: {calls[axis]} calls, buffers of {humanise_bytes(size)} in all"
+        for axis, size in axes.items()
+        if calls[axis]
+    )
+    note = ", ".join(f"{calls[axis]} calls in {axis}" for axis in axes if calls[axis])
+    return Headline(
+        "Communication buffers",
+        humanise_bytes(sum(axes.values())) if lines else NOTHING,
+        note or "nothing is divided",
+        ("buffers of all calls, both passes, replays left out", *lines),
+    )
+
+
+def layer_in_words(found: Anatomy) -> tuple[str, str]:
+    """What is taken apart, and on what."""
+    times = dict(found.model.runs)[found.kind]
+    name = LAYER_WORDS[found.kind]
+    alike = f"one of {times:,} alike" if times > 1 else "the only one"
+    divided = strategy_in_words(found.strategy, found.kind)
+    rank = "undivided" if divided == "one device" else f"one rank of {divided}"
+    family = found.accelerator.family
+    fit = "fitted to measurements" if family.calibrated else "not fitted: no measurements"
+    return (
+        f"{capital(name)} of {found.model.name}, {rank}",
+        f"{capital(alike)} of the model's {sum(n for _, n in found.model.runs):,} "
+        f"layers. Micro-batch of {found.strategy.micro_batch:,} × {found.strategy.sequence:,} "
+        f"tokens in {found.precision} on {found.accelerator.name}. Estimator: family "
+        f"{family.name}, {fit}.",
+    )
+
+
+def kept_finding(found: Anatomy) -> str:
+    """Who keeps most for backward."""
+    total = humanise_bytes(found.kept_bytes)
+    if found.recompute == "full":
+        return f"Only the layer's input is kept for backward, {total}"
+    most = max(found.parts, key=lambda part: part.kept_bytes)
+    if not most.kept_bytes:
+        return "Nothing is kept for backward"
+    return (
+        f"{most.name} keeps {share(most.kept_bytes / found.kept_bytes)} of the {total} for backward"
+    )
+
+
+def exchange_finding(found: Anatomy) -> str:
+    """The largest buffer among the collectives."""
+    if not found.exchanges:
+        return "No collectives: nothing is divided"
+    most = max(found.exchanges, key=lambda exchange: exchange.bytes)
+    count = len(found.exchanges)
+    return (
+        f"{count} collective{'s' if count > 1 else ''}; the largest buffer, "
+        f"{humanise_bytes(most.bytes)}, is that of {most.node.name}"
+    )
+
+
+def operator_rows(found: Anatomy) -> list[dict[str, str]]:
+    """One row per operator in execution order; units stand in the column names."""
+    return [
+        {
+            "operator": part.name,
+            "forward, GFLOP": f"{part.forward.flops / _GIGA:,.3g}"
+            if part.forward.flops
+            else NOTHING,
+            "forward, MB": three_digits(part.forward.bytes / _MEGA) if part.runs else NOTHING,
+            "FLOP/B": three_digits(part.forward.flops / part.forward.bytes)
+            if part.forward.flops
+            else NOTHING,
+            "forward, µs": three_digits(part.forward.seconds / MICROSECOND)
+            if part.runs
+            else NOTHING,
+            "backward, µs": three_digits(part.backward.seconds / MICROSECOND)
+            if part.runs
+            else NOTHING,
+            "of the layer, %": f"{100 * part.seconds / found.device_s:.1f}"
+            if part.runs
+            else NOTHING,
+            "kept, MiB": three_digits(part.kept_bytes / _MIB) if part.kept_bytes else NOTHING,
+            "parameters, M": three_digits(part.operator.parameters / _MEGA)
+            if part.operator.parameters
+            else NOTHING,
+            "bound by": BOUND_WORDS[part.bound]
+            if part.runs
+            else f"with {part.node.together.rpartition('.')[2]}",
+        }
+        for part in found.parts
+    ]
+
+
+def exchange_rows(found: Anatomy) -> list[dict[str, str]]:
+    """One row per collective in execution order."""
+    return [
+        {
+            "collective": exchange.node.name,
+            "axis": exchange.node.axis,
+            "ranks": f"{exchange.ranks:,}",
+            "forward": _calls(exchange.node.forward),
+            "backward": _calls(exchange.node.backward),
+            "buffer, MiB": three_digits(exchange.bytes / _MIB),
+        }
+        for exchange in found.exchanges
+    ]
+
+
+def _calls(names: tuple[str, ...]) -> str:
+    return ", ".join(name.replace("_", "-") for name in names) or "nothing"

@@ -1,0 +1,348 @@
+"""What every link of the fabric carries in one iteration of a plan, by class of traffic.
+
+The plan's own messages (`nest_core.costs.stages` says which there are, and how large) are sent
+along the routes that they are priced on: each collective by the algorithm that is fastest for its
+size, links by their way there and back. A message of a replayed layer counts again.
+
+A link's *busy* share is its bytes over its capacity, as a part of the iteration: what it would
+take at the wires' full rate. Communication libraries reach less, latencies come on top, and a link
+may wait between the parts of one collective, so that communication takes longer than its busiest
+link is busy, except where it hides behind compute.
+
+Under static ECMP one draw of the hash stands for all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nest_core.costs.links import axis_groups, most_nodes
+from nest_core.costs.plan import Plan, Point
+from nest_core.costs.price import Report
+from nest_core.costs.problem import AXES_OF_CALLS, RECOMPUTE, CallKind, LayerTable, Problem
+from nest_core.costs.stages import held
+from nest_core.costs.zero import traffic
+from nest_core.explain.traffic import CLASSES
+from nest_core.layout import rank_mapping
+from nest_core.network import Network, Protocol, price_phases
+from nest_core.network.groups import exchange, ring
+from nest_core.network.link_map import FloatArray, IntArray, Routes
+from nest_core.network.phases import Phase
+from nest_core.network.traffic import (
+    hierarchical_reduce_scatter,
+    multi_ring_reduce_scatter,
+    ring_reduce_scatter,
+)
+
+__all__ = ["Loads", "TierLoad", "link_loads"]
+
+Sends = Mapping[int, Mapping[float, float]]
+"""By stage: how often a message of so many bytes is sent per iteration."""
+
+
+@dataclass(frozen=True, slots=True)
+class TierLoad:
+    """The links of one tier.
+
+    Parameters
+    ----------
+    level : int
+        Of the network, whose traffic they carry first; 0 is the innermost.
+    links : int
+        Bundles, each direction its own.
+    busiest : int
+        Number of the bundle with the largest busy share.
+    busiest_bytes, mean_bytes : mapping of str to float
+        By class: of that bundle, and of all bundles on the mean.
+    busiest_busy, mean_busy : mapping of str to float
+        The same as shares of the iteration.
+    """
+
+    level: int
+    links: int
+    busiest: int
+    busiest_bytes: Mapping[str, float]
+    mean_bytes: Mapping[str, float]
+    busiest_busy: Mapping[str, float]
+    mean_busy: Mapping[str, float]
+
+    @property
+    def share(self) -> float:
+        """Of the iteration, that the busiest link is busy in all."""
+        return sum(self.busiest_busy.values())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loads:
+    """Bytes on every bundle of a network's wires in one iteration.
+
+    Parameters
+    ----------
+    network : Network
+    iteration_s : float
+    bytes : mapping of str to float array (bundles,)
+        By class, in the order of `CLASSES`; those without traffic are left out.
+    device_busy : float array (devices,)
+        Busy share of the busiest link on the way of anything that a device sends or receives.
+    """
+
+    network: Network
+    iteration_s: float
+    bytes: Mapping[str, FloatArray]
+    device_busy: FloatArray
+
+    @property
+    def busy(self) -> FloatArray:
+        """Share of the iteration that every bundle is busy, shape (bundles,)."""
+        return _busy(self.network, self.bytes, self.iteration_s)
+
+    @property
+    def tiers(self) -> tuple[TierLoad, ...]:
+        """Links tier by tier, innermost first; tiers without a link are left out."""
+        tier, capacity = self.network.link_map.tier, self.network.link_map.capacity_Bps
+        full = np.where(capacity > 0, capacity * self.iteration_s, np.inf)
+        busy = self.busy
+        found = []
+        for level in range(len(self.network.levels)):
+            here = np.flatnonzero((tier == level) & (capacity > 0))
+            if not len(here):
+                continue
+            worst = int(here[busy[here].argmax()])
+            found.append(
+                TierLoad(
+                    level=level,
+                    links=len(here),
+                    busiest=worst,
+                    busiest_bytes={name: float(of[worst]) for name, of in self.bytes.items()},
+                    mean_bytes={name: float(of[here].mean()) for name, of in self.bytes.items()},
+                    busiest_busy={
+                        name: float(of[worst] / full[worst]) for name, of in self.bytes.items()
+                    },
+                    mean_busy={
+                        name: float((of[here] / full[here]).mean())
+                        for name, of in self.bytes.items()
+                    },
+                )
+            )
+        return tuple(found)
+
+
+def link_loads(problem: Problem, report: Report) -> Loads:
+    """Count what a plan sends over every link.
+
+    Parameters
+    ----------
+    problem : Problem
+        That the report was priced on.
+    report : Report
+        Of a plan whose stages may have strategies of their own: each then sends what it would if
+        all had that one, as it is priced.
+    """
+    counter = _Counter(problem)
+    plan = report.plan
+    points = [plan.stage_point(s) for s in range(plan.point.pp)]
+    for point in dict.fromkeys(points):
+        mine = [s for s, at in enumerate(points) if at == point]
+        _count_calls(counter, report, point, mine)
+        _count_shards(counter, report, point, mine)
+        _count_hops(counter, report, point, mine)
+    _count_tied(counter, plan)
+    present = {name: counter.loads[name] for name in CLASSES if name in counter.loads}
+    busy = _busy(problem.network, present, report.iteration_s)
+    return Loads(problem.network, report.iteration_s, present, counter.touched(busy))
+
+
+def _busy(network: Network, loads: Mapping[str, FloatArray], seconds: float) -> FloatArray:
+    capacity = network.link_map.capacity_Bps
+    total = np.sum([np.zeros(len(capacity)), *loads.values()], axis=0)
+    result = np.zeros(len(capacity))
+    np.divide(total, capacity * seconds, out=result, where=capacity > 0)
+    return result
+
+
+class _Counter:
+    """Adds messages up, link by link, and remembers who sent what where."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.loads: dict[str, FloatArray] = {}
+        self._walked: list[tuple[IntArray, IntArray, Routes]] = []
+
+    def collective(self, name: str, point: Point, axis: str, kind: CallKind, sends: Sends) -> None:
+        """Count collectives of the groups of an axis."""
+        network = self.problem.network
+        groups, stage = axis_groups(
+            rank_mapping(network, point.layout, point.device_order), point, axis
+        )
+        if groups.shape[1] == 1 or not any(sends.values()):
+            return
+        ways = list(_ways(network, groups, kind))
+        sizes = np.array(sorted({size for of in sends.values() for size in of}))
+        chosen = np.zeros((int(stage.max()) + 1, len(sizes)), dtype=np.int64)
+        if len(ways) > 1:
+            sent = _protocols(self.problem, groups, kind)
+            seconds = [
+                price_phases(network.link_map, way, len(groups), sent, stage)
+                .along(1)
+                .seconds(sizes)
+                for way in ways
+            ]
+            chosen = np.argmin(seconds, axis=0)
+        for number, way in enumerate(ways):
+            total = np.zeros(len(chosen))
+            for s, of in sends.items():
+                picked = chosen[s] == number
+                total[s] = sum(of.get(size, 0.0) * size for size in sizes[picked].tolist())
+            for phase in way:
+                self.flows(name, phase, total[stage[phase.owner]])
+
+    def flows(self, name: str, phase: Phase, buffer_bytes: FloatArray) -> None:
+        """Count the flows of a phase; ``buffer_bytes`` has shape (flows,)."""
+        link_map = self.problem.network.link_map
+        sent = phase.volume * buffer_bytes
+        live = np.flatnonzero(sent > 0)
+        if not len(live):
+            return
+        source, target = phase.source[live], phase.target[live]
+        routes = link_map.routes(source, target)
+        load = np.bincount(
+            routes.link_group, routes.share * sent[live][routes.flow], len(link_map.capacity_Bps)
+        )
+        self.loads[name] = self.loads.get(name, np.zeros(len(load))) + load
+        self._walked.append((source, target, routes))
+
+    def touched(self, busy: FloatArray) -> FloatArray:
+        """The busiest link on the way of any flow of a device, shape (devices,)."""
+        result = np.zeros(self.problem.network.devices)
+        for source, target, routes in self._walked:
+            worst = np.zeros(len(source))
+            np.maximum.at(worst, routes.flow, busy[routes.link_group])
+            np.maximum.at(result, source, worst)
+            np.maximum.at(result, target, worst)
+        return result
+
+
+def _ways(network: Network, groups: IntArray, kind: CallKind) -> Iterator[list[Phase]]:
+    """The algorithms that a collective chooses from, as `nest_core.costs.links` prices them."""
+    size = groups.shape[1]
+    if kind == "ring":
+        yield [ring(groups, volume=(size - 1) / size, steps=size - 1)]
+    elif kind == "all_to_all":
+        yield [exchange(groups, volume=1.0 / size, steps=1.0)]
+    else:
+        yield ring_reduce_scatter(groups)
+        if network.torus is not None:
+            yield multi_ring_reduce_scatter(network.torus, network.place, groups)
+        else:
+            yield hierarchical_reduce_scatter(network, groups)
+
+
+def _protocols(problem: Problem, groups: IntArray, kind: CallKind) -> tuple[Protocol, ...]:
+    op = "all_reduce" if kind == "reduce" else "reduce_scatter"
+    network = problem.network
+    return problem.software.halves(
+        op, groups.shape[1], most_nodes(network, groups), meshed=network.meshed_nodes
+    )
+
+
+def _table(problem: Problem, point: Point) -> LayerTable:
+    return problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+
+
+def _layers(virtual_stages: tuple[tuple[int, int], ...]) -> IntArray:
+    return np.concatenate([np.arange(i, j) for i, j in virtual_stages])
+
+
+def _count_calls(counter: _Counter, report: Report, point: Point, mine: list[int]) -> None:
+    """Collectives inside layers, per micro-batch."""
+    table, m = _table(counter.problem, point), point.micro_batches(counter.problem.batch)
+    for axis in AXES_OF_CALLS:
+        if axis not in table.calls or getattr(point, axis) == 1:
+            continue
+        calls = table.calls[axis]
+        sends: dict[int, dict[float, float]] = {}
+        for s in mine:
+            stage = report.stages[s]
+            layers, choice = _layers(stage.virtual_stages), RECOMPUTE.index(stage.recompute)
+            sends[s] = _equal(calls.number[layers], calls.bytes[layers], m)
+            again = _equal(
+                calls.replay_number[choice, layers], calls.replay_bytes[choice, layers], m
+            )
+            for size, times in again.items():
+                sends[s][size] = sends[s].get(size, 0.0) + times
+        counter.collective(axis, point, axis, calls.kind, sends)
+
+
+def _equal(number: FloatArray, total: FloatArray, times: float) -> dict[float, float]:
+    """Messages by size: ``number`` equal ones of ``total`` bytes, layer by layer."""
+    found: dict[float, float] = defaultdict(float)
+    for count, size in zip(number.tolist(), total.tolist(), strict=True):
+        if count > 0 and size > 0:
+            found[size / count] += count * times
+    return dict(found)
+
+
+def _count_shards(counter: _Counter, report: Report, point: Point, mine: list[int]) -> None:
+    """Gradients and weights among the ranks that share them, per micro-batch and iteration."""
+    problem = counter.problem
+    table, m = _table(problem, point), point.micro_batches(problem.batch)
+    kind: CallKind = "halves" if point.zero else "reduce"
+    dense, experts = held(table, point.pp), table.expert_parameters
+    buckets = {"data": dense, "expert_data": experts}
+    if point.ep == 1:
+        buckets = {"data": dense + experts}
+    sent = traffic(point.acting_zero, problem.state)
+    per_parameter = [(size, float(m)) for size in sent.step] + [(size, 1.0) for size in sent.sync]
+    for axis, elements in buckets.items():
+        sends: dict[int, dict[float, float]] = {}
+        for s in mine:
+            held_here = elements[_layers(report.stages[s].virtual_stages)]
+            found: dict[float, float] = defaultdict(float)
+            for size, times in per_parameter:
+                for count in held_here[held_here > 0].tolist():
+                    found[size * count] += times
+            sends[s] = dict(found)
+        counter.collective(axis, point, axis, kind, sends)
+
+
+def _count_hops(counter: _Counter, report: Report, point: Point, mine: list[int]) -> None:
+    """Activations and their gradients between stages, per micro-batch."""
+    pp = point.pp
+    if pp == 1:
+        return
+    problem = counter.problem
+    table, m = _table(problem, point), point.micro_batches(problem.batch)
+    alike = point.tp > 1 and not point.sp  # see `nest_core.costs.stages`
+    boundary = table.boundary_bytes
+    received = np.zeros(pp)
+    gathered: dict[int, dict[float, float]] = {}
+    for s in mine:
+        ends = [
+            at
+            for virtual_stage in report.stages[s].virtual_stages
+            for at in virtual_stage
+            if boundary[at] > 0
+        ]
+        received[s] = m * sum(boundary[i] for i, _ in report.stages[s].virtual_stages)
+        gathered[s] = _equal(np.ones(len(ends)), boundary[ends], m)
+    devices = rank_mapping(problem.network, point.layout, point.device_order).reshape(pp, -1)
+    before = np.roll(devices, 1, axis=0).reshape(-1)
+    after, stage = devices.reshape(-1), np.repeat(np.arange(pp), devices.shape[1])
+    sent = received[stage] / (point.tp if alike else 1)
+    one = np.ones(len(stage))
+    for source, target in ((before, after), (after, before)):
+        counter.flows("transfers", Phase(source, target, stage, one, one), sent)
+    if alike:
+        counter.collective("transfers", point, "tp", "halves", gathered)
+
+
+def _count_tied(counter: _Counter, plan: Plan) -> None:
+    """The two copies of a tied embedding, once per iteration."""
+    problem, point = counter.problem, plan.stage_point(0)
+    size = _table(problem, point).tied_parameters * problem.state.gradients
+    if point.pp > 1 and size > 0:
+        counter.collective("tied", point, "tied", "reduce", {0: {size: 2.0}})

@@ -1,0 +1,281 @@
+"""'Why not mine?': a person's own plan, typed or pasted, priced and held against the best."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from nest_core.costs.checks import check_plan
+from nest_core.costs.megatron_job import Setting
+from nest_core.costs.memory import Memory
+from nest_core.costs.parse import Pasted, read_pasted
+from nest_core.costs.placement import read_placement
+from nest_core.costs.plan import Plan
+from nest_core.costs.price import Report, price
+from nest_core.costs.tables import state_bytes
+from nest_core.errors import InputError
+from nest_core.explain.summary import share
+from nest_core.scenario import Scenario
+from nest_core.units import humanise, humanise_seconds
+from nest_core.workload import Model, load_trace
+
+__all__ = [
+    "Difference",
+    "Mine",
+    "OtherJob",
+    "Row",
+    "check_heads",
+    "check_job",
+    "difference",
+    "price_pasted",
+    "withheld",
+]
+
+_VOCABULARY = 1024
+"""Megatron-LM pads to 128 times the tensor-parallel degree, after a token that it may add."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """A pasted plan and its price."""
+
+    pasted: Pasted
+    report: Report
+
+
+class OtherJob(InputError):
+    """A command that trains something else than the scenario, or with other software.
+
+    Parameters
+    ----------
+    settings : dict
+        What the command says, by the keys of scenario files, where the scenario differs.
+    found : dict
+        The scenario's values for the same keys.
+    """
+
+    def __init__(self, settings: Mapping[str, Setting], found: Mapping[str, object]) -> None:
+        told, here = (_words(values) for values in (settings, found))
+        sets = " ".join(f"--set {key}={json.dumps(value)}" for key, value in settings.items())
+        super().__init__(
+            "your command",
+            f"must train what is planned, {here}",
+            told,
+            f"take its values over ({sets}), or give the plan's flags alone",
+        )
+        self.settings = dict(settings)
+        self.found = dict(found)
+
+    def __reduce__(self) -> tuple[type[OtherJob], tuple[object, ...]]:
+        return OtherJob, (self.settings, self.found)
+
+
+def _words(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in values.items())
+
+
+def price_pasted(asked: Scenario, text: str, placement: str = "") -> Mine:
+    """Read fields or a Megatron-LM command, and price what it says.
+
+    Parameters
+    ----------
+    placement : str
+        Where the ranks sit, by hand (`nest_core.costs.placement.read_placement`); empty: as the
+        plan's device order says.
+
+    Raises
+    ------
+    InputError
+        If the text is no plan, or not one on this problem, or the placement does not seat it;
+        `OtherJob` if the text is a command for another job. Not fitting is an answer.
+    """
+    problem = asked.problem()
+    devices = problem.network.devices
+    pasted = read_pasted(text, problem.layers, devices)
+    check_job(asked, pasted.settings)
+    check_heads(asked.model, pasted.plan)
+    if placement.strip():
+        check_plan(problem, pasted.plan)
+        order = read_placement(placement, pasted.plan, devices, "placement")
+        point = replace(pasted.plan.point, device_order=order)
+        pasted = replace(pasted, plan=replace(pasted.plan, point=point))
+    return Mine(pasted, price(problem, pasted.plan))
+
+
+def check_job(asked: Scenario, settings: Mapping[str, Setting]) -> None:
+    """Refuse a command that trains another model, sequence, batch or precision, or otherwise.
+
+    Raises
+    ------
+    InputError
+        If its MLPs are of another kind, which no setting changes.
+    OtherJob
+        With every setting in which the command and the scenario differ.
+    """
+    told = dict(settings)
+    gated = told.pop("workload.model.gated", None)
+    if gated is not None and gated != _gated(asked):
+        kinds = ("plain MLPs", "gated MLPs")
+        raise InputError(
+            "your command",
+            f"must train what is planned, {kinds[not gated]}",
+            kinds[bool(gated)],
+            "choose a model of its family, or give the plan's flags alone",
+        )
+    if not asked.model.ffn and "workload.model.ffn" in told:  # the width of every MLP: experts
+        told.setdefault("workload.model.expert_ffn", told.pop("workload.model.ffn"))
+        told.pop("workload.model.ffn", None)
+    found = {key: _here(asked, key) for key in told}
+    apart = {key: value for key, value in told.items() if not _same(key, value, found[key])}
+    if apart:
+        raise OtherJob(apart, {key: found[key] for key in apart})
+
+
+def _gated(asked: Scenario) -> bool:
+    """Whether an MLP of the model multiplies two projections of its input."""
+    kinds = load_trace(asked.model.family).values()
+    return any(node.name.endswith(".gate") for graph in kinds for node in graph.nodes)
+
+
+def _here(asked: Scenario, key: str) -> object:
+    """What a scenario has under a key of its file."""
+    name = key.rpartition(".")[2]
+    if key.startswith("workload.model."):
+        return getattr(asked.model, name)
+    if name == "gradient_bytes":
+        return state_bytes(asked.precision, asked.optimizer, asked.gradient_bytes).gradients
+    renamed = {"sequence_length_tokens": "sequence", "global_batch_sequences": "batch"}
+    return getattr(asked, renamed.get(name, name))
+
+
+def _same(key: str, told: Setting, here: object) -> bool:
+    """Whether a scenario has what a command says; Megatron-LM's flags say less of two things."""
+    if key == "workload.overlap":
+        return here != "none"
+    if key == "workload.optimizer" and told == "adam":
+        return str(here).startswith("adam")
+    if key == "workload.model.vocabulary" and isinstance(told, int) and isinstance(here, int):
+        return -(-here // _VOCABULARY) in (-(-told // _VOCABULARY), -(-(told + 1) // _VOCABULARY))
+    return told == here
+
+
+def withheld(pasted: Pasted) -> str | None:
+    """Why no verdict stands beside a pasted plan; None where one does."""
+    if not pasted.unpriced:
+        return None
+    flags = ", ".join(pasted.unpriced)
+    many = len(pasted.unpriced) > 1
+    return (
+        f"No verdict: {flags} may change time or memory, and {'have' if many else 'has'} no price "
+        f"here. The figures are those of the command without {'them' if many else 'it'}."
+    )
+
+
+def check_heads(model: Model, plan: Plan) -> None:
+    """Refuse tensor-parallel degrees that do not divide the heads."""
+    for tp in (plan.point.tp, *(strategy.tp for strategy in plan.strategies)):
+        if model.heads % tp:
+            raise InputError(
+                "plan.tp", f"must divide the model's {model.heads} heads", tp, "choose another tp"
+            )
+
+
+_SAME = 5e-4  # of the iteration; smaller differences are none
+_ROUNDING = 1e-12  # of an iteration
+_PARTS = ("weights", "gradients", "optimizer", "activations", "stash", "buffers")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One term or part in both plans, and the second's less the first's."""
+
+    name: str
+    ours: float
+    theirs: float
+
+    @property
+    def difference(self) -> float:
+        """What the second has more."""
+        return self.theirs - self.ours
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How another plan differs from the best.
+
+    Parameters
+    ----------
+    relative : float
+        Of the iteration time; negative where the other is faster.
+    terms : tuple of Row
+        Seconds; the differences add up to that of the iteration times.
+    memory : tuple of Row
+        Bytes of the fullest stage of each; the differences add up to that of their totals.
+    finding : str
+        Which one is faster, and the terms that add and save most.
+    sentence : str
+        The finding, and first of all what does not fit.
+    """
+
+    relative: float
+    terms: tuple[Row, ...]
+    memory: tuple[Row, ...]
+    finding: str
+    sentence: str
+
+
+def difference(ours: Report, theirs: Report) -> Difference:
+    """Compare two plans for the same problem."""
+    first, second = _terms(ours), _terms(theirs)
+    names = [*first, *(name for name in second if name not in first)]
+    terms = tuple(Row(name, first.get(name, 0.0), second.get(name, 0.0)) for name in names)
+    here, there = _fullest(ours), _fullest(theirs)
+    memory = tuple(Row(part, getattr(here, part), getattr(there, part)) for part in _PARTS)
+    relative = theirs.iteration_s / ours.iteration_s - 1
+    finding = _finding(ours, theirs, relative, terms)
+    sentence = finding if theirs.feasible else f"It does not fit: {theirs.reason}. {finding}"
+    return Difference(relative, terms, memory, finding, sentence)
+
+
+def _terms(report: Report) -> dict[str, float]:
+    """Seconds by term, what is left of rounding taken away."""
+    least = _ROUNDING * report.iteration_s
+    return {name: seconds if seconds > least else 0.0 for name, seconds in report.terms}
+
+
+def _fullest(report: Report) -> Memory:
+    return max((stage.memory for stage in report.stages), key=lambda memory: memory.total)
+
+
+def _finding(ours: Report, theirs: Report, relative: float, terms: tuple[Row, ...]) -> str:
+    if theirs.plan == ours.plan:
+        return "This is the plan itself."
+    apart = theirs.iteration_s - ours.iteration_s
+    if abs(relative) < _SAME:
+        verdict = "It takes as long as our plan"
+    elif relative >= 1:
+        verdict = f"It takes {humanise(1 + relative)} times as long as our plan ({_signed(apart)})"
+    else:
+        verdict = (
+            f"It takes {share(abs(relative))} {'longer' if relative > 0 else 'less'} than our plan "
+            f"({_signed(apart)})"
+        )
+    return f"{verdict}{_because(terms, apart, _SAME * ours.iteration_s)}."
+
+
+def _because(terms: tuple[Row, ...], apart: float, least: float) -> str:
+    """The term that most of the difference comes from, then the one that most stands against."""
+    adds = max(terms, key=lambda row: row.difference)
+    saves = min(terms, key=lambda row: row.difference)
+    told = [("adds", adds), ("saves", saves)] if apart >= 0 else [("saves", saves), ("adds", adds)]
+    parts = [
+        f"what {verb} most is {row.name} ({_signed(row.difference)})"
+        for verb, row in told
+        if (row.difference if verb == "adds" else -row.difference) > least
+    ]
+    return "".join(f"{'; ' if place == 0 else ', '}{part}" for place, part in enumerate(parts))
+
+
+def _signed(seconds: float) -> str:
+    return f"{'+' if seconds > 0 else '−'}{humanise_seconds(abs(seconds))}"

@@ -1,0 +1,165 @@
+"""Communication of a plan, class by class and level by level.
+
+A class costs what the plan's communication shrinks by when its traffic is left out. Classes are
+left out one after another, in the order of `CLASSES`, so that their costs add up to the whole:
+where several hide behind the same compute, the first to go is charged with what it exposes.
+Pipeline transfers are what remains. A class is *at* the level whose bandwidth shortens it most;
+at none where only latency counts.
+
+Seconds are per iteration, of one rank of each stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nest_core.costs.plan import Plan
+from nest_core.costs.price import Report, price
+from nest_core.costs.problem import LayerTable, Problem
+from nest_core.network import Network
+from nest_core.network.link_map import FloatArray
+
+__all__ = ["CLASSES", "STEP", "Traffic", "traffic_of", "wider", "with_tables"]
+
+STEP = 0.01
+"""How much more of a resource a gain is stated for."""
+
+CLASSES = {
+    "tied": "tied embedding copies",
+    "expert_data": "expert gradients and states",
+    "data": "gradients and states",
+    "ep": "expert-parallel exchange",
+    "cp": "context-parallel exchange",
+    "tp": "tensor-parallel collectives",
+    "transfers": "pipeline transfers",
+}
+"""Classes of traffic and what they are called, in the order in which they are left out."""
+
+_LATENCY = 1e-3  # of a class; less than that of it depends on no level's bandwidth
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traffic:
+    """One class of a plan's communication, stage by stage.
+
+    Parameters
+    ----------
+    name : str
+        One of `CLASSES`.
+    seconds : tuple of float
+        Per iteration, of every stage.
+    level : tuple of int
+        The level in `wider` that it depends on most, of every stage; −1: on none.
+    """
+
+    name: str
+    seconds: tuple[float, ...]
+    level: tuple[int, ...]
+
+    @property
+    def words(self) -> str:
+        """What people call it."""
+        return CLASSES[self.name]
+
+
+def with_tables(problem: Problem, change: Callable[[LayerTable], LayerTable]) -> Problem:
+    """The problem with other per-layer figures."""
+
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
+        return change(problem.table(tp, sp, micro_batch, cp, ep))
+
+    return replace(problem, table=table)
+
+
+def wider(network: Network) -> tuple[tuple[str, Network], ...]:
+    """The network with one level's bandwidth 1 % wider, level by level; a torus has one."""
+    if network.torus is not None:
+        return (("links", network.faster(0, 1 + STEP)),)
+    return tuple(
+        (level.name, network.faster(number, 1 + STEP))
+        for number, level in enumerate(network.levels)
+    )
+
+
+def traffic_of(problem: Problem, plan: Plan) -> tuple[Traffic, ...]:
+    """The classes that a plan has, costliest over all stages first.
+
+    Their seconds add up to ``communication_s`` of every stage.
+    """
+    present = _present(plan, price(problem, plan))
+    apart = _apart(problem, plan, present)
+    shorter = {
+        name: np.stack([apart[name] - entry[name] for entry in _by_level(problem, plan, present)])
+        for name in present
+    }
+    found = []
+    for name in present:
+        saved, level = shorter[name].max(axis=0), shorter[name].argmax(axis=0)
+        bound = saved > _LATENCY * STEP * apart[name]
+        found.append(
+            Traffic(name, tuple(apart[name].tolist()), tuple(np.where(bound, level, -1).tolist()))
+        )
+    return tuple(sorted(found, key=lambda entry: -sum(entry.seconds)))
+
+
+def _by_level(problem: Problem, plan: Plan, present: list[str]) -> list[dict[str, FloatArray]]:
+    return [
+        _apart(replace(problem, network=network), plan, present)
+        for _, network in wider(problem.network)
+    ]
+
+
+def _present(plan: Plan, report: Report) -> list[str]:
+    """Classes that the degrees of a plan allow at all."""
+    points = [plan.stage_point(stage) for stage in range(plan.point.pp)]
+    may = {
+        "tied": plan.point.pp > 1,
+        "expert_data": any(at.ep > 1 and at.expert_sharers > 1 for at in points),
+        "data": any(at.sharers > 1 for at in points),
+        "ep": any(at.ep > 1 for at in points),
+        "cp": any(at.cp > 1 for at in points),
+        "tp": any(at.tp > 1 for at in points),
+        "transfers": plan.point.pp > 1,
+    }
+    total = sum(stage.communication_s for stage in report.stages)
+    return [name for name in CLASSES if may[name] and total > 0]
+
+
+def _apart(problem: Problem, plan: Plan, present: list[str]) -> dict[str, FloatArray]:
+    """Seconds of every class at every stage."""
+    found: dict[str, FloatArray] = {}
+    before = _communication(problem, plan)
+    for name in present:
+        if name == "transfers":
+            found[name] = before
+            break
+        problem = with_tables(problem, partial(_without, name))
+        after = _communication(problem, plan)
+        found[name] = np.maximum(0.0, before - after)
+        before = after
+    return found
+
+
+def _communication(problem: Problem, plan: Plan) -> FloatArray:
+    return np.array([stage.communication_s for stage in price(problem, plan).stages])
+
+
+_SHARED = {
+    "tied": ("tied_parameters",),
+    "expert_data": ("expert_parameters",),
+    "data": ("parameters", "expert_parameters", "tied_parameters"),
+}
+"""What ranks of a class share; every other class sends the calls of its axis."""
+
+
+def _without(name: str, table: LayerTable) -> LayerTable:
+    """Layers that send nothing of a class."""
+    if name in _SHARED:
+        none: dict[str, Any] = {field: 0.0 * getattr(table, field) for field in _SHARED[name]}
+        return replace(table, **none)
+    return replace(table, calls={axis: c for axis, c in table.calls.items() if axis != name})

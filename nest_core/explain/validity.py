@@ -1,0 +1,296 @@
+"""How far a scenario's figures may be off, and what they assume, in values and words.
+
+The error band of a plan is that of the measured runs of its kind
+(`nest_core.measured.training.bands`).
+A predicted time ``t`` stands for measured ones between ``t / (1 + p90)`` and ``t / (1 + p10)``
+in four runs of five, and a rate for as much between ``(1 + p10)`` and ``(1 + p90)`` times it.
+Where nothing like a scenario was measured there is no band, and the nearest kind and what
+differs from it are named. The bands hold for what the runs were predicted with: fitted overlap
+and estimated kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from nest_core.costs.overlap import Overlap
+from nest_core.costs.plan import Plan
+from nest_core.errors import InputError
+from nest_core.hardware import Accelerator
+from nest_core.measured.training.bands import MARGIN, Band, band_of, load_bands
+from nest_core.measured.training.machines import Machine, accelerator_of, machine_of
+from nest_core.measured.training.regions import cell, kind_of
+from nest_core.network import Network, Outline
+from nest_core.scenario import Scenario
+from nest_core.units import capital, humanise, humanise_rate
+
+__all__ = [
+    "MEMORY_IN_WORDS",
+    "Span",
+    "Validity",
+    "band_in_words",
+    "calibration_in_words",
+    "overlap_in_words",
+    "percent",
+    "rate_span",
+    "seconds_span",
+    "span_in_words",
+    "validity_of",
+]
+
+MEMORY_IN_WORDS = "Memory has no error band (docs/validation.md, Memory)."
+_NETWORK_MARGIN = 2.0
+"""How much less bandwidth a device may have between nodes than in the clusters measured."""
+
+_LARGE = {"M": "million", "G": "billion", "T": "trillion", "P": "quadrillion"}
+
+Span = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """What a plan's predicted time stands on.
+
+    Parameters
+    ----------
+    band : Band or None
+        None where the plan lies outside every validated region.
+    nearest : Band or None
+        The region with least that differs, ``band`` itself if there is one; None where no region
+        is known at all.
+    differs : tuple of str
+        What keeps the plan out of ``nearest``; empty inside.
+    caveat : str
+        What the band leaves out; empty if nothing.
+    """
+
+    band: Band | None
+    nearest: Band | None
+    differs: tuple[str, ...]
+    caveat: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """One or two sentences."""
+        if self.band is not None:
+            words = band_in_words(self.band)
+            return f"{capital(words)}. {self.caveat}".strip()
+        if self.nearest is None:
+            return "Outside every validated region: none is known."
+        return (
+            f"Outside every validated region. What differs from the nearest, {self.nearest.region} "
+            f"({self.nearest.n} runs): {'; '.join(self.differs)}."
+        )
+
+
+def validity_of(
+    scenario: Scenario,
+    network: Network | Outline,
+    plan: Plan,
+    bands: Iterable[Band] | None = None,
+) -> Validity:
+    """What a plan's predicted time stands on.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    network : Network or Outline
+        The scenario's fabric, collapsed.
+    plan : Plan
+    bands : iterable of Band, optional
+        Those that are shipped by default.
+    """
+    known = load_bands() if bands is None else tuple(bands)
+    common = _unlike_every_run(scenario)
+    if not common:
+        found = band_of(
+            scenario.accelerator.name,
+            scenario.model,
+            plan,
+            scenario.precision,
+            scenario.sequence,
+            plan.point.devices_used,
+            known,
+        )
+        if found is not None:
+            return Validity(found, found, (), _caveat(scenario.accelerator, network, plan))
+    node = network.node_size
+    compared = [(band, _differences(scenario, node, plan, band)) for band in known]
+    if not compared:
+        return Validity(None, None, ())
+
+    device, family = _device(scenario.accelerator), scenario.accelerator.family
+
+    def distance(pair: tuple[Band, tuple[str, ...]]) -> tuple[bool, bool, int, int]:
+        band, differs = pair
+        related = family.calibrated and accelerator_of(band.cell[0]).family == family
+        return band.cell[0] != device, not related, len(differs), -band.n
+
+    nearest, differs = min(compared, key=distance)
+    return Validity(None, nearest, (*differs, *common))
+
+
+def _unlike_every_run(scenario: Scenario) -> tuple[str, ...]:
+    """How this scenario's times are predicted otherwise than those of the measured runs."""
+    found = []
+    if scenario.overlap != "fitted":
+        found.append(f"overlap {scenario.overlap}, where the runs were predicted with fitted")
+    if scenario.accelerator.profile is not None:
+        found.append("kernel times from a profile, where the runs were predicted without")
+    return tuple(found)
+
+
+def _device(accelerator: Accelerator) -> str:
+    machine = _machine(accelerator)
+    return machine.name if machine else accelerator.name
+
+
+def _machine(accelerator: Accelerator) -> Machine | None:
+    try:
+        return machine_of(accelerator.name)
+    except InputError:
+        return None
+
+
+def _differences(scenario: Scenario, node: int, plan: Plan, band: Band) -> tuple[str, ...]:
+    """What keeps a plan out of a region, in words."""
+    model, point = scenario.model, plan.point
+    device, machine = _device(scenario.accelerator), _machine(scenario.accelerator)
+    per_node = machine.per_node if machine and device == band.cell[0] else node
+    one_node = point.devices_used <= per_node
+    kind = kind_of(point.zero, point.pp)
+    here = cell(device, kind, model.experts, scenario.precision, one_node)
+    words = (
+        f"device {scenario.accelerator.name}",
+        here[1],
+        here[2],
+        scenario.precision,
+        here[4],
+    )
+    pairs = zip(words, here, band.cell, strict=True)
+    found = [word for word, ours, theirs in pairs if ours != theirs]
+    for name, value, (low, high) in (
+        ("devices", point.devices_used, band.devices),
+        ("parameters", model.parameters, band.parameters),
+        ("tokens per sequence", scenario.sequence, band.tokens),
+        ("tensor-parallel ranks", point.tp, band.tp),
+        ("pipeline stages", point.pp, band.pp),
+    ):
+        if not low / MARGIN <= value <= high * MARGIN:
+            measured = _size(low) if low == high else f"{_size(low)} to {_size(high)}"
+            found.append(f"{_size(value)} {name} (measured {measured})")
+    return tuple(found)
+
+
+def _size(value: float) -> str:
+    if value < 1e6:
+        return f"{value:,.0f}"
+    number, prefix = humanise(value).split()
+    return f"{number} {_LARGE[prefix]}"
+
+
+def _caveat(accelerator: Accelerator, network: Network | Outline, plan: Plan) -> str:
+    """Says so where devices have much less between nodes than the measured clusters gave them."""
+    machine = _machine(accelerator)
+    if machine is None or plan.point.devices_used <= machine.per_node:
+        return ""
+    outside = [level for level in network.levels if level.group_size > machine.per_node]
+    slowest = min(outside, key=lambda level: level.bandwidth_Bps, default=None)
+    if slowest is None or slowest.bandwidth_Bps * _NETWORK_MARGIN >= machine.inter_Bps:
+        return ""
+    return (
+        f"Those runs count as having {humanise_rate(machine.inter_Bps)} per device between nodes; "
+        f"here it is {humanise_rate(slowest.bandwidth_Bps)}, at level {slowest.name}."
+    )
+
+
+def seconds_span(band: Band, seconds: float) -> Span:
+    """Between which measured times a predicted one stands, seconds.
+
+    Examples
+    --------
+    >>> band = Band("", (), 9, -0.2, 0.25, 0.1, (1, 1), (1, 1), (1, 1))
+    >>> seconds_span(band, 10.0)
+    (8.0, 12.5)
+    """
+    return seconds / (1.0 + band.p90), seconds / (1.0 + band.p10)
+
+
+def rate_span(band: Band, rate: float) -> Span:
+    """The same of a rate: of throughput or MFU.
+
+    Examples
+    --------
+    >>> band = Band("", (), 9, -0.2, 0.25, 0.1, (1, 1), (1, 1), (1, 1))
+    >>> rate_span(band, 100.0)
+    (80.0, 125.0)
+    """
+    return rate * (1.0 + band.p10), rate * (1.0 + band.p90)
+
+
+def span_in_words(span: Span, words: Callable[[float], str]) -> str:
+    """A range; what both ends share of their unit stands once.
+
+    Examples
+    --------
+    >>> from nest_core.units import humanise_seconds
+    >>> span_in_words((11.6, 13.1), humanise_seconds)
+    '11.6 to 13.1 s'
+    >>> span_in_words((0.9, 1.1), humanise_seconds)
+    '900 ms to 1.10 s'
+    """
+    low, high = (words(end).split() for end in span)
+    shared = 0
+    while shared < min(len(low), len(high)) - 1 and low[-1 - shared] == high[-1 - shared]:
+        shared += 1
+    return " ".join((*low[: len(low) - shared], "to", *high))
+
+
+def percent(error: float) -> str:
+    """A signed relative error.
+
+    Examples
+    --------
+    >>> percent(-0.0957), percent(0.0665)
+    ('−9.6 %', '+6.7 %')
+    """
+    return f"{100 * error:+.1f} %".replace("-", "−")
+
+
+def band_in_words(band: Band) -> str:
+    """How many runs a band comes from, of which kind, and the band."""
+    return (
+        f"validated on {band.n} runs of {band.region}: {percent(band.p10)} to "
+        f"{percent(band.p90)} (10th to 90th percentile)"
+    )
+
+
+def overlap_in_words(overlap: Overlap, accelerator: Accelerator) -> str:
+    """What is assumed to hide behind compute, in one sentence."""
+    if overlap.name == "none":
+        return "Overlap: none, communication never hides behind compute."
+    if overlap.name == "ideal":
+        return "Overlap: ideal, communication hides wherever it finds compute to hide behind."
+    family = accelerator.family
+    origin = (
+        f"family {family.name}" if family.calibrated else "assumed: means of the fitted families"
+    )
+    shares = (
+        (overlap.tp, "within layers"),
+        (overlap.pp, "of pipeline transfers"),
+        (overlap.dp, "of gradients and states"),
+    )
+    if not any(part for part, _ in shares):
+        return f"Overlap: fitted ({origin}), nothing hides behind compute."
+    words = ", ".join(f"{100 * part:.0f} % {name}" for part, name in shares)
+    slower = f", slowing it by {100 * overlap.slowdown:.0f} % of that" if overlap.slowdown else ""
+    return f"Overlap: fitted ({origin}), {words} hide where compute covers them{slower}."
+
+
+def calibration_in_words(accelerator: Accelerator) -> str:
+    """Whether the estimator's parameters were fitted to measurements of the device's family."""
+    family = accelerator.family
+    if family.calibrated:
+        return f"Kernels: family {family.name}, fitted to measurements."
+    return f"Kernels: {accelerator.name} is uncalibrated, nothing was fitted for it."

@@ -1,0 +1,314 @@
+"""The explanations as tables under findings, ready to be shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nest_core.costs.price import Report, Stage
+from nest_core.explain.axes import AXES, NextBest
+from nest_core.explain.binding import Gain, StageBinding
+from nest_core.explain.equations import Equation
+from nest_core.explain.mine import Difference, Row
+from nest_core.explain.summary import NOTHING, UNVALIDATED, Headline, share
+from nest_core.explain.training import Training
+from nest_core.explain.validity import span_in_words
+from nest_core.measured.training.bands import Band
+from nest_core.units import capital, humanise, humanise_bytes, humanise_seconds
+
+__all__ = [
+    "Table",
+    "axes_table",
+    "binding_table",
+    "equation_table",
+    "memory_table",
+    "shadow_table",
+    "terms_table",
+    "training_headline",
+    "why_line",
+]
+
+_KINDS = {
+    "compute": "Compute",
+    "communication": "Communication",
+    "memory": "Memory",
+    "launches": "Kernel launches",
+    "bubble": "Waiting",
+}
+_LEAST = 5e-4  # of an iteration; less is not worth a mention
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows below a finding.
+
+    Parameters
+    ----------
+    title : str
+        The finding, computed from the rows.
+    subtitle : str
+        What the rows hold, and their unit.
+    rows : tuple of dict
+        Cells by column, all with the same columns.
+    """
+
+    title: str
+    subtitle: str
+    rows: tuple[dict[str, str], ...]
+
+
+def why_line(report: Report) -> str:
+    """Where the time goes, in one line."""
+    name, seconds = max(report.terms, key=lambda term: term[1])
+    return f"{capital(name)} takes {_share(seconds / report.iteration_s)} of the time"
+
+
+def binding_table(found: Sequence[StageBinding], report: Report) -> Table:
+    """What binds every stage."""
+    rows = []
+    for entry, stage in zip(found, report.stages, strict=True):
+        first, *others = entry.constraints
+        rows.append(
+            {
+                "Stage": f"{entry.stage + 1}",
+                "Layers": _layers(stage),
+                "Bound by": first.words,
+                "Its share": _share(first.share),
+                "What more of it gives": _gain(first.more, first.gain),
+                "Then": "; ".join(
+                    f"{other.words} ({_share(other.share)})"
+                    for other in others[:3]
+                    if other.share > _LEAST
+                )
+                or NOTHING,
+                "Memory in use": _share(entry.memory_share),
+            }
+        )
+    return Table(_binding_finding(found), "Of each stage's iteration, the plan kept", tuple(rows))
+
+
+def _layers(stage: Stage) -> str:
+    """Which layers a stage holds; of several chunks how many."""
+    if len(stage.virtual_stages) > 1:
+        count = sum(last - first for first, last in stage.virtual_stages)
+        return f"{count} in {len(stage.virtual_stages)} chunks"
+    return stage.spans
+
+
+def _binding_finding(found: Sequence[StageBinding]) -> str:
+    counts = Counter(entry.binding.kind for entry in found)
+    (kind, most), *rest = counts.most_common()
+    first = next(entry.binding for entry in found if entry.binding.kind == kind)
+    name = _KINDS[kind]
+    if len(found) == 1:
+        words = f"{name} binds the stage"
+    elif not rest:
+        words = f"{name} binds all {len(found)} stages"
+    else:
+        others = ", ".join(f"{_KINDS[other].lower()} {count}" for other, count in rest)
+        words = f"{name} binds {most} of {len(found)} stages, {others}"
+    if first.gain is None:
+        return words
+    return f"{words}; {first.more} would give {_more(first.gain)}"
+
+
+def axes_table(found: Sequence[NextBest]) -> Table:
+    """What the next-best choices cost, the dearest first."""
+    ranked = sorted(found, key=lambda entry: -(entry.difference or 0.0))
+    ranked.sort(key=lambda entry: entry.report is not None)  # where there is none comes first
+    rows = tuple(
+        {
+            "Axis": AXES[entry.axis],
+            "Ours": entry.chosen,
+            "Next best": entry.instead or NOTHING,
+            "Iteration": humanise_seconds(entry.report.iteration_s) if entry.report else NOTHING,
+            "Costs": _share(entry.difference) if entry.difference is not None else NOTHING,
+            "The plan": _plan(entry.report) if entry.report else entry.reason,
+            "Certificate": "proven" if entry.proven else "time limit",
+        }
+        for entry in ranked
+    )
+    return Table(
+        _axes_finding(ranked),
+        "The best plan whose choice on the axis differs: iteration time and what it costs "
+        "against ours",
+        rows or ({"Axis": "none", "Ours": NOTHING},),
+    )
+
+
+def _axes_finding(ranked: Sequence[NextBest]) -> str:
+    if not ranked:
+        return "The search leaves no other choice on any axis"
+    told = [entry for entry in ranked if entry.difference is not None]
+    if not told:
+        return "Without any one of these choices nothing fits"
+    dear, cheap = told[0], told[-1]
+    name = AXES[dear.axis]
+    other = f"it {dear.instead}" if dear.instead in ("on", "off") else dear.instead
+    words = (
+        f"{capital(name)} {dear.chosen} matters most: the best plan with "
+        f"{other} takes {_share(dear.difference or 0.0)} longer"
+    )
+    if cheap is dear:
+        return words
+    return f"{words}; another {AXES[cheap.axis]} costs {_share(cheap.difference or 0.0)}"
+
+
+def shadow_table(prices: Mapping[str, float | None], kept: Mapping[str, Gain]) -> Table:
+    """Shadow prices, the highest first, beside what the plan itself would gain."""
+    ranked = sorted(prices.items(), key=lambda pair: -(pair[1] or 0.0))
+    rows = tuple(
+        {
+            "1 % more": _resource(name),
+            "Throughput, planned anew": NOTHING if price is None else _share(price),
+            "Throughput, plan kept": _share(kept[name].throughput if name in kept else 0.0),
+        }
+        for name, price in ranked
+    )
+    name, price = ranked[0]
+    finding = (
+        f"1 % more {_resource(name)} is worth {_share(price)} of throughput, "
+        "more than any other bandwidth or memory"
+        if price and price > _LEAST / 100
+        else "1 % more of no one resource is worth anything"
+    )
+    return Table(
+        finding, "Throughput gained per per cent of a resource; – where it was not proven", rows
+    )
+
+
+def _resource(name: str) -> str:
+    return f"{name.removeprefix('bandwidth.')} bandwidth" if "." in name else "device memory"
+
+
+def equation_table(found: Sequence[Equation], report: Report) -> Table:
+    """Terms and figures with their numbers."""
+    rows = tuple(
+        {
+            "Term": entry.name,
+            "Equation": entry.symbols,
+            "With this plan's numbers": f"= {entry.numbers}",
+            "docs/method.md": entry.section,
+        }
+        for entry in found
+    )
+    return Table(
+        f"{why_line(report)}: {humanise_seconds(report.iteration_s)} in all",
+        "Symbols stand in docs/method.md; m counts micro-batches, t a stage's seconds per "
+        "micro-batch, e its seconds once per iteration",
+        rows,
+    )
+
+
+def terms_table(found: Difference) -> Table:
+    """Two plans' terms side by side."""
+    ours = sum(row.ours for row in found.terms)
+    theirs = sum(row.theirs for row in found.terms)
+    rows = [*found.terms, Row("iteration", ours, theirs)]
+    return Table(
+        found.finding.rstrip("."),
+        "Seconds per iteration, term by term",
+        tuple(
+            {
+                "Term": row.name,
+                "Ours": humanise_seconds(row.ours),
+                "Yours": humanise_seconds(row.theirs),
+                "Yours − ours": _apart(row, humanise_seconds),
+            }
+            for row in rows
+        ),
+    )
+
+
+def memory_table(found: Difference, limit: float) -> Table:
+    """Memory of both plans' fullest stages side by side."""
+    ours = sum(row.ours for row in found.memory)
+    theirs = sum(row.theirs for row in found.memory)
+    rows = [*found.memory, Row("in all", ours, theirs)]
+    more = "more" if theirs > ours else "less"
+    return Table(
+        f"Its fullest stage takes {humanise_bytes(abs(theirs - ours))} {more}: "
+        f"{humanise_bytes(theirs)} of {humanise_bytes(limit)}",
+        "Bytes per device of the fullest stage, part by part",
+        tuple(
+            {
+                "Part": row.name,
+                "Ours": humanise_bytes(row.ours),
+                "Yours": humanise_bytes(row.theirs),
+                "Yours − ours": _apart(row, humanise_bytes),
+            }
+            for row in rows
+        ),
+    )
+
+
+def training_headline(found: Training, band: Band | None) -> Headline:
+    """Days to train as a headline figure."""
+    tokens, rate = humanise(found.tokens), humanise(found.tokens_per_s)
+    return Headline(
+        "Time to train",
+        _days(found.days),
+        f"on {_count(found.tokens)} tokens, without interruptions",
+        (
+            "days = tokens / (sequences/s · tokens per sequence) / 86,400 s",
+            f"= {tokens} / {rate} tokens/s = {_days(found.days)}; "
+            f"{_rounded(found.iterations)} iterations, {_rounded(found.device_days)} device-days",
+        ),
+        span_in_words(found.band, _days) if found.band else UNVALIDATED,
+        f"Validated on {band.n} runs of {band.region}." if band else "",
+    )
+
+
+def _days(days: float) -> str:
+    if days >= 1000:
+        return f"{days:,.0f} days"
+    return f"{days:.3g} days" if days >= 1 else humanise_seconds(86_400 * days)
+
+
+def _count(value: float) -> str:
+    words = (("T", "trillion"), ("G", "billion"), ("M", "million"), ("k", "thousand"))
+    number, _, prefix = humanise(value).partition(" ")
+    return f"{number} {dict(words).get(prefix, prefix)}".strip()
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _plan(report: Report) -> str:
+    point = report.plan.point
+    return (
+        f"dp {point.dp}, tp {point.tp}, pp {point.pp}"
+        + (f", cp {point.cp}" if point.cp > 1 else "")
+        + (f", ep {point.ep}" if point.ep > 1 else "")
+        + f", micro-batch {point.micro_batch}, ZeRO {point.zero}"
+        f", recomputation {report.plan.recompute_summary}"
+        + (f", {point.schedule}" if point.schedule != "1f1b" else "")
+    )
+
+
+def _share(value: float) -> str:
+    """A share with three digits, its sign where it is negative; next to nothing is 0 %."""
+    if abs(value) < 5e-6:
+        return "0 %"
+    return f"{'−' if value < 0 else ''}{share(abs(value))}"
+
+
+def _more(value: float) -> str:
+    """A relative gain of throughput in words."""
+    if abs(value) < 5e-6:
+        return "no more throughput"
+    return f"{share(abs(value))} {'more' if value > 0 else 'less'} throughput"
+
+
+def _gain(more: str, gain: float | None) -> str:
+    if not more:
+        return NOTHING
+    return f"takes {more}" if gain is None else f"with {more}: {_more(gain)}"
+
+
+def _apart(row: Row, words: Callable[[float], str]) -> str:
+    if abs(row.difference) <= 1e-9 * max(abs(row.ours), abs(row.theirs)):
+        return "0"
+    return f"{'' if row.difference > 0 else '−'}{words(abs(row.difference))}"

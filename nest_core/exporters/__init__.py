@@ -1,0 +1,48 @@
+"""Plans in the words of other programs: launch arguments, rank order and host files.
+
+Each target is a pure function of a scenario and a priced plan that gives a `Bundle` of files, or
+raises `Refused` with one sentence where the program cannot express the plan. Modules name the
+version that their options were checked against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from nest_core.costs.price import Report
+from nest_core.errors import InputError
+from nest_core.exporters.astra_sim import export_astra_sim
+from nest_core.exporters.deepspeed import export_deepspeed
+from nest_core.exporters.megatron import export_megatron
+from nest_core.exporters.nemo import export_nemo
+from nest_core.exporters.slurm import export_slurm
+from nest_core.exporters.torchtitan import export_torchtitan
+from nest_core.exporters.values import Bundle, Refused
+from nest_core.scenario import Scenario
+
+__all__ = ["TARGETS", "Bundle", "Refused", "export_plan"]
+
+TARGETS: Mapping[str, Callable[[Scenario, Report], Bundle]] = {
+    "megatron": export_megatron,
+    "nemo": export_nemo,
+    "deepspeed": export_deepspeed,
+    "torchtitan": export_torchtitan,
+    "slurm": export_slurm,
+    "astra-sim": export_astra_sim,
+}
+"""Every target by the name that ``nest-studio export --to`` takes."""
+
+
+def export_plan(target: str, scenario: Scenario, report: Report) -> Bundle:
+    """The files of a priced plan for one target.
+
+    Raises
+    ------
+    Refused
+        If the target cannot express the plan.
+    InputError
+        If there is no such target.
+    """
+    if target not in TARGETS:
+        raise InputError("--to", "must be a known target", target, "pick " + ", ".join(TARGETS))
+    return TARGETS[target](scenario, report)

@@ -1,0 +1,232 @@
+"""Megatron-LM: arguments of ``pretrain_gpt.py`` (``pretrain_bert.py``) and a script to start it.
+
+Options as of Megatron-LM commit 4393d2b9 (Megatron Core 0.16), ``megatron/training/arguments.py``
+and ``megatron/training/config``; models, stages and the rules that its checks impose in
+`nest_core.exporters.megatron_core`. ZeRO 1 is its distributed optimizer, ZeRO 2 and 3 its fully
+sharded data parallelism.
+
+References
+----------
+.. [1] Megatron Core developer guide, "Megatron FSDP": its four options, and that it composes with
+       tensor, expert and context parallelism.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from nest_core.costs.plan import Plan
+from nest_core.costs.price import Report
+from nest_core.exporters.host_mapping import host_mapping
+from nest_core.exporters.megatron_core import (
+    Value,
+    architecture,
+    check_megatron,
+    stage_options,
+    swapped,
+)
+from nest_core.exporters.values import Bundle, array, exports, header, torchrun
+from nest_core.network import collapse
+from nest_core.scenario import Scenario
+
+__all__ = ["VERSION", "export_megatron"]
+
+VERSION = "Megatron-LM commit 4393d2b9 (Megatron Core 0.16)"
+_NAME = "Megatron-LM"
+
+Words = tuple[str, ...]
+
+_RENAMED = {
+    "num_moe_experts": "--num-experts",
+    "layernorm_zero_centered_gamma": "--apply-layernorm-1p",
+}
+_ACTIVATIONS = {
+    "gelu": (),
+    "swiglu": (("--swiglu",),),
+    "squared_relu": (("--squared-relu",),),
+    "quick_geglu": (("--quick-geglu",),),
+}
+_PRECISION: Mapping[str, tuple[Words, ...]] = {
+    "bf16": (("--bf16",),),
+    "fp16": (("--fp16",),),
+    "fp32": (),
+    "fp8": (("--bf16",), ("--fp8-format", "hybrid")),
+}
+_SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
+
+
+def export_megatron(scenario: Scenario, report: Report) -> Bundle:
+    """Launch script and plan arguments of a priced plan.
+
+    Raises
+    ------
+    Refused
+        Where Megatron-LM cannot express the plan.
+    """
+    plan = report.plan
+    rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
+    check_megatron(scenario, plan, rank_mapping, _NAME)
+    chosen = plan_words(plan, scenario.batch)
+    model = _model_words(architecture(scenario, _NAME))
+    bert = scenario.model.family == "bert"
+    program = "pretrain_bert.py" if bert else "pretrain_gpt.py"
+    mock = array("DATA", _mock_data(scenario))
+    data = (
+        ': "${1:?the data and tokenizer options of pretrain_bert.py}"\nDATA=("$@")\n'
+        if bert
+        else f'if (($#)); then DATA=("$@"); else {mock.rstrip()}; fi\n'
+    )
+    script = (
+        "#!/usr/bin/env bash\n"
+        + header(scenario, plan, VERSION)
+        + "# Run on every node from Megatron-LM's folder; its arguments replace the data options.\n"
+        "set -euo pipefail\n"
+        + exports(_environment(plan))
+        + array("PLAN", chosen)
+        + array("MODEL", model)
+        + array("TRAINING", _training_words(scenario, plan))
+        + data
+        + torchrun(
+            rank_mapping,
+            [program, *(f'"${{{name}[@]}}"' for name in ("PLAN", "MODEL", "TRAINING", "DATA"))],
+        )
+    )
+    pasted = "".join(f"{shlex.join(words)}\n" for words in chosen)
+    return Bundle(
+        {"launch.sh": script, "plan.args": pasted},
+        (
+            "Rotary base, norm epsilon, learning rate and router losses are Megatron-LM's "
+            "defaults or placeholders: the scenario does not hold them.",
+        ),
+    )
+
+
+def plan_words(plan: Plan, batch: int) -> list[Words]:
+    """The options that say the plan, one with its value each."""
+    point = plan.point
+    words: list[Words] = [
+        ("--tensor-model-parallel-size", str(point.tp)),
+        ("--pipeline-model-parallel-size", str(point.pp)),
+        ("--context-parallel-size", str(point.cp)),
+        ("--expert-model-parallel-size", str(point.ep)),
+        ("--micro-batch-size", str(point.micro_batch)),
+        ("--global-batch-size", str(batch)),
+    ]
+    if point.sp:
+        words.append(("--sequence-parallel",))
+    words += _stage_words(plan)
+    if swapped(point):
+        words.append(("--use-tp-pp-dp-mapping",))
+    words += _recompute_words(plan.recompute[0])
+    if point.zero:
+        words.append(("--use-distributed-optimizer",))
+    if point.zero > 1:
+        words += [
+            ("--use-megatron-fsdp",),
+            ("--data-parallel-sharding-strategy", _SHARDING[point.zero]),
+            ("--no-gradient-accumulation-fusion",),
+            ("--ckpt-format", "fsdp_dtensor"),
+        ]
+    return words
+
+
+def _stage_words(plan: Plan) -> list[Words]:
+    options = stage_options(plan)
+    if options.layout:
+        return [("--pipeline-model-parallel-layout", options.layout)]
+    words: list[Words] = []
+    if options.virtual_stages > 1:
+        words.append(("--num-virtual-stages-per-pipeline-rank", str(options.virtual_stages)))
+    if options.ends_counted:
+        words += [
+            ("--account-for-embedding-in-pipeline-split",),
+            ("--account-for-loss-in-pipeline-split",),
+        ]
+    if options.first:
+        words += [
+            ("--decoder-first-pipeline-num-layers", str(options.first)),
+            ("--decoder-last-pipeline-num-layers", str(options.last)),
+        ]
+    return words
+
+
+def _recompute_words(recompute: str) -> list[Words]:
+    if recompute == "none":
+        return []
+    words: list[Words] = [("--recompute-granularity", recompute)]
+    if recompute == "full":
+        words += [("--recompute-method", "uniform"), ("--recompute-num-layers", "1")]
+    return words
+
+
+def _model_words(fields: Mapping[str, Value]) -> list[Words]:
+    words: list[Words] = []
+    for name, value in fields.items():
+        if name == "activation":
+            words += _ACTIVATIONS[str(value)]
+        elif name == "tied":
+            words += [] if value else [("--untie-embeddings-and-output-weights",)]
+        elif name == "add_bias_linear":
+            words += [] if value else [("--disable-bias-linear",)]
+        elif name == "num_query_groups":
+            words += [("--group-query-attention",), ("--num-query-groups", str(value))]
+        elif name == "vocab_size":
+            continue  # the tokenizer's
+        else:
+            words += _option(_RENAMED.get(name, "--" + name.replace("_", "-")), value)
+    return words
+
+
+def _option(flag: str, value: Value) -> list[Words]:
+    if isinstance(value, bool):
+        return [(flag,)] if value else []
+    if flag == "--moe-layer-freq" and isinstance(value, tuple):
+        return [(flag, f"([0]*{value.count(0)}+[1]*{value.count(1)})")]
+    shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return [(flag, shown)]
+
+
+def _training_words(scenario: Scenario, plan: Plan) -> list[Words]:
+    point = plan.point
+    words = list(_PRECISION[scenario.precision])
+    words.append(("--optimizer", "sgd" if scenario.optimizer == "sgd" else "adam"))
+    if scenario.optimizer == "adam_8bit":
+        words += [
+            ("--use-precision-aware-optimizer",),
+            ("--exp-avg-dtype", "fp8"),
+            ("--exp-avg-sq-dtype", "fp8"),
+        ]
+    if scenario.gradient_bytes == 2.0 and scenario.precision in ("bf16", "fp8"):
+        words.append(("--grad-reduce-in-bf16",))
+    if scenario.gradient_bytes == 4.0 and scenario.precision == "fp16":
+        words.append(("--accumulate-allreduce-grads-in-fp32",))
+    words.append(("--attention-backend", scenario.attention))
+    if point.cp > 1:
+        words.append(("--cp-comm-type", "p2p" if scenario.context == "ring" else "all_gather"))
+    if scenario.overlap != "none" and point.sharers > 1:
+        words.append(("--overlap-grad-reduce",))
+        if point.zero:
+            words.append(("--overlap-param-gather",))
+    words += [
+        ("--lr", "1.0e-4"),
+        ("--train-iters", "100"),
+        ("--eval-iters", "0"),
+        ("--log-interval", "1"),
+        ("--log-throughput",),
+    ]
+    return words
+
+
+def _mock_data(scenario: Scenario) -> list[Words]:
+    """Without a corpus; the tokenizer adds an end-of-document token to the given number."""
+    return [
+        ("--mock-data",),
+        ("--tokenizer-type", "NullTokenizer"),
+        ("--vocab-size", str(scenario.model.vocabulary - 1)),
+    ]
+
+
+def _environment(plan: Plan) -> dict[str, str]:
+    """One queue to the device keeps collectives before the kernels; sharding forbids it."""
+    return {"CUDA_DEVICE_MAX_CONNECTIONS": "" if plan.point.zero > 1 else "1"}

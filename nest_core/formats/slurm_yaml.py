@@ -1,0 +1,249 @@
+"""Slurm's topology.yaml: tree, block, ring and torus3d (SchedMD, topology.yaml(5)).
+
+A file lists topologies; the cluster's default is read, or the only one. Nodes of a ring or a
+torus are hosts: their switches are joined as the plugin arranges them, each with its devices.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from nest_core.formats.draft import Draft, title
+from nest_core.formats.hostlist import expanded
+from nest_core.formats.slurm import check_block_sizes
+from nest_core.formats.trees import Switch, block_document, tree_document
+from nest_core.formats.values import Document, Source, plural
+from nest_core.formats.yaml_text import Scalar, Table, line_of, yaml_values
+from nest_core.topology.checks import MAX_DEVICES, MAX_EXPLICIT_DEVICES
+
+__all__ = ["read_slurm_yaml"]
+
+_PLUGINS = ("tree", "block", "ring", "torus3d", "flat")
+
+Read = tuple[Document, tuple[str, ...]]
+
+
+def read_slurm_yaml(source: Source) -> Read:
+    """The default topology of a file."""
+    entries = yaml_values(source)
+    if isinstance(entries, Table):
+        entries = [entries]
+    if not isinstance(entries, list) or not entries:
+        raise source.wrong(
+            "", "must be a list of topologies", "none", "start with - topology: name"
+        )
+    found = [_entry(source, entry) for entry in entries]
+    default = [
+        entry for entry, _ in found if str(entry.get("cluster_default", "")).lower() == "true"
+    ]
+    if len(default) > 1:
+        raise source.wrong(
+            default[1].line, "must have one cluster_default", default[1]["topology"], "keep one"
+        )
+    entry = default[0] if default else found[0][0]
+    plugin = next(kind for one, kind in found if one is entry)
+    document, notes = _READERS[plugin](source, entry)
+    if len(found) > 1:
+        left = plural(len(found) - 1, "other topology", "other topologies")
+        notes += (f"Topology {entry['topology']} of the file was read, {left} left out.",)
+    return document, notes
+
+
+def _entry(source: Source, entry: Any) -> tuple[Table, str]:
+    table = _table(source, entry, "a topology")
+    if next(iter(table), "") != "topology":
+        raise source.wrong(table.line, "must start with topology:", next(iter(table), "nothing"),
+                           "name the topology first")  # fmt: skip
+    kinds = [key for key in table if key not in ("topology", "cluster_default")]
+    if len(kinds) != 1 or kinds[0] not in _PLUGINS:
+        raise source.wrong(
+            table.line, "must have exactly one of tree, block, ring, torus3d and flat",
+            ", ".join(kinds) or "none", "keep one",
+        )  # fmt: skip
+    return table, kinds[0]
+
+
+def _flat(source: Source, entry: Table) -> Read:
+    raise source.wrong(
+        line_of(entry["flat"]), "must say how nodes are joined", "flat",
+        "describe the fabric as tree, block, ring or torus3d",
+    )  # fmt: skip
+
+
+def _tree(source: Source, entry: Table) -> Read:
+    switches: dict[str, Switch] = {}
+    left, speeds = MAX_DEVICES, False
+    for item in _items(source, entry["tree"], "tree", "switches"):
+        name = _name(source, item, "switch", ("children", "nodes", "link_speed"))
+        if name in switches:
+            raise source.wrong(item.line, "must define a switch once", name, "remove one")
+        lists = []
+        for key in ("children", "nodes"):
+            lists.append(_names(source, item, key, left) if item.get(key, "") != "" else [])
+            left -= len(lists[-1])
+        speeds |= "link_speed" in item
+        switches[name] = Switch(item.line, tuple(lists[0]), tuple(lists[1]))
+    document, notes = tree_document(source, switches)
+    if speeds:
+        notes += ("link_speed left out: Slurm gives it no unit and does not use it.",)
+    return document, notes
+
+
+def _block(source: Source, entry: Table) -> Read:
+    blocks: dict[str, list[str]] = {}
+    owner: dict[str, str] = {}
+    left = MAX_DEVICES
+    for item in _items(source, entry["block"], "block", "blocks", ("block_sizes",)):
+        name = _name(source, item, "block", ("nodes",))
+        if name in blocks:
+            raise source.wrong(item.line, "must define a block once", name, "remove one")
+        blocks[name] = _names(source, item, "nodes", left)
+        left -= len(blocks[name])
+        for node in blocks[name]:
+            if owner.setdefault(node, name) != name:
+                raise source.wrong(
+                    item.line, f"must put node {node} into one block", f"{owner[node]} and {name}",
+                    "remove it from one of them",
+                )  # fmt: skip
+    listed = entry["block"].get("block_sizes", [])
+    texts = listed if isinstance(listed, list) else str(listed).split(",")
+    where = line_of(listed)
+    sizes = [int(source.number(where, "block_sizes", text, whole=True)) for text in texts]
+    check_block_sizes(source, where, sizes)
+    return block_document(source, blocks, sizes)
+
+
+def _ring(source: Source, entry: Table) -> Read:
+    item = _only(source, _items(source, entry["ring"], "ring", "rings"), "ring")
+    _name(source, item, "ring", ("nodes",))
+    nodes = _names(source, item, "nodes", MAX_DEVICES)
+    return _grid(source, item.line, (len(nodes), 1), nodes)
+
+
+def _torus3d(source: Source, entry: Table) -> Read:
+    item = _only(source, _items(source, entry["torus3d"], "torus3d", "toruses"), "torus")
+    _name(source, item, "name", ("dims", "nodes", "regions", "placements"))
+    if "regions" in item:
+        raise source.wrong(
+            line_of(item["regions"]), "must list the nodes of a torus in one row", "regions",
+            "write nodes: with x varying fastest",
+        )  # fmt: skip
+    dims = _table(source, item.get("dims", "missing"), "dims")
+    if sorted(dims) != ["x", "y", "z"]:
+        raise source.wrong(
+            item.line, "must have x, y and z as dims", ", ".join(dims), "give three sizes"
+        )
+    shape = tuple(int(source.number(dims.line, axis, dims[axis], whole=True)) for axis in "xyz")
+    nodes = _names(source, item, "nodes", MAX_DEVICES)
+    if math.prod(shape) != len(nodes):
+        raise source.wrong(
+            item.line, f"must list {math.prod(shape):,} nodes, the product of its dims",
+            len(nodes), "correct dims or nodes",
+        )  # fmt: skip
+    document, notes = _grid(source, item.line, shape, nodes)
+    if "placements" in item:
+        notes += ("Placements left out: they say where jobs go, not how nodes are joined.",)
+    return document, notes
+
+
+def _grid(source: Source, where: int, shape: tuple[int, ...], nodes: Sequence[str]) -> Read:
+    """A torus of devices, or of hosts with several devices each."""
+    assumed = source.assumed
+    rates = (
+        f"Slurm states no rates: {assumed.link_bandwidth_GBps:g} GB/s and"
+        f" {assumed.hop_latency_us:g} us per link assumed.",
+    )
+    if assumed.devices_per_node == 1:
+        torus = {
+            "shape": list(shape), "wrap": [True] * len(shape),
+            "link_bandwidth_GBps": assumed.link_bandwidth_GBps,
+            "hop_latency_us": assumed.hop_latency_us,
+        }  # fmt: skip
+        names = "Names of nodes are left out: devices are numbered with x fastest."
+        head = {"schema": 1, "name": title(source.name), "kind": "torus", "torus": torus}
+        return head, (*rates, "One device per node assumed.", names)
+    if len(nodes) * assumed.devices_per_node > MAX_EXPLICIT_DEVICES:
+        raise source.wrong(
+            where, f"must draw at most {MAX_EXPLICIT_DEVICES:,} devices",
+            f"{len(nodes):,} nodes of {assumed.devices_per_node}", "assume one device per node",
+        )  # fmt: skip
+    draft = Draft(source)
+    draft.notes.append(rates[0])
+    draft.notes.append(
+        f"{plural(assumed.devices_per_node, 'device')} per node on a switch of its own assumed."
+    )
+    for node in nodes:
+        draft.host(where, node, {}, 0.0)
+    strides = [math.prod(shape[:axis]) for axis in range(len(shape))]
+    for place in itertools.product(*(range(size) for size in shape)):
+        for axis, size in enumerate(shape):
+            # A ring of two has one link.
+            if size == 1 or (size == 2 and place[axis] == 1):
+                continue
+            ahead = list(place)
+            ahead[axis] = (place[axis] + 1) % size
+            a, b = (
+                nodes[sum(c * stride for c, stride in zip(at, strides, strict=True))]
+                for at in (place, ahead)
+            )
+            draft.link(where, a, b, assumed.link_bandwidth_GBps, assumed.hop_latency_us)
+    return draft.document(source.name)
+
+
+_READERS = {"tree": _tree, "block": _block, "ring": _ring, "torus3d": _torus3d, "flat": _flat}
+
+
+def _table(source: Source, value: Any, what: str) -> Table:
+    if not isinstance(value, Table):
+        raise source.wrong(
+            line_of(value), f"must have {what} as a mapping", value, "indent its keys"
+        )
+    return value
+
+
+def _items(
+    source: Source, section: Any, plugin: str, key: str, others: tuple[str, ...] = ()
+) -> list[Table]:
+    table = _table(source, section, plugin)
+    for other in table:
+        if other != key and other not in others:
+            raise source.wrong(table.line, f"must hold {key} in {plugin}", other, "remove the key")
+    items = table.get(key)
+    if not isinstance(items, list) or not items:
+        raise source.wrong(
+            table.line, f"must list {key} in {plugin}", items or "none", f"add {key}"
+        )
+    return [_table(source, item, f"each of {key}") for item in items]
+
+
+def _only(source: Source, items: list[Table], what: str) -> Table:
+    if len(items) > 1:
+        raise source.wrong(
+            items[1].line, f"must have one {what}, because nothing joins several", len(items),
+            "keep one, or describe the fabric as a graph",
+        )  # fmt: skip
+    return items[0]
+
+
+def _name(source: Source, item: Table, key: str, others: tuple[str, ...]) -> str:
+    for other in item:
+        if other != key and other not in others:
+            raise source.wrong(
+                item.line, f"must have known keys beside {key}", other, "use " + ", ".join(others)
+            )
+    name = item.get(key)
+    if not isinstance(name, Scalar) or not name:
+        raise source.wrong(item.line, f"must have text as {key}", name or "missing", "name it")
+    return str(name)
+
+
+def _names(source: Source, item: Table, key: str, most: int) -> list[str]:
+    text = item.get(key)
+    if not isinstance(text, Scalar) or not text:
+        raise source.wrong(
+            item.line, f"must have a host list as {key}", text or "missing", "add it"
+        )
+    return expanded(source, text.line, str(text), most)

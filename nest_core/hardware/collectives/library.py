@@ -1,0 +1,237 @@
+"""Shipped curves: presets read, written and found by the name of an accelerator or network.
+
+``presets/collectives/`` holds one file per accelerator family (``a100-nvlink3``, …), one per
+kind of network (``network-efa``, …), the pooled curves for what was never measured (``pooled``,
+``network-pooled``) and the starting points of their fits (``start``, ``network-start``). Facts
+(link rates, devices from which NVLS is used, wiring) are written by people with their source;
+regimes and ``own_block`` are written by the fit. Keys carry human units; times here are seconds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nest_core.errors import InputError
+from nest_core.hardware.collectives.curves import Curve, Regime
+from nest_core.hardware.collectives.measurements import OPS, Measurement
+from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.units import GB, MICROSECOND
+
+__all__ = ["KIND", "Library", "curve_from", "curve_toml", "load_curve", "load_library"]
+
+KIND = "collectives"
+POOLED = {"nvlink": "pooled", "network": "network-pooled"}
+START = {"nvlink": "start", "network": "network-start"}
+
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Curves by name.
+
+    Parameters
+    ----------
+    curves : tuple of Curve
+        In order of their names.
+    """
+
+    curves: tuple[Curve, ...]
+
+    def __getitem__(self, name: str) -> Curve:
+        return next(curve for curve in self.curves if curve.name == name)
+
+    def replaced(self, curve: Curve) -> Library:
+        """The library with a curve in place of the one of its name."""
+        kept = (curve if old.name == curve.name else old for old in self.curves)
+        return Library(tuple(kept))
+
+    def local(self, accelerator: str) -> tuple[Curve, float] | None:
+        """Curve and link rate (bytes/s) of an accelerator's own links; None if unknown.
+
+        PCIe variants are unknown: their name is that of a part with other links.
+        """
+        words = set(_WORD.findall(accelerator.lower()))
+        return None if {"pcie", "nvl"} & words else self._find("nvlink", words)
+
+    def network(self, link: str, bandwidth_Bps: float = 0.0) -> tuple[Curve, float] | None:
+        """Curve and rate per device of a network; the pooled curve if only the rate is known."""
+        found = self._find("network", set(_WORD.findall(link.lower())))
+        curve, rate = found or (self[POOLED["network"]], 0.0)
+        rate = bandwidth_Bps or rate
+        return (curve, rate) if rate else None
+
+    def _find(self, link: str, words: set[str]) -> tuple[Curve, float] | None:
+        for curve in self.curves:
+            if curve.link == link:
+                for word, bandwidth in curve.bandwidths:
+                    if word.lower() in words:
+                        return curve, bandwidth
+        return None
+
+    def predict(self, row: Measurement) -> float | str:
+        """Seconds of a measured collective, or why there is no prediction."""
+        found = self.local(row.accelerator)
+        if found is None:
+            return f"the link rate of {row.accelerator} is not in any preset of {KIND}"
+        curve, bandwidth = found
+        if row.nodes == 1:
+            seconds = curve.seconds(
+                row.op, row.devices, row.bytes, bandwidth, in_network=row.in_network
+            )
+            return float(seconds)
+        between = self.network(row.network, row.network_Bps)
+        if between is None:
+            return f"the rate per device of the network {row.network!r} is not stated"
+        network, rate = between
+        return float(
+            network.seconds_between(
+                row.op, row.devices, row.nodes, row.bytes, rate, curve, bandwidth
+            )
+        )
+
+
+def load_library() -> Library:
+    """All shipped curves."""
+    return Library(tuple(load_curve(name) for name in preset_names(KIND)))
+
+
+def load_curve(name: str) -> Curve:
+    """One shipped curve."""
+    path = preset_path(KIND, f"{name}.toml")
+    return curve_from(load_toml(path), name)
+
+
+def curve_from(document: Mapping[str, Any], name: str) -> Curve:
+    """A curve from a TOML document.
+
+    Raises
+    ------
+    InputError
+        If a key is missing or a figure is not a number in its range.
+    """
+    try:
+        regimes = tuple(
+            Regime(
+                str(item["name"]),
+                _one_of(item["algorithm"], ("ring", "in_network"), f"{name}.algorithm"),
+                _by_op(item["base_us"], f"{name}.base_us", MICROSECOND),
+                _number(item["step_us"], f"{name}.step_us") * MICROSECOND,
+                _by_op(item["efficiency"], f"{name}.efficiency", 1.0),
+            )
+            for item in document["regimes"]
+        )
+        for regime in regimes:
+            offered = regime.efficiency[: len(OPS) if regime.algorithm == "ring" else 1]
+            if min(offered) <= 0:
+                raise InputError(
+                    f"{name}.efficiency", "must be positive for every collective", regime.name,
+                    "complete the preset",
+                )  # fmt: skip
+        if not any(regime.algorithm == "ring" for regime in regimes):
+            raise InputError(f"{name}.regimes", "must have a ring", len(regimes), "add one")
+        rates = document["bandwidths_GBps"]
+        first = document.get("in_network_from")
+        return Curve(
+            name=name,
+            link=_one_of(document["link"], ("nvlink", "network"), f"{name}.link"),
+            latency_s=_number(document["latency_us"], f"{name}.latency_us") * MICROSECOND,
+            own_block=_by_op(document["own_block"], f"{name}.own_block", 1.0),
+            regimes=regimes,
+            in_network_from=None if first is None else int(_number(first, "in_network_from")),
+            shares=tuple(
+                (int(item["devices"]), _number(item["share"], f"{name}.share"))
+                for item in document.get("shares", ())
+            ),
+            bandwidths=tuple(
+                (str(word), _number(rate, f"{name}.bandwidths_GBps.{word}") * GB)
+                for word, rate in rates.items()
+            ),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            name,
+            "must have the keys of a collectives preset",
+            str(error),
+            "see presets/collectives",
+        ) from error
+
+
+def curve_toml(curve: Curve, notes: Mapping[str, object], facts: str) -> str:
+    """A curve as the text of a preset; `curve_from` reads it back.
+
+    Parameters
+    ----------
+    curve : Curve
+    notes : Mapping
+        Provenance: keys to strings, numbers or lists of them.
+    facts : str
+        Where link rates and the like come from.
+    """
+    lines = [f'link = "{curve.link}"', f"latency_us = {_digits(curve.latency_s / MICROSECOND)}"]
+    if curve.in_network_from is not None:
+        lines.append(f"in_network_from = {curve.in_network_from}")
+    lines += [f"facts = {_quoted(facts)}", "", "[bandwidths_GBps]"]
+    lines += [f"{_quoted(word)} = {_digits(rate / GB)}" for word, rate in curve.bandwidths]
+    for devices, share in curve.shares:
+        lines += ["", "[[shares]]", f"devices = {devices}", f"share = {_digits(share)}"]
+    lines += ["", "[own_block]", *_op_lines(curve.own_block, 1.0)]
+    for regime in curve.regimes:
+        lines += [
+            "",
+            "[[regimes]]",
+            f'name = "{regime.name}"',
+            f'algorithm = "{regime.algorithm}"',
+            f"step_us = {_digits(regime.step_s / MICROSECOND)}",
+            f"base_us = {{ {', '.join(_op_lines(regime.base_s, MICROSECOND))} }}",
+            f"efficiency = {{ {', '.join(_op_lines(regime.efficiency, 1.0))} }}",
+        ]
+    lines += ["", "[provenance]", *(f"{key} = {_value(item)}" for key, item in notes.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _op_lines(values: Iterable[float], unit: float) -> list[str]:
+    pairs = zip(OPS, values, strict=True)
+    return [f"{op} = {_digits(value / unit)}" for op, value in pairs if value > 0]
+
+
+def _digits(value: float) -> str:
+    """A TOML float of four significant digits."""
+    return repr(float(f"{value:.4g}"))
+
+
+def _quoted(text: str) -> str:
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _value(item: object) -> str:
+    if isinstance(item, (list, tuple)):
+        return f"[{', '.join(_value(part) for part in item)}]"
+    if isinstance(item, float):
+        return _digits(item)
+    return str(item) if isinstance(item, int) else _quoted(str(item))
+
+
+def _number(value: object, field: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(field, "must be a number", value, "correct the preset")
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(field, "must be finite and not negative", value, "correct the preset")
+    return float(value)
+
+
+def _by_op(values: Mapping[str, object], field: str, unit: float) -> tuple[float, ...]:
+    """One figure per entry of `OPS`; 0 where the file has none."""
+    return tuple(_number(values.get(op, 0.0), f"{field}.{op}") * unit for op in OPS)
+
+
+def _one_of(value: object, allowed: tuple[Any, ...], field: str) -> Any:
+    if value not in allowed:
+        raise InputError(field, f"must be one of {', '.join(allowed)}", value, "choose one")
+    return value

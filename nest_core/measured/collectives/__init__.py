@@ -1,0 +1,1 @@
+"""Curves of message sizes fitted to measured collectives, and their validation."""

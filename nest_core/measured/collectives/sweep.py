@@ -1,0 +1,354 @@
+"""One collective against message size: our curve, the fabric's bound, measured points.
+
+*Ideal wires* have the fabric's own latencies and all of its bandwidth. A *library* adds what a
+curve of `presets/collectives` says: its base once, its software's latency per step, and the
+share of the wires that each of its regimes reaches; contention stays counted link by link. In a
+node with a switch, on a ring, that is `Curve.seconds` again. Between nodes the regimes are those
+of the network's curve (`LIBRARY_NETWORK`), which must not outrun the node's.
+
+The *bound* is the bus bandwidth of an endless message over ideal wires, by the best algorithm.
+All sizes are priced at once: a time is a minimum of affine functions of the size, but for the
+floor of exchanges whose far messages travel while near ones are sent.
+
+Units: seconds, bytes, bytes/s. Message sizes as nccl-tests counts them (`collective`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from nest_core.errors import InputError
+from nest_core.hardware.collectives.curves import Curve
+from nest_core.hardware.collectives.measurements import OPS as MEASURED_OPS
+from nest_core.network.algorithms import ALGORITHMS, IN_NETWORK, OPS, algorithm_stages
+from nest_core.network.collective import Concurrent, bus_factor, collective, member_groups
+from nest_core.network.levels import Network
+from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.network.nccl import nccl_choice
+from nest_core.network.phases import IDEAL, Protocol, price_phases
+from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.units import MICROSECOND
+
+__all__ = [
+    "LIBRARY_NETWORK",
+    "SIZES",
+    "Measured",
+    "Sweep",
+    "library_protocols",
+    "load_measured",
+    "sweep",
+]
+
+SIZES: FloatArray = 2.0 ** np.arange(12, 32.25, 0.5)
+"""Half octaves from 4 KiB to 4 GiB."""
+
+LIBRARY_NETWORK = "network-infiniband"
+"""The curve between nodes for families that state none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweep:
+    """A collective at many sizes.
+
+    Parameters
+    ----------
+    op : str
+    devices, nodes : int
+        Of one group; a torus has no nodes.
+    size_bytes, seconds : float array (sizes,)
+    algorithms : tuple of str
+        What was taken at each size.
+    bound_Bps : float
+        Bus bandwidth that the wires would allow.
+    """
+
+    op: str
+    devices: int
+    nodes: int
+    size_bytes: FloatArray
+    seconds: FloatArray
+    algorithms: tuple[str, ...]
+    bound_Bps: float
+
+    @property
+    def bus_Bps(self) -> FloatArray:
+        """Bus bandwidth at each size."""
+        return self.bus_of(self.size_bytes, self.seconds)
+
+    def bus_of(self, size_bytes: FloatArray, seconds: FloatArray) -> FloatArray:
+        """Bus bandwidth of other times of the same collective."""
+        return np.asarray(bus_factor(self.op, self.devices) * size_bytes / seconds)
+
+    @property
+    def bound_s(self) -> FloatArray:
+        """Time at each size if nothing but the wires' bandwidth counted."""
+        return np.asarray(bus_factor(self.op, self.devices) * self.size_bytes / self.bound_Bps)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Measured times of one collective among the devices of one node.
+
+    Parameters
+    ----------
+    accelerator, source : str
+    size_bytes, seconds : float array (points,)
+    """
+
+    accelerator: str
+    source: str
+    size_bytes: FloatArray
+    seconds: FloatArray
+
+
+def sweep(
+    network: Network,
+    op: str,
+    size: int,
+    *,
+    stride: int = 1,
+    concurrent: Concurrent = "one",
+    algorithm: str = "fastest",
+    local: Curve | None = None,
+    between: Curve | None = None,
+    sizes: FloatArray = SIZES,
+) -> Sweep:
+    """Price a collective at all sizes.
+
+    Parameters
+    ----------
+    size, stride, concurrent, algorithm
+        As `nest_core.network.collective.collective` takes them.
+    local, between : Curve or None
+        What a library reaches inside nodes and between them; None: ideal wires. Its in-network
+        reduction is open to ``fastest`` and ``nccl`` where the curve says so.
+
+    Raises
+    ------
+    InputError
+        Where the fabric has no such groups, the algorithm does not suit them, or the library
+        has no curve for them.
+
+    Examples
+    --------
+    >>> from nest_core.network import collapse
+    >>> from nest_core.topology import Hierarchical, Tier
+    >>> network = collapse(Hierarchical("node", (Tier("node", 8, 100e9, 1e-6),)))
+    >>> found = sweep(network, "all_reduce", 8, sizes=np.array([800e6]))
+    >>> round(float(found.seconds[0]) * 1e3, 3), found.algorithms, found.bound_Bps / 1e9
+    (14.002, ('direct',), 100.0)
+    """
+    if op not in ALGORITHMS:
+        raise InputError("op", "must be one of " + ", ".join(OPS), op, "choose one")
+    groups = member_groups(network.devices, size, stride=stride, concurrent=concurrent)
+    nodes = 0 if network.torus is not None else len(np.unique(network.node[groups[0]]))
+    reduces = local is not None and local.reduces_in_network(op, size, nodes)
+    ways = _Ways(network, op, groups, _protocols(network, op, size, nodes, local, between))
+    open_to = [name for name in ALGORITHMS[op] if reduces or name not in IN_NETWORK]
+    if algorithm == "fastest":
+        chosen = ways.fastest(open_to, sizes)
+    elif algorithm == "nccl":
+        chosen = _nccl(network, op, groups, sizes, reduces)
+    else:
+        chosen = (algorithm,) * len(sizes)
+    seconds = np.zeros(len(sizes))
+    for name in dict.fromkeys(chosen):
+        here = np.array([entry == name for entry in chosen])
+        seconds[here] = ways.seconds(name, sizes[here])
+    link_map = min(way for name in (*open_to, *chosen) if (way := ways.per_byte(name)) > 0)
+    return Sweep(op, size, nodes, sizes, seconds, chosen, bus_factor(op, size) / link_map)
+
+
+def library_protocols(
+    op: str, size: int, nodes: int, local: Curve, between: Curve | None
+) -> tuple[tuple[Protocol, ...], tuple[Protocol, ...]]:
+    """Protocols of algorithms that run on devices, and of reduction in a node's switch."""
+    if op not in MEASURED_OPS:
+        raise InputError(
+            "collective",
+            f"must be one that {local.name} covers: " + ", ".join(MEASURED_OPS),
+            op,
+            "choose one, or ideal wires",
+        )
+    index, share = MEASURED_OPS.index(op), local.share(size)
+    rings = [entry for entry in local.regimes if entry.algorithm == "ring"]
+    own = 1 + local.own_block[index] * share / (size - 1)
+    if nodes == 1:
+        switched = [entry for entry in local.regimes if entry.algorithm == "in_network"]
+        return (
+            tuple(
+                Protocol(
+                    entry.base_s[index],
+                    step_inside_s=entry.step_s,
+                    inside=entry.efficiency[index] / own,
+                )
+                for entry in rings
+            ),
+            # Up m / n, down m by multicast: together m (1 + 1/n), where the wires count m.
+            tuple(
+                Protocol(
+                    entry.base_s[index],
+                    step_inside_s=entry.step_s,
+                    inside=entry.efficiency[index] * size / (size + 1),
+                )
+                for entry in switched
+            ),
+        )
+    if between is None:
+        raise InputError(
+            "library", "must have a curve between nodes", local.name, "choose a group in one node"
+        )
+    quickest = min(entry.step_s for entry in rings)
+    widest = max(entry.efficiency[index] for entry in rings) / own
+    ring = tuple(
+        Protocol(
+            term.base_s,
+            step_inside_s=quickest,
+            step_outside_s=term.step_s,
+            inside=widest,
+            outside=term.efficiency,
+        )
+        for term in between.terms(op, size, nodes=nodes)
+    )
+    return ring, ring
+
+
+def load_measured(name: str, op: str, devices: int) -> Measured | None:
+    """The measured times of an accelerator family; None where there are none."""
+    if name not in preset_names("measured"):
+        return None
+    document = load_toml(preset_path("measured", f"{name}.toml"))
+    for series in document["series"]:
+        if (series["collective"], series["devices"]) == (op, devices):
+            return Measured(
+                document["accelerator"],
+                document["source"],
+                np.array(series["bytes"], np.float64),
+                np.array(series["time_us"], np.float64) * MICROSECOND,
+            )
+    return None
+
+
+class _Ways:
+    """Algorithms of one collective, each priced once: over ideal wires and by the library."""
+
+    def __init__(
+        self,
+        network: Network,
+        op: str,
+        groups: IntArray,
+        protocols: tuple[tuple[Protocol, ...], tuple[Protocol, ...]],
+    ) -> None:
+        self._network, self._op, self._groups = network, op, groups
+        self._protocols = protocols
+        self._priced: dict[str, tuple[FloatArray, FloatArray, FloatArray, float]] = {}
+
+    def seconds(self, name: str, sizes: FloatArray) -> FloatArray:
+        """Of the slowest group."""
+        alpha, beta, floor, _ = self._price(name)
+        affine = alpha[:, None, :] + beta[:, None, :] * sizes[:, None]
+        return np.asarray(np.maximum(affine.min(axis=0), floor).max(axis=1))
+
+    def per_byte(self, name: str) -> float:
+        """Seconds per byte over ideal wires; 0 where the algorithm does not suit."""
+        try:
+            return self._price(name)[3]
+        except InputError:
+            return 0.0
+
+    def fastest(self, names: Iterable[str], sizes: FloatArray) -> tuple[str, ...]:
+        """The fastest that suits, at every size."""
+        found: dict[str, FloatArray] = {}
+        refusals: list[InputError] = []
+        for name in names:
+            try:
+                found[name] = self.seconds(name, sizes)
+            except InputError as error:
+                refusals.append(error)
+        if not found:
+            raise refusals[-1]
+        suited = list(found)
+        best = np.argmin(np.stack(list(found.values())), axis=0)
+        return tuple(suited[index] for index in best)
+
+    def _price(self, name: str) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        if name not in self._priced:
+            network, count = self._network, len(self._groups)
+            stages = algorithm_stages(self._op, name, network, self._groups)
+            phases = [phase for stage in stages for phase in stage]
+            own = self._protocols[name in IN_NETWORK]
+            if not own:
+                raise InputError(
+                    "algorithm",
+                    "must be one that the library has measured here",
+                    name,
+                    "choose ideal wires or another algorithm",
+                )
+            time = price_phases(network.link_map, phases, count, (*IDEAL, *own))
+            floor = np.zeros(count)
+            if any(phase.steps.min() < 1 <= phase.steps.max() for phase in phases):
+                # Far messages travel while near ones are sent: `collective` knows their floor.
+                floor += collective(
+                    network,
+                    self._op,
+                    0.0,
+                    self._groups.shape[1],
+                    stride=self._stride,
+                    concurrent="all" if count > 1 else "one",
+                    algorithm=name,
+                    protocols=own,
+                ).time_s
+            ideal = float(time.beta_s_per_byte[0].max())
+            self._priced[name] = (time.alpha_s[1:], time.beta_s_per_byte[1:], floor, ideal)
+        return self._priced[name]
+
+    @property
+    def _stride(self) -> int:
+        return int(self._groups[0, 1] - self._groups[0, 0])
+
+
+def _protocols(
+    network: Network, op: str, size: int, nodes: int, local: Curve | None, between: Curve | None
+) -> tuple[tuple[Protocol, ...], tuple[Protocol, ...]]:
+    if local is None:
+        return IDEAL, IDEAL
+    if network.torus is not None:
+        raise InputError(
+            "library",
+            "must be ideal wires on a torus",
+            local.name,
+            "choose ideal wires: the curves are of nodes with NVLink",
+        )
+    return library_protocols(op, size, nodes, local, between)
+
+
+def _nccl(
+    network: Network, op: str, groups: IntArray, sizes: FloatArray, in_network: bool
+) -> tuple[str, ...]:
+    """NCCL's choice at every size; between two sizes with the same choice it is not asked."""
+
+    def ask(index: int) -> str:
+        return nccl_choice(network, op, float(sizes[index]), groups, in_network=in_network)
+
+    found: dict[int, str] = {}
+    anchors = np.unique(np.linspace(0, len(sizes) - 1, 5).astype(np.int64)).tolist()
+    if op != "all_reduce":  # the others do not depend on the size
+        anchors = [0, len(sizes) - 1]
+        found = dict.fromkeys(anchors, ask(0))
+    pending = list(pairwise(anchors)) or [(0, 0)]
+    while pending:
+        first, last = pending.pop()
+        for index in (first, last):
+            if index not in found:
+                found[index] = ask(index)
+        if found[first] == found[last] or last - first <= 1:
+            for index in range(first, last):
+                found[index] = found[first]
+        else:
+            middle = (first + last) // 2
+            pending += [(first, middle), (middle, last)]
+    return tuple(found[index] for index in range(len(sizes)))

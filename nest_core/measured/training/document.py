@@ -1,0 +1,352 @@
+"""The training part of ``docs/validation.md``: what was predicted, how well, and what was not.
+
+The document has two parts, each written by its own command; `joined` puts a part in its place and
+leaves the other alone. `figures` reads back what a document promises, for the test that nothing
+gets worse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from nest_core.measured.training.memory import KINDS
+from nest_core.measured.training.memory_reference import TABLE_6, compared
+from nest_core.measured.training.predict import Prediction
+from nest_core.measured.training.regions import (
+    REPORTED,
+    RegionScore,
+    Score,
+    fitted,
+    group_scores,
+    region_scores,
+    score,
+)
+from nest_core.measured.training.runs import Unread
+from nest_core.measured.training.scatter import Panel, scatter_svg
+from nest_core.units import GIB
+
+__all__ = [
+    "MARK",
+    "PICTURE",
+    "figures",
+    "joined",
+    "memory_section",
+    "picture",
+    "training_part",
+]
+
+MARK = "<!-- written by `nest-studio regenerate training` from here on -->"
+PICTURE = "images/validation-training.svg"
+WHOLE, SUBSET = "All runs", "The subset of the tests"
+LARGE = 10
+"""Runs from which on the rank correlation of a group is promised."""
+
+PROMISED_RANK, PROMISED_REGRET, PROMISED_COVERAGE = 0.85, 0.02, 0.95
+WORST = 30
+PANELS = (
+    "Megatron-LM, several nodes of A100",
+    "Megatron-LM, one node of A100",
+    "A100 in NVIDIA's own clusters",
+    "A100 in other clusters, Megatron-LM",
+    "A100, FSDP and ZeRO 3",
+    "H100, dense, Megatron-LM",
+    "H100, dense, FSDP",
+    "Mixtures of experts, calibrated devices",
+    "Devices without calibration",
+)
+
+INTRODUCTION = """\
+## Training runs
+
+Measured iterations beside the price of the plan that was run. Errors are relative, predicted /
+measured - 1; "mean error" is the mean of their absolute value, "bias" their mean, "regret" how
+much longer the run predicted fastest of a group took than its fastest. Runs form a group when
+source, model, devices, batch, sequence length and precision are the same.
+
+Rules: predictions read a run's configuration and nothing measured. Parameters
+(`presets/estimators/`), one set for a family of accelerators, were fitted to the runs marked
+`calib15`, to those on one node of A100 and to single-layer times alone; "not fitted" leaves these
+runs out. The form of the model, and the share of attention with a bias (MPT), were chosen with
+all runs in view, so no error here is blind (`docs/method.md`, "Calibration"). What a row does not
+state takes the same default everywhere (`nest_core/measured/training/`).
+"""
+
+
+def training_part(
+    predictions: Sequence[Prediction],
+    unread: Sequence[Unread],
+    subset: Sequence[Prediction],
+    coverage: tuple[int, int],
+    source: str,
+) -> str:
+    """The part's text.
+
+    Parameters
+    ----------
+    predictions : sequence of Prediction
+        All of them.
+    unread : sequence of Unread
+    subset : sequence of Prediction
+        Of the rows that lie in the repository.
+    coverage : (int, int)
+        Rows of quality A that were predicted, and all of them.
+    source : str
+        What was read.
+    """
+    groups = group_scores(predictions)
+    large = [group for group in groups if group.n >= LARGE]
+    plural = [group for group in groups if group.n > 1]
+    lines = [
+        INTRODUCTION,
+        f"Data: {source}. {len(predictions)} runs predicted, "
+        f"{sum(item.outcome.seconds is not None for item in predictions)} of them with a measured "
+        f"time, {len(unread)} rows not predicted.",
+        "",
+        f"![Predicted against measured iterations]({PICTURE})",
+        "",
+        f"### {WHOLE}",
+        "",
+        *_regions(region_scores(predictions)),
+        "",
+        "| over groups | promised | found |",
+        "|---|---:|---:|",
+        f"| rows of quality A predicted | at least {PROMISED_COVERAGE:.0%} "
+        f"| {coverage[0]} of {coverage[1]} |",
+        *_over_groups(large, plural),
+        "",
+        "### Memory",
+        "",
+        *memory_section(predictions),
+        "",
+        f"### Groups of {LARGE} runs and more",
+        "",
+        *_groups(large),
+        "",
+        f"### The {WORST} largest errors",
+        "",
+        *_worst(predictions),
+        "",
+        f"### {SUBSET}",
+        "",
+        "Rows of `tests/data/fidelity`, which every clone has; a test fails when a mean error of "
+        "this table, or of the first, grows by more than a tenth.",
+        "",
+        *_regions(region_scores(subset)),
+        "",
+        "### Rows without a prediction",
+        "",
+        *([f"- {row.id}: {row.reason}" for row in unread] or ["None."]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _regions(scores: Sequence[RegionScore]) -> list[str]:
+    lines = [
+        "| | promised | runs | mean error | not fitted | quality A | bias | 10 % | 90 % | worst |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for found in scores:
+        promised = found.region.promised
+        every = found.every
+        lines.append(
+            f"| {every.name} | {'–' if promised is None else f'{promised:.0%}'} | {every.n} "
+            f"| {every.mape:.1%} | {_mean(found.unseen)} | {_mean(found.sure)} "
+            f"| {every.bias:+.1%} | {every.p10:+.1%} | {every.p90:+.1%} | {every.worst:+.0%} |"
+        )
+    return lines
+
+
+def _mean(found: Score | None) -> str:
+    return "–" if found is None else f"{found.mape:.1%}"
+
+
+def _over_groups(large: Sequence[Score], plural: Sequence[Score]) -> list[str]:
+    ranks = [group.spearman for group in large if group.spearman is not None]
+    lines = []
+    if ranks:
+        lines.append(
+            f"| least rank correlation of the {len(ranks)} groups of {LARGE} runs and more "
+            f"| {PROMISED_RANK} | {min(ranks):.3f} |"
+        )
+    for name, groups in ((f"{LARGE} runs and more", large), ("2 runs and more", plural)):
+        if groups:
+            regret = sum(group.regret for group in groups) / len(groups)
+            lines.append(
+                f"| mean regret of the {len(groups)} groups of {name} | {PROMISED_REGRET:.0%} "
+                f"| {regret:.1%} |"
+            )
+    return lines
+
+
+def _groups(groups: Iterable[Score]) -> list[str]:
+    lines = ["| | runs | mean error | bias | rank correlation | regret |"]
+    lines.append("|---|---:|---:|---:|---:|---:|")
+    for group in groups:
+        rank = "–" if group.spearman is None else f"{group.spearman:.3f}"
+        lines.append(
+            f"| {group.name} | {group.n} | {group.mape:.1%} | {group.bias:+.1%} | {rank} "
+            f"| {group.regret:.1%} |"
+        )
+    return lines
+
+
+def _worst(predictions: Iterable[Prediction]) -> list[str]:
+    measured = [(item, item.error) for item in predictions if item.error is not None]
+    measured.sort(key=lambda pair: (-abs(pair[1]), pair[0].run.id))
+    lines = ["| row | run | measured | predicted | error |", "|---|---|---:|---:|---:|"]
+    for item, error in measured[:WORST]:
+        run = item.run
+        degrees = f"tp {run.tp}, pp {run.pp}, cp {run.cp}, ep {run.ep}, dp {run.dp}"
+        lines.append(
+            f"| {run.id} | {run.model}, {run.devices} x {run.accelerator}, {degrees} "
+            f"| {item.outcome.seconds:.4g} s | {item.seconds:.4g} s | {error:+.0%} |"
+        )
+    return lines
+
+
+def picture(predictions: Sequence[Prediction]) -> str:
+    """Predicted against measured times of the kinds of runs in `PANELS`, as SVG."""
+    panels = []
+    by_name = {region.name: region for region in REPORTED}
+    for name in PANELS:
+        own = [item for item in predictions if by_name[name].holds(item)]
+        points = [
+            (item.outcome.seconds, item.seconds, fitted(item))
+            for item in own
+            if item.outcome.seconds is not None
+        ]
+        if points:
+            found = score(name, own)
+            panels.append(Panel(name, f"{found.n} runs, mean error {found.mape:.1%}", points))
+    return scatter_svg(
+        panels,
+        "Predicted against measured seconds per iteration, both logarithmic; orange: runs that "
+        "parameters may be fitted to.",
+    )
+
+
+def joined(document: str, *, collectives: str | None = None, training: str | None = None) -> str:
+    """A document with one of its parts replaced.
+
+    Examples
+    --------
+    >>> joined("# A\\n", training="## B\\n").splitlines() == ["# A", "", MARK, "", "## B"]
+    True
+    """
+    first, _, second = document.partition(MARK)
+    first = first.rstrip("\n") + "\n" if collectives is None else collectives
+    second = second.strip("\n") if training is None else training.strip("\n")
+    return f"{first}\n{MARK}\n\n{second}\n" if second else first
+
+
+def figures(document: str) -> Mapping[str, Mapping[str, float]]:
+    """Mean errors that a document states: by table (`WHOLE`, `SUBSET`), by region."""
+    found: dict[str, dict[str, float]] = {}
+    heading = ""
+    for line in document.partition(MARK)[2].splitlines():
+        if line.startswith("### "):
+            heading = line[4:]
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if heading in (WHOLE, SUBSET) and len(cells) == 10 and re.fullmatch(r"[\d.]+%", cells[3]):
+            found.setdefault(heading, {})[cells[0]] = float(cells[3].rstrip("%")) / 100
+    return found
+
+
+FAR = 0.2
+
+MEMORY_INTRODUCTION = """\
+Bytes on the fullest device, compared with what a source counted: what tensors held (also where it \
+does not say), what the allocator held, or what the driver showed. The latter two hold memory that \
+no tensor has; the allocator's share is one constant (`nest_core.costs.memory.FRAGMENTATION`), \
+the mean of what SimuMax's rows state beside the figure compared here. No other number was fitted, \
+but these errors are not blind: which of a framework's buffers are counted \
+(`nest_core/measured/training/memory.py`), and that unstated memory is what tensors hold, was \
+decided with these rows in view. Promised: mean error 6%, worst 20%."""
+
+RESERVED = ("reserved", "device")
+"""Kinds of sources that count memory which no tensor has."""
+
+
+def memory_section(predictions: Iterable[Prediction]) -> list[str]:
+    """Lines of Markdown: by source, rows that are far off, closed forms, the paper's table 6."""
+    rows = [(item, error) for item in predictions if (error := item.memory_error) is not None]
+    return [
+        MEMORY_INTRODUCTION,
+        "",
+        *_by_source(rows),
+        "",
+        *_far(rows),
+        "",
+        *_closed_forms(),
+        "",
+        *_table_6(),
+    ]
+
+
+def _by_source(rows: Sequence[tuple[Prediction, float]]) -> list[str]:
+    found: dict[tuple[str, str], list[float]] = {}
+    for item, error in rows:
+        key = item.run.source.partition(" sec ")[0], item.outcome.memory_kind
+        found.setdefault(key, []).append(error)
+    lines = [
+        "| source | counted | runs | mean error | bias | worst |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    groups = [(source, KINDS[kind], errors) for (source, kind), errors in found.items()]
+    for name, wanted in (("all that tensors held", False), ("all that was reserved", True)):
+        among = [error for item, error in rows if (item.outcome.memory_kind in RESERVED) is wanted]
+        groups.append((name, "", among))
+    groups.append(("all", "", [error for _, error in rows]))
+    for source, counted, errors in groups:
+        if errors:
+            mean = sum(map(abs, errors)) / len(errors)
+            bias, worst = sum(errors) / len(errors), max(errors, key=abs)
+            lines.append(
+                f"| {source} | {counted} | {len(errors)} | {mean:.1%} | {bias:+.1%} "
+                f"| {worst:+.0%} |"
+            )
+    return lines
+
+
+def _far(rows: Sequence[tuple[Prediction, float]]) -> list[str]:
+    far = [
+        f"- {item.run.id}: {item.run.model}, {item.comparable_bytes / GIB:.1f} GiB against "
+        f"{(item.outcome.memory_bytes or 0.0) / GIB:.1f} GiB ({error:+.0%})"
+        for item, error in rows
+        if abs(error) > FAR
+    ]
+    return [f"Further off than {FAR:.0%}:", "", *far] if far else [f"None is {FAR:.0%} off."]
+
+
+def _closed_forms() -> list[str]:
+    """Of Korthikanti et al. 2022."""
+    found: dict[str, list[float]] = {}
+    for entry in compared():
+        found.setdefault(entry.figure, []).append(entry.error)
+    lines = [
+        "Figures that follow from formulas, for GPTs of 22B, 175B, 530B and 1T "
+        "(arXiv:2205.05198, figures 1 and 7): states at 18 bytes per parameter, activations of "
+        "the first stage, and what variants keep of a layer.",
+        "",
+        "| figure | models | mean error | worst |",
+        "|---|---:|---:|---:|",
+    ]
+    for figure, errors in found.items():
+        mean, worst = sum(map(abs, errors)) / len(errors), max(errors, key=abs)
+        lines.append(f"| {figure} | {len(errors)} | {mean:.2%} | {worst:+.2%} |")
+    return lines
+
+
+def _table_6() -> list[str]:
+    return [
+        "Table 6 of NEST's paper, shown only: it does not print the configurations behind these "
+        "figures, so nothing here can be compared with them.",
+        "",
+        "| model | Alpa's executables, GB | the paper's estimate, GB | its error |",
+        "|---|---:|---:|---:|",
+        *(
+            f"| {model} | {alpa:g} | {nest:g} | {nest / alpa - 1:+.0%} |"
+            for model, alpa, nest in TABLE_6
+        ),
+    ]

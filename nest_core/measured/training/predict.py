@@ -1,0 +1,266 @@
+"""The price of a measured run: its row as a problem and a plan, judged by `costs.price`.
+
+Nothing here reads an outcome. What the software did follows from the run by rules that are the
+same for all rows:
+
+* layers are cut into equal chunks of blocks; where blocks do not divide, embedding and head
+  count as a layer each if that makes them divide (or the notes say so), else as even as it goes;
+* ranks are placed in the order that the row states, else in Megatron-LM's, tensor-parallel
+  innermost;
+* unstated recomputation is the first of none, selective and full that fits into memory;
+* element-wise operators are fused by Megatron-LM's own kernels and by compilers, not by FSDP
+  without one;
+* FSDP under a pipeline sends once per iteration (`_zero`);
+* experts are balanced; their slots are padded where the notes name a capacity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from nest_core.costs import RECOMPUTE, Plan, Point, Problem, Report, price
+from nest_core.costs.memory import FRAGMENTATION
+from nest_core.costs.overlap import Overlap
+from nest_core.costs.parse import even_cuts
+from nest_core.costs.problem import LayerTable
+from nest_core.costs.software import Software
+from nest_core.costs.tables import element_bytes, layer_table, state_bytes
+from nest_core.errors import InputError
+from nest_core.hardware import Accelerator
+from nest_core.hardware.collectives import Curve, load_curve
+from nest_core.measured.training.architectures import model_of
+from nest_core.measured.training.machines import accelerator_of, fabric_of, network_of
+from nest_core.measured.training.memory import (
+    KINDS,
+    counted_bytes,
+    run_reserved_bytes,
+    run_state,
+    run_table,
+)
+from nest_core.measured.training.runs import Outcome, Row, Run, Unread
+from nest_core.presets import kept_per_edition
+from nest_core.workload import Strategy
+
+__all__ = ["Prediction", "plan_of", "predict", "predict_rows", "problem_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A run beside what it was predicted and measured to take.
+
+    Parameters
+    ----------
+    run : Run
+    outcome : Outcome
+    seconds, memory_bytes : float
+        Predicted: one iteration; the fullest device.
+    calibrated : bool
+        Whether measurements of the accelerator's family were fitted.
+    counted_bytes : tuple of (str, float)
+        Of the fullest device, what each kind of source would count
+        (`nest_core.measured.training.memory.KINDS`).
+    """
+
+    run: Run
+    outcome: Outcome
+    seconds: float
+    memory_bytes: float
+    calibrated: bool
+    counted_bytes: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def error(self) -> float | None:
+        """Relative and signed; None where nothing was measured."""
+        measured = self.outcome.seconds
+        return None if measured is None else self.seconds / measured - 1
+
+    @property
+    def memory_error(self) -> float | None:
+        """Of the memory, counted as the source counts it; None where nothing was measured."""
+        measured = self.outcome.memory_bytes
+        if measured is None:
+            return None
+        return self.comparable_bytes / measured - 1
+
+    @property
+    def comparable_bytes(self) -> float:
+        """The predicted memory, counted as the outcome's source counts."""
+        return dict(self.counted_bytes).get(self.outcome.memory_kind, self.memory_bytes)
+
+
+def predict_rows(
+    rows: Iterable[Row], device: Callable[[str], Accelerator] = accelerator_of
+) -> tuple[list[Prediction], list[Unread]]:
+    """Every row predicted, or listed with the reason why not.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+    device : callable (str) -> Accelerator
+        The device behind an accelerator's name; a fit gives its own.
+    """
+    found: list[Prediction] = []
+    left: list[Unread] = []
+    for row in rows:
+        try:
+            accelerator = device(row.run.accelerator)
+            report = predict(row.run, accelerator)
+        except InputError as error:
+            left.append(Unread(row.run.id, str(error)))
+        else:
+            held = [stage.memory for stage in report.stages]
+            found.append(
+                Prediction(
+                    row.run,
+                    row.outcome,
+                    report.iteration_s,
+                    max(memory.total for memory in held),
+                    accelerator.family.calibrated,
+                    tuple(
+                        (kind, max(counted_bytes(memory, kind) for memory in held))
+                        for kind in KINDS
+                    ),
+                )
+            )
+    return found, left
+
+
+def predict(run: Run, accelerator: Accelerator | None = None) -> Report:
+    """What a run takes, stage by stage.
+
+    Parameters
+    ----------
+    run : Run
+    accelerator : Accelerator, optional
+        Another than the preset behind the run's.
+
+    Raises
+    ------
+    InputError
+        If the run is outside what costs can describe; the sentence says why.
+    """
+    problem = problem_of(run, accelerator or accelerator_of(run.accelerator))
+    choices = (run.recompute,) if run.recompute else RECOMPUTE
+    report = price(problem, plan_of(run, problem.layers, choices[0]))
+    for choice in choices[1:]:
+        if report.feasible:
+            break
+        report = price(problem, plan_of(run, problem.layers, choice))
+    return report
+
+
+def plan_of(run: Run, layers: int, recompute: str) -> Plan:
+    """Degrees, schedule and cuts of a run."""
+    if run.schedule == "zero-bubble":
+        raise InputError(
+            "schedule", "must be 1F1B, plain or interleaved", "zero-bubble", "leave the row out"
+        )
+    point = Point(
+        tp=run.tp,
+        sp=run.sp and run.tp > 1,
+        dp=run.dp,
+        pp=run.pp,
+        micro_batch=run.micro_batch,
+        zero=_zero(run),
+        order=run.order,
+        cp=run.cp,
+        ep=run.ep,
+        schedule=run.schedule,
+        interleave=run.interleave,
+    )
+    return Plan(point, _cuts(run, layers), (recompute,) * run.pp)
+
+
+def _zero(run: Run) -> int:
+    """The ZeRO stage whose traffic a run has.
+
+    Under a pipeline FSDP keeps its weights gathered and its gradients whole from micro-batch to
+    micro-batch, so it sends once per iteration, as ZeRO 1 does.
+    """
+    return 1 if run.framework == "fsdp" and run.pp > 1 else run.zero
+
+
+def _cuts(run: Run, layers: int) -> tuple[int, ...]:
+    """First layers of the chunks; embedding and head are layers 0 and ``layers - 1``.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> _cuts(SimpleNamespace(pp=4, interleave=1, embedding_stage=False), 16)  # 14 blocks
+    (0, 4, 8, 12, 16)
+    """
+    virtual_stages = run.pp * run.interleave
+    counted = layers % virtual_stages == 0 and (layers - 2) % virtual_stages != 0
+    if virtual_stages > 1 and (counted or (run.embedding_stage and layers >= virtual_stages)):
+        return tuple(
+            virtual_stage * layers // virtual_stages for virtual_stage in range(virtual_stages + 1)
+        )
+    return even_cuts(layers, virtual_stages)
+
+
+def problem_of(run: Run, accelerator: Accelerator) -> Problem:
+    """A run's fabric, workload and device as arrays."""
+    if run.precision not in accelerator.precisions:
+        raise InputError(
+            "precision",
+            f"must be one that {accelerator.name} computes in",
+            run.precision,
+            "pick " + ", ".join(accelerator.precisions),
+        )
+    model = model_of(run)
+    base = _strategy(run)
+
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
+        strategy = replace(base, tp=tp, sp=sp, micro_batch=micro_batch, cp=cp, ep=ep)
+        narrow = run.precision == "fp8" and run.framework != "fsdp"
+        found = layer_table(model, strategy, accelerator, run.precision, narrow)
+        return run_table(run, model, strategy, found)
+
+    state = run_state(run, state_bytes(run.precision, run.optimizer, run.gradient_bytes))
+    return Problem(
+        network=network_of(fabric_of(run)),
+        table=table,
+        batch=run.batch,
+        tokens=run.sequence,
+        memory_bytes=accelerator.memory_bytes,
+        reserved_bytes=run_reserved_bytes(run, accelerator.reserved_bytes),
+        state=state,
+        update_Bps=accelerator.memory_bandwidth_Bps * accelerator.family.memory_efficiency,
+        model_flops=0.0,
+        peak_flops=accelerator.peak(run.precision),
+        software=Software(_curve(accelerator.links), _curve(accelerator.network)),
+        overlap=_overlap(run, accelerator),
+        fragmentation=FRAGMENTATION,
+    )
+
+
+def _strategy(run: Run) -> Strategy:
+    compiled = run.framework != "fsdp" or run.fact("compiled") == "yes"
+    return Strategy(
+        sequence=run.sequence,
+        width=element_bytes(run.precision),
+        attention=run.attention,
+        fused=compiled,
+        expert_tensor=run.fact("expert tensor") != "no",
+        capacity=1.0 if run.fact("routing") == "capacity" else 0.0,
+    )
+
+
+def _overlap(run: Run, accelerator: Accelerator) -> Overlap:
+    """The family's fitted shares, of the classes of traffic that this run overlaps."""
+    fitted = accelerator.family
+    tensor, pipeline, data = run.overlap
+    if not any(run.overlap):
+        return Overlap("none")
+    return Overlap(
+        "fitted",
+        fitted.overlap_tp if tensor else 0.0,
+        fitted.overlap_tp if pipeline else 0.0,
+        fitted.overlap_dp if data else 0.0,
+    )
+
+
+@kept_per_edition(64)
+def _curve(name: str) -> Curve | None:
+    return load_curve(name) if name else None

@@ -1,0 +1,134 @@
+"""Wires: directed bundles of links, and which of them every flow crosses.
+
+A *bundle* is what flows share: the parallel links of one direction between two places (a
+device's port, a node's NICs, a leaf's uplinks). `LinkMap` is the one thing that the rest of the
+network package asks of a fabric: a fabric that can say which bundles a flow crosses can be
+priced under any traffic.
+
+Units: bytes/s per direction, seconds one way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "ECMP_DRAWS",
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "LinkMap",
+    "Routes",
+    "hashed",
+    "joined",
+]
+
+ECMP_DRAWS = 32
+"""Hash draws that a time under static ECMP is the mean of: one draw is up to 2x another."""
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Routes:
+    """A sparse flow-by-bundle incidence, one entry per crossing.
+
+    Parameters
+    ----------
+    flow, link_group : int array (crossings,)
+    share : float array (crossings,)
+        Part of the flow's bytes that take this bundle; below 1 where a flow spreads.
+    latency_s : float array (flows,)
+        One way, end to end.
+    outside : bool array (flows,)
+        Whether the flow leaves its node.
+    """
+
+    flow: IntArray
+    link_group: IntArray
+    share: FloatArray
+    latency_s: FloatArray
+    outside: BoolArray
+
+
+class LinkMap(Protocol):
+    """Directed bundles and the routes over them.
+
+    Attributes
+    ----------
+    capacity_Bps : (bundles,)
+        All links of the bundle together.
+    link_Bps : (bundles,)
+        Most that one flow draws from it: one link, unless a flow spreads over several.
+    tier : (bundles,)
+        Level whose traffic the bundle carries first; `Network.faster` scales by it.
+    outside : (bundles,)
+        Whether the bundle lies outside the nodes.
+    port_Bps : float
+        Most that one device sends at once in one phase of a collective.
+    least_latency_s : float
+        Between the two nearest devices.
+    variants : int
+        Hash draws that a time is the mean of; 1 unless routing is static ECMP.
+    """
+
+    @property
+    def capacity_Bps(self) -> FloatArray: ...
+    @property
+    def link_Bps(self) -> FloatArray: ...
+    @property
+    def tier(self) -> IntArray: ...
+    @property
+    def outside(self) -> BoolArray: ...
+    @property
+    def port_Bps(self) -> float: ...
+    @property
+    def least_latency_s(self) -> float: ...
+    @property
+    def variants(self) -> int: ...
+
+    def faster(self, tier: int, factor: float) -> LinkMap:
+        """The same wires with the bandwidth of one tier multiplied."""
+
+    def egress_Bps(self, block: int, *, alike: bool = False) -> float:
+        """Most that leaves one block of the nesting at once; infinite where that is not known.
+
+        With ``alike`` also infinite but where all who leave share one way, or have one each.
+        """
+
+    def level(self, source: IntArray, target: IntArray) -> IntArray:
+        """Level at which devices meet, element by element; −1 for a device and itself."""
+
+    def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
+        """Bundles that flows cross; ``source`` and ``target`` have shape (flows,)."""
+
+
+def joined(parts: list[tuple[IntArray, IntArray, FloatArray]]) -> tuple[
+    IntArray, IntArray, FloatArray
+]:  # fmt: skip
+    """Crossings collected part by part, as three arrays."""
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    flow, link_group, share = zip(*parts, strict=True)
+    return np.concatenate(flow), np.concatenate(link_group), np.concatenate(share)
+
+
+def hashed(source: IntArray, target: IntArray, seed: int) -> IntArray:
+    """A fixed pseudo-random number per (source, target, seed), as a switch's hash gives.
+
+    The mixing steps are splitmix64's (Steele, Lea and Flood, OOPSLA 2014).
+    """
+    mixed = source.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= target.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed += np.uint64((seed * 0x165667B19E3779F9) % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(1)).astype(np.int64)

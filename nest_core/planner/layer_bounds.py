@@ -1,0 +1,196 @@
+"""Families at best-case communication: what their layers take and hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from nest_core.costs.overlap import cost
+from nest_core.costs.problem import LayerTable, Problem, condensed
+from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.planner.space import Families, SearchSpace
+from nest_core.planner.transfer_bounds import TransferBounds, least_call
+
+__all__ = ["Case", "LayerBounds", "best_case", "layer_bounds", "untied"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerBounds:
+    """What layers take and hold at best-case communication, entry by entry.
+
+    Attributes
+    ----------
+    within, tallest : (entries,)
+        Seconds of all layers, and of the longest, under the lightest recomputation.
+    boundary : (entries,)
+        Least bytes that a rank sends to the next stage.
+    count : (entries, runs)
+        Layers of every run of equal ones; 0 fills up.
+    dense, experts : (entries, runs)
+        Elements of one layer.
+    device, cover : (entries, runs, choices)
+        Seconds of one layer without its host and without data-parallel traffic, and those that
+        such traffic can hide behind at most.
+    host : (entries, runs, choices)
+        Seconds of its launches.
+    backward : (entries, runs)
+        Seconds that what it sends once per iteration can hide behind at most.
+    """
+
+    within: FloatArray
+    tallest: FloatArray
+    boundary: FloatArray
+    count: FloatArray
+    dense: FloatArray
+    experts: FloatArray
+    device: FloatArray
+    cover: FloatArray
+    host: FloatArray
+    backward: FloatArray
+
+    @classmethod
+    def joined(cls, parts: Sequence[LayerBounds]) -> LayerBounds:
+        """Entries of several, one after another."""
+        runs = max(part.count.shape[1] for part in parts)
+
+        def filled(values: FloatArray) -> FloatArray:
+            if values.ndim == 1 or values.shape[1] == runs:
+                return values
+            room = [(0, 0), (0, runs - values.shape[1]), *[(0, 0)] * (values.ndim - 2)]
+            return np.pad(values, room)
+
+        return cls(
+            *(
+                np.ascontiguousarray(
+                    np.concatenate([filled(getattr(part, field.name)) for part in parts])
+                )
+                for field in fields(cls)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """A family's table at one or more multiples of its seconds and bytes, at its best.
+
+    Parameters
+    ----------
+    family : int
+    table : LayerTable
+    scale : (n,)
+        Multiples: 1 for the table of a micro-batch itself, its sequences for a table of floors.
+    device, sent : (n, 3, runs)
+        Seconds of one layer of every run of equal ones, without its host; of its collectives.
+    seconds : (n, 3, L)
+        Of every layer, with its host.
+    """
+
+    family: int
+    table: LayerTable
+    scale: FloatArray
+    device: FloatArray
+    sent: FloatArray
+    seconds: FloatArray
+
+
+def layer_bounds(
+    families: Families,
+    cases: Iterable[Case],
+    allowed: IntArray,
+    *,
+    exact: bool = True,
+) -> LayerBounds:
+    """Entries of cases, one for each of their multiples.
+
+    Parameters
+    ----------
+    allowed : (choices,)
+        Rows of `RECOMPUTE` that may be used.
+    exact : bool
+        Whether tables are those of micro-batches; under floors there may be more to hide behind.
+    """
+    return LayerBounds.joined([_entries(families, case, allowed, exact=exact) for case in cases])
+
+
+def _entries(families: Families, case: Case, allowed: IntArray, *, exact: bool) -> LayerBounds:
+    table, times = condensed(case.table)
+    scale, n = case.scale, len(case.scale)
+    tp, sp = int(families.tp[case.family]), bool(families.sp[case.family])
+    lightest = case.seconds[:, allowed].min(axis=1)
+    share = tp if tp > 1 and not sp else 1  # ranks that hold the same send a part each
+
+    def every(values: FloatArray) -> FloatArray:
+        return np.broadcast_to(values, (n, *values.shape))
+
+    def known(values: FloatArray) -> FloatArray:
+        return values if exact else np.full_like(values, np.inf)
+
+    free = np.maximum(case.device, table.launch_s) - case.sent
+    return LayerBounds(
+        within=lightest.sum(axis=1),
+        tallest=lightest.max(axis=1),
+        boundary=scale * _smallest_boundary(case.table) / share,
+        count=every(times.astype(np.float64)),
+        dense=every(untied(table)),
+        experts=every(table.expert_parameters),
+        device=case.device[:, allowed].transpose(0, 2, 1),
+        cover=known((case.device - case.sent)[:, allowed].transpose(0, 2, 1)),
+        host=every(table.launch_s[allowed].T),
+        backward=known(np.maximum(free[:, allowed].max(axis=1) - table.forward_s, 0.0)),
+    )
+
+
+def untied(table: LayerTable) -> FloatArray:
+    """Dense elements per layer without the last layer's tied copy, shape (L,)."""
+    dense = table.parameters.copy()
+    dense[-1] -= table.tied_parameters
+    return dense
+
+
+def best_case(
+    problem: Problem,
+    space: SearchSpace,
+    transfer_bounds: TransferBounds,
+    families: Families,
+    family: int,
+    table: LayerTable,
+    scale: FloatArray,
+    apart: int = 0,
+) -> Case:
+    """Seconds of every layer at best-case communication.
+
+    Experts of a group are at least ``apart`` devices apart, and never closer than ``tp``.
+    """
+    brief, times = condensed(table)
+    compute = brief.compute_s + brief.replay_s
+    natural = set(space.device_orders) == {"natural"}
+    inside = np.zeros((len(scale), *compute.shape))
+    for axis, calls in brief.calls.items():
+        n = int(getattr(families, axis)[family])
+        if n > 1:
+            stride = 1 if axis == "tp" else int(families.tp[family])
+            if axis == "ep":
+                stride = max(stride, apart)
+            for number, total in (
+                (calls.number, calls.bytes),
+                (calls.replay_number, calls.replay_bytes),
+            ):
+                if not number.any():
+                    continue
+                each = np.divide(total, number, out=np.zeros_like(total), where=number > 0)
+                size = each * scale[:, None, None]
+                least = least_call(
+                    problem, transfer_bounds, axis, calls.kind, n, stride, size, natural
+                )
+                inside = inside + number * least
+    compute = compute * scale[:, None, None]
+    device = compute + cost(inside, compute, problem.overlap.within)
+    seconds = np.repeat(np.maximum(device, brief.launch_s), times, axis=2)
+    return Case(family, table, scale, device, inside, seconds)
+
+
+def _smallest_boundary(table: LayerTable) -> float:
+    inner = table.boundary_bytes[1:-1]
+    return float(inner.min()) if inner.size else 0.0

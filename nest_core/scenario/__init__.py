@@ -1,0 +1,21 @@
+"""What people write becomes what the core works on: scenarios, jobs, titles."""
+
+from nest_core.scenario.scenario import (
+    Scenario,
+    expanded,
+    fabric_document,
+    load_fabric,
+    load_scenario,
+    resolve_scenario,
+    scenario_document,
+)
+
+__all__ = [
+    "Scenario",
+    "expanded",
+    "fabric_document",
+    "load_fabric",
+    "load_scenario",
+    "resolve_scenario",
+    "scenario_document",
+]

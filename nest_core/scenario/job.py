@@ -1,0 +1,146 @@
+"""A training job on a fabric: model, device, batch and software, without any plan.
+
+A scenario (`nest_core.scenario`) is a job and a search space; a measured run
+(`nest_core.measured.training`) is a job and the plan that was run. Both are priced from the same
+`Problem`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from nest_core.costs.memory import FRAGMENTATION
+from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
+from nest_core.costs.problem import LayerTable, Problem
+from nest_core.costs.software import Software
+from nest_core.costs.tables import (
+    element_bytes,
+    layer_table,
+    lower_bound_table,
+    model_flops,
+    state_bytes,
+)
+from nest_core.errors import InputError
+from nest_core.hardware import Accelerator
+from nest_core.hardware.collectives import Curve, load_curve
+from nest_core.network import Network, collapse
+from nest_core.presets import preset_names
+from nest_core.topology import Fabric
+from nest_core.workload import Model, Strategy
+from nest_core.workload.layers import check_experts
+
+__all__ = ["OVERLAPS", "Job", "overlap_of"]
+
+OVERLAPS = ("none", "ideal", "fitted")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is trained, on what, in which precision and with which software.
+
+    Parameters
+    ----------
+    accelerator : Accelerator
+    model : Model
+    sequence, batch : int
+        Tokens per sequence, sequences per iteration.
+    precision, optimizer : str
+    attention : {"flash", "unfused"}
+    context : {"ring", "all_gather"}
+        How context-parallel ranks exchange keys and values.
+    expert_tensor : bool
+        Whether tensor parallelism divides experts.
+    imbalance, capacity : float
+        See `Strategy`.
+    overlap : {"none", "ideal", "fitted"}
+        ``fitted``: the fractions of the accelerator's family.
+    gradient_bytes : float
+        Per gradient element; 0: usual for precision and optimizer (`state_bytes`).
+    """
+
+    accelerator: Accelerator
+    model: Model
+    sequence: int
+    batch: int
+    precision: str
+    optimizer: str
+    attention: Literal["flash", "unfused"] = "flash"
+    context: Literal["ring", "all_gather"] = "ring"
+    expert_tensor: bool = True
+    imbalance: float = 1.0
+    capacity: float = 0.0
+    overlap: Literal["none", "ideal", "fitted"] = "fitted"
+    gradient_bytes: float = 0.0
+
+    def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> Strategy:
+        """The sub-graph strategy of a stage with these degrees."""
+        return Strategy(
+            tp=tp, sp=sp, micro_batch=micro_batch, sequence=self.sequence,
+            width=element_bytes(self.precision), attention=self.attention, cp=cp,
+            context=self.context, ep=ep, expert_tensor=self.expert_tensor,
+            imbalance=self.imbalance, capacity=self.capacity,
+        )  # fmt: skip
+
+    def table(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
+        """Per-layer figures under these degrees."""
+        strategy = self.strategy(tp, sp, micro_batch, cp, ep)
+        check_experts(self.model, strategy)
+        return layer_table(self.model, strategy, self.accelerator, self.precision)
+
+    def lower_bound(self, tp: int, sp: bool, cp: int, ep: int) -> LayerTable:
+        """What one sequence takes and holds at least, whatever the micro-batch; see `Problem`."""
+        strategy = self.strategy(tp, sp, 1, cp, ep)
+        check_experts(self.model, strategy)
+        return lower_bound_table(self.model, strategy, self.accelerator, self.precision)
+
+    def problem(self, fabric: Fabric | Network) -> Problem:
+        """The arrays that plans for this job are priced from.
+
+        Parameters
+        ----------
+        fabric : Fabric or Network
+            A network is a fabric that was collapsed already.
+        """
+        device = self.accelerator
+        bandwidth = device.memory_bandwidth_Bps * device.family.memory_efficiency
+        return Problem(
+            network=fabric if isinstance(fabric, Network) else collapse(fabric),
+            table=self.table,
+            batch=self.batch,
+            tokens=self.sequence,
+            memory_bytes=device.memory_bytes,
+            reserved_bytes=device.reserved_bytes,
+            state=state_bytes(self.precision, self.optimizer, self.gradient_bytes),
+            update_Bps=bandwidth,
+            model_flops=model_flops(self.model, self.sequence),
+            peak_flops=device.peak(self.precision),
+            software=Software(_curve(device.links, "nvlink"), _curve(device.network, "network")),
+            overlap=overlap_of(self.overlap, device),
+            fragmentation=FRAGMENTATION,
+            lower_bound=None if device.profile else self.lower_bound,
+        )
+
+
+def overlap_of(name: str, accelerator: Accelerator) -> Overlap:
+    """What hides behind compute: nothing, everything that can, or what the family reaches."""
+    if name != "fitted":
+        return IDEAL_OVERLAP if name == "ideal" else NO_OVERLAP
+    family = accelerator.family
+    return Overlap("fitted", family.overlap_tp, family.overlap_tp, family.overlap_dp)
+
+
+def _curve(name: str, link: str) -> Curve | None:
+    """The fitted curve of a name; None without one."""
+    field = f"accelerator.collectives.{'links' if link == 'nvlink' else 'network'}"
+    if not name:
+        return None
+    if name not in preset_names("collectives"):
+        raise InputError(
+            field, "must be one of the presets", name,
+            "pick " + ", ".join(preset_names("collectives")),
+        )  # fmt: skip
+    curve = load_curve(name)
+    if curve.link != link:
+        raise InputError(field, f"must be a curve of kind {link}", name, "pick another")
+    return curve

@@ -1,0 +1,352 @@
+"""Scenarios and fabrics from files, presets and overrides to the values the core works on.
+
+A scenario names a fabric, an accelerator and a model, or holds a fabric inline; overrides and
+``--set`` replace single keys before anything is checked, so every way in meets the same rules.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from nest_core.costs.problem import Problem
+from nest_core.errors import InputError, printable
+from nest_core.files import read_text
+from nest_core.hardware import Accelerator
+from nest_core.hardware.accelerators import accelerator_of
+from nest_core.overrides import assign, settings
+from nest_core.planner.space import SearchSpace
+from nest_core.presets import load_toml, looks_like_path, named_file
+from nest_core.scenario.job import Job
+from nest_core.scenario.search_table import search_space
+from nest_core.schema import (
+    FabricFile,
+    ScenarioFile,
+    check_plain,
+    checked,
+)
+from nest_core.topology import Fabric
+from nest_core.topology.files import build_fabric
+from nest_core.units import to_gib
+from nest_core.workload import Model
+from nest_core.workload.model_files import load_model, model_table
+
+__all__ = [
+    "Scenario",
+    "expanded",
+    "fabric_document",
+    "load_fabric",
+    "load_scenario",
+    "resolve_scenario",
+    "scenario_document",
+]
+
+_LOG = logging.getLogger(__name__)
+
+HERE = Path()
+"""The folder in which a person's command or program runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything a plan depends on, as core values.
+
+    Parameters
+    ----------
+    name, description : str
+    fabric : Fabric
+    accelerator : Accelerator
+    model : Model
+    sequence, batch : int
+        Tokens per sequence, sequences per iteration.
+    precision, optimizer, attention : str
+    context, expert_tensor, imbalance, capacity, overlap, gradient_bytes
+        See `Job`.
+    space : SearchSpace
+    time_limit_s : float
+    top : int
+    baselines : tuple of str
+    seed : int
+        Of the random baselines.
+    """
+
+    name: str
+    description: str
+    fabric: Fabric
+    accelerator: Accelerator
+    model: Model
+    sequence: int
+    batch: int
+    precision: str
+    optimizer: str
+    attention: Literal["flash", "unfused"]
+    context: Literal["ring", "all_gather"]
+    expert_tensor: bool
+    imbalance: float
+    capacity: float
+    overlap: Literal["none", "ideal", "fitted"]
+    space: SearchSpace
+    time_limit_s: float
+    top: int
+    baselines: tuple[str, ...]
+    gradient_bytes: float = 0.0
+    seed: int = 0
+
+    def problem(self) -> Problem:
+        """The arrays that this scenario's plans are priced from."""
+        return self.job.problem(self.fabric)
+
+    @property
+    def job(self) -> Job:
+        """What is trained, without the fabric and the search space."""
+        return Job(
+            self.accelerator, self.model, self.sequence, self.batch, self.precision,
+            self.optimizer, self.attention, self.context, self.expert_tensor, self.imbalance,
+            self.capacity, self.overlap, self.gradient_bytes,
+        )  # fmt: skip
+
+
+def load_scenario(name: str, sets: Iterable[str] = (), folder: Path | None = HERE) -> Scenario:
+    """A scenario preset or file, with ``KEY=VALUE`` settings applied.
+
+    Parameters
+    ----------
+    name : str
+    sets : iterable of str
+    folder : Path, optional
+        Where a relative path starts; None where names may be presets' only.
+
+    Raises
+    ------
+    InputError
+        For anything that keeps it from being a scenario.
+    """
+    document, inside = scenario_document(name, folder)
+    return resolve_scenario(document, settings(sets), inside)
+
+
+def scenario_document(name: str, folder: Path | None = None) -> tuple[dict[str, Any], Path | None]:
+    """The TOML document of a scenario preset or file, and the folder its paths start from.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path, optional
+        Where a relative path starts; without it the name must be a preset's, and the document
+        comes without a folder.
+    """
+    path = named_file("scenarios", name, folder, field="scenario")
+    return load_toml(path), None if folder is None else path.parent
+
+
+def resolve_scenario(
+    document: Mapping[str, Any],
+    overrides: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+) -> Scenario:
+    """A document with overrides by dotted key, checked and turned into core values.
+
+    Parameters
+    ----------
+    document, overrides : mapping
+    folder : Path, optional
+        Where paths in them start; without it every name in them must be a preset's.
+
+    Raises
+    ------
+    InputError
+        For anything that keeps them from being a scenario.
+    """
+    merged, changes = expanded(document, overrides, folder)
+    if any(key.startswith("workload.model.") for key in changes):
+        _name_to_sizes(merged, changes, folder)
+    for key, value in changes.items():
+        assign(merged, key, value)
+    return _scenario(checked(ScenarioFile, merged), folder)
+
+
+def expanded(
+    document: Mapping[str, Any],
+    overrides: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A scenario's document with its fabric and accelerator in it, and what is to be changed there.
+
+    Parameters
+    ----------
+    document, overrides, folder
+        As `resolve_scenario` takes them.
+
+    Returns
+    -------
+    merged : dict
+        Fabric and accelerator as tables, without ``override``; not yet checked as a scenario.
+    changes : dict
+        The scenario's own overrides and those given, which go before, in the order in which
+        `nest_core.overrides.assign` takes them.
+
+    Raises
+    ------
+    InputError
+        If a fabric or accelerator is not known, or ``override`` is no table.
+    """
+    check_plain("the scenario", dict(document))
+    check_plain("the overrides", dict(overrides or {}))
+    merged = copy.deepcopy(dict(document))
+    own = merged.pop("override", {})
+    if not isinstance(own, dict):
+        raise InputError("override", "must be a table", own, "write [override]")
+    asked = copy.deepcopy(dict(overrides or {}))
+    changes = {key: value for key, value in own.items() if key not in asked} | asked
+    for key in ("fabric", "accelerator"):
+        if key in changes:
+            merged[key] = changes.pop(key)
+        if key in merged:
+            merged[key] = _table_of(key, merged[key], folder)
+    return merged, changes
+
+
+def load_fabric(name: str, folder: Path | None = HERE) -> Fabric:
+    """A fabric preset, or a file in any format that can be imported.
+
+    What a foreign format does not state is assumed, and logged as a warning.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path, optional
+        Where a relative path starts; None where the name may be a preset's only.
+    """
+    return build_fabric(checked(FabricFile, fabric_document(name, folder)))
+
+
+def fabric_document(name: str, folder: Path | None = None) -> dict[str, Any]:
+    """The document of a fabric preset, as its schema has it.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path, optional
+        Where a relative path starts; with it the name may be that of a file.
+    """
+    return _fabric_file(
+        named_file(
+            "fabrics", name, folder, field="fabric",
+            file=".toml file or to another that can be imported",
+            is_path=lambda text, path: looks_like_path(text, path) or _is_fabric(path),
+        )
+    )  # fmt: skip
+
+
+def _is_fabric(path: Path) -> bool:
+    """Whether a file's ending is .toml, or that of a format that can be imported."""
+    if path.suffix in ("", ".toml"):
+        return path.suffix == ".toml"
+    from nest_core.formats import FORMATS  # yaml and XML are not for every start
+
+    readable = {suffix for entry in FORMATS.values() if entry.reads for suffix in entry.suffixes}
+    return path.suffix.lower() in readable
+
+
+def _fabric_file(path: Path) -> dict[str, Any]:
+    if path.suffix == ".toml":
+        return load_toml(path)
+    from nest_core.formats import read_fabric  # yaml and XML are not for every start
+
+    found = read_fabric(read_text(path).encode(), path.name)
+    for note in found.notes:
+        _LOG.warning("%s: %s", printable(path.name), printable(note))
+    return found.document
+
+
+def _table_of(key: str, value: Any, folder: Path | None) -> Any:
+    if key == "fabric" and isinstance(value, dict):
+        return {"schema": 1, "name": "inline", **value}
+    if not isinstance(value, str):
+        return value
+    if key == "accelerator":
+        return load_toml(named_file("accelerators", value, None, field="accelerator"))
+    return _fabric_file(
+        named_file(
+            "fabrics", value, folder, field="fabric", table=True,
+            is_path=lambda _, path: _is_fabric(path),
+        )
+    )  # fmt: skip
+
+
+def _name_to_sizes(document: dict[str, Any], changes: dict[str, Any], folder: Path | None) -> None:
+    """Put the named model's table in its place, so that its single sizes can be changed."""
+    if "workload" in changes:
+        return
+    if "workload.model" in changes:
+        assign(document, "workload.model", changes.pop("workload.model"))
+    work = document.get("workload")
+    if isinstance(work, dict) and isinstance(work.get("model"), str):
+        work["model"] = model_table(load_model(work["model"], folder))
+
+
+def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
+    fabric = build_fabric(file.fabric)
+    accelerator = accelerator_of(file.accelerator, folder)
+    model = load_model(file.workload.model, folder)
+    work = file.workload
+    names = file.baselines.names
+    if len(set(names)) < len(names):
+        raise InputError(
+            "baselines.names", "must name every baseline once", names, "drop what stands twice"
+        )
+    if work.precision not in accelerator.precisions:
+        raise InputError(
+            "workload.precision", f"must be one that {accelerator.name} computes in",
+            work.precision, "pick " + ", ".join(accelerator.precisions),
+        )  # fmt: skip
+    if work.precision == "fp8" and "bf16" not in accelerator.precisions:
+        raise InputError(
+            "accelerator.peak_TFLOPs", "must give bf16 beside fp8, which speeds projections only",
+            list(accelerator.precisions), "add bf16",
+        )  # fmt: skip
+    profile = accelerator.profile
+    if profile is not None and profile.precision != work.precision:
+        raise InputError(
+            "accelerator.profile", f"must have been measured in {work.precision}",
+            profile.precision, "measure it with --precision, or leave it out",
+        )  # fmt: skip
+    if accelerator.reserved_bytes >= accelerator.memory_bytes:
+        raise InputError(
+            "accelerator.memory_GiB",
+            f"must exceed accelerator.reserved_GiB = {to_gib(accelerator.reserved_bytes):g}",
+            to_gib(accelerator.memory_bytes), "raise it",
+        )  # fmt: skip
+    if model.positions and work.sequence_length_tokens > model.positions:
+        raise InputError(
+            "workload.sequence_length_tokens",
+            f"must not exceed the {model.positions} positions that {model.name} has learned",
+            work.sequence_length_tokens, "shorten the sequence",
+        )  # fmt: skip
+    return Scenario(
+        name=file.name,
+        description=file.description,
+        fabric=fabric,
+        accelerator=accelerator,
+        model=model,
+        sequence=work.sequence_length_tokens,
+        batch=work.global_batch_sequences,
+        precision=work.precision,
+        optimizer=work.optimizer,
+        attention=work.attention,
+        context=work.context,
+        expert_tensor=work.expert_tensor,
+        imbalance=work.imbalance,
+        capacity=work.capacity,
+        overlap=work.overlap,
+        space=search_space(file.search, work, model, fabric),
+        time_limit_s=file.search.time_limit_s,
+        top=file.search.top,
+        baselines=tuple(file.baselines.names),
+        seed=file.baselines.seed,
+        gradient_bytes=float(work.gradient_bytes or 0),
+    )

@@ -1,0 +1,161 @@
+"""What ``[search]`` leaves to choose from: its table as the planner's search space.
+
+An axis that is absent takes every valid degree; of degrees that are asked for, the valid ones are
+kept. Where none is left, the error names some that are valid.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nest_core.costs.plan import SCHEDULES
+from nest_core.errors import InputError
+from nest_core.planner.space import ORDERS, SearchSpace
+from nest_core.schema import Range, SearchTable, WorkloadTable
+from nest_core.topology import Fabric
+from nest_core.topology.lattice import torus_of
+from nest_core.workload import Model
+
+__all__ = ["search_space"]
+
+LEAST_CHUNK = 128
+"""Tokens of a context-parallel rank's chunk: a tile of attention kernels."""
+
+
+def search_space(
+    search: SearchTable, workload: WorkloadTable, model: Model, fabric: Fabric
+) -> SearchSpace:
+    """The plans that a job on a fabric may choose from.
+
+    Parameters
+    ----------
+    search : SearchTable
+    workload : WorkloadTable
+        Its batch and sequence length decide which degrees are valid.
+    model : Model
+    fabric : Fabric
+
+    Raises
+    ------
+    InputError
+        If nothing valid is left on an axis.
+    """
+    batch, tokens = workload.global_batch_sequences, workload.sequence_length_tokens
+    devices = fabric.devices
+    shares = [size for size in range(1, batch + 1) if batch % size == 0]
+    widths = [w for w in range(1, min(model.heads, devices) + 1) if _splits(model, w)]
+    by_batch = f"divide the batch of {batch}"
+    layers = model.blocks + 2
+    depths = list(range(1, min(layers, devices) + 1))
+    owners = [n for n in range(1, model.experts + 1) if model.experts % n == 0 and n <= devices]
+    virtual_stages = _chosen(
+        "interleave", search.interleave, list(range(1, layers // 2 + 1)),
+        f"leave each chunk one of {layers} layers",
+    )  # fmt: skip
+    return SearchSpace(
+        tp=_chosen("tp", search.tp, widths, f"divide {model.heads} heads"),
+        sp=_listed(search.sp, (False, True)),
+        cp=_chosen(
+            "cp", search.cp, _contexts(tokens, devices),
+            f"divide the sequence of {tokens} tokens into two chunks per rank, each of at least "
+            f"{LEAST_CHUNK} tokens",
+        ),
+        ep=_chosen(
+            "ep", search.ep, owners,
+            f"divide the {model.experts} experts" if model.experts > 1
+            else "be 1 for a dense model, which has no experts",
+        ),
+        dp=_chosen("dp", search.dp, [size for size in shares if size <= devices], by_batch),
+        pp=_chosen("pp", search.pp, depths, f"not exceed {layers} layers or {devices} devices"),
+        micro_batch=_chosen(
+            "micro_batch_sequences", search.micro_batch_sequences, shares, by_batch
+        ),
+        zero=_listed(search.zero, (0, 1, 2, 3)),
+        recompute=_listed(search.recompute, ("none", "selective", "full")),
+        orders=_orders(search.order),
+        device_orders=_device_orders(search.device_order, torus_of(fabric) is not None),
+        idle_devices=search.idle_devices,
+        schedules=_schedules(search.schedule, virtual_stages),
+        interleave=virtual_stages,
+        mixed=search.stage_strategies == "mixed",
+        as_needed=search.memory_rule == "as_needed",
+    )  # fmt: skip
+
+
+def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:
+    """Those listed that go with the chunks per stage: one without, several with interleaving."""
+    listed = _listed(value, SCHEDULES)
+    kept = tuple(name for name in listed if name == "interleaved" or 1 in virtual_stages)
+    if not kept or (kept == ("interleaved",) and max(virtual_stages) == 1):
+        raise InputError(
+            "search.schedule",
+            f"must go with interleave = {list(virtual_stages)[:6]}",
+            list(listed),
+            "add interleaved for two chunks per stage and more, or interleave = 1 for the others",
+        )
+    return kept
+
+
+def _contexts(tokens: int, devices: int) -> list[int]:
+    """Context-parallel degrees: a rank takes a chunk from either half of the causal mask."""
+    most = min(devices, tokens // (2 * LEAST_CHUNK))
+    return [1] + [cp for cp in range(2, most + 1) if tokens % (2 * cp) == 0]
+
+
+def _splits(model: Model, width: int) -> bool:
+    """Whether tensor-parallel ranks of a width get whole heads and equal parts of MLPs."""
+    shared = model.kv_heads % width == 0 or width % model.kv_heads == 0
+    inner = all(size % width == 0 for size in (model.ffn, model.shared_ffn, model.expert_ffn))
+    return model.heads % width == 0 and shared and inner
+
+
+def _listed(value: Any, everything: tuple[Any, ...]) -> tuple[Any, ...]:
+    if value is None:
+        return everything
+    return tuple(dict.fromkeys(value)) if isinstance(value, list) else (value,)
+
+
+def _device_orders(value: Any, torus: bool) -> tuple[str, ...]:
+    """Those of the listed orders that the fabric has a meaning for."""
+    asked = _listed(value, ("natural",))
+    kept = tuple(order for order in asked if torus or order not in ("snake", "hilbert"))
+    if not kept:
+        raise InputError(
+            "search.device_order", "must be natural, rail or rack unless the fabric is a torus",
+            value, "pick natural",
+        )  # fmt: skip
+    return kept
+
+
+def _chosen(
+    name: str, value: int | list[int] | Range | None, valid: list[int], rule: str
+) -> tuple[int, ...]:
+    if value is None:
+        return tuple(valid)
+    if isinstance(value, Range):
+        if value.min > value.max:
+            raise InputError(
+                f"search.{name}", "must have a min of at most its max", _bounds(value), "swap them"
+            )
+        kept = [entry for entry in valid if value.min <= entry <= value.max]
+    else:
+        asked = value if isinstance(value, list) else [value]
+        kept = sorted(set(asked) & set(valid))
+    if not kept:
+        shown = _bounds(value) if isinstance(value, Range) else value
+        nearest = ", ".join(str(entry) for entry in valid[:12])
+        raise InputError(f"search.{name}", f"must {rule}", shown, f"valid are {nearest}")
+    return tuple(kept)
+
+
+def _bounds(value: Range) -> str:
+    """As a person writes them."""
+    ends = ((name, getattr(value, name)) for name in ("min", "max"))
+    return ", ".join(f"{name} {end}" for name, end in ends if name in value.model_fields_set)
+
+
+def _orders(value: Any) -> tuple[tuple[str, ...], ...]:
+    if value is None:
+        return ORDERS
+    listed = value if value and isinstance(value[0], list) else [value]
+    return tuple(dict.fromkeys(tuple(entry) for entry in listed))

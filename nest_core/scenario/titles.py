@@ -1,0 +1,150 @@
+"""Titles of fabrics, models and scenarios, read off what is computed and off nothing else.
+
+A file's ``name`` is what its author called it once; overrides, sliders and drawings change what it
+stands for and leave the name as it was. So no name of a scenario or a fabric stands in a title
+(docs/decisions/titles.md): a model and an accelerator are called by their preset's name only while
+they are what the preset says.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from nest_core.hardware import Accelerator, load_accelerator
+from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.topology import Fabric
+from nest_core.units import humanise, to_gib
+from nest_core.workload import Model
+from nest_core.workload.model_files import load_model
+
+if TYPE_CHECKING:
+    from nest_core.scenario import Scenario
+
+__all__ = [
+    "accelerator_title",
+    "fabric_title",
+    "file_stem",
+    "innermost_ratio",
+    "model_title",
+    "scenario_title",
+]
+
+# What bills and measured curves read from a fabric's name, so part of what is computed.
+_CALLED = re.compile(r"\b(?:TPU v\d\w?|(?:GB|MI|[ABHV])\d{3}X?)\b")
+_LONGEST_STEM = 100
+
+
+def scenario_title(scenario: Scenario) -> str:
+    """Model, devices, fabric with its realised ratios, and batch.
+
+    Examples
+    --------
+    >>> from nest_core.scenario import load_scenario
+    >>> scenario_title(load_scenario("llama2-7b-64-h100", ["fabric.clos.devices=128"]))
+    'Llama 2 7B on 128 H100 SXM 80 GB, spine-leaf 1:1, batch 1,024'
+    """
+    fabric = scenario.fabric
+    return (
+        f"{model_title(scenario.model)} on {fabric.devices:,} "
+        f"{accelerator_title(scenario.accelerator)}, {_arrangement(fabric)}, "
+        f"batch {scenario.batch:,}"
+    )
+
+
+def fabric_title(fabric: Fabric) -> str:
+    """Devices, kind and realised ratios, innermost first.
+
+    Devices are called as the fabric's own name calls them, since its bill goes by that.
+
+    Examples
+    --------
+    >>> from nest_core.scenario import load_fabric
+    >>> fabric_title(load_fabric("meta-3tier-7to1")), fabric_title(load_fabric("mesh-8x8"))
+    ('24,576 H100, 4 levels 1:1 and 0.5:1 and 7:1', '64 devices, 8×8 mesh')
+    """
+    called = _CALLED.search(fabric.name)
+    noun = called.group() if called else "device" if fabric.devices == 1 else "devices"
+    return f"{fabric.devices:,} {noun}, {_arrangement(fabric)}"
+
+
+def model_title(model: Model) -> str:
+    """A preset's name for what the preset is; else the model's own name, and its size.
+
+    A preset's name on other sizes would be a false one: it gives way to the family.
+    """
+    preset = _by_name().get(model.name)
+    if preset is None:
+        called = model.name
+    elif replace(load_model(preset), source=model.source) == model:
+        return model.name
+    else:
+        called = f"{model.family} model"
+    count = humanise(model.parameters).replace("G", "billion").replace("M", "million")
+    return f"{called} ({count} parameters)"
+
+
+def accelerator_title(accelerator: Accelerator) -> str:
+    """A preset's name for what the preset is; else what of it was changed."""
+    preset = _accelerators().get(accelerator.name)
+    if preset is None:
+        return accelerator.name
+    known = load_accelerator(preset)
+    if known == accelerator:
+        return accelerator.name
+    same = replace(accelerator, memory_bytes=known.memory_bytes)
+    memory = f"{to_gib(accelerator.memory_bytes):.4g} GiB"
+    if same == known:
+        return f"{accelerator.name} limited to {memory}" if (
+            accelerator.memory_bytes < known.memory_bytes
+        ) else f"{accelerator.name} given {memory}"  # fmt: skip
+    return f"changed {accelerator.name} ({memory})"
+
+
+def file_stem(title: str) -> str:
+    """A title as the name of a file, without its ending.
+
+    Examples
+    --------
+    >>> file_stem("Llama 2 7B on 64 H100 SXM 80 GB, spine-leaf 1:1, batch 1,024")
+    'llama-2-7b-on-64-h100-sxm-80-gb-spine-leaf-1to1-batch-1024'
+    """
+    plain = title.lower().replace(",", "").replace(":", "to").replace("×", "x")
+    return re.sub(r"[^a-z0-9.]+", "-", plain).strip("-.")[:_LONGEST_STEM] or "nest"
+
+
+def innermost_ratio(fabric: Fabric) -> str:
+    """The realised oversubscription of the tier above the innermost, down : up.
+
+    Examples
+    --------
+    >>> from nest_core.scenario import load_fabric
+    >>> innermost_ratio(load_fabric("hpn-dual-plane"))
+    '1.07 : 1'
+    """
+    return f"{fabric.ratios[0]:.3g} : 1" if fabric.ratios else "no ratio"
+
+
+def _arrangement(fabric: Fabric) -> str:
+    """The kind of a fabric with its realised ratios and what is missing of it."""
+    words, gone = fabric.arrangement(), len(fabric.missing)
+    return f"{words}, {gone:,} missing" if gone else words
+
+
+@cache
+def _by_name() -> dict[str, str]:
+    """Model presets by the name that stands in them."""
+    return _named("models")
+
+
+@cache
+def _accelerators() -> dict[str, str]:
+    return _named("accelerators")
+
+
+def _named(kind: str) -> dict[str, str]:
+    return {
+        load_toml(preset_path(kind, f"{name}.toml"))["name"]: name for name in preset_names(kind)
+    }

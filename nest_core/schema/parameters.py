@@ -1,0 +1,154 @@
+"""The catalogue of parameters: what can be set, read off the tables that files are checked by.
+
+A field of a table that says what it is called is a parameter. Forms, addresses, sweeps and
+messages take its bounds, words and refusal from here, so that a value means the same and is refused
+in the same sentence wherever it comes from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from nest_core.schema.checking import alternatives, check_plain, inside, sentence
+from nest_core.schema.tables import ScenarioFile
+
+__all__ = ["Parameter", "parameter"]
+
+_UNITS = {
+    "GBps": "GB/s", "GiB": "GiB", "s": "s", "sequences": "sequences", "tokens": "tokens",
+    "kW": "kW", "usd": "$",
+}  # fmt: skip
+"""Of the last part of a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Something that can be set.
+
+    Parameters
+    ----------
+    key : str
+        Dotted key in a scenario's document.
+    kind : type
+        int, float, bool or str.
+    low, high : int, float or None
+        Bounds, ends included.
+    usual : float or None
+        Up to where a slider reaches; values beyond it are as good.
+    choices : tuple
+        The only values there are, if there are only some.
+    label, unit, text : str
+        What it is called, what it is counted in, what it does.
+    default : object
+        Where a file leaves it out; None where all values are allowed then.
+    """
+
+    key: str
+    kind: type
+    low: float | None
+    high: float | None
+    usual: float | None
+    choices: tuple[Any, ...]
+    label: str
+    unit: str
+    text: str
+    default: Any
+    _adapter: TypeAdapter[Any]
+
+    @property
+    def title(self) -> str:
+        """Label and unit."""
+        return f"{self.label}, {self.unit}" if self.unit else self.label
+
+    @property
+    def options(self) -> tuple[Any, ...]:
+        """Every value that there is, where they are few."""
+        if self.kind is bool:
+            return False, True
+        return self.choices or tuple(range(int(self.low or 0), int(self.high or 0) + 1))
+
+    @property
+    def allowed(self) -> str:
+        """The choices or the range in words."""
+        if self.choices:
+            return " or ".join(map(str, self.choices))
+        return f"{self.low:,.12g} to {self.high:,.12g}"
+
+    def checked(self, value: object, field: str = "") -> Any:
+        """The value, as a file's would be read; ``field`` is what messages call it instead.
+
+        Raises
+        ------
+        InputError
+            If it is no value of this parameter.
+        """
+        check_plain(self.key, value)
+        try:
+            return self._adapter.validate_python(value)
+        except ValidationError as error:
+            field = field or re.sub(r"\.(\d+)", r"[\1]", self.key)
+            raise sentence(ScenarioFile, error, value, field) from error
+
+    def read(self, text: str, field: str = "") -> Any:
+        """The value that a text means, likewise; what is no number stays the text that it is."""
+        value: Any = {"true": True, "false": False}.get(text, text) if self.kind is bool else text
+        if self.kind in (int, float):
+            with contextlib.suppress(ValueError):
+                value = float(text)
+                value = int(value) if self.kind is int and value.is_integer() else value
+        return self.checked(value, field)
+
+
+@lru_cache(maxsize=1024)
+def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
+    """A parameter by its key; entries of lists are numbered.
+
+    Raises
+    ------
+    KeyError
+        If the table has none of this key, or a table there.
+
+    Examples
+    --------
+    >>> parameter("accelerator.memory_GiB").title
+    'memory per device, GiB'
+    >>> parameter("fabric.clos.oversubscription.0").allowed
+    '1 to 1,000,000'
+    """
+    field = FieldInfo.from_annotation(table)
+    for part in key.split("."):
+        if (inner := inside(field, part)) is None:
+            raise KeyError(key)
+        field = inner
+    one = alternatives(field)[0]  # a value, where a list of them or a range may stand
+    kind: Any = one.annotation
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    if not choices and kind not in (int, float, bool, str):
+        raise KeyError(key)  # a table of parameters
+    low, high = (
+        next((kind(getattr(rule, end)) for rule in one.metadata if hasattr(rule, end)), None)
+        for end in ("ge", "le")
+    )
+    more: Any = field.json_schema_extra or {}
+    return Parameter(
+        key=key,
+        kind=type(choices[0]) if choices else kind,
+        low=low,
+        high=high,
+        usual=more.get("usual"),
+        choices=choices,
+        label=field.title or key.rpartition(".")[2],
+        unit=more.get("unit") or _UNITS.get(key.rpartition("_")[2], ""),
+        text=field.description or "",
+        default=None if field.is_required() else field.default,
+        _adapter=TypeAdapter(
+            Annotated[kind, one], config=ConfigDict(strict=True, allow_inf_nan=False)
+        ),
+    )

@@ -1,0 +1,292 @@
+"""The parameters that a scenario has: of its fabric, of its workload, and of what may be chosen.
+
+Which there are depends on the fabric: a torus has no tiers to oversubscribe, a drawing nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nest_core.errors import InputError
+from nest_core.overrides import assign
+from nest_core.scenario import Scenario, expanded, resolve_scenario
+from nest_core.schema import parameter
+from nest_core.studies.parameter import Changes, SweepParameter, Value
+from nest_core.topology.clos_plan import TIER_NAMES
+from nest_core.units import GB, to_gib
+
+__all__ = ["fabric_table", "ratio_parameters", "sweep_parameters"]
+
+Table = Mapping[str, Any]
+
+RATIOS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+MEMORIES_GIB = (16.0, 24.0, 32.0, 40.0, 64.0, 80.0, 96.0, 141.0, 192.0, 288.0)
+FACTORS = (0.25, 0.5, 1, 2, 4)
+MICRO_BATCHES = (1, 2, 4, 8, 16)
+LARGEST_DEFAULT = 131_072
+"""Devices of the largest fabric that is worth a sweep unless asked for."""
+
+
+def sweep_parameters(
+    document: Table, overrides: Table, folder: Path | None = None
+) -> tuple[SweepParameter, ...]:
+    """The parameters that a scenario has, fabric first.
+
+    Raises
+    ------
+    InputError
+        If it is no scenario.
+    """
+    scenario = resolve_scenario(document, overrides, folder)
+    table = fabric_table(document, overrides, folder)
+    return (*_fabric_parameters(table, scenario), *_job_parameters(scenario))
+
+
+def fabric_table(document: Table, overrides: Table, folder: Path | None = None) -> dict[str, Any]:
+    """The fabric's own document with its overrides in it.
+
+    Raises
+    ------
+    InputError
+        If there is no such fabric, or an override leads nowhere.
+    """
+    merged, changes = expanded(document, overrides, folder)
+    for key, value in changes.items():
+        if key.startswith("fabric."):
+            assign(merged, key, value)
+    table = merged.get("fabric")
+    if not isinstance(table, dict):
+        raise InputError("fabric", "must be a table or a preset", table, "name a preset")
+    return table
+
+
+def ratio_parameters(table: Table) -> list[SweepParameter]:
+    """The oversubscription ratios that a fabric's document has, innermost first."""
+    if "clos" in table:
+        names, path = TIER_NAMES[table["kind"]], "fabric.clos.oversubscription"
+        ratios = enumerate(table["clos"].get("oversubscription", ()))
+        return [_ratio(tier, names[tier], ratio, f"{path}.{tier}") for tier, ratio in ratios]
+    return [
+        _ratio(
+            tier, level["name"], level.get("oversubscription", 1.0),
+            f"fabric.level.{tier}.oversubscription",
+        )
+        for tier, level in enumerate(table.get("level", ())) if tier
+    ]  # fmt: skip
+
+
+def _set(key: str) -> Changes:
+    return lambda value: {key: value}
+
+
+def _around(present: float, factors: tuple[float, ...]) -> list[float]:
+    return [present * factor for factor in factors]
+
+
+def _whole(values: Iterable[float]) -> list[float]:
+    return [value for value in values if value == int(value) and value >= 1]
+
+
+def _only(allowed: Sequence[Value]) -> Value | None:
+    return allowed[0] if len(allowed) == 1 else None
+
+
+def _swept(
+    key: str,
+    path: str,
+    defaults: Iterable[Value],
+    present: Value | None,
+    changes: Changes | None = None,
+    *,
+    label: str = "",
+    **more: Any,
+) -> SweepParameter:
+    """The parameter of a path, by default the one that it sets; what is there is worth a sweep."""
+    of = parameter(path)
+    worth = [*dict.fromkeys(defaults)]
+    if not of.choices:
+        kept = {of.kind(value) for value in worth}
+        worth = sorted(kept if present is None else kept | {of.kind(present)})
+    return SweepParameter(
+        key, of, label or of.label, tuple(worth), present, changes or _set(path), **more
+    )
+
+
+def _job_parameters(scenario: Scenario) -> list[SweepParameter]:
+    """What is trained, and what the search may choose."""
+    batch, sequence, space = scenario.batch, scenario.sequence, scenario.space
+    memory = to_gib(scenario.accelerator.memory_bytes)
+    pinned = "pinned: the search may not choose another"
+    zero, recompute = parameter("search.zero"), parameter("search.recompute")
+    return [
+        _swept(
+            "batch", "workload.global_batch_sequences", _whole(_around(batch, FACTORS)), batch,
+            doubling=True,
+        ),
+        _swept(
+            "micro_batch", "search.micro_batch_sequences",
+            [size for size in MICRO_BATCHES if batch % size == 0], _only(space.micro_batch),
+            doubling=True, note=pinned,
+        ),
+        _swept(
+            "zero", zero.key, zero.options, _only(space.zero), note=pinned,
+        ),
+        _swept(
+            "recompute", recompute.key, recompute.options, _only(space.recompute), note=pinned
+        ),
+        _swept(
+            "sequence", "workload.sequence_length_tokens",
+            [size for size in _whole(_around(sequence, FACTORS))
+             if size <= (scenario.model.positions or size)],
+            sequence, doubling=True, note="the global batch keeps its number of sequences",
+        ),
+        _swept(
+            "memory", "accelerator.memory_GiB",
+            [size for size in MEMORIES_GIB if memory / 4 <= size <= 4 * memory], memory,
+            doubling=True,
+        ),
+    ]  # fmt: skip
+
+
+def _fabric_parameters(table: dict[str, Any], scenario: Scenario) -> list[SweepParameter]:
+    """What the fabric's kind has to turn; a drawn graph has nothing."""
+    if "clos" in table:
+        return _clos_parameters(table)
+    if "level" in table:
+        return _level_parameters(table)
+    if "dragonfly" in table:
+        return _dragonfly_parameters(table["dragonfly"])
+    for kind in ("torus", "tpu_slice"):
+        if kind in table:
+            return _torus_parameters(kind, table[kind], scenario)
+    return []
+
+
+def _ratio(tier: int, name: str, present: float, path: str) -> SweepParameter:
+    label = f"{name} {parameter(path).label}"
+    return _swept(
+        f"oversubscription.{tier}",
+        path,
+        RATIOS,
+        float(present),
+        label=label,
+        doubling=True,
+        fabric=True,
+    )
+
+
+def _speed(key: str, path: str, present: float, per: str, label: str = "") -> SweepParameter:
+    return _swept(
+        f"speed.{key}", path, _around(present, FACTORS), present, label=label, doubling=True,
+        fabric=True, note=f"one direction, per {per}",
+    )  # fmt: skip
+
+
+def _node(path: str, present: int, most: float, note: str, changes: Changes) -> SweepParameter:
+    sizes = [size for size in _whole(_around(present, FACTORS)) if size <= most]
+    return _swept("node", path, sizes, present, changes, doubling=True, fabric=True, note=note)
+
+
+def _devices(least: int, present: int, note: str, changes: Changes) -> SweepParameter:
+    sizes = [present / 2**power for power in range(-1, 5)]
+    worth = [size for size in _whole(sizes) if size % least == 0 and size <= LARGEST_DEFAULT]
+    return _swept(
+        "devices", "fabric.clos.devices", worth, present, changes, doubling=True, fabric=True,
+        note=note,
+    )  # fmt: skip
+
+
+def _clos_parameters(table: dict[str, Any]) -> list[SweepParameter]:
+    clos, path = table["clos"], "fabric.clos"
+    per_node, nics = clos["devices_per_node"], clos["nics_per_node"]
+
+    def sized(value: int) -> dict[str, Any]:
+        if value * nics % per_node:
+            raise InputError(
+                "node size", f"must keep whole NICs at {nics} per {per_node} devices", value,
+                f"use multiples of {per_node // math.gcd(nics, per_node)}",
+            )  # fmt: skip
+        return {
+            f"{path}.devices_per_node": value, f"{path}.nics_per_node": value * nics // per_node,
+        }  # fmt: skip
+
+    found = ratio_parameters(table)
+    found.append(_speed("nic", f"{path}.nic_bandwidth_GBps", clos["nic_bandwidth_GBps"], "NIC"))
+    if "intra_node" in table:
+        inner, where = table["intra_node"]["bandwidth_GBps"], "fabric.intra_node.bandwidth_GBps"
+        found.append(_speed("node", where, inner, "device"))
+    kept = "NICs per device and the number of devices stay"
+    found.append(_node(f"{path}.devices_per_node", per_node, math.inf, kept, sized))
+    grown = "switches follow; the global batch stays"
+    found.append(_devices(per_node, clos["devices"], grown, _set(f"{path}.devices")))
+    return found
+
+
+def _level_parameters(table: Table) -> list[SweepParameter]:
+    found, levels = ratio_parameters(table), table["level"]
+    for tier, level in enumerate(levels):
+        below = levels[tier - 1]["name"] if tier else "device"
+        per = below if level.get("uplink_per", "device") == "child" else "device"
+        path = f"fabric.level.{tier}.bandwidth_GBps"
+        label = f"{level['name']} {parameter(path).label}"
+        found.append(_speed(str(tier), path, level["bandwidth_GBps"], str(per), label))
+    sizes = [level.get("group_size") for level in levels]
+    if len(sizes) > 1 and all(sizes):
+        found += _hierarchy_sizes([int(size) for size in sizes if size])
+    return found
+
+
+def _hierarchy_sizes(sizes: list[int]) -> list[SweepParameter]:
+    """Node size and number of devices of a hierarchy of equal groups."""
+    pair, below, last = sizes[0] * sizes[1], math.prod(sizes[:-1]), len(sizes) - 1
+
+    def sized(value: int) -> dict[str, Any]:
+        if pair % value:
+            raise InputError(
+                "node size", f"must divide the {pair} devices of a group of nodes", value,
+                "use a divisor",
+            )  # fmt: skip
+        return {"fabric.level.0.group_size": value, "fabric.level.1.group_size": pair // value}
+
+    def grown(value: int) -> dict[str, Any]:
+        if value % below:
+            raise InputError("devices", f"must be a multiple of {below}", value, "round it")
+        return {f"fabric.level.{last}.group_size": value // below}
+
+    kept = "uplinks of a node and the number of devices stay"
+    return [
+        _node("fabric.level.0.group_size", sizes[0], pair, kept, sized),
+        _devices(
+            below, math.prod(sizes), "the outermost level grows; the global batch stays", grown
+        ),
+    ]
+
+
+def _dragonfly_parameters(table: Table) -> list[SweepParameter]:
+    return [
+        _speed(
+            kind, f"fabric.dragonfly.{kind}_bandwidth_GBps", table[f"{kind}_bandwidth_GBps"], "link"
+        )
+        for kind in ("local", "global")
+    ]
+
+
+def _torus_parameters(kind: str, table: Table, scenario: Scenario) -> list[SweepParameter]:
+    """Link speed, and devices along the last dimension."""
+    *others, last = [int(length) for length in table["shape"]]
+    plane = math.prod(others)
+
+    def grown(value: int) -> dict[str, Any]:
+        if value % plane:
+            raise InputError("devices", f"must be a multiple of {plane}", value, "round it")
+        return {f"fabric.{kind}.shape": [*others, value // plane]}
+
+    found = [_devices(plane, plane * last, "the last dimension grows", grown)]
+    speed = getattr(scenario.fabric, "link_bandwidth_Bps", None)
+    if speed is not None:
+        path = f"fabric.{kind}.link_bandwidth_GBps"
+        found.insert(0, _speed("link", path, speed / GB, "link"))
+    return found

@@ -1,0 +1,58 @@
+"""Values as JSON has them, and rows as aligned text: what results print."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from nest_core.errors import printable
+
+__all__ = ["plain", "table"]
+
+
+def plain(value: object) -> Any:
+    """A value in JSON's terms: tuples as arrays, numpy as Python, NaN and infinity as null.
+
+    Raises
+    ------
+    TypeError
+        If the value has no such form.
+    """
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows as aligned text: numbers to the right, the rest to the left, None as a dash."""
+    cells = [["–" if cell is None else _one_line(cell) for cell in row] for row in rows]
+    columns = list(zip(header, *cells, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    numeric = [all(_is_number(cell) for cell in column[1:]) for column in columns]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        for line in [list(header), *cells]
+    )
+
+
+def _one_line(cell: object) -> str:
+    return printable(str(cell)).replace("\n", " ")
+
+
+def _is_number(cell: str) -> bool:
+    return cell == "–" or cell[:1].isdigit() or (cell[:1] == "-" and cell[1:2].isdigit())

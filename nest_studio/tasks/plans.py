@@ -1,0 +1,102 @@
+"""What worker processes do for the Plan page once a plan is there: its pictures, and why.
+
+A request and its plan in, what is shown out; tasks are as those of `nest_studio.tasks.requests`.
+Apart from them, as plans need no drawing: a worker that finds one imports none of this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nest_core.costs.placement import RankMapping, rank_mapping_of
+from nest_core.costs.price import Report
+from nest_core.costs.timeline import timeline
+from nest_core.errors import InputError
+from nest_core.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
+from nest_core.explain.loads import link_loads
+from nest_core.figures import Picture, fabric_figure, level_figure, timeline_figure
+from nest_core.figures.fabric import Paint
+from nest_core.figures.linkload import linkload_figure
+from nest_studio.tasks.requests import Stop, Tell, request_problem, request_scenario
+
+__all__ = [
+    "PlanPictures",
+    "plan_bindings",
+    "plan_equations",
+    "plan_pictures",
+    "plan_rank_mapping",
+    "priced_mine",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPictures:
+    """A plan, or that there is none, in pictures.
+
+    Parameters
+    ----------
+    timeline : Picture
+        One iteration, pass by pass.
+    placement : Picture
+        The fabric painted with the plan.
+    beside : Picture
+        The level matrix, or the load on links where that is what devices are coloured by.
+    """
+
+    timeline: Picture
+    placement: Picture
+    beside: Picture
+
+
+def plan_pictures(
+    text: str, best: Report | None, paint: Paint, *, progress: Tell, stop: Stop
+) -> PlanPictures | None:
+    """The pictures of a plan; None once stopped."""
+    progress(0.0, "collapsing the fabric into levels")
+    network = request_problem(text).network
+    if stop():
+        return None
+    progress(0.4, "drawing it")
+    if best is None:
+        return PlanPictures(
+            timeline_figure(None), fabric_figure(network, None), level_figure(network)
+        )
+    loads = link_loads(request_problem(text), best) if paint == "link load" else None
+    return PlanPictures(
+        _played(text, best),
+        fabric_figure(network, best.plan, paint, loads),
+        linkload_figure(loads) if loads else level_figure(network),
+    )
+
+
+def plan_bindings(
+    text: str, best: Report, *, progress: Tell, stop: Stop
+) -> tuple[StageBinding, ...]:
+    """What binds every stage of a plan."""
+    progress(0.0, "pricing it with more of each resource")
+    return bindings(request_problem(text), best)
+
+
+def plan_equations(text: str, best: Report, *, progress: Tell, stop: Stop) -> tuple[Equation, ...]:
+    """The equations behind a plan."""
+    progress(0.0, "filling in its figures")
+    return equations(request_problem(text), best)
+
+
+def plan_rank_mapping(text: str, best: Report, *, progress: Tell, stop: Stop) -> RankMapping:
+    """Who sits where under a plan."""
+    progress(0.0, "seating its ranks")
+    return rank_mapping_of(request_problem(text).network, best.plan)
+
+
+def priced_mine(text: str, pasted: str, placement: str, *, progress: Tell, stop: Stop) -> Mine:
+    """A pasted plan priced on a request; InputError where it is none."""
+    progress(0.0, "reading and pricing it")
+    return price_pasted(request_scenario(text), pasted, placement)
+
+
+def _played(text: str, best: Report) -> Picture:
+    try:
+        return timeline_figure(timeline(request_problem(text), best))
+    except InputError as error:
+        return timeline_figure(None, str(error))

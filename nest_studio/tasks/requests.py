@@ -1,0 +1,133 @@
+"""What worker processes do for pages: plain requests in, values out.
+
+A request is its canonical text, a JSON list of a scenario's document and its overrides, whose names
+are those of presets. Every task takes ``progress`` (a share from 0 to 1, and words) and ``stop``
+(whether nobody waits any more).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from functools import lru_cache
+
+from nest_core.baselines import Baseline, evaluate_baselines
+from nest_core.costs.price import Report
+from nest_core.costs.problem import Problem
+from nest_core.explain import Gain, NextBest, gains, next_best
+from nest_core.network import Outline
+from nest_core.paper import Reproduction, reproduce
+from nest_core.paper.reproduction import Costs
+from nest_core.planner import Progress, Result, search, shadow_prices
+from nest_core.presets import edition
+from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.units import humanise_seconds
+
+__all__ = [
+    "best_plan",
+    "import_tasks",
+    "next_best_choices",
+    "paper_result",
+    "priced_baselines",
+    "request_problem",
+    "request_scenario",
+    "request_text",
+    "worth_of_more",
+]
+
+KEPT = 4
+"""Problems that a worker keeps: those of a drawing may be large."""
+LONGEST_BASELINE_S = 60.0
+"""What one baseline may take, whatever a scenario asks for: it does not hear that it should end."""
+
+Tell = Callable[[float, str], None]
+Stop = Callable[[], bool]
+
+
+def import_tasks(*, progress: Tell, stop: Stop) -> None:
+    """Import what the first task would wait for, this module before those that draw."""
+    for name in ("nest_studio.tasks.plans", "nest_studio.tasks.fabrics"):
+        importlib.import_module(name)
+
+
+def request_text(document: object, overrides: object) -> str:
+    """The canonical text of a request; another one once a preset has changed, which it may name."""
+    return json.dumps([document, overrides, edition()], sort_keys=True)
+
+
+@lru_cache(maxsize=32)
+def request_scenario(text: str) -> Scenario:
+    """The scenario of a request.
+
+    Raises
+    ------
+    InputError
+        Where there is none.
+    """
+    document, overrides, _ = json.loads(text)
+    return resolve_scenario(document, overrides)
+
+
+@lru_cache(maxsize=KEPT)
+def request_problem(text: str) -> Problem:
+    """The arrays that plans of a request are priced from: for workers, as they may be large."""
+    return request_scenario(text).problem()
+
+
+def best_plan(text: str, *, progress: Tell, stop: Stop) -> tuple[Result, Outline]:
+    """The search's result, once stopped the best plan so far with its gap; and its network."""
+    scenario, problem = request_scenario(text), request_problem(text)
+
+    def tell(found: Progress) -> None:
+        known = found.solved + found.bounded + found.infeasible
+        best = humanise_seconds(found.best_s) if found.best_s < float("inf") else "none yet"
+        progress(known / found.points, f"{found.solved:,} points solved, best {best}")
+
+    result = search(
+        problem, scenario.space, top=scenario.top, time_limit_s=scenario.time_limit_s,
+        progress=tell, stop=stop,
+    )  # fmt: skip
+    return result, problem.network.outline
+
+
+def priced_baselines(text: str, *, progress: Tell, stop: Stop) -> tuple[Baseline, ...] | None:
+    """All baselines of a request, one after another; None once stopped."""
+    scenario, problem = request_scenario(text), request_problem(text)
+    found: list[Baseline] = []
+    for number, name in enumerate(scenario.baselines):
+        if stop():
+            return None
+        progress(number / len(scenario.baselines), name)
+        found += evaluate_baselines(
+            problem, scenario.space, scenario.model, (name,), seed=scenario.seed,
+            time_limit_s=min(scenario.time_limit_s, LONGEST_BASELINE_S),
+        )  # fmt: skip
+    return tuple(found)
+
+
+def paper_result(name: str, costs: Costs, *, progress: Tell, stop: Stop) -> Reproduction:
+    """A figure or table of the paper beside ours."""
+    progress(0.0, "computing")
+    return reproduce(name, costs)
+
+
+def next_best_choices(
+    text: str, best: Report, limit_s: float, *, progress: Tell, stop: Stop
+) -> tuple[NextBest, ...]:
+    """The next best plan on every axis."""
+    progress(0.0, "planning without each choice")
+    scenario = request_scenario(text)
+    limit = min(limit_s, scenario.time_limit_s)
+    return next_best(request_problem(text), scenario.space, best, time_limit_s=limit)
+
+
+def worth_of_more(
+    text: str, best: Report, limit_s: float, *, progress: Tell, stop: Stop
+) -> tuple[dict[str, float | None], dict[str, Gain]]:
+    """Shadow prices, and what the plan as it is would gain."""
+    progress(0.0, "planning with 1 % more of each resource")
+    scenario, problem = request_scenario(text), request_problem(text)
+    limit = min(limit_s, scenario.time_limit_s)
+    prices = shadow_prices(problem, scenario.space, best.iteration_s, limit)
+    return prices, gains(problem, best.plan)

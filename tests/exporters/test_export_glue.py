@@ -1,0 +1,248 @@
+"""torchtitan's configuration and DeepSpeed's Python: run as written, against stand-ins."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from export_cases import drawn_plans, exported, plan, priced, scenario
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from nest_core.exporters import Refused, export_plan
+from nest_core.exporters.deepspeed import uniform_parts
+from nest_core.exporters.torchtitan import _FLAVOURS, flavour_of
+from nest_core.presets import preset_names
+
+
+class Recorder(types.SimpleNamespace):
+    """Takes any attribute and remembers it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.__dict__[name] = Recorder()
+        return self.__dict__[name]
+
+
+class Called:
+    """A class or function that keeps what it was called with."""
+
+    def __init__(self, **fixed: Any) -> None:
+        self.calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        self.__dict__.update(fixed)
+
+    def __call__(self, *args: Any, **words: Any) -> Any:
+        self.calls.append((args, words))
+        return self.result if "result" in self.__dict__ else Recorder(args=args, **words)
+
+
+def module(name: str, **content: Any) -> types.ModuleType:
+    """A module with some content."""
+    made = types.ModuleType(name)
+    made.__dict__.update(content)
+    return made
+
+
+def titan_config(files: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """What the exported module makes of torchtitan's own configuration."""
+    source = str(files["nest_plan.py"])
+    package = source.split("torchtitan.models.")[1].split()[0]
+    base = source.split("config_registry import ")[1].split()[0]
+    registry = Called()
+    for name in ("torchtitan", "torchtitan.distributed", "torchtitan.models"):
+        monkeypatch.setitem(sys.modules, name, module(name))
+    full = types.SimpleNamespace(Config=lambda: "full")
+    recompute = module("ac", FullAC=full)
+    monkeypatch.setitem(sys.modules, "torchtitan.distributed.activation_checkpoint", recompute)
+    home = f"torchtitan.models.{package}"
+    monkeypatch.setitem(sys.modules, home, module(home, model_registry=registry))
+    functions = module("registry", **{base: Recorder})
+    monkeypatch.setitem(sys.modules, f"{home}.config_registry", functions)
+    space: dict[str, Any] = {}
+    exec(compile(source, "nest_plan.py", "exec"), space)
+    config: Recorder = space["plan"]()
+    return config
+
+
+@settings(max_examples=120, derandomize=True, database=None, deadline=None)
+@given(data=st.data())
+def test_torchtitan_gets_the_plan(data: st.DataObject) -> None:
+    """Degrees multiply to the ranks, batches add up, chunks hold their modules."""
+    asked = scenario(data.draw(st.sampled_from(["llama3-8b", "qwen3-8b", "qwen3-30b-a3b"])))
+    chosen = data.draw(drawn_plans(asked))
+    point = chosen.point
+    assume(asked.batch % (point.dp * point.micro_batch) == 0)
+    m = point.micro_batches(asked.batch)
+    assume(point.interleave == 1 or m % point.pp == 0)
+    try:
+        files = dict(export_plan("torchtitan", asked, priced(asked, chosen)).files)
+    except Refused:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        config = titan_config(files, patch)
+    found = config.parallelism
+    shard, copies = found.data_parallel_shard_degree, found.data_parallel_replicate_degree
+    assert shard * copies == point.dp
+    assert (shard > 1) == (point.zero >= 2 and point.dp > 1)
+    if point.zero >= 2:
+        assert found.fsdp_reshard_after_forward == ("always" if point.zero == 3 else "never")
+    assert found.tensor_parallel_degree == point.tp
+    assert found.context_parallel_degree == point.cp
+    assert found.pipeline_parallel_degree == point.pp
+    assert found.expert_parallel_degree == point.ep
+    assert found.enable_sequence_parallel == point.sp
+    assert (config.activation_checkpoint == "full") == (chosen.recompute[0] == "full")
+    training = config.training
+    assert training.global_batch_size == asked.batch
+    steps = asked.batch // (training.local_batch_size * point.dp)
+    if point.pp > 1:
+        assert training.local_batch_size // found.pipeline_parallel_microbatch_size == m
+        parts = found.module_fqns_per_model_part
+        assert len(parts) == point.pp * point.interleave
+        chain = ["tok_embeddings", *(f"layers.{k}" for k in range(asked.model.blocks))]
+        assert [name for part in parts for name in part] == [*chain, "norm", "lm_head"]
+        sizes = [len(part) - ("norm" in part) for part in parts]
+        assert sizes == [b - a for a, b in pairwise(chosen.cuts)]
+        named = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"}
+        assert found.pipeline_parallel_schedule == named[point.schedule]
+        assert steps == 1
+    else:
+        assert training.local_batch_size == point.micro_batch
+        assert steps == m
+
+
+def test_torchtitan_flavours_are_found_by_their_sizes() -> None:
+    """Presets of the same sizes are theirs, others are not."""
+    found = {}
+    for name in preset_names("models"):
+        try:
+            found[name] = flavour_of(scenario(name).model)
+        except Refused:
+            continue
+    assert {name: f"{flavour.module} {flavour.name}" for name, flavour in found.items()} == {
+        "llama3-8b": "llama3 8B", "llama3.1-8b": "llama3 8B", "llama3-70b": "llama3 70B",
+        "llama3.1-70b": "llama3 70B", "llama3.1-405b": "llama3 405B", "qwen3-8b": "qwen3 8B",
+        "qwen3-32b": "qwen3 32B", "qwen3-30b-a3b": "qwen3 30B-A3B",
+        "qwen3-235b-a22b": "qwen3 235B-A22B", "deepseek-v2": "deepseek_v3 236B",
+        "deepseek-v3": "deepseek_v3 671B", "gpt-oss-120b": "gpt_oss 120b",
+    }  # fmt: skip
+    assert len({(flavour.module, flavour.name) for flavour in _FLAVOURS}) == len(_FLAVOURS)
+
+
+def deepspeed_engine(
+    files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, *arguments: Any
+) -> tuple[Called, Called]:
+    """Calls of ``PipelineModule`` and ``initialize`` that the exported module makes."""
+    pipeline, topology = Called(), Called()
+    initialize = Called(result=("engine",))
+    root = module("deepspeed", init_distributed=lambda: None, initialize=initialize)
+    monkeypatch.setitem(sys.modules, "deepspeed", root)
+    pipe = module("pipe", PipelineModule=pipeline)
+    monkeypatch.setitem(sys.modules, "deepspeed.pipe", pipe)
+    for name in ("deepspeed.runtime", "deepspeed.runtime.pipe"):
+        monkeypatch.setitem(sys.modules, name, module(name))
+    monkeypatch.setitem(
+        sys.modules, "deepspeed.runtime.pipe.topology", module("t", ProcessTopology=topology)
+    )
+    pipeline.result = Recorder(parameters=lambda: "parameters")
+    space: dict[str, Any] = {}
+    exec(compile(str(files["nest_plan.py"]), "nest_plan.py", "exec"), space)
+    assert space["engine"](*arguments) == "engine"
+    pipeline.topology = topology
+    return pipeline, initialize
+
+
+class Block:
+    """Stands for a model's block."""
+
+
+def balanced(weights: list[int], parts: int) -> list[tuple[int, ...]]:
+    """All cuts whose parts have weights as equal as can be."""
+    from itertools import combinations
+
+    found: dict[int, list[tuple[int, ...]]] = {}
+    for inner in combinations(range(1, len(weights)), parts - 1):
+        cuts = (0, *inner, len(weights))
+        sums = [sum(weights[a:b]) for a, b in pairwise(cuts)]
+        found.setdefault(max(sums) - min(sums), []).append(cuts)
+    return found[min(found)]
+
+
+@pytest.mark.parametrize("order", [["tp", "cp", "dp", "pp"], ["tp", "cp", "pp", "dp"]])
+@pytest.mark.parametrize(
+    ("pp", "cuts", "recompute"),
+    [(4, [0, 9, 17, 25, 34], "full"), (4, [0, 9, 18, 26, 34], "none"), (2, [0, 17, 34], "full")],
+)
+def test_deepspeed_pipelines_get_the_plan(
+    order: list[str], pp: int, cuts: list[int], recompute: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its topology counts the last axis fastest; its methods give the plan's cuts."""
+    fields = {"dp": 64 // pp, "pp": pp, "zero": 1, "order": order}
+    asked = scenario()
+    bundle = exported("deepspeed", asked, **fields, cuts=cuts, recompute=recompute)
+    pipeline, initialize = deepspeed_engine(
+        dict(bundle.files), monkeypatch, ["layers"], Block, "loss"
+    )
+    (words,) = [words for _, words in pipeline.calls]
+    ((_, shape),) = pipeline.topology.calls
+    assert sorted(shape["axes"]) == ["data", "pipe"]
+    grid = np.arange(64).reshape(shape["dims"])
+    stages = np.moveaxis(grid, shape["axes"].index("pipe"), 0)
+    layout = plan(asked, **fields).point.layout
+    assert (stages.reshape(pp, -1) == layout.devices.reshape(pp, -1)).all()
+    if words["partition_method"] == "uniform":
+        assert uniform_parts(34, pp) == tuple(cuts)
+    else:
+        assert words["partition_method"] == "type:Block"
+        assert len({b - a - (a == 0) - (b == 34) for a, b in pairwise(cuts)}) == 1
+    assert words["activation_checkpoint_interval"] == (recompute == "full")
+    assert words["checkpointable_layers"] == ["Block"]
+    assert initialize.calls[0][1]["config"] == "ds_config.json"
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4])
+def test_blocks_in_equal_numbers_have_one_cut(parts: int) -> None:
+    """So the method that balances one class of layers gives the plan's cuts."""
+    blocks = 2 * parts
+    (only,) = balanced([0] + [1] * blocks + [0], parts)
+    assert only == (0, *(1 + 2 * k for k in range(1, parts)), blocks + 2)
+
+
+@settings(max_examples=120, derandomize=True, database=None, deadline=None)
+@given(data=st.data())
+def test_deepspeed_configurations_add_up(data: st.DataObject) -> None:
+    """Its own check: batch = micro-batch x accumulation x data-parallel ranks."""
+    asked = scenario(data.draw(st.sampled_from(["llama3-8b", "mixtral-8x7b"])))
+    chosen = data.draw(drawn_plans(asked))
+    point = chosen.point
+    assume(asked.batch % (point.dp * point.micro_batch) == 0)
+    assume(point.interleave == 1 or point.micro_batches(asked.batch) % point.pp == 0)
+    try:
+        files = dict(export_plan("deepspeed", asked, priced(asked, chosen)).files)
+    except Refused:
+        return
+    config = json.loads(files["ds_config.json"])
+    tensor = config.get("tensor_parallel", {"autotp_size": 1})["autotp_size"]
+    ranks = point.devices_used // tensor // point.pp
+    assert config["train_batch_size"] == (
+        config["train_micro_batch_size_per_gpu"] * config["gradient_accumulation_steps"] * ranks
+    )
+    assert config["zero_optimization"]["stage"] == point.zero
+    assert tensor == point.tp
+    experts = config.get("expert_parallel", {"autoep_size": 1})["autoep_size"]
+    assert experts == point.ep
+
+
+def test_deepspeed_recomputes_a_plain_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a pipeline the model is told to."""
+    model = Recorder(parameters=lambda: "parameters", gradient_checkpointing_enable=Called())
+    for recompute, times in (("full", 1), ("none", 1)):
+        bundle = exported("deepspeed", scenario(), dp=64, zero=3, recompute=recompute)
+        deepspeed_engine(dict(bundle.files), monkeypatch, model)
+        assert len(model.gradient_checkpointing_enable.calls) == times

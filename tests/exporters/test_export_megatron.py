@@ -1,0 +1,219 @@
+"""Megatron-LM and NeMo: what is written says the plan, read by their rules."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from export_cases import DATA, MEGATRON, drawn_plans, exported, plan, priced, scenario
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from nest_core.costs import Plan, Point
+from nest_core.costs.parse import read_plan
+from nest_core.exporters import Refused, export_plan
+from nest_core.exporters.astra_workload import groups_of
+from nest_core.exporters.megatron_core import layout_string, stage_options, swapped
+
+assert DATA.is_dir()
+
+
+def unrolled(layout: str) -> list[str]:
+    """Letters of every chunk: ``x*n`` is n times x."""
+    plain = re.sub(r"(.)\*(\d+)", lambda match: match[1] * int(match[2]), layout)
+    return plain.split("|")
+
+
+def cuts_said(options: object, blocks: int, pp: int) -> tuple[int, ...]:
+    """The cuts that Megatron Core builds from its options, chunk by chunk."""
+    from nest_core.exporters.megatron_core import StageOptions
+
+    assert isinstance(options, StageOptions)
+    virtual_stages = options.virtual_stages * pp
+    if options.layout:
+        rows = unrolled(options.layout)
+        assert rows[0][0] == "E"
+        assert rows[-1][-1] == "L"
+        assert "".join(rows) == "E" + "t" * blocks + "L"
+        sizes = [row.count("t") for row in rows]
+    elif options.first:
+        middle, left = divmod(blocks - options.first - options.last, max(pp - 2, 1))
+        assert not left
+        sizes = [options.first, *[middle] * (pp - 2), options.last]
+    else:
+        each, left = divmod(blocks + 2 * options.ends_counted, virtual_stages)
+        assert not left
+        sizes = [each] * virtual_stages
+        sizes[0] -= options.ends_counted
+        sizes[-1] -= options.ends_counted
+    inner = [1 + end for end in itertools.accumulate(sizes)]
+    return (0, *inner[:-1], blocks + 2)
+
+
+@settings(max_examples=400, derandomize=True, database=None, deadline=None)
+@given(st.data())
+def test_stage_options_say_the_cuts(data: st.DataObject) -> None:
+    """Read back by Megatron Core's own rules, whichever of its four ways was taken."""
+    pp, v = data.draw(st.integers(2, 8)), data.draw(st.integers(1, 3))
+    layers = data.draw(st.integers(max(pp * v, 3), 60))
+    inner = data.draw(st.sets(st.integers(1, layers - 1), min_size=pp * v - 1, max_size=pp * v - 1))
+    kind = data.draw(st.sampled_from(["any", "blocks", "layers", "ends"]))
+    if kind == "blocks" and (layers - 2) % (pp * v) == 0 and layers > 2:
+        each = (layers - 2) // (pp * v)
+        inner = {1 + each * k for k in range(1, pp * v)}
+    if kind == "layers" and layers % (pp * v) == 0:
+        inner = {layers // (pp * v) * k for k in range(1, pp * v)}
+    point = Point(1, False, 1, pp, 1, 0, MEGATRON, interleave=v,
+                  schedule="interleaved" if v > 1 else "1f1b")  # fmt: skip
+    chosen = Plan(point, (0, *sorted(inner), layers), ("none",) * pp)
+    options = stage_options(chosen)
+    assert cuts_said(options, layers - 2, pp) == chosen.cuts
+    assert options.layout == "" or options.layout == layout_string(chosen.cuts)
+
+
+@pytest.mark.parametrize(
+    ("cuts", "way"),
+    [
+        ((0, 9, 17, 25, 34), "even"), ((0, 8, 17, 26, 34), "first"), ((0, 9, 18, 27, 34), "first"),
+        ((0, 6, 17, 25, 34), "layout"), ((0, 1, 17, 25, 34), "layout"),
+    ],
+)  # fmt: skip
+def test_the_plainest_way_is_taken(cuts: tuple[int, ...], way: str) -> None:
+    """A layout string only where nothing shorter says it."""
+    options = stage_options(plan(scenario(), dp=16, pp=4, cuts=list(cuts)))
+    assert bool(options.layout) == (way == "layout")
+    assert bool(options.first) == (way == "first")
+
+
+def megatron_ranks(point: Point, expert: bool) -> dict[str, set[tuple[int, ...]]]:
+    """Groups as Megatron Core numbers ranks: its order, cp (or for experts ep) after tp."""
+    second = point.ep if expert else point.cp
+    third = point.sharers // second
+    axes = ["tp", "second", "dp", "pp"] if not swapped(point) else ["tp", "second", "pp", "dp"]
+    sizes = {"tp": point.tp, "second": second, "dp": third, "pp": point.pp}
+    grid = np.arange(point.devices_used).reshape([sizes[axis] for axis in reversed(axes)])
+    found = {}
+    for axis in axes:
+        moved = np.moveaxis(grid, len(axes) - 1 - axes.index(axis), -1)
+        found[axis] = {tuple(row) for row in moved.reshape(-1, sizes[axis]).tolist()}
+    return found
+
+
+@pytest.mark.parametrize("target", ["megatron", "nemo"])
+@settings(max_examples=150, derandomize=True, database=None, deadline=None)
+@given(data=st.data())
+def test_ranks_meet_those_of_the_layout(target: str, data: st.DataObject) -> None:
+    """What is exported has Megatron Core's groups: the plan's, axis by axis."""
+    asked = scenario(data.draw(st.sampled_from(["llama3-8b", "mixtral-8x7b"])))
+    chosen = data.draw(drawn_plans(asked))
+    point = chosen.point
+    assume(asked.batch % (point.dp * point.micro_batch) == 0)
+    assume(point.interleave == 1 or point.micro_batches(asked.batch) % point.pp == 0)
+    try:
+        bundle = export_plan(target, asked, priced(asked, chosen))
+    except Refused:
+        return
+    script = str(bundle.files["launch.sh" if target == "megatron" else "train.py"])
+    flag = "--use-tp-pp-dp-mapping" if target == "megatron" else "use_tp_pp_dp_mapping=True"
+    assert (flag in script) == swapped(point)
+    ours = {
+        axis: {tuple(row) for row in rows.tolist()}
+        for axis, rows in groups_of(point).members.items()
+    }
+    dense, experts = megatron_ranks(point, False), megatron_ranks(point, True)
+    pairs = [("tp", dense["tp"]), ("cp", dense["second"]), ("ep", experts["second"]),
+             ("expert_data", experts["dp"])]  # fmt: skip
+    for axis, theirs in pairs:
+        if axis in ours:
+            assert {tuple(sorted(row)) for row in ours[axis]} == theirs
+    stage = point.layout.stage_of(point.devices_used)
+    assert all(sorted(stage[list(row)]) == list(range(point.pp)) for row in dense["pp"])
+    assert dense["pp"] == experts["pp"]  # Megatron Core asserts it
+
+
+@settings(max_examples=150, derandomize=True, database=None, deadline=None)
+@given(data=st.data())
+def test_the_command_is_read_back_as_the_plan(data: st.DataObject) -> None:
+    """By the reader for pasted commands: the whole script, and its plan alone."""
+    asked = scenario(data.draw(st.sampled_from(["llama3-8b", "mixtral-8x7b", "gpt3-13b"])))
+    chosen = data.draw(drawn_plans(asked))
+    point = chosen.point
+    assume(asked.batch % (point.dp * point.micro_batch) == 0)
+    assume(point.interleave == 1 or point.micro_batches(asked.batch) % point.pp == 0)
+    try:
+        files = export_plan("megatron", asked, priced(asked, chosen)).files
+    except Refused:
+        return
+    for name in ("launch.sh", "plan.args"):
+        found = read_plan(str(files[name]), asked.model.blocks + 2, point.devices_used)
+        told = chosen.to_json() | {"device_order": "natural"}
+        if point.pp == 1:
+            told["schedule"] = "1f1b"
+        order = [axis for axis in found.point.order if getattr(point, axis) > 1]
+        assert order == [axis for axis in point.order if getattr(point, axis) > 1]
+        assert found.to_json() | {"order": told["order"]} == told
+
+
+def test_what_the_reader_and_the_writer_say_of_zero() -> None:
+    """Stages 2 and 3 need Megatron-LM's sharded data parallelism and free device queues."""
+    for zero, strategy in ((2, "optim_grads"), (3, "optim_grads_params")):
+        script = str(exported("megatron", scenario(), dp=64, zero=zero).files["launch.sh"])
+        assert f"--data-parallel-sharding-strategy {strategy}\n" in script
+        assert "--use-megatron-fsdp" in script
+        assert "unset CUDA_DEVICE_MAX_CONNECTIONS" in script
+    script = str(exported("megatron", scenario(), dp=32, tp=2, zero=1).files["launch.sh"])
+    assert "--data-parallel-sharding-strategy" not in script
+    assert "export CUDA_DEVICE_MAX_CONNECTIONS=1" in script
+
+
+def arguments(script: str) -> list[str]:
+    """What bash hands to torchrun, one per line, run with stubs on the path."""
+    stub = 'torchrun() { printf "%s\\n" "$@"; }; exec() { "$@"; }\n'
+    ran = subprocess.run(
+        ["bash", "-c", stub + script],
+        capture_output=True, text=True, check=True,
+        env={"PATH": "/usr/bin:/bin", "MASTER_ADDR": "first", "SLURM_NODEID": "3"},
+    )  # fmt: skip
+    return ran.stdout.splitlines()
+
+
+@pytest.mark.parametrize("target", ["megatron", "nemo", "torchtitan"])
+def test_scripts_hand_over_what_they_hold(target: str) -> None:
+    """Through a real shell: quoting keeps layouts whole, nodes come from Slurm."""
+    bundle = exported(
+        target, scenario(), dp=16, pp=4, cuts=[0, 6, 17, 25, 34], zero=0, recompute="full"
+    )
+    words = arguments(str(bundle.files["launch.sh"]))
+    assert words[words.index("--nnodes") + 1] == "8"
+    assert words[words.index("--nproc-per-node") + 1] == "8"
+    assert words[words.index("--node-rank") + 1] == "3"
+    assert words[words.index("--master-addr") + 1] == "first"
+    if target == "megatron":
+        layout = words[words.index("--pipeline-model-parallel-layout") + 1]
+        assert unrolled(layout) == ["E" + "t" * 5, "t" * 11, "t" * 8, "t" * 8 + "L"]
+        assert words[-2:] == ["--vocab-size", "128255"]
+
+
+def test_nemo_builds_what_it_says() -> None:
+    """The script's fields are the plan's and the model's."""
+    bundle = exported(
+        "nemo", scenario("mixtral-8x7b"), dp=16, pp=4, ep=8, zero=1, recompute="selective",
+        cuts=[0, 6, 17, 25, 34],
+    )  # fmt: skip
+    fields: dict[str, object] = {}
+    for node in ast.walk(ast.parse(str(bundle.files["train.py"]))):
+        if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant):
+            fields[str(node.arg)] = node.value.value
+    expected = {
+        "tensor_model_parallel_size": 1, "pipeline_model_parallel_size": 4,
+        "expert_model_parallel_size": 8, "context_parallel_size": 1, "micro_batch_size": 1,
+        "global_batch_size": 512, "recompute_granularity": "selective", "num_layers": 32,
+        "hidden_size": 4096, "num_moe_experts": 8, "moe_router_topk": 2, "num_query_groups": 8,
+        "pipeline_model_parallel_layout": "Et*5|t*11|t*8|t*8L", "seq_length": 512,
+        "use_distributed_optimizer": True, "sequence_parallel": False,
+    }  # fmt: skip
+    assert {key: fields.get(key) for key in expected} == expected

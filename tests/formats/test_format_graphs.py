@@ -1,0 +1,347 @@
+"""GraphML, NetJSON and edge lists: what is written is read back, what is wrong is named."""
+
+from __future__ import annotations
+
+import json
+
+import networkx as nx
+import pytest
+from fabric_strategies import graph_fabrics
+from hypothesis import given, settings
+
+from nest_core.errors import InputError
+from nest_core.files import MAX_FILE_BYTES
+from nest_core.formats import Assumed, read_fabric, write_fabric
+from nest_core.scenario import load_fabric
+from nest_core.schema import FabricFile, checked
+from nest_core.topology import Element, Fabric, GraphFabric, Link
+from nest_core.topology.files import build_fabric
+
+
+def read(text: str, name: str, **assumed: float) -> Fabric:
+    found = read_fabric(text.encode(), name, assumed=Assumed(**assumed))  # type: ignore[arg-type]
+    return build_fabric(checked(FabricFile, found.document))
+
+
+def notes(text: str, name: str) -> tuple[str, ...]:
+    return read_fabric(text.encode(), name).notes
+
+
+def unordered(fabric: GraphFabric) -> tuple[object, ...]:
+    """Elements and links without their order and direction."""
+    links = {(frozenset((k.a, k.b)), k.bandwidth_Bps, k.count, k.latency_s) for k in fabric.links}
+    return set(fabric.elements), links, fabric.device_ids, fabric.routing, fabric.ecmp_seed
+
+
+@settings(max_examples=60, deadline=None)
+@given(graph_fabrics())
+def test_toml_graphml_and_netjson_keep_everything(fabric):
+    for format, suffix in (("toml", ".toml"), ("graphml", ".graphml"), ("netjson", ".json")):
+        exported = write_fabric(fabric, format)
+        assert exported.lost == ()
+        assert read(exported.text, f"x{suffix}") == fabric
+
+
+@settings(max_examples=60, deadline=None)
+@given(graph_fabrics())
+def test_edge_lists_keep_links_and_say_what_else_is_gone(fabric):
+    exported = write_fabric(fabric, "csv")
+    again = read(exported.text, "x.csv")
+    assert isinstance(again, GraphFabric)
+    elements, links, numbered, routing, _ = unordered(fabric)
+    found = unordered(again)
+    assert found[1] == links
+    assert {(e.id, e.role) for e in found[0]} == {(e.id, e.role) for e in elements}
+    lost = " ".join(exported.lost)
+    assert ("order in which devices" in lost) == (found[2] != numbered)
+    assert ("Routing" in lost) == (routing != "adaptive")
+    assert ("ports" in lost) == any(e.radix for e in fabric.elements)
+    drawn = any(e.group or e.x is not None or e.y is not None for e in fabric.elements)
+    assert ("drawn" in lost) == drawn
+
+
+def test_edge_lists_say_that_loose_elements_are_gone():
+    fabric = GraphFabric(
+        "f", (Element("a", "device"), Element("b", "device"), Element("s", "switch")),
+        (Link("a", "b", 1e9),),
+    )  # fmt: skip
+    assert "1 element without links." in write_fabric(fabric, "csv").lost
+    alone = GraphFabric("f", (Element("a", "device"),), ())
+    with pytest.raises(InputError, match="link must list at least one link to be written as an"):
+        write_fabric(alone, "csv")
+    for format, suffix in (("toml", ".toml"), ("graphml", ".graphml"), ("netjson", ".json")):
+        assert read(write_fabric(alone, format).text, f"x{suffix}") == alone
+
+
+@pytest.mark.parametrize("format", ["graphml", "csv"])
+def test_names_with_control_characters_are_refused(format):
+    fabric = GraphFabric("f", (Element("a\x01", "device"), Element("b", "device")),
+                         (Link("a\x01", "b", 1e9),))  # fmt: skip
+    with pytest.raises(InputError, match=r"element\[0\].id must be free of control characters"):
+        write_fabric(fabric, format)
+
+
+@pytest.mark.parametrize("name", ["a\ud800", "\U0001f600", "<&>\"'", "x" * 200])
+def test_odd_names_survive_or_are_refused_with_a_sentence(name):
+    text = json.dumps(netjson([name, "b"], [(name, "b")]))
+    if name == "a\ud800":
+        with pytest.raises(InputError, match="must have names without control characters"):
+            read(text, "x.json")
+        return
+    fabric = read(text, "x.json")
+    for format, suffix in (("toml", ".toml"), ("graphml", ".graphml"), ("netjson", ".json")):
+        assert unordered(read(write_fabric(fabric, format).text, f"x{suffix}")) == unordered(fabric)
+
+
+def test_networkx_own_graphml_is_read(tmp_path):
+    """A graph that someone made with networkx; rates in Gb/s, latencies in ns."""
+    graph = nx.Graph()
+    graph.add_nodes_from(["leaf0", "gpu0", "gpu1"])
+    graph.add_edge("gpu0", "leaf0", gbps=400, latency_ns=500)
+    graph.add_edge("gpu1", "leaf0", gbps=400.0, latency_ns=500)
+    nx.write_graphml(graph, tmp_path / "x.graphml")
+    text = (tmp_path / "x.graphml").read_text()
+    fabric = read(text, "x.graphml")
+    assert {(k.bandwidth_Bps, k.latency_s) for k in fabric.links} == {(50e9, 0.5e-6)}
+    assert fabric.devices == 2
+    assert any(
+        "Roles of 3 elements follow from their names" in note for note in notes(text, "x.xml")
+    )
+
+
+def test_both_ways_of_a_directed_graph_are_one_link(tmp_path):
+    graph = nx.DiGraph()
+    for a, b in (("gpu0", "leaf"), ("leaf", "gpu0"), ("gpu1", "leaf")):
+        graph.add_edge(a, b, bandwidth_GBps=50.0, latency_us=1.0)
+    nx.write_graphml(graph, tmp_path / "x.graphml")
+    text = (tmp_path / "x.graphml").read_text()
+    fabric = read(text, "x.graphml")
+    assert [link.count for link in fabric.links] == [1, 1]
+    assert "3 directed edges read as links that work both ways." in notes(text, "x.graphml")
+
+
+def test_parallel_edges_become_counts():
+    text = "a,b,bandwidth_GBps,count,latency_us\ngpu0,s,50,2,1\ns,gpu0,50,3,1\ngpu1,s,50,1,1\n"
+    assert [link.count for link in read(text, "x.csv").links] == [5, 1]
+    with pytest.raises(InputError, match="line 3 must have parallel links of the same rate"):
+        read(text.replace("s,gpu0,50", "s,gpu0,25"), "x.csv")
+
+
+def test_what_is_not_stated_is_assumed_and_told():
+    text = "a,b\ngpu0,leaf\ngpu1,leaf\n"
+    fabric = read(text, "x.csv", link_bandwidth_GBps=25.0, hop_latency_us=2.0)
+    assert {(k.bandwidth_Bps, k.latency_s) for k in fabric.links} == {(25e9, 2e-6)}
+    told = notes(text, "x.csv")
+    assert "2 links without a rate: 50 GB/s assumed." in told
+    assert "2 links without a latency: 0.6 us assumed." in told
+
+
+def netjson(nodes, links, **more):
+    return {
+        "type": "NetworkGraph", "protocol": "static", "version": None, "metric": None,
+        "nodes": [{"id": name, "properties": {"role": "device"}} for name in nodes],
+        "links": [{"source": a, "target": b, "cost": 1, "properties": more} for a, b in links],
+    }  # fmt: skip
+
+
+def test_netjson_of_other_programs_is_read():
+    text = json.dumps(netjson([1, 2], [(1, 2)], gbps=100, latency_ns=250))
+    fabric = read(
+        text.replace(": [1, 2]", ": []").replace('"source": 1', '"source": "1"'), "t.json"
+    )
+    assert fabric.device_ids == ("1", "2")
+    assert (fabric.links[0].bandwidth_Bps, fabric.links[0].latency_s) == (12.5e9, 0.25e-6)
+
+
+HEAD = "a,b,bandwidth_GBps,count,latency_us,a_role,b_role\n"
+GRAPHML = (
+    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+    '<key id="r" for="node" attr.name="role" attr.type="string"/>'
+    '<key id="w" for="edge" attr.name="bandwidth_GBps" attr.type="double"/>'
+    '<graph edgedefault="undirected">{}</graph></graphml>'
+)
+NODES = '<node id="gpu0"/><node id="gpu1"/>'
+EDGE = '<edge source="gpu0" target="gpu1"><data key="w">{}</data></edge>'
+
+
+def json_with(**more):
+    return json.dumps(netjson(["a", "b"], [("a", "b")], **more))
+
+
+BAD = [
+    ("x.csv", "", "x.csv must hold a fabric, but is 'empty'"),
+    ("x.csv", "a,c\n", "line 1 must name known columns, each once, but is 'c'"),
+    ("x.csv", "a,a\n", "line 1 must name known columns, each once, but is 'a'"),
+    ("x.csv", "a,count\n", "line 1 must have the columns a and b"),
+    ("x.csv", "a,b\ngpu0\n", "line 2 must have 2 cells as the header has, but is 1"),
+    ("x.csv", 'a,b\n"gpu0,gpu1\n', "line 2 must be valid CSV"),
+    ("x.csv", "a,b\nleaf,spine\n", "must have a device, but is '2 elements without one': give rol"),
+    ("x.csv", "a,b\ngpu0,gpu0\n", "line 2 must join two different elements, but is 'gpu0'"),
+    ("x.csv", "a,b\ngpu0,\n", "line 2 must have names of 1 to 200 characters, but is ''"),
+    ("x.csv", HEAD + "gpu0,gpu1,nan,,,,\n", "line 2 must have a finite number above 0 as bandwid"),
+    ("x.csv", HEAD + "gpu0,gpu1,-5,,,,\n", "finite number above 0 as bandwidth_GBps, but is '-5'"),
+    ("x.csv", HEAD + "gpu0,gpu1,0,,,,\n", "finite number above 0 as bandwidth_GBps, but is '0'"),
+    ("x.csv", HEAD + "gpu0,gpu1,inf,,,,\n", "finite number above 0 as bandwidth_GBps, but is 'in"),
+    ("x.csv", HEAD + "gpu0,gpu1,5,1.5,,,\n", "must have a whole number above 0 as count, but is"),
+    ("x.csv", HEAD + "gpu0,gpu1,5,0,,,\n", "must have a whole number above 0 as count, but is '0'"),
+    ("x.csv", HEAD + "gpu0,gpu1,5,1,-1,,\n", "must have a finite number of at least 0 as latency_"),
+    ("x.csv", HEAD + "a,b,5,1,1,device,server\n", "line 2 must have device, nic or switch as role"),
+    ("x.csv", HEAD + "a,b,5,1,1,device,nic\nb,c,5,1,1,device,\n", "line 3 must give b the role ni"),
+    ("x.json", "{", "line 1 must be valid JSON"),
+    ("x.json", '{"type": "NetworkGraph", "type": 1}', "must have every key of an object once, but"),
+    ("x.json", '{"type": "Device"}', 'must be "NetworkGraph", but is \'Device\''),
+    ("x.json", "[]", "must be a JSON object, but is"),
+    ("x.json", '{"type": "NetworkGraph", "nodes": 3}', "nodes must be a list, but is 3"),
+    ("x.json", "[" * 1000, "must nest at most 32 lists and objects, but is 'deeper'"),
+    ("x.json", json_with(bandwidth_GBps="fast"), r"links\[0\] must have a finite number above 0 a"),
+    ("x.json", json_with(bandwidth_GBps=True), r"links\[0\] must have a finite number above 0 as"),
+    ("x.json", json_with(count=10**400), "must have a whole number above 0 as count, but is a n"),
+    ("x.json", json_with(latency_us=float("nan")), "must hold finite numbers only, but is 'NaN'"),
+    ("x.json", json.dumps(netjson(["a", "a"], [])), r"nodes\[1\] must list an element once, but i"),
+    ("x.json", json.dumps(netjson(["a"], [("a", "c")])), r"links\[0\] must join elements that are"),
+    ("x.json", json.dumps(netjson(["a", "b"], [])), "link must connect all devices, b with a"),
+    ("x.json", json.dumps(netjson(["a"], []) | {"nodes": [{}]}), r"nodes\[0\] must have text as i"),
+    ("x.json", '{"type": ' + "1" * 5000 + "}", "must hold shorter numbers"),
+    ("x.graphml", "<graphml>", "line 1 must be valid XML"),
+    ("x.graphml", "<a/>", "must hold one graph of GraphML, but is '0 graphs'"),
+    ("x.graphml", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", "must have no document type or enti"),
+    ("x.graphml", "<!DOCTYPE graphml>" + GRAPHML.format(NODES), "must have no document type"),
+    ("x.graphml", "<a>" * 50, "must nest at most 32 XML elements"),
+    ("x.graphml", GRAPHML.format(""), "must have a device, but is '0 elements without one'"),
+    ("x.graphml", GRAPHML.format(NODES + EDGE.format("x")), "must be GraphML that networkx reads"),
+    ("x.graphml", GRAPHML.format(NODES + EDGE.format("-1")), r"edge\[0\] must have a finite numbe"),
+    ("x.graphml", GRAPHML.format('<node id="gpu0"/>' + EDGE.format("1")), "edges between nodes"),
+    ("x.graphml", GRAPHML.format(NODES + '<hyperedge/>'), "must be GraphML that networkx reads"),
+    ("x.graphml", GRAPHML.format('<node id="gpu0"/>' * 2), "node 'gpu0' must be listed once"),
+    ("x.graphml", GRAPHML.format("<node/>"), "must give every node an id"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "message"), BAD, ids=[message for *_, message in BAD])
+def test_what_is_wrong_is_named_in_one_sentence(name, text, message):
+    with pytest.raises(InputError, match=message) as caught:
+        read(text, name)
+    assert str(caught.value).startswith(("x.", "link must connect"))
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+def test_text_without_a_whole_character_is_refused():
+    for place in ('"label": "\\ud800", ', '"properties": {"name": "\\ud800"}, '):
+        text = "{" + place + json.dumps(netjson(["a", "b"], [("a", "b")]))[1:]
+        with pytest.raises(InputError, match="name must have the name of the fabric without contr"):
+            read(text, "x.json")
+
+
+def test_a_declared_encoding_does_not_change_names(tmp_path):
+    """The file is UTF-8, whatever its first line says."""
+    head = '<?xml version="1.0" encoding="ISO-8859-1"?>'
+    body = GRAPHML.format(NODES.replace("gpu1", "gpu é") + EDGE.format(5).replace("gpu1", "gpu é"))
+    assert read(head + body, "x.graphml").device_ids == ("gpu0", "gpu é")
+
+
+def test_edges_that_share_an_id_are_refused():
+    edge = EDGE.format(5).replace("<edge", '<edge id="e"')
+    with pytest.raises(InputError, match=r"edge\[1\] must be an edge of the graph with an id of i"):
+        read(GRAPHML.format(NODES + edge + edge), "x.graphml")
+
+
+LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+BOMBS = {
+    "billion laughs": ("x.graphml", f'<!DOCTYPE a [<!ENTITY l0 "lol">{LAUGHS}]><a>&l9;</a>'),
+    "external entity": (
+        "x.xml",
+        '<!DOCTYPE a [<!ENTITY b SYSTEM "/etc/passwd">]><a>&b;</a>',
+    ),
+    "deep XML": ("x.graphml", "<a>" * 1_600_000),
+    "deep JSON": ("x.json", '{"a":' * 900_000),
+    "many columns": ("x.csv", "a," * 2_400_000),
+    "one long cell": ("x.csv", 'a,b\n"' + "x" * 4_900_000),
+    "a large number": ("x.json", '{"type":' + "9" * 4_900_000 + "}"),
+    "attributes": ("x.graphml", "<a " + " ".join(f'b{n}=""' for n in range(300_000)) + "/>"),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_bombs_are_refused(bomb):
+    name, text = BOMBS[bomb]
+    assert len(text) <= MAX_FILE_BYTES
+    with pytest.raises(InputError):
+        read(text, name)
+
+
+PLAIN = "a,b,bandwidth_GBps,count,latency_us\ngpu0,leaf,50,1,1\ngpu1,leaf,50,1,1\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN.replace(",", ";"), PLAIN.replace(",", "\t"), PLAIN.replace(",", " , "),
+        PLAIN.replace("\n", "\r\n"), PLAIN.replace("\n", "\r"), "\n" + PLAIN,
+        PLAIN.replace("gpu1,leaf", 'gpu1, "leaf"'),
+    ],
+    ids=["semicolons", "tabs", "spaces", "windows", "mac", "blank line", "space before a quote"],
+)  # fmt: skip
+def test_edge_lists_of_spreadsheets_are_read(text):
+    fabric = read(text, "x.csv")
+    assert fabric.links == read(PLAIN, "x.csv").links
+
+
+def test_defaults_of_graphml_keys_apply():
+    """The rate of every edge that states none; networkx itself leaves such defaults unused."""
+    keys = (
+        '<key id="w" for="edge" attr.name="gbps" attr.type="double"><default>400</default></key>'
+        '<key id="r" for="node" attr.name="role" attr.type="string"><default>device</default></key>'
+    )
+    text = (
+        f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{keys}'
+        '<graph edgedefault="undirected"><node id="n0"/><node id="n1"/>'
+        '<node id="n2"><data key="r">switch</data></node><edge source="n0" target="n2"/>'
+        '<edge source="n1" target="n2"><data key="w">200</data></edge></graph></graphml>'
+    )
+    fabric = read(text, "x.graphml")
+    assert [link.bandwidth_Bps for link in fabric.links] == [50e9, 25e9]
+    assert fabric.device_ids == ("n0", "n1")
+
+
+def test_directions_of_unequal_rate_are_refused(tmp_path):
+    graph = nx.DiGraph()
+    graph.add_edge("gpu0", "gpu1", gbps=400, weight=1.0)
+    graph.add_edge("gpu1", "gpu0", gbps=400, weight=2.0)
+    nx.write_graphml(graph, tmp_path / "x.graphml")
+    text = (tmp_path / "x.graphml").read_text()
+    assert [link.count for link in read(text, "x.graphml").links] == [1]
+    with pytest.raises(InputError, match=r"edge\[1\] must have the attributes of its way back"):
+        read(text.replace(">400<", ">200<", 1), "x.graphml")
+
+
+def test_attributes_of_other_programs_are_named_when_they_are_left_out():
+    text = json.dumps(netjson(["a", "b"], [("a", "b")], gbps=100, weight=3, bandwidth=7))
+    assert "Attributes left out: 'weight', 'bandwidth'." in notes(text, "x.json")
+    labelled = text.replace('{"id": "a"', '{"label": "first", "id": "a"')
+    assert "Attributes left out: 'label', 'weight', 'bandwidth'." in notes(labelled, "x.json")
+    many = json.dumps(netjson(["a", "b"], [("a", "b")], **{f"k{n}": n for n in range(20)}))
+    assert any(note.endswith("'k7' and 12 more.") for note in notes(many, "x.json"))
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.csv"])
+def test_links_listed_in_both_directions_are_told(name):
+    text = (
+        json.dumps(netjson(["a", "b"], [("a", "b"), ("b", "a")]))
+        if name == "x.json"
+        else "a,b\ngpu0,gpu1\ngpu1,gpu0\n"
+    )
+    assert [link.count for link in read(text, name).links] == [2]
+    assert any("1 pair of elements with links listed in both" in note for note in notes(text, name))
+
+
+@pytest.mark.parametrize("preset", ["tpu-v4-2x2x4", "dgx-superpod-h100"])
+def test_drawings_say_that_levels_and_bill_may_differ(preset):
+    lost = write_fabric(load_fabric(preset), "netjson").lost
+    assert any("levels, bill and times" in sentence for sentence in lost)
+
+
+@pytest.mark.parametrize(("a", "b"), [("from", "to"), ("Source", "Target"), ("src", "dst")])
+def test_other_names_of_the_two_ends_are_known(a, b):
+    found = read_fabric(f"{a},{b}\ngpu0,leaf\ngpu1,leaf\n".encode(), "links.csv")
+    assert [entry["a"] for entry in found.document["link"]] == ["gpu0", "gpu1"]

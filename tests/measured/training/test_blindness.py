@@ -1,0 +1,69 @@
+"""Nothing measured enters a prediction."""
+
+from __future__ import annotations
+
+import csv
+import random
+from dataclasses import fields
+
+import pytest
+from run_tables import SUBSET, TABLES, as_csv
+
+from nest_core.measured.training import Run, read_runs
+from nest_core.measured.training.predict import predict_rows
+from nest_core.measured.training.reading import MEASURED_COLUMNS
+
+
+def predicted(rows):
+    """Seconds and bytes by row, and the rows without."""
+    found, unread = read_runs(as_csv(*rows), "t.csv")
+    predictions, without = predict_rows(found)
+    numbers = {item.run.id: (item.seconds, item.memory_bytes) for item in predictions}
+    return numbers, sorted((row.id, row.reason) for row in [*unread, *without]), predictions
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_measured_cells_change_nothing(name):
+    rows = list(csv.DictReader((SUBSET / name).read_text().splitlines()))
+    measured = [column for column in MEASURED_COLUMNS if column in rows[0]]
+    assert measured
+    numbers, without, _ = predicted(rows)
+    assert len(numbers) > 10
+    draw = random.Random(1)
+    blanked = [{**row, **dict.fromkeys(measured, "")} for row in rows]
+    absurd = [{**row, **{c: str(draw.uniform(1, 1e6)) for c in measured}} for row in rows]
+    broken = [{**row, **dict.fromkeys(measured, "not measured!")} for row in rows]
+    for changed in (blanked, absurd, broken):
+        assert predicted(changed)[:2] == (numbers, without)
+    assert all(item.error is None for item in predicted(blanked)[2])
+    assert all(item.error is not None for item in predicted(absurd)[2])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_without_measured_columns_are_predicted(name):
+    rows = list(csv.DictReader((SUBSET / name).read_text().splitlines()))
+    numbers, without, _ = predicted(rows)
+    bare = [{c: text for c, text in row.items() if c not in MEASURED_COLUMNS} for row in rows]
+    assert predicted(bare)[:2] == (numbers, without)
+
+
+def test_rows_do_not_influence_one_another():
+    rows = list(csv.DictReader((SUBSET / TABLES[0]).read_text().splitlines()))
+    numbers, *_ = predicted(rows)
+    backwards, *_ = predicted(rows[::-2])
+    assert backwards
+    assert all(numbers[name] == found for name, found in backwards.items())
+
+
+def test_marks_and_names_of_rows_change_nothing():
+    """Identity, quality and the mark of rows that may be fitted are labels."""
+    rows = list(csv.DictReader((SUBSET / TABLES[0]).read_text().splitlines()))
+    numbers, *_ = predicted(rows)
+    labels = {"quality": "C", "set": "calib15", "source": "elsewhere"}
+    relabelled, *_ = predicted([{**row, **labels} for row in rows])
+    assert relabelled == numbers
+
+
+def test_a_run_has_no_place_for_outcomes():
+    names = {field.name for field in fields(Run)}
+    assert not names & {"seconds", "memory_bytes", "tokens_per_s", "tflops", "mfu"}

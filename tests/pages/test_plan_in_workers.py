@@ -1,0 +1,101 @@
+"""The Plan page collapses and prices nothing itself: whatever may take long is a worker's."""
+
+from __future__ import annotations
+
+import html
+import json
+import sys
+
+import pytest
+
+from nest_core.costs.problem import Problem
+from nest_core.network import Network
+from nest_core.scenario import fabric_document
+from nest_studio import jobs
+from nest_studio.own_fabric import OWN
+from nest_studio.stored import links
+from nest_studio.workers import GIB, Limits
+
+SMALL = {"scenario": "llama2-7b-64-h100", "search.tp": "2", "search.micro_batch_sequences": "2"}
+WHY = ("why-binding", "why-axes", "why-shadow", "why-equations", "why-mine-part")
+
+
+@pytest.fixture
+def light_page(not_made_here, plan_page):
+    """The page in a process where no network and no problem can be made."""
+    not_made_here(Network, Problem)
+    return plan_page
+
+
+def text_of(page):
+    return html.unescape(" ".join(element.proto.body for element in page.get("html")))
+
+
+@pytest.mark.baselines
+def test_the_server_makes_no_part_of_an_answer(light_page):
+    page = light_page(**SMALL)
+    assert not page.exception
+    assert page.metric[0].value.endswith("tokens/s")
+    assert len(page.get("plotly_chart")) == 6
+    shown = text_of(page)
+    for words in ("Level at which two devices meet", "one cell per device", "Why this plan"):
+        assert words in shown
+    for paint in ("replica", "link load"):
+        next(group for group in page.button_group if group.key == "paint").set_value(paint).run()
+        assert not page.exception
+    assert "Load per link" in text_of(page)
+    for part in WHY:
+        page.session_state[part] = True
+    page.run()
+    page.text_area(key="why-mine").set_value("tp=2 dp=32").run()
+    assert not page.exception
+    assert not page.error
+    shown = text_of(page)
+    for words in ("Symbols stand in docs/method.md", "matters most", "1 % more", "Yours − ours"):
+        assert words in shown
+
+
+def test_where_there_is_no_plan_nothing_is_made_here_either(light_page):
+    page = light_page(**SMALL, **{"accelerator.memory_GiB": "2"})
+    assert not page.exception
+    assert "All 64 devices stand idle" in text_of(page)
+
+
+def test_a_fabric_of_ones_own_is_planned_on_elsewhere(light_page):
+    document = json.loads(json.dumps(fabric_document("drawn-8")))
+    page = light_page(**SMALL, fabric=OWN, own=links().put({"document": document, "notes": []}))
+    assert not page.exception
+    assert "8 devices, one cell per device" in text_of(page)
+
+
+def test_fabrics_are_compared_elsewhere(light_page):
+    page = light_page(**SMALL)
+    page.switch_page("pages/compare.py").run()
+    assert not page.exception
+    assert "Which is better?" in text_of(page)
+    assert "one colour scale for all" in text_of(page)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="where memory has a limit")
+def test_pictures_that_take_too_much_are_one_sentence_and_the_page_stands(plan_page, monkeypatch):
+    ask = jobs.JobQueue.ask
+    small, held = jobs.JobQueue(limits=Limits(memory_bytes=0.001 * GIB)), jobs.JobQueue()
+
+    def divided(self, key, function, *args, **options):
+        chosen = small if function.__name__ == "plan_pictures" else self
+        return ask(chosen, key, function, *args, **options)
+
+    monkeypatch.setattr(jobs, "_desk", held)
+    monkeypatch.setattr(jobs.JobQueue, "ask", divided)
+    page = plan_page(**SMALL)
+    small.close()
+    held.close()
+    assert not page.exception
+    (notice,) = page.info
+    assert notice.value == (
+        "Drawing the plan has no result: it takes more than 0.001 GiB, the most that this studio "
+        "gives one request."
+    )
+    assert page.metric[0].value.endswith("tokens/s")
+    assert "Level at which two devices meet" not in text_of(page)
+    assert "Why this plan" in text_of(page)

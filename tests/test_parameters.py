@@ -1,0 +1,146 @@
+"""The catalogue of parameters: one value too many is refused in one sentence, wherever it is said.
+
+Entries are found by walking the tables of the files, so that a new one is tried too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, get_args, get_origin
+
+import pytest
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from nest_core.errors import InputError
+from nest_core.notebook.document import portable
+from nest_core.overrides import assign
+from nest_core.scenario import expanded, load_scenario, resolve_scenario, scenario_document
+from nest_core.schema import Parameter, ScenarioFile, parameter
+from nest_core.schema.checking import alternatives
+from nest_core.studies.parameter import distinct, parse_values
+from nest_core.studies.parameters import sweep_parameters
+from nest_core.studies.sweep import run
+from nest_core.toml_text import toml_document, toml_value
+from nest_studio.arrival import refused
+from nest_studio.fabric_widgets import fabric_fields
+from nest_studio.forms import FORM
+
+SMALL = "llama2-7b-64-h100"
+FABRICS = {
+    "level": "v100-pods-64",
+    "dragonfly": "dragonfly-1056",
+    "torus": "torus-16x16",
+    "tpu_slice": "tpu-v4-2x2x4",
+}
+
+
+def entries(table: type[BaseModel] = ScenarioFile, before: str = "") -> Iterator[str]:
+    """Keys of all fields that say what they are called; of lists the first entry."""
+    for name, field in table.model_fields.items():
+        key, one = f"{before}{name}", alternatives(field)[0]
+        while get_origin(one.annotation) is list:
+            key, field = f"{key}.0", FieldInfo.from_annotation(get_args(one.annotation)[0])
+            one = alternatives(field)[0]
+        if isinstance(one.annotation, type) and issubclass(one.annotation, BaseModel):
+            yield from entries(one.annotation, f"{key}.")
+        elif field.title:
+            yield key
+
+
+KEYS = tuple(entries())
+
+
+def beyond(of: Parameter) -> list[Any]:
+    """Values one step out of bounds, or no choice."""
+    if of.choices:
+        return ["none of them"]
+    if of.kind is bool:
+        return []
+    return [of.low - 1, of.high + 1] if of.kind is int else [of.low / 2 - 1, 2 * of.high]
+
+
+def told(reading: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        reading()
+    return str(caught.value)
+
+
+def fabric_of(key: str) -> dict[str, Any]:
+    """An override that gives a scenario a fabric which has the key."""
+    part = key.split(".")[1]
+    return {"fabric": FABRICS[part]} if part in FABRICS else {}
+
+
+CASES = [(key, value) for key in KEYS for value in beyond(parameter(key))]
+
+
+def test_the_catalogue_holds_what_people_set():
+    assert len(KEYS) > 30
+    assert {
+        "fabric.clos.oversubscription.0", "fabric.level.0.oversubscription", "fabric.clos.devices",
+        "accelerator.memory_GiB", "workload.global_batch_sequences", "search.tp",
+        "workload.sequence_length_tokens", "search.micro_batch_sequences", "search.zero",
+        "search.recompute", "workload.overlap",
+    } <= set(KEYS)  # fmt: skip
+    assert all(parameter(key).label for key in KEYS)
+
+
+@pytest.mark.parametrize(("key", "value"), CASES, ids=[f"{k}={v}" for k, v in CASES])
+def test_a_value_beyond_is_refused_in_one_sentence(key, value, tmp_path):
+    of, fabric = parameter(key), fabric_of(key)
+    sentence = told(lambda: of.checked(value))
+    document, _ = scenario_document(SMALL)
+    merged, _ = expanded(document, fabric)
+    fields = {**FORM, **fabric_fields(merged["fabric"])}
+    assign(merged, key, value)
+    file = tmp_path / "scenario.toml"
+    file.write_text(toml_document(merged))
+    assert told(lambda: load_scenario(str(file))) == sentence
+    sets = [f"{name}={toml_value(one)}" for name, one in (fabric | {key: value}).items()]
+    assert told(lambda: load_scenario(SMALL, sets)) == sentence
+    if key in fields and key != "fabric.clos.oversubscribe":
+        assert fields[key].held(value) is None
+    (_, link) = refused({key: [str(value)]}, {}, {key: None})[key]
+    assert sentence.replace("_", "") in link.replace("\\", "").replace("_", "")
+    for swept in sweep_parameters(document, fabric):
+        if swept.of.key == key:
+            assert told(lambda one=swept: distinct(one, [value], "x.values")) == sentence
+            if of.kind is int:
+                assert told(lambda one=swept: parse_values(one, repr(value))) == sentence
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_ends_of_a_range_and_every_choice_are_taken(key):
+    of = parameter(key)
+    ends = of.options if of.choices or of.kind is bool else (of.low, of.high)
+    assert [of.checked(end) for end in ends] == list(ends)
+    if key in FORM and not key.startswith(("search.zero", "search.recompute", "search.schedule")):
+        assert [FORM[key].held(end) for end in ends] == [(end,) for end in ends]
+
+
+def test_a_default_of_a_file_is_a_value():
+    for key in KEYS:
+        of = parameter(key)
+        if of.default is not None and not isinstance(of.default, list):
+            assert of.checked(of.default) == of.default
+
+
+def test_notebooks_from_before_say_knob():
+    """What notebooks have kept is read as what it is called now."""
+    document, _ = scenario_document(SMALL)
+    old = {"document": document, "x": {"knob": "zero", "values": [0, 1]}, "y": None}
+    new = old | {"x": {"parameter": "zero", "values": [0, 1]}}
+    assert portable("sweep", old) == new
+    assert run(old | {"overrides": {}}) == run(new | {"overrides": {}})
+
+
+def test_a_parameter_that_no_file_has_is_none():
+    for key in ("search.rails", "fabric.clos.oversubscription.x", "workload"):
+        with pytest.raises(KeyError):
+            parameter(f"{key}.z")
+
+
+def test_resolved_scenarios_take_what_the_catalogue_takes():
+    document, _ = scenario_document(SMALL)
+    assert resolve_scenario(document, {"search.zero": 3}).space.zero == (3,)
