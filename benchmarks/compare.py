@@ -145,9 +145,10 @@ def _plans(trees: Sequence[Path], name: str) -> Iterator[str]:
     )
     fabric = tomllib.loads(path.read_text(encoding="utf-8"))["fabric"]
     size = next(
-        size for tree in trees
+        size
+        for tree in trees
         if (size := _devices(tree / f"presets/fabrics/{fabric}.toml")) is not None
-    )  # fmt: skip
+    )
     for zero, tp, pp in DEGREES:
         yield f"dp={size // (tp * pp)},tp={tp},pp={pp},zero={zero},recompute=full"
 
@@ -232,9 +233,13 @@ def answers(tree: Path, commands: Sequence[str]) -> list[object]:
     script = tree.parent / "compare.py"
     done = subprocess.run(
         [sys.executable, str(script), "--serve", str(tree)],
-        input="\n".join(commands), text=True, stdout=subprocess.PIPE, cwd=tree,
-        env=os.environ | {"PYTHONPATH": str(tree)}, check=True,
-    )  # fmt: skip
+        input="\n".join(commands),
+        text=True,
+        stdout=subprocess.PIPE,
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": str(tree)},
+        check=True,
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

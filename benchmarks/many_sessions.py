@@ -97,8 +97,9 @@ class Session:
                 self._fragments.clear()
             elif kind == "script_finished":
                 whole = message.script_finished in (
-                    ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_WITH_COMPILE_ERROR
-                )  # fmt: skip
+                    ForwardMsg.FINISHED_SUCCESSFULLY,
+                    ForwardMsg.FINISHED_WITH_COMPILE_ERROR,
+                )
                 self._fragments = due if whole else self._fragments | due
                 due = {}
                 if whole and not self._fragments:
@@ -163,8 +164,10 @@ def opened(url: str) -> Any:
     """The web socket of a new tab, for ``async with``."""
     return websockets.connect(
         f"{url.replace('http', 'ws')}/_stcore/stream",
-        subprotocols=[websockets.Subprotocol("streamlit")], origin=url, max_size=None,
-    )  # fmt: skip
+        subprotocols=[websockets.Subprotocol("streamlit")],
+        origin=url,
+        max_size=None,
+    )
 
 
 async def _person(
@@ -262,8 +265,10 @@ def main() -> None:
     for name, values in (("our plan", measured.plan_s), ("whole page", measured.whole_s)):
         if len(values) > 1:
             p95 = statistics.quantiles(values, n=20)[-1]
-            print(f"{name}: median {statistics.median(values):.2f} s, p95 {p95:.2f} s, "
-                  f"largest {max(values):.2f} s of {len(values)} changes")  # fmt: skip
+            print(
+                f"{name}: median {statistics.median(values):.2f} s, p95 {p95:.2f} s, "
+                f"largest {max(values):.2f} s of {len(values)} changes"
+            )
     print("memory:", ", ".join(f"{count}: {used:.0f} MB" for count, used in measured.memory_MB))
     print(f"errors: {len(measured.errors)}", *measured.errors[:5])
 

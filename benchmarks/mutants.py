@@ -52,8 +52,11 @@ def _tried(mutants: list[tuple[int, dict[str, str]]], tree: Path) -> int:
         path.write_text(text)
         killed += bool(test)
         took = time.monotonic() - began
-        print(f"| {number} | {mutant['file']} | `{mutant['instead']}` | {test or '**none**'} | "
-              f"{took:.0f} |", flush=True)  # fmt: skip
+        print(
+            f"| {number} | {mutant['file']} | `{mutant['instead']}` | {test or '**none**'} | "
+            f"{took:.0f} |",
+            flush=True,
+        )
     print(f"\n{killed} of {len(mutants)} killed")
     return 0
 
@@ -64,8 +67,11 @@ def _killer(tree: Path, file: str) -> str:
     for tests in ([str(mirror)] if mirror.is_dir() else [], []):
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *USUAL, *tests],
-            cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}, capture_output=True, text=True,
-        )  # fmt: skip
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": str(tree)},
+            capture_output=True,
+            text=True,
+        )
         failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
         if done.returncode:
             return failed[0].split()[1] if failed else f"pytest ended with {done.returncode}"

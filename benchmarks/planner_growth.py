@@ -20,9 +20,16 @@ from nest_core.scenario import Scenario, load_scenario
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 FABRIC = ["fabric.clos.radix=128", "search.time_limit_s=600"]
 PINS = {
-    "cp": "1", "ep": "1", "schedule": '"1f1b"', "zero": "1", "sp": "true", "recompute": '"none"',
-    "micro_batch_sequences": "1", "order": '["tp","cp","dp","pp"]', "tp": "[2,4,8]",
-}  # fmt: skip
+    "cp": "1",
+    "ep": "1",
+    "schedule": '"1f1b"',
+    "zero": "1",
+    "sp": "true",
+    "recompute": '"none"',
+    "micro_batch_sequences": "1",
+    "order": '["tp","cp","dp","pp"]',
+    "tp": "[2,4,8]",
+}
 """What is left open at first: dp, pp, and every cut."""
 
 AXES = ("tp", "micro_batch_sequences", "recompute", "sp", "zero", "order", "schedule", "cp")
@@ -48,8 +55,12 @@ def by_devices(quick: bool) -> Curve:
     points = []
     for devices in sizes:
         batch = max(2048, devices // 8)
-        sets = ["search={}", f"fabric.clos.devices={devices}",
-                f"workload.global_batch_sequences={batch}", *FABRIC]  # fmt: skip
+        sets = [
+            "search={}",
+            f"fabric.clos.devices={devices}",
+            f"workload.global_batch_sequences={batch}",
+            *FABRIC,
+        ]
         points.append((devices, *seconds(load_scenario("llama3.1-405b-8192-h100", sets))))
     return Curve("devices", "Llama 3.1 405B, all axes", tuple(points))
 

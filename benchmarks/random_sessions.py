@@ -45,8 +45,18 @@ TRACEBACK = "(most recent call last)"
 RAISED = re.compile(r"(\w+\.py)(?:\", line |:)(\d+)")
 """A place in a traceback, coloured or not."""
 
-CLICKED = ("selectbox", "multiselect", "slider", "number_input", "checkbox", "radio", "text_input",
-           "text_area", "button", "button_group")  # fmt: skip
+CLICKED = (
+    "selectbox",
+    "multiselect",
+    "slider",
+    "number_input",
+    "checkbox",
+    "radio",
+    "text_input",
+    "text_area",
+    "button",
+    "button_group",
+)
 
 
 @dataclass
@@ -161,9 +171,10 @@ class Session:
             ):
                 fragments, self._widgets = due, fresh
                 self._states = {
-                    name: state for name, state in self._states.items()
+                    name: state
+                    for name, state in self._states.items()
                     if name in fresh and state[0] != "trigger_value"
-                }  # fmt: skip
+                }
                 due, fresh = {}, {}
 
     async def _send(self, fragment: str = "") -> None:
@@ -203,8 +214,10 @@ async def _person(url: str, number: int, arguments: argparse.Namespace, seen: Se
         query = dice.choice(LINKS)
         async with websockets.connect(
             f"{url.replace('http', 'ws')}/_stcore/stream",
-            subprotocols=[websockets.Subprotocol("streamlit")], origin=url, max_size=None,
-        ) as line:  # fmt: skip
+            subprotocols=[websockets.Subprotocol("streamlit")],
+            origin=url,
+            max_size=None,
+        ) as line:
             session = Session(line, query, dice, seen)
             away = time.monotonic() + dice.uniform(60, 180)
             await session.live(min(until, away), arguments.pause)
@@ -216,8 +229,11 @@ async def _watch(process: int) -> None:
     began = time.monotonic()
     while True:
         workers = children_of(process)
-        print(f"| {time.monotonic() - began:.0f} | {resident_MB(process):.0f} | "
-              f"{sum(map(resident_MB, workers)):.0f} | {len(workers)} |", flush=True)  # fmt: skip
+        print(
+            f"| {time.monotonic() - began:.0f} | {resident_MB(process):.0f} | "
+            f"{sum(map(resident_MB, workers)):.0f} | {len(workers)} |",
+            flush=True,
+        )
         await asyncio.sleep(NOTED_EVERY_S)
 
 
@@ -251,8 +267,10 @@ def _tell(seen: Seen, log: str) -> int:
     print("\nclicks:", ", ".join(f"{count} {what}" for what, count in seen.clicks.most_common()))
     if len(seen.plan_s) > 1:
         p95 = statistics.quantiles(seen.plan_s, n=20)[-1]
-        print(f"our plan: median {statistics.median(seen.plan_s):.2f} s, p95 {p95:.2f} s, largest "
-              f"{max(seen.plan_s):.2f} s of {len(seen.plan_s)}")  # fmt: skip
+        print(
+            f"our plan: median {statistics.median(seen.plan_s):.2f} s, p95 {p95:.2f} s, largest "
+            f"{max(seen.plan_s):.2f} s of {len(seen.plan_s)}"
+        )
     tracebacks = log.split(TRACEBACK)[1:]
     print(f"tracebacks: {len(tracebacks)}; boxes of errors: {len(seen.errors)}")
     for error, times in Counter(seen.errors).most_common(10):

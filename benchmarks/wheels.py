@@ -42,7 +42,9 @@ SYSTEMS = (
             *("manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"),
         ),
         {
-            "os_name": "posix", "sys_platform": "linux", "platform_system": "Linux",
+            "os_name": "posix",
+            "sys_platform": "linux",
+            "platform_system": "Linux",
             "platform_machine": "x86_64",
         },
     ),
@@ -50,7 +52,9 @@ SYSTEMS = (
         "macOS arm64",
         ("macosx_14_0_arm64",),  # pip adds the versions before
         {
-            "os_name": "posix", "sys_platform": "darwin", "platform_system": "Darwin",
+            "os_name": "posix",
+            "sys_platform": "darwin",
+            "platform_system": "Darwin",
             "platform_machine": "arm64",
         },
     ),
@@ -58,11 +62,13 @@ SYSTEMS = (
         "Windows x86_64",
         ("win_amd64",),
         {
-            "os_name": "nt", "sys_platform": "win32", "platform_system": "Windows",
+            "os_name": "nt",
+            "sys_platform": "win32",
+            "platform_system": "Windows",
             "platform_machine": "AMD64",
         },
     ),
-)  # fmt: skip
+)
 
 
 def pinned(lock: Path) -> list[str]:
@@ -74,9 +80,12 @@ def pinned(lock: Path) -> list[str]:
 def needed(lines: Sequence[str], system: System, python: str) -> list[str]:
     """Lines whose markers hold on a system, without their markers: pip would judge by its own."""
     there = {
-        **system.markers, "python_version": python, "python_full_version": f"{python}.8",
-        "implementation_name": "cpython", "platform_python_implementation": "CPython",
-    }  # fmt: skip
+        **system.markers,
+        "python_version": python,
+        "python_full_version": f"{python}.8",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+    }
     found = []
     for line in lines:
         text, _, hashes = line.partition(" --hash")

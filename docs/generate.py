@@ -92,8 +92,11 @@ def gallery(notebooks: Path, folder: Path) -> None:
     pages["index.md"] = (
         "# Gallery\n\n"
         "Notebooks from `examples/`, executed when this site was built.\n\n"
-        + "\n".join(rows) + "\n\n```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"
-    )  # fmt: skip
+        + "\n".join(rows)
+        + "\n\n```{toctree}\n:hidden:\n\n"
+        + "\n".join(names)
+        + "\n```\n"
+    )
     _write(folder, pages)
 
 
@@ -130,8 +133,10 @@ def _shown(data: Any) -> str:
     if figure := data.get("application/vnd.plotly.v1+json"):
         drawn = plotly.io.to_html(
             {key: figure[key] for key in ("data", "layout")},
-            include_plotlyjs=False, full_html=False, validate=False,
-        )  # fmt: skip
+            include_plotlyjs=False,
+            full_html=False,
+            validate=False,
+        )
         return _raw(drawn)
     if "text/html" in data:
         return _raw(f'<div class="output">{data["text/html"]}</div>')

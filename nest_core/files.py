@@ -82,21 +82,27 @@ def decoded(content: bytes, name: str) -> str:
     for start, packer, ending in _PACKED:
         if content.startswith(start):
             raise InputError(
-                name, "must be plain text", f"packed with {packer}",
+                name,
+                "must be plain text",
+                f"packed with {packer}",
                 f"unpack it and name the file without {ending}",
-            )  # fmt: skip
+            )
     if len(content) > MAX_FILE_BYTES:
         raise InputError(
-            name, f"must hold at most {MAX_FILE_BYTES:,} bytes", "larger",
+            name,
+            f"must hold at most {MAX_FILE_BYTES:,} bytes",
+            "larger",
             "split the file or name a generated fabric instead of listing it",
-        )  # fmt: skip
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            name, "must be UTF-8 text", f"{error.reason} at byte {error.start:,}",
+            name,
+            "must be UTF-8 text",
+            f"{error.reason} at byte {error.start:,}",
             "save the file as UTF-8",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def is_packed(name: str) -> bool:

@@ -53,9 +53,14 @@ def beside(request: FabricRequest) -> None:
     others = (*own, *preset_names("fabrics"))
     settle("beside", Several(others, MOST))
     picked = st.multiselect(
-        "Beside this fabric", others, max_selections=MOST, key="beside", bind="query-params",
-        placeholder="Choose one or two fabrics", help="As they stand in their presets.",
-    )  # fmt: skip
+        "Beside this fabric",
+        others,
+        max_selections=MOST,
+        key="beside",
+        bind="query-params",
+        placeholder="Choose one or two fabrics",
+        help="As they stand in their presets.",
+    )
     requests = [request] + [FabricRequest(name, fabric_document(name), {}) for name in picked]
     for number in range(len(requests) if picked else 0, MOST + 1):
         for part in PARTS:

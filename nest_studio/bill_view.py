@@ -118,15 +118,22 @@ def _price_list() -> None:
         settle(LIMIT, RACK_POWER)
         left, right = st.columns(2)
         left.selectbox(
-            "Cabling", media, media.index(settings.get(CABLING, prices.cabling.media)),
-            key=MEDIA, on_change=_apply,
+            "Cabling",
+            media,
+            media.index(settings.get(CABLING, prices.cabling.media)),
+            key=MEDIA,
+            on_change=_apply,
             help="Optics at every length, the cheapest that reaches, or one kind throughout.",
-        )  # fmt: skip
+        )
         right.number_input(
-            "Rack power limit, kW", RACK_POWER.least, RACK_POWER.most,
+            "Rack power limit, kW",
+            RACK_POWER.least,
+            RACK_POWER.most,
             settings.get(RACK_LIMIT, prices.floor.rack_power_limit_kW.typical),
-            key=LIMIT, on_change=_apply, help="Of a rack with nodes; 1 to 1,000,000.",
-        )  # fmt: skip
+            key=LIMIT,
+            on_change=_apply,
+            help="Of a rack with nodes; 1 to 1,000,000.",
+        )
         if TABLE not in st.session_state:
             st.session_state[SHOWN] = _price_rows(settings)
         settle(TABLE, _edits())
@@ -135,12 +142,15 @@ def _price_list() -> None:
                 {name: value for name, value in row.items() if name != "key"}
                 for row in st.session_state[SHOWN]
             ],
-            key=TABLE, on_change=_apply, hide_index=True, height=360,
+            key=TABLE,
+            on_change=_apply,
+            hide_index=True,
+            height=360,
             disabled=["part", "item", "kind", "source"],
             column_config={
                 label: st.column_config.NumberColumn(min_value=0) for label in COLUMNS.values()
             },
-        )  # fmt: skip
+        )
 
 
 def _media() -> tuple[str, ...]:

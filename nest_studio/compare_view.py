@@ -82,54 +82,84 @@ def sidebar_controls() -> None:
     """Ready-made sets, and what to add."""
     st.subheader("Compare")
     st.selectbox(
-        "Ready-made", tuple(READY_MADE), index=None, key="compare-set",
-        placeholder="Choose a comparison", on_change=use_set, args=("compare-set",),
+        "Ready-made",
+        tuple(READY_MADE),
+        index=None,
+        key="compare-set",
+        placeholder="Choose a comparison",
+        on_change=use_set,
+        args=("compare-set",),
         help="Replaces what is compared; Undo brings it back.",
-    )  # fmt: skip
+    )
     st.subheader("Add a scenario")
     source = st.selectbox(
-        "Scenario", (AS_ON_PLAN, *preset_names("scenarios")), key="compare-add-scenario",
+        "Scenario",
+        (AS_ON_PLAN, *preset_names("scenarios")),
+        key="compare-add-scenario",
         help="A preset, or what the Plan page last showed, with its changes.",
-    )  # fmt: skip
+    )
     fabric = st.selectbox(
-        "On the fabric", fabric_choices(), key="compare-add-fabric",
+        "On the fabric",
+        fabric_choices(),
+        key="compare-add-fabric",
         help="Its own, or the same job on another fabric as that stands in its preset.",
-    )  # fmt: skip
+    )
     full = len(entries()) >= MOST
     st.button(
-        "Add", on_click=add, args=(source, fabric), disabled=full, key="compare-add",
-        width="stretch", help=f"{FEWEST} to {MOST} scenarios.",
-    )  # fmt: skip
+        "Add",
+        on_click=add,
+        args=(source, fabric),
+        disabled=full,
+        key="compare-add",
+        width="stretch",
+        help=f"{FEWEST} to {MOST} scenarios.",
+    )
     with st.container(horizontal=True, gap="small"):
         st.button(
-            "Undo", on_click=undo, disabled=not can_undo(), key="compare-undo", type="tertiary",
+            "Undo",
+            on_click=undo,
+            disabled=not can_undo(),
+            key="compare-undo",
+            type="tertiary",
             help="Take the last change of the list back.",
-        )  # fmt: skip
+        )
         st.button(
-            "Start over", on_click=start_over, key="compare-start-over", type="tertiary",
+            "Start over",
+            on_click=start_over,
+            key="compare-start-over",
+            type="tertiary",
             help="The Plan page's job at three ratios.",
-        )  # fmt: skip
+        )
 
 
 def chosen_budget() -> dict[str, Any] | None:
     """The budget that is asked for, as `run` takes it."""
     st.subheader("Also find")
     picked = st.selectbox(
-        "Equal budget", tuple(BUDGETS), key="compare.budget", bind=ADDRESS,
+        "Equal budget",
+        tuple(BUDGETS),
+        key="compare.budget",
+        bind=ADDRESS,
         help="How many nodes each design joins for the same network price or power, and what "
         "the job reaches on them.",
-    )  # fmt: skip
+    )
     kind = BUDGETS[picked]
     if kind is None:
         return None
     unit, scale = BUDGET_UNITS[kind]
     settle("compare.budget_value", BUDGET)
     value = st.number_input(
-        f"Budget, {unit}", BUDGET.least, BUDGET.most, None, 100.0,
-        key="compare.budget_value", bind=ADDRESS, placeholder="as the first network",
+        f"Budget, {unit}",
+        BUDGET.least,
+        BUDGET.most,
+        None,
+        100.0,
+        key="compare.budget_value",
+        bind=ADDRESS,
+        placeholder="as the first network",
         help=f"0.1 to 1,000,000,000 {unit}, for the network alone; empty: what the first costs "
         "or draws.",
-    )  # fmt: skip
+    )
     return {"kind": kind, "value": None if value is None else value * scale}
 
 
@@ -141,12 +171,18 @@ def chosen_device(accelerators: Collection[str]) -> float | None:
     basis = f"Assumed: {listed.basis}." if one and listed else ""
     settle("compare.device_usd", DEVICE_USD)
     found: float | None = st.number_input(
-        "Accelerator with its share of the server, $", DEVICE_USD.least, DEVICE_USD.most, None,
+        "Accelerator with its share of the server, $",
+        DEVICE_USD.least,
+        DEVICE_USD.most,
+        None,
         1000.0,
-        key="compare.device_usd", bind=ADDRESS, placeholder=placeholder, format="%.0f",
+        key="compare.device_usd",
+        bind=ADDRESS,
+        placeholder=placeholder,
+        format="%.0f",
         disabled=not one,
         help="0 to 1,000,000 US dollars a piece; empty: what is assumed. " + as_markdown(basis),
-    )  # fmt: skip
+    )
     return found if one else None
 
 
@@ -154,11 +190,14 @@ def chosen_failures() -> bool:
     """Whether the loss of a switch is asked for."""
     return bool(
         st.toggle(
-            "One switch lost", True, key="compare.failures", bind=ADDRESS,
+            "One switch lost",
+            True,
+            key="compare.failures",
+            bind=ADDRESS,
             help="Each Clos without its first leaf, and without its first spine: the same plan, "
             "and planned anew.",
         )
-    )  # fmt: skip
+    )
 
 
 def scenario_rows(drawn: Sequence[Entry]) -> None:
@@ -186,28 +225,49 @@ def _row(place: int, one: Entry, count: int, colour: str) -> None:
     if st.session_state.get(key, one["name"]) != one["name"]:
         st.session_state[key] = one["name"]  # told apart from another, or taken back
     name.text_input(
-        f"Name of scenario {place + 1}", one["name"], max_chars=LONGEST_NAME, key=key,
-        on_change=rename, args=(number, key), label_visibility="collapsed",
-    )  # fmt: skip
+        f"Name of scenario {place + 1}",
+        one["name"],
+        max_chars=LONGEST_NAME,
+        key=key,
+        on_change=rename,
+        args=(number, key),
+        label_visibility="collapsed",
+    )
     words.html(f'<div class="nest-entry">{html.escape(described(one))}</div>')
     plan.button(
-        "Plan", key=f"compare-plan-{number}", on_click=open_plan,
-        args=(one["scenario"], one["overrides"]), width="stretch",
+        "Plan",
+        key=f"compare-plan-{number}",
+        on_click=open_plan,
+        args=(one["scenario"], one["overrides"]),
+        width="stretch",
         help=as_markdown(f"Open {one['name']} in Plan. {unsaid(one['overrides'])}"),
-    )  # fmt: skip
+    )
     up.button(
-        "↑", key=f"compare-up-{number}", on_click=move, args=(number, -1), disabled=place == 0,
+        "↑",
+        key=f"compare-up-{number}",
+        on_click=move,
+        args=(number, -1),
+        disabled=place == 0,
         help=as_markdown(f"Move {one['name']} up; others are read against the first."),
         width="stretch",
-    )  # fmt: skip
+    )
     down.button(
-        "↓", key=f"compare-down-{number}", on_click=move, args=(number, 1),
-        disabled=place == count - 1, help=as_markdown(f"Move {one['name']} down."), width="stretch",
-    )  # fmt: skip
+        "↓",
+        key=f"compare-down-{number}",
+        on_click=move,
+        args=(number, 1),
+        disabled=place == count - 1,
+        help=as_markdown(f"Move {one['name']} down."),
+        width="stretch",
+    )
     out.button(
-        "Remove", key=f"compare-remove-{number}", on_click=remove, args=(number,),
-        help=as_markdown(f"Take {one['name']} out."), width="stretch",
-    )  # fmt: skip
+        "Remove",
+        key=f"compare-remove-{number}",
+        on_click=remove,
+        args=(number,),
+        help=as_markdown(f"Take {one['name']} out."),
+        width="stretch",
+    )
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
@@ -255,9 +315,14 @@ def comparison_table(comparison: Comparison, inputs: dict[str, Any]) -> None:
     with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         only = st.toggle("Only what differs", True, key="compare.only", bind=ADDRESS)
         st.download_button(
-            "↓ Table (CSV)", comparison.to_csv, "comparison.csv", "text/csv", on_click="ignore",
-            type="tertiary", help="Plain numbers with their units, all figures.",
-        )  # fmt: skip
+            "↓ Table (CSV)",
+            comparison.to_csv,
+            "comparison.csv",
+            "text/csv",
+            on_click="ignore",
+            type="tertiary",
+            help="Plain numbers with their units, all figures.",
+        )
         names = " or ".join(entry["name"] for entry in inputs["entries"])
         pin_button("comparison", names, inputs, key="compare", rows=comparison.rows)
         with st.popover("Formulae", type="tertiary"):

@@ -130,16 +130,19 @@ def edit_button(chosen: str, text: str, answer: FabricAnswer) -> None:
     """Copy the shown fabric onto a canvas of one's own, where that can be drawn; or go back."""
     if chosen == OWN and not is_drawing(own_document()) and can_undo():
         st.button(
-            "Undo import", on_click=_undo_import,
+            "Undo import",
+            on_click=_undo_import,
             help="Back to your fabric as it was before; a drawing has this on its canvas.",
-        )  # fmt: skip
+        )
     if (chosen == OWN and is_drawing(own_document())) or not answer.drawing:
         return
     st.button(
-        "Edit as my own drawing", on_click=_draw_preset, args=(text, answer),
+        "Edit as my own drawing",
+        on_click=_draw_preset,
+        args=(text, answer),
         help="Copies this fabric, element by element, to be changed on the canvas and in tables. "
         "Switches of a tier that is used as one become one element with their number.",
-    )  # fmt: skip
+    )
 
 
 def _undo_import() -> None:
@@ -221,24 +224,36 @@ def _tables(drawing: Drawing) -> None:
         )
         left, right = st.columns(2, gap="medium")
         with left:
-            _table(drawing, "element", {
-                "id": st.column_config.TextColumn("element", required=True),
-                "role": st.column_config.SelectboxColumn("role", options=ROLES, required=True),
-                "radix": st.column_config.NumberColumn("radix, ports", min_value=1, step=1),
-                "count": st.column_config.NumberColumn(
-                    "alike", min_value=1, step=1,
-                    help="Equal switches or NICs that are drawn as one; empty: 1."),
-                "group": st.column_config.TextColumn("group", help="rack 0/node 3"),
-            })  # fmt: skip
+            _table(
+                drawing,
+                "element",
+                {
+                    "id": st.column_config.TextColumn("element", required=True),
+                    "role": st.column_config.SelectboxColumn("role", options=ROLES, required=True),
+                    "radix": st.column_config.NumberColumn("radix, ports", min_value=1, step=1),
+                    "count": st.column_config.NumberColumn(
+                        "alike",
+                        min_value=1,
+                        step=1,
+                        help="Equal switches or NICs that are drawn as one; empty: 1.",
+                    ),
+                    "group": st.column_config.TextColumn("group", help="rack 0/node 3"),
+                },
+            )
         with right:
-            _table(drawing, "link", {
-                "a": st.column_config.TextColumn("from", required=True),
-                "b": st.column_config.TextColumn("to", required=True),
-                "bandwidth_GBps": st.column_config.NumberColumn(
-                    "GB/s of one link", help="One way.", format="%.4g"),
-                "count": st.column_config.NumberColumn("links", min_value=1, step=1),
-                "latency_us": st.column_config.NumberColumn("latency, µs", format="%.4g"),
-            })  # fmt: skip
+            _table(
+                drawing,
+                "link",
+                {
+                    "a": st.column_config.TextColumn("from", required=True),
+                    "b": st.column_config.TextColumn("to", required=True),
+                    "bandwidth_GBps": st.column_config.NumberColumn(
+                        "GB/s of one link", help="One way.", format="%.4g"
+                    ),
+                    "count": st.column_config.NumberColumn("links", min_value=1, step=1),
+                    "latency_us": st.column_config.NumberColumn("latency, µs", format="%.4g"),
+                },
+            )
 
 
 def _table(drawing: Drawing, table: Table, columns: dict[str, Any]) -> None:
@@ -254,9 +269,14 @@ def _table(drawing: Drawing, table: Table, columns: dict[str, Any]) -> None:
     settle(key, _edits(rows, columns))
     st.data_editor(
         _frame(rows, tuple(columns)),
-        column_config=columns, num_rows="dynamic", hide_index=True, height=320, key=key,
-        on_change=_table_edited, args=(table, key, tuple(columns)),
-    )  # fmt: skip
+        column_config=columns,
+        num_rows="dynamic",
+        hide_index=True,
+        height=320,
+        key=key,
+        on_change=_table_edited,
+        args=(table, key, tuple(columns)),
+    )
 
 
 def _edits(rows: Sequence[Any], names: Iterable[str]) -> Edits:

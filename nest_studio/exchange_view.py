@@ -35,9 +35,11 @@ def bring_controls() -> None:
         with st.popover("Import a file", width="stretch"):
             _import()
         st.button(
-            "New drawing", on_click=new_drawing, width="stretch",
+            "New drawing",
+            on_click=new_drawing,
+            width="stretch",
             help="An empty canvas on this page; it becomes your fabric on every page.",
-        )  # fmt: skip
+        )
     failed = st.session_state.get("import problem")
     if failed:
         st.error(as_markdown(failed))
@@ -57,9 +59,12 @@ def take_along(request: FabricRequest, answer: FabricAnswer) -> None:
     with st.popover("Export"):
         names = [name for name, entry in FORMATS.items() if entry.writes]
         format_ = st.selectbox(
-            "Format", names, key="export.format", format_func=lambda name: FORMATS[name].label,
+            "Format",
+            names,
+            key="export.format",
+            format_func=lambda name: FORMATS[name].label,
             help="What the chosen format cannot hold stands below.",
-        )  # fmt: skip
+        )
         job = submit_export(canonical(_as_drawn(request)), format_)
         try:
             if not there(job, "Writing it and reading it again to compare", key="export"):
@@ -71,9 +76,11 @@ def take_along(request: FabricRequest, answer: FabricAnswer) -> None:
         lost = [_sentence(loss) for loss in exported.lost]
         facts(*(["Left out:", *lost] if lost else ["Holds everything."]), kind="nest-quiet")
         st.download_button(
-            "↓ Download", lambda: exported.text,
-            f"{file_stem(answer.title)}{FORMATS[format_].suffixes[0]}", on_click="ignore",
-        )  # fmt: skip
+            "↓ Download",
+            lambda: exported.text,
+            f"{file_stem(answer.title)}{FORMATS[format_].suffixes[0]}",
+            on_click="ignore",
+        )
 
 
 def _as_drawn(request: FabricRequest) -> FabricRequest:
@@ -90,14 +97,20 @@ def _import() -> None:
     for name, (label, least, most) in ASSUMED.items():
         standard = getattr(Assumed(), name)
         st.number_input(
-            label, type(standard)(least), type(standard)(most), standard, key=f"assumed.{name}",
+            label,
+            type(standard)(least),
+            type(standard)(most),
+            standard,
+            key=f"assumed.{name}",
             on_change=_read_again,
             help=f"{least:g} to {most:,.0f}; assumed where the file does not say.",
-        )  # fmt: skip
+        )
     st.file_uploader(
-        "Fabric file", key=UPLOAD, on_change=_read,
+        "Fabric file",
+        key=UPLOAD,
+        on_change=_read,
         help="At most 5 MB. The file stays on this machine.",
-    )  # fmt: skip
+    )
 
 
 def _read() -> None:

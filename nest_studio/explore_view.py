@@ -103,9 +103,14 @@ def turn_controls(found: Sequence[SweepParameter]) -> list[tuple[SweepParameter,
     left, middle, right = st.columns([2.4, 2.4, 3.2], gap="small")
     with left:
         picked = st.selectbox(
-            "Question", options, key=QUESTION, bind=ADDRESS, on_change=_take, args=(ready,),
+            "Question",
+            options,
+            key=QUESTION,
+            bind=ADDRESS,
+            on_change=_take,
+            args=(ready,),
             help="Sets the parameters; their values can be changed.",
-        )  # fmt: skip
+        )
     standard = ready.get(picked, next(iter(ready.values())))
     turned: list[tuple[SweepParameter, str]] = []
     for place, (key, label) in enumerate(((FIRST, "Parameter"), (SECOND, "Second parameter"))):
@@ -116,9 +121,14 @@ def turn_controls(found: Sequence[SweepParameter]) -> list[tuple[SweepParameter,
         default = standard[place] if standard[place] in names else names[0]
         with middle:
             name = st.selectbox(
-                label, names, index=names.index(default), key=key, bind=ADDRESS,
-                on_change=_on_my_own, help="What is swept; everything else stays as in the form.",
-            )  # fmt: skip
+                label,
+                names,
+                index=names.index(default),
+                key=key,
+                bind=ADDRESS,
+                on_change=_on_my_own,
+                help="What is swept; everything else stays as in the form.",
+            )
         if name in by_label:
             with right:
                 turned.append((by_label[name], _values_text(by_label[name], place)))
@@ -140,9 +150,12 @@ def _values_text(parameter: SweepParameter, place: int) -> str:
     st.session_state[DEFAULTS] = {**seen, key: usual}
     note = f" {capital(parameter.note)}." if parameter.note else ""
     text: str = st.text_input(
-        f"Values of {as_markdown(parameter.title)}", usual, key=key, bind=ADDRESS,
+        f"Values of {as_markdown(parameter.title)}",
+        usual,
+        key=key,
+        bind=ADDRESS,
         help=as_markdown(f"{capital(parameter.of.allowed)}, with commas between.{note}"),
-    )  # fmt: skip
+    )
     return text or usual
 
 
@@ -207,9 +220,12 @@ def _point(sweep: Sweep, turned: Sequence[Swept], request: Request) -> None:
     left, middle, right = st.columns([2.4, 4.4, 1.2], vertical_alignment="center", gap="small")
     with left:
         name = st.selectbox(
-            "Point", tuple(names), index=list(names.values()).index(best), key=POINT,
+            "Point",
+            tuple(names),
+            index=list(names.values()).index(best),
+            key=POINT,
             help="Click a point above, or pick one here.",
-        )  # fmt: skip
+        )
     point = names[name]
     pairs = _pairs(point, turned)
     with middle:
@@ -217,10 +233,14 @@ def _point(sweep: Sweep, turned: Sequence[Swept], request: Request) -> None:
         note = "; ".join(point.realised)
         facts(capital(note) + "." if note else "", kind="nest-quiet")
     right.button(
-        "Open in Plan", on_click=open_point, args=(request, pairs), width="stretch",
-        disabled=point.status == "invalid", key="explore-open",
+        "Open in Plan",
+        on_click=open_point,
+        args=(request, pairs),
+        width="stretch",
+        disabled=point.status == "invalid",
+        key="explore-open",
         help="Sets the form to this point and shows its plan.",
-    )  # fmt: skip
+    )
 
 
 def _pairs(point: Outcome, turned: Sequence[Swept]) -> tuple[tuple[SweepParameter, Value], ...]:
@@ -235,9 +255,7 @@ def _pairs(point: Outcome, turned: Sequence[Swept]) -> tuple[tuple[SweepParamete
 def _points_table(sweep: Sweep) -> None:
     with st.expander(f"All {len(sweep.points)} points in figures"):
         rows = sweep.rows()
-        numbers = [
-            key for key in rows[0] if any(isinstance(row[key], float) for row in rows)
-        ]  # fmt: skip
+        numbers = [key for key in rows[0] if any(isinstance(row[key], float) for row in rows)]
         st.dataframe(
             rows,
             hide_index=True,
@@ -255,15 +273,26 @@ def mix_controls(request: Request) -> dict[str, Any]:
     left, right = st.columns([5, 1.4], gap="small")
     with left:
         models = st.multiselect(
-            "Models of the mix", names, [own] if own in names else [names[0]],
-            key=MODELS, bind=ADDRESS, max_selections=MOST_MODELS,
+            "Models of the mix",
+            names,
+            [own] if own in names else [names[0]],
+            key=MODELS,
+            bind=ADDRESS,
+            max_selections=MOST_MODELS,
             help=f"1 to {MOST_MODELS}; each trains with the form's batch and sequence length.",
-        )  # fmt: skip
+        )
     with right:
         loss = st.number_input(
-            "May cost less than, %", PERCENT.least, PERCENT.most, 2.0, 0.5, key=LOSS, bind=ADDRESS,
-            format="%.1f", help="0.1 to 90, of what the mix trains at the tier's least ratio.",
-        )  # fmt: skip
+            "May cost less than, %",
+            PERCENT.least,
+            PERCENT.most,
+            2.0,
+            0.5,
+            key=LOSS,
+            bind=ADDRESS,
+            format="%.1f",
+            help="0.1 to 90, of what the mix trains at the tier's least ratio.",
+        )
     if not models:
         raise InputError("models of the mix", "must name one at least", "none", "pick a model")
     shares = {models[0]: 1.0}
@@ -271,10 +300,16 @@ def mix_controls(request: Request) -> dict[str, Any]:
         for column, model in zip(st.columns(MOST_MODELS), models, strict=False):
             settle(share_key(model), PARTS)
             shares[model] = column.number_input(
-                f"{as_markdown(model)}, parts", PARTS.least, PARTS.most, 1.0, 1.0,
-                key=share_key(model), bind=ADDRESS, format="%.1f",
+                f"{as_markdown(model)}, parts",
+                PARTS.least,
+                PARTS.most,
+                1.0,
+                1.0,
+                key=share_key(model),
+                bind=ADDRESS,
+                format="%.1f",
                 help="0.1 to 1,000: this model's part of the cluster's time.",
-            )  # fmt: skip
+            )
     mix = [{"model": model, "share": shares[model]} for model in models]
     return {"mix": mix, "loss": loss / 100}
 
@@ -297,7 +332,11 @@ def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
 
 def _csv_button(label: str, rows: list[dict[str, Any]], name: str) -> None:
     st.download_button(
-        label, lambda: csv_text(list(rows[0]), [list(row.values()) for row in rows]), name,
-        "text/csv", on_click="ignore", type="tertiary",
+        label,
+        lambda: csv_text(list(rows[0]), [list(row.values()) for row in rows]),
+        name,
+        "text/csv",
+        on_click="ignore",
+        type="tertiary",
         help="One row per point, units in the column names.",
-    )  # fmt: skip
+    )

@@ -29,14 +29,7 @@ from nest_studio.own_fabric import OWN
 from nest_studio.show import HeadlineRow, PicturePlace, facts, mark_results, table
 from nest_studio.tasks.fabrics import FabricAnswer
 
-__all__ = [
-    "DEFAULT_FABRIC",
-    "explorer",
-    "fabric_form",
-    "heading",
-    "levels",
-    "no_heading",
-]
+__all__ = ["DEFAULT_FABRIC", "explorer", "fabric_form", "heading", "levels", "no_heading"]
 
 DEFAULT_FABRIC = "h100-spine-leaf-1024"
 LARGEST_GROUP = 1_048_576
@@ -133,38 +126,64 @@ def explorer(request: FabricRequest, text: str, answer: FabricAnswer) -> None:
 def _controls() -> CollectiveRequest:
     places = st.columns([1.05, 1, 0.85, 0.85, 1.2, 1.15], gap="small")
     with places[0]:
-        op = OPERATIONS[st.selectbox(
-            "Operation", tuple(OPERATIONS), key="collective.op", bind=ADDRESS,
-            on_change=_fit_algorithm,
-            help="Message sizes count as in nccl-tests: what a device puts in, for all-gather "
-            "what it gets out.",
-        )]  # fmt: skip
+        op = OPERATIONS[
+            st.selectbox(
+                "Operation",
+                tuple(OPERATIONS),
+                key="collective.op",
+                bind=ADDRESS,
+                on_change=_fit_algorithm,
+                help="Message sizes count as in nccl-tests: what a device puts in, for all-gather "
+                "what it gets out.",
+            )
+        ]
     with places[1]:
         size = st.number_input(
-            "Group size, devices", 2, LARGEST_GROUP, 8, 1, key="collective.devices", bind=ADDRESS,
+            "Group size, devices",
+            2,
+            LARGEST_GROUP,
+            8,
+            1,
+            key="collective.devices",
+            bind=ADDRESS,
             help="2 to the number of devices.",
-        )  # fmt: skip
+        )
     with places[2]:
         stride = st.number_input(
-            "Stride, devices", 1, LARGEST_GROUP, 1, 1, key="collective.stride", bind=ADDRESS,
+            "Stride, devices",
+            1,
+            LARGEST_GROUP,
+            1,
+            1,
+            key="collective.stride",
+            bind=ADDRESS,
             help="1 to the number of devices: a group has members 0, s, 2s, …",
-        )  # fmt: skip
+        )
     with places[3]:
         concurrent = st.selectbox(
-            "Groups", CONCURRENT, key="collective.groups", bind=ADDRESS,
+            "Groups",
+            CONCURRENT,
+            key="collective.groups",
+            bind=ADDRESS,
             help="One group alone, or all groups that tile the fabric at once, on shared links.",
-        )  # fmt: skip
+        )
     with places[4]:
         algorithm = st.selectbox(
-            "Algorithm", tuple(_algorithms(op)), key="collective.algorithm", bind=ADDRESS,
+            "Algorithm",
+            tuple(_algorithms(op)),
+            key="collective.algorithm",
+            bind=ADDRESS,
             help="The fastest at every size, what NCCL's tuner takes, or one of all.",
-        )  # fmt: skip
+        )
     with places[5]:
         library = st.selectbox(
-            "Library", (IDEAL_LINKS, *families()), key="collective.library", bind=ADDRESS,
+            "Library",
+            (IDEAL_LINKS, *families()),
+            key="collective.library",
+            bind=ADDRESS,
             on_change=_fit_library,
             help="What a library makes of the wires: curves fitted to measured runs.",
-        )  # fmt: skip
+        )
     chosen = _algorithms(op)[algorithm]
     curve = "" if library == IDEAL_LINKS else library
     return CollectiveRequest(op, size, stride, concurrent, chosen, curve)

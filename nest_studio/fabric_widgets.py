@@ -53,10 +53,14 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
     names = _names()
     settle("fabric", Choice(names))
     chosen["fabric"] = st.selectbox(
-        "Fabric", names, index=names.index(standard["fabric"]), key="fabric",
-        bind=ADDRESS, on_change=reset_fabric,
+        "Fabric",
+        names,
+        index=names.index(standard["fabric"]),
+        key="fabric",
+        bind=ADDRESS,
+        on_change=reset_fabric,
         help=f"Switches, links and nodes: a preset, or {OWN} as the Design page drew or read it.",
-    )  # fmt: skip
+    )
     carry(shown=chosen["fabric"] == OWN)
     fabric = fabric_document(chosen["fabric"])
     fields = fabric_fields(fabric)
@@ -73,19 +77,30 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
         )
     ratios = ratio_parameters(fabric)
     if "clos" in fabric and ratios:
-        chosen[MEANING] = MEANINGS[st.selectbox(
-            label_of(parameter(MEANING)), tuple(MEANINGS), key=MEANING, bind=ADDRESS,
-            index=list(MEANINGS.values()).index(fabric_standards(fabric)[MEANING]),
-            help=parameter(MEANING).text,
-        )]  # fmt: skip
+        chosen[MEANING] = MEANINGS[
+            st.selectbox(
+                label_of(parameter(MEANING)),
+                tuple(MEANINGS),
+                key=MEANING,
+                bind=ADDRESS,
+                index=list(MEANINGS.values()).index(fabric_standards(fabric)[MEANING]),
+                help=parameter(MEANING).text,
+            )
+        ]
     for ratio in ratios:
         key, field = ratio.of.key, fields[ratio.of.key]
         chosen[key] = st.slider(
-            as_markdown(label_of(ratio)), field.least, field.most, ratio.present, 0.5, key=key,
-            bind=ADDRESS, format="%.1f : 1",
+            as_markdown(label_of(ratio)),
+            field.least,
+            field.most,
+            ratio.present,
+            0.5,
+            key=key,
+            bind=ADDRESS,
+            format="%.1f : 1",
             help=f"{field.least:g} to {field.most:g}. {ratio.of.text} What it becomes stands "
             "below.",
-        )  # fmt: skip
+        )
         notes.append(st.empty())
     if not ratios:
         st.caption("This fabric has no switch tiers to oversubscribe; its links are what they are.")

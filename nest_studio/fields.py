@@ -19,9 +19,22 @@ from nest_core.studies.parameter import SweepParameter
 from nest_core.units import capital
 
 __all__ = [
-    "ADDRESS", "Choice", "Edits", "Field", "Number", "Several", "Text", "choice_of", "field_of",
-    "label_of", "number_of", "one_of", "said", "settle", "upload",
-]  # fmt: skip
+    "ADDRESS",
+    "Choice",
+    "Edits",
+    "Field",
+    "Number",
+    "Several",
+    "Text",
+    "choice_of",
+    "field_of",
+    "label_of",
+    "number_of",
+    "one_of",
+    "said",
+    "settle",
+    "upload",
+]
 
 ADDRESS: Any = "query-params"
 """What binds a widget to the address."""
@@ -146,17 +159,27 @@ def number_of(
     """
     said_of = {"label": label_of(of), "help": f"{of.allowed}. {of.text}"}
     return place.number_input(
-        min_value=of.low, max_value=of.high, value=value, step=of.kind(step), key=key or of.key,
-        bind=ADDRESS, **(said_of | look),
-    )  # fmt: skip
+        min_value=of.low,
+        max_value=of.high,
+        value=value,
+        step=of.kind(step),
+        key=key or of.key,
+        bind=ADDRESS,
+        **(said_of | look),
+    )
 
 
 def choice_of(of: Parameter, standard: Any, *, key: str = "", **look: Any) -> Any:
     """One of a parameter's choices, likewise."""
     return st.selectbox(
-        label_of(of), of.options, of.options.index(standard), key=key or of.key, bind=ADDRESS,
-        help=of.text, **look,
-    )  # fmt: skip
+        label_of(of),
+        of.options,
+        of.options.index(standard),
+        key=key or of.key,
+        bind=ADDRESS,
+        help=of.text,
+        **look,
+    )
 
 
 def settle(key: str, field: Field) -> None:

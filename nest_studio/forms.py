@@ -58,12 +58,17 @@ DEFAULT_SCENARIO = "llama3-70b-1024-h100"
 PRESET_BEFORE = "model preset before"
 
 _NUMBERS = (
-    "workload.global_batch_sequences", "workload.sequence_length_tokens", "accelerator.memory_GiB",
-)  # fmt: skip
+    "workload.global_batch_sequences",
+    "workload.sequence_length_tokens",
+    "accelerator.memory_GiB",
+)
 _CHOICES = (
-    "workload.precision", "workload.optimizer", "workload.attention", "search.stage_strategies",
+    "workload.precision",
+    "workload.optimizer",
+    "workload.attention",
+    "search.stage_strategies",
     "search.memory_rule",
-)  # fmt: skip
+)
 _LISTS = ("search.zero", "search.recompute", "search.schedule")
 DEGREES = ("search.tp", "search.cp", "search.ep", "search.micro_batch_sequences")
 """Which the form limits, or pins."""
@@ -126,9 +131,14 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
         settle(key, field)
     names = preset_names("scenarios")
     scenario = st.selectbox(
-        "Scenario preset", names, index=names.index(DEFAULT_SCENARIO), key="scenario",
-        bind=ADDRESS, on_change=start_over, help="Where the form starts: choosing one sets all.",
-    )  # fmt: skip
+        "Scenario preset",
+        names,
+        index=names.index(DEFAULT_SCENARIO),
+        key="scenario",
+        bind=ADDRESS,
+        on_change=start_over,
+        help="Where the form starts: choosing one sets all.",
+    )
     document, _ = scenario_document(scenario)
     st.caption(as_markdown(f"{document['name']}. {document.get('description', '')}"))
     standard = _standards(document)
@@ -164,11 +174,14 @@ def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None
 def _model(standard: Mapping[str, Any]) -> str:
     """The model's choice, with the controls of a model of one's own."""
     picked: str = _choice(
-        "Model", (*preset_names("models"), OWN_MODEL), "workload.model", standard,
+        "Model",
+        (*preset_names("models"), OWN_MODEL),
+        "workload.model",
+        standard,
         f"A preset, or {OWN_MODEL}: a config.json pasted or uploaded, or its sizes. One with "
         "learned positions limits the sequence length.",
         on_change=_fit_sequence,
-    )  # fmt: skip
+    )
     if picked == OWN_MODEL:
         before = st.session_state.setdefault(PRESET_BEFORE, standard["workload.model"])
         own_controls(own_table(before), _fit_sequence)
@@ -187,10 +200,13 @@ def _model(standard: Mapping[str, Any]) -> str:
 def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
     st.subheader("Device and limits")
     chosen["accelerator"] = _choice(
-        "Accelerator", preset_names("accelerators"), "accelerator", standard,
+        "Accelerator",
+        preset_names("accelerators"),
+        "accelerator",
+        standard,
         "Peak rates and memory; choosing one sets the memory below, and a precision that it has.",
         on_change=_fit_device,
-    )  # fmt: skip
+    )
     accelerator = load_accelerator(chosen["accelerator"])
     st.caption(
         as_markdown(accelerator_in_words(accelerator)), help=as_markdown(accelerator.source) or None
@@ -203,14 +219,21 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
         for key in _LISTS:
             of = parameter(key)
             picked = st.multiselect(
-                label_of(of), of.options, standard[key], key=key, bind=ADDRESS,
+                label_of(of),
+                of.options,
+                standard[key],
+                key=key,
+                bind=ADDRESS,
                 help=f"What the plan may choose from. {of.text}",
-            )  # fmt: skip
+            )
             chosen[key] = [option for option in of.options if option in picked]
         chosen["search.order"] = _choice(
-            "Placement", tuple(ORDERS), "search.order", standard,
+            "Placement",
+            tuple(ORDERS),
+            "search.order",
+            standard,
             "Which ranks sit on neighbouring devices, tensor-parallel ranks always first.",
-        )  # fmt: skip
+        )
         for key in ("search.stage_strategies", "search.memory_rule"):
             chosen[key] = choice_of(parameter(key), standard[key])
 
@@ -225,13 +248,20 @@ def _degree(key: str, chosen: dict[str, Any], standard: Mapping[str, Any]) -> No
     """The most of a degree, and whether it is the only one."""
     of, only = parameter(key), pinned(key)
     limit = chosen[key] = number_of(
-        of, standard[key], 1, placeholder="no limit",
+        of,
+        standard[key],
+        1,
+        placeholder="no limit",
         help=f"{of.allowed}, at most so many; empty for no limit. {of.text}",
-    )  # fmt: skip
+    )
     picked = st.checkbox(
-        f"{capital(of.label)}: no fewer either", standard[only], key=only,
-        bind=ADDRESS, disabled=limit is None, help="Pins it: the plan may choose no other.",
-    )  # fmt: skip
+        f"{capital(of.label)}: no fewer either",
+        standard[only],
+        key=only,
+        bind=ADDRESS,
+        disabled=limit is None,
+        help="Pins it: the plan may choose no other.",
+    )
     chosen[only] = picked and limit is not None
 
 
@@ -244,9 +274,14 @@ def _choice(
     on_change: Any = None,
 ) -> Any:
     return st.selectbox(
-        label, options, index=options.index(standard[key]), key=key, bind=ADDRESS, help=text,
+        label,
+        options,
+        index=options.index(standard[key]),
+        key=key,
+        bind=ADDRESS,
+        help=text,
         **({"on_change": on_change} if on_change else {}),
-    )  # fmt: skip
+    )
 
 
 def changes_in_words(overrides: Mapping[str, Any]) -> str:

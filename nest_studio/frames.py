@@ -25,8 +25,15 @@ LONGEST = 25_000_000
 """Streamlit closes the sockets of longer ones itself."""
 WIDGETS = ("$$ID-", "$$STREAMLIT_INTERNAL_KEY_$$ID-")
 """Beginnings of the names of widgets, and of what components send beside their own."""
-PASSED = frozenset({"rerun_script", "stop_script", "file_urls_request", "app_heartbeat",
-                    "backend_operation_request"})  # fmt: skip
+PASSED = frozenset(
+    {
+        "rerun_script",
+        "stop_script",
+        "file_urls_request",
+        "app_heartbeat",
+        "backend_operation_request",
+    }
+)
 """Kinds of messages: none empties everybody's caches or reads the server's folder."""
 
 

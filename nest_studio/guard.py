@@ -193,9 +193,11 @@ def public_addresses(text: str) -> frozenset[Origin]:
         origin = _parsed(one.rstrip("/"))
         if origin is None:
             raise InputError(
-                PUBLIC_VARIABLE, "must be addresses that visitors see, of http or https", one,
+                PUBLIC_VARIABLE,
+                "must be addresses that visitors see, of http or https",
+                one,
                 "write https://studio.example.org, without a path",
-            )  # fmt: skip
+            )
         found.add(origin)
     return frozenset(found)
 

@@ -55,17 +55,30 @@ def history_buttons(reset: Callable[[], None]) -> None:
     past, _, future = _history()
     with st.container(horizontal=True, gap="small"):
         st.button(
-            "Undo", on_click=undo, disabled=not past, key="form-undo", type="tertiary",
-            shortcut="Alt+Z", help="Take the last change of this form back.",
-        )  # fmt: skip
+            "Undo",
+            on_click=undo,
+            disabled=not past,
+            key="form-undo",
+            type="tertiary",
+            shortcut="Alt+Z",
+            help="Take the last change of this form back.",
+        )
         st.button(
-            "Redo", on_click=redo, disabled=not future, key="form-redo", type="tertiary",
-            shortcut="Alt+Y", help="Make it again.",
-        )  # fmt: skip
+            "Redo",
+            on_click=redo,
+            disabled=not future,
+            key="form-redo",
+            type="tertiary",
+            shortcut="Alt+Y",
+            help="Make it again.",
+        )
         st.button(
-            "Reset", on_click=reset, key="form-reset", type="tertiary",
+            "Reset",
+            on_click=reset,
+            key="form-reset",
+            type="tertiary",
             help="Everything as in the scenario preset.",
-        )  # fmt: skip
+        )
 
 
 def _history() -> tuple[tuple[Step, ...], Step | None, tuple[Step, ...]]:

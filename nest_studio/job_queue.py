@@ -46,9 +46,11 @@ class JobQueue:
     """
 
     def __init__(
-        self, workers: int = WORKERS, limits: Limits = USUAL,
+        self,
+        workers: int = WORKERS,
+        limits: Limits = USUAL,
         present: Callable[[Any], bool] = lambda _: True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.limits = limits
         self._each = workers
         self._present = present
@@ -68,9 +70,13 @@ class JobQueue:
             self._begin(function)
 
     def ask(
-        self, key: str, function: Callable[..., Any], *args: Any, urgent: bool = True,
+        self,
+        key: str,
+        function: Callable[..., Any],
+        *args: Any,
+        urgent: bool = True,
         wanted_by: tuple[Hashable, str] | None = None,
-    ) -> Job:  # fmt: skip
+    ) -> Job:
         """The job of a key, old or new.
 
         Parameters
@@ -238,7 +244,7 @@ class JobQueue:
                 return None
             return Answer(
                 error=WorkerCrash("its worker process ended twice, perhaps for want of memory")
-            )  # fmt: skip
+            )
         except Exception as error:  # no worker to be had, or its order cannot be written
             return Answer(error=error)
         if run.makes_way:

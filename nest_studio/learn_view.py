@@ -91,9 +91,16 @@ def lesson_bar() -> Lesson:
     keys = [one.key for one in LESSONS]
     names = {one.key: one.short for one in LESSONS}
     chosen = one_of(
-        st, "Lesson", keys, keys[0], LESSON, format_func=names.__getitem__, wrap=True,
-        bind=ADDRESS, label_visibility="collapsed",
-    )  # fmt: skip
+        st,
+        "Lesson",
+        keys,
+        keys[0],
+        LESSON,
+        format_func=names.__getitem__,
+        wrap=True,
+        bind=ADDRESS,
+        label_visibility="collapsed",
+    )
     return lesson(chosen)
 
 
@@ -158,16 +165,28 @@ def _guess(question: Question, key: str) -> str | float | None:
     if not question.choices:
         most = question.most
         number = st.number_input(
-            f"Your answer, {question.unit}", 0.0, most, None, key=key, bind=ADDRESS,
-            format="%g", placeholder="a number, then Enter", width=380,
+            f"Your answer, {question.unit}",
+            0.0,
+            most,
+            None,
+            key=key,
+            bind=ADDRESS,
+            format="%g",
+            placeholder="a number, then Enter",
+            width=380,
             help=f"0 to {most:g} {question.unit}.",
-        )  # fmt: skip
+        )
         return None if number is None else float(number)
     texts = {choice.key: choice.text for choice in question.choices}
     picked: str | None = st.radio(
-        "Your answer", list(texts), index=None, format_func=texts.__getitem__, key=key,
-        bind=ADDRESS, label_visibility="collapsed",
-    )  # fmt: skip
+        "Your answer",
+        list(texts),
+        index=None,
+        format_func=texts.__getitem__,
+        key=key,
+        bind=ADDRESS,
+        label_visibility="collapsed",
+    )
     return picked
 
 
@@ -215,23 +234,41 @@ def _control(shown: Lesson, control: Control) -> Any:
     ways = st.container(horizontal=True, width="content") if control.stepped else None
     if isinstance(control.standard, str) or (control.names and not control.stepped):
         return one_of(
-            st, control.label, control.values, control.standard, key, format_func=control.name,
-            bind=ADDRESS, help=control.help,
-        )  # fmt: skip
+            st,
+            control.label,
+            control.values,
+            control.standard,
+            key,
+            format_func=control.name,
+            bind=ADDRESS,
+            help=control.help,
+        )
     settle(key, Choice(control.values))
     value = st.select_slider(
-        control.label, control.values, control.standard, format_func=control.name, key=key,
-        bind=ADDRESS, help=control.help, width=210,
-    )  # fmt: skip
+        control.label,
+        control.values,
+        control.standard,
+        format_func=control.name,
+        key=key,
+        bind=ADDRESS,
+        help=control.help,
+        width=210,
+    )
     if ways is not None:
         ways.button(
-            "Back", key=f"{key}.back", on_click=_walk, args=(key, control, -1),
+            "Back",
+            key=f"{key}.back",
+            on_click=_walk,
+            args=(key, control, -1),
             disabled=value == control.values[0],
-        )  # fmt: skip
+        )
         ways.button(
-            "Forward", key=f"{key}.forward", on_click=_walk,
-            args=(key, control, 1), disabled=value == control.values[-1],
-        )  # fmt: skip
+            "Forward",
+            key=f"{key}.forward",
+            on_click=_walk,
+            args=(key, control, 1),
+            disabled=value == control.values[-1],
+        )
     return value
 
 
@@ -256,10 +293,11 @@ def _teacher(shown: Lesson, brief: Brief) -> None:
         facts(f"About {notes.minutes} minutes. Expected: {notes.expected}", kind="learn-text")
         st.html(
             table(
-                "Typical wrong answers", "",
+                "Typical wrong answers",
+                "",
                 [{"answer": wrong, "what it overlooks": why} for wrong, why in notes.mistakes],
             )
-        )  # fmt: skip
+        )
         facts("Go on with", kind="learn-step")
         facts(*notes.discuss, kind="learn-text")
 
@@ -271,9 +309,12 @@ def _neighbours(number: int) -> None:
             there = 0 <= place < len(LESSONS)
             text = f"{label}: {LESSONS[place].short}" if there else label
             st.button(
-                text, key=f"learn-{label.lower()}", disabled=not there, on_click=_open,
+                text,
+                key=f"learn-{label.lower()}",
+                disabled=not there,
+                on_click=_open,
                 args=(LESSONS[place].key if there else "",),
-            )  # fmt: skip
+            )
 
 
 def _open(key: str) -> None:

@@ -133,13 +133,21 @@ def own_controls(table: Mapping[str, Any], on_change: Callable[[], None]) -> Non
         if problem:  # here too: the popover lies above what comes after it
             st.error(as_markdown(problem))
         st.text_area(
-            "Paste a config.json", key=_TEXT, on_change=_paste, args=(on_change,), height=120,
+            "Paste a config.json",
+            key=_TEXT,
+            on_change=_paste,
+            args=(on_change,),
+            height=120,
             help="A Hugging Face configuration; nothing is downloaded.",
-        )  # fmt: skip
+        )
         st.file_uploader(
-            "Or upload one", type=["json"], key=_FILE, on_change=_upload, args=(on_change,),
+            "Or upload one",
+            type=["json"],
+            key=_FILE,
+            on_change=_upload,
+            args=(on_change,),
             help="At most 5 MB. The file stays on this machine.",
-        )  # fmt: skip
+        )
         _form(table, on_change)
     if problem:
         st.warning(as_markdown(problem))
@@ -149,10 +157,12 @@ def _form(table: Mapping[str, Any], on_change: Callable[[], None]) -> None:
     revision = st.session_state[_STATE]["revision"]
     names = families()
     family = st.selectbox(
-        "Or give its sizes; family", names, index=names.index(table["family"]),
+        "Or give its sizes; family",
+        names,
+        index=names.index(table["family"]),
         key=f"own model family {revision}",
         help="Norms, activation, biases and the kind of attention and experts.",
-    )  # fmt: skip
+    )
     with st.form(f"own model sizes {revision}", border=False):
         left, right = st.columns(2)
         fields = _fields(family)
@@ -160,13 +170,19 @@ def _form(table: Mapping[str, Any], on_change: Callable[[], None]) -> None:
             least = 0 if field in ("window", "dense_blocks") else 1
             most = MOST_BLOCKS if field == "blocks" else LARGEST_SIZE
             (right if place % 2 else left).number_input(
-                _LABELS[field], least, most, max(least, table.get(field, 0)), 1,
-                key=_key(revision, field), help=f"{least} to {most:,}{_HELP.get(field, '')}.",
-            )  # fmt: skip
+                _LABELS[field],
+                least,
+                most,
+                max(least, table.get(field, 0)),
+                1,
+                key=_key(revision, field),
+                help=f"{least} to {most:,}{_HELP.get(field, '')}.",
+            )
         st.checkbox(
-            "The head shares the embedding's weights", table.get("tied", False),
+            "The head shares the embedding's weights",
+            table.get("tied", False),
             key=_key(revision, "tied"),
-        )  # fmt: skip
+        )
         st.form_submit_button(
             "Use these sizes", on_click=_use_sizes, args=(family, fields, revision, on_change)
         )

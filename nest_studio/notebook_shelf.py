@@ -60,13 +60,17 @@ def shelf(found: tuple[Listed, ...], name: str | None) -> None:
         if st.session_state.get(_LIST) != chosen:
             st.session_state[_LIST] = chosen
         st.radio(
-            "Notebooks", names, index=None, key=_LIST, on_change=_open_chosen,
+            "Notebooks",
+            names,
+            index=None,
+            key=_LIST,
+            on_change=_open_chosen,
             format_func=as_markdown,
             captions=[
                 f"{cells_in_words(entry.cells)}, {local_time(entry.changed)}" for entry in found
             ],
             label_visibility="collapsed",
-        )  # fmt: skip
+        )
     else:
         st.caption("There are none yet.")
     left, right = st.columns(2, gap="small")
@@ -74,9 +78,12 @@ def shelf(found: tuple[Listed, ...], name: str | None) -> None:
         _name_form("New", "new-notebook", "Create", _create)
     with right, st.popover("Import", width="stretch", key=_IMPORT, on_change="rerun"):
         st.file_uploader(
-            "Notebook, JSON up to 5 MB", type=["json", "ipynb"], key="notebook-file",
-            on_change=_import, help="A file that was exported here.",
-        )  # fmt: skip
+            "Notebook, JSON up to 5 MB",
+            type=["json", "ipynb"],
+            key="notebook-file",
+            on_change=_import,
+            help="A file that was exported here.",
+        )
     here = next((entry for entry in found if entry.name == name), None)
     if here is None:
         return
@@ -96,7 +103,7 @@ def empty_shelf(name: str | None, anything: bool) -> None:
     facts("The record of the work", kind="nest-scenario")
     facts(
         "A notebook keeps plans, sweeps and comparisons with your notes, and computes them again "
-        "when you ask. Press Pin on another page to add to it, or begin here.",
+        "when you ask. Press Pin on another page to add to it, or begin here."
     )
     with st.container(horizontal=True, gap="small"):
         st.button("Start with the default plan", on_click=_start, key="start")
@@ -128,36 +135,62 @@ def heading(notebook: Notebook, latest: Callable[[], Notebook]) -> None:
     with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         file = re.sub(r"[^\w.-]+", "-", notebook.name).strip("-") or "notebook"
         st.download_button(
-            "↓ Report (HTML)", lambda: _report(latest()), f"{file}.html", "text/html",
-            on_click="ignore", type="tertiary", key="export-html",
+            "↓ Report (HTML)",
+            lambda: _report(latest()),
+            f"{file}.html",
+            "text/html",
+            on_click="ignore",
+            type="tertiary",
+            key="export-html",
             help="One file with all figures, for print on A4. Nothing is loaded from elsewhere.",
-        )  # fmt: skip
+        )
         st.download_button(
-            "↓ Notebook (JSON)", lambda: to_json(latest()), f"{file}.json", "application/json",
-            on_click="ignore", type="tertiary", key="export-json", help="Import restores it.",
-        )  # fmt: skip
+            "↓ Notebook (JSON)",
+            lambda: to_json(latest()),
+            f"{file}.json",
+            "application/json",
+            on_click="ignore",
+            type="tertiary",
+            key="export-json",
+            help="Import restores it.",
+        )
         st.download_button(
-            "↓ Jupyter (ipynb)", lambda: jupyter_notebook(latest()), f"{file}.ipynb",
-            "application/x-ipynb+json", on_click="ignore", type="tertiary", key="export-ipynb",
+            "↓ Jupyter (ipynb)",
+            lambda: jupyter_notebook(latest()),
+            f"{file}.ipynb",
+            "application/x-ipynb+json",
+            on_click="ignore",
+            type="tertiary",
+            key="export-ipynb",
             help="Computes the same figures with nest_core.",
-        )  # fmt: skip
+        )
     with st.container(horizontal=True, gap="small"):
         st.button("Add a note", on_click=edit, args=(_with_note,), key="add-note")
         plans = picked_plans(notebook)
         computed = tuple(cell for cell in notebook.cells if cell.kind != "note")
         st.button(
-            f"Compare {len(plans)} plans" if len(plans) > 1 else "Compare", on_click=_compare,
-            args=(plans,), disabled=not 2 <= len(plans) <= MOST_PLANS, key="compare",
+            f"Compare {len(plans)} plans" if len(plans) > 1 else "Compare",
+            on_click=_compare,
+            args=(plans,),
+            disabled=not 2 <= len(plans) <= MOST_PLANS,
+            key="compare",
             help="Two to six ticked plans become a comparison below the last of them.",
-        )  # fmt: skip
+        )
         st.button(
-            "Re-run all", on_click=run_again, args=(computed,), disabled=not computed,
-            key="again-all", help="Compute every cell again and say what changed.",
-        )  # fmt: skip
+            "Re-run all",
+            on_click=run_again,
+            args=(computed,),
+            disabled=not computed,
+            key="again-all",
+            help="Compute every cell again and say what changed.",
+        )
         st.button(
-            "Undo", on_click=undo, disabled=not can_undo(), key="undo",
+            "Undo",
+            on_click=undo,
+            disabled=not can_undo(),
+            key="undo",
             help="Take back the last change in this tab.",
-        )  # fmt: skip
+        )
 
 
 def save_state(notebook: Notebook) -> None:

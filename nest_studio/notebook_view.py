@@ -14,13 +14,7 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.figures import Picture
 from nest_core.notebook import Cell, Notebook, new_id
-from nest_core.notebook.cells import (
-    changes,
-    delete_cell,
-    duplicate_cell,
-    move_cell,
-    replace_cell,
-)
+from nest_core.notebook.cells import changes, delete_cell, duplicate_cell, move_cell, replace_cell
 from nest_core.notebook.kinds import KINDS, Shown, compute, summarise
 from nest_core.notebook.words import note_html
 from nest_core.quoting import as_markdown
@@ -108,9 +102,13 @@ def _head(notebook: Notebook, cell: Cell, place: int) -> None:
     left, right = st.columns([5, 7], vertical_alignment="center")
     key = _follow(f"title-{cell.id}", cell.title)
     left.text_input(
-        f"Title of cell {place + 1}", key=key, max_chars=_LONGEST_TITLE, on_change=_set_title,
-        args=(cell.id,), label_visibility="collapsed",
-    )  # fmt: skip
+        f"Title of cell {place + 1}",
+        key=key,
+        max_chars=_LONGEST_TITLE,
+        on_change=_set_title,
+        args=(cell.id,),
+        label_visibility="collapsed",
+    )
     row = right.container(
         horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"
     )
@@ -124,14 +122,21 @@ def _head(notebook: Notebook, cell: Cell, place: int) -> None:
         editing = st.session_state.get(f"{_EDITING}{cell.id}", _asks_for_words(cell))
         st.button(
             "Close note" if editing else "Edit note" if cell.note else "Add note",
-            on_click=_edit_note, args=(cell, not editing), key=f"edit-{cell.id}", type="tertiary",
-        )  # fmt: skip
+            on_click=_edit_note,
+            args=(cell, not editing),
+            key=f"edit-{cell.id}",
+            type="tertiary",
+        )
         _button("Duplicate", "copy", cell, lambda n: duplicate_cell(n, cell.id, new_id()), "")
         if cell.kind != "note":
             st.button(
-                "Re-run", on_click=run_again, args=((cell,),), key=f"again-{cell.id}",
-                type="tertiary", help="Compute it again and say what changed.",
-            )  # fmt: skip
+                "Re-run",
+                on_click=run_again,
+                args=((cell,),),
+                key=f"again-{cell.id}",
+                type="tertiary",
+                help="Compute it again and say what changed.",
+            )
         _button("Delete", "delete", cell, lambda n: delete_cell(n, cell.id), "Undo brings it back.")
 
 
@@ -144,9 +149,14 @@ def _button(
     disabled: bool = False,
 ) -> None:
     st.button(
-        label, on_click=edit, args=(change,), key=f"{name}-{cell.id}", type="tertiary",
-        help=as_markdown(told) or None, disabled=disabled,
-    )  # fmt: skip
+        label,
+        on_click=edit,
+        args=(change,),
+        key=f"{name}-{cell.id}",
+        type="tertiary",
+        help=as_markdown(told) or None,
+        disabled=disabled,
+    )
 
 
 def _way_out(cell: Cell) -> None:
@@ -156,20 +166,27 @@ def _way_out(cell: Cell) -> None:
         with st.popover("Open", type="tertiary", key=f"out-{cell.id}"):
             asked = from_preset(inputs["document"], inputs.get("overrides", {}))
             st.button(
-                "The question in Explore", key=f"ask-{cell.id}", on_click=reopen,
-                args=(*asked, inputs), width="stretch",
+                "The question in Explore",
+                key=f"ask-{cell.id}",
+                on_click=reopen,
+                args=(*asked, inputs),
+                width="stretch",
                 help="Sets Explore to this scenario and what was asked. "
                 + as_markdown(unsaid(asked[1])),
-            )  # fmt: skip
+            )
             _plan_button("The scenario in Plan", f"plan-{cell.id}", inputs, width="stretch")
     elif "document" in inputs:
         _plan_button("Open in Plan", f"plan-{cell.id}", inputs, type="tertiary")
     elif "entries" in inputs:
         with st.popover("Open", type="tertiary", key=f"out-{cell.id}"):
             st.button(
-                "All in Compare", key=f"all-{cell.id}", on_click=use_inputs, args=(inputs,),
-                width="stretch", help="Replaces what is compared there; Undo brings it back.",
-            )  # fmt: skip
+                "All in Compare",
+                key=f"all-{cell.id}",
+                on_click=use_inputs,
+                args=(inputs,),
+                width="stretch",
+                help="Replaces what is compared there; Undo brings it back.",
+            )
             for place, entry in enumerate(inputs["entries"]):
                 name = f"{entry['name']} in Plan"
                 _plan_button(name, f"plan-{cell.id}-{place}", entry, width="stretch")
@@ -178,9 +195,13 @@ def _way_out(cell: Cell) -> None:
 def _plan_button(label: str, key: str, scenario: Mapping[str, Any], **look: Any) -> None:
     asked = from_preset(scenario["document"], scenario.get("overrides", {}))
     st.button(
-        label, key=key, on_click=open_plan, args=asked,
-        help=f"Sets the form of Plan to this scenario. {as_markdown(unsaid(asked[1]))}", **look,
-    )  # fmt: skip
+        label,
+        key=key,
+        on_click=open_plan,
+        args=asked,
+        help=f"Sets the form of Plan to this scenario. {as_markdown(unsaid(asked[1]))}",
+        **look,
+    )
 
 
 def _note(cell: Cell) -> None:
@@ -192,10 +213,15 @@ def _note(cell: Cell) -> None:
     left, right = st.columns(2, gap="medium")
     key = _follow(f"note-{cell.id}", cell.note)
     left.text_area(
-        "Note, Markdown", key=key, height=220, max_chars=_LONGEST_NOTE, on_change=_set_note,
-        args=(cell.id,), help="Up to 50,000 characters. Ctrl+Enter takes it over.",
+        "Note, Markdown",
+        key=key,
+        height=220,
+        max_chars=_LONGEST_NOTE,
+        on_change=_set_note,
+        args=(cell.id,),
+        help="Up to 50,000 characters. Ctrl+Enter takes it over.",
         placeholder="What did you ask, and what did you find?",
-    )  # fmt: skip
+    )
     with right:
         facts("Preview", kind="nest-quiet")
         if cell.note:

@@ -22,12 +22,7 @@ Rows = Callable[[], Sequence[Mapping[str, Any]]]
 
 
 def pin_button(
-    kind: CellKind,
-    title: str,
-    inputs: Mapping[str, Any],
-    *,
-    key: str,
-    rows: Rows | None = None,
+    kind: CellKind, title: str, inputs: Mapping[str, Any], *, key: str, rows: Rows | None = None
 ) -> None:
     """A popover in which a result is given a title, a note and a notebook.
 
@@ -52,9 +47,12 @@ def _popover(
     kind: CellKind, title: str, inputs: dict[str, Any], key: str, rows: Rows | None
 ) -> None:
     box = st.popover(
-        "Pin", type="tertiary", key=f"pin-{key}", on_change="rerun",
+        "Pin",
+        type="tertiary",
+        key=f"pin-{key}",
+        on_change="rerun",
         help="Keep this in a notebook, with a note.",
-    )  # fmt: skip
+    )
     if not box.open:
         st.session_state.pop(f"pinned-{key}", None)
         return
@@ -75,22 +73,34 @@ def _popover(
         first = known if known in names else names[0] if names else FIRST_NAME
         options = names or [FIRST_NAME]
         st.selectbox(
-            "Notebook, or a new name", options, index=options.index(first),
-            accept_new_options=True, key=f"pin-{key}-notebook", help="1 to 100 characters.",
-        )  # fmt: skip
+            "Notebook, or a new name",
+            options,
+            index=options.index(first),
+            accept_new_options=True,
+            key=f"pin-{key}-notebook",
+            help="1 to 100 characters.",
+        )
         # A key of its own for every proposal, so that another result brings another title.
         st.text_input(
-            "Title", title[:200], max_chars=200, key=f"pin-{key}-title-{title}",
+            "Title",
+            title[:200],
+            max_chars=200,
+            key=f"pin-{key}-title-{title}",
             help="1 to 200 characters.",
-        )  # fmt: skip
+        )
         st.text_area(
-            "Note, Markdown", key=f"pin-{key}-note", max_chars=50_000, height=100,
+            "Note, Markdown",
+            key=f"pin-{key}-note",
+            max_chars=50_000,
+            height=100,
             help="Up to 50,000 characters.",
-        )  # fmt: skip
+        )
         st.button(
-            "Pin to the notebook", on_click=_pin, key=f"pin-{key}-do",
+            "Pin to the notebook",
+            on_click=_pin,
+            key=f"pin-{key}-do",
             args=(kind, title, inputs, key, rows),
-        )  # fmt: skip
+        )
 
 
 def _pin(kind: CellKind, title: str, inputs: dict[str, Any], key: str, rows: Rows | None) -> None:
@@ -99,9 +109,13 @@ def _pin(kind: CellKind, title: str, inputs: dict[str, Any], key: str, rows: Row
     name = state.get(f"pin-{key}-notebook") or FIRST_NAME
     try:
         cell = Cell(
-            new_id(), kind, asked, state.get(f"pin-{key}-note") or "", portable(kind, inputs),
+            new_id(),
+            kind,
+            asked,
+            state.get(f"pin-{key}-note") or "",
+            portable(kind, inputs),
             _summary(rows),
-        )  # fmt: skip
+        )
         made = pin(name, cell)
     except InputError as error:
         state[f"pinned-{key}"] = False, str(error)

@@ -9,12 +9,7 @@ import streamlit as st
 from nest_core.api.answer import Answer
 from nest_core.explain.summary import certificate_line, plan_in_words, stage_rows
 from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
-from nest_core.figures import (
-    Entry,
-    balance_figure,
-    memory_figure,
-    throughput_figure,
-)
+from nest_core.figures import Entry, balance_figure, memory_figure, throughput_figure
 from nest_core.figures.fabric import PAINTS
 from nest_core.notebook.kinds import plan_row
 from nest_core.quoting import as_markdown
@@ -50,15 +45,23 @@ def heading(request: Request, text: str, scenario: Scenario) -> None:
         facts(f"Changed: {changes}" if changes else "As in the preset.", kind="nest-quiet")
     with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         st.download_button(
-            "↓ Scenario (TOML)", lambda: scenario_toml(request.document, request.overrides, title),
-            f"{file}.toml", "application/toml", on_click="ignore", type="tertiary",
+            "↓ Scenario (TOML)",
+            lambda: scenario_toml(request.document, request.overrides, title),
+            f"{file}.toml",
+            "application/toml",
+            on_click="ignore",
+            type="tertiary",
             help="The scenario file that asks for this.",
-        )  # fmt: skip
+        )
         st.download_button(
-            "↓ Plan (JSON)", lambda: _plan_json(text), f"{file}-plan.json",
-            "application/json", on_click="ignore", type="tertiary",
+            "↓ Plan (JSON)",
+            lambda: _plan_json(text),
+            f"{file}-plan.json",
+            "application/json",
+            on_click="ignore",
+            type="tertiary",
             help="What the command prints: plan, stages, certificate, baselines.",
-        )  # fmt: skip
+        )
         with st.popover("Command", type="tertiary"):
             if isinstance(request.overrides.get("fabric"), dict):
                 facts("The downloaded scenario holds your fabric.", kind="nest-quiet")
@@ -122,10 +125,16 @@ def pictures(answer: Answer, text: str) -> None:
     """One iteration pass by pass; the fabric painted with the plan, beside its levels or loads."""
     above, best = st.container(key=DRAWN[0]), answer.result.best
     paint = one_of(
-        st, "Colour devices by", PAINTS, PAINTS[0], "paint", bind="query-params",
-        disabled=best is None, help="Link load: how busy the busiest link on the way of a device's "
+        st,
+        "Colour devices by",
+        PAINTS,
+        PAINTS[0],
+        "paint",
+        bind="query-params",
+        disabled=best is None,
+        help="Link load: how busy the busiest link on the way of a device's "
         "traffic is; beside it every tier's links, by class of traffic.",
-    )  # fmt: skip
+    )
     job = pictures_job(text, best, paint)
     ready = there(job, "Drawing the plan", key="pictures")
     if ready:

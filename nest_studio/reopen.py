@@ -92,8 +92,11 @@ def _mix(inputs: Mapping[str, Any]) -> dict[str, Any]:
     askable = MIX.held(models) and PERCENT.held(loss) and all(map(PARTS.held, parts.values()))
     if not askable:
         raise InputError(
-            "the mix", "must be of different presets, 0.1 to 1,000 parts each, and lose 0.1 to 90 "
-            "% for the form", parts or models, "open its scenario and ask anew",
-        )  # fmt: skip
+            "the mix",
+            "must be of different presets, 0.1 to 1,000 parts each, and lose 0.1 to 90 "
+            "% for the form",
+            parts or models,
+            "open its scenario and ask anew",
+        )
     held = {key: float(part) for key, part in parts.items()}
     return {ASKS: RATIOS, MODELS: models, LOSS: float(loss), **held}

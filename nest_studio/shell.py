@@ -120,8 +120,9 @@ async def opened(_: object) -> AsyncGenerator[None]:
             f"Warning: whoever can reach {_address()} port {config.get_option('server.port')} can "
             "read, change and delete every notebook here, for the studio has no accounts "
             "(docs/security.md).",
-            file=sys.stderr, flush=True,
-        )  # fmt: skip
+            file=sys.stderr,
+            flush=True,
+        )
     if not config.get_option("server.headless"):
         host = server_util.get_display_address(config.get_option("server.address") or "localhost")
         # The socket listens already; its first visitor waits for what is still being started.

@@ -154,10 +154,13 @@ class PicturePlace:
         kind = st.session_state.get(self._format, FORMATS[0])
         head = head.html(_head(shown))
         plot = plot.plotly_chart(
-            shown.drawn(), key=chart, config=_plot_config(shown, kind),
-            alt=f"{shown.title}. {shown.subtitle}.", selection_mode="points",
+            shown.drawn(),
+            key=chart,
+            config=_plot_config(shown, kind),
+            alt=f"{shown.title}. {shown.subtitle}.",
+            selection_mode="points",
             on_select=(lambda: self._pick(chart)) if self._on_pick else "ignore",
-        )  # fmt: skip
+        )
         reading = _lines([shown.reading], "nest-reading")
         self._parts = head, plot, foot.html(reading) if again else self._foot(reading)
 
@@ -178,14 +181,22 @@ class PicturePlace:
         words = row.html(reading)
         with row.popover("Save", type="tertiary", key=f"figure-menu-{self._key}"):
             st.download_button(
-                "Data (CSV)", self._data, f"{self._key}.csv", "text/csv", on_click="ignore",
+                "Data (CSV)",
+                self._data,
+                f"{self._key}.csv",
+                "text/csv",
+                on_click="ignore",
                 key=f"figure-csv-{self._key}",
                 help="What the plot draws: one row per bar, point or cell.",
-            )  # fmt: skip
+            )
             one_of(
-                st, "Picture", FORMATS, FORMATS[0], self._format,
+                st,
+                "Picture",
+                FORMATS,
+                FORMATS[0],
+                self._format,
                 help="What the camera saves that shows where the plot is pointed at.",
-            )  # fmt: skip
+            )
         return words
 
 

@@ -88,9 +88,12 @@ def tour() -> None:
 def tour_button() -> None:
     """A quiet button that opens the tour from its first step."""
     st.button(
-        "Tour", type="tertiary", key="tour-again", on_click=_start,
+        "Tour",
+        type="tertiary",
+        key="tour-again",
+        on_click=_start,
         help="Five steps through this page, under a minute.",
-    )  # fmt: skip
+    )
 
 
 def _start() -> None:

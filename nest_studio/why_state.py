@@ -78,9 +78,13 @@ def rank_mapping_of(text: str, best: Report) -> RankMapping:
 
 
 def _beside(
-    what: str, task: Callable[..., Any], text: str, best: Report | None, *more: str | float,
+    what: str,
+    task: Callable[..., Any],
+    text: str,
+    best: Report | None,
+    *more: str | float,
     urgent: bool = True,
-) -> Job:  # fmt: skip
+) -> Job:
     """A job beside a plan."""
     key = f"{what} {more} {_named(best)} {text}"
     return submitted(key, task, text, best, *more, urgent=urgent, place=what)

@@ -49,9 +49,12 @@ __all__ = ["why_section"]
 BILLION = 1e9
 _SIZES = "workload.model."
 FORM_KEYS = (
-    "workload.global_batch_sequences", "workload.sequence_length_tokens", "workload.precision",
-    "workload.optimizer", "workload.attention",
-)  # fmt: skip
+    "workload.global_batch_sequences",
+    "workload.sequence_length_tokens",
+    "workload.precision",
+    "workload.optimizer",
+    "workload.attention",
+)
 MOST_BILLIONS = 1e6
 EXAMPLE = """dp=16, tp=8, pp=8, micro_batch=1, zero=1, sp=true
 
@@ -85,30 +88,45 @@ def _training(answer: Answer, best: Report, text: str) -> None:
     with asked:
         usual = float(f"{TOKENS_PER_PARAMETER * model.parameters / BILLION:.3g}")
         billions = st.number_input(
-            "Tokens to train on, billions", 0.001, MOST_BILLIONS,
-            min(MOST_BILLIONS, max(0.001, usual)), 100.0, key=f"why-tokens-{model.name}",
-            format="%.5g", help=f"0.001 to 1,000,000; starts at {TOKENS_PER_PARAMETER:.0f} tokens "
+            "Tokens to train on, billions",
+            0.001,
+            MOST_BILLIONS,
+            min(MOST_BILLIONS, max(0.001, usual)),
+            100.0,
+            key=f"why-tokens-{model.name}",
+            format="%.5g",
+            help=f"0.001 to 1,000,000; starts at {TOKENS_PER_PARAMETER:.0f} tokens "
             "per parameter, where compute is best spent (Hoffmann et al. 2022).",
-        )  # fmt: skip
+        )
     with headline:
         band = answer.band(best)
         found = training(answer.scenario, best, BILLION * billions, band)
         HeadlineRow((training_headline(found, band),), spans=True)
     with placement:
-        facts("Placement: rank, replica, stage and rank on each axis of every device; change "
-              "it by hand and price it with nest-studio price --placement.")  # fmt: skip
+        facts(
+            "Placement: rank, replica, stage and rank on each axis of every device; change "
+            "it by hand and price it with nest-studio price --placement."
+        )
         name = file_stem(scenario_title(answer.scenario))
         with st.container(horizontal=True, gap="small"):
             st.download_button(
-                "↓ Placement (CSV)", lambda: rank_mapping_of(text, best).to_csv(),
-                f"{name}-placement.csv", "text/csv", on_click="ignore", type="tertiary",
+                "↓ Placement (CSV)",
+                lambda: rank_mapping_of(text, best).to_csv(),
+                f"{name}-placement.csv",
+                "text/csv",
+                on_click="ignore",
+                type="tertiary",
                 help="One row per device; cells of idle devices are empty.",
-            )  # fmt: skip
+            )
             st.download_button(
-                "↓ Placement (JSON)", lambda: _placement_json(text, best),
-                f"{name}-placement.json", "application/json", on_click="ignore", type="tertiary",
+                "↓ Placement (JSON)",
+                lambda: _placement_json(text, best),
+                f"{name}-placement.json",
+                "application/json",
+                on_click="ignore",
+                type="tertiary",
                 help="The plan and one row per device.",
-            )  # fmt: skip
+            )
 
 
 def _placement_json(text: str, best: Report) -> str:
@@ -124,15 +142,17 @@ def _explanations(best: Report, text: str) -> None:
             job = bindings_job(text, best)
             if there(job, "Pricing it with more of each resource", key="binding"):
                 _show(binding_table(job.result(0), best))
-    axes = st.expander("What the next-best choice on each axis costs", key="why-axes",
-                       on_change="rerun")  # fmt: skip
+    axes = st.expander(
+        "What the next-best choice on each axis costs", key="why-axes", on_change="rerun"
+    )
     if axes.open:
         with axes:
             job = next_best_job(text, best)
             if there(job, "Planning without each choice", key="axes"):
                 _show(axes_table(job.result(0)))
-    shadow = st.expander("What 1 % more of each resource is worth", key="why-shadow",
-                         on_change="rerun")  # fmt: skip
+    shadow = st.expander(
+        "What 1 % more of each resource is worth", key="why-shadow", on_change="rerun"
+    )
     if shadow.open:
         with shadow:
             job = worth_of_more_job(text, best)
@@ -153,18 +173,29 @@ def _mine(answer: Answer, text: str) -> None:
         return
     with part:
         pasted = st.text_area(
-            "Your plan", key="why-mine", height=120, placeholder=EXAMPLE, max_chars=100_000,
+            "Your plan",
+            key="why-mine",
+            height=120,
+            placeholder=EXAMPLE,
+            max_chars=100_000,
             help="Fields as nest-studio plan prints them, or a Megatron-LM command or script; "
             "one that trains something else can be taken over into the form.",
-        )  # fmt: skip
-        rank_mapping = upload(st.file_uploader(
-            "Placement by hand, CSV or JSON", ["csv", "json"], key="why-mine-seats",
-            help="Optional. Rows of rank and device, or of device and tp, cp, dp, pp, from 0: the "
-            "placement above, changed.",
-        ))  # fmt: skip
+        )
+        rank_mapping = upload(
+            st.file_uploader(
+                "Placement by hand, CSV or JSON",
+                ["csv", "json"],
+                key="why-mine-seats",
+                help="Optional. Rows of rank and device, or of device and tp, cp, dp, pp, from 0: "
+                "the placement above, changed.",
+            )
+        )
         if not (pasted or "").strip():
-            facts("What is left out takes its default: degree 1, ZeRO 0, no recomputation, even "
-                  "stages; Megatron-LM flags leave dp to the rest.", kind="nest-quiet")  # fmt: skip
+            facts(
+                "What is left out takes its default: degree 1, ZeRO 0, no recomputation, even "
+                "stages; Megatron-LM flags leave dp to the rest.",
+                kind="nest-quiet",
+            )
             return
         try:
             by_hand = decoded(rank_mapping.getvalue(), "placement") if rank_mapping else ""
@@ -200,16 +231,19 @@ def _offer(error: OtherJob, text: str) -> None:
     if left:
         facts(f"The form cannot say {', '.join(left)}; a scenario file can.", kind="nest-quiet")
     if len(left) < len(error.settings) and st.button(
-        "Take over what the command trains", key="why-mine-take", on_click=_take_over,
+        "Take over what the command trains",
+        key="why-mine-take",
+        on_click=_take_over,
         args=(error.settings, text),
         help="Sets model sizes, batch, sequence, precision and optimizer in the form.",
-    ):  # fmt: skip
+    ):
         st.rerun()
 
 
 def _take_over(settings: Mapping[str, Setting], text: str) -> None:
-    sizes = {key.removeprefix(_SIZES): value for key, value in settings.items()
-             if key.startswith(_SIZES)}  # fmt: skip
+    sizes = {
+        key.removeprefix(_SIZES): value for key, value in settings.items() if key.startswith(_SIZES)
+    }
     if sizes:
         whole = model_table(scenario_of(text).model)
         try:

@@ -88,12 +88,21 @@ STANDARD: dict[str, Any] = {
 _CATALOGUE = {
     f"layer.{key.partition('.')[2]}": parameter(key)
     for key in (
-        "search.tp", "search.sp", "search.cp", "search.ep", "search.micro_batch_sequences",
-        "search.recompute", "workload.sequence_length_tokens", "workload.precision",
-        "workload.attention", "workload.context", "workload.expert_tensor", "workload.imbalance",
+        "search.tp",
+        "search.sp",
+        "search.cp",
+        "search.ep",
+        "search.micro_batch_sequences",
+        "search.recompute",
+        "workload.sequence_length_tokens",
+        "workload.precision",
+        "workload.attention",
+        "workload.context",
+        "workload.expert_tensor",
+        "workload.imbalance",
         "workload.capacity",
     )
-}  # fmt: skip
+}
 """What widgets set, by their keys; bounds are those of scenario files, so that every plan can be
 taken over."""
 FIELDS: dict[str, Field] = {
@@ -140,11 +149,18 @@ def layers_of(text: str) -> tuple[Anatomy, Anatomy]:
     model = load_model(asked.model)
     device = load_accelerator(asked.accelerator)
     job = Job(
-        device, model, asked.sequence, 1, asked.precision, "adam",
+        device,
+        model,
+        asked.sequence,
+        1,
+        asked.precision,
+        "adam",
         attention="unfused" if asked.attention == "unfused" else "flash",
         context="all_gather" if asked.context == "all_gather" else "ring",
-        expert_tensor=asked.expert_tensor, imbalance=asked.imbalance, capacity=asked.capacity,
-    )  # fmt: skip
+        expert_tensor=asked.expert_tensor,
+        imbalance=asked.imbalance,
+        capacity=asked.capacity,
+    )
     strategy = job.strategy(asked.tp, asked.sp, asked.micro_batch, asked.cp, asked.ep)
     after = anatomy(model, asked.kind, strategy, device, asked.precision, asked.recompute)
     whole = undivided(strategy)
@@ -161,11 +177,19 @@ def standard() -> LayerRequest:
     """What the form asks for before anything is changed."""
     get = {key.removeprefix("layer."): value for key, value in STANDARD.items()}
     return LayerRequest(
-        model=model_table(load_model(get["model"])), accelerator=get["accelerator"],
-        kind=KINDS[get["kind"]], precision=get["precision"], attention=get["attention"],
-        sequence=get["sequence_length_tokens"], micro_batch=get["micro_batch_sequences"],
-        tp=get["tp"], sp=get["sp"], cp=get["cp"], ep=get["ep"], recompute=get["recompute"],
-    )  # fmt: skip
+        model=model_table(load_model(get["model"])),
+        accelerator=get["accelerator"],
+        kind=KINDS[get["kind"]],
+        precision=get["precision"],
+        attention=get["attention"],
+        sequence=get["sequence_length_tokens"],
+        micro_batch=get["micro_batch_sequences"],
+        tp=get["tp"],
+        sp=get["sp"],
+        cp=get["cp"],
+        ep=get["ep"],
+        recompute=get["recompute"],
+    )
 
 
 def layer_form() -> LayerRequest:
@@ -177,10 +201,14 @@ def layer_form() -> LayerRequest:
     own = follow_own_model()
     names = (*preset_names("models"), *((OWN_MODEL,) if own else ()))
     picked = st.selectbox(
-        "Model", names, index=names.index(STANDARD["layer.model"]), key="layer.model",
-        bind=ADDRESS, on_change=_fit_model,
+        "Model",
+        names,
+        index=names.index(STANDARD["layer.model"]),
+        key="layer.model",
+        bind=ADDRESS,
+        on_change=_fit_model,
         help="A preset, or the model of one's own that the Plan page read.",
-    )  # fmt: skip
+    )
     if picked == OWN_MODEL:
         carry_own_model()
     else:
@@ -191,9 +219,13 @@ def layer_form() -> LayerRequest:
     if st.session_state.get("layer.kind") not in (None, *kinds):
         st.session_state["layer.kind"] = _usual(model)
     kind = st.selectbox(
-        "Layer", kinds, index=kinds.index(_usual(model)), key="layer.kind", bind=ADDRESS,
+        "Layer",
+        kinds,
+        index=kinds.index(_usual(model)),
+        key="layer.kind",
+        bind=ADDRESS,
         help="Distinct layers of the model; all blocks of a kind are alike.",
-    )  # fmt: skip
+    )
     st.subheader("Strategy")
     degrees = _degrees(model)
     recompute = _choice("recompute")
@@ -233,10 +265,14 @@ def _degrees(model: Model) -> dict[str, Any]:
 def _rest(model: Model) -> dict[str, Any]:
     devices = preset_names("accelerators")
     accelerator = st.selectbox(
-        "Accelerator", devices, index=devices.index(STANDARD["layer.accelerator"]),
-        key="layer.accelerator", bind=ADDRESS, on_change=_fit_device,
+        "Accelerator",
+        devices,
+        index=devices.index(STANDARD["layer.accelerator"]),
+        key="layer.accelerator",
+        bind=ADDRESS,
+        on_change=_fit_device,
         help="Its peaks, and what its family's kernels reach of them.",
-    )  # fmt: skip
+    )
     device = load_accelerator(accelerator)
     st.caption(as_markdown(accelerator_in_words(device)), help=as_markdown(device.source) or None)
     found = {
@@ -353,12 +389,14 @@ def operators_view(text: str) -> None:
     HeadlineRow(layer_headlines(after))
     PicturePlace("operators").draw(graph)
     PicturePlace("roofline").draw(roofline)
-    st.html(table(
-        kept_finding(after),
-        "Operators of one rank for one micro-batch; a tensor that several keep counts with the "
-        "first",
-        operator_rows(after),
-    ))  # fmt: skip
+    st.html(
+        table(
+            kept_finding(after),
+            "Operators of one rank for one micro-batch; a tensor that several keep counts with the "
+            "first",
+            operator_rows(after),
+        )
+    )
     calls = exchange_rows(after)
     if calls:
         title = (

@@ -46,16 +46,26 @@ def show(found: Reproduction) -> None:
 
 
 name = one_of(
-    st, "Figure or table of the paper", NAMES, "figure5", "name",
+    st,
+    "Figure or table of the paper",
+    NAMES,
+    "figure5",
+    "name",
     format_func=lambda key: key.replace("figure", "Fig. ").replace("table", "Table "),
-    wrap=True, bind="query-params",
-)  # fmt: skip
+    wrap=True,
+    bind="query-params",
+)
 left, right = st.columns([1, 2])
 costs = one_of(
-    left, "Costs", tuple(COSTS), "published", "costs", format_func=COSTS.__getitem__,
+    left,
+    "Costs",
+    tuple(COSTS),
+    "published",
+    "costs",
+    format_func=COSTS.__getitem__,
     bind="query-params",
     help="The cost model of the paper's artifact, quirks and all, or this project's physics.",
-)  # fmt: skip
+)
 job = submitted(f"paper {name} {costs}", paper_result, name, costs, urgent=False, place="paper")
 if there(job, "Computing", key="paper"):
     show(job.result(0))

@@ -39,10 +39,10 @@ def test_a_scenario_by_name_is_that_of_the_command_line(name):
 def test_a_scenario_is_the_same_by_name_path_and_table(tmp_path, small):
     file = tmp_path / "mine.toml"
     file.write_text(
-        "schema = 1\nname = \"m\"\nfabric = \"h100-spine-leaf-64\"\naccelerator = \"h100-80gb\"\n"
-        "[workload]\nmodel = \"llama2-7b\"\nsequence_length_tokens = 4096\n"
+        'schema = 1\nname = "m"\nfabric = "h100-spine-leaf-64"\naccelerator = "h100-80gb"\n'
+        '[workload]\nmodel = "llama2-7b"\nsequence_length_tokens = 4096\n'
         "global_batch_sequences = 64\n"
-    )  # fmt: skip
+    )
     by_path = nest.load(file)
     assert by_path == nest.load(str(file))
     assert by_path.values == nest.load(by_path.document).values

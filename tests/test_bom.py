@@ -11,8 +11,15 @@ from nest_core.presets import preset_names
 from nest_studio.cli import run
 
 FIELDS = {
-    "switches", "links", "nics", "transceivers", "cables", "price_usd", "power_w", "bisection_Bps",
-}  # fmt: skip
+    "switches",
+    "links",
+    "nics",
+    "transceivers",
+    "cables",
+    "price_usd",
+    "power_w",
+    "bisection_Bps",
+}
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

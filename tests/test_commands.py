@@ -27,23 +27,43 @@ ROUND_TRIPS = [
 ]
 
 PLAN_FIELDS = {
-    "feasible", "reason", "iteration_time_s", "samples_per_s", "tokens_per_s_per_device", "mfu",
-    "plan", "stages", "certificate", "alternatives", "baselines", "shadow_prices", "solve_seconds",
-    "peak_memory_bytes", "error_band",
-}  # fmt: skip
+    "feasible",
+    "reason",
+    "iteration_time_s",
+    "samples_per_s",
+    "tokens_per_s_per_device",
+    "mfu",
+    "plan",
+    "stages",
+    "certificate",
+    "alternatives",
+    "baselines",
+    "shadow_prices",
+    "solve_seconds",
+    "peak_memory_bytes",
+    "error_band",
+}
 PLAN = {
-    "dp", "tp", "pp", "cp", "ep", "sp", "zero", "recompute", "micro_batch", "schedule",
-    "interleave", "order", "device_order", "devices_used",
-}  # fmt: skip
+    "dp",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "sp",
+    "zero",
+    "recompute",
+    "micro_batch",
+    "schedule",
+    "interleave",
+    "order",
+    "device_order",
+    "devices_used",
+}
 STAGE = {"layers", "compute_s", "communication_s", "idle_s", "memory_bytes"}
 MEMORY = {"weights", "gradients", "optimizer", "activations", "stash", "buffers"}
 CERTIFICATE = {"lower_bound_s", "gap", "proven", "points", "solved", "bounded", "infeasible"}
-BASELINE = {
-    "name", "feasible", "reason", "plan", "stages", "iteration_time_s", "search_seconds",
-}  # fmt: skip
-PRICE = {
-    "feasible", "reason", "iteration_time_s", "terms", "best_iteration_time_s", "difference",
-}  # fmt: skip
+BASELINE = {"name", "feasible", "reason", "plan", "stages", "iteration_time_s", "search_seconds"}
+PRICE = {"feasible", "reason", "iteration_time_s", "terms", "best_iteration_time_s", "difference"}
 LEVEL = {"name", "kind", "group_size", "groups", "links", "bandwidth_Bps", "latency_s"}
 
 
@@ -95,8 +115,11 @@ def test_plan_has_the_fields_of_the_contract(ask):
     assert fields["peak_memory_bytes"] > 10_000_000
     assert set(fields["error_band"]) >= {"region", "n", "p10", "p90"}
     assert set(fields["shadow_prices"]) == {
-        "bandwidth.node", "bandwidth.leaf", "bandwidth.spine", "memory",
-    }  # fmt: skip
+        "bandwidth.node",
+        "bandwidth.leaf",
+        "bandwidth.spine",
+        "memory",
+    }
 
 
 def times_and_layers_add_up(fields: dict[str, Any]) -> None:
@@ -227,8 +250,18 @@ def without_clocks(value: Any) -> Any:
 
 def test_two_processes_print_the_same_plan():
     """Byte for byte, whatever Python's hash seed is."""
-    command = [sys.executable, "-m", "nest_studio", "plan", "bert-large-64-v100", "--json",
-               "--top", "5", "--audit", "5"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "nest_studio",
+        "plan",
+        "bert-large-64-v100",
+        "--json",
+        "--top",
+        "5",
+        "--audit",
+        "5",
+    ]
     printed = []
     for seed in ("1", "2"):
         ended = subprocess.run(
@@ -366,10 +399,14 @@ BAD_LINES: list[tuple[list[str], str]] = [
     (["plan", SMALL, "--set", "accelerator.memory_GiB=-1"], "must be at least"),
     (["plan", SMALL, "--set", "a." * 5000 + "a=1"], "--set must hold at most"),
     (["plan", SMALL, "--set", "workload.model=0x" + "F" * 6000], "of at most 64 bits"),
-    (["plan", SMALL, "--set", "search.dp=64", "--set", "search.tp=32"],
-     "search.pp must not exceed the fabric's 64 devices, but is 2048: set search.dp = 2"),
-    (["plan", SMALL, "--set", "search.dp=64", "--set", "search.micro_batch_sequences=[32]"],
-     "search.dp times micro_batch_sequences must divide the batch of 1024"),
+    (
+        ["plan", SMALL, "--set", "search.dp=64", "--set", "search.tp=32"],
+        "search.pp must not exceed the fabric's 64 devices, but is 2048: set search.dp = 2",
+    ),
+    (
+        ["plan", SMALL, "--set", "search.dp=64", "--set", "search.micro_batch_sequences=[32]"],
+        "search.dp times micro_batch_sequences must divide the batch of 1024",
+    ),
     (["plan", SMALL, "--top", "0"], "search.top must be at least 1"),
     (["plan", SMALL, "--top", "many"], "Invalid value for '--top'"),
     (["plan", SMALL, "--audit", "-1"], "--audit must lie between 0 and 100,000"),
@@ -388,7 +425,7 @@ BAD_LINES: list[tuple[list[str], str]] = [
     (["price", SMALL, "--plan", "order=5"], "plan.order must be a list, but is 5"),
     (["price", SMALL, "--plan", "--micro-batch-size 'x"], "--plan must close its quotes"),
     (["price", SMALL, "--plan", "dp=8," * 200 + "="], "plan.dp must be given once"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

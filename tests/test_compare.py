@@ -57,8 +57,9 @@ def test_what_one_version_lacks_is_listed(compare, capsys):
     )
     assert "before: bill x" in capsys.readouterr().out
     assert [(item.figure, item.before, item.after) for item in found] == [
-        ("mfu", 0.5, 0.4), ("zero", None, 1),
-    ]  # fmt: skip
+        ("mfu", 0.5, 0.4),
+        ("zero", None, 1),
+    ]
 
 
 def test_entries_are_told_apart_by_name_and_times_of_the_search_are_left_out(compare):
@@ -70,10 +71,14 @@ def test_entries_are_told_apart_by_name_and_times_of_the_search_are_left_out(com
 
 def test_times_of_searches_are_left_out_of_tables_and_paragraphs(compare):
     words = "The searches took {} at most; ours takes {} at most, in at most {} each; 2 of {}."
-    before = {"rows": [{"mist_search_seconds": 1.0}], "paragraph": words.format(
-        "257 ms", "1.2 s", "90 µs", 3)}  # fmt: skip
-    after = {"rows": [{"mist_search_seconds": 2.0}], "paragraph": words.format(
-        "1.1 s", "39 ms", "1 ms", 3)}  # fmt: skip
+    before = {
+        "rows": [{"mist_search_seconds": 1.0}],
+        "paragraph": words.format("257 ms", "1.2 s", "90 µs", 3),
+    }
+    after = {
+        "rows": [{"mist_search_seconds": 2.0}],
+        "paragraph": words.format("1.1 s", "39 ms", "1 ms", 3),
+    }
     assert list(compare.moved("paper rows", "paper", before, after)) == []
     after["paragraph"] = words.format("257 ms", "1.2 s", "90 µs", 4)
     assert len(list(compare.moved("paper rows", "paper", before, after))) == 1

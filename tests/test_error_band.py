@@ -124,10 +124,12 @@ def test_every_shipped_region_is_reached_by_a_plan_of_its_kind():
         low, high = region.parameters
         name = "mixtral-8x7b" if model == "mixture of experts" else "llama2-7b"
         scenario = replace(
-            base, accelerator=load_accelerator(presets[device]),
+            base,
+            accelerator=load_accelerator(presets[device]),
             model=load_scenario(SMALL, [f'workload.model="{name}"']).model,
-            precision="fp8" if width == "8 bits" else "bf16", sequence=int(region.tokens[1]),
-        )  # fmt: skip
+            precision="fp8" if width == "8 bits" else "bf16",
+            sequence=int(region.tokens[1]),
+        )
         if not low / 2 <= scenario.model.parameters <= high * 2:
             continue
         degrees = {"dp": int(region.devices[1]), "zero": 3 if kind == "sharded" else 1}

@@ -10,21 +10,50 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 REPLACED = {
-    "wires": "link map", "wire": "link", "bundle": "link group", "lane": "link",
-    "interior": "scale-up fabric", "exits": "egress", "halves": "reduce-scatter or all-gather",
-    "seats": "rank mapping", "seating": "rank mapping", "ledger": "lower bounds",
-    "standing": "validity", "knob": "sweep parameter", "knobs": "sweep parameters",
-    "desk": "job queue", "lost": "crash or failed", "errand": "run", "chunks": "virtual stages",
-}  # fmt: skip
+    "wires": "link map",
+    "wire": "link",
+    "bundle": "link group",
+    "lane": "link",
+    "interior": "scale-up fabric",
+    "exits": "egress",
+    "halves": "reduce-scatter or all-gather",
+    "seats": "rank mapping",
+    "seating": "rank mapping",
+    "ledger": "lower bounds",
+    "standing": "validity",
+    "knob": "sweep parameter",
+    "knobs": "sweep parameters",
+    "desk": "job queue",
+    "lost": "crash or failed",
+    "errand": "run",
+    "chunks": "virtual stages",
+}
 """Words that were ours alone, and what is said instead."""
 
 KEPT = {
     # of bytes on a wire, of cables, of two halves that are halves, and of what is lost on the way
-    "wire_bytes", "wire_s", "least_wire_s", "in_network_wire_s", "Wired", "halves", "lost",
-    "lost_between", "lost_in_drawing", "lost_on_canvas", "Bundle", "bundle", "seats_picture",
-    "seating", "training_half", "chunks", "MOST_CHUNKS", "LANE_GBPS", "lost_in_graph", "wire",
+    "wire_bytes",
+    "wire_s",
+    "least_wire_s",
+    "in_network_wire_s",
+    "Wired",
+    "halves",
+    "lost",
+    "lost_between",
+    "lost_in_drawing",
+    "lost_on_canvas",
+    "Bundle",
+    "bundle",
+    "seats_picture",
+    "seating",
+    "training_half",
+    "chunks",
+    "MOST_CHUNKS",
+    "LANE_GBPS",
+    "lost_in_graph",
+    "wire",
     "by_halves",
-}  # fmt: skip
+}
 """Public names in which such a word has its plain meaning."""
 
 

@@ -19,9 +19,16 @@ from nest_studio.cli import run
 SMALL = "llama2-7b-64-h100"
 PEAK = 989e12
 MODELS = (
-    "llama2-7b", "llama3-8b", "gpt3-175b", "nemotron4-15b", "mixtral-8x7b", "qwen3-30b-a3b",
-    "deepseek-v2", "deepseek-v3", "kimi-k2",
-)  # fmt: skip
+    "llama2-7b",
+    "llama3-8b",
+    "gpt3-175b",
+    "nemotron4-15b",
+    "mixtral-8x7b",
+    "qwen3-30b-a3b",
+    "deepseek-v2",
+    "deepseek-v3",
+    "kimi-k2",
+)
 
 
 def as_megatron_prints(name, tokens):
@@ -58,10 +65,18 @@ def test_mfu_is_what_megatron_lm_would_print(capsys, name, tokens):
     if load_model(name).positions and tokens > load_model(name).positions:
         pytest.skip("has learned fewer positions")
     fields = printed(
-        capsys, "price", SMALL, "--plan", "dp=8,tp=8,pp=1,sp=true",
-        "--set", f'workload.model="{name}"', "--set", f"workload.sequence_length_tokens={tokens}",
-        "--set", "accelerator.memory_GiB=1000000",
-    )  # fmt: skip
+        capsys,
+        "price",
+        SMALL,
+        "--plan",
+        "dp=8,tp=8,pp=1,sp=true",
+        "--set",
+        f'workload.model="{name}"',
+        "--set",
+        f"workload.sequence_length_tokens={tokens}",
+        "--set",
+        "accelerator.memory_GiB=1000000",
+    )
     rate = as_megatron_prints(name, tokens) * fields["samples_per_s"] / (64 * PEAK)
     assert fields["mfu"] == pytest.approx(rate, rel=1e-4)
     assert fields["mfu_convention"].startswith("as Megatron-LM prints it")
@@ -71,9 +86,16 @@ def test_mfu_is_what_megatron_lm_would_print(capsys, name, tokens):
 def test_what_megatron_lm_counts_otherwise_is_not_called_so(capsys, name):
     """It takes windows, and attention without a mask, for half of all scores."""
     fields = printed(
-        capsys, "price", SMALL, "--plan", "dp=64", "--set", f'workload.model="{name}"',
-        "--set", "workload.sequence_length_tokens=512",
-    )  # fmt: skip
+        capsys,
+        "price",
+        SMALL,
+        "--plan",
+        "dp=64",
+        "--set",
+        f'workload.model="{name}"',
+        "--set",
+        "workload.sequence_length_tokens=512",
+    )
     assert fields["mfu_convention"] == (
         "attention is the scores that a query sees; Megatron-LM prints half of all"
     )

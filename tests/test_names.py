@@ -77,8 +77,12 @@ WAYS = {
         {"entries": [{"name": n, "document": d, "overrides": {key: name}} for n in "ab"]}
     ),
     "ratios": lambda d, key, name: highest_ratios(
-        {"document": d, "overrides": {key: name}, "mix": [{"model": "llama2-7b", "share": 1}],
-         "loss": 0.02}
+        {
+            "document": d,
+            "overrides": {key: name},
+            "mix": [{"model": "llama2-7b", "share": 1}],
+            "loss": 0.02,
+        }
     ),
     "a mix": lambda d, _, name: highest_ratios(
         {"document": d, "overrides": {}, "mix": [{"model": name, "share": 1}], "loss": 0.02}
@@ -90,7 +94,7 @@ WAYS = {
     "an accelerator": lambda _, __, name: load_accelerator(name),
     "a profile": lambda _, __, name: load_profile(name),
     "a price list": lambda _, __, name: load_prices(name),
-}  # fmt: skip
+}
 
 
 def refused(way, documents, vault, key, name):
@@ -124,10 +128,13 @@ def test_what_is_said_does_not_depend_on_the_file(way, documents, vault):
 def test_no_input_names_a_folder(way, documents, vault):
     """A failure: plain inputs of a study say where paths start."""
     inputs = {
-        "document": documents(), "overrides": {"fabric": "secret.toml"}, "folder": str(vault),
-        "x": {"parameter": "zero", "values": [0]}, "mix": [{"model": "llama2-7b", "share": 1}],
+        "document": documents(),
+        "overrides": {"fabric": "secret.toml"},
+        "folder": str(vault),
+        "x": {"parameter": "zero", "values": [0]},
+        "mix": [{"model": "llama2-7b", "share": 1}],
         "loss": 0.02,
-    }  # fmt: skip
+    }
     entries = [{**inputs, "name": name} for name in "ab"]
     run = {"a sweep": sweep.run, "ratios": highest_ratios, "a comparison": comparison.run}[way]
     with opened_below(vault) as opened, pytest.raises(InputError) as caught:
@@ -137,9 +144,30 @@ def test_no_input_names_a_folder(way, documents, vault):
 
 
 PARTS = st.sampled_from(
-    ["..", ".", "/", "//", "\\", "~", "secret", ".toml", ".json", "scenario.toml", "{vault}",
-     "file:", "%2e%2e", "\0", " ", "presets", "models", "llama2-7b", SMALL, "\u2024\u2024", "$HOME"]
-)  # fmt: skip
+    [
+        "..",
+        ".",
+        "/",
+        "//",
+        "\\",
+        "~",
+        "secret",
+        ".toml",
+        ".json",
+        "scenario.toml",
+        "{vault}",
+        "file:",
+        "%2e%2e",
+        "\0",
+        " ",
+        "presets",
+        "models",
+        "llama2-7b",
+        SMALL,
+        "\u2024\u2024",
+        "$HOME",
+    ]
+)
 
 
 def any_name(vault, documents, parts, way, key):
@@ -188,13 +216,23 @@ def test_who_names_a_folder_reads_files(vault, tmp_path):
 
 
 OPENERS = {
-    "open", "preset_path", "load_scenario", "load_fabric", "read_given", "read_plan",
-    "read_instance", "Path", "PurePath",
-}  # fmt: skip
+    "open",
+    "preset_path",
+    "load_scenario",
+    "load_fabric",
+    "read_given",
+    "read_plan",
+    "read_instance",
+    "Path",
+    "PurePath",
+}
 SERVES = {
-    "nest_studio/paths.py", "nest_studio/shell.py", "nest_studio/__main__.py",
-    "nest_studio/system.py", "nest_studio/workers.py",
-}  # fmt: skip
+    "nest_studio/paths.py",
+    "nest_studio/shell.py",
+    "nest_studio/__main__.py",
+    "nest_studio/system.py",
+    "nest_studio/workers.py",
+}
 """Where the server finds its own parts; nothing of a visitor reaches them."""
 
 

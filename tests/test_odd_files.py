@@ -194,8 +194,18 @@ def test_what_cannot_be_read_is_one_sentence(reader, odd, tmp_path, capsys, monk
         assert "must be a regular file" in told
 
 
-@pytest.mark.parametrize("odd", ["pipe", "socket", "folder", "beneath a file", "link to itself",
-                                 "long name", "NUL in its name"])  # fmt: skip
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "pipe",
+        "socket",
+        "folder",
+        "beneath a file",
+        "link to itself",
+        "long name",
+        "NUL in its name",
+    ],
+)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_what_cannot_be_written_is_one_sentence(writer, odd, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -273,9 +283,11 @@ def _said(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
 
 def _fuzzed(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return settings(
-        max_examples=examples, deadline=None, derandomize=True,
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
         suppress_health_check=[HealthCheck.function_scoped_fixture],
-    )  # fmt: skip
+    )
 
 
 def _words_are_repeated_briefly(capsys, line, text):

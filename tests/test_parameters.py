@@ -78,11 +78,18 @@ CASES = [(key, value) for key in KEYS for value in beyond(parameter(key))]
 def test_the_catalogue_holds_what_people_set():
     assert len(KEYS) > 30
     assert {
-        "fabric.clos.oversubscription.0", "fabric.level.0.oversubscription", "fabric.clos.devices",
-        "accelerator.memory_GiB", "workload.global_batch_sequences", "search.tp",
-        "workload.sequence_length_tokens", "search.micro_batch_sequences", "search.zero",
-        "search.recompute", "workload.overlap",
-    } <= set(KEYS)  # fmt: skip
+        "fabric.clos.oversubscription.0",
+        "fabric.level.0.oversubscription",
+        "fabric.clos.devices",
+        "accelerator.memory_GiB",
+        "workload.global_batch_sequences",
+        "search.tp",
+        "workload.sequence_length_tokens",
+        "search.micro_batch_sequences",
+        "search.zero",
+        "search.recompute",
+        "workload.overlap",
+    } <= set(KEYS)
     assert all(parameter(key).label for key in KEYS)
 
 

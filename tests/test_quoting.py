@@ -34,12 +34,60 @@ from nest_core.topology import Element, GraphFabric, Link
 ROOT = Path(__file__).resolve().parent.parent
 ELSEWHERE = "//elsewhere.example/x.png"
 MARKS = st.sampled_from(
-    ["!", "[", "]", "(", ")", "<", ">", "&", "\\", "`", "``", "*", "_", "~", "$", ":", "#", "+",
-     "-", "=", "|", "1.", "2)", "\n", "\n\n", "    ", " ", "a", "é", "&lt;", "&#33;", "img src=",
-     "'", '"', "data:image/png;base64,iVBORw0KGgo=", "http:", ELSEWHERE, "https:" + ELSEWHERE,
-     "[r]: //elsewhere.example/y\n", "<b>", "<br>", "<span style='background: url(", "</span>",
-     "javascript:alert(1)", ":red", "{", "}", "---", "> ", "```\n", "```mermaid\n"]
-)  # fmt: skip
+    [
+        "!",
+        "[",
+        "]",
+        "(",
+        ")",
+        "<",
+        ">",
+        "&",
+        "\\",
+        "`",
+        "``",
+        "*",
+        "_",
+        "~",
+        "$",
+        ":",
+        "#",
+        "+",
+        "-",
+        "=",
+        "|",
+        "1.",
+        "2)",
+        "\n",
+        "\n\n",
+        "    ",
+        " ",
+        "a",
+        "é",
+        "&lt;",
+        "&#33;",
+        "img src=",
+        "'",
+        '"',
+        "data:image/png;base64,iVBORw0KGgo=",
+        "http:",
+        ELSEWHERE,
+        "https:" + ELSEWHERE,
+        "[r]: //elsewhere.example/y\n",
+        "<b>",
+        "<br>",
+        "<span style='background: url(",
+        "</span>",
+        "javascript:alert(1)",
+        ":red",
+        "{",
+        "}",
+        "---",
+        "> ",
+        "```\n",
+        "```mermaid\n",
+    ]
+)
 WORDS = st.lists(MARKS, max_size=12).map("".join)
 
 
@@ -100,10 +148,16 @@ def test_usual_sentences_are_left_alone(said):
 def test_names_in_plots_are_text(words):
     """A failure: a name brings a style or a link into the labels of a plot."""
     figure = go.Figure(
-        go.Bar(x=[words, "b"], y=[1, 2], name=words, text=[words, words], customdata=[[words]] * 2,
-               hovertemplate=f"{words}<br><b>%{{y}}</b><extra>{words}</extra>"),
+        go.Bar(
+            x=[words, "b"],
+            y=[1, 2],
+            name=words,
+            text=[words, words],
+            customdata=[[words]] * 2,
+            hovertemplate=f"{words}<br><b>%{{y}}</b><extra>{words}</extra>",
+        ),
         layout={"annotations": [{"text": words}], "xaxis": {"title": {"text": words}}},
-    )  # fmt: skip
+    )
     shown = Picture(words, words, "", figure)
     for drawn in (shown.drawn(), shown.titled()):
         for text in texts(json.loads(drawn.to_json())):
@@ -119,18 +173,37 @@ def test_plots_keep_their_own_tags():
 
 
 PICTURES = (
-    "![a](https:{0})", "![a]({0})", "![a][r]\n\n[r]: https:{0}", "![r]\n\n[r]: https:{0}",
-    "<img src=https:{0}>", "<IMG/SRC='{0}'>", "[![a]({0})](https:{0})", "![a](<https:{0}> 'b')",
-    "- ![a]({0})", "> ![a]({0})", "| a |\n|---|\n| ![a]({0}) |", "# ![a]({0})", "**![a]({0})**",
-    "<style>p {{ background: url({0}) }}</style>", "<div style='background: url({0})'>a</div>",
-    "a\n\n<svg><image href={0}></svg>", "<!-- --><iframe src={0}>", "<x\n\n><img src={0}>",
-    "> ```\n> a\n>\n> ![b]({0})\n> ```", "```\na\n\n![b]({0})\n<img src={0}>\n```",
-    "```mermaid\nflowchart\n  A@{{ img: \"https:{0}\" }}\n```", "<https:{0}>",
+    "![a](https:{0})",
+    "![a]({0})",
+    "![a][r]\n\n[r]: https:{0}",
+    "![r]\n\n[r]: https:{0}",
+    "<img src=https:{0}>",
+    "<IMG/SRC='{0}'>",
+    "[![a]({0})](https:{0})",
+    "![a](<https:{0}> 'b')",
+    "- ![a]({0})",
+    "> ![a]({0})",
+    "| a |\n|---|\n| ![a]({0}) |",
+    "# ![a]({0})",
+    "**![a]({0})**",
+    "<style>p {{ background: url({0}) }}</style>",
+    "<div style='background: url({0})'>a</div>",
+    "a\n\n<svg><image href={0}></svg>",
+    "<!-- --><iframe src={0}>",
+    "<x\n\n><img src={0}>",
+    "> ```\n> a\n>\n> ![b]({0})\n> ```",
+    "```\na\n\n![b]({0})\n<img src={0}>\n```",
+    '```mermaid\nflowchart\n  A@{{ img: "https:{0}" }}\n```',
+    "<https:{0}>",
     "&lt;img src={0}&gt;",
-    "\\![a]({0})", "`a` ![b]({0}) `c`", "<!DOCTYPE x>![a]({0})",
+    "\\![a]({0})",
+    "`a` ![b]({0}) `c`",
+    "<!DOCTYPE x>![a]({0})",
     "![a](data:text/html,<img src={0}>)",
-    "![a](data:image/svg+xml;base64,PHN2Zz4=)", "<![CDATA[<img src={0}>]]>", "![a](\n{0}\n)",
-)  # fmt: skip
+    "![a](data:image/svg+xml;base64,PHN2Zz4=)",
+    "<![CDATA[<img src={0}>]]>",
+    "![a](\n{0}\n)",
+)
 
 
 @pytest.mark.parametrize("written", PICTURES)
@@ -140,10 +213,12 @@ def test_a_note_loads_nothing(written):
     assert not loads(note_html(note))
     assert not loads(EAGER.render(note_markdown(note)))
     whole = json.loads(
-        jupyter_notebook(Notebook("N " + note[:40].replace("\n", " ").strip(), (
-            Cell("a", "note", note[:60], note),
-        )))
-    )  # fmt: skip
+        jupyter_notebook(
+            Notebook(
+                "N " + note[:40].replace("\n", " ").strip(), (Cell("a", "note", note[:60], note),)
+            )
+        )
+    )
     for cell in whole["cells"]:
         assert cell["cell_type"] == "markdown"
         assert not loads(EAGER.render(cell["source"]))
@@ -170,8 +245,9 @@ def test_no_note_of_many_loads_anything(written):
 def test_pictures_that_are_data_stand_in_notes():
     shown = note_html("![a chart](data:image/png;base64,iVBORw0KGgo=)")
     assert Parts(shown).tags == [
-        ("p", {}), ("img", {"src": "data:image/png;base64,iVBORw0KGgo=", "alt": "a chart"}),
-    ]  # fmt: skip
+        ("p", {}),
+        ("img", {"src": "data:image/png;base64,iVBORw0KGgo=", "alt": "a chart"}),
+    ]
     assert ("a", {"href": "https:" + ELSEWHERE}) in Parts(
         note_html(f"![a chart](https:{ELSEWHERE})")
     ).tags
@@ -190,11 +266,36 @@ def computes(cell: str) -> bool:
 
 
 CELL = st.one_of(
-    st.lists(st.sampled_from(["=", "+", "-", "@", "\t", "\r", "'", " ", "1", ".5", "e9", "SUM(A1)",
-                              "a", ",", ";", '"', "\n", "\uff1d", "cmd|' /C calc'!A0"]),
-             max_size=6).map("".join),
-    st.floats(allow_nan=False, allow_infinity=False), st.integers(), st.none(),
-)  # fmt: skip
+    st.lists(
+        st.sampled_from(
+            [
+                "=",
+                "+",
+                "-",
+                "@",
+                "\t",
+                "\r",
+                "'",
+                " ",
+                "1",
+                ".5",
+                "e9",
+                "SUM(A1)",
+                "a",
+                ",",
+                ";",
+                '"',
+                "\n",
+                "\uff1d",
+                "cmd|' /C calc'!A0",
+            ]
+        ),
+        max_size=6,
+    ).map("".join),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(),
+    st.none(),
+)
 
 
 @settings(max_examples=400, deadline=None)
@@ -250,17 +351,52 @@ def test_only_one_place_writes_csv():
 
 MESSAGES = {"error", "warning", "info", "success", "toast", "caption", "markdown", "write"}
 LABELLED = {
-    "button", "checkbox", "expander", "metric", "popover", "radio", "selectbox", "slider",
-    "text_area", "text_input", "toggle", "number_input", "segmented_control", "download_button",
-    "file_uploader", "multiselect", "subheader", "spinner", "progress", "select_slider", "caption",
-}  # fmt: skip
+    "button",
+    "checkbox",
+    "expander",
+    "metric",
+    "popover",
+    "radio",
+    "selectbox",
+    "slider",
+    "text_area",
+    "text_input",
+    "toggle",
+    "number_input",
+    "segmented_control",
+    "download_button",
+    "file_uploader",
+    "multiselect",
+    "subheader",
+    "spinner",
+    "progress",
+    "select_slider",
+    "caption",
+}
 OURS = {
-    "'  \\n'.join((sentence for _, sentence in told.values()))", "_HELP.get(field, '')",
-    "_LABELS[field]", "capital(of.label)", "control.help", "control.label", "label", "label_of(of)",
-    "label_of(parameter(MEANING))", "least", "len(plans)", "len(sweep.points)", "of.text",
-    "parameter(MEANING).text", "place", "points", "question.unit", "ratio.of.text", "text", "unit",
-    "unread", "what",
-}  # fmt: skip
+    "'  \\n'.join((sentence for _, sentence in told.values()))",
+    "_HELP.get(field, '')",
+    "_LABELS[field]",
+    "capital(of.label)",
+    "control.help",
+    "control.label",
+    "label",
+    "label_of(of)",
+    "label_of(parameter(MEANING))",
+    "least",
+    "len(plans)",
+    "len(sweep.points)",
+    "of.text",
+    "parameter(MEANING).text",
+    "place",
+    "points",
+    "question.unit",
+    "ratio.of.text",
+    "text",
+    "unit",
+    "unread",
+    "what",
+}
 """Expressions of pages that hold words and counts of the studio's own, and of no visitor."""
 
 

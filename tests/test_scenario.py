@@ -432,63 +432,98 @@ def test_text_may_be_in_any_script(tmp_path):
 # What a person may write, to the ends of the ranges. Answers must be figures: `-W error` turns
 # numpy's overflows into failures.
 EXTREMES: dict[str, tuple[str, list[str]]] = {
-    "one device": (SMALL, [
-        "fabric.clos.devices=1", "fabric.clos.devices_per_node=1", "fabric.clos.nics_per_node=1",
-        "fabric.clos.tiers=1", "fabric.clos.oversubscription=[]", "accelerator.memory_GiB=800",
-    ]),
-    "one device by levels": ("bert-large-64-v100", [
-        f"fabric.level.{level}.group_size=1" for level in range(3)
-    ]),
+    "one device": (
+        SMALL,
+        [
+            "fabric.clos.devices=1",
+            "fabric.clos.devices_per_node=1",
+            "fabric.clos.nics_per_node=1",
+            "fabric.clos.tiers=1",
+            "fabric.clos.oversubscription=[]",
+            "accelerator.memory_GiB=800",
+        ],
+    ),
+    "one device by levels": (
+        "bert-large-64-v100",
+        [f"fabric.level.{level}.group_size=1" for level in range(3)],
+    ),
     "one sequence": (SMALL, ["workload.global_batch_sequences=1"]),
     "one token": (SMALL, ["workload.sequence_length_tokens=1"]),
     "ten million tokens": (SMALL, ["workload.sequence_length_tokens=10000000"]),
-    "ten million tokens and the memory for them": (SMALL, [
-        "workload.sequence_length_tokens=10000000", "accelerator.memory_GiB=1e18",
-    ]),
-    "a batch with 240 divisors": (SMALL, [
-        "workload.global_batch_sequences=720720", "search.micro_batch_sequences={}",
-    ]),
+    "ten million tokens and the memory for them": (
+        SMALL,
+        ["workload.sequence_length_tokens=10000000", "accelerator.memory_GiB=1e18"],
+    ),
+    "a batch with 240 divisors": (
+        SMALL,
+        ["workload.global_batch_sequences=720720", "search.micro_batch_sequences={}"],
+    ),
     "a prime batch": (SMALL, ["workload.global_batch_sequences=999983"]),
-    "links of nothing": (SMALL, [
-        "fabric.clos.nic_bandwidth_GBps=1e-9", "fabric.intra_node.bandwidth_GBps=1e-9",
-    ]),
-    "infinite links": (SMALL, [
-        "fabric.clos.nic_bandwidth_GBps=1e18", "fabric.intra_node.bandwidth_GBps=1e18",
-        "fabric.clos.hop_latency_us=0", "fabric.intra_node.latency_us=0",
-    ]),
-    "everything infinite": (SMALL, [
-        "fabric.clos.nic_bandwidth_GBps=1e18", "fabric.intra_node.bandwidth_GBps=1e18",
-        "fabric.clos.hop_latency_us=0", "fabric.intra_node.latency_us=0",
-        "accelerator.peak_TFLOPs={bf16=1e18}", "accelerator.memory_bandwidth_GBps=1e18",
-    ]),
+    "links of nothing": (
+        SMALL,
+        ["fabric.clos.nic_bandwidth_GBps=1e-9", "fabric.intra_node.bandwidth_GBps=1e-9"],
+    ),
+    "infinite links": (
+        SMALL,
+        [
+            "fabric.clos.nic_bandwidth_GBps=1e18",
+            "fabric.intra_node.bandwidth_GBps=1e18",
+            "fabric.clos.hop_latency_us=0",
+            "fabric.intra_node.latency_us=0",
+        ],
+    ),
+    "everything infinite": (
+        SMALL,
+        [
+            "fabric.clos.nic_bandwidth_GBps=1e18",
+            "fabric.intra_node.bandwidth_GBps=1e18",
+            "fabric.clos.hop_latency_us=0",
+            "fabric.intra_node.latency_us=0",
+            "accelerator.peak_TFLOPs={bf16=1e18}",
+            "accelerator.memory_bandwidth_GBps=1e18",
+        ],
+    ),
     "an eternity per hop": (SMALL, ["fabric.clos.hop_latency_us=1e18"]),
     "no arithmetic": (SMALL, ["accelerator.peak_TFLOPs={bf16=1e-9}"]),
     "no memory bandwidth": (SMALL, ["accelerator.memory_bandwidth_GBps=1e-9"]),
     "tiles of one element": (SMALL, ["accelerator.tile=[1,1]", "accelerator.units=1"]),
-    "ten million units": (SMALL, [
-        "accelerator.tile=[10000000,10000000]", "accelerator.units=10000000",
-    ]),
+    "ten million units": (
+        SMALL,
+        ["accelerator.tile=[10000000,10000000]", "accelerator.units=10000000"],
+    ),
     "no memory": (SMALL, ["accelerator.memory_GiB=1e-9", "accelerator.reserved_GiB=0"]),
     "all the memory": (SMALL, ["accelerator.memory_GiB=1e18"]),
     "no time": (SMALL, ["search.time_limit_s=1e-9"]),
     "ports for everyone": (SMALL, ["fabric.clos.radix=10000000"]),
     "one uplink for all": (SMALL, ["fabric.clos.oversubscription=[1e6]"]),
-    "oversubscribed to nothing": ("bert-large-64-v100", [
-        "fabric.level.2.oversubscription=1e18", "fabric.level.2.bandwidth_GBps=1e-9",
-    ]),
+    "oversubscribed to nothing": (
+        "bert-large-64-v100",
+        ["fabric.level.2.oversubscription=1e18", "fabric.level.2.bandwidth_GBps=1e-9"],
+    ),
     "undersubscribed": ("bert-large-64-v100", ["fabric.level.1.oversubscription=1e-9"]),
-    "a chain as a torus": ("llama2-7b-64-tpu-torus", [
-        "fabric.torus.shape=[1,64]", "fabric.torus.wrap=[false,false]",
-    ]),
-    "two devices as a torus": ("llama2-7b-64-tpu-torus", [
-        "fabric.torus.shape=[1,2]", "fabric.torus.wrap=[true,true]",
-    ]),
+    "a chain as a torus": (
+        "llama2-7b-64-tpu-torus",
+        ["fabric.torus.shape=[1,64]", "fabric.torus.wrap=[false,false]"],
+    ),
+    "two devices as a torus": (
+        "llama2-7b-64-tpu-torus",
+        ["fabric.torus.shape=[1,2]", "fabric.torus.wrap=[true,true]"],
+    ),
     "a hundred alternatives": (SMALL, ["search.top=100"]),
-    "everything pinned": (SMALL, [
-        "search.tp=8", "search.pp=1", "search.dp=8", "search.sp=true", "search.zero=1",
-        "search.micro_batch_sequences=1", 'search.recompute="none"', "search.idle_devices=false",
-    ]),
-}  # fmt: skip
+    "everything pinned": (
+        SMALL,
+        [
+            "search.tp=8",
+            "search.pp=1",
+            "search.dp=8",
+            "search.sp=true",
+            "search.zero=1",
+            "search.micro_batch_sequences=1",
+            'search.recompute="none"',
+            "search.idle_devices=false",
+        ],
+    ),
+}
 
 
 def not_finite(value: Any, where: str = "") -> Iterator[str]:
@@ -573,9 +608,16 @@ def whole_document(name: str) -> dict[str, Any]:
         document[kind] = load_toml(preset_path(f"{kind}s", f"{document[kind]}.toml"))
     document.setdefault("baselines", {"names": ["manual"], "seed": 0})
     document["search"].update(
-        {"pp": {"min": 1, "max": 8}, "sp": [False, True], "zero": [0, 1], "top": 1,
-         "order": [["tp", "cp", "dp", "pp"]], "recompute": "full", "idle_devices": True}
-    )  # fmt: skip
+        {
+            "pp": {"min": 1, "max": 8},
+            "sp": [False, True],
+            "zero": [0, 1],
+            "top": 1,
+            "order": [["tp", "cp", "dp", "pp"]],
+            "recompute": "full",
+            "idle_devices": True,
+        }
+    )
     return document
 
 
@@ -614,19 +656,56 @@ def test_a_changed_document_is_a_scenario_or_a_sentence(document):
 
 
 keys = st.sampled_from(
-    ["search.tp", "search.pp", "search.order", "search.order.0", "fabric", "accelerator", "name",
-     "fabric.clos.devices", "fabric.clos.oversubscription", "fabric.clos.oversubscription.0",
-     "fabric.clos.tiers", "fabric.level", "fabric.torus", "workload", "workload.model", "schema",
-     "accelerator.peak_TFLOPs.bf16", "accelerator.memory_GiB", "override", "baselines.names.0"]
-) | st.lists(st.text(string.printable, max_size=4), max_size=20).map(".".join)  # fmt: skip
-texts = (
-    st.sampled_from(
-        ["1", "-1", "0", "nan", "-inf", "1e400", "1e-400", "0x" + "F" * 999, "9" * 4400, "[]",
-         "[1, 2]", "{}", "{min=1}", '""', '"tpu-v4-4x4x4"', "true", "1979-05-27", "[[[[1]]]]",
-         "'''a\nb'''", "{a.b.c.d=1}", "[" * 500, '"\\ud800"', '"\\u0000.toml"']
-    )
-    | st.text(string.printable, max_size=10)
-)  # fmt: skip
+    [
+        "search.tp",
+        "search.pp",
+        "search.order",
+        "search.order.0",
+        "fabric",
+        "accelerator",
+        "name",
+        "fabric.clos.devices",
+        "fabric.clos.oversubscription",
+        "fabric.clos.oversubscription.0",
+        "fabric.clos.tiers",
+        "fabric.level",
+        "fabric.torus",
+        "workload",
+        "workload.model",
+        "schema",
+        "accelerator.peak_TFLOPs.bf16",
+        "accelerator.memory_GiB",
+        "override",
+        "baselines.names.0",
+    ]
+) | st.lists(st.text(string.printable, max_size=4), max_size=20).map(".".join)
+texts = st.sampled_from(
+    [
+        "1",
+        "-1",
+        "0",
+        "nan",
+        "-inf",
+        "1e400",
+        "1e-400",
+        "0x" + "F" * 999,
+        "9" * 4400,
+        "[]",
+        "[1, 2]",
+        "{}",
+        "{min=1}",
+        '""',
+        '"tpu-v4-4x4x4"',
+        "true",
+        "1979-05-27",
+        "[[[[1]]]]",
+        "'''a\nb'''",
+        "{a.b.c.d=1}",
+        "[" * 500,
+        '"\\ud800"',
+        '"\\u0000.toml"',
+    ]
+) | st.text(string.printable, max_size=10)
 
 
 @quick

@@ -270,13 +270,21 @@ def answer(
     """
     problem = problem or scenario.problem()
     result = search(
-        problem, scenario.space, top=scenario.top, time_limit_s=scenario.time_limit_s,
-        progress=progress, stop=stop,
-    )  # fmt: skip
-    baselines = evaluate_baselines(
-        problem, scenario.space, scenario.model, scenario.baselines, seed=scenario.seed,
+        problem,
+        scenario.space,
+        top=scenario.top,
         time_limit_s=scenario.time_limit_s,
-    )  # fmt: skip
+        progress=progress,
+        stop=stop,
+    )
+    baselines = evaluate_baselines(
+        problem,
+        scenario.space,
+        scenario.model,
+        scenario.baselines,
+        seed=scenario.seed,
+        time_limit_s=scenario.time_limit_s,
+    )
     return Answer(scenario, problem.network, result, baselines)
 
 
@@ -316,11 +324,14 @@ def assumptions_json(scenario: Scenario, overlap: Overlap) -> dict[str, Any]:
     return {
         "overlap": overlap.name,
         "overlap_shares": {
-            "tp": overlap.tp, "pp": overlap.pp, "dp": overlap.dp, "slowdown": overlap.slowdown,
+            "tp": overlap.tp,
+            "pp": overlap.pp,
+            "dp": overlap.dp,
+            "slowdown": overlap.slowdown,
         },
         "estimator": {"family": family.name, "calibrated": family.calibrated},
         "mfu_convention": mfu_convention(scenario.model),
-    }  # fmt: skip
+    }
 
 
 def validity_json(found: Validity | None, report: Report | None) -> dict[str, Any]:

@@ -136,7 +136,9 @@ def _priced(asked: Values, plan: Given | None, placement: str | Path | None) -> 
     found = search(problem, asked.space, time_limit_s=asked.time_limit_s)
     if found.best is None:
         raise InputError(
-            "--plan", f"must be given, since {found.reason}", "absent",
+            "--plan",
+            f"must be given, since {found.reason}",
+            "absent",
             "name one, or change the scenario",
-        )  # fmt: skip
+        )
     return found.best

@@ -227,9 +227,7 @@ def _text(fields: Mapping[str, Any]) -> str:
     difference = fields["difference"]
     beside = "nothing fits" if difference is None else f"{difference:+.2%} against the best plan"
     verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
-    lines = [
-        fields["withheld"] or f"{verdict}; {beside}", band_line(fields), overlap_line(fields)
-    ]  # fmt: skip
+    lines = [fields["withheld"] or f"{verdict}; {beside}", band_line(fields), overlap_line(fields)]
     lines += [f"note: {note}" for note in fields["notes"]]
     if fields["ignored"]:
         lines.append("ignored: " + ", ".join(fields["ignored"]))

@@ -41,10 +41,13 @@ Named: TypeAlias = "str | Path | Mapping[str, Any]"
 
 _HERE = Path()
 _SHORT = {
-    "fabric": "fabric", "accelerator": "accelerator", "model": "workload.model",
-    "batch": "workload.global_batch_sequences", "sequence": "workload.sequence_length_tokens",
+    "fabric": "fabric",
+    "accelerator": "accelerator",
+    "model": "workload.model",
+    "batch": "workload.global_batch_sequences",
+    "sequence": "workload.sequence_length_tokens",
     "baselines": "baselines.names",
-}  # fmt: skip
+}
 _UNIT = re.compile(r"_(?:GBps|GiB|TFLOPs|W|us|s|sequences|tokens)$")
 _OF_FILES = frozenset({"version", "name", "kind", "source", "names"})
 _KINDS = ("accelerators", "fabrics", "models", "scenarios")

@@ -10,9 +10,18 @@ from nest_core.text import table
 __all__ = ["band_line", "overlap_line", "plan_text"]
 
 SHOWN = (
-    "dp", "tp", "cp", "ep", "pp", "micro_batch", "zero", "recompute", "schedule", "interleave",
+    "dp",
+    "tp",
+    "cp",
+    "ep",
+    "pp",
+    "micro_batch",
+    "zero",
+    "recompute",
+    "schedule",
+    "interleave",
     "devices_used",
-)  # fmt: skip
+)
 
 
 def plan_text(fields: Mapping[str, Any]) -> str:

@@ -148,9 +148,19 @@ def _trials(problem: Problem, space: SearchSpace, degrees: Degrees) -> list[Plan
         for ep in _experts_per_node(problem, space, tp, cp, dp):
             for schedule, virtual_stages in _schedules(problem, space, pp):
                 point = Point(
-                    tp, sp, dp, pp, micro, zero, default_order(space), natural(space), cp, ep,
-                    schedule, virtual_stages,
-                )  # fmt: skip
+                    tp,
+                    sp,
+                    dp,
+                    pp,
+                    micro,
+                    zero,
+                    default_order(space),
+                    natural(space),
+                    cp,
+                    ep,
+                    schedule,
+                    virtual_stages,
+                )
                 if valid(problem, space, point):
                     points[canonical(space, point)] = None
     return [

@@ -16,14 +16,7 @@ import numpy as np
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.costs.schedules import in_flight, iteration_seconds, paces
-from nest_core.costs.stages import (
-    Links,
-    StageCosts,
-    StageMemory,
-    links,
-    stage_costs,
-    stage_memory,
-)
+from nest_core.costs.stages import Links, StageCosts, StageMemory, links, stage_costs, stage_memory
 from nest_core.network.link_map import IntArray
 
 __all__ = ["Prices", "overflow", "seconds"]
@@ -79,9 +72,13 @@ class Prices:
     def layout(self, point: Point) -> Links:
         """Links do not depend on what is sent, nor on the schedule but for its way round."""
         key = replace(
-            point, sp=False, micro_batch=1, zero=0, schedule="1f1b",
+            point,
+            sp=False,
+            micro_batch=1,
+            zero=0,
+            schedule="1f1b",
             interleave=min(point.interleave, 2),
-        )  # fmt: skip
+        )
         if key not in self._links:
             self._links[key] = links(self.problem, key)
         return self._links[key]

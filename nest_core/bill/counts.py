@@ -110,10 +110,7 @@ def hierarchical_parts(fabric: Hierarchical, prices: Prices) -> Inventory:
     for level, tier in list(enumerate(fabric.tiers))[1:]:
         group = fabric.group_of(level)
         count, rate = _cables(
-            fabric.uplinks(level),
-            tier.bandwidth_Bps * BITS,
-            tier.oversubscription,
-            largest,
+            fabric.uplinks(level), tier.bandwidth_Bps * BITS, tier.oversubscription, largest
         )
         first, last = _span(group, node, fabric.groups[level])
         above = hall.middle(first, last)
@@ -200,9 +197,11 @@ def dragonfly_parts(fabric: Dragonfly, prices: Prices) -> Inventory:
     rates = [
         bandwidth * BITS
         for bandwidth in (
-            fabric.nic_bandwidth_Bps, fabric.local_bandwidth_Bps, fabric.global_bandwidth_Bps
+            fabric.nic_bandwidth_Bps,
+            fabric.local_bandwidth_Bps,
+            fabric.global_bandwidth_Bps,
         )
-    ]  # fmt: skip
+    ]
     used = fabric.nodes + 2 * local + 2 * wide
     return Inventory(
         hall,

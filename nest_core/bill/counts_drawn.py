@@ -104,10 +104,11 @@ def _network(fabric: GraphFabric, elements: dict[str, Element]) -> _Network:
     ends = cards or [name for name in elements if name in inside]
     # With cards drawn, a node without any hangs on the network by its switch or its devices.
     ends += [
-        name for name in inside if cards and any(
-            other not in inside and elements[other].role == "switch" for other in beside[name]
-        )
-    ]  # fmt: skip
+        name
+        for name in inside
+        if cards
+        and any(other not in inside and elements[other].role == "switch" for other in beside[name])
+    ]
     height = dict.fromkeys(ends, 0)
     order = list(height)
     for name in order:
@@ -116,14 +117,16 @@ def _network(fabric: GraphFabric, elements: dict[str, Element]) -> _Network:
                 height[other] = height[name] + 1
                 order.append(other)
     links = [
-        link for link in fabric.links
-        if link.a in height and link.b in height
+        link
+        for link in fabric.links
+        if link.a in height
+        and link.b in height
         and not (link.a in inside and inside[link.a] == inside.get(link.b))
         and not any(
             one in inside and elements[other].role == "nic"
             for one, other in ((link.a, link.b), (link.b, link.a))
         )
-    ]  # fmt: skip
+    ]
     node: dict[int, int] = {}
     for name in fabric.device_ids:
         node.setdefault(inside[name], len(node))
@@ -206,10 +209,11 @@ def _tier_names(elements: dict[str, Element], height: dict[str, int]) -> dict[in
     common = {at: set(found) for at, found in words.items()}
     every = Counter(word for found in common.values() for word in found)
     return {
-        at: next(iter(found)) if len(found) == 1 and found != {""} and every[min(found)] == 1
+        at: next(iter(found))
+        if len(found) == 1 and found != {""} and every[min(found)] == 1
         else f"tier {at}"
         for at, found in common.items()
-    }  # fmt: skip
+    }
 
 
 def _metres(hall: Hall, low: tuple[int, int], high: tuple[int, int]) -> int:

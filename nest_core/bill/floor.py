@@ -157,9 +157,14 @@ def chip_hall(prices: Prices, chips: int) -> Hall:
     floor = prices.floor
     per_rack = int(floor.chips_per_rack.typical)
     return Hall(
-        floor, chips, per_rack, floor.chip_power_kW.range, "chip", False,
+        floor,
+        chips,
+        per_rack,
+        floor.chip_power_kW.range,
+        "chip",
+        False,
         _over(floor, per_rack, floor.chip_power_kW.typical, "chips", "floor.chips_per_rack"),
-    )  # fmt: skip
+    )
 
 
 def _hall(

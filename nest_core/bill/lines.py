@@ -121,11 +121,15 @@ def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line
         optical = prices.optical_switch
         share = count.used / (optical.ports * count.count)
         line = Line(
-            "switch", optical.name, count.role, count.count,
+            "switch",
+            optical.name,
+            count.role,
+            count.count,
             count.used * optical.price_usd_per_port.range,
             (count.count * share) * optical.power_W.range,
-            _told(optical.price_usd_per_port), True,
-        )  # fmt: skip
+            _told(optical.price_usd_per_port),
+            True,
+        )
         return _total(count, optical.name), line, optical.rack_units
     for switch in prices.switch:
         if _fits(switch.ports, switch.rate_Gbps, count, 1):
@@ -142,10 +146,15 @@ def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line
             return _by_capacity(prices, count)
         switch = found
     line = Line(
-        "switch", switch.name, count.role, count.count,
-        count.count * switch.price_usd.range, count.count * switch.power_W.range,
-        _told(switch.price_usd), count.estimate or switch.price_usd.kind == "estimate",
-    )  # fmt: skip
+        "switch",
+        switch.name,
+        count.role,
+        count.count,
+        count.count * switch.price_usd.range,
+        count.count * switch.power_W.range,
+        _told(switch.price_usd),
+        count.estimate or switch.price_usd.kind == "estimate",
+    )
     return _total(count, switch.name), line, switch.rack_units
 
 
@@ -158,20 +167,30 @@ def _by_capacity(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line,
     rule = prices.unlisted.switch
     capacity = count.ports * count.rate_Gbps
     line = Line(
-        "switch", f"{count.ports} x {count.rate_Gbps:.4g}G, not listed", count.role, count.count,
+        "switch",
+        f"{count.ports} x {count.rate_Gbps:.4g}G, not listed",
+        count.role,
+        count.count,
         (count.count * capacity) * rule.price_usd_per_Gbps.range,
         (count.count * capacity) * rule.power_W_per_Gbps.range,
-        _told(rule.price_usd_per_Gbps), True,
-    )  # fmt: skip
+        _told(rule.price_usd_per_Gbps),
+        True,
+    )
     return _total(count, ""), line, rule.rack_units
 
 
 def _total(count: SwitchCount, item: str) -> SwitchTotal:
     ports = count.count * count.ports
     return SwitchTotal(
-        count.role, item, count.count, ports, count.rate_Gbps, count.used, ports - count.used,
+        count.role,
+        item,
+        count.count,
+        ports,
+        count.rate_Gbps,
+        count.used,
+        ports - count.used,
         count.estimate,
-    )  # fmt: skip
+    )
 
 
 def priced_cards(prices: Prices, parts: Inventory) -> list[Line]:
@@ -184,19 +203,29 @@ def priced_cards(prices: Prices, parts: Inventory) -> list[Line]:
         price, power = nic.price_usd, nic.power_W
         return [
             Line(
-                "nic", nic.name, "node", parts.nics, parts.nics * price.range,
-                parts.nics * power.range, _told(price), price.kind == "estimate",
+                "nic",
+                nic.name,
+                "node",
+                parts.nics,
+                parts.nics * price.range,
+                parts.nics * power.range,
+                _told(price),
+                price.kind == "estimate",
             )
-        ]  # fmt: skip
+        ]
     rule = prices.unlisted.nic
     return [
         Line(
-            "nic", f"{rate:.4g}G card, not listed", "node", parts.nics,
+            "nic",
+            f"{rate:.4g}G card, not listed",
+            "node",
+            parts.nics,
             (parts.nics * rate) * rule.price_usd_per_Gbps.range,
             (parts.nics * rate) * rule.power_W_per_Gbps.range,
-            _told(rule.price_usd_per_Gbps), True,
+            _told(rule.price_usd_per_Gbps),
+            True,
         )
-    ]  # fmt: skip
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +263,16 @@ def priced_links(prices: Prices, link: LinkCount) -> Wired:
         )
         lines.append(
             Line(
-                "cable", name, link.tier, cables, price, cables * choice.power_W(),
-                _told(choice.cable.price_usd), choice.estimate,
+                "cable",
+                name,
+                link.tier,
+                cables,
+                price,
+                cables * choice.power_W(),
+                _told(choice.cable.price_usd),
+                choice.estimate,
             )
-        )  # fmt: skip
+        )
         delay = choice.cable.latency_ns_per_m.typical * longest * 1e-9
         runs.append(CableRun(choice.cable.kind, name, cables, longest, total_m, delay))
         for end in (choice.lower, choice.upper):
@@ -258,11 +293,15 @@ def _module_line(link: LinkCount, end: Ends, links: int) -> Line:
     module = end.module
     count = -(-links // end.links)
     return Line(
-        "transceiver", end.item, link.tier, count,
+        "transceiver",
+        end.item,
+        link.tier,
+        count,
         (count * end.share) * module.price_usd.range,
         (count * end.share) * module.power_W.range,
-        _told(module.price_usd), end.estimate,
-    )  # fmt: skip
+        _told(module.price_usd),
+        end.estimate,
+    )
 
 
 def _out_of_reach(link: LinkCount, choice: Choice) -> str:

@@ -298,9 +298,11 @@ def _check(prices: Prices) -> None:
         found = figure.range
         if not found.low <= found.typical <= found.high:
             raise InputError(
-                field, "must have low <= typical <= high",
-                [found.low, found.typical, found.high], "put the ends in order",
-            )  # fmt: skip
+                field,
+                "must have low <= typical <= high",
+                [found.low, found.typical, found.high],
+                "put the ends in order",
+            )
     for kind in ("switch", "nic", "transceiver", "cable", "server"):
         names = [entry.name for entry in getattr(prices, kind)]
         if len(set(names)) < len(names):
@@ -310,15 +312,19 @@ def _check(prices: Prices) -> None:
     for cable in prices.cable:
         if cable.optics and cable.optics not in optics:
             raise InputError(
-                f"prices.cable {cable.name}", "must have optics that a transceiver has",
-                cable.optics, "list the transceiver",
-            )  # fmt: skip
+                f"prices.cable {cable.name}",
+                "must have optics that a transceiver has",
+                cable.optics,
+                "list the transceiver",
+            )
     media = ("optical", "cheapest", *dict.fromkeys(cable.kind for cable in prices.cable))
     if prices.cabling.media not in media:
         raise InputError(
-            "prices.cabling.media", "must be optical, cheapest or a listed kind of cable",
-            prices.cabling.media, "pick " + ", ".join(media),
-        )  # fmt: skip
+            "prices.cabling.media",
+            "must be optical, cheapest or a listed kind of cable",
+            prices.cabling.media,
+            "pick " + ", ".join(media),
+        )
     if prices.cabling.media == "optical" and not any(cable.optics for cable in prices.cable):
         raise InputError(
             "prices.cable", 'must list one with optics for media = "optical"', "none", "add one"
@@ -326,9 +332,11 @@ def _check(prices: Prices) -> None:
     floor = prices.floor
     if floor.server and floor.server not in {server.name for server in prices.server}:
         raise InputError(
-            "prices.floor.server", "must be a listed server", floor.server,
+            "prices.floor.server",
+            "must be a listed server",
+            floor.server,
             "pick " + ", ".join(server.name for server in prices.server),
-        )  # fmt: skip
+        )
     for name in ("rack_units", "rack_power_limit_kW"):
         if getattr(floor, name).typical <= 0:
             raise InputError(
@@ -338,15 +346,19 @@ def _check(prices: Prices) -> None:
         count = getattr(floor, name).typical
         if count < 1 or count != int(count):
             raise InputError(
-                f"prices.floor.{name}.typical", "must be a whole number of at least 1", count,
+                f"prices.floor.{name}.typical",
+                "must be a whole number of at least 1",
+                count,
                 "correct the figure",
-            )  # fmt: skip
+            )
     optical = prices.optical_switch
     if optical.used_ports > optical.ports:
         raise InputError(
-            "prices.optical_switch.used_ports", f"must be at most {optical.ports}, its ports",
-            optical.used_ports, "correct one of them",
-        )  # fmt: skip
+            "prices.optical_switch.used_ports",
+            f"must be at most {optical.ports}, its ports",
+            optical.used_ports,
+            "correct one of them",
+        )
 
 
 def _figures(path: str, table: BaseModel) -> list[tuple[str, Figure]]:

@@ -243,8 +243,9 @@ def anatomy(
     """
     kinds = [name for name, _ in model.runs]
     if kind not in kinds:
-        raise InputError("layer", f"must be one that {model.name} has", kind,
-                         f"pick {', '.join(kinds)}")  # fmt: skip
+        raise InputError(
+            "layer", f"must be one that {model.name} has", kind, f"pick {', '.join(kinds)}"
+        )
     if recompute not in RECOMPUTE:
         raise InputError(
             "recompute",
@@ -254,14 +255,18 @@ def anatomy(
         )
     if precision not in accelerator.precisions:
         raise InputError(
-            "precision", f"must be one that {accelerator.name} computes in", precision,
+            "precision",
+            f"must be one that {accelerator.name} computes in",
+            precision,
             "pick " + ", ".join(accelerator.precisions),
-        )  # fmt: skip
+        )
     if element_bytes(precision) != strategy.width:
         raise InputError(
-            "strategy.width", f"must be the bytes of an element in {precision}", strategy.width,
+            "strategy.width",
+            f"must be the bytes of an element in {precision}",
+            strategy.width,
             f"give {element_bytes(precision):g}",
-        )  # fmt: skip
+        )
     graph = layer_graph(model, kind, strategy)
     at = sizes(model, strategy.micro_batch, strategy.sequence)
     found = operators(graph, at, strategy.width)
@@ -283,14 +288,15 @@ def anatomy(
             operator=op,
             forward=forward,
             backward=backward,
-            bound=_bound(forward, backward, accelerator, precision,
-                         issue if host_s > device_s else 0.0),
+            bound=_bound(
+                forward, backward, accelerator, precision, issue if host_s > device_s else 0.0
+            ),
             replayed=op.name in replays,
             kept_bytes=kept[op.name],
             where=shape_in_words(graph, graph[op.name], at),
         )
         for op, (forward, backward) in zip(running, drawn, strict=True)
-    )  # fmt: skip
+    )
     degrees = {"tp": strategy.tp, "cp": strategy.cp, "ep": strategy.ep}
     exchanges = tuple(
         Exchange(graph[op.name], op.buffer_bytes, degrees[graph[op.name].axis])
@@ -298,15 +304,28 @@ def anatomy(
         if op.op == "collective"
     )
     return Anatomy(
-        model, kind, strategy, accelerator, precision, again, graph, parts, exchanges, host_s,
+        model,
+        kind,
+        strategy,
+        accelerator,
+        precision,
+        again,
+        graph,
+        parts,
+        exchanges,
+        host_s,
         _checkpoint(graph, at, strategy.width) if again == "full" else sum(kept.values()),
-    )  # fmt: skip
+    )
 
 
 def _passes(
-    graph: Graph, operator: Operator, at: Sizes, width: float, accelerator: Accelerator,
+    graph: Graph,
+    operator: Operator,
+    at: Sizes,
+    width: float,
+    accelerator: Accelerator,
     precision: str,
-) -> tuple[Pass, Pass]:  # fmt: skip
+) -> tuple[Pass, Pass]:
     node = graph[operator.name]
     rough = elementwise_flops(node, at, graph.inputs(node))
     made = []

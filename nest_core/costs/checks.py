@@ -21,8 +21,10 @@ def check_plan(problem: Problem, plan: Plan) -> None:
     if virtual_stages > layers:
         raise InputError(
             "plan.pp" if point.interleave == 1 else "plan.interleave",
-            f"must leave a layer for each chunk of the {layers} layers", virtual_stages, "lower it",
-        )  # fmt: skip
+            f"must leave a layer for each chunk of the {layers} layers",
+            virtual_stages,
+            "lower it",
+        )
     rising = all(a < b for a, b in zip(plan.cuts, plan.cuts[1:], strict=False))
     if (
         len(plan.cuts) != virtual_stages + 1
@@ -65,9 +67,11 @@ def _check_degrees(problem: Problem, point: Point) -> None:
         )
     if point.sharers % point.ep:
         raise InputError(
-            "plan.ep", f"must divide dp x cp = {point.sharers}", point.ep,
+            "plan.ep",
+            f"must divide dp x cp = {point.sharers}",
+            point.ep,
             "choose a divisor, or another dp",
-        )  # fmt: skip
+        )
     if problem.batch % (point.dp * point.micro_batch):
         raise InputError(
             "plan.dp",
@@ -83,32 +87,39 @@ def _check_strategies(problem: Problem, plan: Plan) -> None:
         return
     if len(plan.strategies) != point.pp:
         raise InputError(
-            "plan.stage_strategies", f"must name one strategy for each of {point.pp} stages",
-            len(plan.strategies), "give one per stage, or none",
-        )  # fmt: skip
+            "plan.stage_strategies",
+            f"must name one strategy for each of {point.pp} stages",
+            len(plan.strategies),
+            "give one per stage, or none",
+        )
     inner, outer = sorted((point.order.index("tp"), point.order.index("cp")))
     widths = {(strategy.tp, strategy.cp) for strategy in plan.strategies}
     if len(widths) > 1 and inner < point.order.index("pp") < outer:
         raise InputError(
-            "plan.order", "must not name pp between tp and cp where stages differ in them",
-            list(point.order), "a stage keeps its devices whatever it makes of tp and cp only then",
-        )  # fmt: skip
+            "plan.order",
+            "must not name pp between tp and cp where stages differ in them",
+            list(point.order),
+            "a stage keeps its devices whatever it makes of tp and cp only then",
+        )
     for s, strategy in enumerate(plan.strategies):
         _check_degrees(problem, plan.stage_point(s))
         if strategy.tp * strategy.cp != point.tp * point.cp:
             raise InputError(
                 f"plan.stage_strategies[{s}]",
                 f"must keep tp x cp = {point.tp * point.cp}, the devices of a stage",
-                strategy.tp * strategy.cp, "change tp or cp",
-            )  # fmt: skip
+                strategy.tp * strategy.cp,
+                "change tp or cp",
+            )
 
 
 def _check_schedule(problem: Problem, point: Point) -> None:
     if point.schedule not in SCHEDULES:
         raise InputError(
-            "plan.schedule", "must be one of the schedules", point.schedule,
+            "plan.schedule",
+            "must be one of the schedules",
+            point.schedule,
             "pick " + ", ".join(SCHEDULES),
-        )  # fmt: skip
+        )
     if point.interleave > 1 and point.pp == 1:
         raise InputError(
             "plan.interleave", "must be 1 without a pipeline", point.interleave, "raise pp"
@@ -123,6 +134,8 @@ def _check_schedule(problem: Problem, point: Point) -> None:
     m = point.micro_batches(problem.batch)
     if point.interleave > 1 and m % point.pp:
         raise InputError(
-            "plan.pp", f"must divide the {m} micro-batches of a replica when interleaved",
-            point.pp, "choose another dp, micro_batch or pp",
-        )  # fmt: skip
+            "plan.pp",
+            f"must divide the {m} micro-batches of a replica when interleaved",
+            point.pp,
+            "choose another dp, micro_batch or pp",
+        )

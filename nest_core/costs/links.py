@@ -96,9 +96,11 @@ class Links:
             return price_phases(link_map, [alone], 1, library).repeated(members)
         if count * size * (size - 1) > MOST_FLOWS:
             raise InputError(
-                f"plan.{axis}", f"must not need more than {MOST_FLOWS:,} flows at once",
-                count * size * (size - 1), "lower it",
-            )  # fmt: skip
+                f"plan.{axis}",
+                f"must not need more than {MOST_FLOWS:,} flows at once",
+                count * size * (size - 1),
+                "lower it",
+            )
         every = exchange(groups, volume=1.0 / size, steps=1.0)
         return price_phases(link_map, [every], count, library, stage)
 

@@ -136,8 +136,9 @@ def _told(words: Sequence[str]) -> tuple[dict[str, Any], Words, list[str]]:
         name = flag.replace("_", "-")
         if name in _SWITCHES:
             if equals:
-                raise InputError("--plan", "must give a switch no value", f"{flag}={given}",
-                                 f"write {flag}")  # fmt: skip
+                raise InputError(
+                    "--plan", "must give a switch no value", f"{flag}={given}", f"write {flag}"
+                )
             _tell(told, _SWITCHES[name], True, flag)
             continue
         values = [given] if equals else []
@@ -159,18 +160,22 @@ def _told(words: Sequence[str]) -> tuple[dict[str, Any], Words, list[str]]:
 def _tell(told: dict[str, Any], name: str, value: Any, flag: str) -> None:
     if told.setdefault(name, value) != value:
         raise InputError(
-            flag, f"must agree with {_SPELLED[name]} {told[name]} before it", value,
+            flag,
+            f"must agree with {_SPELLED[name]} {told[name]} before it",
+            value,
             "drop one of the two",
-        )  # fmt: skip
+        )
 
 
 def _number(flag: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text[:9]) > 0 and len(text) < 9):
         unset = "$" in text
         raise InputError(
-            flag, "must be a whole number from 1", text,
+            flag,
+            "must be a whole number from 1",
+            text,
             "write the number in place of the variable" if unset else "correct it",
-        )  # fmt: skip
+        )
     return int(text)
 
 
@@ -183,8 +188,9 @@ def _recomputation(told: Mapping[str, Any], found: Flags) -> None:
     if asked == "selective" and "method" in told:
         raise _contradiction("--recompute-method", "selective recomputation")
     if told.get("method") not in (None, "uniform", "block"):
-        raise InputError("--recompute-method", "must be uniform or block", told["method"],
-                         "pick one")  # fmt: skip
+        raise InputError(
+            "--recompute-method", "must be uniform or block", told["method"], "pick one"
+        )
     if "method" in told and asked is None:
         found.notes.append("--recompute-method does nothing without --recompute-granularity full.")
     if asked:
@@ -211,9 +217,11 @@ def _sharding(told: Mapping[str, Any], found: Flags) -> None:
         found.notes.append("Megatron-LM refuses --use-torch-fsdp2 with pipeline or expert stages.")
     if "sharding" in told and told["sharding"] not in _SHARDING:
         raise InputError(
-            "--data-parallel-sharding-strategy", "must be one of Megatron-LM's", told["sharding"],
+            "--data-parallel-sharding-strategy",
+            "must be one of Megatron-LM's",
+            told["sharding"],
             "pick " + ", ".join(_SHARDING),
-        )  # fmt: skip
+        )
     zero = 3 if told.get("fsdp") else 1 if told.get("distributed") else 0
     zero = max(zero, _SHARDING[told.get("sharding", "no_shard")])
     if zero:
@@ -258,16 +266,19 @@ def _virtual_stages(told: Mapping[str, Any], pp: int, layers: int) -> list[int]:
                 "--num-layers-per-virtual-pipeline-stage",
                 f"times pp = {pp} must divide the model's {total} blocks"
                 + (" and counted ends" if counted else ""),
-                size, "choose a divisor",
-            )  # fmt: skip
+                size,
+                "choose a divisor",
+            )
         parts = total // size
     else:
         parts = pp * told.get("interleave", 1)
         if total % parts:
             raise InputError(
-                _SPELLED[counted[0]], f"must make {parts} stages divide the counted layers", total,
+                _SPELLED[counted[0]],
+                f"must make {parts} stages divide the counted layers",
+                total,
                 "choose another pipeline size",
-            )  # fmt: skip
+            )
     virtual_stages = [total // parts] * parts
     virtual_stages[0] += "count_embedding" not in told
     virtual_stages[-1] += "count_loss" not in told
@@ -283,15 +294,19 @@ def _ends(told: Mapping[str, Any], pp: int, blocks: int) -> list[int]:
     flags = " and ".join(_SPELLED[name] for name in ("first_blocks", "last_blocks") if name in told)
     if pp < 2 or rest < 0 or (rest % open_stages if open_stages else rest):
         raise InputError(
-            flags, f"must leave the other {open_stages} stages equal parts of {blocks} blocks",
-            ", ".join(map(str, fixed.values())), "change them or the pipeline size",
-        )  # fmt: skip
+            flags,
+            f"must leave the other {open_stages} stages equal parts of {blocks} blocks",
+            ", ".join(map(str, fixed.values())),
+            "change them or the pipeline size",
+        )
     stages = [fixed.get(stage, rest // max(1, open_stages)) for stage in range(pp)]
     if any(size % virtual for size in stages):
         raise InputError(
-            "--num-virtual-stages-per-pipeline-rank", "must divide the blocks of every stage",
-            virtual, "change it or the ends",
-        )  # fmt: skip
+            "--num-virtual-stages-per-pipeline-rank",
+            "must divide the blocks of every stage",
+            virtual,
+            "change it or the ends",
+        )
     virtual_stages = [size // virtual for _ in range(virtual) for size in stages]
     virtual_stages[0] += 1
     virtual_stages[-1] += 1
@@ -304,17 +319,20 @@ def _layout(text: str, pp: int, layers: int) -> list[int]:
     plain = re.sub(r"[,\s'\"]", "", text)
     for repeated in (r"\(([^()]*)\)\*(\d{1,5})", r"([EtmL|])\*(\d{1,5})"):
         plain = re.sub(
-            repeated, lambda hit: hit[1] * min(int(hit[2]), _MOST_PARTS // max(1, len(hit[1]))),
+            repeated,
+            lambda hit: hit[1] * min(int(hit[2]), _MOST_PARTS // max(1, len(hit[1]))),
             plain,
-        )  # fmt: skip
+        )
     if "m" in plain:
         raise InputError(flag, "must hold no multi-token prediction", text, "leave m out")
     virtual_stages = plain.split("|")
     if len(plain) > _MOST_PARTS or not re.fullmatch(r"Et*L", plain.replace("|", "")):
         raise InputError(
-            flag, "must name the embedding E, blocks t and the loss L in their order", text,
+            flag,
+            "must name the embedding E, blocks t and the loss L in their order",
+            text,
             "write it as Megatron-LM does",
-        )  # fmt: skip
+        )
     if plain.count("t") != layers - 2:
         raise InputError(
             flag, f"must hold the model's {layers - 2} blocks", plain.count("t"), "correct it"
@@ -343,5 +361,6 @@ def _cuts(virtual_stages: Sequence[int], layers: int) -> tuple[int, ...]:
 
 
 def _contradiction(first: str, second: str) -> InputError:
-    return InputError("--plan", f"must give either {first} or {second}", "both",
-                      "drop one of the two")  # fmt: skip
+    return InputError(
+        "--plan", f"must give either {first} or {second}", "both", "drop one of the two"
+    )

@@ -46,37 +46,42 @@ _SIZES = {
     "--global-batch-size": "workload.global_batch_sequences",
 }
 _CHOICES: Mapping[str, Mapping[str, tuple[str, Setting] | None]] = {
-    "--optimizer": {
-        "adam": ("workload.optimizer", "adam"), "sgd": ("workload.optimizer", "sgd"),
-    },
+    "--optimizer": {"adam": ("workload.optimizer", "adam"), "sgd": ("workload.optimizer", "sgd")},
     "--exp-avg-dtype": {
-        "fp32": ("workload.optimizer", "adam"), "fp8": ("workload.optimizer", "adam_8bit"),
+        "fp32": ("workload.optimizer", "adam"),
+        "fp8": ("workload.optimizer", "adam_8bit"),
     },
     "--exp-avg-sq-dtype": {
-        "fp32": ("workload.optimizer", "adam"), "fp8": ("workload.optimizer", "adam_8bit"),
+        "fp32": ("workload.optimizer", "adam"),
+        "fp8": ("workload.optimizer", "adam_8bit"),
     },
     "--main-params-dtype": {"fp32": None},
     "--main-grads-dtype": {
-        "fp32": ("workload.gradient_bytes", 4), "bf16": ("workload.gradient_bytes", 2),
+        "fp32": ("workload.gradient_bytes", 4),
+        "bf16": ("workload.gradient_bytes", 2),
     },
     "--attention-backend": {
-        "flash": ("workload.attention", "flash"), "fused": ("workload.attention", "flash"),
-        "unfused": ("workload.attention", "unfused"), "auto": None,
+        "flash": ("workload.attention", "flash"),
+        "fused": ("workload.attention", "flash"),
+        "unfused": ("workload.attention", "unfused"),
+        "auto": None,
     },
     "--cp-comm-type": {
-        "p2p": ("workload.context", "ring"), "all_gather": ("workload.context", "all_gather"),
+        "p2p": ("workload.context", "ring"),
+        "all_gather": ("workload.context", "all_gather"),
     },
     "--moe-token-dispatcher-type": {"alltoall": None},
     "--moe-layer-freq": {"1": ("workload.model.dense_blocks", 0)},
     "--fp8-format": {
-        "hybrid": ("workload.precision", "fp8"), "e4m3": ("workload.precision", "fp8"),
+        "hybrid": ("workload.precision", "fp8"),
+        "e4m3": ("workload.precision", "fp8"),
     },
     "--fp8-recipe": {"delayed": None, "tensorwise": None},
     "--recompute-modules": {"core_attn": None},
     "--transformer-impl": {"transformer_engine": None},
     "--distributed-backend": {"nccl": None},
     "--timing-log-level": {"0": None},
-}  # fmt: skip
+}
 """By flag and value the setting it is; None: what the costs assume anyway."""
 
 _SWITCHES: Mapping[str, tuple[str, Setting]] = {
@@ -194,9 +199,11 @@ def read_job(words: Words, tp: int, *, whole: bool) -> JobFlags:
                 continue
             if known != value and value not in _REFINED:
                 raise InputError(
-                    flag, f"must agree with {said[key]} before it", " ".join(values) or "set",
+                    flag,
+                    f"must agree with {said[key]} before it",
+                    " ".join(values) or "set",
                     "drop one of the two",
-                )  # fmt: skip
+                )
             settings[key], said[key] = value, flag
     if whole:
         settings = {**_UNSAID, **settings}
@@ -236,8 +243,12 @@ def _assumed(flag: str, values: tuple[str, ...], words: Words) -> bool:
 def _size(flag: str, values: tuple[str, ...]) -> int:
     text = " ".join(values)
     if not (text.isascii() and text.isdecimal() and len(text) < 9 and int(text) > 0):
-        raise InputError(flag, "must be a whole number from 1", text or "nothing",
-                         "write the number in place of the variable")  # fmt: skip
+        raise InputError(
+            flag,
+            "must be a whole number from 1",
+            text or "nothing",
+            "write the number in place of the variable",
+        )
     return int(text)
 
 

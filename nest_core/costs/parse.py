@@ -28,9 +28,18 @@ __all__ = ["Pasted", "even_cuts", "parse_plan", "read_given", "read_pasted", "re
 
 _DEGREES = ("tp", "dp", "pp", "cp", "ep", "micro_batch", "interleave")
 _KNOWN = (
-    *_DEGREES, "sp", "zero", "schedule", "recompute", "order", "device_order", "cuts",
-    "stage_recompute", "stage_strategies", "devices_used",
-)  # fmt: skip
+    *_DEGREES,
+    "sp",
+    "zero",
+    "schedule",
+    "recompute",
+    "order",
+    "device_order",
+    "cuts",
+    "stage_recompute",
+    "stage_strategies",
+    "devices_used",
+)
 _STRATEGY = ("tp", "sp", "cp", "ep", "zero")
 _BETWEEN = re.compile(r"\s*[,;\n]\s*|\s+(?=\w+\s*=)")
 
@@ -108,9 +117,12 @@ def read_pasted(text: str, layers: int, devices: int) -> Pasted:
     if has_flags(text):
         flags = read_flags(text, layers, devices)
         return Pasted(
-            parse_plan(flags.fields, layers), flags.job.settings, tuple(flags.unpriced),
-            flags.job.harmless, tuple(flags.notes),
-        )  # fmt: skip
+            parse_plan(flags.fields, layers),
+            flags.job.settings,
+            tuple(flags.unpriced),
+            flags.job.harmless,
+            tuple(flags.notes),
+        )
     if text.lstrip().startswith("{"):
         return Pasted(parse_plan(_document(text, "--plan"), layers))
     return Pasted(parse_plan(_pairs(text), layers))
@@ -144,16 +156,20 @@ def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
     schedule = fields.get("schedule", "1f1b" if virtual_stages == 1 else "interleaved")
     if schedule not in SCHEDULES:
         raise InputError(
-            "plan.schedule", "must be one of the schedules", schedule,
+            "plan.schedule",
+            "must be one of the schedules",
+            schedule,
             "pick " + ", ".join(SCHEDULES),
-        )  # fmt: skip
+        )
     if pp > layers:
         raise InputError("plan.pp", f"must not exceed the model's {layers} layers", pp, "lower pp")
     if pp * virtual_stages > layers:
         raise InputError(
-            "plan.interleave", f"times pp = {pp} must not exceed the model's {layers} layers",
-            virtual_stages, "lower it",
-        )  # fmt: skip
+            "plan.interleave",
+            f"times pp = {pp} must not exceed the model's {layers} layers",
+            virtual_stages,
+            "lower it",
+        )
     zero = _whole("zero", fields.get("zero", 0), least=0)
     point = Point(
         sp=sp, zero=zero, order=order, device_order=device_order, schedule=schedule, **degrees
@@ -195,9 +211,11 @@ def _recompute(fields: Mapping[str, Any], pp: int) -> tuple[str, ...]:
     common = fields.get("recompute", "none")
     if common not in RECOMPUTE:
         raise InputError(
-            "plan.recompute", "must be none, selective or full", common,
+            "plan.recompute",
+            "must be none, selective or full",
+            common,
             "give stage_recompute for a mixed plan",
-        )  # fmt: skip
+        )
     return (str(common),) * pp
 
 
@@ -207,9 +225,11 @@ def _device_order(value: Any) -> DeviceOrder:
         return tuple(_whole("device_order", device, least=0) for device in value)
     if value not in DEVICE_ORDERS:
         raise InputError(
-            "plan.device_order", "must be one of the orders", value,
+            "plan.device_order",
+            "must be one of the orders",
+            value,
             "pick " + ", ".join(DEVICE_ORDERS) + ", or list the devices of all ranks",
-        )  # fmt: skip
+        )
     return str(value)
 
 
@@ -219,9 +239,11 @@ def _strategies(fields: Mapping[str, Any]) -> tuple[StageStrategy, ...]:
     for entry in _sequence(fields, "stage_strategies"):
         if not isinstance(entry, Mapping) or not set(entry) <= set(_STRATEGY):
             raise InputError(
-                "plan.stage_strategies", "must hold objects of tp, sp, cp, ep and zero", entry,
+                "plan.stage_strategies",
+                "must hold objects of tp, sp, cp, ep and zero",
+                entry,
                 "correct it",
-            )  # fmt: skip
+            )
         sp = entry.get("sp", fields.get("sp", False))
         if not isinstance(sp, bool):
             raise InputError("plan.stage_strategies", "must have sp true or false", sp, "correct")
@@ -280,9 +302,11 @@ def _scalar(text: str) -> Any:
 def _file(name: str) -> str:
     if not os.path.exists(name):
         raise InputError(
-            "--plan", "must be a JSON file, key=value pairs or Megatron flags", name,
+            "--plan",
+            "must be a JSON file, key=value pairs or Megatron flags",
+            name,
             "check the path",
-        )  # fmt: skip
+        )
     return read_text(Path(name))
 
 

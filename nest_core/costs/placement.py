@@ -55,10 +55,16 @@ class RankMapping:
     def columns(self) -> dict[str, IntArray]:
         """Everything by the names of `COLUMNS`."""
         held: dict[str, IntArray] = {
-            "device": np.arange(len(self.rank)), "replica": self.dp, "stage": self.pp,
-            "rank": self.rank, "tp": self.tp, "cp": self.cp, "dp": self.dp, "ep": self.ep,
+            "device": np.arange(len(self.rank)),
+            "replica": self.dp,
+            "stage": self.pp,
+            "rank": self.rank,
+            "tp": self.tp,
+            "cp": self.cp,
+            "dp": self.dp,
+            "ep": self.ep,
             "pp": self.pp,
-        }  # fmt: skip
+        }
         return {name: held[name] for name in COLUMNS}
 
     def rows(self) -> list[dict[str, int | None]]:
@@ -89,9 +95,11 @@ def rank_mapping_of(network: Network, plan: Plan) -> RankMapping:
     found = _parts(plan)
     if len(found["rank"]) > network.devices:
         raise InputError(
-            "plan", f"must use at most the fabric's {network.devices} devices", len(found["rank"]),
+            "plan",
+            f"must use at most the fabric's {network.devices} devices",
+            len(found["rank"]),
             "lower a degree",
-        )  # fmt: skip
+        )
     result = {name: np.full(network.devices, _IDLE) for name in found}
     for name, values in found.items():
         result[name][where[found["rank"]]] = values
@@ -108,17 +116,22 @@ def _parts(plan: Plan) -> dict[str, IntArray]:
         expert = np.empty_like(middle)
         expert[point.layout.nearest] = middle % point.ep
         for name, values in (
-            ("rank", ranks), ("tp", np.arange(ranks.shape[1])[None, :]),
-            ("cp", (middle % point.cp)[:, None]), ("dp", (middle // point.cp)[:, None]),
-            ("pp", np.array([[stage]])), ("ep", expert[:, None]),
-        ):  # fmt: skip
+            ("rank", ranks),
+            ("tp", np.arange(ranks.shape[1])[None, :]),
+            ("cp", (middle % point.cp)[:, None]),
+            ("dp", (middle // point.cp)[:, None]),
+            ("pp", np.array([[stage]])),
+            ("ep", expert[:, None]),
+        ):
             columns[name].append(np.broadcast_to(values, ranks.shape).reshape(-1))
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
     if len(np.unique(joined["rank"])) < len(joined["rank"]):
         raise InputError(
-            "plan.order", "must keep the stages of a mixed plan apart", list(plan.point.order),
+            "plan.order",
+            "must keep the stages of a mixed plan apart",
+            list(plan.point.order),
             "place pp outside tp and cp",
-        )  # fmt: skip
+        )
     return joined
 
 
@@ -165,21 +178,27 @@ def read_placement(
             )
         if rank in found:
             raise InputError(
-                at, "must not seat a rank that sits elsewhere", f"rank {rank}",
+                at,
+                "must not seat a rank that sits elsewhere",
+                f"rank {rank}",
                 "give every rank one device",
-            )  # fmt: skip
+            )
         if device in holder:
             raise InputError(
-                f"{at}, device", f"must differ from that of rank {holder[device]}", device,
+                f"{at}, device",
+                f"must differ from that of rank {holder[device]}",
+                device,
                 "give every rank a device of its own",
-            )  # fmt: skip
+            )
         found[rank], holder[device] = device, rank
     missing = next((rank for rank in range(len(rank_mapping)) if rank not in found), None)
     if missing is not None:
         raise InputError(
-            name, f"must seat all {len(rank_mapping)} ranks of the plan", f"without rank {missing}",
+            name,
+            f"must seat all {len(rank_mapping)} ranks of the plan",
+            f"without rank {missing}",
             "add its device",
-        )  # fmt: skip
+        )
     return tuple(found[rank] for rank in range(len(rank_mapping)))
 
 
@@ -208,9 +227,11 @@ def _rank(
         degrees = {getattr(plan.stage_point(s), axis) for s in range(plan.point.pp)}
         if axis not in named and max(degrees) > 1:
             raise InputError(
-                f"{at}, {axis}", f"must be given, since {axis} is {max(degrees)}", None,
+                f"{at}, {axis}",
+                f"must be given, since {axis} is {max(degrees)}",
+                None,
                 "add a column",
-            )  # fmt: skip
+            )
         place.append(_whole(named.get(axis, 0), f"{at}, {axis}"))
     if tuple(place) not in rank_mapping:
         words = ", ".join(f"{axis} {at}" for axis, at in zip(_COORDINATES, place, strict=True))
@@ -238,9 +259,11 @@ def _csv_rows(text: str, name: str) -> Iterable[Mapping[str, Any]]:
     for number, row in enumerate(rows, start=1):
         if None in row:
             raise InputError(
-                f"{name} row {number}", "must have as many cells as the header", row[None],
+                f"{name} row {number}",
+                "must have as many cells as the header",
+                row[None],
                 "correct it",
-            )  # fmt: skip
+            )
     return rows
 
 

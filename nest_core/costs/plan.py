@@ -122,9 +122,7 @@ class StageStrategy:
 
     def within(self, point: Point) -> Point:
         """The point at which all stages do this."""
-        return replace(
-            point, tp=self.tp, sp=self.sp, cp=self.cp, ep=self.ep, zero=self.zero
-        )  # fmt: skip
+        return replace(point, tp=self.tp, sp=self.sp, cp=self.cp, ep=self.ep, zero=self.zero)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,12 +138,17 @@ def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
     between runs.
     """
     calls = table.calls.values()
-    columns = np.concatenate([
-        [table.compute_s, table.forward_s, table.parameters, table.expert_parameters],
-        table.replay_s, table.launch_s, table.kept_bytes, table.working_bytes,
-        *([call.number, call.bytes] for call in calls),
-        *(part for call in calls for part in (call.replay_number, call.replay_bytes)),
-    ])  # fmt: skip
+    columns = np.concatenate(
+        [
+            [table.compute_s, table.forward_s, table.parameters, table.expert_parameters],
+            table.replay_s,
+            table.launch_s,
+            table.kept_bytes,
+            table.working_bytes,
+            *([call.number, call.bytes] for call in calls),
+            *(part for call in calls for part in (call.replay_number, call.replay_bytes)),
+        ]
+    )
     opens = np.ones(table.layers, dtype=bool)
     opens[1:-1] = (columns[:, 1:-1] != columns[:, :-2]).any(axis=0)
     first = np.flatnonzero(opens)
@@ -154,8 +159,11 @@ def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
         launch_s=table.launch_s[:, first],
         calls={
             axis: Calls(
-                call.kind, call.number[first], call.bytes[first],
-                call.replay_number[:, first], call.replay_bytes[:, first],
+                call.kind,
+                call.number[first],
+                call.bytes[first],
+                call.replay_number[:, first],
+                call.replay_bytes[:, first],
             )
             for axis, call in table.calls.items()
         },
@@ -165,7 +173,7 @@ def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
         kept_bytes=table.kept_bytes[:, first],
         working_bytes=table.working_bytes[:, first],
         boundary_bytes=table.boundary_bytes[np.append(first, table.layers)],
-    )  # fmt: skip
+    )
     return brief, np.diff(np.append(first, table.layers))
 
 

@@ -118,9 +118,11 @@ def timeline(problem: Problem, report: Report) -> Timeline:
     passes = 2 * point.pp * point.interleave * m
     if passes > MOST_PASSES:
         raise InputError(
-            "the iteration", f"must have at most {MOST_PASSES:,} passes to be played back",
-            passes, "lower the batch or raise the micro-batch",
-        )  # fmt: skip
+            "the iteration",
+            f"must have at most {MOST_PASSES:,} passes to be played back",
+            passes,
+            "lower the batch or raise the micro-batch",
+        )
     backward, micro_batch, virtual_stage = _orders(point, m)
     parts = _parts(problem, report, m)
     begun = starts(backward, micro_batch, virtual_stage, parts.sum(axis=3), m)

@@ -29,12 +29,15 @@ def fabric_headlines(
         Headline(
             "Devices", f"{network.devices:,}", fabric.extent(), ("devices present, idle or not",)
         ),
-        Headline("Levels", f"{len(network.levels):,}", _level_names(network), (
-            "a level is a class of pairs of devices that communicate alike",
-        )),
+        Headline(
+            "Levels",
+            f"{len(network.levels):,}",
+            _level_names(network),
+            ("a level is a class of pairs of devices that communicate alike",),
+        ),
         *_bisection(bisection_Bps, network),
         _collapse_error(error),
-    )  # fmt: skip
+    )
 
 
 def _bisection(cut: float | None, network: Network) -> tuple[Headline, Headline]:
@@ -44,28 +47,42 @@ def _bisection(cut: float | None, network: Network) -> tuple[Headline, Headline]
             Headline("Bisection", "–", reason, ()),
             Headline("Of full bisection", "–", reason, ()),
         )
-    whole = Headline("Bisection", humanise_rate(cut), "between the halves, one way", (
-        "bisection = minimum cut between the first and the last half of the devices",
-        f"= {humanise_rate(cut)} one way",
-    ))  # fmt: skip
+    whole = Headline(
+        "Bisection",
+        humanise_rate(cut),
+        "between the halves, one way",
+        (
+            "bisection = minimum cut between the first and the last half of the devices",
+            f"= {humanise_rate(cut)} one way",
+        ),
+    )
     if not knows_nodes(network):
         unknown = "no NICs drawn: where nodes end is not known"
         return whole, Headline("Of full bisection", "–", unknown, ())
     full = full_bisection_Bps(network)
     return (
         whole,
-        Headline("Of full bisection", share(cut / full), f"full: {humanise_rate(full)}", (
-            "share = bisection / what one half could send if nothing above the nodes limited it",
-            f"= {humanise_rate(cut)} / {humanise_rate(full)} = {share(cut / full)}",
-        )),
-    )  # fmt: skip
+        Headline(
+            "Of full bisection",
+            share(cut / full),
+            f"full: {humanise_rate(full)}",
+            (
+                "share = bisection / "
+                "what one half could send if nothing above the nodes limited it",
+                f"= {humanise_rate(cut)} / {humanise_rate(full)} = {share(cut / full)}",
+            ),
+        ),
+    )
 
 
 def _collapse_error(error: float | None) -> Headline:
     if error is None:
-        return Headline("Collapse error", "–", "not computed for large drawings", (
-            "nest-studio levels FILE computes it, in minutes",
-        ))  # fmt: skip
+        return Headline(
+            "Collapse error",
+            "–",
+            "not computed for large drawings",
+            ("nest-studio levels FILE computes it, in minutes",),
+        )
     return Headline(
         "Collapse error",
         share(error) if error < 1 else f"{humanise(error)} ×",

@@ -113,9 +113,11 @@ def format_of(name: str, text: str) -> str:
         if sign.search(head) if sign.pattern.startswith("(?") else sign.match(head):
             return found
     raise InputError(
-        _short(name), "must be a fabric file of a known format", "something else",
+        _short(name),
+        "must be a fabric file of a known format",
+        "something else",
         "known are " + ", ".join(entry.label for entry in FORMATS.values() if entry.reads),
-    )  # fmt: skip
+    )
 
 
 def read_fabric(

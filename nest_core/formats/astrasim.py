@@ -19,11 +19,7 @@ import numpy as np
 from nest_core.errors import InputError
 from nest_core.formats.draft import Draft, title
 from nest_core.formats.trees import host_groups
-from nest_core.formats.values import (
-    Document,
-    Exported,
-    Source,
-)
+from nest_core.formats.values import Document, Exported, Source
 from nest_core.formats.yaml_text import Table, line_of, yaml_values
 from nest_core.topology import Clos, Fabric, Hierarchical, Torus
 from nest_core.topology.checks import MAX_DEVICES, MAX_EXPLICIT_DEVICES
@@ -50,8 +46,9 @@ def read_astrasim(source: Source) -> Read:
     if kinds == {"Switch"}:
         return _levels(source, dimensions)
     # A ring of two and two that are fully connected are one link.
-    rings = all(kind == "Ring" or (kind, size) == ("FullyConnected", 2)
-                for kind, size, *_ in dimensions)  # fmt: skip
+    rings = all(
+        kind == "Ring" or (kind, size) == ("FullyConnected", 2) for kind, size, *_ in dimensions
+    )
     same = len({entry[2:] for entry in dimensions}) == 1
     if rings and same and len(dimensions) <= 3:
         return _torus(source, dimensions)
@@ -61,11 +58,14 @@ def read_astrasim(source: Source) -> Read:
 def _levels(source: Source, dimensions: list[Dimension]) -> Read:
     levels = [
         {
-            "name": f"dimension {index}", "group_size": size, "uplink_per": "device",
-            "bandwidth_GBps": rate, "latency_us": 2 * latency,
+            "name": f"dimension {index}",
+            "group_size": size,
+            "uplink_per": "device",
+            "bandwidth_GBps": rate,
+            "latency_us": 2 * latency,
         }
         for index, (_, size, rate, latency) in enumerate(dimensions, start=1)
-    ]  # fmt: skip
+    ]
     head = {"schema": 1, "name": title(source.name), "kind": "hierarchical"}
     return head | {"level": levels}, ()
 
@@ -74,9 +74,11 @@ def _torus(source: Source, dimensions: list[Dimension]) -> Read:
     shape = [size for _, size, *_ in dimensions]
     shape += [1] * (2 - len(shape))
     torus = {
-        "shape": shape, "wrap": [True] * len(shape),
-        "link_bandwidth_GBps": dimensions[0][2], "hop_latency_us": dimensions[0][3],
-    }  # fmt: skip
+        "shape": shape,
+        "wrap": [True] * len(shape),
+        "link_bandwidth_GBps": dimensions[0][2],
+        "hop_latency_us": dimensions[0][3],
+    }
     return {"schema": 1, "name": title(source.name), "kind": "torus", "torus": torus}, ()
 
 
@@ -85,15 +87,19 @@ def _product(source: Source, dimensions: list[Dimension]) -> Read:
     npus = math.prod(shape)
     if npus > MAX_EXPLICIT_DEVICES:
         raise source.wrong(
-            "npus_count", f"must give at most {MAX_EXPLICIT_DEVICES:,} NPUs for this product", npus,
+            "npus_count",
+            f"must give at most {MAX_EXPLICIT_DEVICES:,} NPUs for this product",
+            npus,
             "use switches only, or rings of one rate",
-        )  # fmt: skip
+        )
     links = sum(npus * _links_each(kind, size) for kind, size, *_ in dimensions) // 2
     if links > MAX_LINKS:
         raise source.wrong(
-            "npus_count", f"must give at most {MAX_LINKS:,} links for this product", links,
+            "npus_count",
+            f"must give at most {MAX_LINKS:,} links for this product",
+            links,
             "use a Switch for the large dimension",
-        )  # fmt: skip
+        )
     draft = Draft(source)
     draft.notes.append("This product is neither levels nor a torus: it was drawn link by link.")
     for npu in range(npus):
@@ -137,28 +143,36 @@ def _dimensions(source: Source) -> list[Dimension]:
         if not isinstance(found, list) or not 1 <= len(found) <= MAX_DIMENSIONS:
             raise source.wrong(
                 line_of(found) or table.line,
-                f"must have a list of 1 to {MAX_DIMENSIONS} entries as {key}", found,
+                f"must have a list of 1 to {MAX_DIMENSIONS} entries as {key}",
+                found,
                 "write one entry per dimension, innermost first",
-            )  # fmt: skip
+            )
         if len(found) != len(table["topology"]):
             raise source.wrong(
-                line_of(found), f"must have as many entries in {key} as in topology",
-                f"{len(found)} against {len(table['topology'])}", "complete the lists",
-            )  # fmt: skip
+                line_of(found),
+                f"must have as many entries in {key} as in topology",
+                f"{len(found)} against {len(table['topology'])}",
+                "complete the lists",
+            )
         lists.append(found)
     dimensions: list[Dimension] = []
     for kind, count, rate, latency in zip(*lists, strict=True):
         if kind not in _BLOCKS:
             raise source.wrong(
-                line_of(kind), "must be a product of Ring, FullyConnected and Switch", kind,
+                line_of(kind),
+                "must be a product of Ring, FullyConnected and Switch",
+                kind,
                 "pick one of them",
-            )  # fmt: skip
+            )
         where = line_of(count)
-        dimensions.append((
-            str(kind), int(source.number(where, "npus_count", count, whole=True)),
-            source.rate(line_of(rate), "bandwidth", rate),
-            source.number(line_of(latency), "latency", latency, zero=True) / 1000,
-        ))  # fmt: skip
+        dimensions.append(
+            (
+                str(kind),
+                int(source.number(where, "npus_count", count, whole=True)),
+                source.rate(line_of(rate), "bandwidth", rate),
+                source.number(line_of(latency), "latency", latency, zero=True) / 1000,
+            )
+        )
     npus = math.prod(size for _, size, *_ in dimensions)
     if npus > MAX_DEVICES:
         raise source.wrong(
@@ -220,8 +234,9 @@ def _of_torus(fabric: Torus) -> tuple[list[Dimension], tuple[str, ...]]:
     rate, latency = fabric.link_bandwidth_Bps, fabric.hop_latency_s
     return [
         ("FullyConnected" if size == 2 else "Ring", size, rate, latency)
-        for size in fabric.shape if size > 1
-    ], ()  # fmt: skip
+        for size in fabric.shape
+        if size > 1
+    ], ()
 
 
 @_product_of.register

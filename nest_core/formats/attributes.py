@@ -43,9 +43,13 @@ def add_element(draft: Draft, where: str, name: str, attributes: Mapping[str, An
     count = int(source.number(where, "count", attributes.get("count", 1), whole=True))
     drawn |= {"count": count} if count > 1 else {}
     draft.element(
-        where, name, None if role is None else _text(source, where, "role", role),
-        int(source.number(where, "radix", radix, zero=True, whole=True)), group=group, **drawn,
-    )  # fmt: skip
+        where,
+        name,
+        None if role is None else _text(source, where, "role", role),
+        int(source.number(where, "radix", radix, zero=True, whole=True)),
+        group=group,
+        **drawn,
+    )
 
 
 def add_link(draft: Draft, where: str, a: str, b: str, attributes: Mapping[str, Any]) -> None:
@@ -86,10 +90,13 @@ def with_fabric_attributes(
 def element_attributes(element: Element) -> dict[str, Any]:
     """What `add_element` reads back, without what is not stated."""
     every = {
-        "role": element.role, "radix": element.radix or None,
-        "count": None if element.count == 1 else element.count, "group": element.group or None,
-        "x": element.x, "y": element.y,
-    }  # fmt: skip
+        "role": element.role,
+        "radix": element.radix or None,
+        "count": None if element.count == 1 else element.count,
+        "group": element.group or None,
+        "x": element.x,
+        "y": element.y,
+    }
     return {key: value for key, value in every.items() if value is not None}
 
 

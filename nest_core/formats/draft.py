@@ -62,9 +62,11 @@ class Draft:
         self._devices += role == "device"
         if self._devices > MAX_EXPLICIT_DEVICES:
             raise wrong(
-                where, f"must draw at most {MAX_EXPLICIT_DEVICES:,} devices", "more",
+                where,
+                f"must draw at most {MAX_EXPLICIT_DEVICES:,} devices",
+                "more",
                 "describe the fabric by a kind that is counted, not listed",
-            )  # fmt: skip
+            )
         if len(self._elements) >= MAX_ELEMENTS:
             raise wrong(
                 where, f"must list at most {MAX_ELEMENTS:,} elements", "more", "leave some out"
@@ -103,15 +105,20 @@ class Draft:
             if len(self._links) >= MAX_LINKS:
                 raise wrong(where, f"must list at most {MAX_LINKS:,} links", "more", "join some")
             self._links[key] = {
-                "a": a, "b": b, "bandwidth_GBps": bandwidth_GBps, "count": count,
+                "a": a,
+                "b": b,
+                "bandwidth_GBps": bandwidth_GBps,
+                "count": count,
                 "latency_us": latency_us,
-            }  # fmt: skip
+            }
             return
         if (known["bandwidth_GBps"], known["latency_us"]) != (bandwidth_GBps, latency_us):
             raise wrong(
-                where, "must have parallel links of the same rate and latency", f"{a} - {b}",
+                where,
+                "must have parallel links of the same rate and latency",
+                f"{a} - {b}",
                 "make them alike, or put a switch between",
-            )  # fmt: skip
+            )
         known["count"] += count
         if known["a"] != a:
             self._both_ways.add(key)
@@ -150,10 +157,11 @@ class Draft:
         """The document, and the notes on what was assumed."""
         if self._devices == 0:
             raise self.source.wrong(
-                "", "must have a device",
+                "",
+                "must have a device",
                 f"{plural(len(self._elements), 'element')} without one",
                 "give roles, or names that start with gpu, npu, device or host",
-            )  # fmt: skip
+            )
         assumed = self.source.assumed
         notes = list(self.notes)
         if self._inferred:
@@ -182,9 +190,12 @@ class Draft:
             more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
             notes.append(f"Attributes left out: {', '.join(names[:8])}{more}.")
         document: Document = {
-            "schema": 1, "name": title(name), "kind": "graph",
-            "element": list(self._elements.values()), "link": list(self._links.values()),
-        }  # fmt: skip
+            "schema": 1,
+            "name": title(name),
+            "kind": "graph",
+            "element": list(self._elements.values()),
+            "link": list(self._links.values()),
+        }
         return document, tuple(notes)
 
 

@@ -15,12 +15,7 @@ from collections.abc import Iterator
 from nest_core.errors import InputError
 from nest_core.formats.draft import Draft
 from nest_core.formats.drawn import check_plain_names
-from nest_core.formats.values import (
-    Document,
-    Exported,
-    Source,
-    plural,
-)
+from nest_core.formats.values import Document, Exported, Source, plural
 from nest_core.quoting import csv_text, of_cell
 from nest_core.topology import Fabric
 from nest_core.topology.graph import GraphFabric, Link, as_graph
@@ -42,20 +37,24 @@ def read_edges(source: Source) -> tuple[Document, tuple[str, ...]]:
             role = row.get(f"{end}_role", "")
             if role and roles.setdefault(row[end], role) != role:
                 raise source.wrong(
-                    line, f"must give {row[end]} the role {roles[row[end]]} that it has above",
-                    role, "make the rows agree",
-                )  # fmt: skip
+                    line,
+                    f"must give {row[end]} the role {roles[row[end]]} that it has above",
+                    role,
+                    "make the rows agree",
+                )
     for line, row in rows:
         for end in ("a", "b"):
             if row[end] not in draft:
                 draft.element(line, row[end], roles.get(row[end]))
         rate, latency = row.get("bandwidth_GBps"), row.get("latency_us")
         draft.link(
-            line, row["a"], row["b"],
+            line,
+            row["a"],
+            row["b"],
             source.rate(line, "bandwidth_GBps", rate) if rate else None,
             source.number(line, "latency_us", latency, zero=True) if latency else None,
             int(source.number(line, "count", row.get("count") or 1, whole=True)),
-        )  # fmt: skip
+        )
     return draft.document(source.name)
 
 
@@ -71,24 +70,33 @@ def write_edges(fabric: Fabric) -> Exported:
     check_plain_names(graph, "CSV")
     if not graph.links:
         raise InputError(
-            "link", "must list at least one link to be written as an edge list", 0,
+            "link",
+            "must list at least one link to be written as an edge list",
+            0,
             "use another format",
-        )  # fmt: skip
+        )
     spaced = [element.id for element in graph.elements if element.id != element.id.strip()]
     if spaced:
         raise InputError(
-            "element.id", "must not begin or end with a space in an edge list", spaced[0],
+            "element.id",
+            "must not begin or end with a space in an edge list",
+            spaced[0],
             "rename the element",
-        )  # fmt: skip
+        )
     roles = {element.id: element.role for element in graph.elements}
     ordered = _in_order(graph)
     rows = (
         [
-            a, b, gigabytes(link.bandwidth_Bps), link.count, microseconds(link.latency_s),
-            roles[a], roles[b],
+            a,
+            b,
+            gigabytes(link.bandwidth_Bps),
+            link.count,
+            microseconds(link.latency_s),
+            roles[a],
+            roles[b],
         ]
         for a, b, link in ordered
-    )  # fmt: skip
+    )
     named = list(dict.fromkeys(end for a, b, _ in ordered for end in (a, b)))
     return Exported(csv_text(COLUMNS, rows), lost + _lost(graph, named))
 
@@ -147,9 +155,11 @@ def _rows(source: Source) -> Iterator[tuple[int, dict[str, str]]]:
                 continue
             if len(row) != len(header):
                 raise source.wrong(
-                    reader.line_num, f"must have {plural(len(header), 'cell')} as the header has",
-                    len(row), "complete the row",
-                )  # fmt: skip
+                    reader.line_num,
+                    f"must have {plural(len(header), 'cell')} as the header has",
+                    len(row),
+                    "complete the row",
+                )
             yield reader.line_num, dict(zip(header, row, strict=True))
     except csv.Error as error:
         raise source.wrong(

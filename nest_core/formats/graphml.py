@@ -39,10 +39,18 @@ MAX_DEPTH = 32
 _XMLNS = "http://graphml.graphdrawing.org/xmlns"
 _GRAPHS = f"{{{_XMLNS}}}"
 _TYPES = {
-    "name": "string", "routing": "string", "ecmp_seed": "long", "role": "string", "radix": "int",
-    "group": "string", "x": "double", "y": "double", "bandwidth_GBps": "double", "count": "int",
+    "name": "string",
+    "routing": "string",
+    "ecmp_seed": "long",
+    "role": "string",
+    "radix": "int",
+    "group": "string",
+    "x": "double",
+    "y": "double",
+    "bandwidth_GBps": "double",
+    "count": "int",
     "latency_us": "double",
-}  # fmt: skip
+}
 
 
 def read_graphml(source: Source) -> tuple[Document, tuple[str, ...]]:
@@ -82,9 +90,11 @@ def read_graphml(source: Source) -> tuple[Document, tuple[str, ...]]:
             add_link(draft, f"edge[{index}]", a, b, attributes)
         elif _figures(attributes) != _figures(ways[b, a][seen[a, b] - 1]):
             raise source.wrong(
-                f"edge[{index}]", "must have the attributes of its way back", f"{a} - {b}",
+                f"edge[{index}]",
+                "must have the attributes of its way back",
+                f"{a} - {b}",
                 "make both directions alike, or the graph undirected",
-            )  # fmt: skip
+            )
     document, notes = draft.document(source.name)
     return with_fabric_attributes(source, document, graph.graph), notes
 
@@ -178,25 +188,28 @@ def _check_xml(source: Source) -> list[tuple[str, str]]:
         parser.close()
     except DefusedXmlException as error:
         raise source.wrong(
-            "", "must have no document type or entities", type(error).__name__,
-            "remove the DOCTYPE",
-        ) from error  # fmt: skip
+            "", "must have no document type or entities", type(error).__name__, "remove the DOCTYPE"
+        ) from error
     except ParseError as error:
         raise source.wrong(
             error.position[0], "must be valid XML", str(error), "correct or complete the file"
         ) from error
     if target.graphs != 1:
         raise source.wrong(
-            "", "must hold one graph of GraphML", plural(target.graphs, "graph"),
+            "",
+            "must hold one graph of GraphML",
+            plural(target.graphs, "graph"),
             "export one graph, with GraphML's namespace and no nested graphs",
-        )  # fmt: skip
+        )
     every = (end for pair in target.ends for end in pair)
     unknown = next((end for end in every if end not in target.nodes), None)
     if unknown is not None:
         raise source.wrong(
-            "", "must have edges between nodes that are listed", unknown or "an edge with one end",
+            "",
+            "must have edges between nodes that are listed",
+            unknown or "an edge with one end",
             "list the node or correct its id",
-        )  # fmt: skip
+        )
     return target.ends
 
 
@@ -207,6 +220,8 @@ def _parsed(source: Source) -> nx.Graph[Any]:
             return nx.parse_graphml(source.text, node_type=str, force_multigraph=True)
     except (nx.NetworkXException, KeyError, TypeError, ValueError, AttributeError) as error:
         raise source.wrong(
-            "", "must be GraphML that networkx reads", str(error) or type(error).__name__,
+            "",
+            "must be GraphML that networkx reads",
+            str(error) or type(error).__name__,
             "correct the keys and their types",
-        ) from error  # fmt: skip
+        ) from error

@@ -99,9 +99,11 @@ def _names(source: Source, where: int | str, inside: str, most: int) -> list[str
         match = _RANGE.fullmatch(part)
         if not match:
             raise source.wrong(
-                where, "must have numbers and ranges in brackets", f"[{inside}]",
+                where,
+                "must have numbers and ranges in brackets",
+                f"[{inside}]",
                 "write them as in node[1-8,12]",
-            )  # fmt: skip
+            )
         low, high = match[1], match[2] or match[1]
         if int(high) < int(low):
             raise source.wrong(where, "must have ranges that ascend", f"[{part}]", "swap the ends")

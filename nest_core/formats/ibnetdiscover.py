@@ -38,9 +38,17 @@ _SPEED = re.compile(r"\b(\d{1,2})x(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\b")
 _RAIL = re.compile(r"(?:mlx\d+_|HCA-)(\d{1,6})(?!\d)")
 _SYSTEM = re.compile(r"sysimgguid=0x0*([1-9a-f][0-9a-f]*)")
 _SKIPPED = (
-    "vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=", "#",
-    "Chassis", "Non-Chassis Nodes", "Hostname:",
-)  # fmt: skip
+    "vendid=",
+    "devid=",
+    "sysimgguid=",
+    "switchguid=",
+    "caguid=",
+    "rtguid=",
+    "#",
+    "Chassis",
+    "Non-Chassis Nodes",
+    "Hostname:",
+)
 _NAMELESS = "Mellanox Technologies"
 """In descriptions of adapters until their host gives its name."""
 _SHARP = f"{_NAMELESS} Aggregation Node"
@@ -99,9 +107,11 @@ def _nodes(source: Source) -> dict[str, _Node]:
         elif line.startswith("["):
             if current is None:
                 raise source.wrong(
-                    number, "must have links below the node they belong to", line,
+                    number,
+                    "must have links below the node they belong to",
+                    line,
                     "save the whole output of ibnetdiscover",
-                )  # fmt: skip
+                )
             current.links.append(_link(source, number, line))
         elif found := _NODE.match(line):
             guid = found[3]
@@ -122,9 +132,11 @@ def _link(source: Source, number: int, line: str) -> tuple[int, End, float, int]
     speeds = _SPEED.findall(found[4] or "") if found else []
     if found is None or not speeds:
         raise source.wrong(
-            number, "must state a link's ports and its width and speed", line,
+            number,
+            "must state a link's ports and its width and speed",
+            line,
             "save the whole output of ibnetdiscover",
-        )  # fmt: skip
+        )
     # Descriptions stand before the speed, so the last match is the speed.
     width, speed = speeds[-1]
     if int(width) == 0:
@@ -143,9 +155,11 @@ def _links(
         for port, other, rate, line in node.links:
             if other[0] not in nodes:
                 raise source.wrong(
-                    line, "must lead to a node that the file describes", other[0],
+                    line,
+                    "must lead to a node that the file describes",
+                    other[0],
                     "save the whole output of ibnetdiscover",
-                )  # fmt: skip
+                )
             if guid in skipped or other[0] in skipped:
                 continue
             here = (guid, port)
@@ -153,9 +167,11 @@ def _links(
             for end, far in ((here, other), (other, here)):
                 if taken.setdefault(end, far) != far:
                     raise source.wrong(
-                        line, "must have one link per port", f"{end[0]}[{end[1]}]",
+                        line,
+                        "must have one link per port",
+                        f"{end[0]}[{end[1]}]",
                         "save the output again",
-                    )  # fmt: skip
+                    )
             stated[key] = stated.get(key, 0) + 1
             links.setdefault(key, (rate, line))
     once = sum(count == 1 for count in stated.values())
@@ -223,9 +239,11 @@ def _check_size(source: Source, hosts: dict[str, _Host]) -> None:
         raise source.wrong("", "must describe a host with links", "none", "scan the compute fabric")
     if len(hosts) * each > MAX_EXPLICIT_DEVICES:
         raise source.wrong(
-            "", f"must have at most {MAX_EXPLICIT_DEVICES:,} devices",
-            f"{len(hosts):,} hosts of {each}", "take hosts out",
-        )  # fmt: skip
+            "",
+            f"must have at most {MAX_EXPLICIT_DEVICES:,} devices",
+            f"{len(hosts):,} hosts of {each}",
+            "take hosts out",
+        )
 
 
 def _add_hosts(

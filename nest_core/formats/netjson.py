@@ -36,9 +36,11 @@ def read_netjson(source: Source) -> tuple[Document, tuple[str, ...]]:
     graph = _object(source, "", _parsed(source))
     if graph.get("type") != "NetworkGraph":
         raise source.wrong(
-            "type", 'must be "NetworkGraph"', graph.get("type", "missing"),
+            "type",
+            'must be "NetworkGraph"',
+            graph.get("type", "missing"),
             "export the topology as a NetJSON NetworkGraph",
-        )  # fmt: skip
+        )
     draft = Draft(source)
     for index, node in enumerate(_list(source, graph, "nodes")):
         where = f"nodes[{index}]"
@@ -65,9 +67,13 @@ def write_netjson(fabric: Fabric) -> Exported:
     graph, lost = as_graph(fabric), fabric.lost_in_graph
     own = fabric_attributes(graph)
     head = {
-        "type": "NetworkGraph", "protocol": "static", "version": None, "metric": None,
-        "label": own.pop("name"), "properties": own,
-    }  # fmt: skip
+        "type": "NetworkGraph",
+        "protocol": "static",
+        "version": None,
+        "metric": None,
+        "label": own.pop("name"),
+        "properties": own,
+    }
     nodes = [
         {"id": element.id, "properties": element_attributes(element)} for element in graph.elements
     ]

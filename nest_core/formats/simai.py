@@ -79,9 +79,11 @@ def _links(plan: _Plan) -> list[str]:
     total = sum(count for *_, count in plan.links)
     if total > MAX_LINKS:
         raise InputError(
-            "link", f"must number at most {MAX_LINKS:,} for ns-3, which lists each", total,
+            "link",
+            f"must number at most {MAX_LINKS:,} for ns-3, which lists each",
+            total,
             "make the fabric smaller",
-        )  # fmt: skip
+        )
     names = (*plan.devices, *plan.inner, *plan.outer)
     number = {name: place for place, name in enumerate(names)}
     lines = []
@@ -101,9 +103,11 @@ def _plain(figure: float) -> str:
 def _plan(fabric: Fabric, target: str) -> _Plan:
     if not fabric.switched:
         raise InputError(
-            "fabric", f"must have switches to be written for {target}, whose hosts forward nothing",
-            f"a {fabric.noun}", "choose a graph format, or ASTRA-sim's analytical YAML",
-        )  # fmt: skip
+            "fabric",
+            f"must have switches to be written for {target}, whose hosts forward nothing",
+            f"a {fabric.noun}",
+            "choose a graph format, or ASTRA-sim's analytical YAML",
+        )
     hosts = host_groups(fabric, target)
     graph, drawn = as_graph(fabric), fabric.lost_in_graph
     roles = {element.id: element.role for element in graph.elements}
@@ -122,9 +126,10 @@ def _plan(fabric: Fabric, target: str) -> _Plan:
     switches = [name for name in switches if name in near]
     several = np.bincount(hosts.host_of).max() > 1
     inner = tuple(
-        name for name in switches
+        name
+        for name in switches
         if several and roles[name] == "switch" and len(near[name]) == 1 and -1 not in near[name]
-    )  # fmt: skip
+    )
     sizes = np.unique(np.bincount(hosts.host_of))
     lost = [*drawn, "Names: devices and switches are numbered."]
     if kept:
@@ -141,9 +146,13 @@ def _plan(fabric: Fabric, target: str) -> _Plan:
         lost.append("How many switches or NICs are drawn as one.")
     chosen = set(inner)
     return _Plan(
-        graph.device_ids, inner, tuple(name for name in switches if name not in chosen), links,
-        int(sizes[0]) if sizes.size == 1 else 0, tuple(lost),
-    )  # fmt: skip
+        graph.device_ids,
+        inner,
+        tuple(name for name in switches if name not in chosen),
+        links,
+        int(sizes[0]) if sizes.size == 1 else 0,
+        tuple(lost),
+    )
 
 
 def _without_nics(graph: GraphFabric, roles: Mapping[str, str]) -> tuple[list[Joined], int]:

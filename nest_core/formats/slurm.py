@@ -14,13 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.formats.hostlist import compressed, expanded
-from nest_core.formats.trees import (
-    Hosts,
-    Switch,
-    block_document,
-    host_groups,
-    tree_document,
-)
+from nest_core.formats.trees import Hosts, Switch, block_document, host_groups, tree_document
 from nest_core.formats.values import Document, Exported, Source, plural
 from nest_core.topology import Fabric
 from nest_core.topology.checks import MAX_DEVICES, IntArray
@@ -124,9 +118,11 @@ def check_block_sizes(source: Source, where: int | str, sizes: list[int]) -> Non
         times = size // sizes[0] if sizes[0] else 0
         if size != times * sizes[0] or times < 1 or times & (times - 1):
             raise source.wrong(
-                where, "must have block sizes that are the first one times powers of two", size,
+                where,
+                "must have block sizes that are the first one times powers of two",
+                size,
                 "correct BlockSizes",
-            )  # fmt: skip
+            )
     if sorted(set(sizes)) != sizes:
         raise source.wrong(where, "must have block sizes that ascend", sizes, "sort them")
 
@@ -139,9 +135,11 @@ def _host_names(hosts: Hosts) -> list[str]:
 
 def _lost(fabric: Fabric, hosts: Hosts) -> tuple[str, ...]:
     devices = np.bincount(hosts.host_of)
-    each = f"{devices.min()}" if devices.min() == devices.max() else (
-        f"{devices.min()} to {devices.max()}"
-    )  # fmt: skip
+    each = (
+        f"{devices.min()}"
+        if devices.min() == devices.max()
+        else (f"{devices.min()} to {devices.max()}")
+    )
     return (
         "Rates, latencies, numbers of links and oversubscription: Slurm states none.",
         f"The inside of nodes: each holds {each} of the {plural(fabric.devices, 'device')}.",
@@ -191,9 +189,11 @@ def _blocks(source: Source, lines: list[Line]) -> tuple[Document, tuple[str, ...
         for node in blocks[name]:
             if owner.setdefault(node, name) != name:
                 raise source.wrong(
-                    number, f"must put node {node} into one block", f"{owner[node]} and {name}",
+                    number,
+                    f"must put node {node} into one block",
+                    f"{owner[node]} and {name}",
                     "remove it from one of them",
-                )  # fmt: skip
+                )
     if not blocks:
         raise source.wrong("", "must define a block", "none", "add a line BlockName=... Nodes=...")
     return block_document(source, blocks, sizes)
@@ -234,10 +234,11 @@ def _lines(source: Source) -> Iterator[Line]:
             value = _BETWEEN.sub(",", (match[2] or match[3] or "").strip()) if match else ""
             if match is None or key not in _KEYS or not value:
                 raise source.wrong(
-                    first, "must consist of keys of topology.conf and their values",
+                    first,
+                    "must consist of keys of topology.conf and their values",
                     line[at:].split(maxsplit=1)[0],
                     "write it as in SwitchName=leaf0 Nodes=node[1-8]",
-                )  # fmt: skip
+                )
             if key in pairs:
                 raise source.wrong(first, "must state a key once", match[1], "remove one")
             pairs[key] = value

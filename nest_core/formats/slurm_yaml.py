@@ -55,22 +55,30 @@ def read_slurm_yaml(source: Source) -> Read:
 def _entry(source: Source, entry: Any) -> tuple[Table, str]:
     table = _table(source, entry, "a topology")
     if next(iter(table), "") != "topology":
-        raise source.wrong(table.line, "must start with topology:", next(iter(table), "nothing"),
-                           "name the topology first")  # fmt: skip
+        raise source.wrong(
+            table.line,
+            "must start with topology:",
+            next(iter(table), "nothing"),
+            "name the topology first",
+        )
     kinds = [key for key in table if key not in ("topology", "cluster_default")]
     if len(kinds) != 1 or kinds[0] not in _PLUGINS:
         raise source.wrong(
-            table.line, "must have exactly one of tree, block, ring, torus3d and flat",
-            ", ".join(kinds) or "none", "keep one",
-        )  # fmt: skip
+            table.line,
+            "must have exactly one of tree, block, ring, torus3d and flat",
+            ", ".join(kinds) or "none",
+            "keep one",
+        )
     return table, kinds[0]
 
 
 def _flat(source: Source, entry: Table) -> Read:
     raise source.wrong(
-        line_of(entry["flat"]), "must say how nodes are joined", "flat",
+        line_of(entry["flat"]),
+        "must say how nodes are joined",
+        "flat",
         "describe the fabric as tree, block, ring or torus3d",
-    )  # fmt: skip
+    )
 
 
 def _tree(source: Source, entry: Table) -> Read:
@@ -105,9 +113,11 @@ def _block(source: Source, entry: Table) -> Read:
         for node in blocks[name]:
             if owner.setdefault(node, name) != name:
                 raise source.wrong(
-                    item.line, f"must put node {node} into one block", f"{owner[node]} and {name}",
+                    item.line,
+                    f"must put node {node} into one block",
+                    f"{owner[node]} and {name}",
                     "remove it from one of them",
-                )  # fmt: skip
+                )
     listed = entry["block"].get("block_sizes", [])
     texts = listed if isinstance(listed, list) else str(listed).split(",")
     where = line_of(listed)
@@ -128,9 +138,11 @@ def _torus3d(source: Source, entry: Table) -> Read:
     _name(source, item, "name", ("dims", "nodes", "regions", "placements"))
     if "regions" in item:
         raise source.wrong(
-            line_of(item["regions"]), "must list the nodes of a torus in one row", "regions",
+            line_of(item["regions"]),
+            "must list the nodes of a torus in one row",
+            "regions",
             "write nodes: with x varying fastest",
-        )  # fmt: skip
+        )
     dims = _table(source, item.get("dims", "missing"), "dims")
     if sorted(dims) != ["x", "y", "z"]:
         raise source.wrong(
@@ -140,9 +152,11 @@ def _torus3d(source: Source, entry: Table) -> Read:
     nodes = _names(source, item, "nodes", MAX_DEVICES)
     if math.prod(shape) != len(nodes):
         raise source.wrong(
-            item.line, f"must list {math.prod(shape):,} nodes, the product of its dims",
-            len(nodes), "correct dims or nodes",
-        )  # fmt: skip
+            item.line,
+            f"must list {math.prod(shape):,} nodes, the product of its dims",
+            len(nodes),
+            "correct dims or nodes",
+        )
     document, notes = _grid(source, item.line, shape, nodes)
     if "placements" in item:
         notes += ("Placements left out: they say where jobs go, not how nodes are joined.",)
@@ -158,18 +172,21 @@ def _grid(source: Source, where: int, shape: tuple[int, ...], nodes: Sequence[st
     )
     if assumed.devices_per_node == 1:
         torus = {
-            "shape": list(shape), "wrap": [True] * len(shape),
+            "shape": list(shape),
+            "wrap": [True] * len(shape),
             "link_bandwidth_GBps": assumed.link_bandwidth_GBps,
             "hop_latency_us": assumed.hop_latency_us,
-        }  # fmt: skip
+        }
         names = "Names of nodes are left out: devices are numbered with x fastest."
         head = {"schema": 1, "name": title(source.name), "kind": "torus", "torus": torus}
         return head, (*rates, "One device per node assumed.", names)
     if len(nodes) * assumed.devices_per_node > MAX_EXPLICIT_DEVICES:
         raise source.wrong(
-            where, f"must draw at most {MAX_EXPLICIT_DEVICES:,} devices",
-            f"{len(nodes):,} nodes of {assumed.devices_per_node}", "assume one device per node",
-        )  # fmt: skip
+            where,
+            f"must draw at most {MAX_EXPLICIT_DEVICES:,} devices",
+            f"{len(nodes):,} nodes of {assumed.devices_per_node}",
+            "assume one device per node",
+        )
     draft = Draft(source)
     draft.notes.append(rates[0])
     draft.notes.append(
@@ -222,9 +239,11 @@ def _items(
 def _only(source: Source, items: list[Table], what: str) -> Table:
     if len(items) > 1:
         raise source.wrong(
-            items[1].line, f"must have one {what}, because nothing joins several", len(items),
+            items[1].line,
+            f"must have one {what}, because nothing joins several",
+            len(items),
             "keep one, or describe the fabric as a graph",
-        )  # fmt: skip
+        )
     return items[0]
 
 

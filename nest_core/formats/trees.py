@@ -56,9 +56,11 @@ def tree_document(
         height[name] = 1 + max((height[child] for child in switches[name].switches), default=0)
     if height[root] > MAX_LEVELS:
         raise source.wrong(
-            switches[root].where, f"must have at most {MAX_LEVELS} switches above each other",
-            height[root], "flatten the tree",
-        )  # fmt: skip
+            switches[root].where,
+            f"must have at most {MAX_LEVELS} switches above each other",
+            height[root],
+            "flatten the tree",
+        )
     sizes: list[list[int]] = []
     row = [root]
     padded = False
@@ -116,27 +118,34 @@ def _check_tree(source: Source, switches: Mapping[str, Switch]) -> str:
     for name, switch in switches.items():
         if bool(switch.switches) == bool(switch.nodes):
             raise wrong(
-                switch.where, "must give a switch either switches or nodes",
+                switch.where,
+                "must give a switch either switches or nodes",
                 f"{name} with {'both' if switch.nodes else 'neither'}",
                 "give leaves their nodes, other switches their children",
-            )  # fmt: skip
+            )
         for child in switch.switches:
             if child not in switches:
                 raise wrong(
-                    switch.where, f"must list switches that exist below {name}", child,
+                    switch.where,
+                    f"must list switches that exist below {name}",
+                    child,
                     "define it or correct its name",
-                )  # fmt: skip
+                )
             if above.setdefault(child, name) != name:
                 raise wrong(
-                    switch.where, f"must give {child} one parent", f"{above[child]} and {name}",
+                    switch.where,
+                    f"must give {child} one parent",
+                    f"{above[child]} and {name}",
                     "Slurm's trees have one logical parent per switch",
-                )  # fmt: skip
+                )
         for node in switch.nodes:
             if leaf.setdefault(node, name) != name:
                 raise wrong(
-                    switch.where, f"must put node {node} under one switch",
-                    f"{leaf[node]} and {name}", "remove it from one of them",
-                )  # fmt: skip
+                    switch.where,
+                    f"must put node {node} under one switch",
+                    f"{leaf[node]} and {name}",
+                    "remove it from one of them",
+                )
     roots = [name for name in switches if name not in above]
     if not switches:
         raise wrong("", "must define a switch", "none", "add a line SwitchName=... Nodes=...")
@@ -144,9 +153,11 @@ def _check_tree(source: Source, switches: Mapping[str, Switch]) -> str:
         raise wrong("", "must have a switch without a parent", "a cycle", "break the cycle")
     if len(roots) > 1:
         raise wrong(
-            "", "must join all switches under one", f"{len(roots)} roots: " + ", ".join(roots[:8]),
+            "",
+            "must join all switches under one",
+            f"{len(roots)} roots: " + ", ".join(roots[:8]),
             "add a switch above them, or take the others out",
-        )  # fmt: skip
+        )
     reached, pending = {roots[0]}, [roots[0]]
     while pending:
         below = switches[pending.pop()].switches
@@ -167,22 +178,34 @@ def _levels(
     hosts = sum(sizes[0])
     if hosts * assumed.devices_per_node > MAX_DEVICES:
         raise source.wrong(
-            "", f"must have at most {MAX_DEVICES:,} devices",
-            f"{hosts:,} nodes of {assumed.devices_per_node}", "leave nodes out",
-        )  # fmt: skip
+            "",
+            f"must have at most {MAX_DEVICES:,} devices",
+            f"{hosts:,} nodes of {assumed.devices_per_node}",
+            "leave nodes out",
+        )
     levels: list[Document] = []
     if assumed.devices_per_node > 1:
-        levels.append({
-            "name": "node", "group_size": assumed.devices_per_node, "uplink_per": "device",
-            "bandwidth_GBps": assumed.intra_bandwidth_GBps, "latency_us": assumed.intra_latency_us,
-        })  # fmt: skip
+        levels.append(
+            {
+                "name": "node",
+                "group_size": assumed.devices_per_node,
+                "uplink_per": "device",
+                "bandwidth_GBps": assumed.intra_bandwidth_GBps,
+                "latency_us": assumed.intra_latency_us,
+            }
+        )
     for height, row in enumerate(sizes, start=1):
         name = names[height - 1] if height <= len(names) else f"tier {height}"
         size: Document = {"group_size": row[0]} if len(set(row)) == 1 else {"group_sizes": row}
-        levels.append({"name": name} | size | {
-            "uplink_per": "device", "bandwidth_GBps": assumed.link_bandwidth_GBps,
-            "latency_us": 2 * height * assumed.hop_latency_us,
-        })  # fmt: skip
+        levels.append(
+            {"name": name}
+            | size
+            | {
+                "uplink_per": "device",
+                "bandwidth_GBps": assumed.link_bandwidth_GBps,
+                "latency_us": 2 * height * assumed.hop_latency_us,
+            }
+        )
     inside = (
         f" at {assumed.intra_bandwidth_GBps:g} GB/s and {assumed.intra_latency_us:g} us inside it"
         if assumed.devices_per_node > 1
@@ -234,9 +257,11 @@ def host_groups(fabric: Fabric, target: str) -> Hosts:
     """
     if not fabric.switched:
         raise InputError(
-            "fabric", f"must have switches to be written as {target}", f"a {fabric.noun}",
+            "fabric",
+            f"must have switches to be written as {target}",
+            f"a {fabric.noun}",
             "choose a graph format, or TOML",
-        )  # fmt: skip
+        )
     rows, lost = _rows(fabric)
     host_of, first = _numbered(rows[0])
     groups: list[IntArray] = []

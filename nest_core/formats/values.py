@@ -14,14 +14,7 @@ from typing import Any
 from nest_core.errors import InputError
 from nest_core.topology.checks import MAX_DEVICES
 
-__all__ = [
-    "Assumed",
-    "Exported",
-    "Format",
-    "Imported",
-    "Source",
-    "plural",
-]
+__all__ = ["Assumed", "Exported", "Format", "Imported", "Source", "plural"]
 
 Document = dict[str, Any]
 
@@ -56,9 +49,11 @@ class Assumed:
     def __post_init__(self) -> None:
         if not 1 <= self.devices_per_node <= MAX_DEVICES:
             raise InputError(
-                "devices_per_node", f"must be a whole number from 1 to {MAX_DEVICES:,}",
-                self.devices_per_node, "correct it",
-            )  # fmt: skip
+                "devices_per_node",
+                f"must be a whole number from 1 to {MAX_DEVICES:,}",
+                self.devices_per_node,
+                "correct it",
+            )
         for field in ("intra_bandwidth_GBps", "link_bandwidth_GBps"):
             if not LEAST_GBPS <= getattr(self, field) <= MOST:
                 raise InputError(
@@ -67,9 +62,11 @@ class Assumed:
         for field in ("intra_latency_us", "hop_latency_us"):
             if not 0 <= getattr(self, field) <= MOST:
                 raise InputError(
-                    field, "must be a finite number of at least 0", getattr(self, field),
+                    field,
+                    "must be a finite number of at least 0",
+                    getattr(self, field),
                     "correct it",
-                )  # fmt: skip
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +175,11 @@ class Source:
         found = self.number(where, field, value) * scale
         if not LEAST_GBPS <= found <= MOST:
             raise self.wrong(
-                where, f"must have a rate of {LEAST_GBPS} to {MOST:g} GB/s as {field}", value,
+                where,
+                f"must have a rate of {LEAST_GBPS} to {MOST:g} GB/s as {field}",
+                value,
                 "correct the figure",
-            )  # fmt: skip
+            )
         return found
 
 

@@ -57,9 +57,8 @@ def yaml_values(source: Source) -> Any:
         mark: Any = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else ""
         raise source.wrong(
-            line, "must be valid YAML", error.problem or "unreadable",
-            "correct the file",
-        ) from error  # fmt: skip
+            line, "must be valid YAML", error.problem or "unreadable", "correct the file"
+        ) from error
     except yaml.YAMLError as error:
         raise source.wrong("", "must be valid YAML", str(error), "correct the file") from error
 

@@ -51,9 +51,12 @@ _SIXTEEN_BITS = ("bf16", "fp16")
 
 
 def seconds(
-    kernel: Kernel, accelerator: Accelerator, precision: str, op: str = "",
+    kernel: Kernel,
+    accelerator: Accelerator,
+    precision: str,
+    op: str = "",
     direction: Direction = "forward",
-) -> float:  # fmt: skip
+) -> float:
     """Time of one kernel on a device: what its profile measured, else the estimate.
 
     Parameters
@@ -159,9 +162,14 @@ def _sixteen(precision: str, accelerator: Accelerator) -> str:
 
 
 def _product_seconds(
-    groups: float, m: float, n: float, k: float, peak: float, accelerator: Accelerator,
+    groups: float,
+    m: float,
+    n: float,
+    k: float,
+    peak: float,
+    accelerator: Accelerator,
     family: Family,
-) -> float:  # fmt: skip
+) -> float:
     rows, columns = accelerator.tile
     across, down = math.ceil(m / rows), math.ceil(n / columns)
     waves = groups * across * down / accelerator.units

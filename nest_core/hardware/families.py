@@ -59,10 +59,7 @@ class Family:
     source: str
 
     def __post_init__(self) -> None:
-        for field in (
-            "memory_efficiency", "attention_efficiency",
-            "biased_attention_efficiency",
-        ):  # fmt: skip
+        for field in ("memory_efficiency", "attention_efficiency", "biased_attention_efficiency"):
             value = getattr(self, field)
             if not 0.0 < value <= 1.0:
                 raise InputError(
@@ -90,9 +87,11 @@ def load_family(name: str) -> Family:
     """
     if name not in preset_names("estimators"):
         raise InputError(
-            "accelerator.family", "must be one of the families", name,
+            "accelerator.family",
+            "must be one of the families",
+            name,
             "pick " + ", ".join(preset_names("estimators")),
-        )  # fmt: skip
+        )
     document: dict[str, Any] = load_toml(preset_path("estimators", f"{name}.toml"))
     return Family(
         name=name,

@@ -213,9 +213,13 @@ def load_profile(choice: str, folder: Path | None = None) -> Profile:
         If there is no such profile, or it cannot be one.
     """
     path = named_file(
-        "profiles", choice, folder, field=FIELD, ending=".json",
+        "profiles",
+        choice,
+        folder,
+        field=FIELD,
+        ending=".json",
         is_path=lambda name, _: name.endswith(".json"),
-    )  # fmt: skip
+    )
     return read_profile(read_text(path))
 
 
@@ -250,8 +254,13 @@ def read_profile(text: str) -> Profile:
         date=entry.date,
         measured=tuple(
             Measurement(
-                _signature(each), each.function, tuple(each.operators), each.seconds,
-                each.spread, each.repeats, each.how,
+                _signature(each),
+                each.function,
+                tuple(each.operators),
+                each.seconds,
+                each.spread,
+                each.repeats,
+                each.how,
             )
             for each in entry.kernels
         ),
@@ -259,7 +268,7 @@ def read_profile(text: str) -> Profile:
             Skipped(_signature(each), each.function, tuple(each.operators), each.reason)
             for each in entry.skipped
         ),
-    )  # fmt: skip
+    )
 
 
 def write_profile(profile: Profile) -> str:
@@ -288,27 +297,41 @@ def joined(first: Profile, second: Profile) -> Profile:
         old, new = getattr(first, key), getattr(second, key)
         if old != new:
             raise InputError(
-                f"profile.{key}", f"must be {new!r} as in the profile that is added", old,
+                f"profile.{key}",
+                f"must be {new!r} as in the profile that is added",
+                old,
                 "write to another file",
-            )  # fmt: skip
+            )
     measured: dict[tuple[Signature, str], Measurement] = {}
     for entry in (*first.measured, *second.measured):
         key_of = (entry.signature, entry.function)
         before = measured.get(key_of)
         met = tuple(dict.fromkeys((*(before.operators if before else ()), *entry.operators)))
         measured[key_of] = Measurement(
-            entry.signature, entry.function, met, entry.seconds, entry.spread, entry.repeats,
+            entry.signature,
+            entry.function,
+            met,
+            entry.seconds,
+            entry.spread,
+            entry.repeats,
             entry.how,
-        )  # fmt: skip
+        )
     skipped = {
         (entry.signature, entry.function): entry
         for entry in (*first.skipped, *second.skipped)
         if (entry.signature, entry.function) not in measured
     }
     return Profile(
-        first.name, second.device, second.backend, second.precision, second.torch, second.cuda,
-        second.date, tuple(measured.values()), tuple(skipped.values()),
-    )  # fmt: skip
+        first.name,
+        second.device,
+        second.backend,
+        second.precision,
+        second.torch,
+        second.cuda,
+        second.date,
+        tuple(measured.values()),
+        tuple(skipped.values()),
+    )
 
 
 def _rounded(value: float) -> float:

@@ -78,9 +78,11 @@ def check_device(device: str) -> None:
     """Refuse a device that this machine or this PyTorch lacks."""
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError(
-            "--device", "must be one that PyTorch finds here", "cuda",
+            "--device",
+            "must be one that PyTorch finds here",
+            "cuda",
             "cuda is not available here; use --device cpu",
-        )  # fmt: skip
+        )
 
 
 def device_name(device: str) -> str:
@@ -146,26 +148,39 @@ def measure(
             middle = statistics.median(times)
             measured.append(
                 Measurement(
-                    case.signature, case.function, case.operators, max(middle, 1e-9),
-                    _spread(times, middle), repeats, how,
+                    case.signature,
+                    case.function,
+                    case.operators,
+                    max(middle, 1e-9),
+                    _spread(times, middle),
+                    repeats,
+                    how,
                 )
-            )  # fmt: skip
+            )
             report(f"{at}: {middle * 1e6:.4g} µs")
     if found and not measured:
         raise InputError(
-            "--precision", "must be one that the device computes in", precision,
+            "--precision",
+            "must be one that the device computes in",
+            precision,
             f"choose another ({skipped[0].reason[:200].rstrip('.')})",
-        )  # fmt: skip
+        )
     return Profile(
-        name, device_name(device), device, precision, torch.__version__,
-        (torch.version.cuda or "") if device == "cuda" else "", date, tuple(measured),
+        name,
+        device_name(device),
+        device,
+        precision,
+        torch.__version__,
+        (torch.version.cuda or "") if device == "cuda" else "",
+        date,
+        tuple(measured),
         tuple(skipped),
-    )  # fmt: skip
+    )
 
 
 def _times(
     case: Case, device: str, precision: str, repeats: int, timed: Timer
-) -> tuple[list[float], str]:  # fmt: skip
+) -> tuple[list[float], str]:
     made = _Operands(device, _TYPES[precision])
     if case.kernel.unit == "memory":
         run, how = _pass(case, made)
@@ -244,9 +259,13 @@ def _attention(case: Case, made: _Operands) -> tuple[Run, str]:
     def forward() -> Tensor:
         with sdpa_kernel(_FUSED) if made.device == "cuda" else nullcontext():
             return F.scaled_dot_product_attention(
-                query, key, values, is_causal=case.causal, dropout_p=dropped,
+                query,
+                key,
+                values,
+                is_causal=case.causal,
+                dropout_p=dropped,
                 enable_gqa=groups != heads,
-            )  # fmt: skip
+            )
 
     return _either(case, forward, (query, key, values), "scaled_dot_product_attention")
 

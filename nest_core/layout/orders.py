@@ -43,9 +43,11 @@ def rank_mapping(network: Network, layout: Layout, order: DeviceOrder) -> IntArr
     """
     if isinstance(order, tuple) and len(order) < layout.devices_used:
         raise InputError(
-            "device_order", f"must seat all {layout.devices_used} ranks", len(order),
+            "device_order",
+            f"must seat all {layout.devices_used} ranks",
+            len(order),
             "give a device for every rank",
-        )  # fmt: skip
+        )
     return np.asarray(device_order(network, order)[layout.devices])
 
 
@@ -75,9 +77,11 @@ def device_order(network: Network, order: DeviceOrder) -> IntArray:
         )
     if network.torus is None:
         raise InputError(
-            "device_order", "must be natural, rail or rack unless the fabric is a torus", order,
+            "device_order",
+            "must be natural, rail or rack unless the fabric is a torus",
+            order,
             "pick natural",
-        )  # fmt: skip
+        )
     place = network.torus.coordinates(network.place)
     return np.argsort(
         _snake(network.torus, place) if order == "snake" else _hilbert(place), kind="stable"
@@ -90,14 +94,18 @@ def _own(order: tuple[int, ...], devices: int) -> IntArray:
     for rank, device in enumerate(order):
         if not 0 <= device < devices:
             raise InputError(
-                f"device_order[{rank}]", f"must be one of the devices 0 to {devices - 1}", device,
+                f"device_order[{rank}]",
+                f"must be one of the devices 0 to {devices - 1}",
+                device,
                 "correct it",
-            )  # fmt: skip
+            )
         if device in taken:
             raise InputError(
-                f"device_order[{rank}]", f"must differ from that of rank {taken[device]}", device,
+                f"device_order[{rank}]",
+                f"must differ from that of rank {taken[device]}",
+                device,
                 "give every rank a device of its own",
-            )  # fmt: skip
+            )
         taken[device] = rank
     idle = np.setdiff1d(np.arange(devices), np.array(order, dtype=np.int64))
     return np.concatenate([np.array(order, dtype=np.int64), idle])

@@ -84,9 +84,17 @@ def _uplink_tier(fabric: Clos, height: int) -> TreeTier:
     one_link = np.full(len(links), fabric.link_bandwidth_Bps)
     switches = fabric.switch_tiers[height - 1].switches_per_group
     return TreeTier(
-        child, group, capacity, one_link, latency, False, int(links.max()), links, _rank(child),
+        child,
+        group,
+        capacity,
+        one_link,
+        latency,
+        False,
+        int(links.max()),
+        links,
+        _rank(child),
         max(1, int(links.max()) // switches),
-    )  # fmt: skip
+    )
 
 
 def _rank(child: IntArray) -> IntArray:

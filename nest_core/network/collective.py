@@ -18,13 +18,7 @@ from typing import Literal
 import numpy as np
 
 from nest_core.errors import InputError
-from nest_core.network.algorithms import (
-    ALGORITHMS,
-    IN_NETWORK,
-    OPS,
-    Stage,
-    algorithm_stages,
-)
+from nest_core.network.algorithms import ALGORITHMS, IN_NETWORK, OPS, Stage, algorithm_stages
 from nest_core.network.algorithms.spread import merged
 from nest_core.network.bottleneck import describe
 from nest_core.network.levels import Network
@@ -146,9 +140,11 @@ def collective(
         crossed += _crossed(network, stages)
         if crossed > MOST_CROSSED:  # the fastest of those that can be counted would be another
             raise InputError(
-                "collective", f"must not cross more than about {MOST_CROSSED:,} links", crossed,
+                "collective",
+                f"must not cross more than about {MOST_CROSSED:,} links",
+                crossed,
                 "use smaller or fewer groups, or name one algorithm",
-            )  # fmt: skip
+            )
         seconds = _seconds(network, stages, len(groups), size_bytes, chunks, protocols)
         found.append(Candidate(name, seconds))
     timed = [entry for entry in found if entry.time_s is not None]
@@ -200,18 +196,22 @@ def member_groups(
         raise InputError("stride", "must be at least 1", stride, "use 1 for neighbours")
     if (size - 1) * stride >= devices:
         raise InputError(
-            "stride", f"must keep a group of {size} within the {devices} devices", stride,
+            "stride",
+            f"must keep a group of {size} within the {devices} devices",
+            stride,
             f"use at most {(devices - 1) // (size - 1)}",
-        )  # fmt: skip
+        )
     first = np.arange(size) * stride
     if concurrent == "one":
         return first[None]
     tiles = devices // (size * stride)
     if tiles == 0:
         raise InputError(
-            "stride", f"must be such that {stride} groups of {size} fit into {devices} devices",
-            stride, f"use at most {devices // size}, or one group",
-        )  # fmt: skip
+            "stride",
+            f"must be such that {stride} groups of {size} fit into {devices} devices",
+            stride,
+            f"use at most {devices // size}, or one group",
+        )
     starts = (np.arange(tiles)[:, None] * size * stride + np.arange(stride)).reshape(-1)
     return starts[:, None] + first
 

@@ -81,9 +81,15 @@ class Cuts:
         parent[child] = group
         leaving = np.asarray(np.bincount(tail, capacity, vertices)[:children], np.float64)
         return cls(
-            parent, np.bincount(child), tail, head, capacity, vertices,
-            _alike(tail, head, capacity, parent), leaving,
-        )  # fmt: skip
+            parent,
+            np.bincount(child),
+            tail,
+            head,
+            capacity,
+            vertices,
+            _alike(tail, head, capacity, parent),
+            leaving,
+        )
 
     def uplinks_Bps(self) -> FloatArray:
         """Minimum cut between every child and the rest of its group; infinite for an only one."""
@@ -138,8 +144,7 @@ class _Flows:
         whole = np.minimum(np.rint(self.capacity / most * UNIT), UNIT).astype(np.int32)
         start = np.searchsorted(self.tail, np.arange(size + 2))
         self.graph = csr_array(
-            (whole, self.head.astype(np.int32), start.astype(np.int32)),
-            shape=(size + 1, size + 1),
+            (whole, self.head.astype(np.int32), start.astype(np.int32)), shape=(size + 1, size + 1)
         )
 
     def cut(self, source: int, target: int | None = None) -> tuple[float, BoolArray]:
@@ -226,9 +231,11 @@ def _reduced(
         least = capacity[through].min(axis=1)
         keep = ~out & ~goes[head]
         tail, head, capacity = _merged(
-            np.concatenate([tail[keep], a, b]), np.concatenate([head[keep], b, a]),
-            np.concatenate([capacity[keep], least, least]), vertices,
-        )  # fmt: skip
+            np.concatenate([tail[keep], a, b]),
+            np.concatenate([head[keep], b, a]),
+            np.concatenate([capacity[keep], least, least]),
+            vertices,
+        )
 
 
 def _alike(tail: IntArray, head: IntArray, capacity: FloatArray, parent: IntArray) -> IntArray:

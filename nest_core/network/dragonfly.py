@@ -259,9 +259,17 @@ def dragonfly_network(fabric: Dragonfly) -> Network:
         if links * bandwidth > least:
             links, bandwidth = 1, least
         levels.append(
-            Level(name, "nested", size * fan, fabric.devices // (size * fan),
-                  links, bandwidth, latency, size)
-        )  # fmt: skip
+            Level(
+                name,
+                "nested",
+                size * fan,
+                fabric.devices // (size * fan),
+                links,
+                bandwidth,
+                latency,
+                size,
+            )
+        )
         size, least = size * fan, np.inf
         nesting.append(devices // size)
     last = len(levels) - 1

@@ -161,10 +161,12 @@ class _Paths:
         """Links of the next hop, where they lead, and their parts of what is here."""
         roles = self.graph.nodes
         heads = [
-            head for head in self.graph[here]
-            if head in away and here in away
+            head
+            for head in self.graph[here]
+            if head in away
+            and here in away
             and away[here] == away[head] + 1.0 + ENTER[roles[head]["role"]]
-        ]  # fmt: skip
+        ]
         if roles[here]["role"] == "device":
             forwards = [head for head in heads if roles[head]["role"] != "nic"]
             heads = forwards or heads

@@ -16,16 +16,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from nest_core.errors import InputError
 from nest_core.network.link_map import FloatArray, IntArray
 
-__all__ = [
-    "DEVICE",
-    "NIC",
-    "SWITCH",
-    "TABLE",
-    "Links",
-    "NextHops",
-    "next_hops",
-    "read_links",
-]
+__all__ = ["DEVICE", "NIC", "SWITCH", "TABLE", "Links", "NextHops", "next_hops", "read_links"]
 
 DEVICE, NIC, SWITCH = 0, 1, 2
 ROLES = {"device": DEVICE, "nic": NIC, "switch": SWITCH}
@@ -112,9 +103,15 @@ def read_links(graph: nx.Graph[Any]) -> Links:
     order = np.lexsort((head, tail))
     bandwidth, count, latency = np.concatenate([figures, figures])[order].T
     links = Links(
-        elements, len(own), np.array([role[element] for element in elements]),
-        tail[order], head[order], bandwidth, count.astype(np.int64), latency,
-    )  # fmt: skip
+        elements,
+        len(own),
+        np.array([role[element] for element in elements]),
+        tail[order],
+        head[order],
+        bandwidth,
+        count.astype(np.int64),
+        latency,
+    )
     _check_connected(links)
     return links
 
@@ -126,9 +123,11 @@ def _check_connected(links: Links) -> None:
     apart = np.flatnonzero(part != part[0])
     if len(apart):
         raise InputError(
-            "link", "must connect all devices", str(links.elements[apart[0]]),
+            "link",
+            "must connect all devices",
+            str(links.elements[apart[0]]),
             f"link it with {links.elements[0]}",
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

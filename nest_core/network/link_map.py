@@ -109,9 +109,9 @@ class LinkMap(Protocol):
         """Bundles that flows cross; ``source`` and ``target`` have shape (flows,)."""
 
 
-def joined(parts: list[tuple[IntArray, IntArray, FloatArray]]) -> tuple[
-    IntArray, IntArray, FloatArray
-]:  # fmt: skip
+def joined(
+    parts: list[tuple[IntArray, IntArray, FloatArray]],
+) -> tuple[IntArray, IntArray, FloatArray]:
     """Crossings collected part by part, as three arrays."""
     if not parts:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)

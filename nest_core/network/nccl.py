@@ -66,9 +66,11 @@ def nccl_choice(
     """
     if op in ("all_to_all", "point_to_point", "send_receive"):
         return "direct"
-    ring = "multi_rail" if _beta(network, op, "multi_rail", groups) < math.inf else (
-        "chain" if op == "broadcast" else "ring"
-    )  # fmt: skip
+    ring = (
+        "multi_rail"
+        if _beta(network, op, "multi_rail", groups) < math.inf
+        else ("chain" if op == "broadcast" else "ring")
+    )
     if op != "all_reduce":
         return ring
     size = groups.shape[1]

@@ -20,11 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from nest_core.errors import InputError
-from nest_core.network.explicit import (
-    EXPLICIT_DEVICES,
-    LinkLoad,
-    explicit_loads,
-)
+from nest_core.network.explicit import EXPLICIT_DEVICES, LinkLoad, explicit_loads
 from nest_core.network.levels import Network
 from nest_core.network.link_map import IntArray
 from nest_core.network.phases import Phase, check_size, price_phases
@@ -86,9 +82,11 @@ def pipeline_flows(
     _check_directions(directions)
     if not 1 <= stage <= replica or replica % stage:
         raise InputError(
-            "stage", f"must be a number of devices that divides the replica's {replica}", stage,
+            "stage",
+            f"must be a number of devices that divides the replica's {replica}",
+            stage,
             "use a divisor, or the replica itself for stages that hold all replicas",
-        )  # fmt: skip
+        )
     device = np.arange(devices)
     stays = device + replica < devices if stage == replica else device % replica + stage < replica
     source = device[stays]
@@ -137,10 +135,11 @@ def pattern_phases(
         else hierarchical_reduce_scatter(network, groups)
     )
     return [
-        replace(phase, owner=np.zeros_like(phase.owner), steps=2 * phase.steps,
-                volume=2 * phase.volume)
+        replace(
+            phase, owner=np.zeros_like(phase.owner), steps=2 * phase.steps, volume=2 * phase.volume
+        )
         for phase in half
-    ]  # fmt: skip
+    ]
 
 
 def traffic(
@@ -173,10 +172,17 @@ def _explicit(
     if fabric is None or fabric.devices > EXPLICIT_DEVICES or getattr(fabric, "twisted", False):
         return None, ()
     flows = [
-        list(zip(p.source.tolist(), p.target.tolist(), (p.volume * size).tolist(),
-                 p.steps.tolist(), strict=True))
+        list(
+            zip(
+                p.source.tolist(),
+                p.target.tolist(),
+                (p.volume * size).tolist(),
+                p.steps.tolist(),
+                strict=True,
+            )
+        )
         for p in phases
-    ]  # fmt: skip
+    ]
     found = [explicit_loads(fabric, flows, draw) for draw in range(draws)]
     return sum(entry.time_s for entry in found) / draws, found[0].links[:BUSIEST]
 
@@ -201,6 +207,8 @@ def _check_directions(directions: str) -> None:
 def _check(devices: int, replica: int) -> None:
     if not 1 <= replica <= devices or devices % replica:
         raise InputError(
-            "replica", f"must be a number of devices that divides the fabric's {devices:,}",
-            replica, "use a divisor",
-        )  # fmt: skip
+            "replica",
+            f"must be a number of devices that divides the fabric's {devices:,}",
+            replica,
+            "use a divisor",
+        )

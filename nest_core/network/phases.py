@@ -192,10 +192,17 @@ def _one_draw(
         routes = link_map.routes(phase.source, phase.target, variant)
         # By owner, inside nodes and outside; protocols differ in what they make of the two.
         worst = busiest(
-            routes.flow, routes.link_group, routes.share, phase.volume, phase.owner,
-            link_map.capacity_Bps, link_map.link_Bps, link_map.outside,
-            np.zeros(len(link_map.capacity_Bps)), owners,
-        )  # fmt: skip
+            routes.flow,
+            routes.link_group,
+            routes.share,
+            phase.volume,
+            phase.owner,
+            link_map.capacity_Bps,
+            link_map.link_Bps,
+            link_map.outside,
+            np.zeros(len(link_map.capacity_Bps)),
+            owners,
+        )
         steps, latency, lone = longest(
             phase.owner, phase.steps, routes.latency_s, routes.outside, owners
         )
@@ -215,9 +222,13 @@ def _columns(protocols: tuple[Protocol, ...]) -> tuple[FloatArray, ...]:
     """Fields of protocols as columns, shape (protocols, 1); NaN for the algorithm's own steps."""
     rows = [
         (
-            entry.base_s, entry.step_inside_s, entry.step_outside_s, entry.inside, entry.outside,
+            entry.base_s,
+            entry.step_inside_s,
+            entry.step_outside_s,
+            entry.inside,
+            entry.outside,
             np.nan if entry.steps_inside is None else entry.steps_inside,
         )
         for entry in protocols
-    ]  # fmt: skip
+    ]
     return tuple(np.array(column)[:, None] for column in zip(*rows, strict=True))

@@ -102,6 +102,12 @@ def scale_up_link_map(
             start.append(len(link))
     nodes = int(node.max()) + 1
     return ScaleUpLinkMap(
-        node, slot, len(rate), np.tile(np.array(rate), nodes), np.array(start),
-        np.array(link, dtype=np.int64), np.array(share), distance,
-    )  # fmt: skip
+        node,
+        slot,
+        len(rate),
+        np.tile(np.array(rate), nodes),
+        np.array(start),
+        np.array(link, dtype=np.int64),
+        np.array(share),
+        distance,
+    )

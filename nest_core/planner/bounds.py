@@ -85,20 +85,33 @@ def bounds(
         number = np.array([float(len(found.step)) for found in sends])[zero]
         total, tallest = total.copy(), tallest.copy()
         total[often], tallest[often] = _loaded(
-            *bounds_by_pair, entries.device, entries.cover, entries.host, problem.overlap.data,
-            entry[often], (number * first)[often], (number * first_experts)[often],
-            (each * spread)[often], (each * spread_experts)[often],
-        )  # fmt: skip
+            *bounds_by_pair,
+            entries.device,
+            entries.cover,
+            entries.host,
+            problem.overlap.data,
+            entry[often],
+            (number * first)[often],
+            (number * first_experts)[often],
+            (each * spread)[often],
+            (each * spread_experts)[often],
+        )
     total = total + (1.0 - problem.overlap.transfer) * transfers
     bottleneck = np.maximum(total / pp, tallest)
 
     once = np.array([sum(found.sync) for found in sends])[zero]
     number = np.array([float(len(found.sync)) for found in sends])[zero]
     sent, shown, alone = _synchronised(
-        *bounds_by_pair, 1.0 - problem.overlap.data,
-        entry, number * first, number * first_experts, once * spread, once * spread_experts,
-        update / shard, update / shard_experts,
-    )  # fmt: skip
+        *bounds_by_pair,
+        1.0 - problem.overlap.data,
+        entry,
+        number * first,
+        number * first_experts,
+        once * spread,
+        once * spread_experts,
+        update / shard,
+        update / shard_experts,
+    )
     left = (entries.count * entries.backward).sum(axis=1)[entry]
     # Interleaved stages hide it behind the pace of the slowest, which is not known yet.
     shown = shown + np.where(

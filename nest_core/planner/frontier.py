@@ -155,9 +155,13 @@ class Frontier:
         m, v = self._micro_batches(columns.row), columns.interleave
         low = (limits.seconds - limits.sync - limits.total / v) / np.maximum(m - 1.0 / v, 1.0 / m)
         least = self.screen.longest(
-            entries, entry, columns, m, np.maximum(low, limits.total / self.rows.pp[columns.row]),
+            entries,
+            entry,
+            columns,
+            m,
+            np.maximum(low, limits.total / self.rows.pp[columns.row]),
             self._cap(m, limits, cutoff),
-        )  # fmt: skip
+        )
         fits = least < float("inf")
         seconds = limits.total + (m - 1) * np.where(fits, least, 0.0) + limits.sync
         seconds = np.where(v == 1, seconds, 0.0)
@@ -217,11 +221,15 @@ class Frontier:
         row = np.tile(rows, len(stages))
         shared = self.rows.dp[row] * self.rows.column("cp")[row] > 1
         columns = Columns(
-            number=np.arange(count), row=row,
-            zero=np.where(shared, np.repeat(stages, len(rows)), 0), interleave=ones,
+            number=np.arange(count),
+            row=row,
+            zero=np.where(shared, np.repeat(stages, len(rows)), 0),
+            interleave=ones,
             stashing=np.full(count, self.space.plain == "gpipe"),
-            outer=ones == 1, parted=ones == 1, natural=ones == 1,
-        )  # fmt: skip
+            outer=ones == 1,
+            parted=ones == 1,
+            natural=ones == 1,
+        )
         entry = np.tile(entry, len(stages))
         m = self.problem.batch // (self.rows.dp[row] * self.rows.micro_batch[row])
 
@@ -275,9 +283,12 @@ class Frontier:
     def _table(self, family: int, micro: int) -> LayerTable:
         found = self.rows.families
         return self.problem.table(
-            int(found.tp[family]), bool(found.sp[family]), micro, int(found.cp[family]),
+            int(found.tp[family]),
+            bool(found.sp[family]),
+            micro,
+            int(found.cp[family]),
             int(found.ep[family]),
-        )  # fmt: skip
+        )
 
     def _apart(self, columns: Columns) -> IntArray:
         """How far apart the experts of a group lie at least, where pipelines lie in between.
@@ -349,11 +360,22 @@ class Frontier:
         transfers = 2 * np.min(hops, axis=0)
         found = [
             bounds(
-                self.problem, self._transfer_bounds, bounds_by_pair, entry, dp, cp, ep, pp, m,
-                np.where(dp * cp > 1, stage, 0), self._deepest[rows], transfers, beyond,
+                self.problem,
+                self._transfer_bounds,
+                bounds_by_pair,
+                entry,
+                dp,
+                cp,
+                ep,
+                pp,
+                m,
+                np.where(dp * cp > 1, stage, 0),
+                self._deepest[rows],
+                transfers,
+                beyond,
             ).seconds
             for stage in self.space.zero
-        ]  # fmt: skip
+        ]
         return np.asarray(np.min(found, axis=0))
 
     def _bound_points(
@@ -372,17 +394,23 @@ class Frontier:
         v = columns.interleave
         transfers = 2 * (v * forward + (v - 1) * hops.near)
         return bounds(
-            self.problem, self._transfer_bounds, bounds_by_pair, entry, dp, cp, ep, pp, m,
-            columns.zero, v, transfers, beyond,
-        )  # fmt: skip
+            self.problem,
+            self._transfer_bounds,
+            bounds_by_pair,
+            entry,
+            dp,
+            cp,
+            ep,
+            pp,
+            m,
+            columns.zero,
+            v,
+            transfers,
+            beyond,
+        )
 
     def _covered(
-        self,
-        entries: list[Entry],
-        entry: IntArray,
-        columns: Columns,
-        limits: Bounds,
-        cutoff: float,
+        self, entries: list[Entry], entry: IntArray, columns: Columns, limits: Bounds, cutoff: float
     ) -> tuple[Bounds, BoolArray]:
         """Which points could come in under the cutoff, or fit at all; see `covers` and `evens`."""
         m = self._micro_batches(columns.row)

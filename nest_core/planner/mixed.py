@@ -115,17 +115,27 @@ class MixedFrontier:
             width = int(families.tp[family] * families.cp[family])
             for place, times, seconds in zip(which.tolist(), scale, case.seconds, strict=True):
                 own = [
-                    seconds, untied(table), table.expert_parameters,
-                    np.array(table.tied_parameters), table.kept_bytes * times,
+                    seconds,
+                    untied(table),
+                    table.expert_parameters,
+                    np.array(table.tied_parameters),
+                    table.kept_bytes * times,
                     table.working_bytes * times,
-                ]  # fmt: skip
+                ]
                 least = found.get((width, place), own)
                 found[width, place] = [np.minimum(a, b) for a, b in zip(least, own, strict=True)]
         return {
-            key: Entry(0.0, prefix(seconds), prefix(dense), prefix(experts), float(tied),
-                       prefix(kept), working)
+            key: Entry(
+                0.0,
+                prefix(seconds),
+                prefix(dense),
+                prefix(experts),
+                float(tied),
+                prefix(kept),
+                working,
+            )
             for key, (seconds, dense, experts, tied, kept, working) in found.items()
-        }  # fmt: skip
+        }
 
     def _lightest(self) -> tuple[FloatArray, FloatArray]:
         """Least seconds of all layers, and of the longest, row by row."""

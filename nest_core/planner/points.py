@@ -124,7 +124,7 @@ class Points:
             outer=outer[alike, order].astype(bool),
             parted=parted[alike, order].astype(bool),
             natural=natural[alike, order].astype(bool),
-        )  # fmt: skip
+        )
 
     def point(self, number: int) -> Point:
         """One point as a value."""
@@ -137,12 +137,19 @@ class Points:
         axes, seating = self._orders[int(self._alike[row])][order]
         schedule, virtual_stages = self._schedules[int(self._kind[row])][which]
         return Point(
-            tp=int(families.tp[family]), sp=bool(families.sp[family]), dp=dp,
-            pp=int(rows.pp[row]), micro_batch=int(rows.micro_batch[row]),
-            zero=self._zeros[int(self._pipelined[row])][stage] if dp * cp > 1 else 0, order=axes,
+            tp=int(families.tp[family]),
+            sp=bool(families.sp[family]),
+            dp=dp,
+            pp=int(rows.pp[row]),
+            micro_batch=int(rows.micro_batch[row]),
+            zero=self._zeros[int(self._pipelined[row])][stage] if dp * cp > 1 else 0,
+            order=axes,
             device_order=seating,
-            cp=cp, ep=int(families.ep[family]), schedule=schedule, interleave=virtual_stages,
-        )  # fmt: skip
+            cp=cp,
+            ep=int(families.ep[family]),
+            schedule=schedule,
+            interleave=virtual_stages,
+        )
 
     def _valid_schedules(self, pp: int, *, rounds: bool) -> tuple[tuple[str, int], ...]:
         """Schedules with their chunks; ``rounds``: ``pp`` divides a replica's micro-batches."""

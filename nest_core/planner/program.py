@@ -111,24 +111,61 @@ def solve_point(
     cuts = np.zeros(pp + 1, dtype=np.int64)
     chosen = np.zeros(pp, dtype=np.int64)
     seconds = _solve(
-        choices.placed("time"), choices.placed("free"), choices.stacked("forward"),
-        choices.stacked("arrive"), choices.stacked("retire"), first.transfer_saved,
-        choices.stacked("sync"), choices.stacked("sync_base"), choices.stacked("once"),
-        first.once_saved, choices.stacked("static"), choices.memory("kept"),
-        choices.memory("peak"), choices.stacked("step"), first.in_flight, first.limit,
+        choices.placed("time"),
+        choices.placed("free"),
+        choices.stacked("forward"),
+        choices.stacked("arrive"),
+        choices.stacked("retire"),
+        first.transfer_saved,
+        choices.stacked("sync"),
+        choices.stacked("sync_base"),
+        choices.stacked("once"),
+        first.once_saved,
+        choices.stacked("static"),
+        choices.memory("kept"),
+        choices.memory("peak"),
+        choices.stacked("step"),
+        first.in_flight,
+        first.limit,
         first.micro_batches,
-        choices.strategy, choices.group, sum_bound, sync_bound, cutoff, cuts, chosen,
-    )  # fmt: skip
+        choices.strategy,
+        choices.group,
+        sum_bound,
+        sync_bound,
+        cutoff,
+        cuts,
+        chosen,
+    )
     return float(seconds), cuts, chosen
 
 
 @compiled
 def _solve(
-    time: Any, free: Any, forward: Any, arrive: Any, retire: Any, saved: Any, sync: Any,
-    sync_base: Any, once: Any, spared: Any, static: Any, kept: Any, peak: Any, stepping: Any,
-    in_flight: Any, limit: Any, m: Any, strategy: Any, group: Any, sum_bound: Any,
-    sync_bound: Any, cutoff: Any, cuts: Any, chosen: Any,
-) -> Any:  # fmt: skip
+    time: Any,
+    free: Any,
+    forward: Any,
+    arrive: Any,
+    retire: Any,
+    saved: Any,
+    sync: Any,
+    sync_base: Any,
+    once: Any,
+    spared: Any,
+    static: Any,
+    kept: Any,
+    peak: Any,
+    stepping: Any,
+    in_flight: Any,
+    limit: Any,
+    m: Any,
+    strategy: Any,
+    group: Any,
+    sum_bound: Any,
+    sync_bound: Any,
+    cutoff: Any,
+    cuts: Any,
+    chosen: Any,
+) -> Any:
     pp = time.shape[0]
     layers = static.shape[1] - 1
     best = np.empty((pp + 1, layers + 1))
@@ -147,10 +184,30 @@ def _solve(
             load_cap = (room - sum_bound) / (m - 1) * (1.0 + 1e-12)
         while True:
             total = _smallest_sum(
-                time, free, forward, arrive, retire, saved, sync, sync_base, once, spared, static,
-                kept, peak, stepping, in_flight, limit, strategy, group, load_cap, sync_cap, best,
-                step, pick,
-            )  # fmt: skip
+                time,
+                free,
+                forward,
+                arrive,
+                retire,
+                saved,
+                sync,
+                sync_base,
+                once,
+                spared,
+                static,
+                kept,
+                peak,
+                stepping,
+                in_flight,
+                limit,
+                strategy,
+                group,
+                load_cap,
+                sync_cap,
+                best,
+                step,
+                pick,
+            )
             if total == np.inf:
                 break
             trial_cuts[0] = 0
@@ -193,11 +250,30 @@ def _solve(
 
 @compiled
 def _smallest_sum(
-    time: Any, free: Any, forward: Any, arrive: Any, retire: Any, saved: Any, sync: Any,
-    sync_base: Any, once: Any, spared: Any, static: Any, kept: Any, peak: Any, stepping: Any,
-    in_flight: Any, limit: Any, strategy: Any, group: Any, load_cap: Any, sync_cap: Any,
-    best: Any, step: Any, pick: Any,
-) -> Any:  # fmt: skip
+    time: Any,
+    free: Any,
+    forward: Any,
+    arrive: Any,
+    retire: Any,
+    saved: Any,
+    sync: Any,
+    sync_base: Any,
+    once: Any,
+    spared: Any,
+    static: Any,
+    kept: Any,
+    peak: Any,
+    stepping: Any,
+    in_flight: Any,
+    limit: Any,
+    strategy: Any,
+    group: Any,
+    load_cap: Any,
+    sync_cap: Any,
+    best: Any,
+    step: Any,
+    pick: Any,
+) -> Any:
     pp = time.shape[0]
     options = time.shape[1]
     layers = static.shape[1] - 1

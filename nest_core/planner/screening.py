@@ -149,9 +149,17 @@ class Screen:
         hops, _ = self.hops(boundary, columns.row, columns.outer, columns.parted, columns.natural)
         held, stepping, whole, fetched = self._per_element(columns)
         return Cases(
-            entry, self._rows.pp[columns.row], columns.interleave, micro_batches,
-            columns.stashing, held, stepping, whole, fetched, hops,
-        )  # fmt: skip
+            entry,
+            self._rows.pp[columns.row],
+            columns.interleave,
+            micro_batches,
+            columns.stashing,
+            held,
+            stepping,
+            whole,
+            fetched,
+            hops,
+        )
 
     def _per_element(
         self, columns: Columns

@@ -152,9 +152,13 @@ def search(
     if space.mixed and top == 1 and not space.as_needed:
         # Plans with equal stages are among those with mixed ones.
         uniform = search(
-            problem, replace(space, mixed=False), time_limit_s=time_limit_s / 2, clock=clock,
-            within_s=within_s, stop=stop,
-        )  # fmt: skip
+            problem,
+            replace(space, mixed=False),
+            time_limit_s=time_limit_s / 2,
+            clock=clock,
+            within_s=within_s,
+            stop=stop,
+        )
         if uniform.best is not None:
             leading.offer(uniform.best.iteration_s, uniform.best.plan)
     points = frontier or _frontier(problem, space)

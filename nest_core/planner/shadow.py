@@ -42,10 +42,12 @@ def shadow_prices(
 
     def gain(roomier: Problem, factor: float) -> float | None:
         found = search(
-            roomier, space, time_limit_s=each,
+            roomier,
+            space,
+            time_limit_s=each,
             within_s=iteration_s,  # the plan at hand is no slower with more of a resource
             frontier=frontier and frontier.eased(roomier, factor),
-        )  # fmt: skip
+        )
         if found.best is None or not found.certificate.proven:
             return None
         return iteration_s / found.best.iteration_s - 1

@@ -21,15 +21,7 @@ from nest_core.errors import InputError
 from nest_core.layout import AXES
 from nest_core.network.link_map import IntArray
 
-__all__ = [
-    "ORDERS",
-    "PLAIN",
-    "Families",
-    "Rows",
-    "SearchSpace",
-    "enumerate_rows",
-    "even_patterns",
-]
+__all__ = ["ORDERS", "PLAIN", "Families", "Rows", "SearchSpace", "enumerate_rows", "even_patterns"]
 
 ORDERS = (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"))
 """Megatron-LM's and Alpa's order (the replicas of a stage side by side) and NEST's."""
@@ -81,14 +73,18 @@ class SearchSpace:
         for order in self.orders:
             if sorted(order) != sorted(AXES) or order[0] != "tp":
                 raise InputError(
-                    "search.order", "must name tp first, then cp, dp and pp in any order",
-                    list(order), "tensor-parallel ranks are placed side by side",
-                )  # fmt: skip
+                    "search.order",
+                    "must name tp first, then cp, dp and pp in any order",
+                    list(order),
+                    "tensor-parallel ranks are placed side by side",
+                )
             if self.mixed and order.index("cp") > order.index("pp"):
                 raise InputError(
-                    "search.order", "must name cp before pp where stages are mixed", list(order),
+                    "search.order",
+                    "must name cp before pp where stages are mixed",
+                    list(order),
                     "a stage keeps its devices whatever it makes of tp and cp only then",
-                )  # fmt: skip
+                )
 
     def stages_of_zero(self, pp: int) -> tuple[int, ...]:
         """ZeRO stages that differ in a pipeline of ``pp`` stages; of 1 and 2, alike there, 1."""
@@ -256,15 +252,28 @@ def _rows(problem: Problem, space: SearchSpace) -> Rows:
         parts.append((family, np.flatnonzero(full)))
     least = int((families.tp * families.cp).min() * apart.min())
     refusals = (
-        ("fits", "search.tp x search.cp x search.dp x search.pp",
-         f"must not exceed the fabric's {devices} devices", least,
-         "lower the smallest tp, cp, dp or pp allowed"),
-        ("shared", "search.ep", "must divide dp x cp", list(space.ep)[:8],
-         "allow a smaller ep, or a dp that it divides"),
-        ("full", "search.idle_devices",
-         "must be true when no allowed tp x cp x dp x pp equals the device count",
-         space.idle_devices, "allow idle devices or other degrees"),
-    )  # fmt: skip
+        (
+            "fits",
+            "search.tp x search.cp x search.dp x search.pp",
+            f"must not exceed the fabric's {devices} devices",
+            least,
+            "lower the smallest tp, cp, dp or pp allowed",
+        ),
+        (
+            "shared",
+            "search.ep",
+            "must divide dp x cp",
+            list(space.ep)[:8],
+            "allow a smaller ep, or a dp that it divides",
+        ),
+        (
+            "full",
+            "search.idle_devices",
+            "must be true when no allowed tp x cp x dp x pp equals the device count",
+            space.idle_devices,
+            "allow idle devices or other degrees",
+        ),
+    )
     for name, field, rule, value, remedy in refusals:
         if not met[name]:
             raise InputError(field, rule, value, remedy)
@@ -280,16 +289,29 @@ def _batches(problem: Problem, space: SearchSpace) -> tuple[IntArray, IntArray, 
     )
     micro, dp, pp = (axis.reshape(-1).astype(np.int64) for axis in grid)
     rules = (
-        (problem.batch % (dp * micro) == 0, "search.dp",
-         f"times micro_batch_sequences must divide the batch of {problem.batch}",
-         list(space.dp)[:8], "allow divisors of the batch"),
-        (pp <= problem.layers, "search.pp", f"must not exceed the model's {problem.layers} layers",
-         int(pp.min()), "lower pp"),
-        (_schedulable(problem, space, dp, pp, micro), "search.schedule",
-         "must leave one: interleaving needs pp above 1 that divides the micro-batches of a "
-         "replica, and chunks of equally many layers", list(space.schedules),
-         "allow 1f1b, or another pp, interleave or micro-batch"),
-    )  # fmt: skip
+        (
+            problem.batch % (dp * micro) == 0,
+            "search.dp",
+            f"times micro_batch_sequences must divide the batch of {problem.batch}",
+            list(space.dp)[:8],
+            "allow divisors of the batch",
+        ),
+        (
+            pp <= problem.layers,
+            "search.pp",
+            f"must not exceed the model's {problem.layers} layers",
+            int(pp.min()),
+            "lower pp",
+        ),
+        (
+            _schedulable(problem, space, dp, pp, micro),
+            "search.schedule",
+            "must leave one: interleaving needs pp above 1 that divides the micro-batches of a "
+            "replica, and chunks of equally many layers",
+            list(space.schedules),
+            "allow 1f1b, or another pp, interleave or micro-batch",
+        ),
+    )
     keep = np.ones(micro.shape, dtype=bool)
     for passes, field, rule, value, remedy in rules:
         keep &= passes
@@ -306,9 +328,11 @@ def _families(space: SearchSpace) -> Families:
     ]
     if not found:
         raise InputError(
-            "search.sp", "must allow false where tp is 1", list(space.sp),
+            "search.sp",
+            "must allow false where tp is 1",
+            list(space.sp),
             "add false or a larger tp",
-        )  # fmt: skip
+        )
     tp, sp, cp, ep = np.array(found, dtype=np.int64).T
     return Families(tp, sp, cp, ep)
 

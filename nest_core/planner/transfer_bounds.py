@@ -40,10 +40,13 @@ class TransferBounds:
             network = self._problem.network
             node = 0 if network.torus is not None else network.node_size
             self._found[op, n] = self._problem.software.least(
-                op, n, -(-n // node) if node else 0, network.link_map.least_latency_s,
+                op,
+                n,
+                -(-n // node) if node else 0,
+                network.link_map.least_latency_s,
                 spans=network.torus is None and bool(network.node.any()),
                 meshed=network.meshed_nodes,
-            )  # fmt: skip
+            )
         return self._found[op, n]
 
     def starts(self, zero: IntArray, ranks: IntArray) -> FloatArray:

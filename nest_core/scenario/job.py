@@ -76,11 +76,19 @@ class Job:
     def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> Strategy:
         """The sub-graph strategy of a stage with these degrees."""
         return Strategy(
-            tp=tp, sp=sp, micro_batch=micro_batch, sequence=self.sequence,
-            width=element_bytes(self.precision), attention=self.attention, cp=cp,
-            context=self.context, ep=ep, expert_tensor=self.expert_tensor,
-            imbalance=self.imbalance, capacity=self.capacity,
-        )  # fmt: skip
+            tp=tp,
+            sp=sp,
+            micro_batch=micro_batch,
+            sequence=self.sequence,
+            width=element_bytes(self.precision),
+            attention=self.attention,
+            cp=cp,
+            context=self.context,
+            ep=ep,
+            expert_tensor=self.expert_tensor,
+            imbalance=self.imbalance,
+            capacity=self.capacity,
+        )
 
     def table(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
         """Per-layer figures under these degrees."""
@@ -137,9 +145,11 @@ def _curve(name: str, link: str) -> Curve | None:
         return None
     if name not in preset_names("collectives"):
         raise InputError(
-            field, "must be one of the presets", name,
+            field,
+            "must be one of the presets",
+            name,
             "pick " + ", ".join(preset_names("collectives")),
-        )  # fmt: skip
+        )
     curve = load_curve(name)
     if curve.link != link:
         raise InputError(field, f"must be a curve of kind {link}", name, "pick another")

@@ -23,12 +23,7 @@ from nest_core.planner.space import SearchSpace
 from nest_core.presets import load_toml, looks_like_path, named_file
 from nest_core.scenario.job import Job
 from nest_core.scenario.search_table import search_space
-from nest_core.schema import (
-    FabricFile,
-    ScenarioFile,
-    check_plain,
-    checked,
-)
+from nest_core.schema import FabricFile, ScenarioFile, check_plain, checked
 from nest_core.topology import Fabric
 from nest_core.topology.files import build_fabric
 from nest_core.units import to_gib
@@ -104,10 +99,20 @@ class Scenario:
     def job(self) -> Job:
         """What is trained, without the fabric and the search space."""
         return Job(
-            self.accelerator, self.model, self.sequence, self.batch, self.precision,
-            self.optimizer, self.attention, self.context, self.expert_tensor, self.imbalance,
-            self.capacity, self.overlap, self.gradient_bytes,
-        )  # fmt: skip
+            self.accelerator,
+            self.model,
+            self.sequence,
+            self.batch,
+            self.precision,
+            self.optimizer,
+            self.attention,
+            self.context,
+            self.expert_tensor,
+            self.imbalance,
+            self.capacity,
+            self.overlap,
+            self.gradient_bytes,
+        )
 
 
 def load_scenario(name: str, sets: Iterable[str] = (), folder: Path | None = HERE) -> Scenario:
@@ -235,11 +240,14 @@ def fabric_document(name: str, folder: Path | None = None) -> dict[str, Any]:
     """
     return _fabric_file(
         named_file(
-            "fabrics", name, folder, field="fabric",
+            "fabrics",
+            name,
+            folder,
+            field="fabric",
             file=".toml file or to another that can be imported",
             is_path=lambda text, path: looks_like_path(text, path) or _is_fabric(path),
         )
-    )  # fmt: skip
+    )
 
 
 def _is_fabric(path: Path) -> bool:
@@ -272,10 +280,14 @@ def _table_of(key: str, value: Any, folder: Path | None) -> Any:
         return load_toml(named_file("accelerators", value, None, field="accelerator"))
     return _fabric_file(
         named_file(
-            "fabrics", value, folder, field="fabric", table=True,
+            "fabrics",
+            value,
+            folder,
+            field="fabric",
+            table=True,
             is_path=lambda _, path: _is_fabric(path),
         )
-    )  # fmt: skip
+    )
 
 
 def _name_to_sizes(document: dict[str, Any], changes: dict[str, Any], folder: Path | None) -> None:
@@ -301,32 +313,40 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
         )
     if work.precision not in accelerator.precisions:
         raise InputError(
-            "workload.precision", f"must be one that {accelerator.name} computes in",
-            work.precision, "pick " + ", ".join(accelerator.precisions),
-        )  # fmt: skip
+            "workload.precision",
+            f"must be one that {accelerator.name} computes in",
+            work.precision,
+            "pick " + ", ".join(accelerator.precisions),
+        )
     if work.precision == "fp8" and "bf16" not in accelerator.precisions:
         raise InputError(
-            "accelerator.peak_TFLOPs", "must give bf16 beside fp8, which speeds projections only",
-            list(accelerator.precisions), "add bf16",
-        )  # fmt: skip
+            "accelerator.peak_TFLOPs",
+            "must give bf16 beside fp8, which speeds projections only",
+            list(accelerator.precisions),
+            "add bf16",
+        )
     profile = accelerator.profile
     if profile is not None and profile.precision != work.precision:
         raise InputError(
-            "accelerator.profile", f"must have been measured in {work.precision}",
-            profile.precision, "measure it with --precision, or leave it out",
-        )  # fmt: skip
+            "accelerator.profile",
+            f"must have been measured in {work.precision}",
+            profile.precision,
+            "measure it with --precision, or leave it out",
+        )
     if accelerator.reserved_bytes >= accelerator.memory_bytes:
         raise InputError(
             "accelerator.memory_GiB",
             f"must exceed accelerator.reserved_GiB = {to_gib(accelerator.reserved_bytes):g}",
-            to_gib(accelerator.memory_bytes), "raise it",
-        )  # fmt: skip
+            to_gib(accelerator.memory_bytes),
+            "raise it",
+        )
     if model.positions and work.sequence_length_tokens > model.positions:
         raise InputError(
             "workload.sequence_length_tokens",
             f"must not exceed the {model.positions} positions that {model.name} has learned",
-            work.sequence_length_tokens, "shorten the sequence",
-        )  # fmt: skip
+            work.sequence_length_tokens,
+            "shorten the sequence",
+        )
     return Scenario(
         name=file.name,
         description=file.description,

@@ -49,20 +49,27 @@ def search_space(
     depths = list(range(1, min(layers, devices) + 1))
     owners = [n for n in range(1, model.experts + 1) if model.experts % n == 0 and n <= devices]
     virtual_stages = _chosen(
-        "interleave", search.interleave, list(range(1, layers // 2 + 1)),
+        "interleave",
+        search.interleave,
+        list(range(1, layers // 2 + 1)),
         f"leave each chunk one of {layers} layers",
-    )  # fmt: skip
+    )
     return SearchSpace(
         tp=_chosen("tp", search.tp, widths, f"divide {model.heads} heads"),
         sp=_listed(search.sp, (False, True)),
         cp=_chosen(
-            "cp", search.cp, _contexts(tokens, devices),
+            "cp",
+            search.cp,
+            _contexts(tokens, devices),
             f"divide the sequence of {tokens} tokens into two chunks per rank, each of at least "
             f"{LEAST_CHUNK} tokens",
         ),
         ep=_chosen(
-            "ep", search.ep, owners,
-            f"divide the {model.experts} experts" if model.experts > 1
+            "ep",
+            search.ep,
+            owners,
+            f"divide the {model.experts} experts"
+            if model.experts > 1
             else "be 1 for a dense model, which has no experts",
         ),
         dp=_chosen("dp", search.dp, [size for size in shares if size <= devices], by_batch),
@@ -79,7 +86,7 @@ def search_space(
         interleave=virtual_stages,
         mixed=search.stage_strategies == "mixed",
         as_needed=search.memory_rule == "as_needed",
-    )  # fmt: skip
+    )
 
 
 def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:
@@ -121,9 +128,11 @@ def _device_orders(value: Any, torus: bool) -> tuple[str, ...]:
     kept = tuple(order for order in asked if torus or order not in ("snake", "hilbert"))
     if not kept:
         raise InputError(
-            "search.device_order", "must be natural, rail or rack unless the fabric is a torus",
-            value, "pick natural",
-        )  # fmt: skip
+            "search.device_order",
+            "must be natural, rail or rack unless the fabric is a torus",
+            value,
+            "pick natural",
+        )
     return kept
 
 

@@ -97,9 +97,11 @@ def accelerator_title(accelerator: Accelerator) -> str:
     same = replace(accelerator, memory_bytes=known.memory_bytes)
     memory = f"{to_gib(accelerator.memory_bytes):.4g} GiB"
     if same == known:
-        return f"{accelerator.name} limited to {memory}" if (
-            accelerator.memory_bytes < known.memory_bytes
-        ) else f"{accelerator.name} given {memory}"  # fmt: skip
+        return (
+            f"{accelerator.name} limited to {memory}"
+            if (accelerator.memory_bytes < known.memory_bytes)
+            else f"{accelerator.name} given {memory}"
+        )
     return f"changed {accelerator.name} ({memory})"
 
 

@@ -31,9 +31,11 @@ def check_plain(where: str, value: object) -> None:
         item, depth = pending.pop()
         if isinstance(item, int) and not -(2**63) <= item < 2**63:
             raise InputError(
-                where, "must hold whole numbers of at most 64 bits",
-                f"{item.bit_length()} bits long", "shorten the number",
-            )  # fmt: skip
+                where,
+                "must hold whole numbers of at most 64 bits",
+                f"{item.bit_length()} bits long",
+                "shorten the number",
+            )
         if isinstance(item, str) and not item.isascii():
             _check_letters(where, item)
         inner = _inner(item)
@@ -49,9 +51,11 @@ def _check_letters(where: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            where, "must hold text of whole characters", f"{text[error.start : error.end]!a} in it",
+            where,
+            "must hold text of whole characters",
+            f"{text[error.start : error.end]!a} in it",
             "take it out",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def _inner(item: object) -> list[object]:
@@ -89,8 +93,7 @@ def sentence(
     """What pydantic found, as one sentence; ``where`` is the prefix of the field's name."""
     # Every alternative of a union reports; the deepest finding is about the one that was meant.
     findings = sorted(
-        error.errors(include_url=False),
-        key=lambda finding: -len(_written(finding, document)),
+        error.errors(include_url=False), key=lambda finding: -len(_written(finding, document))
     )
     first = findings[0]
     path = _written(first, document)

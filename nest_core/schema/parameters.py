@@ -22,9 +22,14 @@ from nest_core.schema.tables import ScenarioFile
 __all__ = ["Parameter", "parameter"]
 
 _UNITS = {
-    "GBps": "GB/s", "GiB": "GiB", "s": "s", "sequences": "sequences", "tokens": "tokens",
-    "kW": "kW", "usd": "$",
-}  # fmt: skip
+    "GBps": "GB/s",
+    "GiB": "GiB",
+    "s": "s",
+    "sequences": "sequences",
+    "tokens": "tokens",
+    "kW": "kW",
+    "usd": "$",
+}
 """Of the last part of a key."""
 
 

@@ -247,8 +247,7 @@ class WorkloadTable(_Table):
         _said("context exchange", "How context-parallel ranks see each other's keys and values."),
     ] = "ring"
     expert_tensor: Annotated[
-        bool,
-        _said("tensor parallelism divides experts", "Else every rank has them whole."),
+        bool, _said("tensor parallelism divides experts", "Else every rank has them whole.")
     ] = True
     imbalance: Annotated[
         float,
@@ -303,8 +302,7 @@ class SearchTable(_Table):
     sp: Annotated[
         bool | Annotated[list[bool], Field(min_length=1, max_length=2)] | None,
         _said(
-            "sequence parallel (sp)",
-            "Divides the tokens of what tensor parallelism leaves whole.",
+            "sequence parallel (sp)", "Divides the tokens of what tensor parallelism leaves whole."
         ),
     ] = None
     micro_batch_sequences: Annotated[
@@ -355,8 +353,12 @@ class BaselinesTable(_Table):
     """``[baselines]``."""
 
     names: list[Literal["manual", "mcmc", "phaze", "alpa_e", "mist"]] = [
-        "manual", "mcmc", "phaze", "alpa_e", "mist",
-    ]  # fmt: skip
+        "manual",
+        "mcmc",
+        "phaze",
+        "alpa_e",
+        "mist",
+    ]
     seed: Annotated[int, Field(ge=0)] = 0
 
 

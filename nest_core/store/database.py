@@ -174,9 +174,11 @@ class Database:
         found = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
         if found > SCHEMA:
             raise InputError(
-                "database", f"must have tables of version {SCHEMA} or older ({self._name})", found,
+                "database",
+                f"must have tables of version {SCHEMA} or older ({self._name})",
+                found,
                 f"use the newer Nest Studio that made it, or name another in {DATABASE_VARIABLE}",
-            )  # fmt: skip
+            )
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
@@ -192,9 +194,11 @@ class Database:
     def _refused(self, found: str, error: object) -> InputError:
         _LOG.error("%r: %s", self._engine.url, error)  # without its password
         return InputError(
-            "database", f"must be one that can be read and written ({self._name})", found,
+            "database",
+            f"must be one that can be read and written ({self._name})",
+            found,
             f"move the file away, or name another in {DATABASE_VARIABLE}",
-        )  # fmt: skip
+        )
 
 
 def _parsed(url: str) -> URL:
@@ -202,9 +206,11 @@ def _parsed(url: str) -> URL:
         return make_url(url)
     except (ArgumentError, ValueError) as error:  # the text may hold a password
         raise InputError(
-            DATABASE_VARIABLE, "must be a database's URL", "another text",
+            DATABASE_VARIABLE,
+            "must be a database's URL",
+            "another text",
             "write sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def _engine(url: URL) -> Engine:
@@ -214,9 +220,11 @@ def _engine(url: URL) -> Engine:
         return create_engine(url, pool_pre_ping=True)
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise InputError(
-            DATABASE_VARIABLE, "must name a database whose driver is installed", url.drivername,
+            DATABASE_VARIABLE,
+            "must name a database whose driver is installed",
+            url.drivername,
             "install the driver, or use sqlite",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def _sqlite(url: URL) -> Engine:

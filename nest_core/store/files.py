@@ -49,9 +49,11 @@ def make_private(path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            "database", "must lie in a folder that can be made", str(error.strerror),
+            "database",
+            "must lie in a folder that can be made",
+            str(error.strerror),
             "name another place",
-        ) from error  # fmt: skip
+        ) from error
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         if not stat.S_ISREG(path.stat().st_mode):
@@ -64,9 +66,11 @@ def make_private(path: Path) -> None:
             _restrict(path.parent, 0o700)
     except OSError as error:
         raise InputError(
-            "database", f"must be a file that can be read and written ({path.name})",
-            str(error.strerror), "give yourself the right to write it, or name another place",
-        ) from error  # fmt: skip
+            "database",
+            f"must be a file that can be read and written ({path.name})",
+            str(error.strerror),
+            "give yourself the right to write it, or name another place",
+        ) from error
 
 
 def keep_aside(path: Path, now: datetime) -> Path | None:
@@ -84,18 +88,22 @@ def keep_aside(path: Path, now: datetime) -> Path | None:
         return None
     if not _ours(path):
         raise InputError(
-            "database", f"must be one that can be read and written ({path.name})",
-            "damaged, or another kind of file", "move the file away, or name another place",
-        )  # fmt: skip
+            "database",
+            f"must be one that can be read and written ({path.name})",
+            "damaged, or another kind of file",
+            "move the file away, or name another place",
+        )
     if path.stat().st_ino != before.st_ino:  # another server was faster, and began a new one
         return None
     try:
         return _renamed(path, now)
     except OSError as error:
         raise InputError(
-            "database", f"must be in a folder where a damaged file can be renamed ({path.name})",
-            str(error.strerror), "move the file away, or name another place",
-        ) from error  # fmt: skip
+            "database",
+            f"must be in a folder where a damaged file can be renamed ({path.name})",
+            str(error.strerror),
+            "move the file away, or name another place",
+        ) from error
 
 
 def kept_aside(path: Path) -> tuple[str, ...]:

@@ -69,9 +69,11 @@ class Links:
         text = json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False)
         if len(text) > MAX_FILE_BYTES:  # escaped, a character is a byte
             raise InputError(
-                "link", f"must hold at most {MAX_FILE_BYTES:,} bytes", len(text),
+                "link",
+                f"must hold at most {MAX_FILE_BYTES:,} bytes",
+                len(text),
                 "save a notebook or a file instead",
-            )  # fmt: skip
+            )
         key = _key(text.encode())
         row = self._row(key)
         if row is None or _state(key, row.state) is None or not self._touched(key, row.opened):

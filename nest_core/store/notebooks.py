@@ -90,10 +90,11 @@ class Notebooks:
         counted = isinstance(revision, int) and 1 <= revision < _MOST_REVISIONS
         if not isinstance(document, str) or not counted:
             raise InputError(
-                f"notebook {name}", "must be stored as text of a counted version",
+                f"notebook {name}",
+                "must be stored as text of a counted version",
                 f"{type(document).__name__} of version {revision!r}",
                 "open another; this one is left as it is",
-            )  # fmt: skip
+            )
         found = from_json(document, f"notebook {name}")
         return Saved(found if found.name == name else rename(found, name), revision)
 
@@ -183,9 +184,11 @@ def _row(notebook: Notebook, revision: int) -> dict[str, str | int]:
     document = to_json(notebook)
     if len(document.encode()) > MAX_FILE_BYTES:
         raise InputError(
-            "notebook", f"must hold at most {MAX_FILE_BYTES:,} bytes", len(document.encode()),
+            "notebook",
+            f"must hold at most {MAX_FILE_BYTES:,} bytes",
+            len(document.encode()),
             "split it",
-        )  # fmt: skip
+        )
     return {
         "name": notebook.name,
         "document": document,

@@ -202,10 +202,15 @@ class _Work:
             if report is not None:
                 found.append(
                     lose_one(
-                        entry.document, entry.overrides, entry.folder, scenario, report, tier,
+                        entry.document,
+                        entry.overrides,
+                        entry.folder,
+                        scenario,
+                        report,
+                        tier,
                         stop=self.stop,
                     )
-                )  # fmt: skip
+                )
         return tuple(found)
 
     def _at_budget(self, entry: _Entry, scenario: Scenario) -> AtBudget | None:
@@ -213,9 +218,14 @@ class _Work:
             return None
         self.step(f"{entry.name} at equal budget")
         return at_budget(
-            entry.document, entry.overrides, entry.folder, scenario, self.budget, self.prices,
+            entry.document,
+            entry.overrides,
+            entry.folder,
+            scenario,
+            self.budget,
+            self.prices,
             stop=self.stop,
-        )  # fmt: skip
+        )
 
 
 def _entries(inputs: Mapping[str, Any]) -> Sequence[Any]:
@@ -267,9 +277,11 @@ def _budget(asked: Any, first: Bill) -> Budget | None:
         return Budget(asked["kind"], spent(first, asked["kind"]))
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e15:
         raise InputError(
-            "budget.value", "must be dollars or watts above 0", value,
+            "budget.value",
+            "must be dollars or watts above 0",
+            value,
             "raise it, or leave it out for what the first network takes",
-        )  # fmt: skip
+        )
     return Budget(asked["kind"], float(value))
 
 
@@ -287,7 +299,9 @@ def _device_usd(asked: Any) -> float | None:
         or not 0 <= asked < DEAREST_USD
     ):
         raise InputError(
-            "device_usd", f"must be dollars from 0 to below {DEAREST_USD:,.0f}", asked,
+            "device_usd",
+            f"must be dollars from 0 to below {DEAREST_USD:,.0f}",
+            asked,
             "correct it, or leave it out for the listed price",
-        )  # fmt: skip
+        )
     return float(asked)

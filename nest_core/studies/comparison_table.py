@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 from nest_core.bill.prices import Range
 from nest_core.costs.price import Report
-from nest_core.explain.summary import (
-    NOTHING,
-    bottleneck,
-    quantity,
-    schedule_in_words,
-    share,
-)
+from nest_core.explain.summary import NOTHING, bottleneck, quantity, schedule_in_words, share
 from nest_core.explain.validity import span_in_words
 from nest_core.scenario.titles import fabric_title
 from nest_core.studies.candidate import Candidate
@@ -118,17 +112,29 @@ def _words(part: str, figure: str, texts: Sequence[str], unit: str = "") -> Line
 def _result(every: Sequence[Candidate]) -> list[Line]:
     part = "Result"
     found = [
-        _numbers(part, "Throughput", "tokens/s", [one.tokens_per_s for one in every],
-                 lambda rate: quantity(rate, "tokens/s")),
+        _numbers(
+            part,
+            "Throughput",
+            "tokens/s",
+            [one.tokens_per_s for one in every],
+            lambda rate: quantity(rate, "tokens/s"),
+        ),
         _words(part, "Error band, 10th to 90th percentile", [_span(one) for one in every]),
-        _numbers(part, "Sequences", "1/s", _of(every, "samples_per_s"),
-                 lambda rate: quantity(rate, "/s"), beside=False),
-        _numbers(part, "Iteration time", "s", _of(every, "iteration_s"),
-                 humanise_seconds, beside=False),
+        _numbers(
+            part,
+            "Sequences",
+            "1/s",
+            _of(every, "samples_per_s"),
+            lambda rate: quantity(rate, "/s"),
+            beside=False,
+        ),
+        _numbers(
+            part, "Iteration time", "s", _of(every, "iteration_s"), humanise_seconds, beside=False
+        ),
         _numbers(part, "MFU", "1", _of(every, "mfu"), share, beside=False),
         _numbers(part, "Pipeline bubble", "1", _of(every, "bubble"), share, beside=False),
         _words(part, "Slowest stage", [_slowest(one.report) for one in every]),
-    ]  # fmt: skip
+    ]
     if any(one.report is None for one in every):
         found.append(_words(part, "Why no plan", [one.reason or NOTHING for one in every]))
     if any(one.gap > 0 for one in every):
@@ -162,21 +168,38 @@ def _slowest(report: Report | None) -> str:
 def _cost(every: Sequence[Candidate]) -> list[Line]:
     part = "Cost and power"
     return [
-        _numbers(part, "Network price", "USD", [one.bill.price_usd.typical for one in every],
-                 _dollars),
+        _numbers(
+            part, "Network price", "USD", [one.bill.price_usd.typical for one in every], _dollars
+        ),
         _words(part, "Price, low to high", [_ends(one.bill.price_usd, _dollars) for one in every]),
-        _numbers(part, "Network price per device", "USD", [one.usd_per_device for one in every],
-                 _dollars, beside=False),
+        _numbers(
+            part,
+            "Network price per device",
+            "USD",
+            [one.usd_per_device for one in every],
+            _dollars,
+            beside=False,
+        ),
         _numbers(part, "Network power", "W", [one.bill.power_W.typical for one in every], _watts),
         _words(part, "Power, low to high", [_ends(one.bill.power_W, _watts) for one in every]),
         _numbers(part, "Power with accelerators", "W", [one.all_power_W for one in every], _watts),
-        _numbers(part, "Throughput per network dollar", "tokens/s/USD",
-                 [one.tokens_per_s_per_usd for one in every],
-                 lambda rate: f"{humanise(rate)} tokens/s per $", beside=False),
-        _numbers(part, "Throughput per network watt", "tokens/s/W",
-                 [one.tokens_per_s_per_W for one in every],
-                 lambda rate: f"{humanise(rate)} tokens/s per W", beside=False),
-    ]  # fmt: skip
+        _numbers(
+            part,
+            "Throughput per network dollar",
+            "tokens/s/USD",
+            [one.tokens_per_s_per_usd for one in every],
+            lambda rate: f"{humanise(rate)} tokens/s per $",
+            beside=False,
+        ),
+        _numbers(
+            part,
+            "Throughput per network watt",
+            "tokens/s/W",
+            [one.tokens_per_s_per_W for one in every],
+            lambda rate: f"{humanise(rate)} tokens/s per W",
+            beside=False,
+        ),
+    ]
 
 
 def _whole(every: Sequence[Candidate], device_usd: float | None) -> list[Line]:
@@ -191,14 +214,25 @@ def _whole(every: Sequence[Candidate], device_usd: float | None) -> list[Line]:
     ]
     return [
         _numbers(part, "Price of both", "USD", wholes, _dollars),
-        _numbers(part, "Network's part of it", "1",
-                 [price / whole if whole else None
-                  for price, whole in zip(prices, wholes, strict=True)], share, beside=False),
-        _numbers(part, "Throughput per dollar of both", "tokens/s/USD",
-                 [one.tokens_per_s / whole if one.tokens_per_s and whole else None
-                  for one, whole in zip(every, wholes, strict=True)],
-                 lambda rate: f"{humanise(rate)} tokens/s per $"),
-    ]  # fmt: skip
+        _numbers(
+            part,
+            "Network's part of it",
+            "1",
+            [price / whole if whole else None for price, whole in zip(prices, wholes, strict=True)],
+            share,
+            beside=False,
+        ),
+        _numbers(
+            part,
+            "Throughput per dollar of both",
+            "tokens/s/USD",
+            [
+                one.tokens_per_s / whole if one.tokens_per_s and whole else None
+                for one, whole in zip(every, wholes, strict=True)
+            ],
+            lambda rate: f"{humanise(rate)} tokens/s per $",
+        ),
+    ]
 
 
 def _lost(every: Sequence[Candidate]) -> list[Line]:
@@ -213,10 +247,12 @@ def _lost(every: Sequence[Candidate]) -> list[Line]:
             _lost_line(f"Throughput without one {names}, planned anew", again),
         ]
         if any(loss and loss.by_batch for loss in losses):
-            found.append(_lost_line(
-                f"Without one {names}: of that because the batch does not divide",
-                [None if loss is None else loss.by_batch for loss in losses],
-            ))  # fmt: skip
+            found.append(
+                _lost_line(
+                    f"Without one {names}: of that because the batch does not divide",
+                    [None if loss is None else loss.by_batch for loss in losses],
+                )
+            )
         notes = [loss.note if loss and loss.note else NOTHING for loss in losses]
         if set(notes) != {NOTHING}:
             found.append(_words(_LOST, f"Without one {names}", notes))
@@ -247,16 +283,29 @@ def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[Line]:
         for found in there
     ]
     table = [
-        _numbers(part, "Devices within budget", "",
-                 [float(found.devices) if found and found.devices else None for found in there],
-                 lambda count: f"{count:,.0f}"),
-        _numbers(part, f"Network {budget.kind} within budget", unit,
-                 [found.spent(budget.kind) if found else None for found in there], write),
-        _numbers(part, "Throughput within budget", "tokens/s",
-                 [found.tokens_per_s if found else None for found in there],
-                 lambda rate: quantity(rate, "tokens/s")),
+        _numbers(
+            part,
+            "Devices within budget",
+            "",
+            [float(found.devices) if found and found.devices else None for found in there],
+            lambda count: f"{count:,.0f}",
+        ),
+        _numbers(
+            part,
+            f"Network {budget.kind} within budget",
+            unit,
+            [found.spent(budget.kind) if found else None for found in there],
+            write,
+        ),
+        _numbers(
+            part,
+            "Throughput within budget",
+            "tokens/s",
+            [found.tokens_per_s if found else None for found in there],
+            lambda rate: quantity(rate, "tokens/s"),
+        ),
         _words(part, "Devices that this plan uses", used),
-    ]  # fmt: skip
+    ]
     notes = [found.note if found and found.note else NOTHING for found in there]
     if set(notes) != {NOTHING}:
         table.append(_words(part, "What limits it", notes))
@@ -296,20 +345,37 @@ def _fabric(every: Sequence[Candidate]) -> list[Line]:
     part = "Fabric"
     return [
         _words(part, "Fabric", [fabric_title(one.scenario.fabric) for one in every]),
-        _numbers(part, "Devices", "", [float(one.scenario.fabric.devices) for one in every],
-                 lambda count: f"{count:,.0f}"),
+        _numbers(
+            part,
+            "Devices",
+            "",
+            [float(one.scenario.fabric.devices) for one in every],
+            lambda count: f"{count:,.0f}",
+        ),
         _words(part, "Switches", [_switches(one) for one in every]),
-        _words(part, "Realised ratios", [
-            "; ".join(
-                ratio.removeprefix("realised ") for ratio in one.scenario.fabric.realised_ratios()
-            ) or NOTHING
-            for one in every
-        ]),
-        _words(part, "Bandwidth per device by level", [
-            ", ".join(f"{level.name} {humanise_rate(level.bandwidth_Bps)}" for level in one.levels)
-            for one in every
-        ]),
-    ]  # fmt: skip
+        _words(
+            part,
+            "Realised ratios",
+            [
+                "; ".join(
+                    ratio.removeprefix("realised ")
+                    for ratio in one.scenario.fabric.realised_ratios()
+                )
+                or NOTHING
+                for one in every
+            ],
+        ),
+        _words(
+            part,
+            "Bandwidth per device by level",
+            [
+                ", ".join(
+                    f"{level.name} {humanise_rate(level.bandwidth_Bps)}" for level in one.levels
+                )
+                for one in every
+            ],
+        ),
+    ]
 
 
 def _switches(one: Candidate) -> str:

@@ -162,9 +162,13 @@ def _solved(
     solved = solve(scenario, scenario.problem(), stop=stop)
     best = solved.report
     return AtBudget(
-        scenario.fabric.devices, found.price_usd, found.power_W,
-        best.samples_per_s * scenario.sequence if best else None, best, solved.reason or note,
-    )  # fmt: skip
+        scenario.fabric.devices,
+        found.price_usd,
+        found.power_W,
+        best.samples_per_s * scenario.sequence if best else None,
+        best,
+        solved.reason or note,
+    )
 
 
 @singledispatch
@@ -177,10 +181,11 @@ def _design(fabric: Fabric) -> _Design | None:
 def _(fabric: Clos) -> _Design | None:
     each = fabric.devices_per_node
     return _Design(
-        fabric.nodes, each,
+        fabric.nodes,
+        each,
         lambda nodes: replace(fabric, devices=nodes * each, installed=0, missing=()),
         lambda nodes: {"fabric.clos.devices": nodes * each, "fabric.missing": []},
-    )  # fmt: skip
+    )
 
 
 @_design.register
@@ -192,12 +197,13 @@ def _(fabric: Hierarchical) -> _Design | None:
     for tier in inner:
         each *= tier.group_size
     return _Design(
-        outer.group_size, each,
+        outer.group_size,
+        each,
         lambda groups: replace(
             fabric, tiers=(*inner, replace(outer, group_size=groups)), missing=()
         ),
         lambda groups: {f"fabric.level.{len(inner)}.group_size": groups, "fabric.missing": []},
-    )  # fmt: skip
+    )
 
 
 def _largest(fits: Callable[[int], bool], start: int, most: int) -> int:

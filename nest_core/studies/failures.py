@@ -164,9 +164,14 @@ def _priced(
     elif nodes and (used := again.plan.point.devices_used) < devices:
         words.append(f"the new plan uses {used:,} of {devices:,}")
     return Loss(
-        tier, gone, devices, _share(report, kept), _share(report, again), note="; ".join(words),
+        tier,
+        gone,
+        devices,
+        _share(report, kept),
+        _share(report, again),
+        note="; ".join(words),
         idle=devices - again.plan.point.devices_used if again else 0,
-    )  # fmt: skip
+    )
 
 
 def _cut_batch(scenario: Scenario, report: Report, loss: Loss) -> int:

@@ -71,11 +71,14 @@ def ratio_parameters(table: Table) -> list[SweepParameter]:
         return [_ratio(tier, names[tier], ratio, f"{path}.{tier}") for tier, ratio in ratios]
     return [
         _ratio(
-            tier, level["name"], level.get("oversubscription", 1.0),
+            tier,
+            level["name"],
+            level.get("oversubscription", 1.0),
             f"fabric.level.{tier}.oversubscription",
         )
-        for tier, level in enumerate(table.get("level", ())) if tier
-    ]  # fmt: skip
+        for tier, level in enumerate(table.get("level", ()))
+        if tier
+    ]
 
 
 def _set(key: str) -> Changes:
@@ -123,32 +126,42 @@ def _job_parameters(scenario: Scenario) -> list[SweepParameter]:
     zero, recompute = parameter("search.zero"), parameter("search.recompute")
     return [
         _swept(
-            "batch", "workload.global_batch_sequences", _whole(_around(batch, FACTORS)), batch,
+            "batch",
+            "workload.global_batch_sequences",
+            _whole(_around(batch, FACTORS)),
+            batch,
             doubling=True,
         ),
         _swept(
-            "micro_batch", "search.micro_batch_sequences",
-            [size for size in MICRO_BATCHES if batch % size == 0], _only(space.micro_batch),
-            doubling=True, note=pinned,
+            "micro_batch",
+            "search.micro_batch_sequences",
+            [size for size in MICRO_BATCHES if batch % size == 0],
+            _only(space.micro_batch),
+            doubling=True,
+            note=pinned,
+        ),
+        _swept("zero", zero.key, zero.options, _only(space.zero), note=pinned),
+        _swept("recompute", recompute.key, recompute.options, _only(space.recompute), note=pinned),
+        _swept(
+            "sequence",
+            "workload.sequence_length_tokens",
+            [
+                size
+                for size in _whole(_around(sequence, FACTORS))
+                if size <= (scenario.model.positions or size)
+            ],
+            sequence,
+            doubling=True,
+            note="the global batch keeps its number of sequences",
         ),
         _swept(
-            "zero", zero.key, zero.options, _only(space.zero), note=pinned,
-        ),
-        _swept(
-            "recompute", recompute.key, recompute.options, _only(space.recompute), note=pinned
-        ),
-        _swept(
-            "sequence", "workload.sequence_length_tokens",
-            [size for size in _whole(_around(sequence, FACTORS))
-             if size <= (scenario.model.positions or size)],
-            sequence, doubling=True, note="the global batch keeps its number of sequences",
-        ),
-        _swept(
-            "memory", "accelerator.memory_GiB",
-            [size for size in MEMORIES_GIB if memory / 4 <= size <= 4 * memory], memory,
+            "memory",
+            "accelerator.memory_GiB",
+            [size for size in MEMORIES_GIB if memory / 4 <= size <= 4 * memory],
+            memory,
             doubling=True,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _fabric_parameters(table: dict[str, Any], scenario: Scenario) -> list[SweepParameter]:
@@ -180,9 +193,15 @@ def _ratio(tier: int, name: str, present: float, path: str) -> SweepParameter:
 
 def _speed(key: str, path: str, present: float, per: str, label: str = "") -> SweepParameter:
     return _swept(
-        f"speed.{key}", path, _around(present, FACTORS), present, label=label, doubling=True,
-        fabric=True, note=f"one direction, per {per}",
-    )  # fmt: skip
+        f"speed.{key}",
+        path,
+        _around(present, FACTORS),
+        present,
+        label=label,
+        doubling=True,
+        fabric=True,
+        note=f"one direction, per {per}",
+    )
 
 
 def _node(path: str, present: int, most: float, note: str, changes: Changes) -> SweepParameter:
@@ -194,9 +213,15 @@ def _devices(least: int, present: int, note: str, changes: Changes) -> SweepPara
     sizes = [present / 2**power for power in range(-1, 5)]
     worth = [size for size in _whole(sizes) if size % least == 0 and size <= LARGEST_DEFAULT]
     return _swept(
-        "devices", "fabric.clos.devices", worth, present, changes, doubling=True, fabric=True,
+        "devices",
+        "fabric.clos.devices",
+        worth,
+        present,
+        changes,
+        doubling=True,
+        fabric=True,
         note=note,
-    )  # fmt: skip
+    )
 
 
 def _clos_parameters(table: dict[str, Any]) -> list[SweepParameter]:
@@ -206,12 +231,15 @@ def _clos_parameters(table: dict[str, Any]) -> list[SweepParameter]:
     def sized(value: int) -> dict[str, Any]:
         if value * nics % per_node:
             raise InputError(
-                "node size", f"must keep whole NICs at {nics} per {per_node} devices", value,
+                "node size",
+                f"must keep whole NICs at {nics} per {per_node} devices",
+                value,
                 f"use multiples of {per_node // math.gcd(nics, per_node)}",
-            )  # fmt: skip
+            )
         return {
-            f"{path}.devices_per_node": value, f"{path}.nics_per_node": value * nics // per_node,
-        }  # fmt: skip
+            f"{path}.devices_per_node": value,
+            f"{path}.nics_per_node": value * nics // per_node,
+        }
 
     found = ratio_parameters(table)
     found.append(_speed("nic", f"{path}.nic_bandwidth_GBps", clos["nic_bandwidth_GBps"], "NIC"))
@@ -246,9 +274,11 @@ def _hierarchy_sizes(sizes: list[int]) -> list[SweepParameter]:
     def sized(value: int) -> dict[str, Any]:
         if pair % value:
             raise InputError(
-                "node size", f"must divide the {pair} devices of a group of nodes", value,
+                "node size",
+                f"must divide the {pair} devices of a group of nodes",
+                value,
                 "use a divisor",
-            )  # fmt: skip
+            )
         return {"fabric.level.0.group_size": value, "fabric.level.1.group_size": pair // value}
 
     def grown(value: int) -> dict[str, Any]:

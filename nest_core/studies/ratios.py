@@ -161,9 +161,10 @@ def highest_ratios(
     document, overrides = inputs["document"], inputs["overrides"]
     limit, mix = _limit(inputs.get("loss")), _mix(inputs.get("mix"), folder)
     ladder = [
-        parameter for parameter in sweep_parameters(document, overrides, folder)
+        parameter
+        for parameter in sweep_parameters(document, overrides, folder)
         if parameter.key.startswith("oversubscription.")
-    ]  # fmt: skip
+    ]
     if not ladder:
         raise InputError(
             "fabric", "must have tiers to oversubscribe", document.get("fabric"), "pick another"
@@ -224,9 +225,11 @@ class _Trial:
         for part in self.mix:
             scenario = self.scenario(ratio, part)
             result = search(
-                scenario.problem(), scenario.space, time_limit_s=scenario.time_limit_s,
+                scenario.problem(),
+                scenario.space,
+                time_limit_s=scenario.time_limit_s,
                 stop=self.stop,
-            )  # fmt: skip
+            )
             if result.best is None:
                 return f"{part.name}: {result.reason}"
             found.append(result.best.samples_per_s)

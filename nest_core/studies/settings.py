@@ -101,9 +101,11 @@ def _text(value: Any) -> str:
         return f"{value:,.6g}"
     if isinstance(value, dict):
         most = value.get("max", 10_000_000)
-        return f"{value.get('min', 1)} or more" if most == 10_000_000 else (
-            f"{value.get('min', 1)} to {most}"
-        )  # fmt: skip
+        return (
+            f"{value.get('min', 1)} or more"
+            if most == 10_000_000
+            else (f"{value.get('min', 1)} to {most}")
+        )
     if isinstance(value, list):
         return ", ".join(_text(entry) for entry in value) or "none"
     return str(value)

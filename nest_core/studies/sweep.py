@@ -174,9 +174,14 @@ def _planless(x: Value, y: Value | None, result: Result, common: dict[str, Any])
     status: Status = "memory" if result.certificate.proven else "time limit"
     reason = f"{result.reason[:1].upper()}{result.reason[1:]}."
     return Outcome(
-        x, y, status, reason=reason, needed_bytes=result.needed_bytes,
-        proven=result.certificate.proven, **common,
-    )  # fmt: skip
+        x,
+        y,
+        status,
+        reason=reason,
+        needed_bytes=result.needed_bytes,
+        proven=result.certificate.proven,
+        **common,
+    )
 
 
 def _figures(scenario: Scenario, result: Result, best: Report) -> dict[str, Any]:

@@ -69,8 +69,11 @@ def without_failed(fabric: ClosPlan) -> AsBuilt:
     """
     sizing, planes = fabric.sizing, fabric.planes
     groups = (sizing.units * sizing.rails, len(sizing.spines), _tops(fabric))[: fabric.tiers]
-    per_plane = (np.ones(groups[0], dtype=np.int64), np.array(sizing.spines, dtype=np.int64),
-                 np.full(_tops(fabric), sizing.cores, dtype=np.int64))[: fabric.tiers]  # fmt: skip
+    per_plane = (
+        np.ones(groups[0], dtype=np.int64),
+        np.array(sizing.spines, dtype=np.int64),
+        np.full(_tops(fabric), sizing.cores, dtype=np.int64),
+    )[: fabric.tiers]
     counts = {"device": fabric.slots, "node": fabric.nodes}
     counts |= {
         name: int(each.sum()) * planes

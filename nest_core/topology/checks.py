@@ -52,9 +52,11 @@ def check_hosts(devices_per_host: int, nodes: Sequence[int]) -> None:
     uneven = next((size for size in nodes if devices_per_host and size % devices_per_host), None)
     if uneven is not None:
         raise InputError(
-            "devices_per_host", f"must divide the {uneven} devices of a node", devices_per_host,
+            "devices_per_host",
+            f"must divide the {uneven} devices of a node",
+            devices_per_host,
             "correct it, or leave it out where a node is one host",
-        )  # fmt: skip
+        )
 
 
 def check_devices(field: str, devices: int) -> None:

@@ -116,9 +116,11 @@ class Dragonfly(Fabric):
         links = self.routers * self.routers_per_group + self.groups**2 * self.links_per_pair
         if links > MAX_LINKS:
             raise InputError(
-                "dragonfly", f"must have at most {MAX_LINKS:,} links between routers", links,
+                "dragonfly",
+                f"must have at most {MAX_LINKS:,} links between routers",
+                links,
                 "take fewer routers per group, or fewer groups",
-            )  # fmt: skip
+            )
         _ = self.scale_up
 
     @classmethod

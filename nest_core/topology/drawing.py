@@ -137,9 +137,11 @@ def edited(drawing: Drawing, elements: Iterable[Any], links: Iterable[Any]) -> D
     for name, entries in lists.items():
         if len(entries) > MAX_ELEMENTS:
             raise InputError(
-                name, f"must have at most {MAX_ELEMENTS:,} entries", f"{len(entries):,}",
+                name,
+                f"must have at most {MAX_ELEMENTS:,} entries",
+                f"{len(entries):,}",
                 "join parallel links with count, or describe the fabric by a kind",
-            )  # fmt: skip
+            )
         for entry in entries:
             if not isinstance(entry, Mapping):
                 raise InputError(name, "must be a list of tables", entry, "draw it again")
@@ -244,9 +246,11 @@ def tabled(
     beyond = [index for index in (*changed, *gone) if not 0 <= index < len(rows)]
     if beyond:
         raise InputError(
-            f"{table} table", f"must have edits of its {len(rows)} rows", f"row {beyond[0]}",
+            f"{table} table",
+            f"must have edits of its {len(rows)} rows",
+            f"row {beyond[0]}",
             "edit the table as it is shown now",
-        )  # fmt: skip
+        )
     for index, cells in changed.items():
         rows[index] |= cells
     kept = [row for index, row in enumerate(rows) if index not in gone]

@@ -91,26 +91,34 @@ def build_fabric(file: FabricFile) -> Fabric:
             raise InputError(name, f'is required for kind = "{file.kind}"', "absent", "add it")
         if present and name not in kind.tables + kind.optional:
             raise InputError(
-                name, f'must be absent for kind = "{file.kind}"', "present",
+                name,
+                f'must be absent for kind = "{file.kind}"',
+                "present",
                 "remove it or change the kind",
-            )  # fmt: skip
+            )
     if file.ecmp_seed and file.routing != "ecmp":
         raise InputError(
             "ecmp_seed", 'must be absent or 0 unless routing is "ecmp"', file.ecmp_seed, "remove it"
         )
     if file.missing and not kind.missing:
         raise InputError(
-            "missing", f'must be empty for kind = "{file.kind}"', file.missing,
+            "missing",
+            f'must be empty for kind = "{file.kind}"',
+            file.missing,
             "leave the elements out of the tables",
-        )  # fmt: skip
+        )
     if file.devices_per_host is not None and not kind.hosts:
         raise InputError(
-            "devices_per_host", f'must be absent for kind = "{file.kind}"', file.devices_per_host,
+            "devices_per_host",
+            f'must be absent for kind = "{file.kind}"',
+            file.devices_per_host,
             "leave it out: hosts follow from the nodes",
-        )  # fmt: skip
+        )
     if file.routing == "ecmp" and not kind.routed:
         raise InputError(
-            "routing", f'must be adaptive or shortest_path for kind = "{file.kind}"', "ecmp",
+            "routing",
+            f'must be adaptive or shortest_path for kind = "{file.kind}"',
+            "ecmp",
             "hashing needs single links: describe the fabric as a Clos or a graph",
-        )  # fmt: skip
+        )
     return kind.read(file, *(getattr(file, name) for name in (*kind.tables, *kind.optional)))

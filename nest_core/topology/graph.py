@@ -106,7 +106,12 @@ class GraphFabric(Fabric):
             file.name,
             tuple(
                 Element(
-                    entry.id, entry.role, entry.radix or 0, entry.group, entry.x, entry.y,
+                    entry.id,
+                    entry.role,
+                    entry.radix or 0,
+                    entry.group,
+                    entry.x,
+                    entry.y,
                     entry.count,
                 )
                 for entry in elements
@@ -123,7 +128,7 @@ class GraphFabric(Fabric):
             ),
             file.routing,
             file.ecmp_seed,
-        )  # fmt: skip
+        )
 
     def tables(self) -> Document:
         """Elements and, where there are any, links."""
@@ -240,9 +245,11 @@ class GraphFabric(Fabric):
             whole(f"element[{index}].count", element.count)
             if element.role == "device" and element.count > 1:
                 raise InputError(
-                    f"element[{index}].count", "must be 1 for a device, which has a rank",
-                    element.count, "draw every device",
-                )  # fmt: skip
+                    f"element[{index}].count",
+                    "must be 1 for a device, which has a rank",
+                    element.count,
+                    "draw every device",
+                )
             if element.id in seen:
                 raise InputError(
                     f"element[{index}].id", "must be used once only", element.id, "rename it"

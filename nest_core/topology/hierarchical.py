@@ -211,11 +211,14 @@ class Hierarchical(Fabric):
 
     def contents(self) -> str:
         """Uplinks of every level."""
-        return "; ".join(
-            f"{humanise_rate(tier.link_bandwidth_Bps)} per "
-            f"{'device' if tier.uplink_per == 'device' else 'uplink'} into the {tier.name}"
-            for tier in self.tiers
-        ) + "."  # fmt: skip
+        return (
+            "; ".join(
+                f"{humanise_rate(tier.link_bandwidth_Bps)} per "
+                f"{'device' if tier.uplink_per == 'device' else 'uplink'} into the {tier.name}"
+                for tier in self.tiers
+            )
+            + "."
+        )
 
     @property
     def group_names(self) -> tuple[str, ...]:

@@ -292,9 +292,14 @@ def _lattice(fabric: GraphFabric, torus: Torus, placed: Sequence[int]) -> Lattic
     place[list(placed)] = np.arange(len(placed))
     missing = tuple(f"device {number}" for number in sorted(place[devices:].tolist()))
     whole = Torus(
-        torus.name, torus.shape, torus.wrap, torus.link_bandwidth_Bps, torus.hop_latency_s,
-        torus.twisted, missing,
-    )  # fmt: skip
+        torus.name,
+        torus.shape,
+        torus.wrap,
+        torus.link_bandwidth_Bps,
+        torus.hop_latency_s,
+        torus.twisted,
+        missing,
+    )
     routers = [element.id for element in fabric.elements if element.role == "switch"]
     return Lattice(
         whole, place[:devices], dict(zip(place[devices:].tolist(), routers, strict=True))

@@ -80,9 +80,11 @@ def _all_heads(found: Found) -> int:
 def _width_by_heads(found: Found) -> int:
     if found["hidden"] % found["heads"]:
         raise InputError(
-            "model.hidden", f"must be divisible by model.heads = {found['heads']}",
-            found["hidden"], "correct one, or give model.head_dim",
-        )  # fmt: skip
+            "model.hidden",
+            f"must be divisible by model.heads = {found['heads']}",
+            found["hidden"],
+            "correct one, or give model.head_dim",
+        )
     return int(found["hidden"] // found["heads"])
 
 
@@ -116,9 +118,11 @@ _NO_WINDOW = {"use_sliding_window": (False, None)}
 _GELU = ("gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python")
 
 _LLAMA = Reading(
-    "llama", {**_BASE, **_KV_OR_HEADS, **_HEAD_DIM, **_DENSE, **_VOCABULARY}, False,
+    "llama",
+    {**_BASE, **_KV_OR_HEADS, **_HEAD_DIM, **_DENSE, **_VOCABULARY},
+    False,
     _SILU | _NO_BIAS,
-)  # fmt: skip
+)
 _LATENT = {
     **_BASE,
     **_KV_OR_HEADS,
@@ -139,9 +143,11 @@ _DEEPSEEK_V3 = Reading(
     "deepseek_v3", _LATENT, False, _SILU | _NO_BIAS | {"moe_layer_freq": (1, None)}
 )
 _GROK = Reading(
-    "grok1", {**_BASE, **_KV_GIVEN, **_HEAD_DIM, **_VOCABULARY, **_MIXTRAL_EXPERTS}, True,
+    "grok1",
+    {**_BASE, **_KV_GIVEN, **_HEAD_DIM, **_VOCABULARY, **_MIXTRAL_EXPERTS},
+    True,
     {"hidden_act": _GELU},
-)  # fmt: skip
+)
 
 TYPES: dict[str, Reading] = {
     "gpt2": Reading(
@@ -160,13 +166,7 @@ TYPES: dict[str, Reading] = {
     ),
     "bert": Reading(
         "bert",
-        {
-            **_BASE,
-            **_NO_KV,
-            **_DENSE,
-            **_VOCABULARY,
-            "positions": _key("max_position_embeddings"),
-        },
+        {**_BASE, **_NO_KV, **_DENSE, **_VOCABULARY, "positions": _key("max_position_embeddings")},
         True,
         {
             "hidden_act": _GELU,
@@ -241,13 +241,7 @@ TYPES: dict[str, Reading] = {
     "kimi_k2": _DEEPSEEK_V3,
     "gpt_oss": Reading(
         "gpt_oss",
-        {
-            **_BASE,
-            **_KV_GIVEN,
-            "head_dim": _key("head_dim"),
-            **_VOCABULARY,
-            **_MIXTRAL_EXPERTS,
-        },
+        {**_BASE, **_KV_GIVEN, "head_dim": _key("head_dim"), **_VOCABULARY, **_MIXTRAL_EXPERTS},
         False,
         _SILU | {"attention_bias": (True, None)},
     ),

@@ -183,8 +183,9 @@ def kept_in_words(operator: Operator) -> str:
     """The tensors that backward reads again."""
     if not operator.kept:
         return "keeps nothing for backward"
-    tensors = ", ".join(f"{name.replace(':', ' ')} {humanise_bytes(size)}"
-                        for name, size in operator.kept)  # fmt: skip
+    tensors = ", ".join(
+        f"{name.replace(':', ' ')} {humanise_bytes(size)}" for name, size in operator.kept
+    )
     return f"keeps for backward: {tensors}"
 
 

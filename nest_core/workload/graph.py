@@ -44,10 +44,26 @@ KINDS = ("embedding", "block", "moe_block", "head")
 """Distinct layers in model order; a family has what it needs of them."""
 
 SYMBOLS = (
-    "micro_batch", "sequence", "keys", "hidden", "heads", "kv_heads", "head_dim", "ffn",
-    "vocabulary", "positions", "experts", "top_k", "slots", "expert_ffn", "shared_ffn", "q_rank",
-    "kv_rank", "rope_dim", "value_dim",
-)  # fmt: skip
+    "micro_batch",
+    "sequence",
+    "keys",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "ffn",
+    "vocabulary",
+    "positions",
+    "experts",
+    "top_k",
+    "slots",
+    "expert_ffn",
+    "shared_ffn",
+    "q_rank",
+    "kv_rank",
+    "rope_dim",
+    "value_dim",
+)
 """Names of sizes. ``keys``: tokens that a query may see, never divided among ranks; ``slots``:
 tokens that one expert receives at capacity factor 1."""
 

@@ -43,10 +43,11 @@ def read_config(text: str | bytes, name: str) -> Model:
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in TYPES:
         raise InputError(
-            "model_type", f"must be one of {', '.join(TYPES)}",
+            "model_type",
+            f"must be one of {', '.join(TYPES)}",
             "missing" if kind is None else kind,
             "trace its module with nest-studio trace package.module:build and use the saved trace",
-        )  # fmt: skip
+        )
     reading = TYPES[kind]
     for fixed, allowed in reading.fixed.items():
         _check_fixed(config, fixed, allowed, kind)
@@ -92,9 +93,11 @@ def _document(text: str | bytes) -> dict[str, Any]:
     """The JSON object of a text."""
     if len(text) > MAX_FILE_BYTES:
         raise InputError(
-            "config.json", f"must hold at most {MAX_FILE_BYTES:,} bytes", "larger",
+            "config.json",
+            f"must hold at most {MAX_FILE_BYTES:,} bytes",
+            "larger",
             "give a model's config.json, not its weights or tokens",
-        )  # fmt: skip
+        )
     text = decoded(text, "config.json") if isinstance(text, bytes) else text
     try:
         config = json.loads(text, object_pairs_hook=_once)
@@ -140,9 +143,11 @@ def _check_fixed(config: Mapping[str, Any], key: str, allowed: tuple[Any, ...], 
         for value in allowed
     ):
         _refuse(
-            key, f"must be {json.dumps(allowed[0])} in a model of type {kind}", place[last],
+            key,
+            f"must be {json.dumps(allowed[0])} in a model of type {kind}",
+            place[last],
             "trace the module that has it with nest-studio trace package.module:build",
-        )  # fmt: skip
+        )
 
 
 def _spelling(config: Mapping[str, Any], key: Key) -> str:
@@ -151,9 +156,11 @@ def _spelling(config: Mapping[str, Any], key: Key) -> str:
     for other in there[1:]:
         if config[other] != config[there[0]]:
             _refuse(
-                other, f"must equal {there[0]}, which means the same", config[other],
+                other,
+                f"must equal {there[0]}, which means the same",
+                config[other],
                 "delete one of them",
-            )  # fmt: skip
+            )
     return there[0] if there else ""
 
 
@@ -166,9 +173,11 @@ def _size(
         default = key.missing if not name or key.null is None else key.null
         if default is None:
             _refuse(
-                name or key.names[0], f"is required in a model of type {kind}",
-                None if name else "missing", "add it",
-            )  # fmt: skip
+                name or key.names[0],
+                f"is required in a model of type {kind}",
+                None if name else "missing",
+                "add it",
+            )
         return default(found) if callable(default) else default
     if isinstance(value, bool) or not isinstance(value, int):
         _refuse(name, "must be a whole number", value, "correct it")

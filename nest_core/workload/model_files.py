@@ -74,9 +74,14 @@ def load_model(choice: str | Mapping[str, Any], folder: Path | None = None) -> M
     if isinstance(choice, Mapping):
         return model_of(choice, "workload.model")
     path = named_file(
-        "models", choice, folder, field="workload.model", file="config.json", table=True,
+        "models",
+        choice,
+        folder,
+        field="workload.model",
+        file="config.json",
+        table=True,
         is_path=lambda name, _: name.endswith(".json"),
-    )  # fmt: skip
+    )
     if path.suffix == ".toml":
         return model_of(load_toml(path), "model")
     text = read_text(path)

@@ -23,8 +23,15 @@ LARGEST_SIZE = 10_000_000
 """No width, count or vocabulary is larger."""
 
 _AT_LEAST_ONE = (
-    "blocks", "hidden", "heads", "kv_heads", "head_dim", "vocabulary", "experts", "top_k",
-)  # fmt: skip
+    "blocks",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "vocabulary",
+    "experts",
+    "top_k",
+)
 _LATENT = ("q_rank", "kv_rank", "rope_dim", "value_dim")
 _FAMILY_SIZES = ("ffn", "positions", "expert_ffn", "shared_ffn", *_LATENT)
 
@@ -133,18 +140,22 @@ class Model:
             _refuse(self, "ffn", f"must be at least 1 for {self.plain_blocks} dense blocks")
         if self.ffn and not self.plain_blocks:
             _refuse(
-                self, "ffn", "must be 0 where no block has a dense MLP",
+                self,
+                "ffn",
+                "must be 0 where no block has a dense MLP",
                 "give model.expert_ffn, or model.dense_blocks",
-            )  # fmt: skip
+            )
 
     def _check_latent(self) -> None:
         given = [name for name in _LATENT if getattr(self, name)]
         missing = [name for name in _LATENT if not getattr(self, name)]
         if given and missing:
             _refuse(
-                self, missing[0], f"must be at least 1 beside model.{given[0]}",
+                self,
+                missing[0],
+                f"must be at least 1 beside model.{given[0]}",
                 f"latent attention needs all of {', '.join(_LATENT)}",
-            )  # fmt: skip
+            )
         if given and self.kv_heads != self.heads:
             _refuse(self, "kv_heads", f"must equal model.heads = {self.heads} in latent attention")
 

@@ -60,9 +60,11 @@ def read_strategy(text: str, **defaults: Any) -> Strategy:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or name not in known or name in found:
             raise InputError(
-                "--strategy", f"must set each of {', '.join(known)} at most once", part,
+                "--strategy",
+                f"must set each of {', '.join(known)} at most once",
+                part,
                 "write tp=8,sp=true",
-            )  # fmt: skip
+            )
         if name in _FIELDS:
             found[name] = parameter(_FIELDS[name]).read(value.strip("\"'"), f"--strategy {name}")
             continue
@@ -94,9 +96,11 @@ def report_model(model: Model, strategy: Strategy) -> dict[str, Any]:
     at = sizes(model, strategy.micro_batch, strategy.sequence)
     if model.positions and strategy.sequence > model.positions:
         raise InputError(
-            "--strategy sequence", f"must be at most the model's {model.positions} positions",
-            strategy.sequence, "shorten the sequence",
-        )  # fmt: skip
+            "--strategy sequence",
+            f"must be at most the model's {model.positions} positions",
+            strategy.sequence,
+            "shorten the sequence",
+        )
     layers = [(trace[kind], count, at) for kind, count in model.runs]
     return {
         "model": model.name,
@@ -125,9 +129,11 @@ def own_sizes(graph: Graph, given: Mapping[str, int], strategy: Strategy) -> dic
     for name, (degree, symbols) in wanted.items():
         if degree > 1 and not symbols & given.keys():
             raise InputError(
-                f"--strategy {name}", "must be 1 where build() gives no size that it divides",
-                degree, f"let build() name one of {', '.join(sorted(symbols))}",
-            )  # fmt: skip
+                f"--strategy {name}",
+                "must be 1 where build() gives no size that it divides",
+                degree,
+                f"let build() name one of {', '.join(sorted(symbols))}",
+            )
     found: dict[str, float] = {**dict.fromkeys(SYMBOLS, 0.0), "window": 0.0, **given}
     found["kv_heads"] = float(given.get("kv_heads", given.get("heads", 0)))
     attended = [node for node in graph.nodes if node.op == "attention"]

@@ -97,9 +97,11 @@ def _path(prefix: str) -> str:
     # Browsers take names of dots alone for ways up, and ask for another path.
     if not all(re.fullmatch(r"(?!\.+$)[A-Za-z0-9_.~-]+", part) for part in path.split("/") if path):
         raise InputError(
-            "--prefix", "must be names of letters, digits, dots and dashes between slashes",
-            prefix, "give a path like /nest",
-        )  # fmt: skip
+            "--prefix",
+            "must be names of letters, digits, dots and dashes between slashes",
+            prefix,
+            "give a path like /nest",
+        )
     return path
 
 

@@ -95,14 +95,16 @@ def _as_text(fields: Mapping[str, Any]) -> str:
     ]
     rows.append(
         [
-            "together", "", "–",
+            "together",
+            "",
+            "–",
             f"{fields['price_usd']:,.0f}",
             f"{fields['price_usd_low']:,.0f}",
             f"{fields['price_usd_high']:,.0f}",
             f"{fields['power_w']:,.0f}",
             "",
         ]
-    )  # fmt: skip
+    )
     header = ["part", "for", "number", "price, $", "low, $", "high, $", "power, W", "figures"]
     lines = [
         f"{fields['name']}, price list {fields['prices']}",

@@ -103,9 +103,11 @@ def _by_ending(target: Path) -> str:
     writable = [entry for entry in FORMATS.values() if entry.writes]
     endings = dict.fromkeys(suffix for entry in writable for suffix in entry.suffixes)
     raise InputError(
-        "OUT", "must end in one of " + " ".join(endings), str(target),
+        "OUT",
+        "must end in one of " + " ".join(endings),
+        str(target),
         "rename it, or name the format: --to " + ", ".join(entry.name for entry in writable),
-    )  # fmt: skip
+    )
 
 
 def _as_text(fields: Mapping[str, Any]) -> str:

@@ -37,9 +37,11 @@ def memory(
     given = read_plan(plan, problem.layers, problem.network.devices)
     if asked.model.heads % given.point.tp:
         raise InputError(
-            "plan.tp", f"must divide the model's {asked.model.heads} heads", given.point.tp,
+            "plan.tp",
+            f"must divide the model's {asked.model.heads} heads",
+            given.point.tp,
             "choose another tp",
-        )  # fmt: skip
+        )
     report = price(problem, given)
     fields: dict[str, object] = {
         "feasible": report.feasible,

@@ -101,9 +101,11 @@ def _strategies(
     )
     if len(widths) * len(batches) > MOST_STRATEGIES:
         raise InputError(
-            "--micro-batch", f"must make at most {MOST_STRATEGIES} combinations with --tp",
-            len(widths) * len(batches), "profile fewer at a time",
-        )  # fmt: skip
+            "--micro-batch",
+            f"must make at most {MOST_STRATEGIES} combinations with --tp",
+            len(widths) * len(batches),
+            "profile fewer at a time",
+        )
     return [
         Strategy(
             tp=width,
@@ -149,9 +151,11 @@ def _check_torch() -> None:
 
     if find_spec("torch") is None:
         raise InputError(
-            "torch", "must be installed to measure kernels", "missing",
+            "torch",
+            "must be installed to measure kernels",
+            "missing",
             "pip install nest-studio[torch]",
-        )  # fmt: skip
+        )
 
 
 def _fields(made: Profile, whole: Profile, target: Path) -> dict[str, Any]:
@@ -205,8 +209,10 @@ def _as_text(fields: Mapping[str, Any]) -> str:
         ]
         for entry in longest[:SHOWN]
     ]
-    left = [f"left out: {entry['operators'][0]}, {entry['direction']}: {entry['reason']}"
-            for entry in fields["skipped"]]  # fmt: skip
+    left = [
+        f"left out: {entry['operators'][0]}, {entry['direction']}: {entry['reason']}"
+        for entry in fields["skipped"]
+    ]
     return "\n".join(
         [
             f"{fields['device']}, torch {fields['torch']}, {fields['precision']}: "

@@ -99,9 +99,11 @@ def _require_torch() -> None:
 
     if find_spec("torch") is None:
         raise InputError(
-            "torch", "must be installed to trace a module", "missing",
+            "torch",
+            "must be installed to trace a module",
+            "missing",
             "pip install nest-studio[torch]",
-        )  # fmt: skip
+        )
 
 
 def _as_list(fields: Mapping[str, Any]) -> str:
@@ -122,14 +124,26 @@ def _as_text(fields: Mapping[str, Any]) -> str:
         for layer in fields["layers"]
     ]
     columns = [
-        "layer", "count", "forward, GFLOP", "weights, MiB", "kept, MiB", "operators", "collectives",
-    ]  # fmt: skip
+        "layer",
+        "count",
+        "forward, GFLOP",
+        "weights, MiB",
+        "kept, MiB",
+        "operators",
+        "collectives",
+    ]
     calls = [
-        [layer["kind"], call["axis"], call["op"], f"{call['bytes'] / 2**20:.4g}",
-         call["forward"], call["backward"]]
+        [
+            layer["kind"],
+            call["axis"],
+            call["op"],
+            f"{call['bytes'] / 2**20:.4g}",
+            call["forward"],
+            call["backward"],
+        ]
         for layer in fields["layers"]
         for call in layer["collectives"]
-    ]  # fmt: skip
+    ]
     text = f"{fields['model']}: {fields['parameters']:,} parameters; one rank, one micro-batch\n\n"
     text += table(columns, rows)
     if calls:

@@ -66,9 +66,13 @@ def validate(
         from nest_core.hardware.collectives.measurements import op_name
 
         facts = LogFacts(
-            (op_name(op) or op) or None, accelerator, devices or None, nodes or None, network,
+            (op_name(op) or op) or None,
+            accelerator,
+            devices or None,
+            nodes or None,
+            network,
             _rate(network_rate, "network-rate"),
-        )  # fmt: skip
+        )
         emit(_log(text, path.name, facts, _rate(link_rate, "link-rate")), as_json, _as_text)
     elif _of_training(text):
         fields = validate_training.training_table(text, path.name)

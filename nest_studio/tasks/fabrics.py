@@ -182,21 +182,30 @@ def fabric_sweep(
     names = (asked.library, LIBRARY_NETWORK) if asked.library else ()
     local, between = [load_curve(name) for name in names] or (None, None)
     found = sweep(
-        network, asked.op, asked.size, stride=asked.stride,
-        concurrent="all" if asked.concurrent == "all" else "one", algorithm=asked.algorithm,
-        local=local, between=between,
-    )  # fmt: skip
+        network,
+        asked.op,
+        asked.size,
+        stride=asked.stride,
+        concurrent="all" if asked.concurrent == "all" else "one",
+        algorithm=asked.algorithm,
+        local=local,
+        between=between,
+    )
     if stop():
         return None
     progress(0.9, "asking what they wait for")
     first, last = (
         collective(
-            network, asked.op, float(found.size_bytes[end]), asked.size, stride=asked.stride,
+            network,
+            asked.op,
+            float(found.size_bytes[end]),
+            asked.size,
+            stride=asked.stride,
             concurrent="all" if asked.concurrent == "all" else "one",
             algorithm=found.algorithms[end],
         ).bottleneck
         for end in (0, -1)
-    )  # fmt: skip
+    )
     return found, (first, last)
 
 

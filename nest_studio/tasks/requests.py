@@ -85,9 +85,13 @@ def best_plan(text: str, *, progress: Tell, stop: Stop) -> tuple[Result, Outline
         progress(known / found.points, f"{found.solved:,} points solved, best {best}")
 
     result = search(
-        problem, scenario.space, top=scenario.top, time_limit_s=scenario.time_limit_s,
-        progress=tell, stop=stop,
-    )  # fmt: skip
+        problem,
+        scenario.space,
+        top=scenario.top,
+        time_limit_s=scenario.time_limit_s,
+        progress=tell,
+        stop=stop,
+    )
     return result, problem.network.outline
 
 
@@ -100,9 +104,13 @@ def priced_baselines(text: str, *, progress: Tell, stop: Stop) -> tuple[Baseline
             return None
         progress(number / len(scenario.baselines), name)
         found += evaluate_baselines(
-            problem, scenario.space, scenario.model, (name,), seed=scenario.seed,
+            problem,
+            scenario.space,
+            scenario.model,
+            (name,),
+            seed=scenario.seed,
             time_limit_s=min(scenario.time_limit_s, LONGEST_BASELINE_S),
-        )  # fmt: skip
+        )
     return tuple(found)
 
 

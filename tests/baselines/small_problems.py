@@ -125,9 +125,12 @@ def random_tables(seed: int, layers: int, experts: bool):
                 sent = scale * inside * micro_batch * own.uniform(0.8, 1.2, layers)
                 number = np.full(layers, 2.0)
                 calls[axis] = Calls(
-                    kind, number, sent, np.stack([nothing, nothing, number / 2]),
+                    kind,
+                    number,
+                    sent,
+                    np.stack([nothing, nothing, number / 2]),
                     np.stack([nothing, nothing, sent / 2]),
-                )  # fmt: skip
+                )
         edge = np.full(layers + 1, whole * micro_batch / cp)
         edge[[0, -1]] = 0.0
         return LayerTable(
@@ -169,9 +172,19 @@ def every_point(problem: Problem, space: SearchSpace) -> Iterator[Point]:
             schedules, space.orders, space.device_orders
         ):
             point = Point(
-                tp, sp, dp, pp, micro, zero if sharers > 1 else 0, order, host_mapping, cp, ep,
-                schedule, v,
-            )  # fmt: skip
+                tp,
+                sp,
+                dp,
+                pp,
+                micro,
+                zero if sharers > 1 else 0,
+                order,
+                host_mapping,
+                cp,
+                ep,
+                schedule,
+                v,
+            )
             if any(every_cut(problem.layers, point)):
                 yield point
 

@@ -37,10 +37,13 @@ def test_an_unknown_name_says_which_there_are():
 
 
 REASONS = [
-    ("gpt3-175b-64-h100", "needs .* per device, .* more than the 3.00 GiB there are",
-     ("manual", "mcmc", "alpa_e")),
+    (
+        "gpt3-175b-64-h100",
+        "needs .* per device, .* more than the 3.00 GiB there are",
+        ("manual", "mcmc", "alpa_e"),
+    ),
     ("llama2-7b-64-h100", "no plan fits into memory", ("phaze", "mist")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "reason", "names"), REASONS)
@@ -66,9 +69,13 @@ def test_limits_that_leave_a_method_nothing_are_its_reason_alone():
 def test_a_point_that_no_rule_allows_is_said_so():
     """Idle devices forbidden and no width that fills: nobody has a plan, each says why."""
     sets = [
-        "fabric.torus.shape=[3,3,4]", "workload.global_batch_sequences=36",
-        "search.idle_devices=false", "search.tp=1", "search.cp=1", "search.pp=[5,7]",
-    ]  # fmt: skip
+        "fabric.torus.shape=[3,3,4]",
+        "workload.global_batch_sequences=36",
+        "search.idle_devices=false",
+        "search.tp=1",
+        "search.cp=1",
+        "search.pp=[5,7]",
+    ]
     for entry in evaluated(load_scenario("llama2-7b-64-tpu-torus", sets)):
         assert entry.report is None
         assert entry.reason
@@ -76,9 +83,10 @@ def test_a_point_that_no_rule_allows_is_said_so():
 
 def test_idle_devices_are_for_all_or_for_nobody():
     sets = [
-        "fabric.torus.shape=[3,3,4]", "search.idle_devices=false",
+        "fabric.torus.shape=[3,3,4]",
+        "search.idle_devices=false",
         "workload.global_batch_sequences=36",
-    ]  # fmt: skip
+    ]
     for entry in evaluated(load_scenario("llama2-7b-64-tpu-torus", sets)):
         assert entry.report is None or entry.report.plan.point.devices_used == 36
 

@@ -183,9 +183,14 @@ def test_the_paper_s_placement_is_known_for_its_models_and_sizes_only(name):
 def test_the_paper_s_placement_is_taken_where_it_is_the_faster_one_and_named():
     """One replica of Llama 3 on 128 devices: 40 stages fit first, the paper's 80 are faster."""
     sets = [
-        "fabric.clos.devices=128", "search.tp=1", "search.dp=1", "search.cp=1",
-        'search.recompute=["full"]', "search.pp=[40,80]", 'search.schedule="1f1b"',
-    ]  # fmt: skip
+        "fabric.clos.devices=128",
+        "search.tp=1",
+        "search.dp=1",
+        "search.cp=1",
+        'search.recompute=["full"]',
+        "search.pp=[40,80]",
+        'search.schedule="1f1b"',
+    ]
     scenario = load_scenario("llama3-70b-1024-h100", sets)
     problem, space, model = scenario.problem(), scenario.space, scenario.model
     found = manual.find(problem, space, model)

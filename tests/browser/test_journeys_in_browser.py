@@ -50,10 +50,14 @@ def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
     page.get_by_role("button", name="Skip").click()
     page.get_by_text("2 of 5").wait_for(state="detached")
     for title, text in (
-        ("Design", "Collective explorer"), ("Workload", "operators"), ("Compare", "Which is"),
-        ("Explore", "Sweep parameters"), ("Paper", "Figure or table"), ("Learn", "esson 1 of 8"),
+        ("Design", "Collective explorer"),
+        ("Workload", "operators"),
+        ("Compare", "Which is"),
+        ("Explore", "Sweep parameters"),
+        ("Paper", "Figure or table"),
+        ("Learn", "esson 1 of 8"),
         ("Notebook", "Notebooks"),
-    ):  # fmt: skip
+    ):
         page.get_by_role("link", name=title, exact=True).click()
         stands(window, text=text)
 

@@ -62,8 +62,10 @@ def test_a_preset_clears_the_address(watched):
     window = watched()
     window.open(f"?{RATIO}=4&accelerator.memory_GiB=60&search.zero=1&search.zero=2")
     settings = (
-        "fabric.clos.oversubscription=[4.0]", "accelerator.memory_GiB=60.0", "search.zero=[1, 2]",
-    )  # fmt: skip
+        "fabric.clos.oversubscription=[4.0]",
+        "accelerator.memory_GiB=60.0",
+        "search.zero=[1, 2]",
+    )
     window.shows(expected("llama3-70b-1024-h100", *settings))
     window.page.get_by_role("combobox", name="Scenario preset").click()
     window.page.get_by_role("option", name="llama2-7b-64-h100").click()
@@ -151,8 +153,12 @@ def test_the_plan_can_be_taken_along(watched):
     found = answer(load_scenario("llama2-7b-64-h100"))
     assert plan["plan"] == json.loads(json.dumps(found.result.best.plan.to_json()))
     assert [entry["name"] for entry in plan["baselines"]] == [
-        "manual", "mcmc", "phaze", "alpa_e", "mist",
-    ]  # fmt: skip
+        "manual",
+        "mcmc",
+        "phaze",
+        "alpa_e",
+        "mist",
+    ]
 
 
 @pytest.mark.sampled(2)

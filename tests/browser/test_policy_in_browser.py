@@ -90,10 +90,17 @@ def test_the_studios_pages_load_nothing_from_elsewhere(page, studio_server):
         )
         assert not asked
     assert refused == [
-        ["connect-src", "frame-src", "img-src", "img-src", "script-src-elem", "script-src-elem",
-         "style-src-elem"],
+        [
+            "connect-src",
+            "frame-src",
+            "img-src",
+            "img-src",
+            "script-src-elem",
+            "script-src-elem",
+            "style-src-elem",
+        ],
         False,
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.check)])

@@ -52,7 +52,13 @@ def problem(table: LayerTable, devices: int = 8, batch: int = 8, **changed: Any)
 def plan(cuts: tuple[int, ...] = (0, 4), recompute: str = "none", **changed: Any) -> Plan:
     """One device, one micro-batch at a time, unless told otherwise."""
     fields: dict[str, Any] = {
-        "tp": 1, "sp": False, "dp": 1, "pp": 1, "micro_batch": 1, "zero": 0, "order": ORDER,
-    }  # fmt: skip
+        "tp": 1,
+        "sp": False,
+        "dp": 1,
+        "pp": 1,
+        "micro_batch": 1,
+        "zero": 0,
+        "order": ORDER,
+    }
     point = Point(**(fields | changed))
     return Plan(point, cuts, (recompute,) * point.pp)

@@ -21,9 +21,11 @@ FIGURES = [
 
 def with_calls(**changed: np.ndarray) -> LayerTable:
     every: dict[str, np.ndarray] = {
-        "number": np.ones(LAYERS), "bytes": np.ones(LAYERS),
-        "replay_number": np.zeros((3, LAYERS)), "replay_bytes": np.zeros((3, LAYERS)),
-    }  # fmt: skip
+        "number": np.ones(LAYERS),
+        "bytes": np.ones(LAYERS),
+        "replay_number": np.zeros((3, LAYERS)),
+        "replay_bytes": np.zeros((3, LAYERS)),
+    }
     return chain(LAYERS, calls={"tp": Calls("halves", **(every | changed))})
 
 

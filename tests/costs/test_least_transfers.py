@@ -162,9 +162,13 @@ def test_no_exchange_of_experts_is_faster_than_its_bound(tp, ep, dp, pp):
 def clos(**changes):
     """Ports of 1 byte/s; nodes of 16."""
     return Clos(
-        name="clos", nic_bandwidth_Bps=1.0, hop_latency_s=1e-3, intra_bandwidth_Bps=16.0,
-        intra_latency_s=1e-3, **changes,
-    )  # fmt: skip
+        name="clos",
+        nic_bandwidth_Bps=1.0,
+        hop_latency_s=1e-3,
+        intra_bandwidth_Bps=16.0,
+        intra_latency_s=1e-3,
+        **changes,
+    )
 
 
 def preset(name, *sets):

@@ -71,9 +71,12 @@ def test_a_whole_command_is_read(text):
     assert "--sequence-parallel" not in found.ignored
     assert found.unpriced == ()
     assert found.settings == {
-        "workload.model.blocks": 96, "workload.model.hidden": 12288, "workload.precision": "bf16",
-        "workload.sequence_length_tokens": 2048, "workload.global_batch_sequences": 1536,
-    }  # fmt: skip
+        "workload.model.blocks": 96,
+        "workload.model.hidden": 12288,
+        "workload.precision": "bf16",
+        "workload.sequence_length_tokens": 2048,
+        "workload.global_batch_sequences": 1536,
+    }
 
 
 STRINGS = """
@@ -180,8 +183,10 @@ def test_uneven_ends_are_divided_into_chunks_round_by_round():
     """Stages of 40 and 56 blocks in two chunks each: 20, 28, 20, 28; ends at the ends."""
     plan = read_plan(
         "--pipeline-model-parallel-size 2 --decoder-first-pipeline-num-layers 40 "
-        "--decoder-last-pipeline-num-layers 56 --num-virtual-stages-per-pipeline-rank 2", LAYERS, 2
-    )  # fmt: skip
+        "--decoder-last-pipeline-num-layers 56 --num-virtual-stages-per-pipeline-rank 2",
+        LAYERS,
+        2,
+    )
     assert plan.cuts == (0, 21, 49, 69, 98)
     assert plan.virtual_stages(1) == ((21, 49), (69, 98))
 
@@ -203,34 +208,55 @@ def test_a_layout_of_several_rounds_is_interleaved():
 
 
 REFUSED = [
-    ("--tensor-model-parallel-size 4 --tensor-model-parallel-size 8",
-     "must agree with --tensor-model-parallel-size 4 before it, but is 8"),
-    ("--recompute-activations --recompute-granularity full",
-     "must give either --recompute-activations or --recompute-granularity full"),
-    ("--recompute-granularity selective --recompute-method uniform",
-     "must give either --recompute-method or selective recomputation"),
+    (
+        "--tensor-model-parallel-size 4 --tensor-model-parallel-size 8",
+        "must agree with --tensor-model-parallel-size 4 before it, but is 8",
+    ),
+    (
+        "--recompute-activations --recompute-granularity full",
+        "must give either --recompute-activations or --recompute-granularity full",
+    ),
+    (
+        "--recompute-granularity selective --recompute-method uniform",
+        "must give either --recompute-method or selective recomputation",
+    ),
     ("--recompute-granularity everything", "must be selective or full, but is 'everything'"),
-    ("--use-torch-fsdp2 --use-distributed-optimizer",
-     "must give either --use-torch-fsdp2 or --use-distributed-optimizer"),
-    ("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 "
-     "--num-layers-per-virtual-pipeline-stage 12", "must give either "
-     "--num-virtual-stages-per-pipeline-rank or --num-layers-per-virtual-pipeline-stage"),
-    ("--pipeline-model-parallel-layout 'Et*96L' --decoder-first-pipeline-num-layers 3",
-     "must give either --pipeline-model-parallel-layout or --decoder-first"),
+    (
+        "--use-torch-fsdp2 --use-distributed-optimizer",
+        "must give either --use-torch-fsdp2 or --use-distributed-optimizer",
+    ),
+    (
+        "--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 "
+        "--num-layers-per-virtual-pipeline-stage 12",
+        "must give either "
+        "--num-virtual-stages-per-pipeline-rank or --num-layers-per-virtual-pipeline-stage",
+    ),
+    (
+        "--pipeline-model-parallel-layout 'Et*96L' --decoder-first-pipeline-num-layers 3",
+        "must give either --pipeline-model-parallel-layout or --decoder-first",
+    ),
     ("--pipeline-model-parallel-layout 'Et*95L'", "must hold the model's 96 blocks, but is 95"),
     ("--pipeline-model-parallel-layout 'Et*96mL'", "must hold no multi-token prediction"),
     ("--pipeline-model-parallel-layout 't*96EL'", "must name the embedding E, blocks t and the"),
     ("--pipeline-model-parallel-layout 'Et*99999*99999*99999L'", "must"),
-    ("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*96L|'",
-     "must leave a layer for every part"),
-    ("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*9|t*9|t*78L'",
-     "must have a multiple of pp = 2 parts, but is 3"),
-    ("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 95",
-     "must leave the other 3 stages equal parts of 96 blocks, but is '95'"),
-    ("--pipeline-model-parallel-size 5 --account-for-loss-in-pipeline-split",
-     "must make 5 stages divide the counted layers, but is 97"),
+    (
+        "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*96L|'",
+        "must leave a layer for every part",
+    ),
+    (
+        "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*9|t*9|t*78L'",
+        "must have a multiple of pp = 2 parts, but is 3",
+    ),
+    (
+        "--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 95",
+        "must leave the other 3 stages equal parts of 96 blocks, but is '95'",
+    ),
+    (
+        "--pipeline-model-parallel-size 5 --account-for-loss-in-pipeline-split",
+        "must make 5 stages divide the counted layers, but is 97",
+    ),
     ("--tensor-model-parallel-size $TP", "write the number in place of the variable"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "message"), REFUSED, ids=[text[:60] for text, _ in REFUSED])
@@ -248,11 +274,34 @@ def test_harmless_contradictions_are_notes():
 
 
 pieces = st.sampled_from(
-    ["--pipeline-model-parallel-size", "--pipeline-model-parallel-layout", "2", "8", "Et*3|",
-     "(t|)*", "L", "$PP", "${PP:-4}", "PP=4", "ARGS=(", ")", "\\\n", "#", "--lr", "--nnodes", "0",
-     "'", "--decoder-last-pipeline-num-layers", "--num-virtual-stages-per-pipeline-rank", "--",
-     "--account-for-embedding-in-pipeline-split", "--recompute-granularity", "full", "block"]
-)  # fmt: skip
+    [
+        "--pipeline-model-parallel-size",
+        "--pipeline-model-parallel-layout",
+        "2",
+        "8",
+        "Et*3|",
+        "(t|)*",
+        "L",
+        "$PP",
+        "${PP:-4}",
+        "PP=4",
+        "ARGS=(",
+        ")",
+        "\\\n",
+        "#",
+        "--lr",
+        "--nnodes",
+        "0",
+        "'",
+        "--decoder-last-pipeline-num-layers",
+        "--num-virtual-stages-per-pipeline-rank",
+        "--",
+        "--account-for-embedding-in-pipeline-split",
+        "--recompute-granularity",
+        "full",
+        "block",
+    ]
+)
 
 
 def refusal(text: str) -> str:

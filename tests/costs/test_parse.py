@@ -29,9 +29,11 @@ def plans(draw: st.DrawFn) -> tuple[Plan, int]:
     pp = draw(st.integers(1, min(layers, 12)))
     virtual_stages = draw(st.integers(1, min(layers // pp, 3)))
     count = pp * virtual_stages - 1
-    inner = draw(st.sets(st.integers(1, layers - 1), min_size=count, max_size=count)) if (
-        layers > 1
-    ) else set()  # fmt: skip
+    inner = (
+        draw(st.sets(st.integers(1, layers - 1), min_size=count, max_size=count))
+        if (layers > 1)
+        else set()
+    )
     schedule = "interleaved" if virtual_stages > 1 else draw(st.sampled_from(["1f1b", "gpipe"]))
     recompute = st.sampled_from(["none", "selective", "full"])
     point = Point(
@@ -63,11 +65,19 @@ def test_key_value_pairs_can_say_every_plan(drawn):
     plan, layers = drawn
     plan, point = replace(plan, strategies=()), plan.point
     parts = {
-        "tp": point.tp, "dp": point.dp, "pp": point.pp, "micro_batch": point.micro_batch,
-        "zero": point.zero, "sp": str(point.sp).lower(), "order": "-".join(point.order),
-        "cuts": "-".join(map(str, plan.cuts)), "cp": point.cp, "ep": point.ep,
-        "schedule": point.schedule, "interleave": point.interleave,
-    }  # fmt: skip
+        "tp": point.tp,
+        "dp": point.dp,
+        "pp": point.pp,
+        "micro_batch": point.micro_batch,
+        "zero": point.zero,
+        "sp": str(point.sp).lower(),
+        "order": "-".join(point.order),
+        "cuts": "-".join(map(str, plan.cuts)),
+        "cp": point.cp,
+        "ep": point.ep,
+        "schedule": point.schedule,
+        "interleave": point.interleave,
+    }
     if point.pp > 1:
         parts["stage_recompute"] = "-".join(plan.recompute)
     else:
@@ -86,9 +96,14 @@ def test_a_device_order_of_ones_own_is_a_list():
 
 @pytest.mark.parametrize(
     "text",
-    ["dp=8 tp=4 pp=2", "dp=8\ntp=4\npp=2\n", "dp = 8; tp = 4; pp = 2",
-     '{"dp": 8, "tp": 4, "pp": 2}', '{"plan": {"dp": 8, "tp": 4, "pp": 2}}'],
-)  # fmt: skip
+    [
+        "dp=8 tp=4 pp=2",
+        "dp=8\ntp=4\npp=2\n",
+        "dp = 8; tp = 4; pp = 2",
+        '{"dp": 8, "tp": 4, "pp": 2}',
+        '{"plan": {"dp": 8, "tp": 4, "pp": 2}}',
+    ],
+)
 def test_fields_may_be_pasted_in_any_arrangement(text):
     assert read_pasted(text, 34, 64).plan == read_plan("dp=8,tp=4,pp=2", 34, 64)
 
@@ -305,9 +320,20 @@ def test_fields_of_the_wrong_kind_are_refused(fields, message):
         (b'{"dp": NaN}', "plan.dp must be a whole number from 1 to 10,000,000, but is nan"),
         (b" " * (MAX_FILE_BYTES + 1), "must hold at most 5,000,000 bytes"),
     ],
-    ids=["empty", "open", "binary", "deep", "long number", "list", "null", "no plan", "plan 5",
-         "NaN", "large"],
-)  # fmt: skip
+    ids=[
+        "empty",
+        "open",
+        "binary",
+        "deep",
+        "long number",
+        "list",
+        "null",
+        "no plan",
+        "plan 5",
+        "NaN",
+        "large",
+    ],
+)
 def test_files_that_hold_no_plan_are_refused(content, message, tmp_path):
     file = tmp_path / "plan.json"
     file.write_bytes(content)
@@ -330,9 +356,24 @@ anything = st.recursive(
     max_leaves=6,
 )
 names = st.sampled_from(
-    ["tp", "dp", "pp", "micro_batch", "sp", "zero", "recompute", "order", "cuts", "cp",
-     "stage_recompute", "devices_used", "schedule", "ep", "interleave"]
-)  # fmt: skip
+    [
+        "tp",
+        "dp",
+        "pp",
+        "micro_batch",
+        "sp",
+        "zero",
+        "recompute",
+        "order",
+        "cuts",
+        "cp",
+        "stage_recompute",
+        "devices_used",
+        "schedule",
+        "ep",
+        "interleave",
+    ]
+)
 
 
 def refusal(reading: Callable[[], Plan]) -> str:
@@ -352,9 +393,29 @@ def test_any_object_is_a_plan_or_refused(fields):
 
 
 pieces = st.sampled_from(
-    ["dp=8", "tp=2", "pp=2", "order=", "cuts=0-34", "--micro-batch-size", "'", '"', "\\", "=", ",",
-     " ", "--sequence-parallel", "-", "8", "\0", "µ", "cuts=-", "{", "recompute=full"]
-)  # fmt: skip
+    [
+        "dp=8",
+        "tp=2",
+        "pp=2",
+        "order=",
+        "cuts=0-34",
+        "--micro-batch-size",
+        "'",
+        '"',
+        "\\",
+        "=",
+        ",",
+        " ",
+        "--sequence-parallel",
+        "-",
+        "8",
+        "\0",
+        "µ",
+        "cuts=-",
+        "{",
+        "recompute=full",
+    ]
+)
 
 
 @settings(max_examples=150, derandomize=True, database=None, deadline=None)

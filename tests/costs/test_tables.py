@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from nest_core.costs import RECOMPUTE, StateBytes
-from nest_core.costs.tables import (
-    OPTIMIZERS,
-    element_bytes,
-    layer_table,
-    model_flops,
-    state_bytes,
-)
+from nest_core.costs.tables import OPTIMIZERS, element_bytes, layer_table, model_flops, state_bytes
 from nest_core.hardware import PRECISIONS, backward_seconds, forward_seconds, load_accelerator
 from nest_core.workload import Graph, Layer, Strategy, chain, load_trace, strategies
 from nest_core.workload.model_files import load_model
@@ -131,9 +125,10 @@ def test_calls_are_the_chains_collectives(name, strategy):
     axes = {call.axis for layer in layers for call in layer.collectives}
     assert set(table.calls) == axes
     kinds = {
-        "tp": "halves" if strategy.sp else "reduce", "ep": "all_to_all",
+        "tp": "halves" if strategy.sp else "reduce",
+        "ep": "all_to_all",
         "cp": "ring" if strategy.context == "ring" else "halves",
-    }  # fmt: skip
+    }
     for axis, calls in table.calls.items():
         assert calls.kind == kinds[axis]
         for number, layer in enumerate(layers):

@@ -18,8 +18,14 @@ from nest_core.scenario import load_scenario
 from nest_studio.cli import run
 
 SMALL = "llama2-7b-64-h100"
-OPEN = ("search.tp=[1,2]", "search.micro_batch_sequences=1", "search.cp=1", "search.sp=false",
-        'search.schedule=["1f1b"]', "search.dp=[8,16]")  # fmt: skip
+OPEN = (
+    "search.tp=[1,2]",
+    "search.micro_batch_sequences=1",
+    "search.cp=1",
+    "search.sp=false",
+    'search.schedule=["1f1b"]',
+    "search.dp=[8,16]",
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +42,15 @@ def both(problem, text):
 @pytest.mark.parametrize("recompute", ["none", "full"])
 @pytest.mark.parametrize(
     "degrees",
-    ["dp=32,pp=2", "dp=8,pp=8", "dp=8,tp=4,pp=2,sp=true", "dp=4,cp=4,pp=4",
-     "dp=16,pp=4,schedule=gpipe", "dp=16,pp=4,schedule=interleaved,interleave=2"],
-)  # fmt: skip
+    [
+        "dp=32,pp=2",
+        "dp=8,pp=8",
+        "dp=8,tp=4,pp=2,sp=true",
+        "dp=4,cp=4,pp=4",
+        "dp=16,pp=4,schedule=gpipe",
+        "dp=16,pp=4,schedule=interleaved,interleave=2",
+    ],
+)
 def test_it_takes_and_holds_as_much(problem, degrees, recompute):
     one, two = both(problem, f"{degrees},micro_batch=1,recompute={recompute}")
     assert two.iteration_s == one.iteration_s

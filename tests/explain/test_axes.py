@@ -16,10 +16,16 @@ from nest_core.planner import search
 from nest_core.scenario import load_scenario
 
 SMALL = (
-    "search.tp=[1,2,4]", "search.pp=[1,2,4]", "search.cp=[1,2]", "search.dp=[4,8,16]",
-    "search.micro_batch_sequences=[1,2]", "search.zero=[0,1]", "search.sp=[false,true]",
-    "search.schedule=['1f1b','gpipe']", "search.interleave=[1]",
-)  # fmt: skip
+    "search.tp=[1,2,4]",
+    "search.pp=[1,2,4]",
+    "search.cp=[1,2]",
+    "search.dp=[4,8,16]",
+    "search.micro_batch_sequences=[1,2]",
+    "search.zero=[0,1]",
+    "search.sp=[false,true]",
+    "search.schedule=['1f1b','gpipe']",
+    "search.interleave=[1]",
+)
 OUTER = ("tp", "pp", "dp", "cp", "sp", "zero", "micro_batch", "schedule")
 
 
@@ -84,9 +90,18 @@ def test_nothing_that_differs_is_faster(sets):
 @pytest.mark.parametrize("memory", [24, 25, 26, 36])
 def test_recomputation_goes_without_what_some_stage_does(memory):
     """Stages choose freely, so every plan of an outer point is enumerated here."""
-    sets = ("search.tp=4", "search.cp=1", "search.pp=2", "search.dp=8", "search.zero=0",
-            "search.micro_batch_sequences=2", "search.sp=false", "search.schedule='1f1b'",
-            "search.order=['tp','cp','dp','pp']", f"accelerator.memory_GiB={memory}")  # fmt: skip
+    sets = (
+        "search.tp=4",
+        "search.cp=1",
+        "search.pp=2",
+        "search.dp=8",
+        "search.zero=0",
+        "search.micro_batch_sequences=2",
+        "search.sp=false",
+        "search.schedule='1f1b'",
+        "search.order=['tp','cp','dp','pp']",
+        f"accelerator.memory_GiB={memory}",
+    )
     problem, space, every = case(*sets)
     best = every[0]
     entry = next(e for e in next_best(problem, space, best) if e.axis == "recompute")

@@ -90,10 +90,12 @@ def test_gains_are_what_the_resource_brings():
     quick = with_tables(
         asked,
         lambda table: replace(
-            table, compute_s=table.compute_s / 1.01, forward_s=table.forward_s / 1.01,
+            table,
+            compute_s=table.compute_s / 1.01,
+            forward_s=table.forward_s / 1.01,
             replay_s=table.replay_s / 1.01,
         ),
-    )  # fmt: skip
+    )
     for resource, other in (
         ("compute", quick),
         ("bandwidth.node", replace(asked, network=asked.network.faster(0, 1.01))),

@@ -32,7 +32,8 @@ CASES = {
     "one stage": (DENSE, "dp=32,tp=2,zero=1"),
     "zero 3": (DENSE, "dp=64,zero=3,recompute=full"),
     "zero 2, mixed recomputation": (
-        DENSE, "dp=8,tp=2,pp=4,sp=true,zero=2,stage_recompute=full-selective-none-none",
+        DENSE,
+        "dp=8,tp=2,pp=4,sp=true,zero=2,stage_recompute=full-selective-none-none",
     ),
     "whole tensors between stages": (DENSE, "dp=4,tp=4,pp=4,zero=0"),
     "context": (DENSE, "dp=4,cp=4,tp=2,pp=2,zero=1,recompute=selective"),
@@ -40,7 +41,7 @@ CASES = {
     "stages side by side": (DENSE, "dp=8,tp=2,pp=4,cuts=0-4-10-20-34,order=tp-cp-pp-dp"),
     "idle devices": (DENSE, "dp=2,tp=4,pp=4"),
     "experts": (EXPERTS, "dp=16,tp=2,pp=2,ep=8,zero=1"),
-}  # fmt: skip
+}
 
 
 @lru_cache
@@ -90,9 +91,7 @@ class Walk:
 
 def ring(groups, share):
     """``share`` of the buffer from every member to the next."""
-    return [
-        [(a, b, share) for group in groups for a, b in pairwise([*group, group[0]])]
-    ]  # fmt: skip
+    return [[(a, b, share) for group in groups for a, b in pairwise([*group, group[0]])]]
 
 
 def hierarchy(groups, blocks):
@@ -173,16 +172,22 @@ def oracle(scenario, problem, report):
         "cp": [[[device(s, d, c, t) for c in cps] for d, t in product(dps, tps)] for s in stages],
         "data": [[[device(s, d, c, t) for d, c in middle[s]] for t in tps] for s in stages],
         "ep": [
-            [[device(s, *rank, t) for rank in middle[s][i : i + point.ep]]
-             for i in range(0, len(middle[s]), point.ep) for t in tps]
+            [
+                [device(s, *rank, t) for rank in middle[s][i : i + point.ep]]
+                for i in range(0, len(middle[s]), point.ep)
+                for t in tps
+            ]
             for s in stages
         ],
         "expert_data": [
-            [[device(s, *rank, t) for rank in middle[s][i :: point.ep]]
-             for i in range(point.ep) for t in tps]
+            [
+                [device(s, *rank, t) for rank in middle[s][i :: point.ep]]
+                for i in range(point.ep)
+                for t in tps
+            ]
             for s in stages
         ],
-    }  # fmt: skip
+    }
     blocks = [walk.node, scenario.fabric.group_of(1), np.zeros(64, int)]
     total = defaultdict(Counter)
 
@@ -229,9 +234,11 @@ def oracle(scenario, problem, report):
                         elif calls.kind == "all_to_all":
                             phase = [
                                 (a, b, 1 / members)
-                                for group in groups[axis][s] for a in group for b in group
+                                for group in groups[axis][s]
+                                for a in group
+                                for b in group
                                 if a != b
-                            ]  # fmt: skip
+                            ]
                             add(axis, walk.loads(phase), m * size)
                         else:
                             collective(axis, axis, s, float(size / number), m * number)
@@ -335,9 +342,10 @@ def test_a_stage_of_its_own_zero_sends_its_own_gradients():
     plan = Plan(point, report.plan.cuts, report.plan.recompute, tuple(own))
     loads = [link_loads(problem, price(problem, of)).bytes["data"] for of in (report.plan, plan)]
     changed = {
-        int(group) // 2 % 64 for group in np.flatnonzero(~np.isclose(*loads, rtol=1e-9, atol=1))
+        int(group) // 2 % 64
+        for group in np.flatnonzero(~np.isclose(*loads, rtol=1e-9, atol=1))
         if group < 256
-    }  # fmt: skip
+    }
     assert changed == set(range(32, 48))
 
 

@@ -45,9 +45,11 @@ def test_price_tells_the_difference_term_by_term(ask):
 
 def test_price_reads_a_command_and_says_what_it_left_out(ask, tmp_path, capsys):
     script = tmp_path / "run.sh"
-    script.write_text("torchrun pretrain.py --tensor-model-parallel-size 2 --lr 3e-4 \\\n"
-                      " --pipeline-model-parallel-size 4 --use-distributed-optimizer \\\n"
-                      " --data-parallel-size 8 --nnodes 9 --nproc-per-node 8\n")  # fmt: skip
+    script.write_text(
+        "torchrun pretrain.py --tensor-model-parallel-size 2 --lr 3e-4 \\\n"
+        " --pipeline-model-parallel-size 4 --use-distributed-optimizer \\\n"
+        " --data-parallel-size 8 --nnodes 9 --nproc-per-node 8\n"
+    )
     fields = ask("price", SCENARIO, "--plan", str(script), *SETS)
     assert fields["ignored"] == ["--lr"]
     assert fields["notes"] == ["The command starts 72 ranks; the fabric has 64 devices."]

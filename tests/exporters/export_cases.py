@@ -15,9 +15,13 @@ from nest_core.scenario import Scenario, load_scenario
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "export"
 ORDERS = [
-    ("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"), ("tp", "dp", "cp", "pp"),
-    ("tp", "dp", "pp", "cp"), ("tp", "pp", "cp", "dp"), ("tp", "pp", "dp", "cp"),
-]  # fmt: skip
+    ("tp", "cp", "dp", "pp"),
+    ("tp", "cp", "pp", "dp"),
+    ("tp", "dp", "cp", "pp"),
+    ("tp", "dp", "pp", "cp"),
+    ("tp", "pp", "cp", "dp"),
+    ("tp", "pp", "dp", "cp"),
+]
 MEGATRON = ORDERS[0]
 
 
@@ -33,11 +37,14 @@ def scenario(model: str = "llama3-8b", fabric: str = "h100-spine-leaf-64", *sets
     return load_scenario(
         "llama2-7b-64-h100",
         [
-            f'workload.model="{model}"', f'fabric="{fabric}"',
-            "workload.global_batch_sequences=512", "workload.sequence_length_tokens=512",
-            'search.device_order="natural"', *sets,
+            f'workload.model="{model}"',
+            f'fabric="{fabric}"',
+            "workload.global_batch_sequences=512",
+            "workload.sequence_length_tokens=512",
+            'search.device_order="natural"',
+            *sets,
         ],
-    )  # fmt: skip
+    )
 
 
 def plan(asked: Scenario, /, **fields: Any) -> Plan:
@@ -75,12 +82,19 @@ def drawn_plans(draw: st.DrawFn, asked: Scenario, devices: int = 64) -> Plan:
         | st.just(None)
     )
     point = Point(
-        tp=tp, sp=draw(st.booleans()) and tp > 1, dp=dp, pp=pp,
-        micro_batch=draw(st.sampled_from([1, 2])), zero=draw(st.integers(0, 3)),
+        tp=tp,
+        sp=draw(st.booleans()) and tp > 1,
+        dp=dp,
+        pp=pp,
+        micro_batch=draw(st.sampled_from([1, 2])),
+        zero=draw(st.integers(0, 3)),
         order=draw(st.sampled_from(ORDERS)),
         device_order=draw(st.sampled_from(["natural", "natural", "rack", "rail"])),
-        cp=cp, ep=ep, schedule=schedule, interleave=v,
-    )  # fmt: skip
+        cp=cp,
+        ep=ep,
+        schedule=schedule,
+        interleave=v,
+    )
     if inner is None:
         from nest_core.costs.parse import even_cuts
 

@@ -126,12 +126,19 @@ def test_torchtitan_flavours_are_found_by_their_sizes() -> None:
         except Refused:
             continue
     assert {name: f"{flavour.module} {flavour.name}" for name, flavour in found.items()} == {
-        "llama3-8b": "llama3 8B", "llama3.1-8b": "llama3 8B", "llama3-70b": "llama3 70B",
-        "llama3.1-70b": "llama3 70B", "llama3.1-405b": "llama3 405B", "qwen3-8b": "qwen3 8B",
-        "qwen3-32b": "qwen3 32B", "qwen3-30b-a3b": "qwen3 30B-A3B",
-        "qwen3-235b-a22b": "qwen3 235B-A22B", "deepseek-v2": "deepseek_v3 236B",
-        "deepseek-v3": "deepseek_v3 671B", "gpt-oss-120b": "gpt_oss 120b",
-    }  # fmt: skip
+        "llama3-8b": "llama3 8B",
+        "llama3.1-8b": "llama3 8B",
+        "llama3-70b": "llama3 70B",
+        "llama3.1-70b": "llama3 70B",
+        "llama3.1-405b": "llama3 405B",
+        "qwen3-8b": "qwen3 8B",
+        "qwen3-32b": "qwen3 32B",
+        "qwen3-30b-a3b": "qwen3 30B-A3B",
+        "qwen3-235b-a22b": "qwen3 235B-A22B",
+        "deepseek-v2": "deepseek_v3 236B",
+        "deepseek-v3": "deepseek_v3 671B",
+        "gpt-oss-120b": "gpt_oss 120b",
+    }
     assert len({(flavour.module, flavour.name) for flavour in _FLAVOURS}) == len(_FLAVOURS)
 
 

@@ -21,9 +21,16 @@ from nest_core.layout import rank_mapping
 from nest_core.network import collapse
 
 FABRICS = [
-    "h100-spine-leaf-64", "nest-fat-tree-256", "dgx1-v100-64", "fat-tree-k16", "torus-16x16",
-    "gb200-nvl72-rails", "unequal-racks-88", "drawn-8", "dgx-superpod-h100-as-built",
-]  # fmt: skip
+    "h100-spine-leaf-64",
+    "nest-fat-tree-256",
+    "dgx1-v100-64",
+    "fat-tree-k16",
+    "torus-16x16",
+    "gb200-nvl72-rails",
+    "unequal-racks-88",
+    "drawn-8",
+    "dgx-superpod-h100-as-built",
+]
 
 SLURM_STUBS = """
 scontrol() { for i in $(seq 0 1999); do printf 'host%04d\\n' "$i"; done; }
@@ -36,12 +43,18 @@ def run_job(folder: Path, script: str) -> tuple[list[str], list[str], str]:
     told, listed = folder / "told", folder / "list"
     ran = subprocess.run(
         ["bash", "-c", SLURM_STUBS + script + '\necho "$MASTER_ADDR:$MASTER_PORT"', "job", "train"],
-        capture_output=True, text=True, check=True, cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
         env={
-            "PATH": "/usr/bin:/bin", "TOLD": str(told), "LIST": str(listed),
-            "SLURM_JOB_NODELIST": "host[0000-1999]", "SLURM_SUBMIT_DIR": str(folder),
+            "PATH": "/usr/bin:/bin",
+            "TOLD": str(told),
+            "LIST": str(listed),
+            "SLURM_JOB_NODELIST": "host[0000-1999]",
+            "SLURM_SUBMIT_DIR": str(folder),
         },
-    )  # fmt: skip
+    )
     return told.read_text().splitlines(), listed.read_text().splitlines(), ran.stdout.strip()
 
 
@@ -49,12 +62,18 @@ def local_rank(folder: Path, task: str, rank: int, local: int, tasks: int) -> tu
     """Device and size of the node that a task finds, from a real shell."""
     ran = subprocess.run(
         ["bash", "-c", task, "task", "bash", "-c", 'echo "$LOCAL_RANK $LOCAL_WORLD_SIZE $RANK"'],
-        capture_output=True, text=True, check=True, cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
         env={
-            "PATH": "/usr/bin:/bin", "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(local),
-            "SLURM_NTASKS": str(tasks), "NEST_RANKS": str(folder / "ranks.txt"),
+            "PATH": "/usr/bin:/bin",
+            "SLURM_PROCID": str(rank),
+            "SLURM_LOCALID": str(local),
+            "SLURM_NTASKS": str(tasks),
+            "NEST_RANKS": str(folder / "ranks.txt"),
         },
-    )  # fmt: skip
+    )
     device, size, found = map(int, ran.stdout.split())
     assert found == rank
     return device, size
@@ -216,10 +235,13 @@ def test_mixed_widths_across_the_pipeline_axis_are_refused() -> None:
 def test_files_say_their_version_and_plan() -> None:
     """The first lines of every text file that has room for comments."""
     versions = {
-        "megatron": "Megatron-LM commit 4393d2b9", "nemo": "Megatron-Bridge 0.3.1",
-        "deepspeed": "DeepSpeed 0.19.8", "torchtitan": "torchtitan 0.3.0", "slurm": "Slurm 2",
+        "megatron": "Megatron-LM commit 4393d2b9",
+        "nemo": "Megatron-Bridge 0.3.1",
+        "deepspeed": "DeepSpeed 0.19.8",
+        "torchtitan": "torchtitan 0.3.0",
+        "slurm": "Slurm 2",
         "astra-sim": "ASTRA-sim commit",
-    }  # fmt: skip
+    }
     for target, version in versions.items():
         for name, content in exported(target, scenario(), dp=64, zero=3).files.items():
             if isinstance(content, str) and not name.endswith((".json", ".args")):

@@ -67,8 +67,9 @@ def test_stage_options_say_the_cuts(data: st.DataObject) -> None:
         inner = {1 + each * k for k in range(1, pp * v)}
     if kind == "layers" and layers % (pp * v) == 0:
         inner = {layers // (pp * v) * k for k in range(1, pp * v)}
-    point = Point(1, False, 1, pp, 1, 0, MEGATRON, interleave=v,
-                  schedule="interleaved" if v > 1 else "1f1b")  # fmt: skip
+    point = Point(
+        1, False, 1, pp, 1, 0, MEGATRON, interleave=v, schedule="interleaved" if v > 1 else "1f1b"
+    )
     chosen = Plan(point, (0, *sorted(inner), layers), ("none",) * pp)
     options = stage_options(chosen)
     assert cuts_said(options, layers - 2, pp) == chosen.cuts
@@ -125,8 +126,12 @@ def test_ranks_meet_those_of_the_layout(target: str, data: st.DataObject) -> Non
         for axis, rows in groups_of(point).members.items()
     }
     dense, experts = megatron_ranks(point, False), megatron_ranks(point, True)
-    pairs = [("tp", dense["tp"]), ("cp", dense["second"]), ("ep", experts["second"]),
-             ("expert_data", experts["dp"])]  # fmt: skip
+    pairs = [
+        ("tp", dense["tp"]),
+        ("cp", dense["second"]),
+        ("ep", experts["second"]),
+        ("expert_data", experts["dp"]),
+    ]
     for axis, theirs in pairs:
         if axis in ours:
             assert {tuple(sorted(row)) for row in ours[axis]} == theirs
@@ -175,9 +180,11 @@ def arguments(script: str) -> list[str]:
     stub = 'torchrun() { printf "%s\\n" "$@"; }; exec() { "$@"; }\n'
     ran = subprocess.run(
         ["bash", "-c", stub + script],
-        capture_output=True, text=True, check=True,
+        capture_output=True,
+        text=True,
+        check=True,
         env={"PATH": "/usr/bin:/bin", "MASTER_ADDR": "first", "SLURM_NODEID": "3"},
-    )  # fmt: skip
+    )
     return ran.stdout.splitlines()
 
 

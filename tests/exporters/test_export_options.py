@@ -144,9 +144,13 @@ def check_astra_sim(contents: dict[str, str | bytes]) -> None:
 
 
 CHECKS = {
-    "megatron": check_megatron, "nemo": check_nemo, "deepspeed": check_deepspeed,
-    "torchtitan": check_torchtitan, "slurm": check_slurm, "astra-sim": check_astra_sim,
-}  # fmt: skip
+    "megatron": check_megatron,
+    "nemo": check_nemo,
+    "deepspeed": check_deepspeed,
+    "torchtitan": check_torchtitan,
+    "slurm": check_slurm,
+    "astra-sim": check_astra_sim,
+}
 
 
 @pytest.mark.sampled(2)
@@ -186,12 +190,19 @@ def test_of_any_plan(target: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     "setting",
     [
-        'workload.precision="fp16"', 'workload.precision="fp32"', 'workload.precision="fp8"',
-        'workload.optimizer="sgd"', 'workload.optimizer="adam_8bit"', "workload.gradient_bytes=2",
-        "workload.gradient_bytes=4", 'workload.attention="unfused"', 'workload.overlap="none"',
-        'workload.context="all_gather"', "workload.capacity=1.25",
+        'workload.precision="fp16"',
+        'workload.precision="fp32"',
+        'workload.precision="fp8"',
+        'workload.optimizer="sgd"',
+        'workload.optimizer="adam_8bit"',
+        "workload.gradient_bytes=2",
+        "workload.gradient_bytes=4",
+        'workload.attention="unfused"',
+        'workload.overlap="none"',
+        'workload.context="all_gather"',
+        "workload.capacity=1.25",
     ],
-)  # fmt: skip
+)
 def test_of_every_workload(target: str, setting: str) -> None:
     """Precisions, optimizers and the rest bring their own options."""
     for model in ("llama3-8b", "mixtral-8x7b"):

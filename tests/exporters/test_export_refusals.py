@@ -161,8 +161,9 @@ def test_stages_that_divide_their_layers_differently(target: str) -> None:
     asked = scenario()
     base = plan(asked, dp=32, pp=2)
     for other in (StageStrategy(1, False, 1, 1, 1), StageStrategy(1, False, 1, 1, 3)):
-        mixed = Plan(base.point, base.cuts, base.recompute,
-                     (StageStrategy(1, False, 1, 1, 0), other))  # fmt: skip
+        mixed = Plan(
+            base.point, base.cuts, base.recompute, (StageStrategy(1, False, 1, 1, 0), other)
+        )
         with pytest.raises(Refused, match=r"plan\.stage_strategies must be the same in every"):
             export_plan(target, asked, priced(asked, mixed))
 

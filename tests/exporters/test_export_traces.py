@@ -180,9 +180,12 @@ def test_compute_alone_takes_what_the_schedule_says(
     schedule: str, pp: int, v: int, batch: int
 ) -> None:
     """With equal stages, free wires and no update: the fill and drain of `costs.schedules`."""
-    asked = scenario("gpt3-13b", "h100-spine-leaf-64",
-                     f"workload.global_batch_sequences={batch}",
-                     "workload.model.blocks=38")  # fmt: skip
+    asked = scenario(
+        "gpt3-13b",
+        "h100-spine-leaf-64",
+        f"workload.global_batch_sequences={batch}",
+        "workload.model.blocks=38",
+    )
     even = tuple(40 // (pp * v) * k for k in range(pp * v + 1))
     chosen = plan(asked, dp=4, pp=pp, interleave=v, schedule=schedule, cuts=list(even))
     files = dict(export_plan("astra-sim", asked, priced(asked, chosen)).files)
@@ -277,8 +280,9 @@ def test_npus_are_numbered_innermost_dimension_first(fabric: str, chosen: dict[s
     if collapsed.torus is not None:
         place = collapsed.torus.coordinates(collapsed.place)
         inner = place[[size > 1 for size in collapsed.torus.shape]]
-        assert all((npu // math.prod(counts[:k]) % counts[k] == inner[k]).all()
-                   for k in range(len(counts)))  # fmt: skip
+        assert all(
+            (npu // math.prod(counts[:k]) % counts[k] == inner[k]).all() for k in range(len(counts))
+        )
     else:
         node = collapsed.nesting[0]
         assert (npu // counts[0] == npu[np.searchsorted(node, node)] // counts[0]).all()
@@ -327,8 +331,12 @@ def test_a_network_of_many_dimensions_names_them() -> None:
     levels = ", ".join(
         f'{{name="l{k}", group_size=2, bandwidth_GBps=50.0, latency_us=1.0}}' for k in range(5)
     )
-    asked = scenario("llama3-8b", "h100-spine-leaf-64", SMALL,
-                     f'fabric={{kind="hierarchical", level=[{levels}]}}')  # fmt: skip
+    asked = scenario(
+        "llama3-8b",
+        "h100-spine-leaf-64",
+        SMALL,
+        f'fabric={{kind="hierarchical", level=[{levels}]}}',
+    )
     node = next(
         node
         for node in traces(dict(exported("astra-sim", asked, dp=32).files))[0]

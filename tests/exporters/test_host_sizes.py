@@ -110,8 +110,12 @@ def test_a_slurm_block_is_what_nvlink_joins(tmp_path, capsys):
 
 def _rack_scale(kind: str, nodes: int, hosts: int, each: int, missing: list[str]) -> FabricFile:
     document: dict[str, object] = {
-        "schema": 1, "name": "racks", "kind": kind, "devices_per_host": each, "missing": missing,
-    }  # fmt: skip
+        "schema": 1,
+        "name": "racks",
+        "kind": kind,
+        "devices_per_host": each,
+        "missing": missing,
+    }
     if kind == "hierarchical":
         sizes = {"node": hosts * each, "rack": nodes}
         document["level"] = [
@@ -120,10 +124,15 @@ def _rack_scale(kind: str, nodes: int, hosts: int, each: int, missing: list[str]
         ]
     else:
         document["clos"] = {
-            "devices": nodes * hosts * each, "devices_per_node": hosts * each,
-            "nics_per_node": hosts * each, "nic_bandwidth_GBps": 50.0, "radix": 512, "tiers": 1,
-            "oversubscription": [], "hop_latency_us": 0.6,
-        }  # fmt: skip
+            "devices": nodes * hosts * each,
+            "devices_per_node": hosts * each,
+            "nics_per_node": hosts * each,
+            "nic_bandwidth_GBps": 50.0,
+            "radix": 512,
+            "tiers": 1,
+            "oversubscription": [],
+            "hop_latency_us": 0.6,
+        }
         document["intra_node"] = {"bandwidth_GBps": 900.0, "latency_us": 0.5}
     return checked(FabricFile, document)
 

@@ -29,8 +29,13 @@ FABRICS = {
 def compared():
     """Three fabrics, of which the torus says of no switch that it could be lost."""
     document, _ = scenario_document(JOB)
-    few = {"search.pp": 1, "search.cp": 1, "search.zero": 1, "search.recompute": "none",
-           "search.schedule": "1f1b"}  # fmt: skip
+    few = {
+        "search.pp": 1,
+        "search.cp": 1,
+        "search.zero": 1,
+        "search.recompute": "none",
+        "search.schedule": "1f1b",
+    }
     entries = [
         {"name": name, "document": document, "overrides": few | {"fabric": fabric}}
         for name, fabric in FABRICS.items()

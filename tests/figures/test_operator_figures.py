@@ -125,12 +125,15 @@ def test_formulas_speak_of_the_kernels(name, kind, strategy):
             assert sum(said["FLOP"]) == pytest.approx(each.flops, rel=0.01)
             assert sum(said["bytes"]) == pytest.approx(each.bytes, rel=0.01)
             took = [
-                value(re.search(r"the longer, ([\d.,]+ \w+)|= ([\d.,]+ \w+), bound", line)[0]
-                      .partition(", bound")[0].partition("= ")[2] or
-                      re.search(r"the longer, ([\d.,]+ \w+)", line)[1])
+                value(
+                    re.search(r"the longer, ([\d.,]+ \w+)|= ([\d.,]+ \w+), bound", line)[0]
+                    .partition(", bound")[0]
+                    .partition("= ")[2]
+                    or re.search(r"the longer, ([\d.,]+ \w+)", line)[1]
+                )
                 for line in each.words
                 if line.startswith("time: ")
-            ]  # fmt: skip
+            ]
             assert sum(took) == pytest.approx(each.seconds, rel=0.01)
 
 
@@ -140,8 +143,10 @@ def test_lengths_in_symbols_are_the_lengths_of_the_kernel(name, kind, strategy):
     for part in after.parts:
         if not part.runs or part.forward.kernels[0].unit == "memory":
             continue
-        said = {line[0]: float(re.findall(r" = ([\d.,]+)", line)[-1].replace(",", ""))
-                for line in part.where}  # fmt: skip
+        said = {
+            line[0]: float(re.findall(r" = ([\d.,]+)", line)[-1].replace(",", ""))
+            for line in part.where
+        }
         order = "gqsd" if "attention" in part.forward.kernels[0].unit else "gmnk"
         for symbol, length in zip(order, part.forward.kernels[0].shape, strict=True):
             if symbol in said:
@@ -160,8 +165,9 @@ def test_a_known_operator_in_words():
     )
     assert down.words[3] == "FLOP: 2 · m · n · k = 2 · 8,192 · 8,192 · 3,584 = 481 GFLOP"
     assert down.words[5] == "intensity: 481 GFLOP / 252 MB = 1,911 FLOP/B"
-    assert any(line.startswith("tiles of 128 x 128: 64 · 64 over 132 units = 31") for line in
-               down.words)  # fmt: skip
+    assert any(
+        line.startswith("tiles of 128 x 128: 64 · 64 over 132 units = 31") for line in down.words
+    )
     assert down.words[-1] == "keeps for backward: mlp.activation 56.0 MiB"
 
 
@@ -245,8 +251,14 @@ def test_what_cannot_be_taken_apart_says_why(change, sentence):
     asked = {"kind": "block", "strategy": Strategy(), "precision": "bf16", "recompute": "none"}
     asked |= change
     with pytest.raises(InputError, match=re.escape(sentence)):
-        anatomy(load_model("llama3-70b"), asked["kind"], asked["strategy"], H100,
-                asked["precision"], asked["recompute"])  # fmt: skip
+        anatomy(
+            load_model("llama3-70b"),
+            asked["kind"],
+            asked["strategy"],
+            H100,
+            asked["precision"],
+            asked["recompute"],
+        )
 
 
 def test_it_works_without_torch():
@@ -313,8 +325,9 @@ def test_every_operator_has_a_box_and_every_collective_a_diamond(name, kind, str
 @every
 def test_nothing_stands_on_anything_else(name, kind, strategy):
     for _, lines, _, diamonds, outlines in panels(name, kind, strategy):
-        x0, x1, y0, y1 = (np.array([box[key] for box in outlines]) for key in
-                          ("x0", "x1", "y0", "y1"))  # fmt: skip
+        x0, x1, y0, y1 = (
+            np.array([box[key] for box in outlines]) for key in ("x0", "x1", "y0", "y1")
+        )
         for one, other in combinations(range(len(outlines)), 2):
             apart = x1[one] < x0[other] or x1[other] < x0[one]
             assert apart or y1[one] < y0[other] or y1[other] < y0[one]
@@ -413,11 +426,14 @@ def test_labels_fit_their_boxes():
 
 def test_rows_follow_the_longest_path():
     drawn = layered(
-        {"d": ["b", "c", "a"], "a": [], "c": ["b"], "b": ["a"]},
-        dict.fromkeys("abcd", (0.5, 0.5)),
+        {"d": ["b", "c", "a"], "a": [], "c": ["b"], "b": ["a"]}, dict.fromkeys("abcd", (0.5, 0.5))
     )
-    assert {name: row for name, (_, row) in drawn.places.items()} == {"a": 0, "b": 1, "c": 2,
-                                                                     "d": 3}  # fmt: skip
+    assert {name: row for name, (_, row) in drawn.places.items()} == {
+        "a": 0,
+        "b": 1,
+        "c": 2,
+        "d": 3,
+    }
     long = next(way for start, end, way in drawn.ways if (start, end) == ("a", "d"))
     assert [row for _, row in long] == [0, 1, 2, 3]
     assert abs(long[1][0] - drawn.places["b"][0]) >= 0.5
@@ -470,8 +486,12 @@ def test_rows_and_headlines_say_what_the_anatomy_has(name, kind, strategy):
     assert {row["axis"] for row in calls} <= {"tp", "cp", "ep"}
     assert len(calls) == len(after.exchanges)
     assert [headline.name for headline in layer_headlines(after)] == [
-        "Device time", "Of the peak", "Host time", "Kept for backward", "Communication buffers",
-    ]  # fmt: skip
+        "Device time",
+        "Of the peak",
+        "Host time",
+        "Kept for backward",
+        "Communication buffers",
+    ]
 
 
 def test_a_strategy_in_words():

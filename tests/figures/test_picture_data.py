@@ -29,10 +29,16 @@ def picture(*traces):
 
 def test_bars_are_rows_with_their_labels():
     shown = picture(
-        {"type": "bar", "name": "a", "x": [1.0, 2.0], "y": ["one", "<b>two</b>"], "base": [0.5, 0],
-         "customdata": ["first<br>1 s", "second"]},
+        {
+            "type": "bar",
+            "name": "a",
+            "x": [1.0, 2.0],
+            "y": ["one", "<b>two</b>"],
+            "base": [0.5, 0],
+            "customdata": ["first<br>1 s", "second"],
+        },
         {"type": "bar", "name": "b", "x": [3], "y": ["one"]},
-    )  # fmt: skip
+    )
     assert shown.rows() == [
         {"series": "a", "x": 1.0, "y": "one", "from": 0.5, "label": "first; 1 s"},
         {"series": "a", "x": 2.0, "y": "two", "from": 0, "label": "second"},
@@ -100,10 +106,13 @@ def test_every_figure_of_the_plan_has_rows(answered):
     network, best = example.network, example.result.best
     rows = entries(example.result, example.baselines)
     shown = (
-        balance_figure(rows), memory_figure(rows, example.scenario.accelerator.memory_bytes),
-        throughput_figure(rows, 1), fabric_figure(network, best.plan), level_figure(network),
+        balance_figure(rows),
+        memory_figure(rows, example.scenario.accelerator.memory_bytes),
+        throughput_figure(rows, 1),
+        fabric_figure(network, best.plan),
+        level_figure(network),
         timeline_figure(timeline(example.scenario.problem(), best)),
-    )  # fmt: skip
+    )
     for one in shown:
         found = one.rows()
         assert found

@@ -26,8 +26,14 @@ def outcome(x, rate=None, y=None, **more):
     if rate is None:
         found = {"status": "memory", "reason": "No plan fits.", "needed_bytes": 96 * GIB}
     else:
-        found = {"status": "solved", "plan": PLAN, "tokens_per_s": rate, "mfu": 0.4, "bubble": 0.1,
-                 "memory_bytes": 60 * GIB}  # fmt: skip
+        found = {
+            "status": "solved",
+            "plan": PLAN,
+            "tokens_per_s": rate,
+            "mfu": 0.4,
+            "bubble": 0.1,
+            "memory_bytes": 60 * GIB,
+        }
     return Outcome(x, y, **{"limit_bytes": 80 * GIB, **found, **more})
 
 
@@ -56,9 +62,10 @@ def plane(rates, **more):
 
 def trace(picture, name=None, **about):
     (found,) = [
-        one for one in picture.plot.data
+        one
+        for one in picture.plot.data
         if (name is None or one.name == name) and all(one[k] == v for k, v in about.items())
-    ]  # fmt: skip
+    ]
     return found
 
 

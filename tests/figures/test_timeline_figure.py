@@ -128,10 +128,18 @@ def equal(schedule, pp, m, v):
     layers = pp * v
     none, ones = np.zeros((3, layers)), np.ones(layers)
     table = LayerTable(
-        compute_s=3 * ones, forward_s=ones, replay_s=none, launch_s=none, calls={},
-        parameters=ones, expert_parameters=0 * ones, tied_parameters=0.0, kept_bytes=none,
-        working_bytes=none, boundary_bytes=np.zeros(layers + 1),
-    )  # fmt: skip
+        compute_s=3 * ones,
+        forward_s=ones,
+        replay_s=none,
+        launch_s=none,
+        calls={},
+        parameters=ones,
+        expert_parameters=0 * ones,
+        tied_parameters=0.0,
+        kept_bytes=none,
+        working_bytes=none,
+        boundary_bytes=np.zeros(layers + 1),
+    )
     asked = Problem(
         network=collapse(Hierarchical("one", (Tier("node", pp, 1.0, 0.0),))),
         table=lambda tp, sp, micro_batch, cp, ep: table, batch=m, tokens=1, memory_bytes=1e9,

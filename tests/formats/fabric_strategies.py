@@ -9,10 +9,15 @@ from hypothesis import strategies as st
 from nest_core.topology import Element, GraphFabric, Link
 
 # Printable, not only Latin; ids must survive quotes, commas, tags and spaces inside.
-NAMES = st.text(
-    st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Co", "Cn", "Zl", "Zp")),
-    min_size=1, max_size=12,
-).map(str.strip).filter(bool)  # fmt: skip
+NAMES = (
+    st.text(
+        st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Co", "Cn", "Zl", "Zp")),
+        min_size=1,
+        max_size=12,
+    )
+    .map(str.strip)
+    .filter(bool)
+)
 RATES = st.sampled_from([1.0, 12.5, 50.0, 450.0, 100 / 3, 0.1, 1e-9, 46.875])
 LATENCIES = st.sampled_from([0.0, 0.5, 0.6, 1.25, 100 / 7, 1e-4])
 COORDINATES = st.none() | st.sampled_from([0.0, -12.5, 1e6, 0.1])
@@ -28,14 +33,23 @@ def graph_fabrics(draw: Any) -> GraphFabric:
     roles[draw(st.integers(0, len(ids) - 1))] = "device"
     elements = tuple(
         Element(
-            name, role, draw(st.sampled_from([0, 0, 10_000])),
-            draw(st.sampled_from(["", "", "rack 0/node 3"])), draw(COORDINATES), draw(COORDINATES),
+            name,
+            role,
+            draw(st.sampled_from([0, 0, 10_000])),
+            draw(st.sampled_from(["", "", "rack 0/node 3"])),
+            draw(COORDINATES),
+            draw(COORDINATES),
         )
         for name, role in zip(ids, roles, strict=True)
-    )  # fmt: skip
+    )
     pairs = {(draw(st.integers(0, place - 1)), place) for place in range(1, len(ids))}
-    pairs |= set(draw(st.lists(st.sampled_from(
-        [(a, b) for b in range(len(ids)) for a in range(b)]), max_size=4)))  # fmt: skip
+    pairs |= set(
+        draw(
+            st.lists(
+                st.sampled_from([(a, b) for b in range(len(ids)) for a in range(b)]), max_size=4
+            )
+        )
+    )
     links = []
     for a, b in draw(st.permutations(sorted(pairs))):
         ends = draw(st.sampled_from([(a, b), (b, a)]))

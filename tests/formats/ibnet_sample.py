@@ -52,12 +52,18 @@ def ibnetdiscover_text(
                 f'[{ports}]\t"H-{far:016x}"[1]({far:x}) \t\t# "{SHARP}"'
                 f" lid {50_000 + lids[guid]} {speed}",
             ]
-        return "\n".join([
-            "vendid=0x2c9", "devid=0xd2f2", f"sysimgguid=0x{guid:x}",
-            f"switchguid=0x{guid:x}({guid:x})",
-            f'Switch\t{ports} "S-{guid:016x}"\t\t# "{name}" enhanced port 0 lid {lids[guid]} lmc 0',
-            *links, "",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                "vendid=0x2c9",
+                "devid=0xd2f2",
+                f"sysimgguid=0x{guid:x}",
+                f"switchguid=0x{guid:x}({guid:x})",
+                f'Switch\t{ports} "S-{guid:016x}"\t\t# "{name}" enhanced port 0 '
+                f"lid {lids[guid]} lmc 0",
+                *links,
+                "",
+            ]
+        )
 
     def up_port(unit: int, rail: int, link: int) -> int:
         return parallel * (unit * rails + rail) + link + 1
@@ -78,39 +84,67 @@ def ibnetdiscover_text(
             )
         links += [
             towards_switch(
-                hosts_per_unit + 1 + parallel * s + k, spine[s], up_port(unit, rail, k),
+                hosts_per_unit + 1 + parallel * s + k,
+                spine[s],
+                up_port(unit, rail, k),
                 spine_name(s),
             )
-            for s in range(spines) for k in range(parallel)
-        ]  # fmt: skip
+            for s in range(spines)
+            for k in range(parallel)
+        ]
         blocks.append(switch(guid, leaf_name(unit, rail), links))
     for s, guid in spine.items():
         links = [
             towards_switch(
-                up_port(unit, rail, k), leaf[unit, rail], hosts_per_unit + 1 + parallel * s + k,
+                up_port(unit, rail, k),
+                leaf[unit, rail],
+                hosts_per_unit + 1 + parallel * s + k,
                 leaf_name(unit, rail),
             )
-            for unit in range(units) for rail in range(rails) for k in range(parallel)
-        ]  # fmt: skip
+            for unit in range(units)
+            for rail in range(rails)
+            for k in range(parallel)
+        ]
         blocks.append(switch(guid, spine_name(s), links))
     for guid, far in trees.items():
-        blocks.append(_adapter(far, SHARP, 1, [
-            f'[1]({far:x}) \t"S-{guid:016x}"[{ports}]\t\t# lid 1 lmc 0 "SHARP"'
-            f" lid {lids[guid]} {speed}"
-        ]))  # fmt: skip
+        blocks.append(
+            _adapter(
+                far,
+                SHARP,
+                1,
+                [
+                    f'[1]({far:x}) \t"S-{guid:016x}"[{ports}]\t\t# lid 1 lmc 0 "SHARP"'
+                    f" lid {lids[guid]} {speed}"
+                ],
+            )
+        )
     for (host, rail), guid in adapters.items():
         unit, place = divmod(host, hosts_per_unit)
         far = leaf[unit, rail]
-        blocks.append(_adapter(guid, host_name(host, rail), 1, [
-            f'[1]({guid:x}) \t"S-{far:016x}"[{place + 1}]\t\t# lid {lids[guid]} lmc 0'
-            f' "{leaf_name(unit, rail)}" lid {lids[far]} {speed}'
-        ]))  # fmt: skip
+        blocks.append(
+            _adapter(
+                guid,
+                host_name(host, rail),
+                1,
+                [
+                    f'[1]({guid:x}) \t"S-{far:016x}"[{place + 1}]\t\t# lid {lids[guid]} lmc 0'
+                    f' "{leaf_name(unit, rail)}" lid {lids[far]} {speed}'
+                ],
+            )
+        )
     head = f"#\n# Topology file: generated on {DATE}\n#\n# Initiated from node {spine[0]:016x}\n"
     return head + "\n" + "\n".join(blocks)
 
 
 def _adapter(guid: int, name: str, ports: int, links: list[str]) -> str:
-    return "\n".join([
-        "vendid=0x2c9", "devid=0x1021", f"sysimgguid=0x{guid:x}", f"caguid=0x{guid:x}",
-        f'Ca\t{ports} "H-{guid:016x}"\t\t# "{name}"', *links, "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "vendid=0x2c9",
+            "devid=0x1021",
+            f"sysimgguid=0x{guid:x}",
+            f"caguid=0x{guid:x}",
+            f'Ca\t{ports} "H-{guid:016x}"\t\t# "{name}"',
+            *links,
+            "",
+        ]
+    )

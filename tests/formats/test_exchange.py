@@ -78,9 +78,17 @@ def times_of(fabric: str, devices: int) -> dict[str, Any]:
     for op in ("all-reduce", "all-to-all"):
         for size, stride in ((devices, 1), (2, devices // 2), (min(8, devices), 1)):
             answer = asked(
-                "collective", fabric, "--op", op, "--bytes", "1e9", "--size", str(size),
-                "--stride", str(stride),
-            )  # fmt: skip
+                "collective",
+                fabric,
+                "--op",
+                op,
+                "--bytes",
+                "1e9",
+                "--size",
+                str(size),
+                "--stride",
+                str(stride),
+            )
             key = f"{op} {size} {stride}"
             found[key] = figures(answer["time_s"]) if isinstance(answer, dict) else "refused"
     return found
@@ -150,8 +158,16 @@ def same_on_canvas(name: str, folder: Any) -> None:
     assert lost_on_canvas(fabric, document, drawing, load_prices()) == tuple(answer["lost"])
 
 
-@pytest.mark.parametrize("name", ["dgx-superpod-h100-as-built", "drawn-8", "gb200-nvl72-rails",
-                                  "tpu-v4-4x4x8-twisted", "unequal-racks-88"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dgx-superpod-h100-as-built",
+        "drawn-8",
+        "gb200-nvl72-rails",
+        "tpu-v4-4x4x8-twisted",
+        "unequal-racks-88",
+    ],
+)
 def test_the_canvas_loses_what_convert_says(name, tmp_path):
     """A copy by hand and one by command are the same elements, and the same sentences."""
     same_on_canvas(name, tmp_path)
@@ -167,8 +183,13 @@ LATTICES = ["tpu-v4-4x4x4", "tpu-v4-2x2x4", "mesh-8x8", "tpu-v5e-8x8", "tpu-v4-4
 MESHED = ["mi300x-mesh-64", "dgx1-v100-64"]
 
 
-LATTICE_FILES = [("tpu-v4-4x4x4", "graphml"), ("tpu-v4-2x2x4", "netjson"), ("tpu-v4-2x2x4", "csv"),
-                 ("mi300x-mesh-64", "graphml"), ("dgx1-v100-64", "csv")]  # fmt: skip
+LATTICE_FILES = [
+    ("tpu-v4-4x4x4", "graphml"),
+    ("tpu-v4-2x2x4", "netjson"),
+    ("tpu-v4-2x2x4", "csv"),
+    ("mi300x-mesh-64", "graphml"),
+    ("dgx1-v100-64", "csv"),
+]
 
 
 @pytest.mark.parametrize(
@@ -203,8 +224,13 @@ def test_tori_and_meshed_nodes_cost_as_graphs_what_they_cost_as_presets(name, fo
 )
 def test_any_torus_is_one_as_a_graph(shape, wrap, twisted, missing, tmp_path):
     torus = {"shape": shape, "wrap": wrap, "link_bandwidth_GBps": 50.0, "hop_latency_us": 1.0}
-    document = {"schema": 1, "name": "t", "kind": "torus", "missing": missing,
-                "torus": torus | {"twisted": twisted}}  # fmt: skip
+    document = {
+        "schema": 1,
+        "name": "t",
+        "kind": "torus",
+        "missing": missing,
+        "torus": torus | {"twisted": twisted},
+    }
     path = tmp_path / "in.toml"
     path.write_text(toml_document(document))
     target, _ = converted(str(path), "graphml", tmp_path) or pytest.fail("must convert")
@@ -232,8 +258,16 @@ def test_a_torus_with_a_link_too_few_is_said_to_be_none(tmp_path):
     assert whole["notes"] == []
 
 
-@pytest.mark.parametrize("name", ["h100-spine-leaf-64", "h100-spine-leaf-1024-4to1", "fat-tree-k16",
-                                  "dgx-superpod-b300-ethernet", "rail-only-1024"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "h100-spine-leaf-64",
+        "h100-spine-leaf-1024-4to1",
+        "fat-tree-k16",
+        "dgx-superpod-b300-ethernet",
+        "rail-only-1024",
+    ],
+)
 def test_a_preset_that_is_drawn_has_the_presets_bill(name):
     """Sixteen spines are sixteen switches with their ports, also where they are drawn as one."""
     fabric = load_fabric(name)

@@ -75,9 +75,10 @@ def test_products_join_what_their_blocks_join(kinds, sizes):
         hops = {"Ring": min(gap, sizes[axis] - gap), "FullyConnected": 1, "Switch": 0}[kinds[axis]]
         if hops:
             inside = graph.subgraph(
-                n for n in graph if not isinstance(n, int)
-                or divmod(n, sizes[0])[::-1][1 - axis] == here[1 - axis]
-            )  # fmt: skip
+                n
+                for n in graph
+                if not isinstance(n, int) or divmod(n, sizes[0])[::-1][1 - axis] == here[1 - axis]
+            )
             plain = inside.subgraph(n for n in inside if n not in switches)
             assert nx.shortest_path_length(plain, a, b) == hops
         else:
@@ -279,8 +280,13 @@ def test_a_nic_passes_on_what_its_narrower_side_carries():
 def test_simai_wants_equal_servers():
     elements = [Element(f"gpu{n}", "device") for n in range(3)]
     elements += [Element(f"node{n}", "switch") for n in range(2)] + [Element("leaf", "switch")]
-    links = [Link("gpu0", "node0", 4e9), Link("gpu1", "node0", 4e9), Link("gpu2", "node1", 4e9),
-             Link("node0", "leaf", 1e9), Link("node1", "leaf", 1e9)]  # fmt: skip
+    links = [
+        Link("gpu0", "node0", 4e9),
+        Link("gpu1", "node0", 4e9),
+        Link("gpu2", "node1", 4e9),
+        Link("node0", "leaf", 1e9),
+        Link("node1", "leaf", 1e9),
+    ]
     fabric = GraphFabric("f", tuple(elements), tuple(links))
     with pytest.raises(InputError, match="fabric must have servers of equal size for SimAI"):
         write_simai(fabric)

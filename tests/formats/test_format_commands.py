@@ -83,7 +83,7 @@ BAD = [
     (["levels", "nowhere.conf"], "nowhere.conf must be a readable file"),
     (["levels", "nowhere"], "fabric must be a preset or a path to a .toml file or to another that"),
     (["plan", "llama2-7b-64-h100", "--set", 'fabric="{conf}.x"'], "fabric must be a preset, a pat"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD, ids=[message for _, message in BAD])

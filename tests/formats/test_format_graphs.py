@@ -62,9 +62,10 @@ def test_edge_lists_keep_links_and_say_what_else_is_gone(fabric):
 
 def test_edge_lists_say_that_loose_elements_are_gone():
     fabric = GraphFabric(
-        "f", (Element("a", "device"), Element("b", "device"), Element("s", "switch")),
+        "f",
+        (Element("a", "device"), Element("b", "device"), Element("s", "switch")),
         (Link("a", "b", 1e9),),
-    )  # fmt: skip
+    )
     assert "1 element without links." in write_fabric(fabric, "csv").lost
     alone = GraphFabric("f", (Element("a", "device"),), ())
     with pytest.raises(InputError, match="link must list at least one link to be written as an"):
@@ -75,8 +76,9 @@ def test_edge_lists_say_that_loose_elements_are_gone():
 
 @pytest.mark.parametrize("format", ["graphml", "csv"])
 def test_names_with_control_characters_are_refused(format):
-    fabric = GraphFabric("f", (Element("a\x01", "device"), Element("b", "device")),
-                         (Link("a\x01", "b", 1e9),))  # fmt: skip
+    fabric = GraphFabric(
+        "f", (Element("a\x01", "device"), Element("b", "device")), (Link("a\x01", "b", 1e9),)
+    )
     with pytest.raises(InputError, match=r"element\[0\].id must be free of control characters"):
         write_fabric(fabric, format)
 
@@ -138,10 +140,13 @@ def test_what_is_not_stated_is_assumed_and_told():
 
 def netjson(nodes, links, **more):
     return {
-        "type": "NetworkGraph", "protocol": "static", "version": None, "metric": None,
+        "type": "NetworkGraph",
+        "protocol": "static",
+        "version": None,
+        "metric": None,
         "nodes": [{"id": name, "properties": {"role": "device"}} for name in nodes],
         "links": [{"source": a, "target": b, "cost": 1, "properties": more} for a, b in links],
-    }  # fmt: skip
+    }
 
 
 def test_netjson_of_other_programs_is_read():
@@ -249,10 +254,7 @@ def test_edges_that_share_an_id_are_refused():
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
 BOMBS = {
     "billion laughs": ("x.graphml", f'<!DOCTYPE a [<!ENTITY l0 "lol">{LAUGHS}]><a>&l9;</a>'),
-    "external entity": (
-        "x.xml",
-        '<!DOCTYPE a [<!ENTITY b SYSTEM "/etc/passwd">]><a>&b;</a>',
-    ),
+    "external entity": ("x.xml", '<!DOCTYPE a [<!ENTITY b SYSTEM "/etc/passwd">]><a>&b;</a>'),
     "deep XML": ("x.graphml", "<a>" * 1_600_000),
     "deep JSON": ("x.json", '{"a":' * 900_000),
     "many columns": ("x.csv", "a," * 2_400_000),
@@ -276,12 +278,16 @@ PLAIN = "a,b,bandwidth_GBps,count,latency_us\ngpu0,leaf,50,1,1\ngpu1,leaf,50,1,1
 @pytest.mark.parametrize(
     "text",
     [
-        PLAIN.replace(",", ";"), PLAIN.replace(",", "\t"), PLAIN.replace(",", " , "),
-        PLAIN.replace("\n", "\r\n"), PLAIN.replace("\n", "\r"), "\n" + PLAIN,
+        PLAIN.replace(",", ";"),
+        PLAIN.replace(",", "\t"),
+        PLAIN.replace(",", " , "),
+        PLAIN.replace("\n", "\r\n"),
+        PLAIN.replace("\n", "\r"),
+        "\n" + PLAIN,
         PLAIN.replace("gpu1,leaf", 'gpu1, "leaf"'),
     ],
     ids=["semicolons", "tabs", "spaces", "windows", "mac", "blank line", "space before a quote"],
-)  # fmt: skip
+)
 def test_edge_lists_of_spreadsheets_are_read(text):
     fabric = read(text, "x.csv")
     assert fabric.links == read(PLAIN, "x.csv").links

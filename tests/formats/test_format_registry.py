@@ -13,13 +13,7 @@ from ibnet_sample import ibnetdiscover_text
 
 from nest_core.errors import InputError
 from nest_core.files import MAX_FILE_BYTES
-from nest_core.formats import (
-    FORMATS,
-    Assumed,
-    format_of,
-    read_fabric,
-    write_fabric,
-)
+from nest_core.formats import FORMATS, Assumed, format_of, read_fabric, write_fabric
 from nest_core.presets import preset_names, preset_path
 from nest_core.scenario import load_fabric
 from nest_core.schema import FabricFile, checked
@@ -72,8 +66,12 @@ def test_figures_are_the_shortest_that_are_read_back():
     assert [microseconds(time * 1e-6) for time in (0.6, 1.3, 0.0)] == [0.6, 1.3, 0.0]
 
 
-PAIRS = [(name, format) for name in preset_names("fabrics") for format in FORMATS
-         if FORMATS[format].writes]  # fmt: skip
+PAIRS = [
+    (name, format)
+    for name in preset_names("fabrics")
+    for format in FORMATS
+    if FORMATS[format].writes
+]
 
 
 @pytest.mark.sampled(3)
@@ -99,10 +97,11 @@ def test_every_preset_becomes_readable_text_or_a_refusal(name, format):
     per_node = getattr(fabric, "devices_per_node", 8)
     again = built(
         read_fabric(
-            exported.text.encode(), f"x{FORMATS[format].suffixes[0]}",
+            exported.text.encode(),
+            f"x{FORMATS[format].suffixes[0]}",
             assumed=Assumed(devices_per_node=per_node),
         ).document
-    )  # fmt: skip
+    )
     assert (again == fabric) == (not exported.lost)
     same_hosts = not format.startswith("slurm") or not isinstance(fabric, GraphFabric)
     whole = fabric.devices % per_node == 0 and not getattr(fabric, "missing", ())
@@ -135,10 +134,16 @@ def test_a_remark_on_sources_is_said_to_be_lost():
 
 
 SAMPLES = {
-    "toml": ("f.toml", 'schema = 1\nname = "f"\nkind = "hierarchical"\n[[level]]\nname = "n"\n'
-             "group_size = 2\nbandwidth_GBps = 1.0\nlatency_us = 1.0\n"),
-    "graphml": ("f.xml", '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
-                '<graph edgedefault="undirected"><node id="gpu0"/></graph></graphml>'),
+    "toml": (
+        "f.toml",
+        'schema = 1\nname = "f"\nkind = "hierarchical"\n[[level]]\nname = "n"\n'
+        "group_size = 2\nbandwidth_GBps = 1.0\nlatency_us = 1.0\n",
+    ),
+    "graphml": (
+        "f.xml",
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+        '<graph edgedefault="undirected"><node id="gpu0"/></graph></graphml>',
+    ),
     "netjson": ("f.json", '{"type": "NetworkGraph", "nodes": [{"id": "gpu0"}], "links": []}'),
     "csv": ("f.csv", "bandwidth_GBps,a,b\n1,gpu0,gpu1\n"),
     "slurm-tree": ("topology.conf", "# comment\nSwitchName=s Nodes=n[1-4]\n"),
@@ -146,7 +151,7 @@ SAMPLES = {
     "slurm-yaml": ("topology.yaml", "- topology: t\n  block: {blocks: [{block: s, nodes: n}]}"),
     "ibnetdiscover": ("ib.txt", ibnetdiscover_text(1, spines=1, rails=1, hosts_per_unit=2)),
     "astrasim": ("net.yml", "topology: [Switch]\nnpus_count: [4]\nbandwidth: [1]\nlatency: [1]\n"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("format", SAMPLES)
@@ -177,11 +182,12 @@ REFUSED = [
     (b"kind = 1\n" * 2, "x.toml", "", "x.toml must be valid TOML"),
     (b"a" + b".a" * 400_000 + b" = 1", "x.toml", "", "x.toml must have keys of at most 16 parts"),
     (b'name = "x"', "x.toml", "", "schema is required"),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("content", "name", "format", "message"), REFUSED,
-                         ids=[message for *_, message in REFUSED])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "name", "format", "message"), REFUSED, ids=[message for *_, message in REFUSED]
+)
 def test_what_cannot_be_read_is_refused(content, name, format, message):
     with pytest.raises(InputError, match=message):
         read_fabric(content, name, format=format)
@@ -189,9 +195,15 @@ def test_what_cannot_be_read_is_refused(content, name, format, message):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("devices_per_node", 0), ("link_bandwidth_GBps", 0.0), ("link_bandwidth_GBps", float("nan")),
-     ("intra_bandwidth_GBps", -1.0), ("hop_latency_us", -1.0), ("intra_latency_us", float("inf"))],
-)  # fmt: skip
+    [
+        ("devices_per_node", 0),
+        ("link_bandwidth_GBps", 0.0),
+        ("link_bandwidth_GBps", float("nan")),
+        ("intra_bandwidth_GBps", -1.0),
+        ("hop_latency_us", -1.0),
+        ("intra_latency_us", float("inf")),
+    ],
+)
 def test_assumptions_are_checked(field, value):
     with pytest.raises(InputError, match=f"{field} must be a"):
         Assumed(**{field: value})

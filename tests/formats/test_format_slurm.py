@@ -60,8 +60,10 @@ def test_the_manuals_tree_is_three_leaves_of_six():
 def test_the_manuals_blocks_are_two_of_32():
     fabric = read(BLOCKS, devices_per_node=4)
     assert [(tier.name, tier.group_size) for tier in fabric.tiers] == [
-        ("node", 4), ("block", 32), ("cluster", 2),
-    ]  # fmt: skip
+        ("node", 4),
+        ("block", 32),
+        ("cluster", 2),
+    ]
 
 
 def test_block_sizes_gather_blocks():
@@ -171,8 +173,10 @@ def test_compressed_lists_expand_to_the_same_names(names):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("n[1-", "must have a host list such as"), ("n[1-3]]", "must have a host list such as"),
-        ("a,,b", "must have a host list such as"), ("", "must have a host list such as"),
+        ("n[1-", "must have a host list such as"),
+        ("n[1-3]]", "must have a host list such as"),
+        ("a,,b", "must have a host list such as"),
+        ("", "must have a host list such as"),
         ("n[a-b]", "must have numbers and ranges in brackets"),
         ("n[]", "must have numbers and ranges in brackets"),
         ("n[5-1]", "must have ranges that ascend"),
@@ -181,7 +185,7 @@ def test_compressed_lists_expand_to_the_same_names(names):
         ("n[1-999][1-999][1-999]", "must list at most 1,000 names"),
         ("n[" + ",".join(["1-900"] * 99) + "]", "must list at most 1,000 names"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_host_list_is_refused(text, message):
     with pytest.raises(InputError, match=message):
         expand(text)
@@ -253,8 +257,9 @@ def test_tori_of_hosts_join_the_same_neighbours():
     assert isinstance(hosts, GraphFabric)
     pairs = {
         frozenset(link.a.removeprefix("node") + " " + link.b.removeprefix("node") for _ in "1")
-        for link in hosts.links if "gpu" not in link.a
-    }  # fmt: skip
+        for link in hosts.links
+        if "gpu" not in link.a
+    }
     found = {frozenset(int(n) - 1 for n in next(iter(pair)).split()) for pair in pairs}
     assert found == {frozenset(pair) for pair in alone.explicit().edges}
     assert {link.count for link in hosts.links} == {1}
@@ -263,15 +268,22 @@ def test_tori_of_hosts_join_the_same_neighbours():
 BAD = [
     ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\n", "must join all switches under one, but is"),
     ("SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "must have a switch without a parent"),
-    ("SwitchName=r Nodes=n1\nSwitchName=a Switches=b\nSwitchName=b Switches=a\n",
-     "line 2 must hang on the root, but is 'a, on a cycle'"),
+    (
+        "SwitchName=r Nodes=n1\nSwitchName=a Switches=b\nSwitchName=b Switches=a\n",
+        "line 2 must hang on the root, but is 'a, on a cycle'",
+    ),
     ("SwitchName=a Switches=a\n", "must have a switch without a parent, but is 'a cycle'"),
     ("SwitchName=a Switches=b\n", "line 1 must list switches that exist below a, but is 'b'"),
     ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "line 2 must define a switch once"),
-    ("SwitchName=r Switches=a,b\nSwitchName=a Nodes=n1\nSwitchName=b Nodes=n[1-2]\n",
-     "line 3 must put node n1 under one switch, but is 'a and b'"),
-    ("SwitchName=r Switches=a,b\nSwitchName=a Switches=c\nSwitchName=b Switches=c\n"
-     "SwitchName=c Nodes=n1\n", "line 3 must give c one parent, but is 'a and b'"),
+    (
+        "SwitchName=r Switches=a,b\nSwitchName=a Nodes=n1\nSwitchName=b Nodes=n[1-2]\n",
+        "line 3 must put node n1 under one switch, but is 'a and b'",
+    ),
+    (
+        "SwitchName=r Switches=a,b\nSwitchName=a Switches=c\nSwitchName=b Switches=c\n"
+        "SwitchName=c Nodes=n1\n",
+        "line 3 must give c one parent, but is 'a and b'",
+    ),
     ("SwitchName=a\n", "line 1 must give a switch either switches or nodes, but is 'a with neithe"),
     ("SwitchName=a Nodes=n1 Switches=b\n", "either switches or nodes, but is 'a with both'"),
     ("SwitchName=a Nodes=n1 Colour=red\n", "line 1 must consist of keys of topology.conf and thei"),
@@ -291,9 +303,12 @@ BAD = [
     ("BlockName=a Nodes=n1\nBlockSizes=8,4\n", "line 2 must have block sizes that are the first"),
     ("BlockName=a Nodes=n1\nBlockSizes=4,4\n", "line 2 must have block sizes that ascend"),
     ("BlockName=a Nodes=n1\nBlockSizes=0\n", "line 2 must have a whole number above 0 as BlockSiz"),
-    ("".join(f"SwitchName=s{n} Switches=s{n + 1}\n" for n in range(20)) + "SwitchName=s20 Nodes=n",
-     "line 1 must have at most 15 switches above each other, but is 21"),
-]  # fmt: skip
+    (
+        "".join(f"SwitchName=s{n} Switches=s{n + 1}\n" for n in range(20))
+        + "SwitchName=s20 Nodes=n",
+        "line 1 must have at most 15 switches above each other, but is 21",
+    ),
+]
 
 
 @pytest.mark.parametrize(("text", "message"), BAD, ids=[message for _, message in BAD])
@@ -326,7 +341,7 @@ BAD_YAML = [
     (TOP + "  tree: " + "[" * 40 + "\n", "line 2 must nest at most 32 lists and mappings"),
     (TOP + "---\n" + TOP, "line 2 must hold one YAML document"),
     (TOP + "  ? [a]\n  : b\n", "must have text as keys"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "message"), BAD_YAML, ids=[message for _, message in BAD_YAML])
@@ -343,9 +358,9 @@ BOMBS = {
     "deep flow": "topology: " + "[" * 4_900_000,
     "deep blocks": "topology:\n" + "".join(" " * n + "-\n" for n in range(1, 2000)),
     "many values": "topology: [" + "a," * 2_400_000 + "]",
-    "node lists": "- topology: t\n  block:\n    blocks:\n" + "".join(
-        f"      - {{block: b{n}, nodes: 'n{n}[1-1000000]'}}\n" for n in range(90_000)),
-}  # fmt: skip
+    "node lists": "- topology: t\n  block:\n    blocks:\n"
+    + "".join(f"      - {{block: b{n}, nodes: 'n{n}[1-1000000]'}}\n" for n in range(90_000)),
+}
 
 
 @pytest.mark.parametrize("bomb", BOMBS)

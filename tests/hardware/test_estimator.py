@@ -289,10 +289,12 @@ def test_every_shipped_accelerator_runs_below_its_peaks(name):
     ("field", "value", "message"),
     [
         *(
-            (name, value, f"estimator.{name} must lie above 0 and at most at 1, but is {value}: "
-                          "correct it.")
-            for name in ("memory_efficiency", "attention_efficiency",
-                         "biased_attention_efficiency")
+            (
+                name,
+                value,
+                f"estimator.{name} must lie above 0 and at most at 1, but is {value}: correct it.",
+            )
+            for name in ("memory_efficiency", "attention_efficiency", "biased_attention_efficiency")
             for value in (0.0, -0.5, 1.01, math.nan)
         ),
         *(
@@ -300,7 +302,7 @@ def test_every_shipped_accelerator_runs_below_its_peaks(name):
             for name in ("wave_tail", "depth_tail", "host_s")
         ),
     ],
-)  # fmt: skip
+)
 def test_families_out_of_range_are_refused(field, value, message):
     with pytest.raises(InputError) as caught:
         replace(FAMILY, **{field: value})

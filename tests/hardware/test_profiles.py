@@ -65,12 +65,17 @@ def of_everything(model, strategies, factor):
     return profile(
         *(
             Measurement(
-                case.signature, case.function, case.operators,
-                factor * seconds(case.kernel, DEVICE, "bf16"), 0.0, 1, "t",
+                case.signature,
+                case.function,
+                case.operators,
+                factor * seconds(case.kernel, DEVICE, "bf16"),
+                0.0,
+                1,
+                "t",
             )
             for case in cases(model, strategies)
         )
-    )  # fmt: skip
+    )
 
 
 def document(**changes):

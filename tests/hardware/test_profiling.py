@@ -257,8 +257,21 @@ def test_the_command_measures_saves_and_adds(capsys, tmp_path):
             }
         )
     )  # fmt: skip
-    common = ["profile", str(config), "--device", "cpu", "--sequence", "32", "--precision", "fp32",
-              "--repeat", "2", "--output", str(target), "--json"]  # fmt: skip
+    common = [
+        "profile",
+        str(config),
+        "--device",
+        "cpu",
+        "--sequence",
+        "32",
+        "--precision",
+        "fp32",
+        "--repeat",
+        "2",
+        "--output",
+        str(target),
+        "--json",
+    ]
     assert run([*common, "--tp", "1,2"]) == 0
     out, err = capsys.readouterr()
     fields = json.loads(out)

@@ -52,9 +52,10 @@ def _pipeline(schedule, stages, count):
                 continue
             flying = sum(state == 1 for state in came[s])
             back = [
-                k for k in range(count)
+                k
+                for k in range(count)
                 if came[s][k] == 1 and (s == stages - 1 or came[s + 1][k] == 2)
-            ]  # fmt: skip
+            ]
             if schedule == "gpipe" and 0 in came[s]:
                 back = []
             ready = [k for k in range(count) if came[s][k] == 0 and (s == 0 or came[s - 1][k] >= 1)]

@@ -7,9 +7,21 @@ from typing import Any, Literal
 from nest_core.topology import Clos, Fabric, Hierarchical, Tier, Torus
 
 __all__ = [
-    "CLOS", "EVERY", "EXPLICIT", "HIERARCHIES", "NESTED", "RAILS", "TORI", "TREES", "TWISTED",
-    "UNEVEN", "clos", "rails", "torus", "tree",
-]  # fmt: skip
+    "CLOS",
+    "EVERY",
+    "EXPLICIT",
+    "HIERARCHIES",
+    "NESTED",
+    "RAILS",
+    "TORI",
+    "TREES",
+    "TWISTED",
+    "UNEVEN",
+    "clos",
+    "rails",
+    "torus",
+    "tree",
+]
 
 Owner = Literal["device", "child"]
 

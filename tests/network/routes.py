@@ -38,17 +38,17 @@ class Counter:
         self.graph = self.fabric.explicit()
         role = self.graph.nodes(data="role")
         inside = {
-            edge for edge in self.graph.edges
+            edge
+            for edge in self.graph.edges
             if all(role[end] == "device" or end[0] == "node" for end in edge)
-        }  # fmt: skip
+        }
         self.inner = self.graph.edge_subgraph(inside)
         self.outer = self.graph.edge_subgraph(set(self.graph.edges) - inside)
         if isinstance(self.fabric, Hierarchical):
             own = [n for n, tier in enumerate(self.fabric.tiers) if tier.uplink_per == "device"]
             self.outer = self.graph.edge_subgraph(
-                edge for edge in self.graph.edges
-                if max(map(_height, edge)) >= max(own, default=0)
-            )  # fmt: skip
+                edge for edge in self.graph.edges if max(map(_height, edge)) >= max(own, default=0)
+            )
 
     def way(self, source: int, target: int) -> dict[Link, float]:
         """Part of the bytes by directed link."""

@@ -522,7 +522,5 @@ def test_hierarchical_is_the_fastest_of_its_kind():
     network = NETWORKS["the paper's uplinks"]
     answer = collective(network, "all_reduce", 1e8, 64, algorithm="hierarchical")
     names = {entry.algorithm for entry in answer.candidates}
-    assert names == {
-        "hierarchical_ring", "hierarchical_ring_bidirectional", "hierarchical_halving",
-    }  # fmt: skip
+    assert names == {"hierarchical_ring", "hierarchical_ring_bidirectional", "hierarchical_halving"}
     assert answer.time_s == min(entry.time_s for entry in answer.candidates)

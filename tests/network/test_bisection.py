@@ -62,9 +62,14 @@ def flow_Bps(fabric):
 def test_a_k_ary_fat_tree_has_full_bisection(k):
     hosts = k**3 // 4
     fabric = clos(
-        kind="fat_tree", devices=hosts, devices_per_node=1, nics_per_node=1, radix=k, tiers=3,
+        kind="fat_tree",
+        devices=hosts,
+        devices_per_node=1,
+        nics_per_node=1,
+        radix=k,
+        tiers=3,
         oversubscription=(1.0, 1.0),
-    )  # fmt: skip
+    )
     assert bisection(fabric) == pytest.approx(hosts / 2 * 50e9)
     assert full_bisection_Bps(collapse(fabric)) == pytest.approx(hosts / 2 * 50e9)
 

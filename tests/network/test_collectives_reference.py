@@ -69,7 +69,7 @@ NOT_COMPARED: dict[tuple[str, str, str], str] = {
     ("torus2d_4x4", "all_reduce", "ring_2queues_dimwise"): (
         "ASTRA-sim's two queues serve three halves of the first dimension one after another, "
         "a schedule of its queues and not of an algorithm"
-    ),
+    )
 }
 """(topology, collective, algorithm): why its rows are left out."""
 
@@ -118,9 +118,12 @@ class PrivatePorts:
         up = (met * self.devices + source) * 2
         down = (met * self.devices + target) * 2 + 1
         return Routes(
-            flow, np.concatenate([up, down]), np.ones(len(flow)),
-            np.array(self.latencies)[met], met > 0,
-        )  # fmt: skip
+            flow,
+            np.concatenate([up, down]),
+            np.ones(len(flow)),
+            np.array(self.latencies)[met],
+            met > 0,
+        )
 
 
 def private(dims: list[list[Any]]) -> Network:

@@ -133,6 +133,7 @@ def test_every_row_agrees_with_simulation(shared_data, fabric):
 def test_contention_is_what_makes_the_difference(shared_data):
     """The same rows without other flows are up to 32 times too fast: the test can tell."""
     rows = rows_of(shared_data / "contention_64.csv")
-    worst = max(seconds(row) / float(row["model_isolated_s"]) for row in rows
-                if row["fabric"] == "railopt")  # fmt: skip
+    worst = max(
+        seconds(row) / float(row["model_isolated_s"]) for row in rows if row["fabric"] == "railopt"
+    )
     assert worst > 5

@@ -114,9 +114,10 @@ def test_ecmp_picks_one_of_the_parallel_links():
         routes = network.link_map.routes(source, target, draw)
         assert (routes.share == 1.0).all()
     assert transfers(network, source, target).beta_s_per_byte.max() > (
-        transfers(dragonfly_network(dragonfly(4, 2, 2, groups=3)), source, target)
-        .beta_s_per_byte.max()
-    )  # fmt: skip
+        transfers(
+            dragonfly_network(dragonfly(4, 2, 2, groups=3)), source, target
+        ).beta_s_per_byte.max()
+    )
 
 
 @pytest.mark.parametrize("tier", range(4))

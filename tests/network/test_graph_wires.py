@@ -75,8 +75,10 @@ def test_a_torus_as_a_graph_keeps_latency_hops_and_straight_ways(name):
     hops = np.bincount(found.flow, found.share)
     assert hops == pytest.approx(np.bincount(expected.flow, expected.share), rel=1e-12)
     near = expected.latency_s == expected.latency_s.min()
-    both(transfers(graph_network(fabric.explicit()), source[near][:4], target[near][:4]),
-         transfers(collapse(fabric), source[near][:4], target[near][:4]))  # fmt: skip
+    both(
+        transfers(graph_network(fabric.explicit()), source[near][:4], target[near][:4]),
+        transfers(collapse(fabric), source[near][:4], target[near][:4]),
+    )
 
 
 @pytest.mark.parametrize("name", [*SIMPLE, "4x4", "a short rack"])
@@ -109,8 +111,9 @@ def test_more_bandwidth_is_never_slower(name):
     before = transfers(network, source, target).beta_s_per_byte
     for tier in range(len(network.levels)):
         link_map = network.link_map.faster(tier, 2.0)
-        after = transfers(Network(network.devices, network.levels, link_map, network.nesting),
-                          source, target).beta_s_per_byte  # fmt: skip
+        after = transfers(
+            Network(network.devices, network.levels, link_map, network.nesting), source, target
+        ).beta_s_per_byte
         assert (after <= before * (1 + 1e-12)).all()
         assert (after >= before / 2 * (1 - 1e-12)).all()
 
@@ -175,8 +178,10 @@ def test_ecmp_collides_and_repeats():
     assert ideal == pytest.approx(1 / 10e9)
     assert 1.05 < times[0].max() * 10e9 < 2
     assert (times[0] != times[7]).any()
-    both(transfers(graph_network(graph, "ecmp", 7), source, source + 64),
-         transfers(graph_network(graph, "ecmp", 7), source, source + 64))  # fmt: skip
+    both(
+        transfers(graph_network(graph, "ecmp", 7), source, source + 64),
+        transfers(graph_network(graph, "ecmp", 7), source, source + 64),
+    )
 
 
 def real_tiers(network: Network) -> list[tuple[int, int, object, object]]:
@@ -189,8 +194,14 @@ def real_tiers(network: Network) -> list[tuple[int, int, object, object]]:
         if level.group_size == size:
             lesser = capacity if level.group_size > 1 else np.inf
             continue
-        found.append((level.group_size, level.groups, pytest.approx(capacity),
-                      pytest.approx(level.latency_s)))  # fmt: skip
+        found.append(
+            (
+                level.group_size,
+                level.groups,
+                pytest.approx(capacity),
+                pytest.approx(level.latency_s),
+            )
+        )
         size, lesser = level.group_size, np.inf
     return found
 
@@ -238,8 +249,9 @@ def test_a_star_of_unequal_racks_is_not_split():
         link(graph, f"rack{rack}", "spine", uplink)
     levels = graph_network(graph).levels
     assert [(x.name, x.group_size, x.capacity_Bps) for x in levels] == [
-        ("rack", 2, 100e9), ("spine", 8, 5e9),
-    ]  # fmt: skip
+        ("rack", 2, 100e9),
+        ("spine", 8, 5e9),
+    ]
 
 
 def _of_twins(seed: int) -> nx.Graph:
@@ -310,11 +322,19 @@ def test_a_device_on_the_way_of_another_group_stays_in_its_own():
 
 
 EQUAL = [
-    name for name in {**HIERARCHIES, **CLOS}
-    if name not in ("three tiers, short last pod", "three tiers, short leaf and pod",
-                    "a NIC for two devices", "eight NICs for six devices", "meshed nodes",
-                    "ring nodes", "hybrid cube mesh")
-]  # fmt: skip
+    name
+    for name in {**HIERARCHIES, **CLOS}
+    if name
+    not in (
+        "three tiers, short last pod",
+        "three tiers, short leaf and pod",
+        "a NIC for two devices",
+        "eight NICs for six devices",
+        "meshed nodes",
+        "ring nodes",
+        "hybrid cube mesh",
+    )
+]
 
 
 @pytest.mark.parametrize("name", EQUAL)
@@ -340,8 +360,10 @@ def test_a_wrong_level_shows_in_the_error():
     """Half of a level's bandwidth is an error of 1: levels alone take twice as long."""
     network = collapse(tree((8, 900, 0.1, "device", 1), (4, 100, 0.2, "child", 1)))
     node, rack = network.levels
-    slower = type(rack)(**{f: getattr(rack, f) for f in rack.__slots__} | {
-        "link_bandwidth_Bps": rack.link_bandwidth_Bps / 2})  # fmt: skip
+    slower = type(rack)(
+        **{f: getattr(rack, f) for f in rack.__slots__}
+        | {"link_bandwidth_Bps": rack.link_bandwidth_Bps / 2}
+    )
     wrong = Network(network.devices, (node, slower), network.link_map, network.nesting)
     assert collapse_error(wrong) == pytest.approx(1.0, rel=1e-3)
     assert levels_only(wrong).levels == wrong.levels
@@ -367,5 +389,7 @@ def test_a_thousand_devices_collapse_in_seconds():
     """A generous bound for a shared machine; benchmarks say more."""
     network = graph_network(clos(1024, radix=64, ratios=(4.0,)).explicit())
     assert [(level.name, level.group_size) for level in network.levels] == [
-        ("node", 8), ("leaf", 32), ("spine", 1024),
-    ]  # fmt: skip
+        ("node", 8),
+        ("leaf", 32),
+        ("spine", 1024),
+    ]

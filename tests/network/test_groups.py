@@ -142,9 +142,7 @@ def test_rings_of_even_groups_close_over_their_blocks(shape):
             there = members[outer[members] == outer[device]]
             assert sorted(blocks) == sorted(set(inner[there].tolist()))
             assert len(walked) == fan
-            ranks = {
-                int((members[inner[members] == inner[at]] < at).sum()) for at in walked
-            }  # fmt: skip
+            ranks = {int((members[inner[members] == inner[at]] < at).sum()) for at in walked}
             assert len(ranks) == 1
 
 

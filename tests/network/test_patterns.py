@@ -15,15 +15,19 @@ from nest_core.network.patterns import data_parallel_groups, pipeline_flows, tra
 from nest_core.topology.dragonfly import Dragonfly
 from nest_studio.cli import run
 
-CASES = [("dp_ring", False, "fwd"), ("dp_hier", False, "fwd"), ("pp", False, "fwdbwd"),
-         ("pp", True, "fwd"), ("pp", True, "fwdbwd")]  # fmt: skip
+CASES = [
+    ("dp_ring", False, "fwd"),
+    ("dp_hier", False, "fwd"),
+    ("pp", False, "fwdbwd"),
+    ("pp", True, "fwd"),
+    ("pp", True, "fwdbwd"),
+]
 # Where a device drives one NIC of a pool that counts as one bundle, links say a little more.
 POOLED = ("three NICs for four devices",)
 
 
 def fabrics():
-    return [name for name, fabric in EXPLICIT.items()
-            if fabric.devices > 3 and name not in POOLED]  # fmt: skip
+    return [name for name, fabric in EXPLICIT.items() if fabric.devices > 3 and name not in POOLED]
 
 
 @pytest.mark.sampled(3)

@@ -25,9 +25,7 @@ STATIC = {
     "shortest path": clos(64, ratios=(2.0,), routing="shortest_path"),
 }
 FABRICS = {name: fabric for name, fabric in {**EVERY, **STATIC}.items() if fabric.devices > 1}
-SLOW = Protocol(
-    base_s=5e-6, step_inside_s=1e-6, step_outside_s=2e-6, inside=0.5, outside=0.25
-)  # fmt: skip
+SLOW = Protocol(base_s=5e-6, step_inside_s=1e-6, step_outside_s=2e-6, inside=0.5, outside=0.25)
 
 
 def traffic(devices: int, seed: int = 0) -> Phase:
@@ -78,9 +76,12 @@ def test_the_order_of_flows_and_the_names_of_owners_do_not_matter(name):
     order = np.random.default_rng(9).permutation(len(phase.source))
     renamed = np.array([2, 0, 1])
     shuffled = Phase(
-        phase.source[order], phase.target[order], renamed[phase.owner[order]],
-        phase.volume[order], phase.steps[order],
-    )  # fmt: skip
+        phase.source[order],
+        phase.target[order],
+        renamed[phase.owner[order]],
+        phase.volume[order],
+        phase.steps[order],
+    )
     once = price_phases(network.link_map, [phase], 3)
     again = price_phases(network.link_map, [shuffled], 3)
     assert again.alpha_s[:, renamed] == pytest.approx(once.alpha_s, rel=1e-12)

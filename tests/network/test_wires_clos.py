@@ -311,9 +311,12 @@ def test_static_routing_is_never_faster_than_adaptive(routing, ratio):
     dice = np.random.default_rng(3)
     count = 400
     phase = Phase(
-        dice.integers(64, size=count), dice.integers(64, size=count), np.arange(count),
-        dice.uniform(0.1, 1, count), np.ones(count),
-    )  # fmt: skip
+        dice.integers(64, size=count),
+        dice.integers(64, size=count),
+        np.arange(count),
+        dice.uniform(0.1, 1, count),
+        np.ones(count),
+    )
     ideal, static = (
         price_phases(collapse(clos(64, ratios=(ratio,), routing=kind)).link_map, [phase], count)
         for kind in ("adaptive", routing)

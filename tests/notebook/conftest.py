@@ -46,10 +46,7 @@ def study_inputs(small_inputs) -> dict[str, dict[str, object]]:
         "comparison": {"entries": entries, "budget": None, "failures": False},
         "ratios": {
             **small_inputs,
-            "mix": [
-                {"model": "llama2-7b", "share": 3.0},
-                {"model": "qwen2-7b", "share": 1.0},
-            ],
+            "mix": [{"model": "llama2-7b", "share": 3.0}, {"model": "qwen2-7b", "share": 1.0}],
             "loss": 0.002,
         },
     }
@@ -63,10 +60,9 @@ def small_notebook(small_inputs, small_shown) -> Notebook:
         (
             Cell("n", "note", "Why", "*Small* first."),
             Cell(
-                "p", "plan", "Llama 2", "On 64 devices.", small_inputs,
-                summarise(small_shown, NOW),
+                "p", "plan", "Llama 2", "On 64 devices.", small_inputs, summarise(small_shown, NOW)
             ),
         ),
         "2026-11-22T12:00:00+00:00",
         "2026-11-22T12:04:00+00:00",
-    )  # fmt: skip
+    )

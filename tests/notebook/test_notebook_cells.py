@@ -62,12 +62,15 @@ def test_notebooks_do_not_change_in_place():
         notebook("a").name = "M"
 
 
-@pytest.mark.parametrize("edit", [
-    lambda n: delete_cell(n, "z"),
-    lambda n: move_cell(n, "z", 1),
-    lambda n: replace_cell(n, Cell("z", "note", "Z")),
-    lambda n: duplicate_cell(n, "z", "y"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda n: delete_cell(n, "z"),
+        lambda n: move_cell(n, "z", 1),
+        lambda n: replace_cell(n, Cell("z", "note", "Z")),
+        lambda n: duplicate_cell(n, "z", "y"),
+    ],
+)
 def test_a_cell_that_is_gone_is_one_sentence(edit):
     with pytest.raises(InputError, match="cell must be in the notebook, but is 'z': reload"):
         edit(notebook("ab"))

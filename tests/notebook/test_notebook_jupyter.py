@@ -88,8 +88,11 @@ def test_every_kind_is_valid_python_that_imports_what_it_calls():
     } | {"show_row"}
     for call in calls:
         tree = ast.parse(call)
-        called = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and
-                  isinstance(n.func, ast.Name)}  # fmt: skip
+        called = {
+            n.func.id
+            for n in ast.walk(tree)
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+        }
         assert called <= known
 
 

@@ -126,9 +126,10 @@ def test_what_changed_since_the_pin_is_said(small_notebook, small_shown, report,
     assert "the same figures" in report
     (row,) = small_shown.rows
     older = Summary(
-        ({**row, "iteration time, s": row["iteration time, s"] * 2},), {"nest-studio": "0.0.9"},
+        ({**row, "iteration time, s": row["iteration time, s"] * 2},),
+        {"nest-studio": "0.0.9"},
         "2026-01-05T08:00:00+00:00",
-    )  # fmt: skip
+    )
     cells = (replace(small_notebook.cells[1], summary=older),)
     text = html_report(Notebook("N", cells), {"p": small_shown}, noon)
     assert "Pinned on 5 January 2026, 08:00 UTC with nest-studio 0.0.9; since then:" in text

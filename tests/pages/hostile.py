@@ -12,11 +12,43 @@ SMALL = "llama2-7b-64-h100"
 TORUS = "llama2-7b-64-tpu-torus"
 
 TEXTS = (
-    "inf", "-inf", "nan", "1e999", "9" * 300, "9" * 5000, "-1", "0", "0.5", "1e-320", "-0", "true",
-    "null", "[]", "{}", "[1]", '{"a":1}', "abc", "", " ", "a" * 5000, "\x00", "٣", "1_000", "0x10",
-    "1,5", "My fabric", "My model", "../x", "kept.x", "kept.", "1e308", "9223372036854775808",
-    "none", "`<b>*", "📈",
-)  # fmt: skip
+    "inf",
+    "-inf",
+    "nan",
+    "1e999",
+    "9" * 300,
+    "9" * 5000,
+    "-1",
+    "0",
+    "0.5",
+    "1e-320",
+    "-0",
+    "true",
+    "null",
+    "[]",
+    "{}",
+    "[1]",
+    '{"a":1}',
+    "abc",
+    "",
+    " ",
+    "a" * 5000,
+    "\x00",
+    "٣",
+    "1_000",
+    "0x10",
+    "1,5",
+    "My fabric",
+    "My model",
+    "../x",
+    "kept.x",
+    "kept.",
+    "1e308",
+    "9223372036854775808",
+    "none",
+    "`<b>*",
+    "📈",
+)
 """What an address may say where a page expects something else."""
 
 VALUES: tuple[Any, ...] = (

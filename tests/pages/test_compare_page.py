@@ -135,10 +135,12 @@ def test_every_ready_made_set_is_compared(compare_page, name):
 READY_MADE_NAMES = {
     "Plan's job at 1 : 1, 2 : 1, 4 : 1": [["1 : 1"], ["2 : 1"], ["4 : 1"]],
     "Rail-optimised, spine-leaf, rail-only (1,024 H100)": [
-        ["Rail-optimised"], ["Spine-leaf"], ["Rail-only"],
+        ["Rail-optimised"],
+        ["Spine-leaf"],
+        ["Rail-only"],
     ],
     "Switches, mesh, torus (64 H100)": [["Spine-leaf"], ["Mesh in the node"], ["Torus"]],
-}  # fmt: skip
+}
 
 
 def test_the_ratios_are_of_the_job_on_the_plan_page(compare_page):
@@ -268,9 +270,17 @@ def test_bad_input_is_one_sentence_and_keeps_the_last_figures(compare_page):
 
 @pytest.mark.parametrize(
     "text",
-    ["nonsense", "[]", "{}", '[["a"]]', '[["a", "no such preset", {}]]', '[["", "x", {}]]',
-     '[["a", ["x"], {}]]', "[" * 5000],
-)  # fmt: skip
+    [
+        "nonsense",
+        "[]",
+        "{}",
+        '[["a"]]',
+        '[["a", "no such preset", {}]]',
+        '[["", "x", {}]]',
+        '[["a", ["x"], {}]]',
+        "[" * 5000,
+    ],
+)
 def test_a_link_that_cannot_be_read_says_so(fresh_page, text):
     page = fresh_page()
     page.query_params["compare"] = text

@@ -44,8 +44,9 @@ def test_every_preset_says_what_its_figures_stand_on(plan_page, name):
 def test_every_headline_keeps_a_line_for_its_span(plan_page):
     """Also where there is none, so that nothing moves when one appears."""
     for address, count in (
-        ({"scenario": "bert-large-64-v100"}, 6), ({"accelerator.memory_GiB": "2"}, 5)
-    ):  # fmt: skip
+        ({"scenario": "bert-large-64-v100"}, 6),
+        ({"accelerator.memory_GiB": "2"}, 5),
+    ):
         page = plan_page(**address)
         lines = [e.proto.body for e in page.get("html") if 'class="nest-note"' in e.proto.body]
         assert len(lines) == count  # time to train only where there is a plan

@@ -336,8 +336,9 @@ def test_the_highest_ratios_are_pinned(explore_page, tmp_path, monkeypatch):
     (cell,) = Notebooks(Database(url)).open("My notebook").notebook.cells
     assert cell.kind == "ratios"
     assert (cell.inputs["mix"], cell.inputs["loss"]) == (
-        [{"model": "llama2-7b", "share": 1.0}], 0.005,
-    )  # fmt: skip
+        [{"model": "llama2-7b", "share": 1.0}],
+        0.005,
+    )
     again = compute("ratios", cell.inputs)
     assert again.rows == cell.summary.rows
     assert cell.title == again.table.title

@@ -32,14 +32,37 @@ from nest_core.workload.model_files import load_model, model_table
 
 DOCUMENT = scenario_document(SMALL)[0]
 OVERRIDES = (
-    "fabric", "fabric.clos", "fabric.clos.devices", "fabric.clos.oversubscribe",
-    "fabric.clos.oversubscription.0", "fabric.level.1.oversubscription", "workload",
-    "workload.model", "workload.model.blocks", "workload.global_batch_sequences",
-    "workload.sequence_length_tokens", "workload.precision", "workload.optimizer", "search",
-    "search.tp", "search.ep", "search.zero", "search.recompute", "search.order",
-    "search.micro_batch_sequences", "search.memory_rule", "accelerator", "accelerator.memory_GiB",
-    "name", "override", "", ".", "a.b", "fabric.name", "search.zero.0",
-)  # fmt: skip
+    "fabric",
+    "fabric.clos",
+    "fabric.clos.devices",
+    "fabric.clos.oversubscribe",
+    "fabric.clos.oversubscription.0",
+    "fabric.level.1.oversubscription",
+    "workload",
+    "workload.model",
+    "workload.model.blocks",
+    "workload.global_batch_sequences",
+    "workload.sequence_length_tokens",
+    "workload.precision",
+    "workload.optimizer",
+    "search",
+    "search.tp",
+    "search.ep",
+    "search.zero",
+    "search.recompute",
+    "search.order",
+    "search.micro_batch_sequences",
+    "search.memory_rule",
+    "accelerator",
+    "accelerator.memory_GiB",
+    "name",
+    "override",
+    "",
+    ".",
+    "a.b",
+    "fabric.name",
+    "search.zero.0",
+)
 NOTEBOOK = json.loads(to_json(Notebook("Hostile", (
     Cell("a", "plan", "P", "note", {"document": DOCUMENT, "overrides": {"search.zero": [1]}},
          Summary(({"MFU": 0.4},), {"Python": "3"}, "2026-11-22T12:04:00+00:00")),
@@ -65,8 +88,9 @@ def places(document: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]
     inner: Any = document.items() if isinstance(document, dict) else ()
     if isinstance(document, list):
         inner = enumerate(document)
-    return [place for key, value in inner
-            for place in ((*before, key), *places(value, (*before, key)))]  # fmt: skip
+    return [
+        place for key, value in inner for place in ((*before, key), *places(value, (*before, key)))
+    ]
 
 
 def spoiled(document: Any, rng: random.Random, values: tuple[Any, ...] = VALUES) -> Any:
@@ -178,9 +202,16 @@ def part(rng: random.Random) -> dict[str, Any]:
 
 
 FIGURES = (
-    "switch.0.price_usd.typical", "floor.racks_per_row.typical", "cabling.media", "nic.99.name",
-    "floor.row_pitch_m.low", "switch", "schema", "cable.0.reach_m.typical", "floor.nodes_per_rack",
-)  # fmt: skip
+    "switch.0.price_usd.typical",
+    "floor.racks_per_row.typical",
+    "cabling.media",
+    "nic.99.name",
+    "floor.row_pitch_m.low",
+    "switch",
+    "schema",
+    "cable.0.reach_m.typical",
+    "floor.nodes_per_rack",
+)
 TOML_VALUES = tuple(value for value in VALUES if value is not None)
 
 

@@ -11,45 +11,112 @@ from streamlit.testing.v1 import AppTest
 from nest_core.lessons import LESSONS
 
 FORM = (
-    "scenario", "fabric", "fabric.clos.devices", "fabric.clos.oversubscribe",
-    "fabric.clos.oversubscription.0", "fabric.level.1.oversubscription", "workload.model",
-    "workload.global_batch_sequences", "workload.sequence_length_tokens", "workload.precision",
-    "workload.optimizer", "workload.attention", "accelerator", "accelerator.memory_GiB",
-    "search.tp", "search.cp", "search.ep", "search.micro_batch_sequences", "search.zero",
-    "search.recompute", "search.schedule", "search.order", "search.stage_strategies",
-    "search.memory_rule", "own", "own_model",
-)  # fmt: skip
+    "scenario",
+    "fabric",
+    "fabric.clos.devices",
+    "fabric.clos.oversubscribe",
+    "fabric.clos.oversubscription.0",
+    "fabric.level.1.oversubscription",
+    "workload.model",
+    "workload.global_batch_sequences",
+    "workload.sequence_length_tokens",
+    "workload.precision",
+    "workload.optimizer",
+    "workload.attention",
+    "accelerator",
+    "accelerator.memory_GiB",
+    "search.tp",
+    "search.cp",
+    "search.ep",
+    "search.micro_batch_sequences",
+    "search.zero",
+    "search.recompute",
+    "search.schedule",
+    "search.order",
+    "search.stage_strategies",
+    "search.memory_rule",
+    "own",
+    "own_model",
+)
 KEYS = {
     "plan": (*FORM, "paint", "tour", "why-mine", "form-undo", "stop-plan"),
     "workload": (
-        "layer.model", "layer.kind", "layer.tp", "layer.sp", "layer.cp", "layer.ep",
-        "layer.micro_batch_sequences", "layer.recompute", "layer.accelerator",
-        "layer.sequence_length_tokens", "layer.precision", "layer.attention", "layer.context",
-        "layer.expert_tensor", "layer.imbalance", "layer.capacity", "own", "own_model",
+        "layer.model",
+        "layer.kind",
+        "layer.tp",
+        "layer.sp",
+        "layer.cp",
+        "layer.ep",
+        "layer.micro_batch_sequences",
+        "layer.recompute",
+        "layer.accelerator",
+        "layer.sequence_length_tokens",
+        "layer.precision",
+        "layer.attention",
+        "layer.context",
+        "layer.expert_tensor",
+        "layer.imbalance",
+        "layer.capacity",
+        "own",
+        "own_model",
     ),
     "compare": (
-        "compare", "compare.budget", "compare.budget_value", "compare.failures", "compare.only",
-        "own", "compare-undo", "compare-add",
+        "compare",
+        "compare.budget",
+        "compare.budget_value",
+        "compare.failures",
+        "compare.only",
+        "own",
+        "compare-undo",
+        "compare-add",
     ),
     "explore": (
-        *FORM, "explore.asks", "explore.question", "explore.x", "explore.y", "explore.memory",
-        "explore.batch", "explore.zero", "explore.oversubscription.0", "explore.models",
-        "explore.loss", "explore.share.llama2-7b", "explore.point", "explore-run",
+        *FORM,
+        "explore.asks",
+        "explore.question",
+        "explore.x",
+        "explore.y",
+        "explore.memory",
+        "explore.batch",
+        "explore.zero",
+        "explore.oversubscription.0",
+        "explore.models",
+        "explore.loss",
+        "explore.share.llama2-7b",
+        "explore.point",
+        "explore-run",
     ),
     "design": (
-        "fabric", "fabric.clos.devices", "fabric.clos.oversubscribe", "beside", "canvas",
-        "fabric.clos.oversubscription.0", "collective.op", "collective.devices",
-        "collective.stride", "collective.groups", "collective.algorithm", "collective.library",
-        "own", "prices.media", "prices.rack_power", "prices.table", "export.format",
+        "fabric",
+        "fabric.clos.devices",
+        "fabric.clos.oversubscribe",
+        "beside",
+        "canvas",
+        "fabric.clos.oversubscription.0",
+        "collective.op",
+        "collective.devices",
+        "collective.stride",
+        "collective.groups",
+        "collective.algorithm",
+        "collective.library",
+        "own",
+        "prices.media",
+        "prices.rack_power",
+        "prices.table",
+        "export.format",
     ),
     "paper": ("name", "costs", "model"),
     "learn": (
-        "lesson", "large",
-        *(f"{one.key}.{part}" for one in LESSONS for part in (
-            "guess", "show", *(control.key for control in one.controls))),
+        "lesson",
+        "large",
+        *(
+            f"{one.key}.{part}"
+            for one in LESSONS
+            for part in ("guess", "show", *(control.key for control in one.controls))
+        ),
     ),
     "notebook": ("notebook", "notebook list", "add-note", "save-as"),
-}  # fmt: skip
+}
 """Every parameter that a page reads, and keys of widgets that no address may set."""
 
 BASES = {
@@ -125,9 +192,15 @@ def test_a_number_without_end_is_said_and_the_rest_of_the_link_taken(at_once, pl
 
 @pytest.mark.parametrize(
     ("name", "key"),
-    [("paper", "name"), ("paper", "costs"), ("paper", "model"), ("explore", "explore.asks"),
-     ("learn", "lesson"), ("plan", "paint")],
-)  # fmt: skip
+    [
+        ("paper", "name"),
+        ("paper", "costs"),
+        ("paper", "model"),
+        ("explore", "explore.asks"),
+        ("learn", "lesson"),
+        ("plan", "paint"),
+    ],
+)
 def test_a_choice_that_a_link_leaves_empty_is_the_usual_one(at_once, root, name, key):
     usual = opened(name, BASES.get(name, {}), str(root / "app.py"))
     page = opened(name, {**BASES.get(name, {}), key: ""}, str(root / "app.py"))

@@ -255,9 +255,11 @@ def test_only_slow_lessons_are_computed_elsewhere(learn_page, slow_desk, shown):
 def test_a_link_keeps_its_answer_while_the_question_is_computed(learn_page, slow_desk):
     shown = lesson("oversubscription")
     address = {
-        "lesson": shown.short, "large": "true", "oversubscription.ratio": "4 : 1",
+        "lesson": shown.short,
+        "large": "true",
+        "oversubscription.ratio": "4 : 1",
         "oversubscription.guess": "8 or less: inside the node",
-    }  # fmt: skip
+    }
     page = learn_page(**address)
     assert not page.exception
     assert shown.title in text_of(page)

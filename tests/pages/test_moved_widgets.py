@@ -252,8 +252,11 @@ def test_a_choice_that_no_control_offers_breaks_no_page(quick, root, store, monk
     base = {"scenario": SMALL, "tour": "off"} if name in ("plan", "explore") else {}
     page = opened(name, base, str(root / "app.py"))
     forger = Forger(monkeypatch)
-    choices = [(one.id, kind) for kind in ("selectbox", "radio", "multiselect", "button_group",
-               "select_slider") for one in page.get(kind)]  # fmt: skip
+    choices = [
+        (one.id, kind)
+        for kind in ("selectbox", "radio", "multiselect", "button_group", "select_slider")
+        for one in page.get(kind)
+    ]
     assert choices or name == "notebook"
     for widget, kind in choices:
         said = FORGED[kind][0]

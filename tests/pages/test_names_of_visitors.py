@@ -59,11 +59,17 @@ def test_a_comparisons_link_opens_no_file(key, vault):
 @pytest.mark.parametrize(
     ("name", "key"),
     [
-        ("plan", "scenario"), ("plan", "fabric"), ("plan", "workload.model"),
-        ("plan", "accelerator"), ("explore", "scenario"), ("explore", "workload.model"),
-        ("workload", "layer.model"), ("workload", "layer.accelerator"), ("design", "fabric"),
+        ("plan", "scenario"),
+        ("plan", "fabric"),
+        ("plan", "workload.model"),
+        ("plan", "accelerator"),
+        ("explore", "scenario"),
+        ("explore", "workload.model"),
+        ("workload", "layer.model"),
+        ("workload", "layer.accelerator"),
+        ("design", "fabric"),
     ],
-)  # fmt: skip
+)
 def test_a_choice_that_nobody_offered_opens_no_file(name, key, vault):
     page = AppTest.from_file(str(APP), default_timeout=120)
     page.query_params["scenario"] = SMALL

@@ -109,8 +109,10 @@ def test_what_the_form_cannot_say_is_said_and_the_rest_opened(studio, store):
     (button,) = (button for button in page.button if button.key == "plan-p")
     assert "Its form cannot say search.cp, search.pp as it is; all else is set." in button.help
     assert request_of(press(page, "plan-p")).overrides == {
-        "search.tp": 4, "search.cp": {"max": 2}, LEAF: 2.0,
-    }  # fmt: skip
+        "search.tp": 4,
+        "search.cp": {"max": 2},
+        LEAF: 2.0,
+    }
 
 
 def test_a_fabric_that_no_widget_makes_opens_as_ones_own(studio, store):

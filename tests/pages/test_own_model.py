@@ -89,12 +89,14 @@ def test_an_uploaded_configuration_is_planned(own_page):
     [
         ("{", "config.json must be valid JSON"),
         ('{"model_type": "falcon"}', "model_type must be one of "),
-        (MISTRAL.replace('"num_key_value_heads": 8', '"num_key_value_heads": 5'),
-         "num_key_value_heads must divide num_attention_heads = 32, but is 5"),
+        (
+            MISTRAL.replace('"num_key_value_heads": 8', '"num_key_value_heads": 5'),
+            "num_key_value_heads must divide num_attention_heads = 32, but is 5",
+        ),
         (MISTRAL.replace("14336", "-14336"), "intermediate_size must be at least 1, but is -14336"),
     ],
     ids=["syntax", "type", "contradiction", "negative"],
-)  # fmt: skip
+)
 def test_a_bad_paste_is_one_sentence_and_the_last_model_stays(own_page, text, message):
     paste(own_page, MISTRAL)
     before = values(own_page)

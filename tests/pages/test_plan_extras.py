@@ -101,10 +101,13 @@ def test_without_a_plan_the_fabric_rests_and_nothing_plays():
 
 
 def test_a_batch_of_a_million_is_planned_without_its_timeline(plan_page):
-    page = plan_page(**{
-        "scenario": PIPELINE, "workload.global_batch_sequences": "1000000",
-        "search.micro_batch_sequences": "1",
-    })  # fmt: skip
+    page = plan_page(
+        **{
+            "scenario": PIPELINE,
+            "workload.global_batch_sequences": "1000000",
+            "search.micro_batch_sequences": "1",
+        }
+    )
     assert not page.exception
     assert "passes to be played back" in text_of(page)
 

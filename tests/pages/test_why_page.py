@@ -62,8 +62,11 @@ def test_nothing_is_computed_before_it_is_opened(plan_page, counted):
     assert "Why this plan" in text_of(page)
     opened(page, *PARTS)
     assert costly(counted) == [
-        "next_best_choices", "plan_bindings", "plan_equations", "worth_of_more",
-    ]  # fmt: skip
+        "next_best_choices",
+        "plan_bindings",
+        "plan_equations",
+        "worth_of_more",
+    ]
 
 
 def test_opened_parts_show_what_the_core_says(plan_page):
@@ -98,8 +101,14 @@ def test_a_pasted_plan_is_priced_beside_ours(plan_page):
     assert not page.exception
     assert not page.error
     shown = text_of(page)
-    for words in ("per iteration", "The command starts 16 ranks", "Ignored: --lr.",
-                  "as long as our plan (", "Its fullest stage takes", "Yours − ours"):  # fmt: skip
+    for words in (
+        "per iteration",
+        "The command starts 16 ranks",
+        "Ignored: --lr.",
+        "as long as our plan (",
+        "Its fullest stage takes",
+        "Yours − ours",
+    ):
         assert words in shown
     page.text_area(key="why-mine").set_value("tp=3").run()
     assert [error.value for error in page.error] == [

@@ -34,10 +34,25 @@ MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethr
 
 # Of widgets and charts: what the front end shows as it is, or never shows.
 PLAIN = {
-    "id", "key", "value", "raw_value", "default", "placeholder", "alt", "query_param_key", "data",
-    "form_id", "url", "element_id", "file_name", "config", "mixed_json", "json", "columns",
+    "id",
+    "key",
+    "value",
+    "raw_value",
+    "default",
+    "placeholder",
+    "alt",
+    "query_param_key",
+    "data",
+    "form_id",
+    "url",
+    "element_id",
+    "file_name",
+    "config",
+    "mixed_json",
+    "json",
+    "columns",
     "code_text",
-}  # fmt: skip
+}
 OWN_STYLE = re.compile(r"font-size:[0-9]+px|color:(#[0-9A-Fa-f]{3,8}|rgba?[(][0-9., ]+[)])")
 PLAIN_OPTIONS = {"Selectbox", "MultiSelect"}
 
@@ -52,15 +67,21 @@ LEVELS = {
     ],
 }  # fmt: skip
 DRAWING = {
-    "schema": 1, "name": PICTURE, "kind": "graph",
+    "schema": 1,
+    "name": PICTURE,
+    "kind": "graph",
     "element": [
-        *({"id": f"{PICTURE} {n}", "role": "device", "group": f"{PICTURE}/{STYLED}"}
-          for n in range(4)),
+        *(
+            {"id": f"{PICTURE} {n}", "role": "device", "group": f"{PICTURE}/{STYLED}"}
+            for n in range(4)
+        ),
         {"id": STYLED, "role": "switch"},
     ],
-    "link": [{"a": f"{PICTURE} {n}", "b": STYLED, "bandwidth_GBps": 50.0, "latency_us": 1.0}
-             for n in range(4)],
-}  # fmt: skip
+    "link": [
+        {"a": f"{PICTURE} {n}", "b": STYLED, "bandwidth_GBps": 50.0, "latency_us": 1.0}
+        for n in range(4)
+    ],
+}
 MODEL = {
     "name": f"{PICTURE} {STYLED}", "family": "llama", "blocks": 4, "hidden": 512, "heads": 8,
     "kv_heads": 8, "head_dim": 64, "ffn": 1024, "vocabulary": 32000, "source": PICTURE,
@@ -89,9 +110,10 @@ def protos(node) -> Iterator[object]:
 def foreign(label: str) -> list[dict[str, str]]:
     """Attributes of a plot label's tags, but for the colours and sizes that figures set."""
     return [
-        held for _, held in Parts(label).tags
+        held
+        for _, held in Parts(label).tags
         if held and not (set(held) == {"style"} and OWN_STYLE.fullmatch(str(held["style"])))
-    ]  # fmt: skip
+    ]
 
 
 def fetched(page: AppTest) -> list[str]:
@@ -181,22 +203,37 @@ def hostile():
     """A notebook whose every word is a picture."""
     inputs = {
         "document": {
-            "schema": 1, "name": f"{PICTURE} {STYLED}", "description": PICTURE,
-            "fabric": LEVELS, "accelerator": "h100-80gb",
-            "workload": {"model": MODEL, "sequence_length_tokens": 1024,
-                         "global_batch_sequences": 64},
+            "schema": 1,
+            "name": f"{PICTURE} {STYLED}",
+            "description": PICTURE,
+            "fabric": LEVELS,
+            "accelerator": "h100-80gb",
+            "workload": {
+                "model": MODEL,
+                "sequence_length_tokens": 1024,
+                "global_batch_sequences": 64,
+            },
         },
         "overrides": {**FEW, "baselines.names": []},
-    }  # fmt: skip
-    summary = Summary(({PICTURE: STYLED, "plan": PICTURE},), {PICTURE: PICTURE},
-                      "2026-11-20T08:00:00+00:00")  # fmt: skip
+    }
+    summary = Summary(
+        ({PICTURE: STYLED, "plan": PICTURE},), {PICTURE: PICTURE}, "2026-11-20T08:00:00+00:00"
+    )
     note = f"{PICTURE}\n\n{STYLED}\n\n[![c][r]](https://{ELSEWHERE})\n\n[r]: //{ELSEWHERE}/r\n"
-    return Notebook(f"N {PICTURE} {STYLED}"[:100], (
-        Cell("note", "note", PICTURE, note),
-        Cell("plan", "plan", f"{PICTURE} {STYLED}", note, inputs, summary),
-        Cell("none", "plan", PICTURE, note,
-             inputs | {"overrides": {PICTURE: PICTURE, "search.tp": PICTURE}}),
-    ))  # fmt: skip
+    return Notebook(
+        f"N {PICTURE} {STYLED}"[:100],
+        (
+            Cell("note", "note", PICTURE, note),
+            Cell("plan", "plan", f"{PICTURE} {STYLED}", note, inputs, summary),
+            Cell(
+                "none",
+                "plan",
+                PICTURE,
+                note,
+                inputs | {"overrides": {PICTURE: PICTURE, "search.tp": PICTURE}},
+            ),
+        ),
+    )
 
 
 def test_a_notebook_of_a_visitors(hostile, tmp_path, monkeypatch):
@@ -221,8 +258,11 @@ def test_a_report_and_a_jupyter_notebook_of_a_visitors(hostile):
     for cell in json.loads(jupyter_notebook(hostile))["cells"]:
         if cell["cell_type"] == "markdown":
             rendered = Parts(eager.render(cell["source"])).tags
-            assert all(name == "href" or ELSEWHERE not in str(held[name])
-                       for _, held in rendered for name in held), cell["source"]  # fmt: skip
+            assert all(
+                name == "href" or ELSEWHERE not in str(held[name])
+                for _, held in rendered
+                for name in held
+            ), cell["source"]
             assert not {"img", "style", "svg"} & {tag for tag, _ in rendered}
     for picture in shown.pictures:
         for label in texts(json.loads(picture.titled().to_json())):

@@ -53,9 +53,13 @@ def expected(**changes):
     asked = {**STANDARD, **changes}
     strategy = Strategy(**{**STANDARD["strategy"], **asked["strategy"]})
     return anatomy(
-        load_model(asked["model"]), asked["kind"], strategy, load_accelerator(asked["accelerator"]),
-        asked["precision"], asked["recompute"],
-    )  # fmt: skip
+        load_model(asked["model"]),
+        asked["kind"],
+        strategy,
+        load_accelerator(asked["accelerator"]),
+        asked["precision"],
+        asked["recompute"],
+    )
 
 
 def assert_shows(page, found):

@@ -11,9 +11,13 @@ from nest_core.paper.cases import FIGURES
 from nest_core.paper.settings import printed, printed_rows
 
 COLUMNS = {
-    "nest": "nest", "manual": "manual", "mcmc": "mcmc", "alpa_e": "alpa_e", "phaze": "phaze",
+    "nest": "nest",
+    "manual": "manual",
+    "mcmc": "mcmc",
+    "alpa_e": "alpa_e",
+    "phaze": "phaze",
     "nest_runtime_s": "search_seconds",
-}  # fmt: skip
+}
 
 
 def cells_of(path: Path) -> dict[tuple[str, tuple[str, int, int]], dict[str, float]]:
@@ -69,8 +73,14 @@ def test_averages_are_the_text_s(shared_data: Path, figure: str, planner: str, w
 
 def test_tables_are_the_text_s(shared_data: Path) -> None:
     text = (shared_data.parent / "paper" / "nest-paper.txt").read_text()
-    names = {"gpt3-35b": "GPT-3 35B", "llama3": "Llama3 70B", "llama2": "Llama2 7B",
-             "bertlarge": "BertLarge", "bert": "BertLarge", "gpt3": "GPT-3 175B"}  # fmt: skip
+    names = {
+        "gpt3-35b": "GPT-3 35B",
+        "llama3": "Llama3 70B",
+        "llama2": "Llama2 7B",
+        "bertlarge": "BertLarge",
+        "bert": "BertLarge",
+        "gpt3": "GPT-3 175B",
+    }
     for row in printed()["table4"]:
         line = f"| {names[row['model']]} | {row['mist']:g} | {row['nest']:g} | "
         assert f"{line}{100 * row['reduction']:.1f}% |" in text
@@ -83,9 +93,14 @@ def test_tables_are_the_text_s(shared_data: Path) -> None:
             plan = ", ".join(str(degree) for degree in row[planner].values())
             assert f"{{{plan}}}" in text
         assert f"{{{row['alpa_e']['p']}, -, -, -}}" in text
-    labels = {"blocks": "Number of Layers", "hidden": "Hidden Dimension", "heads":
-              "Number of Heads", "ffn": "Intermediate Dimension", "sequence": "Sequence Length",
-              "experts": "Number of Experts"}  # fmt: skip
+    labels = {
+        "blocks": "Number of Layers",
+        "hidden": "Hidden Dimension",
+        "heads": "Number of Heads",
+        "ffn": "Intermediate Dimension",
+        "sequence": "Sequence Length",
+        "experts": "Number of Experts",
+    }
     for name in ("table3", "table5"):
         for key, value in printed()[name]["sizes"].items():
             assert f"| {labels[key]} | {value} |" in text

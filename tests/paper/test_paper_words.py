@@ -111,9 +111,7 @@ def own_rows(rows5: Rows) -> Rows:
 
 def template(whole: float, alpa: float | None) -> Rows:
     reason = None if alpa else "it does not fit"
-    return [
-        {"of_ours": whole}, {"of_ours": 1.0}, {"of_ours": alpa, "reason": reason},
-    ]  # fmt: skip
+    return [{"of_ours": whole}, {"of_ours": 1.0}, {"of_ours": alpa, "reason": reason}]
 
 
 def test_own_gains_stand_beside_the_printed_ones(rows5: Rows) -> None:

@@ -32,9 +32,25 @@ from nest_core.planner import ORDERS, SearchSpace
 MOST_PLANS = 20_000
 _MOST_POINTS = 400
 
-LEFT = ("dp", "tp", "pp", "cp", "ep", "sp", "zero", "recompute", "micro_batch", "schedule",
-        "interleave", "order", "device_order", "idle_devices", "uneven cuts", "mixed",
-        "as_needed")  # fmt: skip
+LEFT = (
+    "dp",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "sp",
+    "zero",
+    "recompute",
+    "micro_batch",
+    "schedule",
+    "interleave",
+    "order",
+    "device_order",
+    "idle_devices",
+    "uneven cuts",
+    "mixed",
+    "as_needed",
+)
 """Axes of the joint space, and the rule that narrows it."""
 
 _STARS = LEFT[:-1]

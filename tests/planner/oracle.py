@@ -104,8 +104,13 @@ class Whole(NamedTuple):
     @property
     def sync(self) -> float:
         """Seconds once per iteration, of the stage that takes longest."""
-        return max(syncs(self.cuts, [stage.seconds for stage in self.stages],
-                         [stage.once for stage in self.stages]))  # fmt: skip
+        return max(
+            syncs(
+                self.cuts,
+                [stage.seconds for stage in self.stages],
+                [stage.once for stage in self.stages],
+            )
+        )
 
 
 class Found(NamedTuple):
@@ -132,14 +137,28 @@ class Strategy:
     table: Any
 
     def __post_init__(self) -> None:
-        names = ("compute_s", "forward_s", "replay_s", "launch_s", "parameters",
-                 "expert_parameters", "kept_bytes", "working_bytes", "boundary_bytes")  # fmt: skip
+        names = (
+            "compute_s",
+            "forward_s",
+            "replay_s",
+            "launch_s",
+            "parameters",
+            "expert_parameters",
+            "kept_bytes",
+            "working_bytes",
+            "boundary_bytes",
+        )
         self.rows: dict[str, Any] = {name: getattr(self.table, name).tolist() for name in names}
         self.calls = {
-            axis: (calls.kind, calls.number.tolist(), calls.bytes.tolist(),
-                   calls.replay_number.tolist(), calls.replay_bytes.tolist())
+            axis: (
+                calls.kind,
+                calls.number.tolist(),
+                calls.bytes.tolist(),
+                calls.replay_number.tolist(),
+                calls.replay_bytes.tolist(),
+            )
             for axis, calls in self.table.calls.items()
-        }  # fmt: skip
+        }
 
     @cached_property
     def untied(self) -> list[float]:
@@ -189,15 +208,19 @@ class Pricer:
         total = 0.0
         for axis, (kind, number, size, again, again_size) in self.strategy.calls.items():
             time = self.traffic.time(axis, kind)[position]
-            for count, amount in ((number[layer], size[layer]),
-                                  (again[c][layer], again_size[c][layer])):  # fmt: skip
+            for count, amount in (
+                (number[layer], size[layer]),
+                (again[c][layer], again_size[c][layer]),
+            ):
                 total += count * seconds(time, amount / count) if count else 0.0
         return total
 
     def _data(self, position: int, layer: int, halves: Sequence[float]) -> float:
         kind = "halves" if self.zero else "reduce"
-        buckets = [("data", self.sharers, self.dense[layer]),
-                   ("expert_data", self.expert_sharers, self.experts[layer])]  # fmt: skip
+        buckets = [
+            ("data", self.sharers, self.dense[layer]),
+            ("expert_data", self.expert_sharers, self.experts[layer]),
+        ]
         if self.choice.ep == 1:
             buckets = [("data", self.sharers, self.dense[layer] + self.experts[layer])]
         total = 0.0
@@ -217,9 +240,10 @@ class Pricer:
             rows, overlap = self.strategy.rows, self.problem.overlap
             left = rows["compute_s"][layer] + rows["replay_s"][c][layer]
             sent = 0.0
-            for traffic, share in ((self._inside(position, layer, c), overlap.tp),
-                                   (self._data(position, layer, self.each_micro_batch), overlap.dp),
-                                   ):  # fmt: skip
+            for traffic, share in (
+                (self._inside(position, layer, c), overlap.tp),
+                (self._data(position, layer, self.each_micro_batch), overlap.dp),
+            ):
                 hidden = share * min(traffic, left)
                 left += overlap.slowdown * hidden - hidden
                 sent += traffic
@@ -409,8 +433,20 @@ class Oracle:
                 ):
                     if pp * v <= self.layers:
                         tp, sp, cp, ep, zero = picks[0]
-                        yield Choice(tp, sp, dp, pp, micro_batch, zero, order, device_order,
-                                     cp, ep, schedule, v)  # fmt: skip
+                        yield Choice(
+                            tp,
+                            sp,
+                            dp,
+                            pp,
+                            micro_batch,
+                            zero,
+                            order,
+                            device_order,
+                            cp,
+                            ep,
+                            schedule,
+                            v,
+                        )
 
     def picks(self, choice: Choice) -> list[Pick]:
         """What each stage of a point may do."""

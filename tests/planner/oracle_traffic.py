@@ -110,10 +110,11 @@ def protocols(software: Any, op: str, ranks: int, nodes: int) -> list[Protocol]:
         node = opened(software.inside, op, ranks, nodes)
         step, reached = min(one.step_inside_s for one in node), max(one.inside for one in node)
     return [
-        Protocol(one.base_s / halves, step, one.step_inside_s, reached, one.inside,
-                 ranks // nodes - 1)
+        Protocol(
+            one.base_s / halves, step, one.step_inside_s, reached, one.inside, ranks // nodes - 1
+        )
         for one in opened(software.between, op, ranks, nodes)
-    ]  # fmt: skip
+    ]
 
 
 class LinkMap:
@@ -212,11 +213,13 @@ def transfer_times(
 
 def one_ring(groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
     """Every member passes n-ths of the buffer to the next, n - 1 times."""
-    return [[
-        (number, a, group[(at + 1) % len(group)], (len(group) - 1) / len(group), len(group) - 1)
-        for number, group in enumerate(groups)
-        for at, a in enumerate(group)
-    ]]  # fmt: skip
+    return [
+        [
+            (number, a, group[(at + 1) % len(group)], (len(group) - 1) / len(group), len(group) - 1)
+            for number, group in enumerate(groups)
+            for at, a in enumerate(group)
+        ]
+    ]
 
 
 def by_level(link_map: LinkMap, groups: Sequence[Sequence[int]]) -> list[list[Flow]]:

@@ -46,9 +46,12 @@ def _network(devices: int, seed: int) -> Network:
     speeds, late = ([1.0], [0.01]) if dice.random() < 0.5 else ([1.0, 3.0, 10.0], [0.0, 0.01])
     for a, b in pairs:
         graph.add_edge(
-            a, b, bandwidth_Bps=float(dice.choice(speeds)), latency_s=float(dice.choice(late)),
+            a,
+            b,
+            bandwidth_Bps=float(dice.choice(speeds)),
+            latency_s=float(dice.choice(late)),
             count=int(dice.choice([1, len(speeds)])),
-        )  # fmt: skip
+        )
     return graph_network(graph, ROUTINGS[seed % 3], seed)
 
 

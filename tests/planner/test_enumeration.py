@@ -142,9 +142,23 @@ def _used(solved: Solved) -> Iterator[str]:
 
 def test_every_option_is_worth_its_cost_somewhere(solved):
     seen = Counter(option for one in solved for option in _used(one))
-    often = ("tp", "dp", "pp", "sp", "micro_batch", "ZeRO", "none", "selective", "full",
-             "mixed recomputation", "uneven cuts", "second order", "outer level", "idle devices",
-             "memory")  # fmt: skip
+    often = (
+        "tp",
+        "dp",
+        "pp",
+        "sp",
+        "micro_batch",
+        "ZeRO",
+        "none",
+        "selective",
+        "full",
+        "mixed recomputation",
+        "uneven cuts",
+        "second order",
+        "outer level",
+        "idle devices",
+        "memory",
+    )
     assert {option: seen[option] for option in often if seen[option] < _SHARE * _SEEDS} == {}
     assert min(seen[f"ZeRO {zero}"] for zero in (1, 2, 3)) >= 0.05 * _SEEDS
     nothing = sum(not one.ranking for one in solved)

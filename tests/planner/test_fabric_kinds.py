@@ -24,9 +24,17 @@ from nest_core.planner.transfer_bounds import TransferBounds
 from nest_core.scenario import load_scenario
 
 KINDS = [
-    "mi300x-mesh-64", "dgx1-v100-64", "torus-16x16", "mesh-8x8", "tpu-v4-4x4x8-twisted",
-    "rail-only-1024", "dgx-superpod-h100-as-built", "unequal-racks-88", "dragonfly-1056", "drawn-8",
-]  # fmt: skip
+    "mi300x-mesh-64",
+    "dgx1-v100-64",
+    "torus-16x16",
+    "mesh-8x8",
+    "tpu-v4-4x4x8-twisted",
+    "rail-only-1024",
+    "dgx-superpod-h100-as-built",
+    "unequal-racks-88",
+    "dragonfly-1056",
+    "drawn-8",
+]
 
 
 PLAIN = ("search.cp=1", "search.schedule='1f1b'")
@@ -60,9 +68,12 @@ def test_context_and_experts_have_a_price(fabric, text):
     """Rings, exchanges and chunks on all wires; what leaves a device takes its time there."""
     scenario = load_scenario(
         "llama2-7b-64-h100",
-        [f"fabric='{fabric}'", "workload.model='mixtral-8x7b'",
-         "workload.global_batch_sequences=16"],
-    )  # fmt: skip
+        [
+            f"fabric='{fabric}'",
+            "workload.model='mixtral-8x7b'",
+            "workload.global_batch_sequences=16",
+        ],
+    )
     problem = replace(scenario.problem(), overlap=NO_OVERLAP)
     report = price(problem, read_plan(text, problem.layers, problem.network.devices))
     point = report.plan.point
@@ -184,13 +195,17 @@ def test_neighbours_in_unequal_nodes_need_not_leave_them(sizes):
     ("figures", "missing"),
     [
         # The last leaf has no device left; nobody needs the spines whose links are all gone.
-        ("devices=24,devices_per_node=8,nics_per_node=4,radix=8,oversubscription=[1.0,4.0]",
-         ["device 23", "node 2"]),
-        ("devices=4,devices_per_node=2,nics_per_node=2,radix=64,oversubscription=[1.0,1.0]",
-         ["device 2", "spine 0"]),
+        (
+            "devices=24,devices_per_node=8,nics_per_node=4,radix=8,oversubscription=[1.0,4.0]",
+            ["device 23", "node 2"],
+        ),
+        (
+            "devices=4,devices_per_node=2,nics_per_node=2,radix=64,oversubscription=[1.0,1.0]",
+            ["device 2", "spine 0"],
+        ),
     ],
     ids=["an empty leaf", "no way out of the only leaf"],
-)  # fmt: skip
+)
 def test_what_nobody_uses_may_be_missing(figures, missing):
     fabric = (
         f'fabric={{schema=1,name="f",kind="leaf_spine",missing={missing},'
@@ -239,9 +254,8 @@ def test_flows_that_leave_by_two_nics_are_not_bounded_by_one():
             graph.add_edge(nic, "leaf", bandwidth_Bps=25e9, count=1, latency_s=1e-6)
     scenario = load_scenario("llama2-7b-64-h100", ["search.tp=[1, 2]", "search.cp=1"])
     problem = replace(
-        scenario.problem(), network=graph_network(graph), overlap=NO_OVERLAP,
-        memory_bytes=1e13,
-    )  # fmt: skip
+        scenario.problem(), network=graph_network(graph), overlap=NO_OVERLAP, memory_bytes=1e13
+    )
     space = replace(scenario.space, dp=(1, 2, 4), pp=(1, 2, 4))
     result = search(problem, space)
     assert not audit(problem, space, result, 200, seed=5).violations

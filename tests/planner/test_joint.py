@@ -87,8 +87,9 @@ def _outer(choice: Choice, *, mixed: bool) -> Choice:
 def _picks(plan: Plan) -> tuple[Pick, ...]:
     point = plan.point
     if plan.strategies:
-        return tuple(Pick(*(getattr(one, name) for name in Pick._fields))
-                     for one in plan.strategies)  # fmt: skip
+        return tuple(
+            Pick(*(getattr(one, name) for name in Pick._fields)) for one in plan.strategies
+        )
     return (Pick(point.tp, point.sp, point.cp, point.ep, point.zero),) * point.pp
 
 

@@ -171,8 +171,16 @@ def memory(instance: Instance, dice: np.random.Generator) -> Problem:
 
 
 RESOURCES: tuple[Quicker, ...] = (
-    forward, backward, kernels, host, optimizer, bandwidth, latency, library, memory,
-)  # fmt: skip
+    forward,
+    backward,
+    kernels,
+    host,
+    optimizer,
+    bandwidth,
+    latency,
+    library,
+    memory,
+)
 
 
 def _overlapping(instance: Instance, seed: int) -> Instance:

@@ -163,13 +163,27 @@ def test_messages_name_no_folder_and_no_server(tmp_path):
 
 
 ODD_DOCUMENTS = [
-    None, 5, 1.5, b"blob", b"\xff\xfe", "", "null", "5", "[]", "{}", '{"schema": 2, "cells": []}',
-    '{"schema": 1, "name": "N", "cells": 5}', '{"schema": 1, "name": 5, "cells": []}',
+    None,
+    5,
+    1.5,
+    b"blob",
+    b"\xff\xfe",
+    "",
+    "null",
+    "5",
+    "[]",
+    "{}",
+    '{"schema": 2, "cells": []}',
+    '{"schema": 1, "name": "N", "cells": 5}',
+    '{"schema": 1, "name": 5, "cells": []}',
     "[" * 100_000,
-    '{"schema": 1, "name": "\\ud800", "cells": []}', '{"schema": 1, "name": "", "cells": []}',
-    '{"schema": 1, "name": "N", "cells": [], "created": "soon"}', "x" * 6_000_000, "1" * 10_000,
+    '{"schema": 1, "name": "\\ud800", "cells": []}',
+    '{"schema": 1, "name": "", "cells": []}',
+    '{"schema": 1, "name": "N", "cells": [], "created": "soon"}',
+    "x" * 6_000_000,
+    "1" * 10_000,
     '{"schema": 1, "name": "N", "cells": [{"id": "a", "kind": "note", "title": "\\udfff"}]}',
-]  # fmt: skip
+]
 GOOD = '{"schema": 1, "name": "M", "cells": []}'
 
 
@@ -224,8 +238,9 @@ def test_a_list_names_what_can_be_asked_for(tmp_path):
         connection.commit()
     store = Notebooks(Database(url))
     assert {(entry.name, entry.cells, entry.changed) for entry in store.listed()} == {
-        ("A", 0, ""), ("B", 0, "")
-    }  # fmt: skip
+        ("A", 0, ""),
+        ("B", 0, ""),
+    }
     assert store.open("A").notebook.name == "A"
 
 

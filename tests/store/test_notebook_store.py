@@ -78,10 +78,13 @@ def test_who_saw_an_older_version_is_refused(store):
     assert other.notebook.cells == mine.cells
 
 
-@pytest.mark.parametrize("away", [
-    lambda store, saved: store.delete("N", saved.revision),
-    lambda store, saved: store.rename(saved, "M"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "away",
+    [
+        lambda store, saved: store.delete("N", saved.revision),
+        lambda store, saved: store.rename(saved, "M"),
+    ],
+)
 def test_who_saw_a_notebook_that_is_gone_is_refused(store, away):
     saved = store.save(Notebook("N"))
     away(store, saved)

@@ -85,8 +85,11 @@ def test_value_for_money_is_that_of_the_commands(capsys, name):
 
 def test_the_error_band_is_that_of_the_command(capsys):
     found = run(inputs(entry("one", "llama3-70b-1024-h100", **WIDE), quick("another")))
-    options = [p for key, value in WIDE.items()
-               for p in ("--set", f"{key.replace('__', '.')}={json.dumps(value)}")]  # fmt: skip
+    options = [
+        p
+        for key, value in WIDE.items()
+        for p in ("--set", f"{key.replace('__', '.')}={json.dumps(value)}")
+    ]
     plan = printed(capsys, "plan", "llama3-70b-1024-h100", *options, "--set", "baselines.names=[]")
     low, high = plan["error_band"]["samples_per_s"]
     span = found.candidates[0].tokens_per_s_span
@@ -110,9 +113,15 @@ BUDGETS = [("price", 90_000.0), ("price", 2.5e6), ("power", 7_000.0)]
 
 @pytest.mark.parametrize(("kind", "value"), BUDGETS)
 @pytest.mark.parametrize(
-    "name", ["h100-spine-leaf-64", "h100-spine-leaf-1024-4to1", "rail-only-1024",
-             "v100-pods-64", "nest-fat-tree-256"],
-)  # fmt: skip
+    "name",
+    [
+        "h100-spine-leaf-64",
+        "h100-spine-leaf-1024-4to1",
+        "rail-only-1024",
+        "v100-pods-64",
+        "nest-fat-tree-256",
+    ],
+)
 def test_a_budget_is_kept_and_used_up(name, kind, value):
     """What is found fits; one part more does not, or cannot be built, or is not tried."""
     made = quick("x", fabric=name)
@@ -184,9 +193,13 @@ def test_a_degree_that_does_not_fit_what_is_left_is_told_and_harms_nothing_else(
 
 def test_what_has_no_plan_says_why():
     found = run(inputs(quick("a"), quick("b", accelerator__memory_GiB=2.5)))
-    scenario = load_scenario(JOB, ["accelerator.memory_GiB=2.5", *(
-        f"{key}={json.dumps(value)}" for key, value in QUICK.items()
-    )])  # fmt: skip
+    scenario = load_scenario(
+        JOB,
+        [
+            "accelerator.memory_GiB=2.5",
+            *(f"{key}={json.dumps(value)}" for key, value in QUICK.items()),
+        ],
+    )
     second = found.candidates[1]
     assert second.report is None
     assert second.reason == search(scenario.problem(), scenario.space).reason

@@ -17,10 +17,8 @@ PRESET = "llama2-7b-64-h100"
 CHANGES = {
     "nothing": {},
     "another preset": {"fabric": "dgx-superpod-h100"},
-    "a preset and a ratio": {
-        "fabric": "dgx-superpod-h100", "fabric.clos.oversubscription.0": 2.0
-    },
-}  # fmt: skip
+    "a preset and a ratio": {"fabric": "dgx-superpod-h100", "fabric.clos.oversubscription.0": 2.0},
+}
 
 
 @pytest.mark.parametrize("name", preset_names("scenarios"))

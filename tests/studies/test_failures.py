@@ -122,8 +122,9 @@ def test_what_the_batch_loses_is_not_laid_to_the_switch(capsys):
     replicas = leaf.devices // (point.devices_used // point.dp)
     cut = scenario.batch * replicas // point.dp
     sets = overrides | {
-        "fabric.missing": list(leaf.missing), "workload.global_batch_sequences": cut,
-    }  # fmt: skip
+        "fabric.missing": list(leaf.missing),
+        "workload.global_batch_sequences": cut,
+    }
     options = [
         part for key, value in sets.items() for part in ("--set", f"{key}={json.dumps(value)}")
     ]
@@ -164,8 +165,9 @@ def test_the_only_spine_cannot_be_lost():
 
 
 def test_what_is_missing_already_is_not_lost_again():
-    found = lost("h100-spine-leaf-1024-4to1", "spine 0", "leaf 0", "node 0", "node 1", "node 2",
-                 "node 3")  # fmt: skip
+    found = lost(
+        "h100-spine-leaf-1024-4to1", "spine 0", "leaf 0", "node 0", "node 1", "node 2", "node 3"
+    )
     leaf, spine = found
     assert spine.missing == ("spine 1",)
     assert leaf.missing == ("leaf 1", "node 4", "node 5", "node 6", "node 7")

@@ -34,9 +34,12 @@ def served(command: list[str], folder: Path, cwd: Path = ROOT, **variables: str)
     with log.open("w") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", *(part.format(port=port) for part in command)],
-            cwd=cwd, env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
-            stdout=output, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            cwd=cwd,
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
     try:
         for _ in range(600):
             with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
@@ -52,18 +55,26 @@ def served(command: list[str], folder: Path, cwd: Path = ROOT, **variables: str)
 
 OURS = ["nest_studio", "app", "--headless", "--port", "{port}"]
 STREAMLITS = [
-    "streamlit", "run", "app.py", "--server.headless=true", "--server.port={port}",
-    "--server.enableCORS=false", "--server.allowedHosts=*", "--client.showErrorDetails=full",
-]  # fmt: skip
+    "streamlit",
+    "run",
+    "app.py",
+    "--server.headless=true",
+    "--server.port={port}",
+    "--server.enableCORS=false",
+    "--server.allowedHosts=*",
+    "--client.showErrorDetails=full",
+]
 
 
 async def shown(port: int, page: str = "", query: str = "tour=off") -> list[ForwardMsg]:
     """What a session is sent until the first run of a page has ended."""
     origin, found = f"http://localhost:{port}", []
     async with websockets.connect(
-        f"ws://localhost:{port}/_stcore/stream", origin=origin, max_size=None,
+        f"ws://localhost:{port}/_stcore/stream",
+        origin=origin,
+        max_size=None,
         subprotocols=[websockets.Subprotocol("streamlit")],
-    ) as line:  # fmt: skip
+    ) as line:
         message = BackMsg()
         message.rerun_script.query_string, message.rerun_script.page_name = query, page
         await line.send(message.SerializeToString())

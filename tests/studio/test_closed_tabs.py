@@ -55,9 +55,11 @@ async def asked(line, page, query):
 
 def opened(url):
     return websockets.connect(
-        f"{url.replace('http', 'ws')}/_stcore/stream", origin=url, max_size=None,
+        f"{url.replace('http', 'ws')}/_stcore/stream",
+        origin=url,
+        max_size=None,
         subprotocols=[websockets.Subprotocol("streamlit")],
-    )  # fmt: skip
+    )
 
 
 async def headline(line, page, query):
@@ -84,8 +86,11 @@ def test_what_a_link_takes_ends_with_its_tab_and_holds_up_nobody(tmp_path, root)
     log = (tmp_path / "log").open("w")
     server = subprocess.Popen(
         [sys.executable, "-m", "nest_studio", "app", "--headless", "--port", str(port)],
-        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(root)}, stdout=log, stderr=log,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        stdout=log,
+        stderr=log,
+    )
     try:
         asyncio.run(visits(f"http://localhost:{port}", server.pid))
         workers = children(server.pid)

@@ -45,9 +45,13 @@ def failing(tmp_path_factory):
     for name, text in FAILING.items():
         (folder / "pages" / f"{name}.py").write_text(text)
     command = [
-        "streamlit", "run", "app.py", "--server.headless=true", "--server.port={port}",
+        "streamlit",
+        "run",
+        "app.py",
+        "--server.headless=true",
+        "--server.port={port}",
         "--client.showErrorDetails=full",
-    ]  # fmt: skip
+    ]
     with served(command, folder, folder, PYTHONPATH=str(ROOT)) as found:
         yield found
 

@@ -40,8 +40,19 @@ NUMBERS = (float("nan"), float("inf"), -float("inf"), 1e308, -1.0, 0.5, 20.0, 2.
 WHOLE = (-(2**63), -1, 0, 7, 2**63 - 1)
 TEXTS = ("", "gone", "inf", "a" * 5000, "\x00", "{}", "null")
 ODD: tuple[Any, ...] = (
-    None, True, -1, 0.5, 1e308, float("nan"), "x", [], {}, [[]], [None], {"x": None},
-)  # fmt: skip
+    None,
+    True,
+    -1,
+    0.5,
+    1e308,
+    float("nan"),
+    "x",
+    [],
+    {},
+    [[]],
+    [None],
+    {"x": None},
+)
 DOCUMENTS: tuple[Any, ...] = (
     {"edited_rows": {"0": {"price, $": 1.0}}, "added_rows": [], "deleted_rows": []},
     {"edited_rows": {"0": {"radix": 3}}, "added_rows": [{"id": "x"}], "deleted_rows": [0]},
@@ -106,9 +117,11 @@ def widgets_of(messages: list[ForwardMsg]) -> dict[str, str]:
 @contextlib.asynccontextmanager
 async def session(port: int, page: str) -> AsyncIterator[Session]:
     async with websockets.connect(
-        f"ws://localhost:{port}/_stcore/stream", origin=f"http://localhost:{port}", max_size=None,
+        f"ws://localhost:{port}/_stcore/stream",
+        origin=f"http://localhost:{port}",
+        max_size=None,
         subprotocols=[websockets.Subprotocol("streamlit")],
-    ) as line:  # fmt: skip
+    ) as line:
         yield Session(line, page, PAGES[page])
 
 
@@ -179,8 +192,10 @@ async def forge(port: int, page: str, seed: int, times: int) -> None:
         assert named
         for _ in range(times):
             named = [name for name in sorted(one.widgets) if not any(part in name for part in SLOW)]
-            states = [forged(dice.choice([*named, "$$ID-0-gone"]), dice)
-                      for _ in range(dice.choice((1, 1, 3)))]  # fmt: skip
+            states = [
+                forged(dice.choice([*named, "$$ID-0-gone"]), dice)
+                for _ in range(dice.choice((1, 1, 3)))
+            ]
             told = ", ".join(f"{state.id[-40:]} {str(state)[-150:]}" for state in states)
             assert not faults(await one.run(*states)), told
         last = await one.run()
@@ -305,8 +320,11 @@ def test_edits_that_a_table_does_not_have_are_forgotten(studio, table):
     async def visit() -> None:
         async with session(port, "design") as one:
             first = await one.run()
-            draw = next(button.id for button in elements(first, "button")
-                        if button.label in ("Edit as my own drawing", "New drawing"))  # fmt: skip
+            draw = next(
+                button.id
+                for button in elements(first, "button")
+                if button.label in ("Edit as my own drawing", "New drawing")
+            )
             if table != "prices.table":
                 assert not faults(await one.run(WidgetState(id=draw, trigger_value=True)))
             name = next(name for name in one.widgets if name.endswith(f"-{table}"))

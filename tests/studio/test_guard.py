@@ -52,9 +52,11 @@ def opens(port: int, origin: str | None, host: str = "localhost") -> bool:
     async def attempt() -> bool:
         try:
             async with websockets.connect(
-                f"ws://{host}:{port}/_stcore/stream", host="127.0.0.1", origin=origin,
+                f"ws://{host}:{port}/_stcore/stream",
+                host="127.0.0.1",
+                origin=origin,
                 subprotocols=[websockets.Subprotocol("streamlit")],
-            ):  # fmt: skip
+            ):
                 return True
         except websockets.InvalidStatus as refused:
             return refused.response.status_code != 403
@@ -63,11 +65,20 @@ def opens(port: int, origin: str | None, host: str = "localhost") -> bool:
 
 
 FOREIGN = [
-    "http://localhost:9", "https://127.0.0.1:1", "http://localhost", "https://localhost:{port}",
-    "http://127.0.0.1:{port}", "http://[::1]:{port}", "http://evil.example", "null",
-    "http://localhost:{port}.evil.example", "http://localhost:{port}@evil.example", "chrome-extension://abc",
-    "http://0.0.0.0:{port}", "",
-]  # fmt: skip
+    "http://localhost:9",
+    "https://127.0.0.1:1",
+    "http://localhost",
+    "https://localhost:{port}",
+    "http://127.0.0.1:{port}",
+    "http://[::1]:{port}",
+    "http://evil.example",
+    "null",
+    "http://localhost:{port}.evil.example",
+    "http://localhost:{port}@evil.example",
+    "chrome-extension://abc",
+    "http://0.0.0.0:{port}",
+    "",
+]
 
 
 @pytest.mark.parametrize("origin", FOREIGN)

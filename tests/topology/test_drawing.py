@@ -230,8 +230,11 @@ def test_many_copies_are_named_as_one_by_one():
     drawing = empty_drawing() | {"element": [{"id": name, "role": "device"} for name in ids]}
     _, copies = duplicated(drawing, ids)
     assert copies == (
-        *(f"gpu {number}" for number in range(4000, 8000)), "leaf 1", "rack 8 a", "gpu 9001"
-    )  # fmt: skip
+        *(f"gpu {number}" for number in range(4000, 8000)),
+        "leaf 1",
+        "rack 8 a",
+        "gpu 9001",
+    )
     # Below, between and above the numbers that were tried.
     few = empty_drawing() | {"element": [{"id": f"n{k}", "role": "device"} for k in (5, 6, 2, 9)]}
     assert duplicated(few, ["n5", "n6", "n2", "n9"])[1] == ("n7", "n8", "n3", "n10")

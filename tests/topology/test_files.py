@@ -108,9 +108,13 @@ def test_a_clos_file_becomes_its_kind_with_todays_defaults(kind):
 
 def test_every_key_of_a_clos_file_arrives():
     fabric = clos(
-        "rail_optimised", 'planes = 2\nrails = 4\npods = "rails"', "mesh",
-        routing="ecmp", ecmp_seed=7, missing=["node 3"],
-    )  # fmt: skip
+        "rail_optimised",
+        'planes = 2\nrails = 4\npods = "rails"',
+        "mesh",
+        routing="ecmp",
+        ecmp_seed=7,
+        missing=["node 3"],
+    )
     assert (fabric.planes, fabric.rails, fabric.pods) == (2, 4, "rails")
     assert (fabric.routing, fabric.ecmp_seed, fabric.missing) == ("ecmp", 7, ("node 3",))
     assert fabric.scale_up.interconnect == "mesh"

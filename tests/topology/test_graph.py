@@ -33,8 +33,12 @@ def test_devices_are_numbered_in_the_order_they_are_listed():
     assert (fabric.devices, fabric.device_ids) == (2, ("b", "a"))
     graph = fabric.explicit()
     assert dict(graph.nodes(data="role")) == {
-        0: "device", 1: "device", "spine": "switch", "leaf": "switch", "nic": "nic",
-    }  # fmt: skip
+        0: "device",
+        1: "device",
+        "spine": "switch",
+        "leaf": "switch",
+        "nic": "nic",
+    }
     assert graph.edges["nic", "leaf"] == {"bandwidth_Bps": 25e9, "count": 2, "latency_s": 2e-6}
     assert graph.number_of_edges() == len(LINKS)
 
@@ -50,8 +54,10 @@ def test_every_preset_can_be_drawn_again(name):
     links = tuple(Link(str(a), str(b), **data) for a, b, data in plain.edges(data=True))
     again = GraphFabric(fabric.name, elements, links)
     assert again.devices == fabric.devices
-    names = {node: int(node) if role == "device" else str(node) for node, role in
-             plain.nodes(data="role")}  # fmt: skip
+    names = {
+        node: int(node) if role == "device" else str(node)
+        for node, role in plain.nodes(data="role")
+    }
     assert [int(name) for name in again.device_ids] == list(range(fabric.devices))
     assert nx.utils.graphs_equal(nx.relabel_nodes(plain, names), again.explicit())
 

@@ -48,8 +48,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("change", "message"), BAD, ids=[str(change) for change, _ in BAD])
 def test_a_level_that_cannot_be_is_refused(change, message):
     figures: dict[str, Any] = {
-        "name": "rack", "group_size": 4, "bandwidth_Bps": 1e9, "latency_s": 1e-6, **change,
-    }  # fmt: skip
+        "name": "rack",
+        "group_size": 4,
+        "bandwidth_Bps": 1e9,
+        "latency_s": 1e-6,
+        **change,
+    }
     with pytest.raises(InputError, match=message):
         Hierarchical("h", (NODE, Tier(**figures)))
 

@@ -38,8 +38,10 @@ def test_meshes_join_all_pairs_and_rings_two_neighbours():
 
 def test_a_hybrid_cube_mesh_is_that_of_the_dgx_1():
     """Six NVLinks of 25 GB/s each: two pairs of quads; the second quad mirrors the first."""
-    links = {(a, b): bandwidth / 25e9 for a, b, bandwidth in
-             ScaleUp("hybrid_cube_mesh", 8, 150e9, 0.0).links()}  # fmt: skip
+    links = {
+        (a, b): bandwidth / 25e9
+        for a, b, bandwidth in ScaleUp("hybrid_cube_mesh", 8, 150e9, 0.0).links()
+    }
     assert sum(links.values()) == 8 * 6 / 2
     assert set(links.values()) == {1, 2}
     for quad in (range(4), range(4, 8)):
@@ -59,12 +61,7 @@ def test_switches_and_single_devices_have_no_links():
 @pytest.mark.parametrize(("interconnect", "devices"), [*DIRECT, ("switch", 8)])
 def test_the_link_graph_shows_the_inside_of_every_node(interconnect, devices):
     fabric = clos(
-        4 * devices,
-        64,
-        2,
-        devices_per_node=devices,
-        nics_per_node=1,
-        interconnect=interconnect,
+        4 * devices, 64, 2, devices_per_node=devices, nics_per_node=1, interconnect=interconnect
     )
     graph = fabric.explicit()
     inside = graph.subgraph(range(fabric.devices))

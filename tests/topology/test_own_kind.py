@@ -38,11 +38,17 @@ from nest_core.topology.files import KINDS, Kind, build_fabric, register
 
 ROWS, COLUMNS, DEVICES = 2, 3, 4
 DOCUMENT: Document = {
-    "schema": 1, "name": "HyperX of 24", "kind": "hyperx", "routing": "adaptive",
+    "schema": 1,
+    "name": "HyperX of 24",
+    "kind": "hyperx",
+    "routing": "adaptive",
     "hyperx": {
-        "shape": [ROWS, COLUMNS], "devices": DEVICES, "bandwidth_GBps": 50.0, "latency_us": 0.5,
+        "shape": [ROWS, COLUMNS],
+        "devices": DEVICES,
+        "bandwidth_GBps": 50.0,
+        "latency_us": 0.5,
     },
-}  # fmt: skip
+}
 
 
 class HyperXTable(BaseModel):
@@ -72,10 +78,12 @@ class HyperX(Fabric):
     def tables(self) -> Document:
         return {
             "hyperx": {
-                "shape": list(self.shape), "devices": self.each,
-                "bandwidth_GBps": self.rate / 1e9, "latency_us": self.latency / 1e-6,
+                "shape": list(self.shape),
+                "devices": self.each,
+                "bandwidth_GBps": self.rate / 1e9,
+                "latency_us": self.latency / 1e-6,
             }
-        }  # fmt: skip
+        }
 
     @property
     def devices(self) -> int:

@@ -79,9 +79,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("change", "message"), BAD, ids=[str(change) for change, _ in BAD])
 def test_what_is_no_torus_is_refused(change, message):
     figures: dict[str, Any] = {
-        "name": "t", "shape": (4, 4), "wrap": (True, True),
-        "link_bandwidth_Bps": 50e9, "hop_latency_s": 1e-6, **change,
-    }  # fmt: skip
+        "name": "t",
+        "shape": (4, 4),
+        "wrap": (True, True),
+        "link_bandwidth_Bps": 50e9,
+        "hop_latency_s": 1e-6,
+        **change,
+    }
     with pytest.raises(InputError, match=message):
         Torus(**figures)
 

@@ -231,9 +231,11 @@ class Machine(Operators):
         assert exchanges == wanted
         results: dict[Rank, Value] = {}
         for rank in self.ranks:
-            group = [
-                other for other in self.ranks if (other.cp, other.ep) == (rank.cp, rank.ep)
-            ] if divided else [rank]  # fmt: skip
+            group = (
+                [other for other in self.ranks if (other.cp, other.ep) == (rank.cp, rank.ep)]
+                if divided
+                else [rank]
+            )
             peak = torch.stack([read[other].data.detach().amax(-1) for other in group]).amax(0)
             # Others' parts are constants here: the collectives do nothing backward.
             total: Any = 0.0

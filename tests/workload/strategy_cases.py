@@ -90,9 +90,12 @@ class Run:
 
         machine = Machine(self.sizes, tp, cp, ep)
         outputs = machine.run(
-            graph.nodes, self.weights, lambda at: self.inputs[first + at],
-            lambda at: self.targets[first + at], **self.settings,
-        )  # fmt: skip
+            graph.nodes,
+            self.weights,
+            lambda at: self.inputs[first + at],
+            lambda at: self.targets[first + at],
+            **self.settings,
+        )
         gradients = [
             torch.tensor(1.0 / cp, dtype=torch.float64)
             if value.places is None

@@ -20,10 +20,18 @@ GIB = 2.0**30
 def gpt(hidden: int, heads: int, blocks: int = 2, vocabulary: int = 51200) -> Model:
     """A GPT as the paper counts it: biases, dropout, layer norms, inner width 4 h."""
     return Model(
-        "gpt", "gpt", blocks=blocks, hidden=hidden, heads=heads, kv_heads=heads,
-        head_dim=hidden // heads, ffn=4 * hidden, vocabulary=vocabulary, positions=10**6,
+        "gpt",
+        "gpt",
+        blocks=blocks,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=hidden // heads,
+        ffn=4 * hidden,
+        vocabulary=vocabulary,
+        positions=10**6,
         tied=True,
-    )  # fmt: skip
+    )
 
 
 def kept(layers: Chain, recompute: str, kind: str = "block") -> float:
@@ -38,9 +46,12 @@ def shapes(draw: st.DrawFn) -> tuple[Model, Strategy]:
     heads = tp * draw(st.integers(1, 16))
     hidden = heads * draw(st.sampled_from([16, 64, 128]))
     strategy = Strategy(
-        tp=tp, sp=False, micro_batch=draw(st.integers(1, 8)),
-        sequence=draw(st.integers(1, 4096)), attention="unfused",
-    )  # fmt: skip
+        tp=tp,
+        sp=False,
+        micro_batch=draw(st.integers(1, 8)),
+        sequence=draw(st.integers(1, 4096)),
+        attention="unfused",
+    )
     return gpt(hidden, heads), strategy
 
 
@@ -50,8 +61,12 @@ def test_a_gpt_block_keeps_what_table_2_of_the_paper_says(shape):
     """All six rows, over random sizes. A failure: memory is planned on the wrong formula."""
     model, strategy = shape
     s, b, h, a, t = (
-        strategy.sequence, strategy.micro_batch, model.hidden, model.heads, strategy.tp,
-    )  # fmt: skip
+        strategy.sequence,
+        strategy.micro_batch,
+        model.hidden,
+        model.heads,
+        strategy.tp,
+    )
     sbh = s * b * h
     whole = chain(model, replace(strategy, tp=1))
     assert kept(whole, "none") == pytest.approx(sbh * (34 + 5 * a * s / h), rel=1e-12)
@@ -163,9 +178,10 @@ def test_only_the_width_of_activations_scales_with_precision():
     for attention in ("flash", "unfused"):
         strategy = Strategy(micro_batch=2, sequence=32, attention=attention)
         for (half, _), (full, _) in zip(
-            chain(model, strategy).runs, chain(model, replace(strategy, width=4.0)).runs,
+            chain(model, strategy).runs,
+            chain(model, replace(strategy, width=4.0)).runs,
             strict=True,
-        ):  # fmt: skip
+        ):
             for before, after in zip(half.operators, full.operators, strict=True):
                 for (name, size), (other, wide) in zip(before.kept, after.kept, strict=True):
                     assert name == other
@@ -210,9 +226,12 @@ def saved_bytes(family: str, kind: str) -> int:
 def ours(family: str, kind: str) -> dict[str, float]:
     names = ("hidden", "heads", "kv_heads", "head_dim", "ffn", "vocabulary")
     model = Model(
-        family, family, blocks=1, positions=16 if family == "gpt" else 0,
+        family,
+        family,
+        blocks=1,
+        positions=16 if family == "gpt" else 0,
         **{name: TORCH[name] for name in names},
-    )  # fmt: skip
+    )
     strategy = Strategy(micro_batch=3, sequence=16, width=4.0)
     (layer,) = (layer for layer, _ in chain(model, strategy).runs if layer.kind == kind)
     tensors = dict(entry for operator in layer.operators for entry in operator.kept)

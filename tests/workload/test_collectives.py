@@ -259,8 +259,9 @@ def test_expert_tensor_parallelism_gathers_and_reduces_slots(family, ep):
     assert calls(tensor, "tp") == {"all_reduce": [(attention, 1, 1), (slots, 1, 1)]}
     alone = layers(model, of(tp=2, sp=True, ep=ep, expert_tensor=False))["moe_block"]
     assert calls(alone, "tp") == {
-        "all_gather": [(attention, 1, 1)], "reduce_scatter": [(attention, 1, 1)],
-    }  # fmt: skip
+        "all_gather": [(attention, 1, 1)],
+        "reduce_scatter": [(attention, 1, 1)],
+    }
 
 
 def test_shared_experts_enter_once():

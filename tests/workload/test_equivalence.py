@@ -69,9 +69,14 @@ def test_a_superfluous_all_reduce_is_seen(added):
     graph = layer_graph(run.model, "block", strategy)
     node = graph[added]
     extra = Node(
-        "extra", "collective", inputs=(added,), shape=node.shape, split=node.split, axis="tp",
+        "extra",
+        "collective",
+        inputs=(added,),
+        shape=node.shape,
+        split=node.split,
+        axis="tp",
         forward=("all_reduce",),
-    )  # fmt: skip
+    )
     nodes: list[Node] = []
     for each in graph.nodes:
         inputs = tuple("extra" if name == added else name for name in each.inputs)
@@ -86,8 +91,9 @@ def test_a_superfluous_all_reduce_is_seen(added):
 
 
 @pytest.mark.usefixtures("torch_installed")
-@pytest.mark.parametrize("family", ["gpt", "bert", "llama", "qwen2", "qwen3", "mpt", "bloom",
-                                    "deepseek_v3"])  # fmt: skip
+@pytest.mark.parametrize(
+    "family", ["gpt", "bert", "llama", "qwen2", "qwen3", "mpt", "bloom", "deepseek_v3"]
+)
 def test_the_original_graph_computes_what_its_module_does(family):
     """A trace that says something else than its module would make every comparison void."""
     import torch

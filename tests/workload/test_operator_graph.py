@@ -16,9 +16,22 @@ from nest_core.workload.graph import KINDS, SYMBOLS, count, extent, families, gr
 from nest_core.workload.models import sizes
 
 OPS = {
-    "input", "linear", "grouped_linear", "matmul", "attention", "embedding", "position", "norm",
-    "elementwise", "dropout", "softmax", "reshape", "dispatch", "combine", "loss",
-}  # fmt: skip
+    "input",
+    "linear",
+    "grouped_linear",
+    "matmul",
+    "attention",
+    "embedding",
+    "position",
+    "norm",
+    "elementwise",
+    "dropout",
+    "softmax",
+    "reshape",
+    "dispatch",
+    "combine",
+    "loss",
+}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -109,8 +122,12 @@ def test_counts_are_products_divided_by_their_splits(shape, tp, ep):
 
 
 def test_weights_are_counted_on_their_rank():
-    node = Node("p", "linear", weights=((("ffn",), ("hidden",)), (("ffn",),)),
-                split=(Split("ffn", "tp", 4.0),))  # fmt: skip
+    node = Node(
+        "p",
+        "linear",
+        weights=((("ffn",), ("hidden",)), (("ffn",),)),
+        split=(Split("ffn", "tp", 4.0),),
+    )
     assert weight_count(node, {"ffn": 20.0, "hidden": 6.0}) == 5 * 6 + 5
 
 
@@ -122,9 +139,24 @@ def test_every_symbol_has_a_size(family):
     assert set(SYMBOLS) < set(at)
     assert at["slots"] * model.experts == 2 * 32 * model.top_k
     assert (at["sequence"], at["keys"], at["micro_batch"]) == (32, 32, 2)
-    for name in ("hidden", "heads", "kv_heads", "head_dim", "ffn", "vocabulary", "positions",
-                 "experts", "top_k", "expert_ffn", "shared_ffn", "q_rank", "kv_rank", "rope_dim",
-                 "value_dim", "window"):  # fmt: skip
+    for name in (
+        "hidden",
+        "heads",
+        "kv_heads",
+        "head_dim",
+        "ffn",
+        "vocabulary",
+        "positions",
+        "experts",
+        "top_k",
+        "expert_ffn",
+        "shared_ffn",
+        "q_rank",
+        "kv_rank",
+        "rope_dim",
+        "value_dim",
+        "window",
+    ):
         assert at[name] == getattr(model, name)
 
 
@@ -144,11 +176,12 @@ def test_files_say_what_graphs_hold(family, root):
 
 def test_sources_are_behind_views_and_gathers():
     nodes = (
-        Node("input", "input"), Node("view", "reshape", inputs=("input",)),
+        Node("input", "input"),
+        Node("view", "reshape", inputs=("input",)),
         Node("gathered", "collective", inputs=("view",), forward=("all_gather",)),
         Node("entered", "collective", inputs=("gathered",), backward=("all_reduce",)),
         Node("sum", "collective", inputs=("entered",), forward=("all_reduce",)),
-    )  # fmt: skip
+    )
     graph = Graph("block", nodes)
     for node in nodes[:-1]:
         assert graph.source(node) is nodes[0]

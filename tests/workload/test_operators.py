@@ -44,8 +44,13 @@ def made(name: str, shape: Any) -> Node:
 
 def test_a_projection_reads_two_matrices_and_writes_one():
     """(12, 5) x (5, 7) in 2 bytes; backward a product for the input and one for the weights."""
-    node = Node("p", "linear", inputs=("input",), shape=(B, S, ("ffn",)),
-                weights=((("ffn",), H), (("ffn",),)))  # fmt: skip
+    node = Node(
+        "p",
+        "linear",
+        inputs=("input",),
+        shape=(B, S, ("ffn",)),
+        weights=((("ffn",), H), (("ffn",),)),
+    )
     found = one(INPUT, node)
     traffic = 2 * (12 * 5 + 5 * 7 + 12 * 7)
     assert (found.flops, found.bytes) == (2 * 12 * 5 * 7, traffic)
@@ -61,8 +66,13 @@ def test_a_projection_reads_two_matrices_and_writes_one():
 def test_experts_read_all_of_their_weights():
     """Three products of 8 rows instead of one of 24: as many FLOP, three weight matrices."""
     shape = (("experts",), ("slots",), H)
-    node = Node("e", "grouped_linear", inputs=("slots",), shape=(*shape[:2], ("expert_ffn",)),
-                weights=((("experts",), ("expert_ffn",), H),))  # fmt: skip
+    node = Node(
+        "e",
+        "grouped_linear",
+        inputs=("slots",),
+        shape=(*shape[:2], ("expert_ffn",)),
+        weights=((("experts",), ("expert_ffn",), H),),
+    )
     found = one(made("slots", shape), node)
     assert found.forward[0].shape == (3, 8, 11, 5)
     assert found.flops == 2 * 24 * 11 * 5
@@ -74,8 +84,14 @@ def test_projections_that_run_together_are_one_wider_product():
     """Work is the sum, the input is read once; parameters and kept tensors stay where they are."""
 
     def node(name: str, width: str, together: str = "") -> Node:
-        return Node(name, "linear", inputs=("input",), shape=(B, S, (width,)),
-                    weights=(((width,), H),), together=together)  # fmt: skip
+        return Node(
+            name,
+            "linear",
+            inputs=("input",),
+            shape=(B, S, (width,)),
+            weights=(((width,), H),),
+            together=together,
+        )
 
     apart = operators(Graph("block", (INPUT, node("a", "ffn"), node("b", "heads"))), SIZES, 2.0)
     joint = operators(
@@ -119,9 +135,8 @@ def test_dropout_writes_a_byte_per_element_and_keeps_it():
     assert alone.kept == (("d:mask", size),)
     residual = replace(INPUT, name="residual")
     fused = one(
-        INPUT, residual,
-        Node("r", "elementwise", "dropout+add", ("input", "residual"), STREAM),
-    )  # fmt: skip
+        INPUT, residual, Node("r", "elementwise", "dropout+add", ("input", "residual"), STREAM)
+    )
     assert fused.bytes == 7 * size
     assert fused.kept == (("r:mask", size),)
 
@@ -149,8 +164,14 @@ def test_fused_attention_moves_no_scores(causal):
 
     Queries, keys, values and the result: 12 tokens x (2*4 + 2*2) heads x 8 x 2 bytes.
     """
-    node = Node("c", "attention", inputs=("q", "k", "v"), shape=(B, ("heads",), S, ("head_dim",)),
-                causal=causal, core=True)  # fmt: skip
+    node = Node(
+        "c",
+        "attention",
+        inputs=("q", "k", "v"),
+        shape=(B, ("heads",), S, ("head_dim",)),
+        causal=causal,
+        core=True,
+    )
     found = one(heads("q"), heads("k", "kv_heads"), heads("v", "kv_heads"), node)
     assert found.flops == 9216 / (2 if causal else 1)
     assert found.backward[0].flops == 2.5 * found.flops
@@ -163,10 +184,19 @@ def test_fused_attention_moves_no_scores(causal):
 def test_latent_attention_scores_both_parts():
     """Scores over 8 + 3, values of 9; the rotated key is one for all heads."""
     shared = made("kr", (B, (), S, ("rope_dim",)))
-    parts = (heads("q"), heads("qr", width="rope_dim"), heads("k"), shared,
-             heads("v", width="value_dim"))  # fmt: skip
-    node = Node("c", "attention", inputs=("q", "qr", "k", "kr", "v"),
-                shape=(B, ("heads",), S, ("value_dim",)))  # fmt: skip
+    parts = (
+        heads("q"),
+        heads("qr", width="rope_dim"),
+        heads("k"),
+        shared,
+        heads("v", width="value_dim"),
+    )
+    node = Node(
+        "c",
+        "attention",
+        inputs=("q", "qr", "k", "kr", "v"),
+        shape=(B, ("heads",), S, ("value_dim",)),
+    )
     found = one(*parts, node)
     assert found.flops == 2 * 2 * 4 * 36 * (8 + 3 + 9)
     assert found.bytes == 2 * 12 * (4 * (8 + 3 + 8 + 9 + 9) + 3)
@@ -185,9 +215,8 @@ def test_stored_scores_are_read_and_written():
     assert product.flops == 2 * 8 * 36 * 8
     assert product.bytes == 2 * 8 * (6 * 8 + 8 * 6 + 36)
     softmax = one(
-        made("s", scores.shape),
-        Node("p", "softmax", inputs=("s",), shape=scores.shape, core=True),
-    )  # fmt: skip
+        made("s", scores.shape), Node("p", "softmax", inputs=("s",), shape=scores.shape, core=True)
+    )
     assert both(softmax) == (2 * 2 * 288, 3 * 2 * 288)
     assert softmax.kept == (("p", 2 * 288),)
     assert kept_bytes([softmax], without_core=True) == 0
@@ -220,10 +249,11 @@ def test_shared_tensors_count_once_and_views_nothing():
     view = Node("view", "reshape", inputs=("input",), shape=((*B, *S), H))
     weights: Any = ((("ffn",), H),)
     nodes = (
-        INPUT, view,
+        INPUT,
+        view,
         Node("a", "linear", inputs=("input",), shape=(B, S, ("ffn",)), weights=weights),
         Node("b", "linear", inputs=("view",), shape=((*B, *S), ("ffn",)), weights=weights),
-    )  # fmt: skip
+    )
     found = operators(Graph("block", nodes), SIZES, 2.0)
     assert [each.name for each in found] == ["a", "b"]
     assert kept_bytes(found) == 2 * 60

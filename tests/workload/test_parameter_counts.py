@@ -51,8 +51,10 @@ def test_presets_have_as_many_parameters_as_published(row):
     every plan are off by the same.
     """
     found, published, unit = (
-        PARTS[row["part"]](load_model(row["preset"])), int(row["count"]), int(row["unit"])
-    )  # fmt: skip
+        PARTS[row["part"]](load_model(row["preset"])),
+        int(row["count"]),
+        int(row["unit"]),
+    )
     if unit:
         assert abs(found - published) <= unit / 2
     else:
@@ -74,9 +76,18 @@ def test_every_preset_has_a_published_count():
 def test_megatron_models_have_their_printed_parameters(billions, hidden, heads, blocks):
     """Narayanan et al. 2021, table 1: one decimal, vocabulary 51,200, sequences of 2,048."""
     model = Model(
-        "m", "gpt", blocks, hidden, heads, heads, hidden // heads, 4 * hidden, 51200,
-        positions=2048, tied=True,
-    )  # fmt: skip
+        "m",
+        "gpt",
+        blocks,
+        hidden,
+        heads,
+        heads,
+        hidden // heads,
+        4 * hidden,
+        51200,
+        positions=2048,
+        tied=True,
+    )
     assert model.parameters == pytest.approx(billions * 1e9, abs=0.05e9)
 
 
@@ -164,15 +175,21 @@ def models(draw: st.DrawFn) -> Model:
     if mixture:
         experts = draw(st.integers(2, 9))
         figures |= {
-            "experts": experts, "top_k": draw(st.integers(1, experts)), "expert_ffn": draw(size)
-        }  # fmt: skip
+            "experts": experts,
+            "top_k": draw(st.integers(1, experts)),
+            "expert_ffn": draw(size),
+        }
     if latent:
         dense = draw(st.integers(0, blocks - 1))
         figures |= {
-            "shared_ffn": draw(size), "dense_blocks": dense, "ffn": draw(size) if dense else 0,
-            "q_rank": draw(size), "kv_rank": draw(size), "rope_dim": draw(size),
+            "shared_ffn": draw(size),
+            "dense_blocks": dense,
+            "ffn": draw(size) if dense else 0,
+            "q_rank": draw(size),
+            "kv_rank": draw(size),
+            "rope_dim": draw(size),
             "value_dim": draw(size),
-        }  # fmt: skip
+        }
     return Model("m", family, **figures)
 
 

@@ -104,10 +104,11 @@ def own_strategy() -> Iterator[str]:
     def halved(graph: Graph, strategy: Strategy, at: Any) -> Graph:
         split = (Split("vocabulary", "tp", 2.0),)
         nodes = tuple(
-            replace(node, split=split) if "vocabulary" in node.symbols or node.op == "loss"
+            replace(node, split=split)
+            if "vocabulary" in node.symbols or node.op == "loss"
             else node
             for node in graph.nodes
-        )  # fmt: skip
+        )
         return connected(Graph(graph.kind, nodes), strategy.context)
 
     register("halved vocabulary", halved)

@@ -30,8 +30,16 @@ def sizes_of(model: Model, **changes: int) -> Sizes:
 
     names = ("hidden", "heads", "kv_heads", "head_dim", "vocabulary", "experts", "top_k")
     given = {name: getattr(model, name) for name in names}
-    for name in ("ffn", "positions", "expert_ffn", "shared_ffn", "q_rank", "kv_rank", "rope_dim",
-                 "value_dim"):  # fmt: skip
+    for name in (
+        "ffn",
+        "positions",
+        "expert_ffn",
+        "shared_ffn",
+        "q_rank",
+        "kv_rank",
+        "rope_dim",
+        "value_dim",
+    ):
         given[name] = getattr(model, name) or 2
     slots = BATCH * TOKENS * model.top_k // model.experts
     return Sizes(micro_batch=BATCH, sequence=TOKENS, slots=slots, **given | changes)

@@ -129,9 +129,11 @@ def curve_from(document: Mapping[str, Any], name: str) -> Curve:
             offered = regime.efficiency[: len(OPS) if regime.algorithm == "ring" else 1]
             if min(offered) <= 0:
                 raise InputError(
-                    f"{name}.efficiency", "must be positive for every collective", regime.name,
+                    f"{name}.efficiency",
+                    "must be positive for every collective",
+                    regime.name,
                     "complete the preset",
-                )  # fmt: skip
+                )
         if not any(regime.algorithm == "ring" for regime in regimes):
             raise InputError(f"{name}.regimes", "must have a ring", len(regimes), "add one")
         rates = document["bandwidths_GBps"]

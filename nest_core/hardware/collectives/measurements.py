@@ -171,23 +171,52 @@ def _nccl_row(row: dict[str, str], number: int, name: str) -> Measurement | Skip
     words = (row["device"], version, row["op"], row["num_gpus"], row["total_bytes"])
     identity = "/".join(word.strip() for word in words if word)
     return _checked(
-        identity, number, name, row["op"], row["device"], row["num_gpus"], "1",
-        row["total_bytes"], row["time_us"], True, "", f"NCCL {version}",
-    )  # fmt: skip
+        identity,
+        number,
+        name,
+        row["op"],
+        row["device"],
+        row["num_gpus"],
+        "1",
+        row["total_bytes"],
+        row["time_us"],
+        True,
+        "",
+        f"NCCL {version}",
+    )
 
 
 def _run_row(row: dict[str, str], number: int, name: str) -> Measurement | Skipped:
     return _checked(
-        row["id"], number, name, row["collective"], row["accelerator"], row["gpus"], row["nodes"],
-        row["size_bytes"], row["time_us"], "nvls off" not in row.get("nccl_algo", "").lower(),
-        row.get("inter_link", ""), row.get("system", ""),
-    )  # fmt: skip
+        row["id"],
+        number,
+        name,
+        row["collective"],
+        row["accelerator"],
+        row["gpus"],
+        row["nodes"],
+        row["size_bytes"],
+        row["time_us"],
+        "nvls off" not in row.get("nccl_algo", "").lower(),
+        row.get("inter_link", ""),
+        row.get("system", ""),
+    )
 
 
 def _checked(
-    identity: str, number: int, name: str, op_text: str, accelerator: str, devices_text: str,
-    nodes_text: str, bytes_text: str, time_text: str, in_network: bool, network: str, system: str,
-) -> Measurement | Skipped:  # fmt: skip
+    identity: str,
+    number: int,
+    name: str,
+    op_text: str,
+    accelerator: str,
+    devices_text: str,
+    nodes_text: str,
+    bytes_text: str,
+    time_text: str,
+    in_network: bool,
+    network: str,
+    system: str,
+) -> Measurement | Skipped:
     op = op_name(op_text)
     if op is None:
         return Skipped(identity, f"{op_text} is not one of {', '.join(OPS)}")
@@ -208,9 +237,18 @@ def _checked(
     except UnknownNetwork as error:
         return Skipped(identity, str(error))
     return Measurement(
-        identity, op, accelerator.strip(), devices, nodes, size, seconds, in_network,
-        link, rate, system,
-    )  # fmt: skip
+        identity,
+        op,
+        accelerator.strip(),
+        devices,
+        nodes,
+        size,
+        seconds,
+        in_network,
+        link,
+        rate,
+        system,
+    )
 
 
 def _positive(text: str, field: str) -> float:

@@ -152,9 +152,11 @@ def algorithm_stages(op: str, algorithm: str, network: Network, groups: IntArray
         crossings = count * size * (size - 1) * network.torus.diameter // 2
         if crossings > MOST_CROSSINGS:
             raise InputError(
-                "algorithm", f"must not cross more than about {MOST_CROSSINGS:,} links", crossings,
+                "algorithm",
+                f"must not cross more than about {MOST_CROSSINGS:,} links",
+                crossings,
                 "use a hierarchical one, or smaller or fewer groups",
-            )  # fmt: skip
+            )
     return known[algorithm](network, groups)
 
 

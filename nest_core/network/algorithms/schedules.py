@@ -172,9 +172,11 @@ def refuse_flows(at_once: int, in_all: int) -> None:
     for found, most, how in ((at_once, MOST_FLOWS, " at once"), (in_all, MOST_IN_ALL, "")):
         if found > most:
             raise InputError(
-                "algorithm", f"must not need more than {most:,} flows{how}", found,
+                "algorithm",
+                f"must not need more than {most:,} flows{how}",
+                found,
                 "use a hierarchical one, or smaller or fewer groups",
-            )  # fmt: skip
+            )
 
 
 def tree_depth(n: int) -> int:

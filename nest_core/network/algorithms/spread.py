@@ -91,9 +91,10 @@ def columns(groups: IntArray, nesting: tuple[IntArray, ...]) -> Iterator[list[Co
             holds = held[inner[which]]
             place = start[inner[which]] + offset[:, None] % holds
             found.append(
-                Columns(member[place], row[place[:, 0]], 1.0 / tall[which],
-                        holds / tall[which][:, None])
-            )  # fmt: skip
+                Columns(
+                    member[place], row[place[:, 0]], 1.0 / tall[which], holds / tall[which][:, None]
+                )
+            )
         if found:
             yield found
         start = np.flatnonzero(opens)
@@ -107,11 +108,7 @@ def flat(groups: IntArray, schedule: Schedule) -> Stage:
 
 
 def level_by_level(
-    groups: IntArray,
-    nesting: tuple[IntArray, ...],
-    schedule: Schedule,
-    *,
-    scattered: bool = True,
+    groups: IntArray, nesting: tuple[IntArray, ...], schedule: Schedule, *, scattered: bool = True
 ) -> list[Stage]:
     """A schedule among the members of columns, one stage per level, innermost first.
 

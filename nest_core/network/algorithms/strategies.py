@@ -113,8 +113,13 @@ def one_by_one(network: Network, groups: IntArray) -> list[Stage]:
                 first.append(found[0])
                 steps.append(np.bincount(flows.source[found]).max())
         one = np.array(first)
-        example = Phase(flows.source[one], flows.target[one], flows.owner[one], flows.volume[one],
-                        flows.steps[one])  # fmt: skip
+        example = Phase(
+            flows.source[one],
+            flows.target[one],
+            flows.owner[one],
+            flows.volume[one],
+            flows.steps[one],
+        )
         waits.append(latency_only(example, np.array(steps)))
     return [[*rounds, *waits]]
 
@@ -129,9 +134,11 @@ def multi_ring(network: Network, groups: IntArray) -> list[Stage]:
     """Rings both ways over all dimensions of a torus at once, on rotated parts of the buffer."""
     if network.torus is None:
         raise InputError(
-            "algorithm", "multi_ring must run on a torus", "a fabric with switches",
+            "algorithm",
+            "multi_ring must run on a torus",
+            "a fabric with switches",
             "use multi_rail or hierarchical_ring",
-        )  # fmt: skip
+        )
     phases = multi_ring_reduce_scatter(network.torus, network.place, groups)
     return [[phase] for phase in phases]
 
@@ -213,9 +220,11 @@ def _need_switches(network: Network, *, top: bool) -> None:
     if not reduces_in_node(network):
         where = "switches at every level" if top else "a switch in every node"
         raise InputError(
-            "algorithm", f"reduction in the network must have {where}", "a fabric without",
+            "algorithm",
+            f"reduction in the network must have {where}",
+            "a fabric without",
             "use a ring or a tree",
-        )  # fmt: skip
+        )
 
 
 def _through_the_switch(n: int) -> list[Step]:
@@ -278,9 +287,11 @@ def _rails(network: Network, groups: IntArray, volume: float, *, closed: bool) -
     held = size // nodes
     if size % nodes or (node.reshape(count, -1, held) != node[:, ::held, None]).any():
         raise InputError(
-            "algorithm", "multi_rail must find as many members of a group in every node",
-            "a group that is spread unevenly", "use hierarchical_ring",
-        )  # fmt: skip
+            "algorithm",
+            "multi_rail must find as many members of a group in every node",
+            "a group that is spread unevenly",
+            "use hierarchical_ring",
+        )
     if nodes == 1 or held == 1:
         return [flat(groups, ring if closed else chain)]
     member = member.reshape(count, nodes, held)
@@ -301,6 +312,9 @@ def _spread(source: IntArray, target: IntArray, volume: float, steps: float) -> 
     flows = source.size
     owner = np.repeat(np.arange(len(source)), flows // len(source))
     return Phase(
-        source.reshape(-1), target.reshape(-1), owner,
-        np.full(flows, volume), np.full(flows, float(steps)),
-    )  # fmt: skip
+        source.reshape(-1),
+        target.reshape(-1),
+        owner,
+        np.full(flows, volume),
+        np.full(flows, float(steps)),
+    )

@@ -28,9 +28,11 @@ def context_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
         return graph
     if int(sizes["sequence"]) % strategy.cp:
         raise InputError(
-            "cp", f"must divide the sequence of {int(sizes['sequence'])} tokens", strategy.cp,
+            "cp",
+            f"must divide the sequence of {int(sizes['sequence'])} tokens",
+            strategy.cp,
             "choose a divisor",
-        )  # fmt: skip
+        )
     split = tuple(Split(symbol, "cp", float(strategy.cp)) for symbol in sorted(TOKENS))
     nodes = tuple(replace(node, split=node.split + split) for node in graph.nodes)
     return connected(Graph(graph.kind, nodes), strategy.context)

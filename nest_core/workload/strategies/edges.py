@@ -50,25 +50,36 @@ def connected(graph: Graph, context: str = "ring") -> Graph:
     reads: dict[str, str] = {}  # what stands for a tensor once it has left its region
 
     def after(
-        node: Node, suffix: str, axis: str, forward: tuple[str, ...], backward: tuple[str, ...],
+        node: Node,
+        suffix: str,
+        axis: str,
+        forward: tuple[str, ...],
+        backward: tuple[str, ...],
         split: tuple[Split, ...] | None = None,
-    ) -> str:  # fmt: skip
+    ) -> str:
         name = f"{node.name}.{suffix}"
         if name not in done:
             if split is None:
                 split = tuple(entry for entry in node.split if entry.axis != axis)
             done[name] = Node(
-                name, "collective", inputs=(node.name,), shape=node.shape, split=split, axis=axis,
-                forward=forward, backward=backward,
-            )  # fmt: skip
+                name,
+                "collective",
+                inputs=(node.name,),
+                shape=node.shape,
+                split=split,
+                axis=axis,
+                forward=forward,
+                backward=backward,
+            )
         return name
 
     for node in bare.nodes:
         inputs = [
-            _entered(bare, done, node, number, reads.get(name, name), after, sequence_parallel,
-                     context)
+            _entered(
+                bare, done, node, number, reads.get(name, name), after, sequence_parallel, context
+            )
             for number, name in enumerate(node.inputs)
-        ]  # fmt: skip
+        ]
         done[node.name] = replace(node, inputs=tuple(inputs))
         if _partial(bare, node):
             back = ("all_gather",) if sequence_parallel else ()
@@ -80,9 +91,14 @@ def connected(graph: Graph, context: str = "ring") -> Graph:
             for what in _LOSS_EXCHANGES:
                 name = f"{node.name}.{what}"
                 done[name] = Node(
-                    name, "collective", inputs=(node.name,), shape=tokens, split=split, axis="tp",
+                    name,
+                    "collective",
+                    inputs=(node.name,),
+                    shape=tokens,
+                    split=split,
+                    axis="tp",
                     forward=("all_reduce",),
-                )  # fmt: skip
+                )
     nodes = list(done.values())
     last = reads.get(bare.nodes[-1].name, bare.nodes[-1].name)
     nodes.sort(key=lambda node: node.name == last)  # stable: the output comes last

@@ -71,6 +71,8 @@ class Strategy:
             )
         if not (self.capacity == 0.0 or self.capacity >= LEAST_CAPACITY):
             raise InputError(
-                "strategy.capacity", f"must be 0 or at least {LEAST_CAPACITY}", self.capacity,
+                "strategy.capacity",
+                f"must be 0 or at least {LEAST_CAPACITY}",
+                self.capacity,
                 "0 is dropless",
-            )  # fmt: skip
+            )

@@ -73,9 +73,11 @@ def _check_widths(graph: Graph, strategy: Strategy, sizes: Sizes) -> None:
     for symbol in sorted(divided_symbols(strategy) & present & {"ffn", "shared_ffn", "expert_ffn"}):
         if int(sizes[symbol]) % strategy.tp:
             raise InputError(
-                "tp", f"must divide the model's {symbol} of {int(sizes[symbol])}", strategy.tp,
+                "tp",
+                f"must divide the model's {symbol} of {int(sizes[symbol])}",
+                strategy.tp,
                 "choose a divisor",
-            )  # fmt: skip
+            )
 
 
 def _shared_heads(tp: int, sizes: Sizes) -> int:

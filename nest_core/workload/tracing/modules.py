@@ -339,9 +339,7 @@ FAMILIES: Mapping[str, Mapping[str, Build]] = {
     "llama": _rms_family(block=_llama_block),
     "qwen2": _rms_family(block=_qwen2_block),
     "qwen3": _rms_family(block=_qwen3_block),
-    "nemotron": {
-        "embedding": _rms_embedding, "block": _nemotron_block, "head": _layer_norm_head,
-    },
+    "nemotron": {"embedding": _rms_embedding, "block": _nemotron_block, "head": _layer_norm_head},
     "mixtral": _rms_family(moe_block=_mixtral_block),
     "qwen3_moe": _rms_family(moe_block=_qwen3_moe_block),
     "deepseek_v2": _rms_family(block=_latent_block, moe_block=_deepseek_v2_moe_block),
@@ -350,7 +348,7 @@ FAMILIES: Mapping[str, Mapping[str, Build]] = {
     "gpt_oss": _rms_family(moe_block=_gpt_oss_block),
     "mpt": {"embedding": _rms_embedding, "block": _mpt_block, "head": _mpt_head},
     "bloom": {"embedding": _bloom_embedding, "block": _bloom_block, "head": _layer_norm_head},
-}  # fmt: skip
+}
 """Layers by kind, of every family."""
 
 

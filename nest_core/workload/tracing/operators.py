@@ -46,38 +46,115 @@ _BY_NAME = {
 
 # Moves of data, priced as one pass over what they write.
 _MOVES = frozenset(
-    {"cat", "concat", "stack", "gather", "index", "index_select", "index_add", "scatter",
-     "scatter_add", "index_put", "roll", "flip", "repeat", "repeat_interleave", "pad",
-     "constant_pad_nd", "tril", "triu", "topk", "sort", "argsort", "cumsum", "one_hot",
-     "masked_select", "take_along_dim", "new_zeros", "zeros_like", "ones_like", "full_like",
-     "new_ones", "new_full", "copy", "fill", "zero", "index_copy", "index_fill",
-     "scatter_reduce"}
-)  # fmt: skip
+    {
+        "cat",
+        "concat",
+        "stack",
+        "gather",
+        "index",
+        "index_select",
+        "index_add",
+        "scatter",
+        "scatter_add",
+        "index_put",
+        "roll",
+        "flip",
+        "repeat",
+        "repeat_interleave",
+        "pad",
+        "constant_pad_nd",
+        "tril",
+        "triu",
+        "topk",
+        "sort",
+        "argsort",
+        "cumsum",
+        "one_hot",
+        "masked_select",
+        "take_along_dim",
+        "new_zeros",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "new_ones",
+        "new_full",
+        "copy",
+        "fill",
+        "zero",
+        "index_copy",
+        "index_fill",
+        "scatter_reduce",
+    }
+)
 
 _CASTS = frozenset({"to", "type_as", "_to_copy"})
 
 # Composite functions without PyTorch's tag for element-wise ones.
 _ELEMENTWISE = frozenset(
-    {"selu", "relu6", "hardtanh", "square", "softplus", "glu", "mish", "log_sigmoid", "prelu",
-     "rsub", "where", "masked_fill", "true_divide", "float_power"}
-)  # fmt: skip
+    {
+        "selu",
+        "relu6",
+        "hardtanh",
+        "square",
+        "softplus",
+        "glu",
+        "mish",
+        "log_sigmoid",
+        "prelu",
+        "rsub",
+        "where",
+        "masked_fill",
+        "true_divide",
+        "float_power",
+    }
+)
 
 # Composite reductions likewise.
 _REDUCTIONS = frozenset({"logsumexp", "norm", "linalg_vector_norm", "std", "var", "mse_loss"})
 
 # Copies that a kernel avoids by reading with strides: free, like views.
 _FREE = frozenset(
-    {"reshape", "flatten", "unflatten", "contiguous", "clone", "detach", "alias", "lift_fresh",
-     "lift_fresh_copy", "view_as", "reshape_as", "expand_as", "chunk", "split", "tensor_split",
-     "unbind", "split_with_sizes", "unsafe_chunk", "unsafe_split"}
-)  # fmt: skip
+    {
+        "reshape",
+        "flatten",
+        "unflatten",
+        "contiguous",
+        "clone",
+        "detach",
+        "alias",
+        "lift_fresh",
+        "lift_fresh_copy",
+        "view_as",
+        "reshape_as",
+        "expand_as",
+        "chunk",
+        "split",
+        "tensor_split",
+        "unbind",
+        "split_with_sizes",
+        "unsafe_chunk",
+        "unsafe_split",
+    }
+)
 
 
 # Views that may keep the shape and yet not be the same tensor.
 _PERMUTATIONS = frozenset(
-    {"transpose", "permute", "t", "swapaxes", "swapdims", "movedim", "slice", "select", "narrow",
-     "chunk", "split", "unbind"}
-)  # fmt: skip
+    {
+        "transpose",
+        "permute",
+        "t",
+        "swapaxes",
+        "swapdims",
+        "movedim",
+        "slice",
+        "select",
+        "narrow",
+        "chunk",
+        "split",
+        "unbind",
+    }
+)
 
 
 def base_name(target: Any) -> str:

@@ -89,16 +89,15 @@ def _imported(target: str, folder: Path) -> Callable[[], Any]:
     with _first_on_path(folder):
         try:
             found: Any = importlib.import_module(name)
-        except (
-            Exception,
-            SystemExit,
-        ) as error:  # whatever importing it does
+        except (Exception, SystemExit) as error:  # whatever importing it does
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             if missing and f"{name}.".startswith(f"{missing}."):
                 raise InputError(
-                    f"module {name}", "must be importable", "not found",
+                    f"module {name}",
+                    "must be importable",
+                    "not found",
                     "run the command in the folder that holds it, or install it",
-                ) from error  # fmt: skip
+                ) from error
             raise InputError(
                 f"module {name}", "must be importable", _line(error), "correct the module"
             ) from error
@@ -110,9 +109,11 @@ def _imported(target: str, folder: Path) -> Callable[[], Any]:
         found = getattr(found, part)
     if not callable(found):
         raise InputError(
-            target, "must be a function without arguments", type(found).__name__,
+            target,
+            "must be a function without arguments",
+            type(found).__name__,
             f"let it return {_RETURNS}",
-        )  # fmt: skip
+        )
     return found  # type: ignore[no-any-return]  # callable, as was just asked
 
 
@@ -130,10 +131,7 @@ def _built(build: Callable[[], Any], target: str) -> Any:
     try:
         with torch.device("meta"):
             return build()
-    except (
-        Exception,
-        SystemExit,
-    ):  # some read values, which the meta device lacks
+    except (Exception, SystemExit):  # some read values, which the meta device lacks
         try:
             return build()
         except (Exception, SystemExit) as error:  # whatever the person's function raises
@@ -160,9 +158,11 @@ def _layer(target: str, kind: Any, entry: Any) -> OwnLayer:
     count = rest[1] if len(rest) > 1 else 1
     if not isinstance(module, nn.Module):
         raise InputError(
-            f"{target}()", "must return a torch.nn.Module first", _kind_of(module),
+            f"{target}()",
+            "must return a torch.nn.Module first",
+            _kind_of(module),
             f"return {_RETURNS}",
-        )  # fmt: skip
+        )
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 2000:
         raise InputError(
             f"{target}() {kind}", "must stand 1 to 2,000 times in a row", count, "correct it"
@@ -170,9 +170,11 @@ def _layer(target: str, kind: Any, entry: Any) -> OwnLayer:
     given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     if not any(isinstance(each, torch.Tensor) for each in given):
         raise InputError(
-            f"{target}()", "must return example inputs second, tensors", _kind_of(inputs),
+            f"{target}()",
+            "must return example inputs second, tensors",
+            _kind_of(inputs),
             f"return {_RETURNS}",
-        )  # fmt: skip
+        )
     parameters = sum(each.numel() for each in module.parameters())
     return OwnLayer(kind, count, trace(module, given, sizes), sizes, parameters)
 
@@ -180,9 +182,11 @@ def _layer(target: str, kind: Any, entry: Any) -> OwnLayer:
 def _sizes(target: str, given: Any) -> dict[str, int]:
     if not isinstance(given, Mapping):
         raise InputError(
-            f"{target}()", "must return sizes third, a dictionary", _kind_of(given),
+            f"{target}()",
+            "must return sizes third, a dictionary",
+            _kind_of(given),
             'write {"heads": 12, "ffn": 3072}',
-        )  # fmt: skip
+        )
     for name, size in given.items():
         if name not in SYMBOLS:
             raise InputError(
@@ -190,15 +194,19 @@ def _sizes(target: str, given: Any) -> dict[str, int]:
             )
         if isinstance(size, bool) or not isinstance(size, int) or size < 2:
             raise InputError(
-                f"{target}() sizes.{name}", "must be a whole number of 2 or more", size,
+                f"{target}() sizes.{name}",
+                "must be a whole number of 2 or more",
+                size,
                 "leave it out where it is 1",
-            )  # fmt: skip
+            )
         twin = next((other for other in given if other != name and given[other] == size), None)
         if twin is not None:
             raise InputError(
-                f"{target}() sizes.{name}", f"must differ from {twin}", size,
+                f"{target}() sizes.{name}",
+                f"must differ from {twin}",
+                size,
                 "build the module at sizes that are told apart, primes best of all",
-            )  # fmt: skip
+            )
     return dict(given)
 
 

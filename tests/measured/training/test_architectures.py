@@ -70,10 +70,19 @@ def test_sizes_come_from_the_row(one):
 
 def test_latent_attention_takes_its_ranks_from_the_preset(one):
     cells = {
-        "model": "DeepSeek-V3", "layers": "61", "hidden": "7168", "heads": "128",
-        "kv_heads": "128", "ffn_hidden": "2048", "experts": "256", "topk": "8", "ep": "2",
-        "gated_mlp": "1", "vocab": "129280", "notes": "MLA; shared experts as published",
-    }  # fmt: skip
+        "model": "DeepSeek-V3",
+        "layers": "61",
+        "hidden": "7168",
+        "heads": "128",
+        "kv_heads": "128",
+        "ffn_hidden": "2048",
+        "experts": "256",
+        "topk": "8",
+        "ep": "2",
+        "gated_mlp": "1",
+        "vocab": "129280",
+        "notes": "MLA; shared experts as published",
+    }
     model = model_of(one(**cells).run)
     assert (model.kv_rank, model.q_rank, model.head_dim) == (512, 1536, 128)
     assert model.parameters == pytest.approx(671e9, rel=0.001)

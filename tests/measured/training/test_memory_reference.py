@@ -19,8 +19,14 @@ GIB = 2**30
 def by_hand(entry):
     """The paper's own equations, in GiB and percent of the tensor-parallel baseline."""
     s, b, h, a, t, p, v = (
-        2048, entry.micro_batch, entry.hidden, entry.heads, 8, entry.pp, entry.interleave,
-    )  # fmt: skip
+        2048,
+        entry.micro_batch,
+        entry.hidden,
+        entry.heads,
+        8,
+        entry.pp,
+        entry.interleave,
+    )
     fill = 1 + (p - 1) / (p * v) if v > 1 else 1
     scores = 5 * a * s / h
     baseline = s * b * h * (10 + 24 / t + scores / t)
@@ -58,9 +64,14 @@ def test_the_reference_is_copied_without_fault(shared_data):
     with (shared_data / "memory_reference.csv").open() as file:
         rows = list(csv.DictReader(file))
     columns = (
-        "params_plus_opt_GiB", "act_none_GiB", "act_sp_selective_GiB", "act_pct_sp",
-        "act_pct_selective", "act_pct_sp_selective", "act_pct_full",
-    )  # fmt: skip
+        "params_plus_opt_GiB",
+        "act_none_GiB",
+        "act_sp_selective_GiB",
+        "act_pct_sp",
+        "act_pct_selective",
+        "act_pct_sp_selective",
+        "act_pct_full",
+    )
     assert [row["model"] for row in rows] == [entry.name for entry in PRINTED]
     for row, entry in zip(rows, PRINTED, strict=True):
         assert tuple(float(row[column]) for column in columns) == entry.figures
@@ -83,9 +94,12 @@ def test_memory_is_compared_as_its_source_counts():
 
 
 DEEPSPEED = {
-    "accelerator": "A100-80GB", "precision": "fp16-mixed", "dist_opt_or_zero": "zero1",
-    "recompute": "full", "notes": "mem = nvidia-smi on first/last node",
-}  # fmt: skip
+    "accelerator": "A100-80GB",
+    "precision": "fp16-mixed",
+    "dist_opt_or_zero": "zero1",
+    "recompute": "full",
+    "notes": "mem = nvidia-smi on first/last node",
+}
 
 
 def worst(row, part):
@@ -104,9 +118,12 @@ def test_deepspeeds_bucket_and_its_second_gradients(one):
 def test_torchtitans_loss_and_recomputation(one):
     """Its loss holds six bytes per logit more; a block keeps half of its projections' outputs."""
     fsdp = {
-        "accelerator": "H100-80GB", "precision": "bf16", "dist_opt_or_zero": "fsdp2(zero3)",
-        "recompute": "selective", "notes": "compile",
-    }  # fmt: skip
+        "accelerator": "H100-80GB",
+        "precision": "bf16",
+        "dist_opt_or_zero": "fsdp2(zero3)",
+        "recompute": "selective",
+        "notes": "compile",
+    }
     titan = one(**fsdp)
     run = titan.run
     logits = run.micro_batch * run.sequence * run.vocabulary / run.tp

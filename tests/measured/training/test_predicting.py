@@ -128,8 +128,12 @@ def test_fsdp_under_a_pipeline_sends_once(one):
 
 def test_more_of_everything_takes_longer(one):
     base = predict(one().run).iteration_s
-    for cells in ({"layers": "72"}, {"seq_len": "4096"}, {"global_batch_seqs": "128"},
-                  {"hidden": "8192", "ffn_hidden": "32768"}):  # fmt: skip
+    for cells in (
+        {"layers": "72"},
+        {"seq_len": "4096"},
+        {"global_batch_seqs": "128"},
+        {"hidden": "8192", "ffn_hidden": "32768"},
+    ):
         assert predict(one(**cells).run).iteration_s > 1.5 * base
     slow = predict(one(inter_bw_GBps_per_gpu="1", intra_bw_GBps="30").run).iteration_s
     assert slow > base
@@ -141,8 +145,16 @@ def test_more_of_everything_takes_longer(one):
 @pytest.mark.parametrize("dp", [1, 3, 7, 16])
 def test_no_tensor_group_straddles_a_node_that_could_hold_it(one, tp, per_node, dp):
     """Nor does one that no node can hold leave a part of itself in a node of others."""
-    row = one(gpus=str(2 * tp * dp), tp=str(tp), pp="2", dp=str(dp), gpus_per_node=per_node,
-              heads="64", kv_heads="64", global_batch_seqs=str(16 * dp))  # fmt: skip
+    row = one(
+        gpus=str(2 * tp * dp),
+        tp=str(tp),
+        pp="2",
+        dp=str(dp),
+        gpus_per_node=per_node,
+        heads="64",
+        kv_heads="64",
+        global_batch_seqs=str(16 * dp),
+    )
     node = fabric_of(row.run).group_of(0)
     for group in node.reshape(-1, tp):
         parts = np.unique(group, return_counts=True)[1]

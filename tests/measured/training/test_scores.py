@@ -66,9 +66,14 @@ def test_groups_share_all_but_the_plan(made):
              itertools.product((1, 2, 4, 8), (1, 2))]  # fmt: skip
     assert [group.n for group in group_scores(plans)] == [8]
     changes = [
-        {"source": "b"}, {"model": "b"}, {"devices": 32, "dp": 4}, {"batch": 128},
-        {"sequence": 4096}, {"precision_name": "bf16"}, {"accelerator": "H100-80GB"},
-    ]  # fmt: skip
+        {"source": "b"},
+        {"model": "b"},
+        {"devices": 32, "dp": 4},
+        {"batch": 128},
+        {"sequence": 4096},
+        {"precision_name": "bf16"},
+        {"accelerator": "H100-80GB"},
+    ]
     others = [made((1.0, 1.0), **change)[0] for change in changes]
     groups = group_scores([*plans, *others])
     assert [group.n for group in groups] == [8] + [1] * len(changes)

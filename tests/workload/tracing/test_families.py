@@ -17,9 +17,21 @@ from hypothesis import strategies as st
 pytestmark = pytest.mark.usefixtures("torch_installed")
 
 FAMILIES = [
-    "bert", "bloom", "deepseek_v2", "deepseek_v3", "gpt", "gpt_oss", "grok1", "llama", "mixtral",
-    "mpt", "nemotron", "qwen2", "qwen3", "qwen3_moe",
-]  # fmt: skip
+    "bert",
+    "bloom",
+    "deepseek_v2",
+    "deepseek_v3",
+    "gpt",
+    "gpt_oss",
+    "grok1",
+    "llama",
+    "mixtral",
+    "mpt",
+    "nemotron",
+    "qwen2",
+    "qwen3",
+    "qwen3_moe",
+]
 families = pytest.mark.parametrize("family", FAMILIES)
 
 

@@ -111,8 +111,11 @@ def test_sizes_without_names_stay_numbers(folder):
     (layer,) = own("plain", folder)
     assert (layer.kind, layer.count, layer.parameters) == ("block", 1, 2 * 64 * 256 + 64 + 256)
     assert [(node["name"], node["op"]) for node in layer.nodes] == [
-        ("input", "input"), ("0", "linear"), ("1", "elementwise"), ("2", "linear"),
-    ]  # fmt: skip
+        ("input", "input"),
+        ("0", "linear"),
+        ("1", "elementwise"),
+        ("2", "linear"),
+    ]
     assert layer.nodes[1]["shape"] == [[2], [8], [256]]
 
 
@@ -146,8 +149,10 @@ def test_layers_by_kind_and_a_saved_trace(folder, capsys):
     fields = json.loads(out)
     assert code == 0
     assert [(layer["kind"], layer["count"]) for layer in fields["layers"]] == [
-        ("embedding", 1), ("block", 3), ("head", 1),
-    ]  # fmt: skip
+        ("embedding", 1),
+        ("block", 3),
+        ("head", 1),
+    ]
     assert fields["parameters"] == 2 * 500 * 70 + 500 + 3 * 4 * 70 * 66
     saved = json.loads((folder / "mine.json").read_text())
     assert saved["family"] == "mine"

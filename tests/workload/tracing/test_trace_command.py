@@ -44,8 +44,9 @@ def test_a_strategy_is_one_ranks_share(capsys):
     rank = asked("llama2-7b", "--strategy", "tp=4,sp=true", capsys=capsys)["layers"][1]
     assert rank["flops"] == whole["flops"] / 4
     assert {(call["axis"], call["op"]) for call in rank["collectives"]} == {
-        ("tp", "all_gather"), ("tp", "reduce_scatter"),
-    }  # fmt: skip
+        ("tp", "all_gather"),
+        ("tp", "reduce_scatter"),
+    }
 
 
 def test_a_configuration_is_a_model(capsys, tmp_path):
@@ -106,10 +107,7 @@ WRONG = [
         ["llama3-8b", "--strategy", "attention=slow"],
         "--strategy attention must be 'flash' or 'unfused', but is 'slow'",
     ),
-    (
-        ["llama3-8b", "--strategy", "sequence=99999999"],
-        "sequence must be at most 10000000",
-    ),
+    (["llama3-8b", "--strategy", "sequence=99999999"], "sequence must be at most 10000000"),
     (["llama3-8b", "--strategy", "tp=5"], "tp must divide the model's 32 heads"),
     (["gpt3-175b", "--strategy", "sequence=4096"], "at most the model's 2048 positions"),
 ]

@@ -69,9 +69,7 @@ def test_products_with_parameters_are_projections(name):
 
 def test_products_of_activations_keep_their_order():
     found = nodes(lambda m, x: F.softmax(x @ x.transpose(1, 2), -1) @ x)
-    assert brief(found) == [
-        ("reshape", ""), ("matmul", ""), ("softmax", "softmax"), ("matmul", ""),
-    ]  # fmt: skip
+    assert brief(found) == [("reshape", ""), ("matmul", ""), ("softmax", "softmax"), ("matmul", "")]
     assert found[2]["inputs"] == ["input", "reshape"]
     assert found[4]["inputs"] == ["softmax", "input"]
 
@@ -189,9 +187,13 @@ def test_a_fused_module_is_one_node_per_call():
     found = nodes(lambda m, x: m.part(m.part(x * 2, x), x), part=part)
     assert [node["name"] for node in found] == ["input", "mul", "part", "part_2"]
     assert found[2] == {
-        "name": "part", "op": "norm", "function": "own", "inputs": ["mul", "input"],
-        "shape": [[3], [5], [7]], "weights": [[[7]]],
-    }  # fmt: skip
+        "name": "part",
+        "op": "norm",
+        "function": "own",
+        "inputs": ["mul", "input"],
+        "shape": [[3], [5], [7]],
+        "weights": [[[7]]],
+    }
     assert found[3]["inputs"] == ["part", "input"]
 
 
