@@ -48,9 +48,7 @@ def _rows(trace: Any) -> Iterator[dict[str, object]]:
         return iter(())
     if trace.type == "heatmap":
         return _cells(trace)
-    if trace.type == "bar":
-        return _bars(trace)
-    if trace.type == "scatter" and trace.mode != "text":
+    if trace.type == "bar" or (trace.type == "scatter" and trace.mode != "text"):
         return _points(trace)
     return iter(())
 
@@ -82,14 +80,9 @@ def _places(trace: Any, axis: str, count: int) -> list[object]:
     return [_plain(value) for value in values]
 
 
-def _bars(trace: Any) -> Iterator[dict[str, object]]:
-    begins = _along(trace.base, len(trace.x))
-    for number, row in enumerate(_points(trace)):
-        yield row | {"from": begins[number]}
-
-
 def _points(trace: Any) -> Iterator[dict[str, object]]:
-    count = len(trace.x if trace.x is not None else ())
+    across, up = _ends(trace.x), _ends(trace.y)
+    count = len(across)
     labels = _labels(trace, count)
     spread = {
         name: _along(found, count)
@@ -97,7 +90,9 @@ def _points(trace: Any) -> Iterator[dict[str, object]]:
         for name, found in (("above", error.array), ("below", error.arrayminus))
         if found is not None
     }
-    for number, (x, y) in enumerate(zip(trace.x, trace.y, strict=True)):
+    if trace.type == "bar":
+        spread["from"] = _along(trace.base, count)
+    for number, (x, y) in enumerate(zip(across, up, strict=True)):
         if _missing(x) or _missing(y):
             continue
         lengths = {name: values[number] for name, values in spread.items()}
@@ -107,6 +102,15 @@ def _points(trace: Any) -> Iterator[dict[str, object]]:
             "y": _plain(y),
             "label": labels[number],
         } | lengths
+
+
+def _ends(places: Any) -> list[Any]:
+    """Where points stand on an axis; of two rows of categories, the outer one and the inner."""
+    if places is None:
+        return []
+    if np.ndim(places) == 2:
+        return [", ".join(pair) for pair in zip(*places, strict=True)]
+    return list(places)
 
 
 def _labels(trace: Any, count: int) -> list[str | None]:

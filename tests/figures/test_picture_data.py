@@ -20,6 +20,7 @@ from nest_core.figures import (
     memory_figure,
     throughput_figure,
 )
+from nest_core.figures.paper import iterations_picture, strategies_picture
 from nest_core.figures.timeline import timeline_figure
 
 
@@ -69,6 +70,29 @@ def test_points_are_rows_without_gaps_and_with_their_spread():
         {"series": "line", "x": 1, "y": 3, "below": None, "above": None},
         {"series": "dots", "x": 1, "y": 2, "below": 0.5, "above": 0.25},
     ]
+
+
+def test_rows_of_categories_are_named_from_the_outer_one():
+    """The data of the paper's figures 2 and 10 could not be saved: zip() argument 2 is longer."""
+    across = [["Llama", "Llama", "GPT-3"], ["tp 1", "tp 2", "tp 1"]]
+    shown = picture({"type": "bar", "x": across, "y": [1.0, None, 3.0], "base": [0.0, 1.0, 2.0]})
+    assert shown.rows() == [
+        {"x": "Llama, tp 1", "y": 1.0, "from": 0.0},
+        {"x": "GPT-3, tp 1", "y": 3.0, "from": 2.0},
+    ]
+    assert shown.to_csv().splitlines()[1] == '"Llama, tp 1",1.0,0.0'
+
+
+@pytest.mark.parametrize("draw", [strategies_picture, iterations_picture])
+def test_the_papers_iterations_have_rows(draw):
+    row = {"model": "gpt3", "tp": 2, "devices": 8, "batch": 1, "iteration_time_s": 4.0}
+    row |= {"compute_s": 2.0, "recompute_s": 0.0, "communication_s": 1.0, "idle_s": 1.0}
+    row |= {"measured_communication_s": 1.5, "communication_share": 0.25, "difference": 0.1}
+    found = draw([row, row | {"tp": 4, "batch": 2}]).rows()
+    assert {entry["x"].rpartition(", ")[2] for entry in found} in (
+        {"tp 2", "tp 4"},
+        {"batch 1", "batch 2"},
+    )
 
 
 def test_what_only_decorates_is_no_row():
