@@ -13,14 +13,13 @@ import numpy as np
 
 from nest_core.baselines.choices import default_order, natural
 from nest_core.baselines.prices import Prices
-from nest_core.costs.plan import Point, acting_zero
-from nest_core.costs.problem import RECOMPUTE, Problem
-from nest_core.costs.schedules import in_flight
+from nest_core.costs import RECOMPUTE, Point, Problem, acting_zero, in_flight, state_shares
 from nest_core.costs.stages import layer_seconds
-from nest_core.costs.zero import state_shares, traffic
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray
+from nest_core.costs.zero import traffic
+from nest_core.network import BoolArray, FloatArray, IntArray
+from nest_core.planner import SearchSpace
 from nest_core.planner.points import Columns, Points
-from nest_core.planner.space import SearchSpace, enumerate_rows
+from nest_core.planner.space import enumerate_rows
 
 __all__ = ["Cases"]
 

@@ -49,13 +49,11 @@ from nest_core.baselines.blind import mesh, row_length
 from nest_core.baselines.choices import even_choices
 from nest_core.baselines.prices import Prices, seconds
 from nest_core.compiled import compiled
-from nest_core.costs.plan import Plan, Point
-from nest_core.costs.problem import RECOMPUTE, Problem
-from nest_core.costs.stages import StageCosts
-from nest_core.network.link_map import BoolArray, FloatArray
+from nest_core.costs import RECOMPUTE, Plan, Point, Problem, StageCosts
+from nest_core.network import BoolArray, FloatArray
+from nest_core.planner import SearchSpace
 from nest_core.planner.program import Choices, solve_point
 from nest_core.planner.solver import least_sync
-from nest_core.planner.space import SearchSpace
 
 __all__ = ["find"]
 

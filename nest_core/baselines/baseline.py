@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nest_core.costs.plan import Plan
-from nest_core.costs.price import Report
+from nest_core.costs import Plan, Report
 
 __all__ = ["NAMES", "Baseline", "Found", "fastest"]
 

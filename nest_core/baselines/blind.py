@@ -15,10 +15,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from nest_core.costs.plan import Plan
-from nest_core.costs.problem import Problem
+from nest_core.costs import Plan, Problem
 from nest_core.network import Level, Network, collapse
-from nest_core.planner.space import SearchSpace
+from nest_core.planner import SearchSpace
 from nest_core.topology import Hierarchical, Tier
 
 __all__ = ["flat", "mesh", "rank_mappings", "row_length"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nest_core.costs import Point, Problem
 from nest_core.costs.parse import even_cuts
-from nest_core.costs.plan import Point
-from nest_core.costs.problem import Problem
-from nest_core.planner.space import SearchSpace, even_patterns
+from nest_core.planner import SearchSpace
+from nest_core.planner.space import even_patterns
 
 __all__ = ["canonical", "default_order", "even_choices", "fills", "natural", "valid"]
 

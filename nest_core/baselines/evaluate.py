@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 from nest_core.baselines import alpa_e, manual, mcmc, mist, phaze
 from nest_core.baselines.baseline import NAMES, Baseline, Found
-from nest_core.costs.price import price
-from nest_core.costs.problem import Problem
+from nest_core.costs import Problem, price
 from nest_core.errors import InputError
-from nest_core.planner.space import SearchSpace
+from nest_core.planner import SearchSpace
 from nest_core.workload import Model
 
 __all__ = ["evaluate_baselines"]

@@ -43,9 +43,9 @@ from nest_core.baselines.baseline import Found
 from nest_core.baselines.blind import row_length
 from nest_core.baselines.choices import canonical, default_order, even_choices, natural, valid
 from nest_core.baselines.prices import Prices
-from nest_core.costs.plan import Plan, Point
-from nest_core.costs.problem import Problem
-from nest_core.planner.space import SearchSpace, even_patterns
+from nest_core.costs import Plan, Point, Problem
+from nest_core.planner import SearchSpace
+from nest_core.planner.space import even_patterns
 from nest_core.presets import load_toml, preset_path
 from nest_core.workload import Model
 

@@ -40,10 +40,10 @@ from functools import lru_cache
 from nest_core.baselines.baseline import Found
 from nest_core.baselines.choices import canonical, even_choices, valid
 from nest_core.baselines.prices import Prices
-from nest_core.costs.plan import Plan, Point
-from nest_core.costs.problem import Problem
+from nest_core.costs import Plan, Point, Problem
+from nest_core.planner import SearchSpace
 from nest_core.planner.points import Points
-from nest_core.planner.space import SearchSpace, enumerate_rows, even_patterns
+from nest_core.planner.space import enumerate_rows, even_patterns
 
 __all__ = ["PRICES", "RESTARTS", "TEMPERATURE", "find", "neighbour"]
 

@@ -34,8 +34,8 @@ from dataclasses import replace
 
 from nest_core.baselines.baseline import Found
 from nest_core.baselines.phaze import search_blind
-from nest_core.costs.problem import Problem
-from nest_core.planner.space import SearchSpace
+from nest_core.costs import Problem
+from nest_core.planner import SearchSpace
 
 __all__ = ["find", "own_space"]
 

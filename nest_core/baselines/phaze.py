@@ -27,11 +27,8 @@ from dataclasses import replace
 
 from nest_core.baselines.baseline import Found
 from nest_core.baselines.blind import flat, rank_mappings
-from nest_core.costs.plan import Plan
-from nest_core.costs.price import price
-from nest_core.costs.problem import Problem
-from nest_core.planner.search import search
-from nest_core.planner.space import SearchSpace
+from nest_core.costs import Plan, Problem, price
+from nest_core.planner import SearchSpace, search
 from nest_core.units import humanise_rate
 
 __all__ = ["best_rank_mapping", "find", "search_blind"]

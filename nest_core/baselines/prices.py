@@ -13,11 +13,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from nest_core.costs.plan import Plan, Point
-from nest_core.costs.problem import RECOMPUTE, Problem
-from nest_core.costs.schedules import in_flight, iteration_seconds, paces
-from nest_core.costs.stages import Links, StageCosts, StageMemory, links, stage_costs, stage_memory
-from nest_core.network.link_map import IntArray
+from nest_core.costs import (
+    RECOMPUTE,
+    Plan,
+    Point,
+    Problem,
+    StageCosts,
+    in_flight,
+    links,
+    stage_costs,
+)
+from nest_core.costs.schedules import iteration_seconds, paces
+from nest_core.costs.stages import Links, StageMemory, stage_memory
+from nest_core.network import IntArray
 
 __all__ = ["Prices", "overflow", "seconds"]
 

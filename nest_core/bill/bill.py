@@ -31,8 +31,7 @@ from nest_core.bill.lines import (
     priced_switch,
 )
 from nest_core.bill.prices import NONE, Prices, Range
-from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical
-from nest_core.topology.graph import as_graph
+from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, as_graph
 from nest_core.topology.lattice import torus_of
 from nest_core.units import humanise
 

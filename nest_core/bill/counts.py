@@ -11,10 +11,7 @@ import numpy as np
 from nest_core.bill.floor import Hall, node_hall
 from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount, by_metres
 from nest_core.bill.prices import Prices
-from nest_core.topology.checks import IntArray
-from nest_core.topology.clos import Clos
-from nest_core.topology.dragonfly import Dragonfly
-from nest_core.topology.hierarchical import Hierarchical
+from nest_core.topology import Clos, Dragonfly, Hierarchical, IntArray
 from nest_core.topology.sizing import down_ports
 
 __all__ = ["clos_parts", "dragonfly_parts", "hierarchical_parts"]

@@ -21,7 +21,7 @@ import numpy as np
 from nest_core.bill.floor import Hall, node_hall
 from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount
 from nest_core.bill.prices import Prices
-from nest_core.topology.graph import Element, GraphFabric, Link
+from nest_core.topology import Element, GraphFabric, Link
 
 __all__ = ["graph_parts"]
 

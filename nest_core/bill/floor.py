@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.bill.prices import Floor, Prices, Range, Server
-from nest_core.topology.checks import IntArray
+from nest_core.topology import IntArray
 from nest_core.units import humanise
 
 __all__ = ["Hall", "chip_hall", "node_hall"]

@@ -24,12 +24,10 @@ from nest_core.costs.problem import CallKind, Problem
 from nest_core.costs.software import Software
 from nest_core.errors import InputError
 from nest_core.layout import rank_mapping
-from nest_core.network import MessageTime, Network, price_phases, transfers
+from nest_core.network import IntArray, MessageTime, Network, TreeLinkMap, price_phases, transfers
 from nest_core.network.algorithms import MOST_FLOWS
 from nest_core.network.groups import exchange, ring
-from nest_core.network.link_map import IntArray
 from nest_core.network.traffic import collectives_by
-from nest_core.network.tree import TreeLinkMap
 
 __all__ = ["Links", "axis_groups", "links", "most_nodes"]
 

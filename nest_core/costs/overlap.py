@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.errors import InputError
-from nest_core.network.link_map import FloatArray
+from nest_core.network import FloatArray
 
 __all__ = ["IDEAL_OVERLAP", "NO_OVERLAP", "Overlap"]
 

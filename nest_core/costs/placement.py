@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nest_core.errors import InputError
-from nest_core.layout.orders import device_order
-from nest_core.network import Network
-from nest_core.network.link_map import IntArray
+from nest_core.layout import device_order
+from nest_core.network import IntArray, Network
 from nest_core.quoting import csv_text
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 from nest_core.layout import DeviceOrder, Layout
-from nest_core.network.link_map import IntArray
+from nest_core.network import IntArray
 
 __all__ = ["SCHEDULES", "Plan", "Point", "StageStrategy", "acting_zero"]
 

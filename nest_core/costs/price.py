@@ -26,7 +26,7 @@ from nest_core.costs.stages import (
     stage_costs,
     update_layers,
 )
-from nest_core.network.link_map import FloatArray
+from nest_core.network import FloatArray
 from nest_core.units import humanise_bytes
 
 __all__ = ["Memory", "Report", "Stage", "check_plan", "price"]

@@ -16,8 +16,7 @@ import numpy as np
 from nest_core.costs.overlap import NO_OVERLAP, Overlap
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.kept import kept_within
-from nest_core.network import Network
-from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.network import FloatArray, IntArray, Network
 
 __all__ = [
     "AXES_OF_CALLS",

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from nest_core.costs.plan import Point
-from nest_core.network.link_map import FloatArray
+from nest_core.network import FloatArray
 
 __all__ = ["fill_seconds", "in_flight", "iteration_seconds", "paces"]
 

@@ -43,8 +43,7 @@ from nest_core.costs.zero import (
     update_seconds,
     whole_bytes,
 )
-from nest_core.network import MessageTime
-from nest_core.network.link_map import FloatArray
+from nest_core.network import FloatArray, MessageTime
 
 __all__ = [
     "LayerSeconds",

@@ -16,12 +16,12 @@ from nest_core.hardware import (
     least_seconds,
 )
 from nest_core.kept import kept_within
-from nest_core.network.link_map import FloatArray
+from nest_core.network import FloatArray
 from nest_core.presets import edition
-from nest_core.workload import Collective, Graph, Layer, Model, Strategy, chain, load_trace
+from nest_core.workload import Collective, Graph, Kernel, Layer, Model, Strategy, chain, load_trace
 from nest_core.workload.layers import layers_of
 from nest_core.workload.models import sizes
-from nest_core.workload.operators import Kernel, operators
+from nest_core.workload.operators import operators
 from nest_core.workload.strategies import STRATEGIES, Rewrite
 
 __all__ = [

@@ -31,7 +31,7 @@ from nest_core.costs.plan import Point
 from nest_core.costs.price import Report
 from nest_core.costs.problem import RECOMPUTE, Problem
 from nest_core.errors import InputError
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray
+from nest_core.network import BoolArray, FloatArray, IntArray
 
 __all__ = ["MOST_PASSES", "PARTS", "Timeline", "timeline"]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import LayerTable, Problem, StateBytes
-from nest_core.network.link_map import FloatArray
+from nest_core.network import FloatArray
 
 __all__ = [
     "Traffic",

@@ -18,16 +18,27 @@ from nest_core.explain.mine import (
     price_pasted,
     withheld,
 )
+from nest_core.explain.summary import (
+    NOTHING,
+    Headline,
+    bottleneck,
+    fullest,
+    plan_in_words,
+    quantity,
+    share,
+)
 from nest_core.explain.traffic import CLASSES, Traffic, traffic_of
 from nest_core.explain.training import Training, training
 
 __all__ = [
     "AXES",
     "CLASSES",
+    "NOTHING",
     "Constraint",
     "Difference",
     "Equation",
     "Gain",
+    "Headline",
     "Mine",
     "NextBest",
     "OtherJob",
@@ -36,13 +47,18 @@ __all__ = [
     "Traffic",
     "Training",
     "bindings",
+    "bottleneck",
     "check_heads",
     "check_job",
     "difference",
     "equations",
+    "fullest",
     "gains",
     "next_best",
+    "plan_in_words",
     "price_pasted",
+    "quantity",
+    "share",
     "traffic_of",
     "training",
     "withheld",

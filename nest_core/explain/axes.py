@@ -16,9 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.costs.plan import Plan
-from nest_core.costs.price import Report
-from nest_core.costs.problem import Problem
+from nest_core.costs import Plan, Problem, Report
 from nest_core.errors import InputError
 from nest_core.planner import Result, SearchSpace, search
 

@@ -17,9 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from nest_core.costs.plan import Plan
-from nest_core.costs.price import Report, Stage, price
-from nest_core.costs.problem import RECOMPUTE, LayerTable, Problem
+from nest_core.costs import RECOMPUTE, LayerTable, Plan, Problem, Report, Stage, price
 from nest_core.explain.summary import share
 from nest_core.explain.traffic import STEP, Traffic, traffic_of, wider, with_tables
 from nest_core.units import humanise_bytes, humanise_seconds

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nest_core.costs.price import Report, price
-from nest_core.costs.problem import Problem
+from nest_core.costs import Problem, Report, price
 from nest_core.explain.summary import share
 from nest_core.explain.traffic import traffic_of
 from nest_core.units import humanise, humanise_bytes, humanise_seconds

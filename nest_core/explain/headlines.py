@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from nest_core.baselines import Baseline, fastest
-from nest_core.costs.price import Report
+from nest_core.costs import Report
 from nest_core.costs.schedules import fill_seconds
 from nest_core.costs.tables import mfu_convention, model_flops
 from nest_core.explain.summary import (

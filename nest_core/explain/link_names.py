@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nest_core.network import Network
-from nest_core.network.graph import GraphLinkMap
-from nest_core.network.link_map import IntArray
+from nest_core.network import GraphLinkMap, IntArray, Network, TreeLinkMap
 from nest_core.network.torus import TorusLinkMap
-from nest_core.network.tree import TreeLinkMap
 
 __all__ = ["link_group_name", "tier_name"]
 

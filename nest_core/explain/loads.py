@@ -20,18 +20,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nest_core.costs import RECOMPUTE, LayerTable, Plan, Point, Problem, Report
 from nest_core.costs.links import axis_groups, most_nodes
-from nest_core.costs.plan import Plan, Point
-from nest_core.costs.price import Report
-from nest_core.costs.problem import AXES_OF_CALLS, RECOMPUTE, CallKind, LayerTable, Problem
+from nest_core.costs.problem import AXES_OF_CALLS, CallKind
 from nest_core.costs.stages import held
 from nest_core.costs.zero import traffic
 from nest_core.explain.traffic import CLASSES
 from nest_core.layout import rank_mapping
-from nest_core.network import Network, Protocol, price_phases
+from nest_core.network import FloatArray, IntArray, Network, Phase, Protocol, price_phases
 from nest_core.network.groups import exchange, ring
-from nest_core.network.link_map import FloatArray, IntArray, Routes
-from nest_core.network.phases import Phase
+from nest_core.network.link_map import Routes
 from nest_core.network.traffic import (
     hierarchical_reduce_scatter,
     multi_ring_reduce_scatter,

@@ -6,14 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from nest_core.costs import Plan, Report, price, state_bytes
 from nest_core.costs.checks import check_plan
 from nest_core.costs.megatron_job import Setting
 from nest_core.costs.memory import Memory
 from nest_core.costs.parse import Pasted, read_pasted
 from nest_core.costs.placement import read_placement
-from nest_core.costs.plan import Plan
-from nest_core.costs.price import Report, price
-from nest_core.costs.tables import state_bytes
 from nest_core.errors import InputError
 from nest_core.explain.summary import share
 from nest_core.scenario import Scenario

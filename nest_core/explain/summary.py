@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nest_core.costs.plan import Point
-from nest_core.costs.price import Report, Stage
+from nest_core.costs import Point, Report, Stage
 from nest_core.hardware import Accelerator
 from nest_core.planner import Result
 from nest_core.units import GB, TERA, humanise, humanise_seconds, to_gib

@@ -18,11 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs.plan import Plan
-from nest_core.costs.price import Report, price
-from nest_core.costs.problem import LayerTable, Problem
-from nest_core.network import Network
-from nest_core.network.link_map import FloatArray
+from nest_core.costs import LayerTable, Plan, Problem, Report, price
+from nest_core.network import FloatArray, Network
 
 __all__ = ["CLASSES", "STEP", "Traffic", "traffic_of", "wider", "with_tables"]
 

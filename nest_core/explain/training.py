@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nest_core.costs.price import Report
+from nest_core.costs import Report
 from nest_core.errors import InputError
 from nest_core.explain.validity import Span, seconds_span
 from nest_core.measured.training.bands import Band

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from nest_core.costs.overlap import Overlap
-from nest_core.costs.plan import Plan
+from nest_core.costs import Overlap, Plan
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.measured.training.bands import MARGIN, Band, band_of, load_bands

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nest_core.costs.price import Report, Stage
+from nest_core.costs import Report, Stage
 from nest_core.explain.axes import AXES, NextBest
 from nest_core.explain.binding import Gain, StageBinding
 from nest_core.explain.equations import Equation

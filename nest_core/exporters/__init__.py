@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from nest_core.costs.price import Report
+from nest_core.costs import Report
 from nest_core.errors import InputError
 from nest_core.exporters.astra_sim import export_astra_sim
 from nest_core.exporters.deepspeed import export_deepspeed

@@ -14,14 +14,13 @@ import json
 
 import numpy as np
 
-from nest_core.costs.price import Report
+from nest_core.costs import Report
 from nest_core.exporters import chakra
 from nest_core.exporters.astra_workload import Groups, groups_of, trace, workload
 from nest_core.exporters.values import Bundle, check_uniform, header, refuse_if
 from nest_core.formats import write_fabric
 from nest_core.layout import device_order
-from nest_core.network import Network
-from nest_core.network.link_map import IntArray
+from nest_core.network import IntArray, Network
 from nest_core.scenario import Scenario
 
 __all__ = ["MOST_NODES", "VERSION", "export_astra_sim"]

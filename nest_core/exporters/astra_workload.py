@@ -23,12 +23,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nest_core.costs.plan import Plan, Point
-from nest_core.costs.problem import RECOMPUTE, Calls, LayerTable, Problem
+from nest_core.costs import RECOMPUTE, Calls, LayerTable, Plan, Point, Problem
 from nest_core.costs.stages import update_layers
 from nest_core.costs.zero import traffic
 from nest_core.exporters import chakra
-from nest_core.network.link_map import IntArray
+from nest_core.network import IntArray
 
 __all__ = ["Groups", "Pass", "groups_of", "passes", "trace", "workload"]
 

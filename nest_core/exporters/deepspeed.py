@@ -13,9 +13,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
-from nest_core.costs.plan import Plan, Point
-from nest_core.costs.price import Report
-from nest_core.costs.tables import state_bytes
+from nest_core.costs import Plan, Point, Report, state_bytes
 from nest_core.exporters.host_mapping import HostMapping, host_mapping
 from nest_core.exporters.values import (
     Bundle,

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.costs.plan import Point
+from nest_core.costs import Point
 from nest_core.layout import device_order
-from nest_core.network import Network
-from nest_core.network.link_map import IntArray
+from nest_core.network import IntArray, Network
 
 __all__ = ["HostMapping", "host_mapping"]
 

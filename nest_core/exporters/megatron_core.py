@@ -30,7 +30,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nest_core.costs.plan import Plan, Point
+from nest_core.costs import Plan, Point
 from nest_core.exporters.host_mapping import HostMapping
 from nest_core.exporters.values import (
     Refused,

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nest_core.costs.plan import Plan
-from nest_core.costs.price import Report
+from nest_core.costs import Plan, Report
 from nest_core.exporters.host_mapping import host_mapping
 from nest_core.exporters.megatron_core import (
     Value,

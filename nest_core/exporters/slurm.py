@@ -21,8 +21,7 @@ import re
 
 import numpy as np
 
-from nest_core.costs.plan import Plan
-from nest_core.costs.price import Report
+from nest_core.costs import Plan, Report
 from nest_core.exporters.host_mapping import HostMapping, host_mapping
 from nest_core.exporters.values import Bundle, header, refuse_if
 from nest_core.network import collapse

@@ -18,8 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nest_core.costs.plan import Plan, Point
-from nest_core.costs.price import Report
+from nest_core.costs import Plan, Point, Report
 from nest_core.exporters.host_mapping import host_mapping
 from nest_core.exporters.values import (
     Bundle,

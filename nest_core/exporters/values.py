@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nest_core.costs.plan import Plan, Point
+from nest_core.costs import Plan, Point
 from nest_core.errors import InputError
 from nest_core.exporters.host_mapping import HostMapping
 from nest_core.scenario import Scenario

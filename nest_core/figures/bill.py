@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from nest_core.bill.bill import Bill
 from nest_core.bill.prices import Range
-from nest_core.explain.summary import NOTHING, share
+from nest_core.explain import NOTHING, share
 from nest_core.figures.style import FAINT, Picture, axis_unit, frame, rows_axis, value_axis
 from nest_core.topology import Fabric
 from nest_core.units import humanise

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from nest_core.figures.style import ACCENT, LIMIT, TIME_COLOURS, Picture, frame, value_axis
 from nest_core.measured.collectives.sweep import Measured, Sweep
-from nest_core.network.link_map import FloatArray
+from nest_core.network import FloatArray
 from nest_core.units import GB, humanise, humanise_bytes, humanise_rate, humanise_seconds
 
 __all__ = [

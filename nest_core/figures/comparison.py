@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from nest_core.bill.prices import Range
-from nest_core.explain.summary import NOTHING, bottleneck, quantity, share
+from nest_core.explain import NOTHING, bottleneck, quantity, share
 from nest_core.figures.bill import dollars, watts
 from nest_core.figures.comparison_bars import (
     SCENARIO_COLOURS,

@@ -14,7 +14,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.explain.summary import share
+from nest_core.explain import share
 from nest_core.figures.style import MUTED, Picture, broken, frame, plain, rows_axis, value_axis
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.failures import Loss

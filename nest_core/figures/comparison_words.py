@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nest_core.explain.summary import quantity, share
+from nest_core.explain import quantity, share
 from nest_core.figures.bill import dollars, watts
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison import Comparison

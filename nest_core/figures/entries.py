@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from nest_core.baselines import NAMES, Baseline
-from nest_core.costs.price import Report
-from nest_core.explain.summary import fullest
+from nest_core.costs import Report
+from nest_core.explain import fullest
 from nest_core.figures.style import shortened
 from nest_core.measured.training.bands import Band
 from nest_core.planner import Result

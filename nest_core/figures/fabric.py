@@ -9,17 +9,16 @@ from typing import Any, Literal
 import numpy as np
 import plotly.graph_objects as go
 
+from nest_core.costs import Plan
 from nest_core.costs.placement import RankMapping, rank_mapping_of
-from nest_core.costs.plan import Plan
 from nest_core.errors import InputError
+from nest_core.explain import share
 from nest_core.explain.loads import Loads
-from nest_core.explain.summary import share
 from nest_core.figures.grid import DeviceGrid, device_grid
 from nest_core.figures.linkload import LOAD_SCALE
 from nest_core.figures.style import Picture, class_bar, frame, stepped_scale
 from nest_core.layout import DeviceOrder, Layout, device_order, rank_mapping
-from nest_core.network import Network
-from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.network import FloatArray, IntArray, Network
 
 __all__ = ["IDLE", "PAINTS", "Paint", "fabric_figure", "ranks"]
 

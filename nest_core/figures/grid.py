@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.network import Network
-from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.network import FloatArray, IntArray, Network
 
 __all__ = ["MAX_CELLS", "DeviceGrid", "device_grid"]
 

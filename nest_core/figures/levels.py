@@ -9,9 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from nest_core.figures.style import Picture, class_bar, frame, stepped_scale
-from nest_core.network import Network
+from nest_core.network import Level, Network
 from nest_core.network.blocks import MAX_BLOCKS, level_blocks
-from nest_core.network.levels import Level
 from nest_core.network.paths import Path
 from nest_core.units import GB, MICROSECOND, humanise, humanise_rate, humanise_seconds
 

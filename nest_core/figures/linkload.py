@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import plotly.graph_objects as go
 
+from nest_core.explain import CLASSES, share
 from nest_core.explain.link_names import link_group_name, tier_name
 from nest_core.explain.loads import Loads, TierLoad
-from nest_core.explain.summary import share
-from nest_core.explain.traffic import CLASSES
 from nest_core.figures.style import TIME_COLOURS, Picture, empty, frame
 from nest_core.units import capital, humanise_bytes
 

@@ -20,8 +20,8 @@ from nest_core.explain.layer_summary import (
 from nest_core.figures.layered import Drawing, layered
 from nest_core.figures.style import MUTED, TIME_COLOURS, Picture, frame
 from nest_core.units import capital, humanise_bytes
+from nest_core.workload import Graph
 from nest_core.workload.explain import seconds_in_words
-from nest_core.workload.graph import Graph
 
 __all__ = ["BOUND_COLOURS", "graph_figure", "hover_text", "legend_traces", "short_name"]
 

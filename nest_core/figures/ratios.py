@@ -6,7 +6,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.explain.summary import NOTHING, share
+from nest_core.explain import NOTHING, share
 from nest_core.figures.bill import dollars
 from nest_core.figures.style import LIMIT, Picture, frame, value_axis
 from nest_core.studies.ratios import Ratios, Tier

@@ -9,8 +9,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.costs.anatomy import BOUNDS, Anatomy, Part, Pass
+from nest_core.explain import share
 from nest_core.explain.layer_summary import BOUND_WORDS
-from nest_core.explain.summary import share
 from nest_core.figures.operators import BOUND_COLOURS, hover_text, legend_traces, short_name
 from nest_core.figures.style import FAINT, LIMIT, MUTED, Picture, frame, value_axis
 from nest_core.hardware.explain import compute_precision, reached

@@ -17,8 +17,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.costs.price import Report, Stage
-from nest_core.explain.summary import bottleneck, fullest, share
+from nest_core.costs import Report, Stage
+from nest_core.explain import bottleneck, fullest, share
 from nest_core.figures.entries import Entry
 from nest_core.figures.style import (
     BALANCED,

@@ -9,7 +9,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.explain.summary import quantity, share
+from nest_core.explain import quantity, share
 from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, axis_unit, frame
 from nest_core.figures.style import value_axis as from_zero
 from nest_core.figures.sweep_cost import pareto_picture, scaling_picture

@@ -6,7 +6,7 @@ import math
 
 import plotly.graph_objects as go
 
-from nest_core.explain.summary import share
+from nest_core.explain import share
 from nest_core.figures.bill import dollars
 from nest_core.figures.style import ACCENT, FAINT, MUTED, Picture, axis_unit, frame
 from nest_core.figures.sweep_parts import hover, parameter_axis, places, rate_unit

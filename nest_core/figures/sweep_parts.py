@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nest_core.explain.summary import quantity, share
+from nest_core.explain import quantity, share
 from nest_core.figures.bill import dollars
 from nest_core.figures.style import FAINT, MUTED, axis_unit, broken
 from nest_core.studies.points import Axis, Outcome, Sweep

@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.explain.summary import quantity
+from nest_core.explain import quantity
 from nest_core.figures.style import LIMIT, Picture, broken, frame
 from nest_core.figures.sweep_parts import (
     hatched,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from nest_core.explain.summary import quantity
+from nest_core.explain import quantity
 from nest_core.explain.validity import Span, rate_span, span_in_words
 from nest_core.figures.entries import Entry
 from nest_core.figures.style import (

@@ -15,7 +15,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from nest_core.costs.timeline import PARTS, Timeline
-from nest_core.explain.summary import schedule_in_words, share
+from nest_core.explain import share
+from nest_core.explain.summary import schedule_in_words
 from nest_core.figures.operators import legend_traces
 from nest_core.figures.stages import slowest as pace
 from nest_core.figures.style import (
@@ -27,7 +28,7 @@ from nest_core.figures.style import (
     frame,
     value_axis,
 )
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray
+from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.units import humanise_seconds
 
 __all__ = ["MOST_PASSES", "timeline_figure"]

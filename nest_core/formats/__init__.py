@@ -26,8 +26,7 @@ from nest_core.formats.slurm_yaml import read_slurm_yaml
 from nest_core.formats.studio import read_toml, write_toml
 from nest_core.formats.values import Assumed, Exported, Format, Imported, Source
 from nest_core.schema import FabricFile, checked
-from nest_core.topology import Fabric
-from nest_core.topology.files import build_fabric
+from nest_core.topology import Fabric, build_fabric
 
 __all__ = [
     "FORMATS",

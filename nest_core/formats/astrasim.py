@@ -21,9 +21,15 @@ from nest_core.formats.draft import Draft, title
 from nest_core.formats.trees import host_groups
 from nest_core.formats.values import Document, Exported, Source
 from nest_core.formats.yaml_text import Table, line_of, yaml_values
-from nest_core.topology import Clos, Fabric, Hierarchical, Torus
-from nest_core.topology.checks import MAX_DEVICES, MAX_EXPLICIT_DEVICES
-from nest_core.topology.graph import MAX_LINKS
+from nest_core.topology import (
+    MAX_DEVICES,
+    MAX_EXPLICIT_DEVICES,
+    MAX_LINKS,
+    Clos,
+    Fabric,
+    Hierarchical,
+    Torus,
+)
 from nest_core.units import gigabytes, microseconds
 
 __all__ = ["read_astrasim", "write_astrasim"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from nest_core.formats.draft import Draft
 from nest_core.formats.values import Document, Source
-from nest_core.topology.graph import Element, GraphFabric, Link
+from nest_core.topology import Element, GraphFabric, Link
 from nest_core.units import gigabytes, microseconds
 
 __all__ = [

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from nest_core.formats.values import Document, Source, plural
-from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
-from nest_core.topology.graph import MAX_LINKS
+from nest_core.topology import MAX_EXPLICIT_DEVICES, MAX_LINKS
 
 __all__ = ["Draft", "title"]
 

@@ -17,8 +17,7 @@ from nest_core.formats.draft import Draft
 from nest_core.formats.drawn import check_plain_names
 from nest_core.formats.values import Document, Exported, Source, plural
 from nest_core.quoting import csv_text, of_cell
-from nest_core.topology import Fabric
-from nest_core.topology.graph import GraphFabric, Link, as_graph
+from nest_core.topology import Fabric, GraphFabric, Link, as_graph
 from nest_core.units import gigabytes, microseconds
 
 __all__ = ["COLUMNS", "read_edges", "write_edges"]

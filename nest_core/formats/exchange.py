@@ -18,15 +18,13 @@ from nest_core.bill.prices import Prices
 from nest_core.errors import InputError
 from nest_core.formats import FORMATS, Exported, read_fabric
 from nest_core.formats.drawn import unsaid
-from nest_core.network.collapse import collapse, is_counted
+from nest_core.network import GraphLinkMap, Network, collapse
+from nest_core.network.collapse import is_counted
 from nest_core.network.collective import collective
-from nest_core.network.graph import GraphLinkMap
-from nest_core.network.levels import Network
 from nest_core.network.link_graph import DEVICE
 from nest_core.schema import FabricFile, checked
-from nest_core.topology import Fabric
+from nest_core.topology import Fabric, build_fabric
 from nest_core.topology.drawing import Drawing
-from nest_core.topology.files import build_fabric
 from nest_core.units import GIB, humanise, humanise_bytes, humanise_seconds
 
 __all__ = ["MOST_COMPARED", "caveats", "differences", "lost_between", "lost_on_canvas"]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from nest_core.formats.values import Source
-from nest_core.topology.checks import MAX_DEVICES
+from nest_core.topology import MAX_DEVICES
 
 __all__ = ["compressed", "expanded"]
 

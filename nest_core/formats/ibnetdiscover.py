@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from nest_core.formats.draft import Draft
 from nest_core.formats.values import Document, Source, plural
-from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
+from nest_core.topology import MAX_EXPLICIT_DEVICES
 
 __all__ = ["LANE_GBPS", "read_ibnetdiscover"]
 

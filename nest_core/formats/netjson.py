@@ -21,8 +21,7 @@ from nest_core.formats.attributes import (
 )
 from nest_core.formats.draft import Draft
 from nest_core.formats.values import Document, Exported, Source
-from nest_core.topology import Fabric
-from nest_core.topology.graph import as_graph
+from nest_core.topology import Fabric, as_graph
 
 __all__ = ["read_netjson", "write_netjson"]
 

@@ -17,8 +17,7 @@ import numpy as np
 from nest_core.errors import InputError
 from nest_core.formats.trees import host_groups
 from nest_core.formats.values import Exported, plural
-from nest_core.topology import Fabric
-from nest_core.topology.graph import MAX_LINKS, GraphFabric, as_graph
+from nest_core.topology import MAX_LINKS, Fabric, GraphFabric, as_graph
 from nest_core.units import gigabytes, microseconds
 
 __all__ = ["write_ns3", "write_simai"]

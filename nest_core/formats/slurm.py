@@ -16,8 +16,7 @@ import numpy.typing as npt
 from nest_core.formats.hostlist import compressed, expanded
 from nest_core.formats.trees import Hosts, Switch, block_document, host_groups, tree_document
 from nest_core.formats.values import Document, Exported, Source, plural
-from nest_core.topology import Fabric
-from nest_core.topology.checks import MAX_DEVICES, IntArray
+from nest_core.topology import MAX_DEVICES, Fabric, IntArray
 
 __all__ = ["check_block_sizes", "read_slurm", "write_slurm_block", "write_slurm_tree"]
 

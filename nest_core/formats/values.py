@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nest_core.errors import InputError
-from nest_core.topology.checks import MAX_DEVICES
+from nest_core.topology import MAX_DEVICES
 
 __all__ = ["Assumed", "Exported", "Format", "Imported", "Source", "plural"]
 

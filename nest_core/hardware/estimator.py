@@ -33,7 +33,7 @@ from collections.abc import Iterable
 from nest_core.hardware.accelerators import Accelerator
 from nest_core.hardware.families import Family
 from nest_core.hardware.profiles import Direction
-from nest_core.workload.operators import Kernel, Operator
+from nest_core.workload import Kernel, Operator
 
 __all__ = [
     "backward_seconds",

@@ -14,8 +14,8 @@ from nest_core.hardware.accelerators import Accelerator
 from nest_core.hardware.estimator import seconds
 from nest_core.hardware.profiles import Direction
 from nest_core.units import humanise, humanise_rate
+from nest_core.workload import Kernel
 from nest_core.workload.explain import number, seconds_in_words, three_digits
-from nest_core.workload.operators import Kernel
 
 __all__ = ["Bound", "bound", "compute_precision", "reached", "time_in_words"]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 from nest_core.errors import InputError
 from nest_core.hardware.profiles import Direction, Signature, signature
-from nest_core.workload.graph import Dim, Graph, Node, Sizes, extent
-from nest_core.workload.layers import layer_graph, layers_of
-from nest_core.workload.models import Model, sizes
-from nest_core.workload.operators import Kernel, operators
-from nest_core.workload.strategies import Strategy
+from nest_core.workload import Graph, Kernel, Model, Node, Strategy, layer_graph
+from nest_core.workload.graph import Dim, Sizes, extent
+from nest_core.workload.layers import layers_of
+from nest_core.workload.models import sizes
+from nest_core.workload.operators import operators
 
 __all__ = ["CPU_BYTES", "CPU_FLOPS", "Case", "cases", "check_affordable"]
 

@@ -24,7 +24,8 @@ from nest_core.errors import InputError
 from nest_core.files import read_text
 from nest_core.presets import named_file
 from nest_core.schema import Name, checked
-from nest_core.workload.operators import Kernel, Unit
+from nest_core.workload import Kernel
+from nest_core.workload.operators import Unit
 
 __all__ = [
     "Direction",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.network.link_map import IntArray
+from nest_core.network import IntArray
 
 __all__ = ["AXES", "Layout"]
 

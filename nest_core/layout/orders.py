@@ -22,8 +22,7 @@ import numpy as np
 
 from nest_core.errors import InputError
 from nest_core.layout.layout import Layout
-from nest_core.network import Network, TorusShape
-from nest_core.network.link_map import IntArray
+from nest_core.network import IntArray, Network, TorusShape
 
 __all__ = ["DEVICE_ORDERS", "DeviceOrder", "device_order", "rank_mapping"]
 

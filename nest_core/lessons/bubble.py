@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from nest_core.costs import Plan, Point, Problem, price
-from nest_core.costs.schedules import in_flight
+from nest_core.costs import Plan, Point, Problem, in_flight, price
 from nest_core.costs.timeline import Timeline, timeline
 from nest_core.lessons.lesson import (
     Brief,

@@ -18,9 +18,8 @@ from nest_core.lessons.lesson import (
     Reveal,
     Settings,
 )
-from nest_core.network import collapse
+from nest_core.network import FloatArray, collapse
 from nest_core.network.collective import collective
-from nest_core.network.link_map import FloatArray
 from nest_core.topology import Hierarchical, Tier
 from nest_core.units import (
     from_gbps_bytes,

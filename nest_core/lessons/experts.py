@@ -20,7 +20,7 @@ from nest_core.lessons.lesson import (
 )
 from nest_core.lessons.teaching import ORDER, even_cuts, problem
 from nest_core.units import humanise_bytes, humanise_seconds
-from nest_core.workload.model_files import load_model
+from nest_core.workload import load_model
 
 __all__ = ["EXPERTS", "Spread", "Spreads", "spreads"]
 

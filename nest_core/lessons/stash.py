@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from nest_core.costs import RECOMPUTE, Plan, Point, Report, price
-from nest_core.costs.schedules import in_flight
+from nest_core.costs import RECOMPUTE, Plan, Point, Report, in_flight, price
 from nest_core.lessons.lesson import (
     Brief,
     Control,

@@ -13,7 +13,7 @@ from nest_core.network import Network
 from nest_core.scenario.job import Job
 from nest_core.topology import Hierarchical, Tier
 from nest_core.units import from_gbps_bytes, from_microseconds
-from nest_core.workload.model_files import load_model
+from nest_core.workload import load_model
 
 __all__ = ["NODE_GBPS", "ORDER", "UPLINK_GBPS", "bare_chain", "even_cuts", "problem"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from nest_core.costs import StateBytes
-from nest_core.costs.zero import state_shares, traffic
+from nest_core.costs import StateBytes, state_shares
+from nest_core.costs.zero import traffic
 from nest_core.lessons.lesson import (
     Brief,
     Control,

@@ -1,14 +1,20 @@
 """Networks: levels, who shares which link, and the times that follow. Never sees a plan."""
 
 from nest_core.network.collapse import collapse
+from nest_core.network.graph import GraphLinkMap
 from nest_core.network.levels import Level, Network, Outline
-from nest_core.network.link_map import LinkMap
+from nest_core.network.link_map import BoolArray, FloatArray, IntArray, LinkMap
 from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, price_phases
 from nest_core.network.torus import TorusShape
 from nest_core.network.traffic import collectives, transfers
+from nest_core.network.tree import TreeLinkMap
 
 __all__ = [
     "IDEAL",
+    "BoolArray",
+    "FloatArray",
+    "GraphLinkMap",
+    "IntArray",
     "Level",
     "LinkMap",
     "MessageTime",
@@ -17,6 +23,7 @@ __all__ = [
     "Phase",
     "Protocol",
     "TorusShape",
+    "TreeLinkMap",
     "collapse",
     "collectives",
     "price_phases",

@@ -27,8 +27,7 @@ from nest_core.network.link_map import BoolArray, FloatArray, IntArray
 from nest_core.network.scale_up import ScaleUpLinkMap
 from nest_core.network.torus import TorusLinkMap
 from nest_core.network.tree import TreeLinkMap, TreeTier
-from nest_core.topology import Fabric
-from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
+from nest_core.topology import MAX_EXPLICIT_DEVICES, Fabric
 from nest_core.topology.lattice import torus_of
 
 __all__ = ["bisection_Bps", "full_bisection_Bps", "halves", "knows_nodes"]

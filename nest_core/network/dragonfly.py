@@ -26,7 +26,7 @@ from nest_core.network.link_map import (
     joined,
 )
 from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
-from nest_core.topology.dragonfly import Dragonfly
+from nest_core.topology import Dragonfly
 
 __all__ = ["DragonflyLinkMap", "dragonfly_network"]
 

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs.plan import Plan, Point
-from nest_core.costs.price import Report, price
+from nest_core.costs import Plan, Point, Report, price
 from nest_core.measured.collectives.sweep import load_measured
 from nest_core.paper.own import degrees, own_document, own_result, own_scenario
 from nest_core.paper.reproduction import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nest_core.costs.problem import RECOMPUTE
+from nest_core.costs import RECOMPUTE
 from nest_core.paper.cases import Cell, instance_of
 from nest_core.paper.own import own_scenario
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, listed, percent

@@ -13,7 +13,7 @@ from typing import Any
 
 from nest_core.baselines import NAMES as BASELINES
 from nest_core.baselines import Baseline, evaluate_baselines
-from nest_core.costs.plan import Plan
+from nest_core.costs import Plan
 from nest_core.paper.cases import Cell
 from nest_core.paper.outcome import Outcome, Rival
 from nest_core.paper.reproduction import Row

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from nest_core.costs.plan import SCHEDULES, Point
+from nest_core.costs import SCHEDULES, Point
 from nest_core.paper.cases import PLANNERS, Cell
 from nest_core.paper.reproduction import (
     Costs,
@@ -26,7 +26,7 @@ from nest_core.paper.run import outcome_of
 from nest_core.paper.settings import model_name, printed
 from nest_core.planner import SearchSpace
 from nest_core.presets import load_toml, preset_names, preset_path
-from nest_core.topology.checks import MAX_DEVICES
+from nest_core.topology import MAX_DEVICES
 
 __all__ = ["table1", "table1_paragraph", "table2", "table2_paragraph", "table4", "table4_paragraph"]
 

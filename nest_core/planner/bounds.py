@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.compiled import compiled
-from nest_core.costs.plan import acting_zero
-from nest_core.costs.problem import Problem
+from nest_core.costs import Problem, acting_zero
 from nest_core.costs.zero import traffic, update_seconds
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray
+from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.layer_bounds import LayerBounds
 from nest_core.planner.transfer_bounds import TransferBounds, port_Bps
 

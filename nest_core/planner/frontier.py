@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs.plan import Point
-from nest_core.costs.problem import RECOMPUTE, LayerTable, Problem, prefix
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray
+from nest_core.costs import RECOMPUTE, LayerTable, Point, Problem
+from nest_core.costs.problem import prefix
+from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds, bounds
 from nest_core.planner.layer_bounds import LayerBounds, best_case, layer_bounds, untied
 from nest_core.planner.points import Columns, Points

@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from nest_core.costs import LayerTable, Problem
 from nest_core.costs.overlap import cost
-from nest_core.costs.problem import LayerTable, Problem, condensed
-from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.costs.problem import condensed
+from nest_core.network import FloatArray, IntArray
 from nest_core.planner.space import Families, SearchSpace
 from nest_core.planner.transfer_bounds import TransferBounds, least_call
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.network import FloatArray, IntArray
 
 __all__ = ["each"]
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from nest_core.costs.plan import Point, StageStrategy
-from nest_core.costs.problem import Problem, prefix
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray
+from nest_core.costs import Point, Problem, StageStrategy
+from nest_core.costs.problem import prefix
+from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds
 from nest_core.planner.frontier import Frontier, Opened, allowed_rows, lower_bounds
 from nest_core.planner.layer_bounds import best_case, untied

@@ -12,10 +12,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from nest_core.costs.plan import Point
-from nest_core.costs.problem import Problem
+from nest_core.costs import Point, Problem
 from nest_core.layout import AXES
-from nest_core.network.link_map import BoolArray, IntArray
+from nest_core.network import BoolArray, IntArray
 from nest_core.planner.space import PLAIN, Rows, SearchSpace, even_patterns
 
 __all__ = ["Columns", "Points"]

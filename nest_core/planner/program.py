@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from nest_core.compiled import compiled
-from nest_core.costs.stages import StageCosts
-from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.costs import StageCosts
+from nest_core.network import FloatArray, IntArray
 
 __all__ = ["Choices", "solve_point"]
 

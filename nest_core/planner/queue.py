@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.network import FloatArray, IntArray
 
 __all__ = ["Queue"]
 

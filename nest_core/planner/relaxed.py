@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nest_core.compiled import compiled
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray
+from nest_core.network import BoolArray, FloatArray, IntArray
 
 __all__ = ["Cases", "Hops", "Tables", "covers", "evens", "longest"]
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.costs.plan import acting_zero
-from nest_core.costs.problem import Problem
-from nest_core.costs.zero import gathered, state_shares, step_share
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray
+from nest_core.costs import Problem, acting_zero, state_shares
+from nest_core.costs.zero import gathered, step_share
+from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.lookup import each
 from nest_core.planner.points import Columns
 from nest_core.planner.relaxed import Cases, Hops, Tables, covers, evens, longest

@@ -18,9 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs.plan import Plan, Point
-from nest_core.costs.price import Report, price
-from nest_core.costs.problem import Problem
+from nest_core.costs import Plan, Point, Problem, Report, price
 from nest_core.layout import DEVICE_ORDERS
 from nest_core.planner.frontier import Frontier, Opened
 from nest_core.planner.mixed import MixedFrontier

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nest_core.costs.problem import Problem
+from nest_core.costs import Problem
 from nest_core.network import Network
 from nest_core.planner.frontier import Frontier
 from nest_core.planner.search import search

@@ -7,11 +7,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs.plan import Plan, Point, StageStrategy
-from nest_core.costs.problem import RECOMPUTE, Problem
-from nest_core.costs.schedules import in_flight, iteration_seconds
-from nest_core.costs.stages import Links, StageCosts, links, stage_costs
-from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.costs import (
+    RECOMPUTE,
+    Plan,
+    Point,
+    Problem,
+    StageCosts,
+    StageStrategy,
+    in_flight,
+    links,
+    stage_costs,
+)
+from nest_core.costs.schedules import iteration_seconds
+from nest_core.costs.stages import Links
+from nest_core.network import FloatArray, IntArray
 from nest_core.planner.program import Choices, solve_point
 from nest_core.planner.space import even_patterns
 

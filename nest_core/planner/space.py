@@ -15,11 +15,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from nest_core.costs.plan import acting_zero
-from nest_core.costs.problem import Problem
+from nest_core.costs import Problem, acting_zero
 from nest_core.errors import InputError
 from nest_core.layout import AXES
-from nest_core.network.link_map import IntArray
+from nest_core.network import IntArray
 
 __all__ = ["ORDERS", "PLAIN", "Families", "Rows", "SearchSpace", "enumerate_rows", "even_patterns"]
 

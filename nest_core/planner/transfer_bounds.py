@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nest_core.costs.problem import CallKind, Problem
-from nest_core.network import Network
-from nest_core.network.graph import GraphLinkMap
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray
-from nest_core.network.tree import TreeLinkMap
+from nest_core.costs import Problem
+from nest_core.costs.problem import CallKind
+from nest_core.network import BoolArray, FloatArray, GraphLinkMap, IntArray, Network, TreeLinkMap
 from nest_core.planner.lookup import each
 from nest_core.planner.relaxed import Hops
 

@@ -10,17 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from nest_core.costs import IDEAL_OVERLAP, NO_OVERLAP, LayerTable, Overlap, Problem, state_bytes
 from nest_core.costs.memory import FRAGMENTATION
-from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
-from nest_core.costs.problem import LayerTable, Problem
 from nest_core.costs.software import Software
-from nest_core.costs.tables import (
-    element_bytes,
-    layer_table,
-    lower_bound_table,
-    model_flops,
-    state_bytes,
-)
+from nest_core.costs.tables import element_bytes, layer_table, lower_bound_table, model_flops
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve, load_curve

@@ -13,22 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from nest_core.costs.problem import Problem
+from nest_core.costs import Problem
 from nest_core.errors import InputError, printable
 from nest_core.files import read_text
 from nest_core.hardware import Accelerator
 from nest_core.hardware.accelerators import accelerator_of
 from nest_core.overrides import assign, settings
-from nest_core.planner.space import SearchSpace
+from nest_core.planner import SearchSpace
 from nest_core.presets import load_toml, looks_like_path, named_file
 from nest_core.scenario.job import Job
 from nest_core.scenario.search_table import search_space
 from nest_core.schema import FabricFile, ScenarioFile, check_plain, checked
-from nest_core.topology import Fabric
-from nest_core.topology.files import build_fabric
+from nest_core.topology import Fabric, build_fabric
 from nest_core.units import to_gib
-from nest_core.workload import Model
-from nest_core.workload.model_files import load_model, model_table
+from nest_core.workload import Model, load_model
+from nest_core.workload.model_files import model_table
 
 __all__ = [
     "Scenario",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from nest_core.costs.plan import SCHEDULES
+from nest_core.costs import SCHEDULES
 from nest_core.errors import InputError
-from nest_core.planner.space import ORDERS, SearchSpace
+from nest_core.planner import ORDERS, SearchSpace
 from nest_core.schema import Range, SearchTable, WorkloadTable
 from nest_core.topology import Fabric
 from nest_core.topology.lattice import torus_of

@@ -17,8 +17,7 @@ from nest_core.hardware import Accelerator, load_accelerator
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.topology import Fabric
 from nest_core.units import humanise, to_gib
-from nest_core.workload import Model
-from nest_core.workload.model_files import load_model
+from nest_core.workload import Model, load_model
 
 if TYPE_CHECKING:
     from nest_core.scenario import Scenario

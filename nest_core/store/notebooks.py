@@ -11,8 +11,8 @@ from sqlalchemy.exc import IntegrityError
 
 from nest_core.errors import InputError
 from nest_core.files import MAX_FILE_BYTES
-from nest_core.notebook.cells import Notebook, rename
-from nest_core.notebook.document import from_json, to_json
+from nest_core.notebook import Notebook, from_json, to_json
+from nest_core.notebook.cells import rename
 from nest_core.store.database import NOTEBOOKS, Database, utc_now
 
 __all__ = ["Conflict", "Listed", "Notebooks", "Saved"]

@@ -1,10 +1,11 @@
 """Fabrics as people specify them: counts, levels and link graphs."""
 
-from nest_core.topology.checks import MAX_DEVICES
+from nest_core.topology.checks import MAX_DEVICES, MAX_EXPLICIT_DEVICES, IntArray
 from nest_core.topology.clos import Clos, SwitchTier
 from nest_core.topology.dragonfly import Dragonfly
 from nest_core.topology.fabric import Fabric
-from nest_core.topology.graph import Element, GraphFabric, Link
+from nest_core.topology.files import build_fabric
+from nest_core.topology.graph import MAX_LINKS, Element, GraphFabric, Link, as_graph
 from nest_core.topology.hierarchical import Hierarchical, Tier
 from nest_core.topology.scale_up import ScaleUp
 from nest_core.topology.torus import Torus
@@ -12,16 +13,21 @@ from nest_core.topology.tpu import tpu_slice
 
 __all__ = [
     "MAX_DEVICES",
+    "MAX_EXPLICIT_DEVICES",
+    "MAX_LINKS",
     "Clos",
     "Dragonfly",
     "Element",
     "Fabric",
     "GraphFabric",
     "Hierarchical",
+    "IntArray",
     "Link",
     "ScaleUp",
     "SwitchTier",
     "Tier",
     "Torus",
+    "as_graph",
+    "build_fabric",
     "tpu_slice",
 ]

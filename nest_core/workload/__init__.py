@@ -2,6 +2,7 @@
 
 from nest_core.workload.graph import Graph, Node, Split, load_trace
 from nest_core.workload.layers import Chain, Collective, Layer, chain, layer_graph
+from nest_core.workload.model_files import load_model
 from nest_core.workload.models import Model
 from nest_core.workload.operators import Kernel, Operator
 from nest_core.workload.strategies import Strategy
@@ -19,5 +20,6 @@ __all__ = [
     "Strategy",
     "chain",
     "layer_graph",
+    "load_model",
     "load_trace",
 ]

@@ -24,12 +24,10 @@ import numpy as np
 from nest_core.errors import InputError
 from nest_core.hardware.collectives.curves import Curve
 from nest_core.hardware.collectives.measurements import OPS as MEASURED_OPS
+from nest_core.network import IDEAL, FloatArray, IntArray, Network, Protocol, price_phases
 from nest_core.network.algorithms import ALGORITHMS, IN_NETWORK, OPS, algorithm_stages
 from nest_core.network.collective import Concurrent, bus_factor, collective, member_groups
-from nest_core.network.levels import Network
-from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.nccl import nccl_choice
-from nest_core.network.phases import IDEAL, Protocol, price_phases
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.units import MICROSECOND
 

@@ -23,10 +23,10 @@ import numpy as np
 
 from nest_core.costs import LayerTable, Memory, StateBytes
 from nest_core.measured.training.runs import Run
-from nest_core.network.link_map import FloatArray
-from nest_core.workload import Model, Strategy
-from nest_core.workload.graph import Graph, count
-from nest_core.workload.layers import layer_graph, layers_of
+from nest_core.network import FloatArray
+from nest_core.workload import Graph, Model, Strategy, layer_graph
+from nest_core.workload.graph import count
+from nest_core.workload.layers import layers_of
 from nest_core.workload.models import sizes
 
 __all__ = ["KINDS", "counted_bytes", "run_reserved_bytes", "run_state", "run_table"]

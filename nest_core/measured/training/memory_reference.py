@@ -19,9 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.costs.plan import Point
-from nest_core.costs.schedules import in_flight
-from nest_core.costs.tables import state_bytes
+from nest_core.costs import Point, in_flight, state_bytes
 from nest_core.units import GIB
 from nest_core.workload import Layer, Model, Strategy, chain
 

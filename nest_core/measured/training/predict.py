@@ -19,13 +19,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from nest_core.costs import RECOMPUTE, Plan, Point, Problem, Report, price
+from nest_core.costs import (
+    RECOMPUTE,
+    LayerTable,
+    Overlap,
+    Plan,
+    Point,
+    Problem,
+    Report,
+    price,
+    state_bytes,
+)
 from nest_core.costs.memory import FRAGMENTATION
-from nest_core.costs.overlap import Overlap
 from nest_core.costs.parse import even_cuts
-from nest_core.costs.problem import LayerTable
 from nest_core.costs.software import Software
-from nest_core.costs.tables import element_bytes, layer_table, state_bytes
+from nest_core.costs.tables import element_bytes, layer_table
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve, load_curve
