@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         load_fabric,
         load_model,
     )
-    from nest_core.api.studies import compare, sweep
+    from nest_core.api.studies import compare, ratios, sweep
     from nest_core.errors import InputError
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "place",
     "plan",
     "price",
+    "ratios",
     "sweep",
 ]
 
@@ -66,6 +67,7 @@ _HOMES = {
     "place": "api.place",
     "plan": "api.answer",
     "price": "api.price",
+    "ratios": "api.studies",
     "sweep": "api.studies",
 }
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from numbers import Integral, Real
 from typing import Any
 
 from nest_core.errors import printable
 
 __all__ = ["plain", "table"]
+
+_NARROWEST = 8
 
 
 def plain(value: object) -> Any:
@@ -35,19 +39,36 @@ def plain(value: object) -> Any:
     raise TypeError(f"no JSON form for {type(value).__name__}")
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows as aligned text: numbers to the right, the rest to the left, None as a dash."""
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], most: int | None = None) -> str:
+    """Rows as aligned text: numbers to the right, the rest to the left, None as a dash.
+
+    With ``most`` characters per line the widest columns are folded until lines are as short.
+
+    Examples
+    --------
+    >>> print(table(["level", "what it is"], [["leaf", "a switch of its own"]], most=20))
+    level  what it is
+    leaf   a switch of
+           its own
+    """
     cells = [["–" if cell is None else _one_line(cell) for cell in row] for row in rows]
     columns = list(zip(header, *cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
+    while most and sum(widths) + 2 * (len(widths) - 1) > most and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
     numeric = [all(_is_number(cell) for cell in column[1:]) for column in columns]
     return "\n".join(
         "  ".join(
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(line, widths, numeric, strict=True)
         ).rstrip()
-        for line in [list(header), *cells]
+        for row in [list(header), *cells]
+        for line in zip_longest(*map(_folded, row, widths), fillvalue="")
     )
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    return textwrap.wrap(cell, width) if len(cell) > width else [cell]
 
 
 def _one_line(cell: object) -> str:

@@ -11,7 +11,7 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.notebook import Cell, CellKind, Summary, new_id
 from nest_core.notebook.document import portable
-from nest_core.notebook.kinds import scalar_rows, versions
+from nest_core.notebook.kinds import versions
 from nest_core.quoting import as_markdown
 from nest_studio.notebook_state import FIRST_NAME, cells_in_words, last_used, pin
 from nest_studio.stored import notebooks
@@ -36,7 +36,7 @@ def pin_button(
     key : str
         Tells this button from others on the page.
     rows : callable () -> sequence of mapping, optional
-        The result's figures as the page has them (`plan_row`, `rows` of a study);
+        The result's figures as the page has them (`rows` of it);
         asked for on the press. Without it they are kept when the cell is first drawn.
     """
     _popover(kind, title, dict(inputs), key, rows)
@@ -128,4 +128,4 @@ def _summary(rows: Rows | None) -> Summary | None:
     if rows is None:
         return None
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Summary(scalar_rows(rows()), versions(), now)
+    return Summary(tuple(rows()), versions(), now)

@@ -11,7 +11,6 @@ from nest_core.explain.summary import certificate_line, plan_in_words, stage_row
 from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 from nest_core.figures import Entry, balance_figure, memory_figure, throughput_figure
 from nest_core.figures.fabric import PAINTS
-from nest_core.notebook.kinds import plan_row
 from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem, scenario_title
@@ -75,7 +74,7 @@ def heading(request: Request, text: str, scenario: Scenario) -> None:
             pinned_title(title, request.overrides),
             inputs,
             key="plan",
-            rows=lambda: [_row(text)],
+            rows=lambda: answer_of(text, baselines_of(text)).rows(),
         )
         tour_button()
 
@@ -172,10 +171,6 @@ def stage_table(answer: Answer) -> None:
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
-def _row(text: str) -> dict[str, str | float | bool]:
-    return plan_row(answer_of(text, baselines_of(text)))
 
 
 def _plan_json(text: str) -> str:

@@ -99,6 +99,9 @@ def test_a_plan_can_be_priced_placed_and_exported(small, planned):
     assert sorted(nest.place(small, plan).to_frame()["rank"]) == list(range(64))
     files = nest.export(small, "megatron", plan).files
     assert f"--micro-batch-size {plan.point.micro_batch}" in files["plan.args"]
+    for result in (planned, planned.best):
+        assert nest.price(small, result).report == priced.report
+        assert nest.export(small, "megatron", result).files == files
 
 
 def test_exported_files_are_written(small, tmp_path):
@@ -115,10 +118,36 @@ def test_levels_sweeps_and_comparisons_are_tables(small):
     assert swept.to_frame()["feasible"].tolist() == [True, True]
     found = nest.compare({"a": small, "b": small.with_(oversubscription=[4.0])}, failures=False)
     assert found.to_frame()["scenario"].tolist() == ["a", "b"]
-    for study in (swept, found):
+    borne = nest.ratios(small, {"llama2-7b": 2, "qwen2-7b": 1}, loss=0.002)
+    parts = [{"model": "llama2-7b", "share": 4.0}, {"model": "qwen2-7b", "share": 2.0}]
+    assert borne.rows() == nest.ratios(small, parts, loss=0.002).rows()
+    for study in (swept, found, borne):
         assert study.plot().data
         assert "<table" in study._repr_html_()
-        assert str(study)
+        assert len(study.to_frame()) == len(study.rows())
+        assert max(map(len, str(study).splitlines())) <= 100
+
+
+def test_a_swept_value_stands_in_its_row_even_where_no_scenario_has_it(small):
+    """Memory per device is also what a row tells of a point, and was lost where there is none."""
+    swept = nest.sweep(small, memory=[1.0, 80.0])
+    assert swept.to_frame()["memory per device, GiB"].tolist() == [1.0, 80.0]
+
+
+def test_compared_scenarios_are_called_by_what_sets_them_apart(small):
+    """Titles used to be cut in the middle of what all of them share."""
+    tight = small.with_(oversubscription=[4.0])
+    found = nest.compare([small, tight, tight], failures=False)
+    assert [one.name for one in found.found.candidates] == [
+        "1. spine-leaf 1:1",
+        "2. spine-leaf 4:1",
+        "3. spine-leaf 4:1",
+    ]
+
+
+def test_a_loaded_scenario_can_be_loaded_and_changed(small):
+    assert nest.load(small) is small
+    assert nest.load(small, {"search.zero": 1}) == small.with_(zero=1)
 
 
 WRONG = {
@@ -131,6 +160,33 @@ WRONG = {
     "fabric must be a table, but is 5: change it.": lambda s: s.with_(fabric=5),
     "scenario must be a preset's name, a path or a table, but is None: name one.":
         lambda s: nest.plan(None),
+    "overrides must be a table of dotted keys, but is 3: ": lambda s: nest.load(SMALL, 3),
+    "overrides must be a table of dotted keys, but is {1: 1}: ":
+        lambda s: nest.load(SMALL, {1: 1}),
+    "zero must be text, a number, a list or a table, but is <generator object ":
+        lambda s: s.with_(zero=(i for i in (0, 1))),
+    "fabric.clos must be text, a number, a list or a table, but is <object ":
+        lambda s: nest.levels({"clos": object()}),
+    "progress must be a function, but is 3: ": lambda s: nest.plan(s, progress=3),
+    "stop must be a function, but is True: ": lambda s: nest.plan(s, stop=True),
+    "placement must be a path, but is 3: ": lambda s: nest.price(s, "dp=64", placement=3),
+    "plan must be a file's name, the fields of a plan or a command, but is None: ":
+        lambda s: nest.price(s, nest.plan(s.with_(memory=2.0))),
+    "to must be a known target, but is []: pick ": lambda s: nest.export(s, []),
+    "folder must be a path, but is None: ":
+        lambda s: nest.export(s, "megatron", "dp=64").write(None),
+    "zero must be a list, but is 1: ": lambda s: nest.sweep(s, zero=1),
+    "recompute must be a list, but is 'none': ": lambda s: nest.sweep(s, recompute="none"),
+    "micro_bach must be a parameter that the scenario can sweep, but is 'micro_bach': write micro_":
+        lambda s: nest.sweep(s, micro_bach=[1]),
+    "scenarios must be a list, but is None: ": lambda s: nest.compare(None),
+    "scenarios must be a list, but is 'llama2-7b-64-h100': ": lambda s: nest.compare(SMALL),
+    "failures must be True or False, but is 'no': ": lambda s: nest.compare([s, s], failures="no"),
+    "mix must be a list, but is 'llama2-7b': ": lambda s: nest.ratios(s, "llama2-7b"),
+    "mix must give every model a share above 0, but is {'model': 'llama2-7b', 'share': nan}: ":
+        lambda s: nest.ratios(s, {"llama2-7b": float("nan")}),
+    "loss must be a share from 0.001 to 0.9, but is 2: ":
+        lambda s: nest.ratios(s, {"llama2-7b": 1.0}, 2),
     "scenario must be a preset or a path to a .toml file, but is 'no': pick ":
         lambda s: nest.load("no"),
     "fabric must be a preset's name, a path or a table, but is 3: name one.":
@@ -143,9 +199,9 @@ WRONG = {
         lambda s: nest.price(s, 5),
     "plan.dp must be a whole number from 1 to 10,000,000, but is nan: ":
         lambda s: nest.price(s, {"dp": float("nan")}),
-    "--to must be a known target, but is 'word': pick ": lambda s: nest.export(s, "word"),
-    "x.parameter must be one that this scenario has, but is 'no': pick ":
-        lambda s: nest.sweep(s, no=[1]),
+    "to must be a known target, but is 'word': pick ": lambda s: nest.export(s, "word"),
+    "rails must be a parameter that the scenario can sweep, but is 'rails': pick ":
+        lambda s: nest.sweep(s, rails=[1]),
     "sweep must have one or two parameters, but is []: name them.": lambda s: nest.sweep(s),
     "fabric.clos.oversubscription[0] must be a finite number, but is nan: change it.":
         lambda s: nest.sweep(s, oversubscription=[float("nan")]),

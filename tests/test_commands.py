@@ -411,8 +411,8 @@ BAD_LINES: list[tuple[list[str], str]] = [
     (["plan", SMALL, "--top", "many"], "Invalid value for '--top'"),
     (["plan", SMALL, "--audit", "-1"], "--audit must lie between 0 and 100,000"),
     (["plan", SMALL, "--seed", "-1"], "--seed must not be negative"),
-    (["price", SMALL, "--plan", ""], "--plan must be a JSON file"),
-    (["price", SMALL, "--plan", "nothing.json"], "--plan must be a JSON file"),
+    (["price", SMALL, "--plan", ""], "plan must be a JSON file"),
+    (["price", SMALL, "--plan", "nothing.json"], "plan must be a JSON file"),
     (["price", SMALL, "--plan", "dp=0"], "plan.dp must be a whole number from 1"),
     (["price", SMALL, "--plan", "dp=64,tp=2"], "plan must use at most the fabric's 64 devices"),
     (["price", SMALL, "--plan", "dp=3"], "must divide the batch of 1024, but is 3"),
@@ -423,7 +423,7 @@ BAD_LINES: list[tuple[list[str], str]] = [
     (["price", SMALL, "--plan", "pp=2,cuts=0-5-33"], "plan.cuts must rise from 0 to 34"),
     (["price", SMALL, "--plan", "pp=2,stage_recompute=none-some"], "plan.recompute must name"),
     (["price", SMALL, "--plan", "order=5"], "plan.order must be a list, but is 5"),
-    (["price", SMALL, "--plan", "--micro-batch-size 'x"], "--plan must close its quotes"),
+    (["price", SMALL, "--plan", "--micro-batch-size 'x"], "plan must close its quotes"),
     (["price", SMALL, "--plan", "dp=8," * 200 + "="], "plan.dp must be given once"),
 ]
 

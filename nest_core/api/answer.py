@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.display import heading, html_table, line, stages_table
-from nest_core.api.scenario import Named, asked_for
+from nest_core.api.scenario import Named, load
 from nest_core.api.scenario import Scenario as Asked
 from nest_core.api.words import plan_text
 from nest_core.baselines import Baseline, evaluate_baselines, fastest
@@ -15,8 +15,9 @@ from nest_core.costs.overlap import Overlap
 from nest_core.costs.price import Report, Stage
 from nest_core.costs.problem import Problem
 from nest_core.costs.tables import mfu_convention
+from nest_core.errors import InputError
 from nest_core.explain.headlines import headlines
-from nest_core.explain.summary import Headline, certificate_line, plan_in_words
+from nest_core.explain.summary import Headline, certificate_line, fullest, plan_in_words
 from nest_core.explain.validity import Validity, rate_span, seconds_span, validity_of
 from nest_core.hardware import measured_share
 from nest_core.measured.training.bands import Band
@@ -205,6 +206,25 @@ class Answer:
         """The best plan with its price; None where none fits."""
         return self.result.best
 
+    def rows(self) -> list[dict[str, Any]]:
+        """The best plan's figures in one row, units in their names, none rounded."""
+        best, rival = self.best, self.best_baseline
+        if best is None:
+            return [{"feasible": False, "reason": self.result.reason}]
+        row: dict[str, Any] = {
+            "feasible": True,
+            "iteration time, s": best.iteration_s,
+            "throughput, tokens/s": best.samples_per_s * self.scenario.sequence,
+            "throughput, sequences/s": best.samples_per_s,
+            "MFU": best.mfu,
+            "pipeline bubble": best.bubble,
+            "fullest stage, bytes": fullest(best)[1].memory.total,
+        }
+        if rival is not None:
+            row |= {"best baseline": rival.label, "speed-up over it": self.speedup}
+        words = plan_in_words(best, self.scenario.batch, self.scenario.fabric.devices)
+        return [row | {"plan": words}]
+
     def to_frame(self) -> pd.DataFrame:
         """Our plan and every baseline's, a row each; times in s."""
         import pandas as pd
@@ -315,7 +335,10 @@ def plan(
     >>> found.result.certificate.proven, found.best.plan.point.devices_used
     (True, 64)
     """
-    return answer(asked_for(scenario).values, progress=progress, stop=stop)
+    for name, given in (("progress", progress), ("stop", stop)):
+        if given is not None and not callable(given):
+            raise InputError(name, "must be a function", given, "give one, or leave it out")
+    return answer(load(scenario).values, progress=progress, stop=stop)
 
 
 def assumptions_json(scenario: Scenario, overlap: Overlap) -> dict[str, Any]:

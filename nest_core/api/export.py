@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nest_core.api.price import Given, given_plan
-from nest_core.api.scenario import Named, Scenario, asked_for
+from nest_core.api.scenario import Named, Scenario, load
 from nest_core.costs import Report, price
 from nest_core.errors import InputError
 from nest_core.exporters import TARGETS, Bundle, Refused, export_plan
@@ -55,15 +55,17 @@ class Exported:
         InputError
             If it cannot be written.
         """
+        if not isinstance(folder, str | Path):
+            raise InputError("folder", "must be a path", folder, "name a folder")
         place = Path(folder)
         try:
             place.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             raise InputError(
-                "--output", "must be a folder that can be written", str(error), "check the path"
+                "folder", "must be a folder that can be written", str(error), "check the path"
             ) from error
         for name, content in self.files.items():
-            write_file(place / name, content, "--output")
+            write_file(place / name, content, "folder")
         return tuple(place / name for name in self.files)
 
     def to_json(self) -> dict[str, Any]:
@@ -114,9 +116,9 @@ def export(
         If there is no such target, it is no plan of this scenario, or there is none that fits.
         That the target cannot express the plan is an answer.
     """
-    if to not in TARGETS:
-        raise InputError("--to", "must be a known target", to, "pick " + ", ".join(TARGETS))
-    asked = asked_for(scenario).values
+    if not isinstance(to, str) or to not in TARGETS:
+        raise InputError("to", "must be a known target", to, "pick " + ", ".join(TARGETS))
+    asked = load(scenario).values
     report = _priced(asked, plan, placement)
     try:
         return Exported(asked, to, report, export_plan(to, asked, report))
@@ -131,12 +133,12 @@ def _priced(asked: Values, plan: Given | None, placement: str | Path | None) -> 
         return price(problem, given_plan(asked, problem, plan, placement).plan)
     if placement is not None:
         raise InputError(
-            "--plan", "must be given beside --placement", "absent", "name the plan that is placed"
+            "plan", "must be given beside a placement", "absent", "name the plan that is placed"
         )
     found = search(problem, asked.space, time_limit_s=asked.time_limit_s)
     if found.best is None:
         raise InputError(
-            "--plan",
+            "plan",
             f"must be given, since {found.reason}",
             "absent",
             "name one, or change the scenario",

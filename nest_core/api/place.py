@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.price import Given, given_plan
-from nest_core.api.scenario import Named, Scenario, asked_for
+from nest_core.api.scenario import Named, Scenario, load
 from nest_core.costs import check_plan
 from nest_core.costs.placement import RankMapping, rank_mapping_of
 from nest_core.costs.plan import Plan
@@ -92,7 +92,7 @@ def place(
     """
     if placement is not None and plan is None:
         raise InputError("placement", "must come with a plan", str(placement), "give the plan")
-    asked = asked_for(scenario).values
+    asked = load(scenario).values
     problem = asked.problem()
     if plan is not None:
         chosen = given_plan(asked, problem, plan, placement).plan

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nest_core.api.answer import assumptions_json, report_json, validity_json
+from nest_core.api.answer import Answer, assumptions_json, report_json, validity_json
 from nest_core.api.display import report_html
-from nest_core.api.scenario import Named, Scenario, as_written, asked_for
+from nest_core.api.scenario import Named, Scenario, as_written, load
 from nest_core.api.words import band_line, overlap_line
 from nest_core.costs import Report, check_plan
 from nest_core.costs import price as price_plan
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Given", "Priced", "given_plan", "price"]
 
-Given = str | Path | Mapping[str, Any] | Plan
-"""A plan: a JSON file, its fields as a mapping or as ``"dp=8,tp=4"``, or a Megatron-LM command."""
+Given = str | Path | Mapping[str, Any] | Plan | Report | Answer
+"""A plan, priced or not, an answer with one, or what `price` reads as one."""
 
 _STAGES_SHOWN = 16
 
@@ -123,9 +123,9 @@ def price(
     Parameters
     ----------
     scenario : Scenario, str, Path or mapping
-    plan : str, Path, mapping or Plan
+    plan : str, Path, mapping, Plan, Report or Answer
         A JSON file, the fields of a plan (``{"dp": 8, "tp": 4}`` or ``"dp=8,tp=4"``), or a
-        Megatron-LM command.
+        Megatron-LM command; a plan as results hold it; an answer, for its best plan.
     placement : str or Path, optional
         A CSV or JSON file that says where its ranks sit, by hand.
 
@@ -140,7 +140,7 @@ def price(
     >>> found.report.feasible, found.report.iteration_s > found.best.iteration_s
     (True, True)
     """
-    asked = asked_for(scenario).values
+    asked = load(scenario).values
     problem = asked.problem()
     given = given_plan(asked, problem, plan, placement)
     report = price_plan(problem, given.plan)
@@ -164,6 +164,8 @@ def given_plan(
     check_heads(asked.model, given.plan)
     if placement is None:
         return given
+    if not isinstance(placement, str | Path):
+        raise InputError("placement", "must be a path", placement, "name a CSV or JSON file")
     check_plan(problem, given.plan)
     order = read_placement(read_text(Path(placement)), given.plan, devices, str(placement))
     return replace(
@@ -172,10 +174,14 @@ def given_plan(
 
 
 def _read(plan: object, layers: int, devices: int) -> Pasted:
+    if isinstance(plan, Answer):
+        plan = plan.best
+    if isinstance(plan, Report):
+        plan = plan.plan
     if isinstance(plan, Plan):
         return Pasted(plan)
     if isinstance(plan, Mapping):
-        return Pasted(parse_plan({key: as_written(value) for key, value in plan.items()}, layers))
+        return Pasted(parse_plan(as_written("plan", plan), layers))
     if isinstance(plan, str | Path):
         return read_given(str(plan), layers, devices)
     raise InputError(

@@ -19,7 +19,7 @@ from nest_core.hardware.accelerators import accelerator_of
 from nest_core.scenario import Scenario as Values
 from nest_core.scenario import expanded, fabric_document, resolve_scenario, scenario_document
 from nest_core.scenario.titles import scenario_title
-from nest_core.schema import AcceleratorFile, FabricFile, ScenarioFile, checked
+from nest_core.schema import AcceleratorFile, FabricFile, ScenarioFile, check_plain, checked
 from nest_core.topology import Fabric
 from nest_core.topology.files import build_fabric
 from nest_core.workload import Model, model_files
@@ -28,7 +28,6 @@ __all__ = [
     "Named",
     "Scenario",
     "as_written",
-    "asked_for",
     "list_presets",
     "load",
     "load_accelerator",
@@ -116,17 +115,17 @@ class Scenario:
                 raise InputError(name, "must be a parameter of this scenario", value, hint)
             for inner in [one for one in overrides if one == key or one.startswith(f"{key}.")]:
                 del overrides[inner]
-            overrides[key] = as_written(value)
+            overrides[key] = as_written(name, value)
         return _scenario(self.document, overrides, self.folder)
 
 
-def load(scenario: Named, overrides: Mapping[str, Any] | None = None) -> Scenario:
+def load(scenario: Scenario | Named, overrides: Mapping[str, Any] | None = None) -> Scenario:
     """A scenario.
 
     Parameters
     ----------
-    scenario : str, Path or mapping
-        A preset's name (`list_presets`), a path to a TOML file, or its tables.
+    scenario : str, Path, mapping or Scenario
+        A preset's name (`list_presets`), a path to a TOML file, its tables, or one that is loaded.
     overrides : mapping, optional
         Dotted keys of the file to the values that replace its own, as ``--set`` has them.
 
@@ -140,17 +139,19 @@ def load(scenario: Named, overrides: Mapping[str, Any] | None = None) -> Scenari
     >>> load("llama3-70b-1024-h100").values.fabric.devices
     1024
     """
+    changes = {} if overrides is None else overrides
+    if not isinstance(changes, Mapping) or not all(isinstance(key, str) for key in changes):
+        raise InputError(
+            "overrides", "must be a table of dotted keys", changes, 'write {"search.zero": 1}'
+        )
+    if isinstance(scenario, Scenario):
+        return scenario.with_(**changes) if changes else scenario
     document, folder = (
-        (scenario, _HERE)
+        (as_written("scenario", scenario), _HERE)
         if isinstance(scenario, Mapping)
         else scenario_document(_text("scenario", scenario), _HERE)
     )
-    return _scenario(document, overrides or {}, folder)
-
-
-def asked_for(scenario: Scenario | Named) -> Scenario:
-    """A scenario as the verbs of the API take it: itself, or what `load` takes."""
-    return scenario if isinstance(scenario, Scenario) else load(scenario)
+    return _scenario(document, {key: as_written(key, changes[key]) for key in changes}, folder)
 
 
 def load_fabric(fabric: Named) -> Fabric:
@@ -162,7 +163,7 @@ def load_fabric(fabric: Named) -> Fabric:
         If there is none of this name, or it breaks a rule.
     """
     if isinstance(fabric, Mapping):
-        table = {"schema": 1, "name": "inline", **fabric}
+        table = {"schema": 1, "name": "inline", **as_written("fabric", fabric)}
     else:
         table = fabric_document(_text("fabric", fabric), _HERE)
     return build_fabric(checked(FabricFile, table))
@@ -176,7 +177,7 @@ def load_model(model: Named) -> Model:
     InputError
         If there is none of this name, or it breaks a rule.
     """
-    asked = model if isinstance(model, Mapping) else _text("model", model)
+    asked = as_written("model", model) if isinstance(model, Mapping) else _text("model", model)
     return model_files.load_model(asked, _HERE)
 
 
@@ -189,8 +190,9 @@ def load_accelerator(accelerator: str | Mapping[str, Any]) -> Accelerator:
         If there is none of this name, or it breaks a rule.
     """
     if isinstance(accelerator, Mapping):
-        return accelerator_of(checked(AcceleratorFile, dict(accelerator), "accelerator."), _HERE)
-    return accelerator_preset(_text("accelerator", accelerator))
+        table = as_written("accelerator", accelerator)
+        return accelerator_of(checked(AcceleratorFile, table, "accelerator."), _HERE)
+    return accelerator_preset(_text("accelerator", accelerator, "a preset's name or a table"))
 
 
 def list_presets(kind: str = "scenarios") -> tuple[str, ...]:
@@ -212,21 +214,40 @@ def _scenario(
     return Scenario(document, overrides, folder, resolve_scenario(document, overrides, folder))
 
 
-def _text(field: str, name: object) -> str:
+def _text(field: str, name: object, what: str = "a preset's name, a path or a table") -> str:
     if isinstance(name, str | Path):
         return str(name)
-    raise InputError(field, "must be a preset's name, a path or a table", name, "name one")
+    raise InputError(field, f"must be {what}", name, "name one")
 
 
-def as_written(value: object) -> Any:
-    """A value as a file would hold it: fabrics as their document, numpy's figures as Python's."""
+def as_written(field: str, value: object) -> Any:
+    """A value as a file would hold it: fabrics as their document, numpy's figures as Python's.
+
+    Raises
+    ------
+    InputError
+        If no file could hold it.
+    """
+    check_plain(field, value)
+    return _plain(field, value)
+
+
+def _plain(field: str, value: object) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, Fabric):
         return value.document()
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, tuple):
-        return [as_written(entry) for entry in value]
-    return value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(f"{field}.{key}", entry) for key, entry in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, list | tuple | range):
+        return [_plain(field, entry) for entry in value]
+    raise InputError(
+        field, "must be text, a number, a list or a table", value, "write it as a file would"
+    )
 
 
 def _keys(

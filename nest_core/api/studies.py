@@ -1,19 +1,25 @@
-"""Many plans at once: a scenario at every value of a parameter, and scenarios side by side."""
+"""Many plans at once: a scenario at every value of a parameter, scenarios side by side, ratios."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import difflib
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.display import heading, html_table
-from nest_core.api.scenario import Named, Scenario, asked_for
+from nest_core.api.scenario import Named, Scenario, as_written, load
+from nest_core.api.words import plan_words
 from nest_core.errors import InputError
 from nest_core.studies import comparison
+from nest_core.studies import ratios as tiers
 from nest_core.studies import sweep as sweeping
 from nest_core.studies.comparison import LONGEST_NAME, Comparison
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.points import Sweep
+from nest_core.studies.ratios import Ratios
+from nest_core.text import table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,30 +27,51 @@ if TYPE_CHECKING:
 
     from nest_core.figures import Picture
 
-__all__ = ["Compared", "Swept", "compare", "sweep"]
+__all__ = ["Compared", "HighestRatios", "Swept", "compare", "ratios", "sweep"]
+
+_WIDE = 100
+"""Characters that a line of printed results has at most."""
 
 
 class _Study:
-    """What sweeps and comparisons have in common: rows and pictures."""
+    """What results of studies have in common."""
 
     __slots__ = ()
 
-    def _rows(self) -> list[dict[str, Any]]:
+    @property
+    def title(self) -> str:
+        """What was studied."""
+        raise NotImplementedError
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row each of text and figures, none rounded; units stand in the names."""
         raise NotImplementedError
 
     def pictures(self) -> tuple[Picture, ...]:
         """Every picture, the one of `plot` first."""
         raise NotImplementedError
 
+    def _shown(self) -> list[dict[str, str]]:
+        """The rows of the table that is printed."""
+        raise NotImplementedError
+
     def to_frame(self) -> pd.DataFrame:
         """A row each; units stand in the names of the columns."""
         import pandas as pd
 
-        return pd.DataFrame(self._rows())
+        return pd.DataFrame(self.rows())
 
     def plot(self) -> go.Figure:
-        """Throughput."""
+        """The picture that answers what was asked."""
         return self.pictures()[0].titled()
+
+    def __str__(self) -> str:
+        shown = self._shown()
+        rows = table(list(shown[0]), [list(row.values()) for row in shown], _WIDE)
+        return "\n".join([*textwrap.wrap(self.title, _WIDE), rows])
+
+    def _repr_html_(self) -> str:
+        return heading(self.title) + html_table(self._shown())
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +85,33 @@ class Swept(_Study):
 
     found: Sweep
 
-    def _rows(self) -> list[dict[str, Any]]:
+    @property
+    def title(self) -> str:
+        """The scenario."""
+        return self.found.scenario
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per point of text and figures, none rounded; units stand in the names."""
         return self.found.rows()
 
     def pictures(self) -> tuple[Picture, ...]:
-        """Every picture, the one of `plot` first."""
+        """Throughput first, then what else there is to see."""
         from nest_core.figures.sweep import pictures
 
         return pictures(self.found)
 
-    def __str__(self) -> str:
-        shown = [*(axis.title for axis in self.found.axes), "iteration, s", "plan", "reason"]
-        return f"{self.found.scenario}\n{self.to_frame()[shown].to_string(index=False)}"
-
-    def _repr_html_(self) -> str:
-        return heading(self.found.scenario) + str(self.to_frame().to_html(index=False))
+    def _shown(self) -> list[dict[str, str]]:
+        return [
+            {
+                axis.title: axis.words(value)
+                for axis, value in zip(self.found.axes, (point.x, point.y), strict=False)
+            }
+            | {
+                "iteration, s": f"{point.iteration_s:.4g}" if point.iteration_s else "–",
+                "plan or reason": plan_words(point.plan) if point.plan else point.reason,
+            }
+            for point in self.found.points
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,30 +125,62 @@ class Compared(_Study):
 
     found: Comparison
 
-    def _rows(self) -> list[dict[str, Any]]:
+    @property
+    def title(self) -> str:
+        """How many scenarios, and which is first."""
+        first, *others = self.found.candidates
+        return f"{len(others) + 1} scenarios, read against {first.name}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per scenario of text and figures, none rounded; units stand in the names."""
         return list(self.found.rows())
 
     def pictures(self) -> tuple[Picture, ...]:
-        """Every picture, the one of `plot` first."""
+        """Throughput first, then what else there is to see."""
         from nest_core.figures.comparison import pictures
 
         return pictures(self.found)
 
-    def __str__(self) -> str:
+    def _shown(self) -> list[dict[str, str]]:
         names = [one.name for one in self.found.candidates]
-        table = {line.figure: line.texts for line in self.found.lines()}
-        import pandas as pd
+        return [
+            {"": line.figure} | dict(zip(names, line.texts, strict=True))
+            for line in self.found.lines()
+        ]
 
-        return str(pd.DataFrame.from_dict(table, orient="index", columns=names).to_string())
 
-    def _repr_html_(self) -> str:
-        names = [one.name for one in self.found.candidates]
-        return html_table(
-            [
-                {"": line.figure, **dict(zip(names, line.texts, strict=True))}
-                for line in self.found.lines()
-            ]
-        )
+@dataclass(frozen=True, slots=True)
+class HighestRatios(_Study):
+    """The highest oversubscription of every tier that a mix of models bears.
+
+    Parameters
+    ----------
+    found : Ratios
+    """
+
+    found: Ratios
+
+    @property
+    def title(self) -> str:
+        """What every tier bears, in one sentence."""
+        from nest_core.figures.ratios import ratios_finding
+
+        return f"{self.found.scenario}. {ratios_finding(self.found)}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per tier and ratio tried, of text and figures, none rounded."""
+        return self.found.rows()
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """Loss against ratio, a line per tier."""
+        from nest_core.figures.ratios import ratios_picture
+
+        return (ratios_picture(self.found),)
+
+    def _shown(self) -> list[dict[str, str]]:
+        from nest_core.figures.ratios import ratio_rows
+
+        return ratio_rows(self.found)
 
 
 def sweep(scenario: Scenario | Named, **values: Iterable[float | str]) -> Swept:
@@ -132,15 +203,18 @@ def sweep(scenario: Scenario | Named, **values: Iterable[float | str]) -> Swept:
     >>> sweep("llama2-7b-64-h100", zero=[0, 1]).to_frame()["feasible"].tolist()
     [True, True]
     """
-    asked = asked_for(scenario)
+    asked = load(scenario)
     if not 1 <= len(values) <= 2:
         raise InputError("sweep", "must have one or two parameters", list(values), "name them")
     found = sweep_parameters(asked.document, asked.overrides, asked.folder)
     known = [one.key for one in found]
-    axes: list[dict[str, Any] | None] = [
-        {"parameter": _key(name, known), "values": list(listed)} for name, listed in values.items()
-    ]
-    x, y = [*axes, None][:2]
+    x, y = [
+        *(
+            {"parameter": _key(name, known), "values": _listed(name, each)}
+            for name, each in values.items()
+        ),
+        None,
+    ][:2]
     inputs = {"document": asked.document, "overrides": asked.overrides, "x": x, "y": y}
     return Swept(sweeping.run(inputs, folder=asked.folder))
 
@@ -157,7 +231,7 @@ def compare(
     Parameters
     ----------
     scenarios : iterable of Scenario, str, Path or mapping; or mapping of name to one
-        Without names, their titles.
+        Without names, they are called by what of their titles not all of them share.
     budget : mapping, optional
         ``{"kind": "price" | "power", "value": dollars or watts of the network or None}``: every
         fabric is scaled to it too; None is what the first network takes.
@@ -171,8 +245,13 @@ def compare(
     InputError
         For scenarios or a budget that are none.
     """
-    named = scenarios if isinstance(scenarios, Mapping) else dict(_titled(scenarios))
-    asked = {name: asked_for(each) for name, each in named.items()}
+    if not isinstance(failures, bool):
+        raise InputError("failures", "must be True or False", failures, "give one of them")
+    asked = (
+        {name: load(each) for name, each in scenarios.items()}
+        if isinstance(scenarios, Mapping)
+        else _named([load(each) for each in _listed("scenarios", scenarios)])
+    )
     inputs = {
         "entries": [
             {"name": name, "document": one.document, "overrides": one.overrides}
@@ -185,13 +264,71 @@ def compare(
     return Compared(comparison.run(inputs, folders=[one.folder for one in asked.values()]))
 
 
-def _titled(scenarios: Iterable[Scenario | Named]) -> Iterable[tuple[str, Scenario]]:
-    """Scenarios by their titles, numbered so that no two are alike."""
-    for number, each in enumerate(scenarios, start=1):
-        asked = asked_for(each)
-        yield f"{number}. {asked.title}"[:LONGEST_NAME], asked
+def ratios(
+    scenario: Scenario | Named,
+    mix: Mapping[str, float] | Iterable[Mapping[str, Any]],
+    loss: float = 0.02,
+) -> HighestRatios:
+    """The highest oversubscription of every tier that costs a mix of models less than a limit.
+
+    Parameters
+    ----------
+    scenario : Scenario, str, Path or mapping
+    mix : mapping of model to share, or iterable of mapping
+        Models by preset's name or path with their shares of the cluster's time, of any sum; or
+        tables with ``model``, which may be one of sizes, and ``share``.
+    loss : float
+        The limit, as a share of what the mix trains at the least ratio.
+
+    Raises
+    ------
+    InputError
+        If the fabric has no ratios, or a model does not fit at the least.
+
+    Examples
+    --------
+    >>> found = ratios("llama2-7b-64-h100", {"llama2-7b": 1.0}, loss=0.01)
+    >>> [tier.label for tier in found.found.tiers]
+    ['leaf']
+    """
+    asked = load(scenario)
+    parts = (
+        [{"model": model, "share": share} for model, share in mix.items()]
+        if isinstance(mix, Mapping)
+        else _listed("mix", mix)
+    )
+    inputs = {
+        "document": asked.document,
+        "overrides": asked.overrides,
+        "mix": as_written("mix", parts),
+        "loss": as_written("loss", loss),
+    }
+    return HighestRatios(tiers.highest_ratios(inputs, folder=asked.folder))
+
+
+def _named(scenarios: Sequence[Scenario]) -> dict[str, Scenario]:
+    """Scenarios by number and by what of their titles is not the same in all."""
+    titles = [one.title.split(", ") for one in scenarios]
+    named = {}
+    for number, (title, one) in enumerate(zip(titles, scenarios, strict=True), start=1):
+        own = ", ".join(part for part in title if any(part not in other for other in titles))
+        name = f"{number}. {own}" if own else f"scenario {number}"
+        named[textwrap.shorten(name, LONGEST_NAME, placeholder=" …")] = one
+    return named
+
+
+def _listed(name: str, values: object) -> list[Any]:
+    """What is given as a list, or anything else that can be gone through."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InputError(name, "must be a list", values, "put it into brackets")
+    return list(as_written(name, values) if hasattr(values, "tolist") else values)
 
 
 def _key(name: str, known: list[str]) -> str:
     """The key of a sweep parameter: itself, or the first of several tiers'."""
-    return next((key for key in known if name in (key, key.partition(".")[0])), name)
+    keys = {key.partition(".")[0]: key for key in reversed(known)} | {key: key for key in known}
+    if name not in keys:
+        near = difflib.get_close_matches(name, keys, 1)
+        hint = f"write {near[0]}" if near else "pick " + ", ".join(known)
+        raise InputError(name, "must be a parameter that the scenario can sweep", name, hint)
+    return keys[name]

@@ -7,7 +7,7 @@ from typing import Any
 
 from nest_core.text import table
 
-__all__ = ["band_line", "overlap_line", "plan_text"]
+__all__ = ["band_line", "overlap_line", "plan_text", "plan_words"]
 
 SHOWN = (
     "dp",
@@ -28,7 +28,7 @@ def plan_text(fields: Mapping[str, Any]) -> str:
     """A planned scenario: the plan, its proof, its band, and the baselines beside it."""
     if not fields["feasible"]:
         return "\n".join(filter(None, [f"infeasible: {fields['reason']}", fields["advice"]]))
-    words = _words(fields["plan"])
+    words = plan_words(fields["plan"])
     certificate = fields["certificate"]
     proof = "proven optimal" if certificate["proven"] else f"within {certificate['gap']:.2%}"
     rows = [["this plan", f"{fields['iteration_time_s']:.4g}", _span(fields), words]]
@@ -53,7 +53,7 @@ def plan_text(fields: Mapping[str, Any]) -> str:
         )
     left = f"{certificate['open']:,} open, " if certificate.get("open") else ""
     others = [
-        [str(place), f"{entry['iteration_time_s']:.4g}", _words(entry["plan"])]
+        [str(place), f"{entry['iteration_time_s']:.4g}", plan_words(entry["plan"])]
         for place, entry in enumerate(fields["alternatives"], start=2)
     ]
     further = table(["place", "iteration, s", "plan"], others) if others else ""
@@ -91,7 +91,8 @@ def overlap_line(fields: Mapping[str, Any]) -> str:
     )
 
 
-def _words(plan: Mapping[str, Any]) -> str:
+def plan_words(plan: Mapping[str, Any]) -> str:
+    """A plan's fields in one line, without axes that it does not use."""
     return ", ".join(
         f"{key} {plan[key]}"
         for key in SHOWN

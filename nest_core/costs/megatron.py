@@ -137,7 +137,7 @@ def _told(words: Sequence[str]) -> tuple[dict[str, Any], Words, list[str]]:
         if name in _SWITCHES:
             if equals:
                 raise InputError(
-                    "--plan", "must give a switch no value", f"{flag}={given}", f"write {flag}"
+                    "plan", "must give a switch no value", f"{flag}={given}", f"write {flag}"
                 )
             _tell(told, _SWITCHES[name], True, flag)
             continue
@@ -149,7 +149,7 @@ def _told(words: Sequence[str]) -> tuple[dict[str, Any], Words, list[str]]:
                 raise InputError(flag, "must be given once", " ".join(values), "drop one of them")
             continue
         if not values:
-            raise InputError("--plan", "must give every flag its value", flag, "add it")
+            raise InputError("plan", "must give every flag its value", flag, "add it")
         if name in _NUMBERS:
             _tell(told, _NUMBERS[name], _number(flag, values[0]), flag)
         else:
@@ -352,7 +352,7 @@ def _cuts(virtual_stages: Sequence[int], layers: int) -> tuple[int, ...]:
     cuts = (0, *accumulate(virtual_stages))
     if cuts[-1] != layers or any(size < 1 for size in virtual_stages):
         raise InputError(
-            "--plan",
+            "plan",
             f"must leave layers for all {len(virtual_stages)} stages",
             list(virtual_stages),
             "use fewer stages",
@@ -362,5 +362,5 @@ def _cuts(virtual_stages: Sequence[int], layers: int) -> tuple[int, ...]:
 
 def _contradiction(first: str, second: str) -> InputError:
     return InputError(
-        "--plan", f"must give either {first} or {second}", "both", "drop one of the two"
+        "plan", f"must give either {first} or {second}", "both", "drop one of the two"
     )

@@ -124,7 +124,7 @@ def read_pasted(text: str, layers: int, devices: int) -> Pasted:
             tuple(flags.notes),
         )
     if text.lstrip().startswith("{"):
-        return Pasted(parse_plan(_document(text, "--plan"), layers))
+        return Pasted(parse_plan(_document(text, "plan"), layers))
     return Pasted(parse_plan(_pairs(text), layers))
 
 
@@ -281,9 +281,7 @@ def _pairs(text: str) -> dict[str, Any]:
     for pair in _BETWEEN.split(text.strip()):
         key, equals, value = pair.partition("=")
         if not equals:
-            raise InputError(
-                "--plan", "must read key=value,key=value", pair, "write dp=8,tp=4,pp=2"
-            )
+            raise InputError("plan", "must read key=value,key=value", pair, "write dp=8,tp=4,pp=2")
         if key.strip() in fields:
             raise InputError(f"plan.{key.strip()}", "must be given once", text, "drop one of them")
         fields[key.strip()] = _scalar(value.strip())
@@ -302,7 +300,7 @@ def _scalar(text: str) -> Any:
 def _file(name: str) -> str:
     if not os.path.exists(name):
         raise InputError(
-            "--plan",
+            "plan",
             "must be a JSON file, key=value pairs or Megatron flags",
             name,
             "check the path",

@@ -134,9 +134,7 @@ def _parts(plan: Plan) -> dict[str, IntArray]:
     return joined
 
 
-def read_placement(
-    text: str, plan: Plan, devices: int, name: str = "--placement"
-) -> tuple[int, ...]:
+def read_placement(text: str, plan: Plan, devices: int, name: str = "placement") -> tuple[int, ...]:
     """A device for every rank of a plan: its device order, made by hand.
 
     Parameters

@@ -64,7 +64,7 @@ def _split(text: str, *, comments: bool) -> list[str]:
     try:
         words = shlex.split(text, comments=comments)
     except ValueError as error:
-        raise InputError("--plan", "must close its quotes", text, "add the missing one") from error
+        raise InputError("plan", "must close its quotes", text, "add the missing one") from error
     return [part for word in words for part in re.split(r"(?<=.)(;)$", word) if part]
 
 

@@ -44,5 +44,5 @@ def export_plan(target: str, scenario: Scenario, report: Report) -> Bundle:
         If there is no such target.
     """
     if target not in TARGETS:
-        raise InputError("--to", "must be a known target", target, "pick " + ", ".join(TARGETS))
+        raise InputError("to", "must be a known target", target, "pick " + ", ".join(TARGETS))
     return TARGETS[target](scenario, report)

@@ -18,35 +18,28 @@ from nest_core.explain.summary import (
     NOTHING,
     Headline,
     certificate_line,
-    fullest,
     plan_in_words,
     share,
     stage_rows,
 )
 from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 from nest_core.explain.words import Table
-from nest_core.figures import (
-    Picture,
-)
+from nest_core.figures import Picture
 from nest_core.notebook.cells import CellKind, Row, Summary
 from nest_core.notebook.document import portable
 from nest_core.planner import Progress
 from nest_core.scenario import resolve_scenario
 from nest_core.scenario.titles import scenario_title
+from nest_core.studies.solving import Stop, Tell, never, silent
 
 __all__ = [
     "KINDS",
     "Kind",
     "Shown",
     "compute",
-    "plan_row",
-    "scalar_rows",
     "summarise",
     "versions",
 ]
-
-Tell = Callable[[float, str], None]
-Stop = Callable[[], bool]
 
 _STAGE_COLUMNS = (
     "stage",
@@ -132,7 +125,7 @@ def compute(
         If the inputs are not of this kind.
     """
     found = portable(kind, inputs)
-    return KINDS[kind].compute(found, progress or _tell_nobody, stop or _never)
+    return KINDS[kind].compute(found, progress or silent, stop or never)
 
 
 def summarise(shown: Shown, now: datetime) -> Summary:
@@ -143,34 +136,6 @@ def summarise(shown: Shown, now: datetime) -> Summary:
 def versions() -> dict[str, str]:
     """Of what computes here."""
     return {"nest-studio": __version__, "Python": platform.python_version()}
-
-
-def plan_row(found: Answer) -> dict[str, str | float | bool]:
-    """An answer's figures, units in their names; times and bytes are not rounded."""
-    best = found.result.best
-    if best is None:
-        return {"feasible": False, "reason": found.result.reason}
-    row: dict[str, str | float | bool] = {
-        "feasible": True,
-        "iteration time, s": best.iteration_s,
-        "throughput, tokens/s": best.samples_per_s * found.scenario.sequence,
-        "throughput, sequences/s": best.samples_per_s,
-        "MFU": best.mfu,
-        "pipeline bubble": best.bubble,
-        "fullest stage, bytes": fullest(best)[1].memory.total,
-    }
-    if found.best_baseline is not None and found.speedup is not None:
-        row |= {"best baseline": found.best_baseline.label, "speed-up over it": found.speedup}
-    words = plan_in_words(best, found.scenario.batch, found.scenario.fabric.devices)
-    return row | {"plan": words}
-
-
-def scalar_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
-    """Rows of a study without what is neither text nor figure: the plan in full."""
-    kept = (str, int, float, bool, type(None))
-    return tuple(
-        {name: value for name, value in row.items() if isinstance(value, kept)} for row in rows
-    )
 
 
 def _plan(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
@@ -185,7 +150,7 @@ def _plan(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
     if stop():
         return None
     return Shown(
-        (plan_row(found),),
+        tuple(found.rows()),
         found.headlines(),
         _plan_facts(found),
         found.pictures(),
@@ -232,7 +197,7 @@ def _sweep(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
     found = run({"overrides": {}, **inputs}, progress=tell, stop=stop)
     if not found.complete:
         return None
-    rows = scalar_rows(found.rows())
+    rows = tuple(found.rows())
     return Shown(rows, pictures=pictures(found), table=_sweep_table(rows))
 
 
@@ -252,7 +217,7 @@ def _comparison(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | No
     found = run(inputs, progress=tell, stop=stop)
     if stop():
         return None
-    rows = scalar_rows(found.rows())
+    rows = tuple(found.rows())
     return Shown(rows, pictures=pictures(found), table=_comparison_table(rows))
 
 
@@ -280,7 +245,7 @@ def _ratios(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
     )
     words = f"{found.scenario}. The mix, by share of the cluster's time: {mix}."
     pictures = (ratios_picture(found),)
-    return Shown(scalar_rows(found.rows()), facts=(words,), pictures=pictures, table=table)
+    return Shown(tuple(found.rows()), facts=(words,), pictures=pictures, table=table)
 
 
 def _note(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown:
@@ -297,14 +262,6 @@ def _text(value: object) -> str:
             return "0"
         return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.4g}"
     return str(value) or NOTHING
-
-
-def _tell_nobody(share: float, words: str) -> None:
-    """Progress that nobody asked for."""
-
-
-def _never() -> bool:
-    return False
 
 
 KINDS: Mapping[CellKind, Kind] = {

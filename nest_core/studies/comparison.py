@@ -235,7 +235,7 @@ def _entries(inputs: Mapping[str, Any]) -> Sequence[Any]:
         raise InputError(
             "entries", f"must list {FEWEST} to {MOST} scenarios", count, "add or remove some"
         )
-    names = [one.get("name") for one in entries if isinstance(one, dict)]
+    names = [one.get("name") for one in entries if isinstance(one, Mapping)]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError("entries.name", "must name each scenario once", twice[0], "rename one")
@@ -244,14 +244,14 @@ def _entries(inputs: Mapping[str, Any]) -> Sequence[Any]:
 
 def _entry(index: int, one: Any, folder: Path | None) -> _Entry:
     where = f"entries[{index}]"
-    if not isinstance(one, dict) or not isinstance(one.get("document"), dict):
+    if not isinstance(one, Mapping) or not isinstance(one.get("document"), Mapping):
         raise InputError(f"{where}.document", "must be a scenario's table", one, "add it")
     name, overrides = one.get("name"), one.get("overrides") or {}
     if not isinstance(name, str) or not 0 < len(name.strip()) <= LONGEST_NAME:
         raise InputError(
             f"{where}.name", f"must be text of 1 to {LONGEST_NAME} characters", name, "rename it"
         )
-    if not isinstance(overrides, dict):
+    if not isinstance(overrides, Mapping):
         raise InputError(
             f"{where}.overrides", "must be a table of dotted keys", overrides, "correct it"
         )
@@ -270,7 +270,7 @@ def _scenario(entry: _Entry) -> Scenario:
 def _budget(asked: Any, first: Bill) -> Budget | None:
     if asked is None:
         return None
-    if not isinstance(asked, dict) or asked.get("kind") not in ("price", "power"):
+    if not isinstance(asked, Mapping) or asked.get("kind") not in ("price", "power"):
         raise InputError("budget.kind", "must be price or power", asked, "pick one")
     value = asked.get("value")
     if value is None:

@@ -158,10 +158,10 @@ class Sweep:
     def _row(self, point: Outcome) -> dict[str, Any]:
         memory, limit = point.memory_bytes, point.limit_bytes
         plan = point.plan or {}
-        row: dict[str, Any] = {self.x.title: point.x}
+        turned: dict[str, Any] = {self.x.title: point.x}
         if self.y is not None:
-            row[self.y.title] = point.y
-        return row | {
+            turned[self.y.title] = point.y
+        found = {
             "feasible": point.feasible,
             "reason": point.reason,
             "throughput, tokens/s": point.tokens_per_s,
@@ -183,6 +183,7 @@ class Sweep:
             "proven": point.proven,
             "plan": point.words,
         }
+        return turned | found | turned  # a parameter may be called like a result
 
 
 def changes(before: Outcome, after: Outcome, turned: Collection[str] = ()) -> tuple[str, ...]:

@@ -202,5 +202,5 @@ def test_unknown_targets() -> None:
     """The message lists those that there are."""
     asked = scenario()
     report = priced(asked, plan(asked, dp=64))
-    with pytest.raises(InputError, match=r"--to must be a known target, but is 'jax': pick mega"):
+    with pytest.raises(InputError, match=r"to must be a known target, but is 'jax': pick mega"):
         export_plan("jax", asked, report)

@@ -12,7 +12,7 @@ import pytest
 
 from nest_core.errors import InputError
 from nest_core.figures.ratios import ratios_picture
-from nest_core.notebook.kinds import compute, scalar_rows, summarise
+from nest_core.notebook.kinds import compute, summarise
 from nest_core.notebook.words import note_html
 from nest_core.scenario import scenario_document
 from nest_core.studies.ratios import highest_ratios
@@ -104,9 +104,10 @@ def test_a_stopped_study_shows_nothing(kind, study_inputs):
     assert compute(kind, study_inputs[kind], stop=lambda: True) is None
 
 
-def test_rows_keep_text_and_figures_only():
-    rows = [{"t": 1.5, "n": 2, "word": "x", "fits": True, "none": None, "plan": {"tp": 8}}]
-    assert scalar_rows(rows) == ({"t": 1.5, "n": 2, "word": "x", "fits": True, "none": None},)
+@pytest.mark.parametrize("kind", ["sweep", "comparison", "ratios"])
+def test_rows_are_text_and_figures_only(kind, study_inputs):
+    rows = compute(kind, study_inputs[kind]).rows
+    assert all(isinstance(v, str | int | float | None) for row in rows for v in row.values())
 
 
 def test_a_file_in_the_inputs_is_refused_before_anything_is_read(small_inputs):
