@@ -24,6 +24,8 @@ from nest_studio.history import held
 __all__ = ["arrive", "refused", "say_refused"]
 
 LONGEST = 60
+FORMER = {"ideal wires": "ideal links"}
+"""What older addresses call the value of a choice."""
 _ASKED = "address on arrival"
 _REFUSED = "refused of the address"
 _PAGE = "page shown"
@@ -40,6 +42,9 @@ def arrive(page: Any) -> None:
     page : StreamlitPage
         The page that is about to be drawn.
     """
+    for key, text in st.query_params.to_dict().items():
+        if text in FORMER:
+            st.query_params[key] = FORMER[text]
     asked = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
     st.session_state.setdefault(_ASKED, asked)
     _without_endless(asked)

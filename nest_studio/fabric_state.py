@@ -45,7 +45,7 @@ __all__ = [
     "submit_sweep",
 ]
 
-IDEAL_LINKS = "ideal wires"
+IDEAL_LINKS = "ideal links"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def families() -> tuple[str, ...]:
 def library_note(library: str) -> str:
     """Where the chosen curve comes from, in one sentence."""
     if not library:
-        return "Ideal wires: the fabric's latencies and all of its bandwidth, no software."
+        return "Ideal links: the fabric's latencies and all of its bandwidth, no software."
     facts = load_toml(named_file(KIND, library, None, field="curves")).get("provenance", {})
     rows, median = facts.get("rows_fitted"), facts.get("held_out_median")
     fit = f"{library}: {facts.get('status', 'not fitted')}"

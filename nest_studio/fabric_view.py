@@ -182,7 +182,7 @@ def _controls() -> CollectiveRequest:
             key="collective.library",
             bind=ADDRESS,
             on_change=_fit_library,
-            help="What a library makes of the wires: curves fitted to measured runs.",
+            help="What a library makes of the links: curves fitted to measured runs.",
         )
     chosen = _algorithms(op)[algorithm]
     curve = "" if library == IDEAL_LINKS else library
@@ -214,4 +214,4 @@ def _waits(found: Sweep, waits: tuple[str, str]) -> str:
     for end, reason in zip((0, -1), waits, strict=True):
         name, size = found.algorithms[end], float(found.size_bytes[end])
         ends.append(f"{size_label(size)} ({name.replace('_', ' ')}) wait for {reason}")
-    return f"On the wires {'; '.join(ends)}."
+    return f"On the links {'; '.join(ends)}."

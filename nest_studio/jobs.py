@@ -72,17 +72,17 @@ def _is_here(number: int) -> bool:
     return not runtime.exists() or runtime.get_instance().is_active_session(visitor.session)
 
 
-_desk: JobQueue | None = None
+_queue: JobQueue | None = None
 _opening = threading.Lock()
 
 
 def job_queue() -> JobQueue:
     """The one of this server: no cache of Streamlit's holds it, for any visitor may clear those."""
-    global _desk
+    global _queue
     with _opening:
-        if _desk is None:
-            _desk = JobQueue(limits=limits_of(os.environ), present=_is_here)
-        return _desk
+        if _queue is None:
+            _queue = JobQueue(limits=limits_of(os.environ), present=_is_here)
+        return _queue
 
 
 def submitted(

@@ -231,8 +231,8 @@ def _ratio(fields: Table, key: str, value: Any) -> tuple[Any] | None:
     if key == MEANING:
         value = next((word for word, meaning in MEANINGS.items() if meaning == value), None)
     held: tuple[Any] | None = fields[key].held(value) if key in fields else None
-    by_halves = held is None or not isinstance(held[0], float) or (2 * held[0]).is_integer()
-    return held if by_halves else None
+    in_half_steps = held is None or not isinstance(held[0], float) or (2 * held[0]).is_integer()
+    return held if in_half_steps else None
 
 
 def _leaves(table: Table, before: str = "") -> Iterator[tuple[str, Any]]:

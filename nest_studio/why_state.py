@@ -72,7 +72,7 @@ def mine_job(text: str, pasted: str, placement: str = "") -> Job:
 
 def rank_mapping_of(text: str, best: Report) -> RankMapping:
     """Who sits where, for downloads, which nobody can cancel."""
-    key = f"seats {_named(best)} {text}"
+    key = f"rank mapping {_named(best)} {text}"
     found: RankMapping = submitted(key, plan_rank_mapping, text, best).result()
     return found
 

@@ -104,8 +104,8 @@ def _training(answer: Answer, best: Report, text: str) -> None:
         HeadlineRow((training_headline(found, band),), spans=True)
     with placement:
         facts(
-            "Placement: rank, replica, stage and rank on each axis of every device; change "
-            "it by hand and price it with nest-studio price --placement."
+            "Rank mapping: rank, replica, stage and rank on each axis of every device; change "
+            "it and price it with nest-studio price --placement."
         )
         name = file_stem(scenario_title(answer.scenario))
         with st.container(horizontal=True, gap="small"):
@@ -183,9 +183,9 @@ def _mine(answer: Answer, text: str) -> None:
         )
         rank_mapping = upload(
             st.file_uploader(
-                "Placement by hand, CSV or JSON",
+                "Rank mapping, CSV or JSON",
                 ["csv", "json"],
-                key="why-mine-seats",
+                key="why-mine-mapping",
                 help="Optional. Rows of rank and device, or of device and tp, cp, dp, pp, from 0: "
                 "the placement above, changed.",
             )
@@ -198,8 +198,8 @@ def _mine(answer: Answer, text: str) -> None:
             )
             return
         try:
-            by_hand = decoded(rank_mapping.getvalue(), "placement") if rank_mapping else ""
-            job = mine_job(text, pasted, by_hand)
+            own_mapping = decoded(rank_mapping.getvalue(), "placement") if rank_mapping else ""
+            job = mine_job(text, pasted, own_mapping)
             if not there(job, "Pricing your plan", key="mine"):
                 return
             mine = job.result(0)

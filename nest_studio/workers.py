@@ -169,7 +169,7 @@ class Worker:
         return bool(self._process.is_alive())
 
     def end(self) -> None:
-        """End the process; who waits for it and who closes the desk may both ask for it."""
+        """End the process; who waits for it and who closes the queue may both ask for it."""
         with self._ending:
             self._process.kill()
             self._process.join()

@@ -123,7 +123,7 @@ def test_plan_has_the_fields_of_the_contract(ask):
 
 
 def times_and_layers_add_up(fields: dict[str, Any]) -> None:
-    """Every stage's time is the iteration's; chunks cover the layers; memory is not negative."""
+    """Every stage's time is the iteration's; virtual stages cover all layers."""
     spans = []
     for stage in fields["stages"]:
         parts = stage["compute_s"] + stage["communication_s"] + stage["idle_s"]

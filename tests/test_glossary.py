@@ -32,10 +32,10 @@ REPLACED = {
 
 KEPT = {
     # of bytes on a wire, of cables, of two halves that are halves, and of what is lost on the way
-    "wire_bytes",
-    "wire_s",
-    "least_wire_s",
-    "in_network_wire_s",
+    "sent_bytes",
+    "transfer_s",
+    "least_transfer_s",
+    "in_network_s",
     "Wired",
     "halves",
     "lost",

@@ -1,9 +1,9 @@
 """Llama 3 405B on 8,192 H100, the one run of this size whose figures are public.
 
 Grattafiori et al. 2024, table 4, first row: tp 8, pp 16, dp 64, 2,048 sequences of 8,192 tokens,
-430 TFLOP/s per device. What that makes per step depends on which FLOP are counted: 12.5 s with
-the whole score matrix (Megatron-LM's count then, and what public planners test against), 11.6 s
-with 6 per parameter and token. The paper interleaves stages but not how often; one and two chunks
+430 TFLOP/s per device. What that makes per step depends on which FLOP are counted: 12.5 s with the
+whole score matrix (Megatron-LM's count then, and what public planners test against), 11.6 s with 6
+per parameter and token. The paper interleaves stages but not how often; one and two virtual stages
 per stage stand on either side of 12.5 s. The bytes per device and step are the same planners'.
 """
 
@@ -47,7 +47,7 @@ def test_the_reference_is_what_its_rate_makes(problem):
 
 
 def test_the_run_takes_about_as_long_as_it_took(problem):
-    """Within an eighth without and with two chunks per stage, which lie on either side.
+    """Within an eighth without and with two virtual stages per stage, which lie on either side.
 
     A failure: costs at the largest public scale have drifted, whatever the small runs say.
     """
@@ -76,7 +76,7 @@ def test_equal_stages_need_a_little_more_than_they_had(problem):
     assert 0.75 * problem.memory_bytes < most < 1.08 * problem.memory_bytes
 
 
-def test_the_bytes_on_the_wire_are_the_published_ones(problem):
+def test_the_bytes_sent_are_the_published_ones(problem):
     """473 GB of tensor, 19 GB of sharded and 2.1 GB of pipeline traffic per device and step.
 
     Rings send all of a half's buffer but the rank's own share. The published figures are rounded
@@ -84,8 +84,8 @@ def test_the_bytes_on_the_wire_are_the_published_ones(problem):
     """
     table = problem.table(WIDTH, True, 1, 1, 1)
     blocks = slice(1, -1)
-    halves = table.calls["tp"].bytes[blocks].sum() / STAGES * MICRO_BATCHES
-    assert halves * (1 - 1 / WIDTH) == pytest.approx(473e9, rel=0.005)
+    sent = table.calls["tp"].bytes[blocks].sum() / STAGES * MICRO_BATCHES
+    assert sent * (1 - 1 / WIDTH) == pytest.approx(473e9, rel=0.005)
     each = sum(map(sum, (traffic(1, problem.state).step, traffic(1, problem.state).sync)))
     assert table.parameters.sum() / STAGES * each == pytest.approx(19e9, rel=0.02)
     there_and_back = 2 * table.boundary_bytes[8] * MICRO_BATCHES

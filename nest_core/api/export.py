@@ -108,7 +108,7 @@ def export(
     plan : optional
         As `price` takes it; the best plan without it.
     placement : str or Path, optional
-        A CSV or JSON file that says where its ranks sit, by hand.
+        A CSV or JSON file with its rank mapping.
 
     Raises
     ------

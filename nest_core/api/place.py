@@ -30,7 +30,7 @@ class Placement:
     ----------
     plan : Plan or None
         None where none fits.
-    rank_mapping : Seats or None
+    rank_mapping : RankMapping or None
         Rank and rank on every axis of each device, shape (devices,), −1 where it is idle.
     reason : str
         Why there is no plan; empty where there is one.
@@ -83,7 +83,7 @@ def place(
     plan : optional
         As `price` takes it; the best plan without it.
     placement : str or Path, optional
-        A CSV or JSON file that says where its ranks sit, by hand.
+        A CSV or JSON file with its rank mapping.
 
     Raises
     ------

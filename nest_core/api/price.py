@@ -127,7 +127,7 @@ def price(
         A JSON file, the fields of a plan (``{"dp": 8, "tp": 4}`` or ``"dp=8,tp=4"``), or a
         Megatron-LM command; a plan as results hold it; an answer, for its best plan.
     placement : str or Path, optional
-        A CSV or JSON file that says where its ranks sit, by hand.
+        A CSV or JSON file with its rank mapping.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Alpa-E's cases: points of one pipeline over a mesh, by settings, with bounds of their latency.
 
-A *setting* is what Alpa's users choose: depth, micro-batch, schedule with its chunks, and
+A *setting* is what Alpa's users choose: depth, micro-batch, schedule with its virtual stages, and
 recomputation. Its cases are the shardings that go with it. Bounds and the memory screen are arrays
 over all cases, so that few are ever costed.
 """
@@ -191,7 +191,7 @@ def _held(view: Problem, zero: IntArray, sharers: IntArray) -> FloatArray:
 
 
 def _spread(view: Problem, apart: IntArray, sharers: IntArray) -> FloatArray:
-    """Seconds per byte that a half over sharers of weights so far ``apart`` takes at least.
+    """Lower bound, s per byte, of a collective over sharers of weights so far ``apart``.
 
     Each sends ``1 - 1/n`` of it through its own port; a row, of which at most ``g`` ranks are of
     one group, sends ``1 - g/n`` of each of its groups' out.

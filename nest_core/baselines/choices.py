@@ -70,9 +70,9 @@ def canonical(space: SearchSpace, point: Point) -> Point:
 
 
 def even_choices(problem: Problem, point: Point) -> tuple[tuple[int, ...], ...]:
-    """Equal stages or chunks, of blocks or of layers; where there are none, as even as they go.
+    """Equal stages or virtual stages, of blocks or of layers; else as even as they go.
 
-    Interleaved points that are valid have equal chunks.
+    Interleaved points that are valid have equal virtual stages.
     """
     patterns = even_patterns(problem.layers, point.pp, point.interleave)
     return patterns or (even_cuts(problem.layers, point.pp * point.interleave),)

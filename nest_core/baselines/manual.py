@@ -9,8 +9,8 @@
 2. Sequence parallelism goes with tensor parallelism [3]_, the distributed optimizer (ZeRO 1) with
    data parallelism. Experts are divided among as many ranks as still share a node with the
    tensor-parallel ones [2]_.
-3. A pipeline may be interleaved, with the middle one of the numbers of chunks that divide its
-   stages [2]_, where the micro-batches go round in whole pipelines.
+3. A pipeline may be interleaved, with the middle one of the numbers of virtual stages that divide
+   its stages [2]_, where the micro-batches go round in whole pipelines.
 4. Micro-batch, recomputation and whether to interleave are found by trial [1]_: of what fits the
    fastest.
 
@@ -194,7 +194,7 @@ def _experts_per_node(
 
 
 def _schedules(problem: Problem, space: SearchSpace, pp: int) -> list[tuple[str, int]]:
-    """Without chunks, and with as many as the rules have."""
+    """Without virtual stages, and with as many as the rules have."""
     found = [(space.plain, 1)] if space.plain else []
     if "interleaved" in space.schedules and pp > 1:
         dividing = sorted(
@@ -205,7 +205,7 @@ def _schedules(problem: Problem, space: SearchSpace, pp: int) -> list[tuple[str,
 
 
 def middle_interleave(dividing: list[int]) -> int:
-    """The middle one of rising numbers of chunks, the lower of two.
+    """The middle one of rising numbers of virtual stages, the lower of two.
 
     Examples
     --------

@@ -126,7 +126,7 @@ def overflow(costs: StageMemory, plan: Plan) -> float:
 
 
 def _virtual_stages(plan: Plan) -> tuple[IntArray, IntArray]:
-    """First layers and ends, shape (chunks per stage, pp)."""
+    """First layers and ends, shape (virtual stages, pp)."""
     cuts = np.array(plan.cuts, dtype=np.int64)
     return cuts[:-1].reshape(-1, plan.point.pp), cuts[1:].reshape(-1, plan.point.pp)
 

@@ -140,12 +140,12 @@ def _cables(
 ) -> tuple[IntArray, float]:
     """Whole cables of every child, and the rate of one.
 
-    An uplink faster than any listed port is a bundle of the fastest; oversubscription takes
-    cables away.
+    An uplink faster than any listed port is several of the fastest in parallel; oversubscription
+    removes cables.
     """
-    bundle = max(1, math.ceil(uplink_Gbps / largest - 1e-9))
-    count: IntArray = np.ceil(uplinks * (bundle / ratio) - 1e-6).astype(np.int64)
-    return count, uplink_Gbps / bundle
+    parallel = max(1, math.ceil(uplink_Gbps / largest - 1e-9))
+    count: IntArray = np.ceil(uplinks * (parallel / ratio) - 1e-6).astype(np.int64)
+    return count, uplink_Gbps / parallel
 
 
 def _span(group: IntArray, node: IntArray, groups: int) -> tuple[IntArray, IntArray]:

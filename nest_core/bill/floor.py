@@ -32,7 +32,7 @@ class Hall:
     ----------
     floor : Floor
     nodes : int
-        Places, missing ones counted.
+        Places, failed ones counted.
     per_rack : int
     node_power_kW : Range
     server : str

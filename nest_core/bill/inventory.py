@@ -1,7 +1,7 @@
 """What a fabric consists of: switches, links by tier and length, cards; before any price.
 
 Everything is counted by index arithmetic on nodes, leaves and pods, never cable by cable, so a
-fabric of 131,072 devices takes milliseconds. What is missing is not counted. The insides of nodes
+fabric of 131,072 devices takes milliseconds. What failed is not counted. The insides of nodes
 are no part of the network.
 """
 

@@ -21,7 +21,7 @@ def check_plan(problem: Problem, plan: Plan) -> None:
     if virtual_stages > layers:
         raise InputError(
             "plan.pp" if point.interleave == 1 else "plan.interleave",
-            f"must leave a layer for each chunk of the {layers} layers",
+            f"must leave a layer for each virtual stage of the {layers} layers",
             virtual_stages,
             "lower it",
         )
@@ -37,7 +37,7 @@ def check_plan(problem: Problem, plan: Plan) -> None:
             f"must rise from 0 to {layers} in {virtual_stages} steps",
             list(plan.cuts),
             "give the first layer of every "
-            + ("stage" if point.interleave == 1 else "chunk")
+            + ("stage" if point.interleave == 1 else "virtual stage")
             + " and the total",
         )
     if len(plan.recompute) != point.pp or not set(plan.recompute) <= set(RECOMPUTE):
@@ -129,7 +129,7 @@ def _check_schedule(problem: Problem, point: Point) -> None:
             "plan.interleave",
             "must be above 1 under the interleaved schedule and 1 under others",
             point.interleave,
-            "give schedule=interleaved with at least 2 chunks per stage, or neither",
+            "give schedule=interleaved with at least 2 virtual stages per stage, or neither",
         )
     m = point.micro_batches(problem.batch)
     if point.interleave > 1 and m % point.pp:

@@ -66,11 +66,11 @@ class Links:
             return {(axis, kind): self._all_to_all(axis, groups, stage)}
         nodes, meshed = most_nodes(self.network, groups), self.network.meshed_nodes
         libraries = [
-            self.software.halves(op, groups.shape[1], nodes, meshed=meshed)
+            self.software.collectives(op, groups.shape[1], nodes, meshed=meshed)
             for op in ("all_reduce", "reduce_scatter")
         ]
-        reduce, halves = collectives_by(self.network, groups, libraries, stage)
-        return {(axis, "reduce"): reduce, (axis, "halves"): halves}
+        all_reduce, reduce_scatter = collectives_by(self.network, groups, libraries, stage)
+        return {(axis, "all_reduce"): all_reduce, (axis, "reduce_scatter"): reduce_scatter}
 
     def _ring(self, groups: IntArray, stage: IntArray) -> MessageTime:
         """Every rank's part goes round the group, one neighbour at a time."""
@@ -85,7 +85,7 @@ class Links:
     def _all_to_all(self, axis: str, groups: IntArray, stage: IntArray) -> MessageTime:
         """Every rank sends to every other at once."""
         link_map, (count, size) = self.network.link_map, groups.shape
-        library = self.software.halves(
+        library = self.software.collectives(
             "all_to_all", size, most_nodes(self.network, groups), meshed=self.network.meshed_nodes
         )
         if count > 1 and isinstance(link_map, TreeLinkMap) and link_map.apart(groups):

@@ -35,7 +35,7 @@ _NUMBERS = {
     "--data-parallel-size": "dp",
     "--virtual-pipeline-model-parallel-size": "interleave",
     "--num-virtual-stages-per-pipeline-rank": "interleave",
-    "--num-layers-per-virtual-pipeline-stage": "chunk_blocks",
+    "--num-layers-per-virtual-pipeline-stage": "virtual_stage_blocks",
     "--decoder-first-pipeline-num-layers": "first_blocks",
     "--decoder-last-pipeline-num-layers": "last_blocks",
     "--recompute-num-layers": "recompute_layers",
@@ -239,8 +239,8 @@ def _world(told: Mapping[str, Any], devices: int, notes: list[str]) -> int:
 
 
 def _virtual_stages(told: Mapping[str, Any], pp: int, layers: int) -> list[int]:
-    """Layers of every chunk, embedding and head included; empty: cut as evenly as they go."""
-    ways = [name for name in ("interleave", "chunk_blocks", "layout") if name in told]
+    """Layers of every virtual stage, ends included; empty: cut as evenly as they go."""
+    ways = [name for name in ("interleave", "virtual_stage_blocks", "layout") if name in told]
     if len(ways) > 1:
         raise _contradiction(_SPELLED[ways[0]], _SPELLED[ways[1]])
     ends = [name for name in ("first_blocks", "last_blocks") if name in told]
@@ -248,19 +248,19 @@ def _virtual_stages(told: Mapping[str, Any], pp: int, layers: int) -> list[int]:
         if ends:
             raise _contradiction(_SPELLED["layout"], _SPELLED[ends[0]])
         return _layout(told["layout"], pp, layers)
-    if "chunk_blocks" in told and ends:
-        raise _contradiction(_SPELLED["chunk_blocks"], _SPELLED[ends[0]])
+    if "virtual_stage_blocks" in told and ends:
+        raise _contradiction(_SPELLED["virtual_stage_blocks"], _SPELLED[ends[0]])
     counted = [name for name in ("count_embedding", "count_loss") if name in told]
     if ends and counted:
         raise _contradiction(_SPELLED[ends[0]], _SPELLED[counted[0]])
     blocks = layers - 2
     if ends:
         return _ends(told, pp, blocks)
-    if not counted and "chunk_blocks" not in told:
+    if not counted and "virtual_stage_blocks" not in told:
         return []
     total = blocks + len(counted)
-    if "chunk_blocks" in told:
-        size = told["chunk_blocks"]
+    if "virtual_stage_blocks" in told:
+        size = told["virtual_stage_blocks"]
         if total % (pp * size):
             raise InputError(
                 "--num-layers-per-virtual-pipeline-stage",
@@ -286,7 +286,7 @@ def _virtual_stages(told: Mapping[str, Any], pp: int, layers: int) -> list[int]:
 
 
 def _ends(told: Mapping[str, Any], pp: int, blocks: int) -> list[int]:
-    """First and last stage as told, the rest evenly; every stage's chunks are equal."""
+    """First and last stage as told, the rest evenly; every stage's virtual stages are equal."""
     virtual = told.get("interleave", 1)
     sizes = {0: told.get("first_blocks"), pp - 1: told.get("last_blocks")}
     fixed = {stage: size for stage, size in sizes.items() if size is not None}
@@ -314,7 +314,7 @@ def _ends(told: Mapping[str, Any], pp: int, blocks: int) -> list[int]:
 
 
 def _layout(text: str, pp: int, layers: int) -> list[int]:
-    """Chunks of a custom pipeline layout such as ``Et*3|(tt|)*29,L``."""
+    """Virtual stages of a custom pipeline layout such as ``Et*3|(tt|)*29,L``."""
     flag = "--pipeline-model-parallel-layout"
     plain = re.sub(r"[,\s'\"]", "", text)
     for repeated in (r"\(([^()]*)\)\*(\d{1,5})", r"([EtmL|])\*(\d{1,5})"):

@@ -1,7 +1,7 @@
 """Plans as people give them: a JSON file, ``dp=8,tp=4,pp=2,…``, or a Megatron-LM command.
 
-What is left out takes a stated default: degree 1, ZeRO 0, no recomputation, micro-batch 1,
-1F1B (interleaved where a stage has several chunks), Megatron-LM's axis order, and layers cut as
+What is left out takes a stated default: degree 1, ZeRO 0, no recomputation, micro-batch 1, 1F1B
+(interleaved where a stage has several virtual stages), Megatron-LM's axis order, and layers cut as
 evenly as they go.
 """
 
@@ -189,7 +189,7 @@ def even_cuts(layers: int, depth: int) -> tuple[int, ...]:
     Parameters
     ----------
     depth : int
-        Parts: stages, or under the interleaved schedule chunks.
+        Parts: stages, or under the interleaved schedule virtual stages.
 
     Examples
     --------

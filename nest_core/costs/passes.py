@@ -23,9 +23,9 @@ def starts(
 ) -> FloatArray:
     """Start of every pass, shape (pp, passes), in the order in which each stage runs them.
 
-    A forward pass waits for that of the chunk before, a backward pass for that of the chunk
-    after, and every stage for its own passes. ``pass_s`` has shape (pp, chunks, 2): seconds of a
-    stage's forward and backward passes.
+    A forward pass waits for that of the virtual stage before, a backward pass for that of the
+    virtual stage after, and every stage for its own passes. ``pass_s`` has shape (pp, virtual
+    stages, 2): seconds of a stage's forward and backward passes.
     """
     stages, passes = backward.shape
     last = stages * pass_s.shape[1] - 1

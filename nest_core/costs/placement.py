@@ -88,7 +88,7 @@ def rank_mapping_of(network: Network, plan: Plan) -> RankMapping:
     Raises
     ------
     InputError
-        If the device order does not seat the plan, or stages of a mixed plan overlap.
+        If the device order does not place the plan's ranks, or stages of a mixed plan overlap.
     """
     where = device_order(network, plan.point.device_order)
     found = _parts(plan)
@@ -135,7 +135,7 @@ def _parts(plan: Plan) -> dict[str, IntArray]:
 
 
 def read_placement(text: str, plan: Plan, devices: int, name: str = "placement") -> tuple[int, ...]:
-    """A device for every rank of a plan: its device order, made by hand.
+    """A device for every rank of a plan: its device order, as a person wrote it.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def read_placement(text: str, plan: Plan, devices: int, name: str = "placement")
         if rank in found:
             raise InputError(
                 at,
-                "must not seat a rank that sits elsewhere",
+                "must not place a rank that has a device already",
                 f"rank {rank}",
                 "give every rank one device",
             )
@@ -192,7 +192,7 @@ def read_placement(text: str, plan: Plan, devices: int, name: str = "placement")
     if missing is not None:
         raise InputError(
             name,
-            f"must seat all {len(rank_mapping)} ranks of the plan",
+            f"must place all {len(rank_mapping)} ranks of the plan",
             f"without rank {missing}",
             "add its device",
         )
@@ -208,7 +208,7 @@ def _rank_of_coordinates(plan: Plan) -> dict[tuple[int, ...], int]:
 def _rank(
     row: Mapping[str, Any], plan: Plan, rank_mapping: Mapping[tuple[int, ...], int], at: str
 ) -> int | None:
-    """The rank that a row seats; None for an idle device."""
+    """The rank that a row places; None for an idle device."""
     named = {name: value for name, value in row.items() if value not in (None, "")}
     if "rank" in row:
         return _whole(row["rank"], f"{at}, rank") if "rank" in named else None
@@ -232,7 +232,7 @@ def _rank(
         place.append(_whole(named.get(axis, 0), f"{at}, {axis}"))
     if tuple(place) not in rank_mapping:
         words = ", ".join(f"{axis} {at}" for axis, at in zip(_COORDINATES, place, strict=True))
-        raise InputError(at, "must name a seat that the plan has", words, "count from 0")
+        raise InputError(at, "must name a rank that the plan has", words, "count from 0")
     return rank_mapping[tuple(place)]
 
 

@@ -39,7 +39,7 @@ class Point:
     schedule : str
         One of `SCHEDULES`.
     interleave : int
-        Chunks of layers per stage; more than one under ``interleaved`` only.
+        Virtual stages per stage; more than one under ``interleaved`` only.
     """
 
     tp: int
@@ -133,7 +133,7 @@ class Plan:
     ----------
     point : Point
     cuts : tuple of int
-        Chunk ``c`` holds layers ``cuts[c]`` to ``cuts[c + 1] - 1`` and runs on stage
+        Virtual stage ``c`` holds layers ``cuts[c]`` to ``cuts[c + 1] - 1`` and runs on stage
         ``c % pp``; length ``pp * interleave + 1``.
     recompute : tuple of str
         Per stage: none, selective or full.
@@ -156,7 +156,7 @@ class Plan:
         return self.recompute[0] if len(set(self.recompute)) == 1 else "mixed"
 
     def virtual_stages(self, stage: int) -> tuple[tuple[int, int], ...]:
-        """First layer and the one after the last, of every chunk of a stage.
+        """First layer and the one after the last, of every virtual stage of a stage.
 
         Examples
         --------

@@ -64,10 +64,10 @@ class Stage:
 
     @property
     def spans(self) -> str:
-        """Its layers in words; of many chunks the first two and the last."""
+        """Its layers in words; of many virtual stages the first two and the last."""
         words = [f"{i} to {j - 1}" if j - i > 1 else f"{i}" for i, j in self.virtual_stages]
         if len(words) > 3:
-            return f"{words[0]}, {words[1]}, …, {words[-1]} ({len(words)} chunks)"
+            return f"{words[0]}, {words[1]}, …, {words[-1]} ({len(words)} virtual stages)"
         return ", ".join(words)
 
 

@@ -39,7 +39,7 @@ RECOMPUTE = ("none", "selective", "full")
 AXES_OF_CALLS = ("tp", "cp", "ep")
 """Axes whose ranks work on one layer together."""
 
-CallKind = Literal["reduce", "halves", "all_to_all", "ring"]
+CallKind = Literal["all_reduce", "reduce_scatter", "all_to_all", "ring"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,15 +48,15 @@ class Calls:
 
     Parameters
     ----------
-    kind : {"reduce", "halves", "all_to_all", "ring"}
-        ``reduce``: halves of all-reduces; ``halves``: reduce-scatters and all-gathers that stand
-        alone; ``ring``: exchanges that hand every rank's part round the group in ``n - 1`` sends
-        and receives.
+    kind : {"all_reduce", "reduce_scatter", "all_to_all", "ring"}
+        ``all_reduce``: the reduce-scatters and all-gathers that all-reduces are made of;
+        ``reduce_scatter``: those that stand alone; ``ring``: exchanges that pass every rank's part
+        round the group in ``n - 1`` sends and receives.
     number : (L,)
-        Of halves, all-to-alls or exchanges, in both passes.
+        Of reduce-scatters and all-gathers, all-to-alls or exchanges, in both passes.
     bytes : (L,)
-        Their buffers added up. The buffer of a half and of a ring is the whole one, that of an
-        all-to-all what one rank sends, its own part included.
+        Their buffers added up. The buffer of a reduce-scatter, an all-gather or a ring is the whole
+        one, that of an all-to-all what one rank sends, its own part included.
     replay_number, replay_bytes : (3, L)
         Once more under recomputation.
     """
@@ -72,8 +72,8 @@ class Calls:
 class LayerTable:
     """Per-layer figures of one strategy, on one rank, for one micro-batch.
 
-    ``L`` layers; rows of three are in the order of `RECOMPUTE`. A *half* is a reduce-scatter
-    or an all-gather; an all-reduce is two halves.
+    ``L`` layers; rows of three are in the order of `RECOMPUTE`. An all-reduce
+    counts as its reduce-scatter and its all-gather.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ class Problem:
     peak_flops : float
         Of one device.
     software : Software
-        What the communication library adds to the wires.
+        What the communication library adds to the links' time.
     overlap : Overlap
         What hides behind compute; named on screen.
     """

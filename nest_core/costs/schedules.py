@@ -3,10 +3,10 @@
 * ``gpipe``: all forward passes, then all backward passes (Huang et al. 2019).
 * ``1f1b``: a stage alternates once its first micro-batch comes back (Narayanan et al. 2021,
   PipeDream-Flush): the same bubble, fewer micro-batches in flight.
-* ``interleaved``: every stage holds ``v`` chunks of layers, one from each round of the pipeline,
-  and alternates chunk by chunk (Narayanan et al. 2021, SC, section 2.2): the bubble shrinks by
-  ``v``, transfers multiply by it. Micro-batches go through in groups of ``pp``, so their number
-  must be a multiple of it.
+* ``interleaved``: every stage holds ``v`` virtual stages, one from each round of the pipeline, and
+  alternates between them (Narayanan et al. 2021, SC, section 2.2): the bubble
+  shrinks by ``v``, transfers multiply by it. Micro-batches go through in groups of ``pp``, so their
+  number must be a multiple of it.
 
 ``tests/costs/test_schedules.py`` replays all three event by event.
 """
@@ -24,8 +24,9 @@ __all__ = ["fill_seconds", "in_flight", "iteration_seconds", "paces"]
 def in_flight(point: Point, micro_batches: int) -> FloatArray:
     """Micro-batches whose activations a position holds at its fullest, shape (pp,).
 
-    Under the interleaved schedule a position holds chunks, and a micro-batch is ``v`` of them:
-    before the first backward pass it has run ``2 (pp - s - 1) + (v - 1) pp + 1`` forward passes.
+    Under the interleaved schedule a position holds virtual stages, and a micro-batch is ``v`` of
+    them: before the first backward pass it has run ``2 (pp - s - 1) + (v - 1) pp + 1`` forward
+    passes.
     """
     after = point.pp - 1 - np.arange(point.pp)
     if point.schedule == "gpipe":
@@ -45,9 +46,9 @@ def fill_seconds(point: Point, loads: FloatArray) -> float:
 def paces(point: Point, loads: FloatArray) -> FloatArray:
     """Seconds from one micro-batch to the next, shape (pp,), as gradients hide behind the last.
 
-    Chunks of interleaved stages take turns with those of the others, so a stage runs at the pace of
-    the slowest, and waiting hides traffic as computing does; else the last passes follow one
-    another.
+    Virtual stages of interleaved stages take turns with those of the others, so a stage runs at the
+    pace of the slowest, and waiting hides traffic as computing does; else the last passes follow
+    one another.
     """
     return np.full_like(loads, loads.max()) if point.interleave > 1 else loads
 

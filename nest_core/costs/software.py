@@ -1,8 +1,8 @@
-"""What the communication library adds to the wires, per collective and group.
+"""What the communication library adds to the links' time, per collective and group.
 
 A family's `Curve` (fitted to measurements, ``presets/collectives``) gives the regimes that are
-open to a collective among so many devices; here they become `Protocol` entries for the halves
-that costs are made of. Without curves the wires alone count.
+open to a collective among so many devices; here they become `Protocol` entries for the
+reduce-scatters and all-gathers that costs are made of. Without curves the links alone count.
 
 Over several nodes the network's regimes apply between them, and inside them the fastest that the
 node's own curve reaches: NCCL pipelines chunks through both.
@@ -29,7 +29,7 @@ class Software:
     Parameters
     ----------
     inside, between : Curve or None
-        None: wires as they are.
+        None: links as they are.
     """
 
     inside: Curve | None = None
@@ -55,7 +55,7 @@ class Software:
         spans: bool,
         meshed: bool,
     ) -> tuple[tuple[float, float], ...]:
-        """Lines that no half of a collective comes under: seconds, and part of a port's rate.
+        """Lower bounds of a reduce-scatter or all-gather: seconds, and part of a port's rate.
 
         Parameters
         ----------
@@ -69,20 +69,20 @@ class Software:
         """
         lines = []
         if fewest_nodes <= 1:
-            for entry in self.halves(op, devices, 1, meshed=meshed):
+            for entry in self.collectives(op, devices, 1, meshed=meshed):
                 fewest = 1.0 if meshed else np.log2(devices)
                 count = fewest if entry.steps_inside is None else entry.steps_inside
                 starts = entry.base_s + count * (latency_s + entry.step_inside_s)
                 lines.append((float(starts), entry.inside))
         if spans:
             steps = np.log2(fewest_nodes) if fewest_nodes > 1 else 0.0
-            for entry in self.halves(op, devices, devices, meshed=meshed):
+            for entry in self.collectives(op, devices, devices, meshed=meshed):
                 # Its steps leave the node; bytes may go inside or outside.
                 starts = entry.base_s + steps * (latency_s + entry.step_outside_s)
                 lines.append((float(starts), max(entry.inside, entry.outside)))
         return tuple(lines)
 
-    def halves(
+    def collectives(
         self, op: str, devices: int, nodes: int, *, meshed: bool = False
     ) -> tuple[Protocol, ...]:
         """Regimes of a reduce-scatter or all-gather, or of half an all-reduce.
@@ -93,7 +93,7 @@ class Software:
         devices, nodes : int
             Of one group, and how many nodes it spans.
         meshed : bool
-            Whether the wires tell which of a node's links so many devices can use; else the
+            Whether the link map tells which of a node's links so many devices can use; else the
             curve does.
         """
         if devices == 1:

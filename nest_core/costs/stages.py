@@ -126,7 +126,7 @@ class StageMemory:
     limit: float
 
     def used(self, s: int, i: int, j: int, c: int) -> float:
-        """Bytes that the tensors of a stage of one chunk hold."""
+        """Bytes that the tensors of a stage in one piece hold."""
         kept = self.in_flight[s] * (self.kept[c, j] - self.kept[c, i])
         passes = kept + self.peak[c, i:j].max()
         return float(self.static[j] - self.static[i] + max(passes, self.step[j] - self.step[i]))
@@ -144,8 +144,8 @@ class StageCosts(StageMemory):
     forward : (L + 1,)
         Seconds of compute in a forward pass.
     arrive, retire : (pp, L + 1)
-        Seconds to receive activations where a chunk starts at ``i``, gradients where it ends
-        at ``j``.
+        Seconds to receive activations where a virtual stage starts at ``i``, gradients where it
+        ends at ``j``.
     transfer_saved : float
         Seconds saved per second of transfers that has compute to hide behind.
     sync : (pp, L + 1) and sync_base : (pp,)
@@ -172,7 +172,7 @@ class StageCosts(StageMemory):
         return self.virtual_stages_load(s, ((i, j),), c)
 
     def virtual_stages_load(self, s: int, virtual_stages: Sequence[Span], c: int) -> float:
-        """The same of a stage that holds several chunks."""
+        """The same of a stage that holds several virtual stages."""
         hops, free = self._hops(s, virtual_stages), _over(self.free[s, c], virtual_stages)
         return _over(self.time[s, c], virtual_stages) + hops - self.transfer_saved * min(hops, free)
 
@@ -183,7 +183,7 @@ class StageCosts(StageMemory):
     def virtual_stages_sync(
         self, s: int, virtual_stages: Sequence[Span], c: int, pace: float
     ) -> float:
-        """The same of a stage that holds several chunks, a micro-batch every ``pace`` seconds."""
+        """The same of several virtual stages, a micro-batch every ``pace`` seconds."""
         sent = _over(self.time[s, c], virtual_stages) - _over(self.free[s, c], virtual_stages)
         left = pace - sent - self._hops(s, virtual_stages) - _over(self.forward, virtual_stages)
         shown = _over(self.sync[s], virtual_stages) + float(self.sync_base[s])
@@ -257,7 +257,7 @@ def _called(time: MessageTime, number: FloatArray, size: FloatArray) -> FloatArr
 
 
 def _hops(point: Point, shared: Links, table: LayerTable) -> tuple[FloatArray, FloatArray]:
-    """Seconds of the transfers into a chunk, by its first layer and by its end.
+    """Seconds of the transfers into a virtual stage, by its first layer and by its end.
 
     Tensor-parallel ranks that hold the same tensor send a part each and gather it again on
     arrival (Narayanan et al. 2021, SC, section 4.1).
@@ -270,7 +270,7 @@ def _hops(point: Point, shared: Links, table: LayerTable) -> tuple[FloatArray, F
     hop = shared.forward.along(1).seconds(sizes / point.tp if alike else sizes)[:, which]
     gather = np.zeros((point.pp, table.layers + 1))
     if alike:
-        gathered = shared.time("tp", "halves").along(1).seconds(sizes)
+        gathered = shared.time("tp", "reduce_scatter").along(1).seconds(sizes)
         gather = np.where(sizes > 0, gathered, 0.0)[:, which]
     arrive[1:] = hop[1:] + gather[1:]
     retire[:-1] = hop[1:] + gather[:-1]
@@ -283,8 +283,8 @@ def _hops(point: Point, shared: Links, table: LayerTable) -> tuple[FloatArray, F
 def _sharded(
     point: Point, shared: Links, table: LayerTable, per_parameter: tuple[float, ...]
 ) -> FloatArray:
-    """Seconds of the data-parallel halves of every layer, shape (pp, L)."""
-    kind: CallKind = "halves" if point.zero else "reduce"
+    """Seconds of every layer's data-parallel collectives, shape (pp, L)."""
+    kind: CallKind = "reduce_scatter" if point.zero else "all_reduce"
     dense, experts = held(table, point.pp), table.expert_parameters
     buckets = [("data", point.sharers, dense), ("expert_data", point.expert_sharers, experts)]
     if point.ep == 1:
@@ -312,12 +312,12 @@ def _tied(problem: Problem, point: Point, shared: Links, table: LayerTable) -> F
     base = np.zeros(point.pp)
     if point.pp > 1 and table.tied_parameters:
         size = table.tied_parameters * problem.state.gradients
-        base[[0, -1]] = 2 * shared.time("tied", "reduce").seconds(size)[0]
+        base[[0, -1]] = 2 * shared.time("tied", "all_reduce").seconds(size)[0]
     return base
 
 
 def _over(sums: FloatArray, virtual_stages: Sequence[Span]) -> float:
-    """Prefix sums over the layers of chunks."""
+    """Prefix sums over the layers of virtual stages."""
     return sum(float(sums[j] - sums[i]) for i, j in virtual_stages)
 
 

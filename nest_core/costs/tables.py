@@ -216,8 +216,8 @@ def _kind(axis: str, strategy: Strategy) -> CallKind:
     if axis == "ep":
         return "all_to_all"
     if axis == "cp":
-        return "ring" if strategy.context == "ring" else "halves"
-    return "halves" if strategy.sp else "reduce"
+        return "ring" if strategy.context == "ring" else "reduce_scatter"
+    return "reduce_scatter" if strategy.sp else "all_reduce"
 
 
 def _parts(call: Collective) -> int:

@@ -2,17 +2,18 @@
 
 `price` states an iteration in closed form (`nest_core.costs.schedules`); here its schedule is
 played back. A stage runs its passes in the schedule's order, one at a time: a forward pass starts
-once the same micro-batch has left the chunk before, a backward pass once it has come back from
-the chunk after. When its last pass is over a stage synchronises gradients and updates its states.
+once the same micro-batch has left the virtual stage before, a backward pass once it has come back
+from the virtual stage after. When its last pass is over a stage synchronises gradients and updates
+its states.
 
 * ``gpipe``: all forward passes, then all backward passes (Huang et al. 2019).
 * ``1f1b``: ``pp - 1 - s`` forward passes ahead, then one forward and one backward in turn
   (Narayanan et al. 2021, PipeDream-Flush).
-* ``interleaved``: groups of ``pp`` micro-batches go through one chunk after another,
+* ``interleaved``: groups of ``pp`` micro-batches go through one virtual stage after another,
   ``2 (pp - 1 - s) + (v - 1) pp`` passes ahead (Narayanan et al. 2021, SC, section 2.2).
 
 What a pass takes is the priced load of its stage, divided by three declared rules: recomputation
-belongs to the backward pass; chunks divide communication and kernel launches as they divide
+belongs to the backward pass; virtual stages divide communication and kernel launches as they divide
 compute; half of communication falls into either pass.
 
 For equal stages the playback ends when `price` says. For uneven ones the closed form lets every
@@ -54,7 +55,7 @@ class Timeline:
     micro_batch, virtual_stage : int array (pp, passes)
     backward : bool array (pp, passes)
     start_s : float array (pp, passes)
-    parts_s : float array (pp, chunks, 2, 3)
+    parts_s : float array (pp, virtual stages, 2, 3)
         Of a stage's forward (0) and backward (1) passes, the `PARTS`.
     sync_s, update_s : float array (pp,)
         Exposed gradient synchronisation and optimizer step, after the last pass.
@@ -142,7 +143,7 @@ def timeline(problem: Problem, report: Report) -> Timeline:
 
 
 def _orders(point: Point, m: int) -> tuple[BoolArray, IntArray, IntArray]:
-    """Direction, micro-batch and chunk of every pass of every stage, each (pp, passes)."""
+    """Direction, micro-batch and virtual stage of every pass of every stage, each (pp, passes)."""
     v, pp = point.interleave, point.pp
     number = np.arange(m * v)
     if point.schedule == "interleaved":

@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes per parameter of every half (reduce-scatter or all-gather).
+    """Bytes per parameter of every reduce-scatter and all-gather.
 
     ``step`` once per micro-batch and layer, ``sync`` once per iteration and layer.
     """

@@ -114,9 +114,9 @@ def choice(plan: Plan, axis: str) -> str:
     if axis == "order":
         return " ".join(name for name in plan.point.order if getattr(plan.point, name) > 1)
     if axis == "schedule" and plan.point.interleave > 1:
-        return f"interleaved, {plan.point.interleave} chunks"
+        return f"interleaved, {plan.point.interleave} virtual stages"
     if axis == "device_order" and isinstance(plan.point.device_order, tuple):
-        return "by hand"
+        return "custom"
     words = {True: "on", False: "off"}
     named = [words[value] if isinstance(value, bool) else str(value) for value in _used(plan, axis)]
     return ", ".join(named)

@@ -170,7 +170,7 @@ def _band_formula(found: Validity, best: Report) -> tuple[str, ...]:
 
 
 def _fill(best: Report) -> str:
-    """The seconds of fill and drain, in symbols; chunks let the next stage begin earlier."""
+    """The seconds of fill and drain, in symbols; virtual stages let the next begin earlier."""
     return "(Σ t − max t)" + (" / v" if best.plan.point.interleave > 1 else "")
 
 

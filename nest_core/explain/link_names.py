@@ -1,4 +1,4 @@
-"""What the bundles of a network's wires are called."""
+"""What a network's link groups are called."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def tier_name(network: Network, level: int) -> str:
 
 
 def link_group_name(network: Network, link_group: int) -> str:
-    """Where a bundle of links leads, in words.
+    """Where a link group leads, in words.
 
-    Devices count from 0. Of dragonflies the bundle's number is told.
+    Devices count from 0. Of dragonflies the link group's number is told.
     """
     link_map = network.link_map
     if isinstance(link_map, TreeLinkMap):
@@ -61,8 +61,8 @@ def _devices(members: IntArray) -> str:
 def _of_torus(link_map: TorusLinkMap, link_group: int) -> str:
     link, downwards = divmod(link_group, 2)
     place, axis = divmod(link, len(link_map.shape.shape))
-    seated = np.flatnonzero(link_map.place == place)
-    who = f"device {seated[0]:,}" if len(seated) else f"router {place:,}"
+    there = np.flatnonzero(link_map.place == place)
+    who = f"device {there[0]:,}" if len(there) else f"router {place:,}"
     return f"{who}, dimension {axis + 1}, {'down' if downwards else 'up'}wards"
 
 

@@ -5,7 +5,7 @@ along the routes that they are priced on: each collective by the algorithm that 
 size, links by their way there and back. A message of a replayed layer counts again.
 
 A link's *busy* share is its bytes over its capacity, as a part of the iteration: what it would
-take at the wires' full rate. Communication libraries reach less, latencies come on top, and a link
+take at the links' full rate. Communication libraries reach less, latencies come on top, and a link
 may wait between the parts of one collective, so that communication takes longer than its busiest
 link is busy, except where it hides behind compute.
 
@@ -51,11 +51,11 @@ class TierLoad:
     level : int
         Of the network, whose traffic they carry first; 0 is the innermost.
     links : int
-        Bundles, each direction its own.
+        Link groups, each direction its own.
     busiest : int
-        Number of the bundle with the largest busy share.
+        Number of the link group with the largest busy share.
     busiest_bytes, mean_bytes : mapping of str to float
-        By class: of that bundle, and of all bundles on the mean.
+        By class: of that group, and of all groups on the mean.
     busiest_busy, mean_busy : mapping of str to float
         The same as shares of the iteration.
     """
@@ -76,13 +76,13 @@ class TierLoad:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loads:
-    """Bytes on every bundle of a network's wires in one iteration.
+    """Bytes on every link group of a network in one iteration.
 
     Parameters
     ----------
     network : Network
     iteration_s : float
-    bytes : mapping of str to float array (bundles,)
+    bytes : mapping of str to float array (link groups,)
         By class, in the order of `CLASSES`; those without traffic are left out.
     device_busy : float array (devices,)
         Busy share of the busiest link on the way of anything that a device sends or receives.
@@ -95,7 +95,7 @@ class Loads:
 
     @property
     def busy(self) -> FloatArray:
-        """Share of the iteration that every bundle is busy, shape (bundles,)."""
+        """Share of the iteration that every link group is busy, shape (link groups,)."""
         return _busy(self.network, self.bytes, self.iteration_s)
 
     @property
@@ -240,9 +240,9 @@ def _ways(network: Network, groups: IntArray, kind: CallKind) -> Iterator[list[P
 
 
 def _protocols(problem: Problem, groups: IntArray, kind: CallKind) -> tuple[Protocol, ...]:
-    op = "all_reduce" if kind == "reduce" else "reduce_scatter"
+    op = "all_reduce" if kind == "all_reduce" else "reduce_scatter"
     network = problem.network
-    return problem.software.halves(
+    return problem.software.collectives(
         op, groups.shape[1], most_nodes(network, groups), meshed=network.meshed_nodes
     )
 
@@ -288,7 +288,7 @@ def _count_shards(counter: _Counter, report: Report, point: Point, mine: list[in
     """Gradients and weights among the ranks that share them, per micro-batch and iteration."""
     problem = counter.problem
     table, m = _table(problem, point), point.micro_batches(problem.batch)
-    kind: CallKind = "halves" if point.zero else "reduce"
+    kind: CallKind = "reduce_scatter" if point.zero else "all_reduce"
     dense, experts = held(table, point.pp), table.expert_parameters
     buckets = {"data": dense, "expert_data": experts}
     if point.ep == 1:
@@ -335,7 +335,7 @@ def _count_hops(counter: _Counter, report: Report, point: Point, mine: list[int]
     for source, target in ((before, after), (after, before)):
         counter.flows("transfers", Phase(source, target, stage, one, one), sent)
     if alike:
-        counter.collective("transfers", point, "tp", "halves", gathered)
+        counter.collective("transfers", point, "tp", "reduce_scatter", gathered)
 
 
 def _count_tied(counter: _Counter, plan: Plan) -> None:
@@ -343,4 +343,4 @@ def _count_tied(counter: _Counter, plan: Plan) -> None:
     problem, point = counter.problem, plan.stage_point(0)
     size = _table(problem, point).tied_parameters * problem.state.gradients
     if point.pp > 1 and size > 0:
-        counter.collective("tied", point, "tied", "reduce", {0: {size: 2.0}})
+        counter.collective("tied", point, "tied", "all_reduce", {0: {size: 2.0}})

@@ -79,13 +79,13 @@ def price_pasted(asked: Scenario, text: str, placement: str = "") -> Mine:
     Parameters
     ----------
     placement : str
-        Where the ranks sit, by hand (`nest_core.costs.placement.read_placement`); empty: as the
+        The rank mapping (`nest_core.costs.placement.read_placement`); empty: as the
         plan's device order says.
 
     Raises
     ------
     InputError
-        If the text is no plan, or not one on this problem, or the placement does not seat it;
+        If the text is no plan, or not one on this problem, or the rank mapping does not fit it;
         `OtherJob` if the text is a command for another job. Not fitting is an answer.
     """
     problem = asked.problem()
@@ -237,7 +237,7 @@ def difference(ours: Report, theirs: Report) -> Difference:
 
 
 def _terms(report: Report) -> dict[str, float]:
-    """Seconds by term, what is left of rounding taken away."""
+    """Seconds by term, without what is left of rounding."""
     least = _ROUNDING * report.iteration_s
     return {name: seconds if seconds > least else 0.0 for name, seconds in report.terms}
 

@@ -149,7 +149,7 @@ def _beside_tensor(point: Point) -> list[str]:
 
 
 def schedule_in_words(point: Point) -> str:
-    """The schedule with its chunks.
+    """The schedule with its virtual stages.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def schedule_in_words(point: Point) -> str:
     '1F1B'
     """
     if point.schedule == "interleaved":
-        return f"interleaved 1F1B with {point.interleave} chunks per stage"
+        return f"interleaved 1F1B with {point.interleave} virtual stages per stage"
     return "GPipe" if point.schedule == "gpipe" else "1F1B"
 
 

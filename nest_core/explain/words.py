@@ -89,10 +89,10 @@ def binding_table(found: Sequence[StageBinding], report: Report) -> Table:
 
 
 def _layers(stage: Stage) -> str:
-    """Which layers a stage holds; of several chunks how many."""
+    """Which layers a stage holds; of several virtual stages how many."""
     if len(stage.virtual_stages) > 1:
         count = sum(last - first for first, last in stage.virtual_stages)
-        return f"{count} in {len(stage.virtual_stages)} chunks"
+        return f"{count} in {len(stage.virtual_stages)} virtual stages"
     return stage.spans
 
 

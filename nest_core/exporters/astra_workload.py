@@ -1,8 +1,8 @@
 """What every rank does in one iteration, as a Chakra trace for ASTRA-sim.
 
-A pass of a micro-batch over a chunk is a transfer in, a compute node with the seconds that the
-plan was priced with, the collectives of each axis, and a transfer out. Nodes wait in the order of
-the schedule; transfers out wait for nothing else, so that no order of the wires can block. The
+A pass of a micro-batch over a virtual stage is a transfer in, a compute node with the seconds that
+the plan was priced with, the collectives of each axis, and a transfer out. Nodes wait in the order
+of the schedule; transfers out wait for nothing else, so that no order of the links can block. The
 iteration ends with gradient synchronisation and the optimizer step.
 
 Collectives of one kind and axis in one pass are one node with their bytes added up, which leaves
@@ -12,8 +12,8 @@ all-gather what it puts in too (a part).
 
 `nest_core.costs.schedules` names the schedules. GPipe runs all forward passes first. 1F1B runs as
 many as there are stages behind it, then alternates. The interleaved schedule does the same with
-passes of chunks, which it takes in groups of ``pp`` micro-batches, chunk after chunk (Narayanan et
-al. 2021, SC, figure 4), twice as far ahead.
+passes of virtual stages, which it takes in groups of ``pp`` micro-batches, virtual stage after
+virtual stage (Narayanan et al. 2021, SC, figure 4), twice as far ahead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Groups", "Pass", "groups_of", "passes", "trace", "workload"]
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass of one micro-batch over one chunk.
+    """One pass of one micro-batch over one virtual stage.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class _Builder:
         zero = self.plan.point.acting_zero
         if not one.forward and zero >= 2:
             gradients = traffic(zero, self.problem.state).step[0]
-            steps += self._halves(chakra.REDUCE_SCATTER, gradients, span, name)
+            steps += self._sharing(chakra.REDUCE_SCATTER, gradients, span, name)
         return steps + self._departure(one, name)
 
     def _calls(
@@ -257,7 +257,7 @@ class _Builder:
         if not forward:
             size += float(calls.replay_bytes[choice, span].sum())
         members = getattr(self.plan.point, axis)
-        if calls.kind == "reduce":
+        if calls.kind == "all_reduce":
             return _collective(name, chakra.ALL_REDUCE, size / 2, axis)
         if calls.kind == "all_to_all":
             return _collective(name, chakra.ALL_TO_ALL, size, axis)
@@ -272,9 +272,9 @@ class _Builder:
         """Weights that ZeRO 3 gathers before a pass."""
         if self.plan.point.zero < 3:
             return []
-        return self._halves(chakra.ALL_GATHER, self.problem.state.weights, span, name)
+        return self._sharing(chakra.ALL_GATHER, self.problem.state.weights, span, name)
 
-    def _halves(self, op: int, per_parameter: float, span: slice, name: str) -> list[Step]:
+    def _sharing(self, op: int, per_parameter: float, span: slice, name: str) -> list[Step]:
         """A collective over the ranks that share dense weights, and those that share experts."""
         point, table = self.plan.point, self.table
         dense = float(table.parameters[span].sum())
@@ -338,16 +338,16 @@ class _Builder:
             span = self._span(virtual_stage)
             update += float(layers[stage, span].sum())
             if plan.point.acting_zero == 0:
-                steps += self._halves(chakra.ALL_REDUCE, once[0], span, f"G{virtual_stage}")
+                steps += self._sharing(chakra.ALL_REDUCE, once[0], span, f"G{virtual_stage}")
             elif plan.point.acting_zero == 1:
-                steps += self._halves(chakra.REDUCE_SCATTER, once[0], span, f"G{virtual_stage}")
+                steps += self._sharing(chakra.REDUCE_SCATTER, once[0], span, f"G{virtual_stage}")
         if plan.point.pp > 1 and self.table.tied_parameters and stage in (0, plan.point.pp - 1):
             size = self.table.tied_parameters * state.gradients
             steps += _collective("tied", chakra.ALL_REDUCE, size, "tied")
         steps.append(_compute("update", update))
         if plan.point.zero in (1, 2):
             for virtual_stage in virtual_stages:
-                steps += self._halves(
+                steps += self._sharing(
                     chakra.ALL_GATHER, once[-1], self._span(virtual_stage), f"W{virtual_stage}"
                 )
         return steps

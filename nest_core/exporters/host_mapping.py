@@ -64,7 +64,7 @@ class HostMapping:
 
 
 def host_mapping(network: Network, point: Point) -> HostMapping:
-    """The seats of a point's ranks on a network."""
+    """The rank mapping of a point on a network."""
     _, first, host = np.unique(network.host, return_index=True, return_inverse=True)
     host = np.argsort(np.argsort(first))[host]
     order = np.argsort(host, kind="stable")

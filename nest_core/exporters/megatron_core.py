@@ -9,11 +9,11 @@ embeddings, and there is no norm behind attention and MLP.
 and knows four ways to say where blocks go (``transformer_config.py``, ``transformer_block.py`` and
 ``pipeline_parallel_layer_layout.py`` of the release):
 
-* nothing: as many blocks in every chunk;
-* embedding and loss counted as one layer each, then as many layers in every chunk;
+* nothing: as many blocks in every virtual stage;
+* embedding and loss counted as one layer each, then as many layers in every virtual stage;
 * other numbers in the first and the last stage, as many blocks in all between;
-* a layout string, one letter per layer (``E`` embedding, ``t`` block, ``L`` loss), chunks parted
-  by ``|`` in the order in which a micro-batch passes them; ``x*n`` repeats a letter.
+* a layout string, one letter per layer (``E`` embedding, ``t`` block, ``L`` loss), virtual stages
+  parted by ``|`` in the order in which a micro-batch passes them; ``x*n`` repeats a letter.
 
 `stage_options` picks the first that says a plan's cuts.
 
@@ -372,7 +372,7 @@ def stage_options(plan: Plan) -> StageOptions:
 
 
 def layout_string(cuts: tuple[int, ...]) -> str:
-    """Chunks as letters.
+    """Virtual stages as letters.
 
     Examples
     --------
@@ -386,6 +386,6 @@ def layout_string(cuts: tuple[int, ...]) -> str:
 
 
 def _blocks(cuts: tuple[int, ...]) -> list[int]:
-    """Transformer blocks of every chunk; the first layer embeds, the last has the loss."""
+    """Transformer blocks of every virtual stage; the first layer embeds, the last has the loss."""
     last = cuts[-1] - 1
     return [min(b, last) - max(a, 1) for a, b in pairwise(cuts)]

@@ -123,7 +123,7 @@ def _settings(scenario: Scenario, plan: Plan, recompute: str) -> dict[str, str]:
 
 
 def _parts(plan: Plan) -> str:
-    """Modules of every chunk, in the order in which a micro-batch passes them."""
+    """Modules of every virtual stage, in the order in which a micro-batch passes them."""
     last = plan.cuts[-1] - 1
     rows = []
     for first, end in pairwise(plan.cuts):

@@ -96,7 +96,7 @@ def subject(point: Point) -> str:
     if point.ep > 1:
         shown.append(f"ep {point.ep}")
     schedule = point.schedule + (f" x{point.interleave}" if point.interleave > 1 else "")
-    devices = point.device_order if isinstance(point.device_order, str) else "hand-picked"
+    devices = point.device_order if isinstance(point.device_order, str) else "custom"
     shown += [
         f"micro-batch {point.micro_batch}",
         f"ZeRO {point.zero}",
@@ -165,7 +165,7 @@ def check_order(point: Point, orders: Sequence[Sequence[str]], framework: str) -
 def check_launcher(
     rank_mapping: HostMapping, point: Point, framework: str, *, even: bool = True
 ) -> None:
-    """Refuse seats that a launcher without a rank file does not give.
+    """Refuse a rank mapping that a launcher without a rank file does not give.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ def bandwidth_figure(found: Sweep, measured: Measured | None = None) -> Picture:
         _bandwidth_finding(found),
         f"Bus bandwidth of {_what(found)}, one way per device",
         "Bus bandwidth is what every device moves, so it can be held against its port; the "
-        "dashed line is what the wires allow the best algorithm.",
+        "dashed line is what the links allow the best algorithm.",
         go.Figure(data=traces, layout=layout),
         _legend(found, measured),
     )
@@ -172,7 +172,7 @@ def _bound(size_bytes: FloatArray, values: FloatArray) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": "bound of the wires",
+        "name": "bound of the links",
         "x": size_bytes,
         "y": values,
         "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
@@ -208,7 +208,7 @@ def _bound_label(found: Sweep) -> dict[str, Any]:
         "xanchor": "left",
         "yanchor": "bottom",
         "showarrow": False,
-        "text": f"the wires allow {humanise_rate(found.bound_Bps)}",
+        "text": f"the links allow {humanise_rate(found.bound_Bps)}",
         "font": {"color": LIMIT, "size": 12},
     }
 
@@ -244,7 +244,7 @@ def _range(*values: FloatArray) -> tuple[float, float]:
 
 def _legend(found: Sweep, measured: Measured | None) -> tuple[tuple[str, str], ...]:
     names = ", ".join(dict.fromkeys(found.algorithms)).replace("_", " ")
-    shown = ((f"our model: {names}", ACCENT), ("bound of the wires", LIMIT))
+    shown = ((f"our model: {names}", ACCENT), ("bound of the links", LIMIT))
     if measured is None:
         return shown
     return (*shown, (f"measured, {measured.accelerator}", MEASURED))

@@ -130,6 +130,6 @@ def _finding(loads: Loads) -> str:
 def _reading(loads: Loads) -> str:
     drawn = " Static ECMP: one draw of the hash." if loads.network.link_map.variants > 1 else ""
     return (
-        "Bytes over the wires' rate; a tier's links lead up to it and down from it, each way on "
-        f"its own. Libraries reach less than the wires, so collectives take longer.{drawn}"
+        "Bytes over the links' rate; a tier's links lead up to it and down from it, each way on "
+        f"its own. Libraries reach less than the links' rate, so collectives take longer.{drawn}"
     )

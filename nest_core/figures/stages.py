@@ -2,8 +2,8 @@
 
 A row per method, and every row has the same two axes. Horizontally stand the model's layers, stage
 by stage, so that a plan of four stages and one of eighty are compared in the same place and a cut
-is where it is; a bar is as wide as the layers its stage holds, all chunks of an interleaved stage
-together.
+is where it is; a bar is as wide as the layers its stage holds, all virtual stages of an interleaved
+stage together.
 """
 
 from __future__ import annotations

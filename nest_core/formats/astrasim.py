@@ -234,7 +234,7 @@ def _of_torus(fabric: Torus) -> tuple[list[Dimension], tuple[str, ...]]:
     if fabric.twisted:
         raise _not("a twisted torus", "export a plain torus, or a graph format")
     if fabric.missing:
-        raise _not("a torus with devices missing", "put them back, or choose a graph format")
+        raise _not("a torus with failed devices", "put them back, or choose a graph format")
     if any(not wrap and size > 2 for size, wrap in zip(fabric.shape, fabric.wrap, strict=True)):
         raise _not("a mesh without wrap-around links", "close its dimensions")
     rate, latency = fabric.link_bandwidth_Bps, fabric.hop_latency_s
@@ -262,7 +262,7 @@ def _of_levels(fabric: Hierarchical) -> tuple[list[Dimension], tuple[str, ...]]:
         else:
             lost.append(f"Level {tier.name}, whose groups have one child.")
     if fabric.missing:
-        lost.append("Which devices are missing.")
+        lost.append("Which devices failed.")
     if not dimensions:
         raise _not("one device", "export a fabric of several")
     return dimensions, tuple(lost)
@@ -298,7 +298,7 @@ def _of_clos(fabric: Clos) -> tuple[list[Dimension], tuple[str, ...]]:
         hops = height if height < len(sizes) - 1 else fabric.tiers
         dimensions.append(("Switch", size, per_device / shared, hops * fabric.hop_latency_s))
     if fabric.missing:
-        lost.append("Which elements are missing.")
+        lost.append("Which elements failed.")
     dimensions = [entry for entry in dimensions if entry[1] > 1]
     if not dimensions:
         raise _not("one device", "export a fabric of several")

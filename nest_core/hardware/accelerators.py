@@ -48,7 +48,7 @@ class Accelerator:
         Design power, W; None where the vendor publishes none.
     links, network : str
         Curves in ``presets/collectives`` of its own links and of the network between nodes;
-        empty: wires as they are.
+        empty: links as they are.
     profile : Profile or None
         Measured times, which go before the estimate where a kernel has one.
     """

@@ -43,7 +43,7 @@ def rank_mapping(network: Network, layout: Layout, order: DeviceOrder) -> IntArr
     if isinstance(order, tuple) and len(order) < layout.devices_used:
         raise InputError(
             "device_order",
-            f"must seat all {layout.devices_used} ranks",
+            f"must place all {layout.devices_used} ranks",
             len(order),
             "give a device for every rank",
         )

@@ -37,9 +37,9 @@ from nest_core.topology import Hierarchical, Tier
 __all__ = [
     "LAYERS",
     "LEVELS",
+    "MAPPINGS",
     "MICRO_BATCHES",
     "OBJECTIVES",
-    "SEATINGS",
     "SECONDS",
     "STAGES",
     "UNITS",
@@ -61,7 +61,7 @@ LAYERS = len(SECONDS)
 STAGES = 3
 MICRO_BATCHES = 4
 
-SEATINGS = {"012": (0, 1, 2), "123": (1, 2, 3)}
+MAPPINGS = {"012": (0, 1, 2), "123": (1, 2, 3)}
 """Devices of stages 0, 1 and 2: which link crosses from one node to the other."""
 
 OBJECTIVES: dict[str, Callable[[float, float], float]] = {
@@ -129,24 +129,24 @@ def hop_seconds() -> tuple[float, ...]:
     return tuple(1.0 / level.single_flow_Bps for level in network().levels)
 
 
-def levels_between(seating: str) -> tuple[int, ...]:
+def levels_between(mapping: str) -> tuple[int, ...]:
     """Level of the link into stages 1 and 2."""
-    devices = np.array(SEATINGS[seating])
+    devices = np.array(MAPPINGS[mapping])
     return tuple(network().level(devices[:-1], devices[1:]).tolist())
 
 
 @cache
-def cells(seating: str, objective: str) -> tuple[Cell, ...]:
+def cells(mapping: str, objective: str) -> tuple[Cell, ...]:
     """The table, in the order in which it is filled: last stage first, its last layers first.
 
     Parameters
     ----------
-    seating : str
-        Of `SEATINGS`.
+    mapping : str
+        Of `MAPPINGS`.
     objective : str
         Of `OBJECTIVES`.
     """
-    combine, between = OBJECTIVES[objective], levels_between(seating)
+    combine, between = OBJECTIVES[objective], levels_between(mapping)
     known: dict[tuple[int, int, int | None], Cell] = {}
     for stage in reversed(range(STAGES)):
         after = between[stage] if stage < STAGES - 1 else None
@@ -177,25 +177,25 @@ def _load(first: int, end: int, before: int | None, after: int | None) -> float:
     return sum(SECONDS[first:end]) + arrives + returns
 
 
-def chosen_cuts(seating: str, objective: str) -> tuple[int, ...]:
+def chosen_cuts(mapping: str, objective: str) -> tuple[int, ...]:
     """The cuts that the full table leads to, read from the first stage on."""
-    table = {(cell.stage, cell.first, cell.level): cell for cell in cells(seating, objective)}
-    between = (None, *levels_between(seating))
+    table = {(cell.stage, cell.first, cell.level): cell for cell in cells(mapping, objective)}
+    between = (None, *levels_between(mapping))
     cuts = [0]
     for stage in range(STAGES):
         cuts.append(table[stage, cuts[-1], between[stage]].best.end)
     return tuple(cuts)
 
 
-def priced(seating: str, cuts: tuple[int, ...]) -> Report:
+def priced(mapping: str, cuts: tuple[int, ...]) -> Report:
     """The plan with these cuts, priced by the one judge of every plan."""
-    point = Point(1, False, 1, len(cuts) - 1, 1, 0, ORDER, device_order=_order(seating))
+    point = Point(1, False, 1, len(cuts) - 1, 1, 0, ORDER, device_order=_order(mapping))
     chain = bare_chain(network(), SECONDS, (0.0,) * LAYERS, UNITS, MICRO_BATCHES)
     return price(chain, Plan(point, cuts, ("none",) * point.pp))
 
 
-def _order(seating: str) -> tuple[int, ...]:
-    used = SEATINGS[seating]
+def _order(mapping: str) -> tuple[int, ...]:
+    used = MAPPINGS[mapping]
     return (*used, *(device for device in range(network().devices) if device not in used))
 
 
@@ -213,7 +213,7 @@ class Table:
 
     Parameters
     ----------
-    seating, objective : str
+    mapping, objective : str
     filled : tuple of Cell
         In order; the last is the one just filled.
     whole : tuple of Cell
@@ -226,7 +226,7 @@ class Table:
         Of the finished plan; empty before the last step.
     """
 
-    seating: str
+    mapping: str
     objective: str
     filled: tuple[Cell, ...]
     whole: tuple[Cell, ...]
@@ -236,14 +236,14 @@ class Table:
 
 
 def _show(settings: Settings) -> Reveal:
-    seating, objective = str(settings["seats"]), str(settings["held"])
-    whole = cells(seating, objective)
+    mapping, objective = str(settings["seats"]), str(settings["held"])
+    whole = cells(mapping, objective)
     step = int(settings["step"])
     filled = whole[:step]
     done = step == len(whole)
-    cuts = chosen_cuts(seating, objective) if done else ()
+    cuts = chosen_cuts(mapping, objective) if done else ()
     found = Table(
-        seating, objective, filled, whole, SEATINGS[seating], levels_between(seating), cuts
+        mapping, objective, filled, whole, MAPPINGS[mapping], levels_between(mapping), cuts
     )
     texts = _told(found)
     formulas = [_pairs()]
@@ -269,8 +269,8 @@ def _told(found: Table) -> tuple[str, ...]:
         return (
             f"The last cell is the answer: stages cut at {_layers(found.cuts)}. It was read back "
             "along the rows whose level is the real one; the other rows were kept in case.",
-            "Cells of the last stage are the same wherever stage 2 sits. Change the seats and see "
-            "which rows are read instead.",
+            "Cells of the last stage are the same wherever stage 2 is placed. Change the rank "
+            "mapping and see which rows are read instead.",
         )
     if cell.level is None:
         return (f"Stage {stage} is the first: it has no stage before it, so it needs one row.",)
@@ -336,7 +336,7 @@ def _candidates(found: Table, cell: Cell) -> Rows:
 
 
 def _iteration(found: Table) -> Formula:
-    report = priced(found.seating, found.cuts)
+    report = priced(found.mapping, found.cuts)
     loads = [stage.micro_batch_s for stage in report.stages]
     return Formula(
         "Iteration of this plan, seconds",
@@ -381,7 +381,7 @@ def _brief() -> Brief:
                 ),
             ),
             (
-                "Step to the end, then change the seats: which cells stay the same, and why?",
+                "Step to the end, then change the rank mapping: which cells stay, and why?",
                 "Switch what a cell holds from the sum to the slowest stage. Is the plan with the "
                 "least slowest stage the fastest with 4 micro-batches? With 400?",
                 "On a torus, which pairs would be a level? (Appendix B.2: hop distance.)",
@@ -417,8 +417,8 @@ LEVELS = Lesson(
         ),
         Control(
             "seats",
-            "RankMapping",
-            tuple(SEATINGS),
+            "Rank mapping",
+            tuple(MAPPINGS),
             "012",
             "Which link crosses between the nodes.",
             ("stages 1 2 | 3", "stages 1 | 2 3"),

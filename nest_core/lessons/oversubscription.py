@@ -124,7 +124,7 @@ def _show(settings: Settings) -> Reveal:
                 "layers further saves more memory, and so recomputation, than the traffic costs."
             ),
             "Pipelines and replicas send far less across nodes: a boundary per stage, gradients "
-            "once per iteration. So when uplinks are taken away, tensor parallelism goes first.",
+            "once per iteration. So when uplinks are removed, tensor parallelism goes first.",
         ),
         (
             Formula(
@@ -136,7 +136,7 @@ def _show(settings: Settings) -> Reveal:
             ),
             Formula(
                 "Sent per layer and micro-batch by tensor parallelism",
-                "4 halves forward, 4 backward, w b s h (tp - 1) / tp each",
+                "4 reduce-scatters and all-gathers forward, 4 backward, w b s h (tp - 1) / tp each",
                 _traffic(tp),
                 "Korthikanti et al. 2022 (sequence parallelism)",
             ),
@@ -158,7 +158,7 @@ def _traffic(tp: int) -> str:
     block = 1  # the first layer after the embedding
     number, size = float(calls.number[block]), float(calls.bytes[block])
     each = size / number * (tp - 1) / tp
-    return f"{number:g} halves of {humanise_bytes(each)}: {humanise_bytes(number * each)}"
+    return f"{number:g} of {humanise_bytes(each)}: {humanise_bytes(number * each)}"
 
 
 @cache

@@ -30,7 +30,7 @@ from nest_core.network.tree import TreeLinkMap, TreeTier
 from nest_core.topology import MAX_EXPLICIT_DEVICES, Fabric
 from nest_core.topology.lattice import torus_of
 
-__all__ = ["bisection_Bps", "full_bisection_Bps", "halves", "knows_nodes"]
+__all__ = ["bisection_Bps", "full_bisection_Bps", "knows_nodes", "last_half"]
 
 UNIT = 2.0**30
 
@@ -58,7 +58,7 @@ def bisection_Bps(fabric: Fabric, network: Network) -> float | None:
     torus = torus_of(fabric)
     if torus is not None:
         return torus.bisection_Bps()
-    last = halves(network)
+    last = last_half(network)
     if isinstance(network.link_map, TreeLinkMap):
         return _tree_cut(network.link_map, last)
     if network.devices > MAX_EXPLICIT_DEVICES:
@@ -89,11 +89,11 @@ def full_bisection_Bps(network: Network) -> float:
         one_node = network.node.min() == network.node.max()
         first = 0 if one_node or not len(beyond) else int(beyond.min())
         rate = network.levels[min(first, len(network.levels) - 1)].bandwidth_Bps
-    last = int(halves(network).sum())
+    last = int(last_half(network).sum())
     return min(last, network.devices - last) * rate
 
 
-def halves(network: Network) -> BoolArray:
+def last_half(network: Network) -> BoolArray:
     """Whether a device is in the last half, shape (devices,)."""
     devices = network.devices
     order = np.lexsort(network.nesting)
@@ -125,7 +125,7 @@ def _tree_cut(link_map: TreeLinkMap, last: BoolArray) -> float:
 
 
 def _part_cut(tiers: tuple[TreeTier, ...], last: BoolArray) -> float:
-    # A bundle that both halves share has its whole capacity up for one and down for the other.
+    # A link group that both halves share has its whole capacity up for one and down for the other.
     unit = _numbered(tiers[0].child * 2 + last)
     cost = np.full((int(unit.max()) + 1, 2), np.inf)
     cost[unit, last.astype(np.int64)] = 0.0
@@ -142,7 +142,7 @@ def _part_cut(tiers: tuple[TreeTier, ...], last: BoolArray) -> float:
 
 
 def _uplinks(unit: IntArray, link_group: IntArray, capacity_Bps: FloatArray) -> FloatArray:
-    """Capacity of all bundles through which a unit's devices climb, shape (units,)."""
+    """Capacity of all link groups through which a unit's devices climb, shape (units,)."""
     pair = np.unique(np.stack([unit, link_group]), axis=1)
     return np.asarray(np.bincount(pair[0], capacity_Bps[pair[1]]), np.float64)
 

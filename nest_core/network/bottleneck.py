@@ -1,4 +1,4 @@
-"""What a collective waits for, in words: a bundle of links and who shares it, or the latency."""
+"""What a collective waits for, in words: a link group and who shares it, or the latency."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["describe"]
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """The slowest bundle of a phase, or its longest latency."""
+    """The slowest link group of a phase, or its longest latency."""
 
     latency_s: float
     steps: float

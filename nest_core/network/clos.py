@@ -1,4 +1,4 @@
-"""Levels and wires of Clos fabrics: a node, then one level per switch tier.
+"""Levels and link map of Clos fabrics: a node, then one level per switch tier.
 
 Devices of a node meet inside it; others climb through the NICs that serve them to their leaf
 and on. On rail-optimised fabrics devices of one rail share leaves, so the leaf level cuts

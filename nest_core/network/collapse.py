@@ -1,4 +1,4 @@
-"""From a fabric as people specify it to the levels and wires that costs read.
+"""From a fabric as people specify it to the levels and link map that costs read.
 
 Hierarchies and Clos fabrics collapse exactly: one level per tier. A torus collapses into one
 affinity class per hop distance, a dragonfly into node, router, group and all, a drawn graph that

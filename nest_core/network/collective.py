@@ -5,7 +5,7 @@ all-gather the per-rank output; the bus bandwidth is ``factor * size_bytes / tim
 ``PERFORMANCE.md``), so that it can be held against the rate of a port.
 
 Buffers may pass in ``chunks`` through the stages of a level-by-level algorithm; stages that are
-busy at the same time share the wires.
+busy at the same time share the links.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class CollectiveAnswer:
         As nccl-tests counts it.
     algorithm : str
     bottleneck : str
-        What sets the time: a bundle of links and who shares it, or the latency.
+        What sets the time: a link group and who shares it, or the latency.
     level : str
         Name of the level that the bottleneck belongs to.
     candidates : tuple of Candidate
@@ -284,7 +284,7 @@ def _pipelined(
     """Chunks follow one another through the stages; seconds of the slowest group.
 
     A stage holds one chunk at a time and goes on as soon as the stage before has handed over; what
-    it takes depends on the other stages that are busy meanwhile and share its wires.
+    it takes depends on the other stages that are busy meanwhile and share its links.
     """
     part = size_bytes / chunks
     alone = [price_phases(network.link_map, stage, count, (protocol,)) for stage in stages]
@@ -307,7 +307,7 @@ def _pipelined(
         times = []
         for place, number in enumerate(busy):
             own = alone[number]
-            # While the others wait for latencies, this one has the wires to itself.
+            # While the others wait for latencies, this one has the links to itself.
             met = 1.0 - math.prod(1.0 - share for at, share in enumerate(duty) if at != place)
             extra = np.maximum(beta[place] - own.beta_s_per_byte[0], 0.0)
             slower = own.alpha_s[0] + (own.beta_s_per_byte[0] + met * extra) * part

@@ -1,4 +1,4 @@
-"""Wires of dragonflies: minimal routes by index arithmetic, at most one global link per flow.
+"""Link map of dragonflies: minimal routes by index arithmetic, at most one global link per flow.
 
 A flow climbs from its node's port to its router, goes over a local link to a router that owns a
 global link to the target's group, over that link, over a local link, and down (Kim, Dally, Scott
@@ -35,7 +35,7 @@ Parts = list[tuple[IntArray, IntArray, FloatArray]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DragonflyLinkMap:
-    """Bundles: devices' ports or a node's inside, nodes' ports, local links, global links.
+    """Link groups: devices' ports or a node's inside, nodes' ports, local links, global links.
 
     Parameters
     ----------
@@ -92,22 +92,22 @@ class DragonflyLinkMap:
 
     @property
     def capacity_Bps(self) -> FloatArray:
-        """(bundles,)."""
+        """(link groups,)."""
         return self._capacity
 
     @property
     def link_Bps(self) -> FloatArray:
-        """(bundles,): every bundle is one link."""
+        """(link groups,): every link group is one link."""
         return self._capacity
 
     @property
     def tier(self) -> IntArray:
-        """(bundles,)."""
+        """(link groups,)."""
         return np.repeat(np.array(self.tiers), np.diff(self._starts))
 
     @property
     def outside(self) -> BoolArray:
-        """(bundles,)."""
+        """(link groups,)."""
         return np.asarray(np.arange(len(self._capacity)) >= self._starts[1])
 
     @property
@@ -194,7 +194,7 @@ class DragonflyLinkMap:
         return parts, np.full(len(flow), each)
 
     def _local(self, a: IntArray, b: IntArray) -> IntArray:
-        """Bundle from router ``a`` to router ``b`` of the same group."""
+        """Link group from router ``a`` to router ``b`` of the same group."""
         routers = self.fabric.routers_per_group
         return np.asarray(self._starts[2] + a * routers + b % routers)
 

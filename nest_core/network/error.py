@@ -1,11 +1,11 @@
 """How far levels alone are from the links beneath them.
 
-The same traffic is priced twice: on the network's wires, and on a tree that knows only its
-levels: every child of a level has one uplink bundle of that level's capacity, from which one
+The same traffic is priced twice: on the network's links, and on a tree that knows only its
+levels: every child of a level has one uplink group of that level's capacity, from which one
 device draws at most `Level.single_flow_Bps`.
 The worst relative difference over the placements that a planner makes is the *collapse error*:
 0 for hierarchies and Clos fabrics of equal groups, and an honest figure for tori, rails,
-dragonflies and drawn graphs. Plans are priced on the wires and do not carry it.
+dragonflies and drawn graphs. Plans are priced on the links and do not carry it.
 
 Placements: groups of contiguous devices and of devices a stride apart that cover the fabric
 (sizes and strides: powers of four and whole blocks of the nesting), reduced by a ring and level
@@ -37,7 +37,7 @@ FEW_DRAWN = 1024
 
 
 def levels_only(network: Network) -> Network:
-    """The network as its levels say: a tree with one uplink bundle per child.
+    """The network as its levels say: a tree with one uplink group per child.
 
     A block of the nesting is priced by its level, on fabrics whose levels do not nest by the
     level at which its farthest devices meet; there an uplink is what its devices have of the
@@ -114,11 +114,11 @@ def _placements(network: Network) -> Iterator[list[Phase]]:
                 continue
             groups = every[: count * size * stride].reshape(count, size, stride).swapaxes(1, 2)
             rows: IntArray = groups.reshape(-1, size)
-            halves = [ring_reduce_scatter(rows)]
+            algorithms = [ring_reduce_scatter(rows)]
             if not many:
-                halves.append(hierarchical_reduce_scatter(network, rows))
-            for half in halves:
-                yield [replace(phase, owner=0 * phase.owner) for phase in half]
+                algorithms.append(hierarchical_reduce_scatter(network, rows))
+            for phases in algorithms:
+                yield [replace(phase, owner=0 * phase.owner) for phase in phases]
         if size < devices:
             source, target, ones = every[:-size], every[size:], np.ones(devices - size)
             yield [Phase(source, target, 0 * source, ones, ones)]

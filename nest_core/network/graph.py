@@ -1,4 +1,4 @@
-"""Wires of arbitrary link graphs: every link is counted, every flow takes shortest paths.
+"""Link map of arbitrary link graphs: every link is counted, every flow takes shortest paths.
 
 Distance is lexicographic: first the NICs on the way, then the devices that forward, then hops.
 So traffic between devices of a node stays in it, devices forward only where switches alone do
@@ -9,7 +9,7 @@ inside its node or leave through its NIC at equal distance it forwards first, as
 * ``adaptive`` divides a flow in proportion to their capacity: the ideal of adaptive routing;
 * ``shortest_path`` takes the lowest-numbered one;
 * ``ecmp`` hashes (source, target) anew at every element onto one link, so that parallel links
-  are bundles of their own (RFC 2992).
+  are link groups of their own (RFC 2992).
 
 Inside nodes whose devices are linked to one another flows spread evenly over all shortest paths
 (`nest_core.network.meshed`). All others walk together, hop by hop, in vectors. Distances come from
@@ -35,7 +35,7 @@ __all__ = ["GraphLinkMap"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphLinkMap:
-    """Every link of a graph, one bundle per direction (under ECMP: per link and direction).
+    """Every link of a graph, one link group per direction (under ECMP: per link and direction).
 
     Parameters
     ----------
@@ -87,24 +87,24 @@ class GraphLinkMap:
 
     @property
     def capacity_Bps(self) -> FloatArray:
-        """(bundles,)."""
+        """(link groups,)."""
         return self._capacity
 
     @property
     def link_Bps(self) -> FloatArray:
-        """(bundles,): one link, or all where flows spread."""
+        """(link groups,): one link, or all where flows spread."""
         if self.routing != "shortest_path":
             return self._capacity
         return np.asarray(self._capacity / self.links.count)
 
     @property
     def tier(self) -> IntArray:
-        """(bundles,)."""
+        """(link groups,)."""
         return self.arc_level[self._arc]
 
     @property
     def outside(self) -> BoolArray:
-        """(bundles,)."""
+        """(link groups,)."""
         return self._outside
 
     @property
@@ -280,7 +280,7 @@ class GraphLinkMap:
     def _single(
         self, table: NextHops, flow: IntArray, here: IntArray, target: IntArray, variant: int
     ) -> list[tuple[IntArray, IntArray, IntArray]]:
-        """One path per flow: flow, arc and bundle of every crossing, hop by hop."""
+        """One path per flow: flow, arc and link group of every crossing, hop by hop."""
         size, source = len(self.links.elements), here
         hops = []
         while len(flow):

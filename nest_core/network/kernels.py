@@ -1,4 +1,4 @@
-"""Loops over flows and the bundles that they cross, compiled.
+"""Loops over flows and the link groups that they cross, compiled.
 
 Kept apart since numba takes 0.3 s to import, and few commands price flows.
 """
@@ -41,7 +41,7 @@ def busiest(
 ) -> FloatArray:
     """Per owner the longest that one of its crossings takes inside nodes and outside, (2, owners).
 
-    ``load`` comes as zeros, one for every bundle.
+    ``load`` comes as zeros, one for every link group.
     """
     worst = np.zeros((2, owners))
     for k in range(len(flow)):
@@ -92,9 +92,9 @@ def climbs(
     up_hash: IntArray,
     down_hash: IntArray,
 ) -> tuple[IntArray, IntArray]:
-    """Crossings of flows from tier ``lowest`` up to where they meet: flow and bundle, in order.
+    """Crossings of flows from tier ``lowest`` up to where they meet: flow and link group, in order.
 
-    Hashes of the flows fix the lane on the way up and down; if empty, the target does.
+    Hashes of the flows fix the link on the way up and down; if empty, the target does.
     """
     count = 0
     for flow in range(len(source)):

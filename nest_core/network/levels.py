@@ -2,8 +2,8 @@
 
 A *nested* level groups devices: two that share a group at level ``l`` but at none inside it
 meet there. Each group below level ``l`` (a *child*; below level 0 a child is one device)
-reaches it through its uplink, a bundle of ``links`` equal links. What counts is who shares
-that bundle, so a level states both the capacity of the whole bundle and the most that one
+reaches it through its uplink, a group of ``links`` equal links. What counts is who shares
+that group, so a level states both the capacity of the whole group and the most that one
 device alone can draw from it. Groups may be unequal; a level then describes the largest group
 and the child with the least bandwidth per device.
 
@@ -45,13 +45,13 @@ class Level:
     groups : int
         Number of groups; for torus levels the number of devices (each sees its own class).
     links : int
-        Parallel links in the uplink bundle of one child.
+        Parallel links in the uplink group of one child.
     link_bandwidth_Bps : float
         One of those links, one direction, oversubscription applied.
     latency_s : float
         One way between two devices that meet at this level, in total.
     child_size : int
-        Devices below one uplink bundle.
+        Devices below one uplink group.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Level:
 
     @property
     def capacity_Bps(self) -> float:
-        """The uplink bundle of one child, bytes/s, shared by all of its devices."""
+        """The uplink group of one child, bytes/s, shared by all of its devices."""
         return self.links * self.link_bandwidth_Bps
 
     @property
@@ -81,7 +81,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What words and headline figures tell of a network, without the wires, which may be large.
+    """What words and headline figures tell of a network, without the link map, which may be large.
 
     Parameters
     ----------
@@ -95,14 +95,14 @@ class Outline:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """What costs read of a fabric: devices numbered consecutively, levels, and wires.
+    """What costs read of a fabric: devices numbered consecutively, levels, and a link map.
 
     Parameters
     ----------
     devices : int
     levels : tuple of Level
         Innermost first.
-    link_map : Wires
+    link_map : LinkMap
         Who shares which link.
     nesting : tuple of int array (devices,)
         Blocks that hierarchical collectives climb, innermost first: nodes, racks, …, all. On a
@@ -134,7 +134,7 @@ class Network:
 
     @cached_property
     def node(self) -> IntArray:
-        """Node of every device, shape (devices,): the innermost block, unless wires tell better."""
+        """Node of every device, shape (devices,): the link map's, else the innermost block."""
         return np.asarray(getattr(self.link_map, "node", self.nesting[0]))
 
     @property

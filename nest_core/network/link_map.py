@@ -1,8 +1,8 @@
-"""Wires: directed bundles of links, and which of them every flow crosses.
+"""Link maps: directed link groups, and which of them every flow crosses.
 
-A *bundle* is what flows share: the parallel links of one direction between two places (a
+A *link group* is what flows share: the parallel links of one direction between two places (a
 device's port, a node's NICs, a leaf's uplinks). `LinkMap` is the one thing that the rest of the
-network package asks of a fabric: a fabric that can say which bundles a flow crosses can be
+network package asks of a fabric: a fabric that can say which link groups a flow crosses can be
 priced under any traffic.
 
 Units: bytes/s per direction, seconds one way.
@@ -37,13 +37,13 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Routes:
-    """A sparse flow-by-bundle incidence, one entry per crossing.
+    """A sparse incidence of flows and link groups, one entry per crossing.
 
     Parameters
     ----------
     flow, link_group : int array (crossings,)
     share : float array (crossings,)
-        Part of the flow's bytes that take this bundle; below 1 where a flow spreads.
+        Part of the flow's bytes that take this link group; below 1 where a flow spreads.
     latency_s : float array (flows,)
         One way, end to end.
     outside : bool array (flows,)
@@ -58,18 +58,18 @@ class Routes:
 
 
 class LinkMap(Protocol):
-    """Directed bundles and the routes over them.
+    """Directed link groups and the routes over them.
 
     Attributes
     ----------
-    capacity_Bps : (bundles,)
-        All links of the bundle together.
-    link_Bps : (bundles,)
+    capacity_Bps : (link groups,)
+        All links of the group together.
+    link_Bps : (link groups,)
         Most that one flow draws from it: one link, unless a flow spreads over several.
-    tier : (bundles,)
-        Level whose traffic the bundle carries first; `Network.faster` scales by it.
-    outside : (bundles,)
-        Whether the bundle lies outside the nodes.
+    tier : (link groups,)
+        Level whose traffic the group carries first; `Network.faster` scales by it.
+    outside : (link groups,)
+        Whether the group lies outside the nodes.
     port_Bps : float
         Most that one device sends at once in one phase of a collective.
     least_latency_s : float
@@ -94,7 +94,7 @@ class LinkMap(Protocol):
     def variants(self) -> int: ...
 
     def faster(self, tier: int, factor: float) -> LinkMap:
-        """The same wires with the bandwidth of one tier multiplied."""
+        """The same link map with the bandwidth of one tier multiplied."""
 
     def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Most that leaves one block of the nesting at once; infinite where that is not known.
@@ -106,7 +106,7 @@ class LinkMap(Protocol):
         """Level at which devices meet, element by element; −1 for a device and itself."""
 
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
-        """Bundles that flows cross; ``source`` and ``target`` have shape (flows,)."""
+        """Link groups that flows cross; ``source`` and ``target`` have shape (flows,)."""
 
 
 def joined(

@@ -96,7 +96,7 @@ def nccl_choice(
 
 
 def _beta(network: Network, op: str, algorithm: str, groups: IntArray) -> float:
-    """Seconds per byte on the wires; infinite where the algorithm does not suit."""
+    """Seconds per byte on the links; infinite where the algorithm does not suit."""
     try:
         phases = algorithm_phases(op, algorithm, network, groups)
     except InputError:

@@ -109,7 +109,7 @@ def pattern_phases(
     stage: int | None = None,
     directions: Direction = "fwd",
 ) -> list[Phase]:
-    """Phases of a pattern, one owner; an all-reduce is two halves.
+    """Phases of a pattern, one owner; an all-reduce is a reduce-scatter and an all-gather.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def pattern_phases(
     groups = data_parallel_groups(network.devices, replica)
     if groups.shape[1] == 1:
         return []
-    half = (
+    phases = (
         ring_reduce_scatter(groups)
         if pattern == "dp_ring"
         else hierarchical_reduce_scatter(network, groups)
@@ -138,7 +138,7 @@ def pattern_phases(
         replace(
             phase, owner=np.zeros_like(phase.owner), steps=2 * phase.steps, volume=2 * phase.volume
         )
-        for phase in half
+        for phase in phases
     ]
 
 

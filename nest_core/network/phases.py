@@ -1,9 +1,9 @@
 """Times of flows that run at once, counted link by link.
 
 A collective is a sequence of *phases*; a phase is a set of flows that run at the same time,
-each with its volume (part of the buffer) and its number of steps. A bundle with load ``L`` and
-capacity ``C`` takes ``L / C``; a flow takes as long as the slowest bundle on its way, or as its
-own volume over one lane. Against max-min-fair simulation of explicit fabrics this agrees to
+each with its volume (part of the buffer) and its number of steps. A link group with load ``L`` and
+capacity ``C`` takes ``L / C``; a flow takes as long as the slowest link group on its way, or as its
+own volume over one link. Against max-min-fair simulation of explicit fabrics this agrees to
 0.1 % (``docs/method.md``, "Network").
 
 Everything is affine in the message for one algorithm and protocol; a library picks the fastest,
@@ -28,7 +28,7 @@ __all__ = ["IDEAL", "MessageTime", "Phase", "Protocol", "check_size", "price_pha
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """What a communication library adds to the wires: one regime of its message sizes.
+    """What a communication library adds to the links: one regime of its message sizes.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Protocol:
     step_inside_s, step_outside_s : float
         Per step, beside the fabric's own latency, inside a node and between nodes.
     inside, outside : float
-        Part of the wires' bandwidth that it reaches. Above 1 where switches reduce: relative to
+        Part of the links' bandwidth that it reaches. Above 1 where switches reduce: relative to
         what a ring sends.
     steps_inside : float or None
         Steps inside a node in place of the algorithm's own.

@@ -1,4 +1,4 @@
-"""Wires inside nodes that have no switch: meshes, rings and hybrid cube meshes.
+"""Links inside nodes that have no switch: meshes, rings and hybrid cube meshes.
 
 All nodes are alike, so the shortest paths between slots are tabled once. A flow spreads evenly
 over its shortest paths.
@@ -53,7 +53,7 @@ class ScaleUpLinkMap:
         return float(leaves.max())
 
     def faster(self, factor: float) -> ScaleUpLinkMap:
-        """The same wires, wider."""
+        """The same links, wider."""
         return replace(self, capacity_Bps=self.capacity_Bps * factor)
 
     def hops(self, source: IntArray, target: IntArray) -> IntArray:
@@ -63,7 +63,7 @@ class ScaleUpLinkMap:
     def crossings(
         self, source: IntArray, target: IntArray
     ) -> tuple[IntArray, IntArray, FloatArray]:
-        """Flow, bundle and share of every crossing between devices of one node each."""
+        """Flow, link group and share of every crossing between devices of one node each."""
         pair = self.slot[source] * len(self.distance) + self.slot[target]
         first, count = self.start[pair], self.start[pair + 1] - self.start[pair]
         flow = np.repeat(np.arange(len(source)), count)

@@ -1,4 +1,4 @@
-"""Wires of tori and meshes: one link per device, dimension and direction.
+"""Link map of tori and meshes: one link per device, dimension and direction.
 
 Routes are dimension-order and shortest, the first dimension first; where both ways round a
 ring are equally long, the one towards higher coordinates. A *twisted* torus closes a dimension
@@ -120,7 +120,7 @@ class TorusShape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TorusLinkMap:
-    """Links of a torus; bundle ``(device * dims + dimension) * 2 + (1 if downwards)``.
+    """Links of a torus; link group ``(device * dims + dimension) * 2 + (1 if downwards)``.
 
     Parameters
     ----------
@@ -142,22 +142,22 @@ class TorusLinkMap:
 
     @property
     def capacity_Bps(self) -> FloatArray:
-        """(bundles,)."""
+        """(link groups,)."""
         return np.broadcast_to(np.float64(self.link_bandwidth_Bps), (self._link_groups,))
 
     @property
     def link_Bps(self) -> FloatArray:
-        """(bundles,)."""
+        """(link groups,)."""
         return self.capacity_Bps
 
     @property
     def tier(self) -> IntArray:
-        """(bundles,): all links carry one-hop traffic first."""
+        """(link groups,): all links carry one-hop traffic first."""
         return np.broadcast_to(np.int64(0), (self._link_groups,))
 
     @property
     def outside(self) -> BoolArray:
-        """(bundles,): a torus has no nodes, its links are the accelerator's own."""
+        """(link groups,): a torus has no nodes, its links are the accelerator's own."""
         return np.broadcast_to(np.bool_(False), (self._link_groups,))
 
     @property

@@ -1,6 +1,6 @@
-"""What the costs ask of a network: transfers and halves of collectives, all groups at once.
+"""What the costs ask of a network: transfers, reduce-scatters and all-gathers, all groups at once.
 
-A *half* is a reduce-scatter or an all-gather; an all-reduce is two. The fastest algorithm is
+An all-reduce is a reduce-scatter and an all-gather. The fastest algorithm is
 taken for every message size:
 
 * ``ring``: one ring over the members in the order given;

@@ -1,7 +1,7 @@
-"""Wires of fabrics that are trees of groups: hierarchies and folded Clos networks.
+"""Link map of fabrics that are trees of groups: hierarchies and folded Clos networks.
 
 Every tier joins *children* (a device, a NIC, a node, a leaf) into *groups* through one uplink
-bundle per child. Two devices meet at the innermost tier whose group holds both, and their flow
+group per child. Two devices meet at the innermost tier whose group holds both, and their flow
 climbs through the uplinks of the source and down those of the target. Groups may be unequal
 and need not nest: on rail-optimised fabrics the leaf groups cut across the nodes.
 """
@@ -29,7 +29,7 @@ class TreeTier:
     Parameters
     ----------
     child, group : int array (devices,)
-        The bundle that a device climbs through, and the group that it reaches.
+        The link group that a device climbs through, and the group that it reaches.
     capacity_Bps, link_Bps : (children,)
     latency_s : float
         Between two devices that meet here, in total.
@@ -37,11 +37,11 @@ class TreeTier:
         Whether every device owns its uplink (a port, a NIC): flows that meet at or above this
         tier then leave by it and cross nothing further in.
     group_links : int
-        Parallel links of which a flow takes one, in the largest bundle; 1 where bundles are
+        Parallel links of which a flow takes one, in the largest group; 1 where groups are
         shared ideally.
-    links, rank : int array (children,), (devices,); None where lanes is 1
-        Parallel links of every bundle, and the place of every device among those of its child,
-        by which routes fixed by the target pick a lane.
+    links, rank : int array (children,), (devices,); None where each group is one link
+        Parallel links of every group, and the place of every device among those of its child,
+        by which routes fixed by the target pick a link.
     parallel : int
         How many of them end at one switch above, which hashes anew for the way down.
     """
@@ -67,7 +67,7 @@ class TreeLinkMap:
     tiers : tuple of TreeTier
         Innermost first.
     scale_up : InteriorWires or None
-        Wires inside nodes, where they are not a switch. They replace tier 0.
+        Links inside nodes, where they are not a switch. They replace tier 0.
     rail : int array (devices,) or None
         Where rails never meet above the node: flows between rails are forwarded inside the
         source node by the device ``relay[device, rail of the target]``.
@@ -77,7 +77,7 @@ class TreeLinkMap:
         The device of the same node through which each one leaves it, where some have lost
         their own way out.
     hashed : bool
-        Whether a flow's lane is a hash of its ends (static ECMP), or fixed by its target, as
+        Whether a flow's link is a hash of its ends (static ECMP), or fixed by its target, as
         InfiniBand's shortest-path tables fix it.
     seed, variants : int
         Of the hash; times are means over so many draws.
@@ -143,12 +143,12 @@ class TreeLinkMap:
 
     @property
     def capacity_Bps(self) -> FloatArray:
-        """(bundles,)."""
+        """(link groups,)."""
         return self._capacity
 
     @property
     def link_Bps(self) -> FloatArray:
-        """(bundles,)."""
+        """(link groups,)."""
         return self._one_link
 
     @property
@@ -159,17 +159,17 @@ class TreeLinkMap:
 
     @property
     def tier(self) -> IntArray:
-        """(bundles,)."""
+        """(link groups,)."""
         return self._tier
 
     @property
     def outside(self) -> BoolArray:
-        """(bundles,)."""
+        """(link groups,)."""
         return self._tier > 0
 
     @property
     def port_Bps(self) -> float:
-        """The widest first lane of any device, or all of its lanes inside a meshed node."""
+        """The widest first link of any device, or all of its links inside a meshed node."""
         first = [float(self.tiers[0].link_Bps.max())] if self.scale_up is None else []
         if self.scale_up is not None:
             first.append(self.scale_up.port_Bps)
@@ -178,7 +178,7 @@ class TreeLinkMap:
 
     @property
     def flow_outside_Bps(self) -> float:
-        """The widest lane by which a flow leaves its node; 0 if none can."""
+        """The widest link by which a flow leaves its node; 0 if none can."""
         return self._outwards
 
     def apart(self, groups: IntArray) -> bool:
@@ -209,7 +209,7 @@ class TreeLinkMap:
     def _leave_alike(self, block: int) -> bool:
         """Whether the busiest uplink of a group is all of it, or as busy as every device's own.
 
-        Not in pools of ports, on lanes that flows are bound to, and through other devices: there
+        Not in pools of ports, on links that flows are bound to, and through other devices: there
         a part of the group may leave by ways that the others leave free.
         """
         entry = self.tiers[block + 1]
@@ -237,7 +237,7 @@ class TreeLinkMap:
         return min(entry.latency_s for entry in self.tiers)
 
     def faster(self, tier: int, factor: float) -> TreeLinkMap:
-        """The same wires with one tier's bandwidth multiplied."""
+        """The same link map with one tier's bandwidth multiplied."""
         entry = self.tiers[tier]
         wider = replace(
             entry,

@@ -18,7 +18,7 @@ class Ways(NamedTuple):
     leaves_by : (tiers,)
         The tier by which a flow leaves its device, where it meets its peer.
     offset : (tiers,)
-        Number of the tier's first bundle.
+        Number of the tier's first link group.
     group_links, parallel : (tiers,)
     links, rank : (tiers, devices)
         Of the device's child, and the device among those of its child.

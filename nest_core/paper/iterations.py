@@ -97,7 +97,7 @@ def _own_row(devices: int, batch: int) -> Row:
     if times is None:
         raise RuntimeError(f"presets/measured lost the all-reduces of {devices} devices")
     used = calls.number > 0
-    number = calls.number[used] / 2  # halves of all-reduces
+    number = calls.number[used] / 2  # an all-reduce counts as its reduce-scatter and its all-gather
     sizes = calls.bytes[used] / calls.number[used]
     each = np.exp(np.interp(np.log(sizes), np.log(times.size_bytes), np.log(times.seconds)))
     measured = float((number * each).sum())

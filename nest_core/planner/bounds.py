@@ -56,7 +56,8 @@ def bounds(
     ----------
     entry : index into ``entries``
     transfers : seconds that one micro-batch is on its way between stages at least
-    beyond : seconds per byte that halves of dense and of expert gradients take at least to leave
+    beyond : seconds per byte that collectives of dense and of expert gradients take at least to
+    leave
         their blocks; see `beyond_blocks`
 
     Notes

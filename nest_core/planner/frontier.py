@@ -206,8 +206,8 @@ class Frontier:
     def leanest(self) -> tuple[float, Point | None]:
         """Bytes of tensors that are enough for some point, and that point, to 1e-4.
 
-        The least for stages of one chunk, of micro-batches that go with the same degrees the
-        smallest; uneven blocks may do with less when interleaved. None where nothing else is
+        The least for stages in one piece, of micro-batches that go with the same degrees
+        the smallest; uneven blocks may do with less when interleaved. None where nothing else is
         allowed.
         """
         if not self.space.plain:

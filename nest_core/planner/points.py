@@ -89,7 +89,7 @@ class Points:
         return int(self.first[-1])
 
     def deepest(self) -> IntArray:
-        """The most chunks per stage that each row allows; 1 without interleaving."""
+        """The most virtual stages per stage that each row allows; 1 without interleaving."""
         most = [max((v for _, v in found), default=1) for found in self._schedules]
         return np.asarray(np.array(most)[self._kind])
 
@@ -111,7 +111,7 @@ class Points:
             [[axes.index("cp") > axes.index("pp") for axes, _ in found] for found in self._orders]
         )
         natural = _padded(
-            [[seating == "natural" for _, seating in found] for found in self._orders]
+            [[device_order == "natural" for _, device_order in found] for found in self._orders]
         )
         zeros = _padded(self._zeros)[self._pipelined[row], stage]
         return Columns(
@@ -133,7 +133,7 @@ class Points:
         rows, families = self.rows, self.rows.families
         family = int(rows.family[row])
         dp, cp = int(rows.dp[row]), int(families.cp[family])
-        axes, seating = self._orders[int(self._alike[row])][order]
+        axes, device_order = self._orders[int(self._alike[row])][order]
         schedule, virtual_stages = self._schedules[int(self._kind[row])][which]
         return Point(
             tp=int(families.tp[family]),
@@ -143,7 +143,7 @@ class Points:
             micro_batch=int(rows.micro_batch[row]),
             zero=self._zeros[int(self._pipelined[row])][stage] if dp * cp > 1 else 0,
             order=axes,
-            device_order=seating,
+            device_order=device_order,
             cp=cp,
             ep=int(families.ep[family]),
             schedule=schedule,
@@ -151,7 +151,7 @@ class Points:
         )
 
     def _valid_schedules(self, pp: int, *, rounds: bool) -> tuple[tuple[str, int], ...]:
-        """Schedules with their chunks; ``rounds``: ``pp`` divides a replica's micro-batches."""
+        """Schedules, virtual stages; ``rounds``: ``pp`` divides a replica's micro-batches."""
         space = self.space
         found: list[tuple[str, int]] = []
         for name in dict.fromkeys(space.schedules):

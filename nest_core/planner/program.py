@@ -95,7 +95,7 @@ def solve_point(
     Parameters
     ----------
     choices : Choices
-        Of a point with one chunk per stage.
+        Of a point without virtual stages.
     sum_bound, sync_bound : float
         Lower bounds of ``sum(t_s)`` and ``max(e_s)``, which shorten the search.
 

@@ -123,7 +123,7 @@ def longest(tables: Tables, cases: Cases, low: FloatArray, cap: FloatArray) -> F
 
 
 def evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
-    """Seconds that interleaved points with even chunks take at least; infinite where none fit.
+    """Lower bound of interleaved points with even virtual stages; infinite where none fit.
 
     Parameters
     ----------

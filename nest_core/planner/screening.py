@@ -85,7 +85,7 @@ class Screen:
         cap: FloatArray,
         limit: float,
     ) -> BoolArray:
-        """`covers` of points whose stages are one chunk; others all pass."""
+        """`covers` of points whose stages are in one piece; others all pass."""
         passed = np.ones(len(columns), dtype=bool)
         plain = np.flatnonzero(columns.interleave == 1)
         if len(plain):
@@ -102,7 +102,7 @@ class Screen:
         low: FloatArray,
         cap: FloatArray,
     ) -> FloatArray:
-        """`longest` of points whose stages are one chunk; ``low`` of others."""
+        """`longest` of points whose stages are in one piece; ``low`` of others."""
         found = low.copy()
         plain = np.flatnonzero(columns.interleave == 1)
         if len(plain):

@@ -221,7 +221,7 @@ def _least_hops(costs: StageCosts) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _VirtualStages:
-    """What every choice takes at every stage of even chunks, shape (pp, K).
+    """What every choice takes at every stage of even virtual stages, shape (pp, K).
 
     Parameters
     ----------
@@ -244,19 +244,19 @@ class _VirtualStages:
 
 
 def _of_virtual_stages(prepared: Prepared, cuts: IntArray) -> _VirtualStages:
-    """What chunks between cuts take."""
+    """What virtual stages between cuts take."""
     choices, point = prepared.choices, prepared.point
     pp, v = point.pp, point.interleave
     costs = choices.costs[0]
     place = np.arange(pp)
 
     def added(prefix: FloatArray) -> FloatArray:
-        """Prefix sums (..., L + 1) as sums over each stage's chunks, (..., pp)."""
+        """Prefix sums (..., L + 1) as sums over each stage's virtual stages, (..., pp)."""
         spans = prefix[..., cuts[1:]] - prefix[..., cuts[:-1]]
         return np.asarray(spans.reshape(*spans.shape[:-1], v, pp).sum(axis=-2))
 
     def own(sums: FloatArray) -> FloatArray:
-        """Of (pp, K, pp) the sums of each position's own chunks, (pp, K)."""
+        """Of (pp, K, pp) the sums of each position's own virtual stages, (pp, K)."""
         return np.asarray(sums[place, :, place])
 
     time, free = own(added(choices.placed("time"))), own(added(choices.placed("free")))

@@ -26,7 +26,7 @@ ORDERS = (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"))
 """Megatron-LM's and Alpa's order (the replicas of a stage side by side) and NEST's."""
 
 PLAIN = ("1f1b", "gpipe")
-"""Schedules with one chunk per stage, the leanest first."""
+"""Schedules without virtual stages, the leanest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class SearchSpace:
     Parameters
     ----------
     tp, dp, pp, micro_batch, zero, cp, ep, interleave : tuple of int
-        ``interleave`` counts chunks per stage under the interleaved schedule; others have one.
+        ``interleave`` counts virtual stages per stage under the interleaved schedule; others have
+        one.
     sp : tuple of bool
     recompute : tuple of str
     orders : tuple of axis orders
@@ -100,7 +101,7 @@ class SearchSpace:
 
     @property
     def plain(self) -> str:
-        """The leanest schedule without chunks; empty if there is none.
+        """The leanest schedule without virtual stages; empty if there is none.
 
         Without a pipeline all of them do the same, and count as this one.
         """
@@ -109,9 +110,9 @@ class SearchSpace:
 
 @lru_cache(maxsize=65_536)
 def even_patterns(layers: int, pp: int, interleave: int) -> tuple[tuple[int, ...], ...]:
-    """Cuts of interleaved plans: chunks of equally many blocks, or of equally many layers.
+    """Cuts of interleaved plans: virtual stages of equally many blocks, or of equally many layers.
 
-    Embedding and head join the first and the last chunk, or count as a layer each, as
+    Embedding and head join the first and the last virtual stage, or count as a layer each, as
     Megatron-LM's ``--account-for-embedding-in-pipeline-split`` and its twin for the loss do.
 
     Examples
@@ -306,7 +307,7 @@ def _batches(problem: Problem, space: SearchSpace) -> tuple[IntArray, IntArray, 
             _schedulable(problem, space, dp, pp, micro),
             "search.schedule",
             "must leave one: interleaving needs pp above 1 that divides the micro-batches of a "
-            "replica, and chunks of equally many layers",
+            "replica, and virtual stages of equally many layers",
             list(space.schedules),
             "allow 1f1b, or another pp, interleave or micro-batch",
         ),

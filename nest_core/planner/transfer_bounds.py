@@ -26,14 +26,14 @@ __all__ = [
 
 
 class TransferBounds:
-    """Halves of collectives at their least, each looked up once."""
+    """Lower bounds of reduce-scatters and all-gathers, each looked up once."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._found: dict[tuple[str, int], tuple[tuple[float, float], ...]] = {}
 
     def lines(self, op: str, n: int) -> tuple[tuple[float, float], ...]:
-        """Lines that no half among ``n`` devices comes under; see `Software.least`."""
+        """Lower bounds of a collective among ``n`` devices; see `Software.least`."""
         if (op, n) not in self._found:
             network = self._problem.network
             node = 0 if network.torus is not None else network.node_size
@@ -70,7 +70,7 @@ def beyond_blocks(
     parted: BoolArray,
     natural: BoolArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Seconds per byte that halves among the sharers of weights take to leave their blocks.
+    """Seconds per byte that collectives among the sharers of weights take to leave their blocks.
 
     Of dense weights all ``dp * cp`` ranks, of experts every ``ep``-th. Context-parallel neighbours
     are ``tp`` apart, in runs as far apart as replicas are. What groups send that lie alike in
@@ -217,17 +217,17 @@ def least_call(
 ) -> FloatArray:
     """The least seconds of one call among ``n`` ranks at least ``stride`` apart, by bytes.
 
-    ``natural``: devices are seated in their own order.
+    ``natural``: ranks are placed on devices in their own order.
 
     Each rank sends ``1 - 1/n`` of the buffer through a port, in an all-to-all through all it has,
-    from which no protocol gets more than its reach; halves of tensor parallelism also take the
+    from which no protocol gets more than its reach; collectives of tensor parallelism also take the
     least of their regimes. What belongs outside a node or leaf leaves it: of every group that has
     ``g`` members there ``1 - g/n`` of the buffer, in an all-to-all of every member's.
     """
     network, software = problem.network, problem.software
     share = 1.0 - 1.0 / n
     if axis == "tp":
-        least = transfer_bounds.lines("all_reduce" if kind == "reduce" else "reduce_scatter", n)
+        least = transfer_bounds.lines("all_reduce" if kind == "all_reduce" else "reduce_scatter", n)
         each = share * size / network.link_map.port_Bps
         found = np.min([starts + each / reach for starts, reach in least], axis=0)
     else:
@@ -236,7 +236,7 @@ def least_call(
     if network.torus is None and natural:
         if kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
             found = np.maximum(found, share * size * alone_outside(problem))
-        phased = kind in ("reduce", "halves")
+        phased = kind in ("all_reduce", "reduce_scatter")
         for block, way_out in network.alike_egress:
             if phased and block % stride:
                 continue  # groups lie unevenly, and need not wait for one another's phases

@@ -52,7 +52,7 @@ def search_space(
         "interleave",
         search.interleave,
         list(range(1, layers // 2 + 1)),
-        f"leave each chunk one of {layers} layers",
+        f"leave each virtual stage one of {layers} layers",
     )
     return SearchSpace(
         tp=_chosen("tp", search.tp, widths, f"divide {model.heads} heads"),
@@ -90,7 +90,7 @@ def search_space(
 
 
 def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:
-    """Those listed that go with the chunks per stage: one without, several with interleaving."""
+    """Those listed that go with the virtual stages: one without, several with interleaving."""
     listed = _listed(value, SCHEDULES)
     kept = tuple(name for name in listed if name == "interleaved" or 1 in virtual_stages)
     if not kept or (kept == ("interleaved",) and max(virtual_stages) == 1):
@@ -98,7 +98,8 @@ def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:
             "search.schedule",
             f"must go with interleave = {list(virtual_stages)[:6]}",
             list(listed),
-            "add interleaved for two chunks per stage and more, or interleave = 1 for the others",
+            "add interleaved for two virtual stages per stage and more, or interleave = 1 for "
+            "the others",
         )
     return kept
 

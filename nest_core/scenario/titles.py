@@ -129,9 +129,9 @@ def innermost_ratio(fabric: Fabric) -> str:
 
 
 def _arrangement(fabric: Fabric) -> str:
-    """The kind of a fabric with its realised ratios and what is missing of it."""
+    """The kind of a fabric with its realised ratios and how much of it failed."""
     words, gone = fabric.arrangement(), len(fabric.missing)
-    return f"{words}, {gone:,} missing" if gone else words
+    return f"{words}, {gone:,} failed" if gone else words
 
 
 @cache

@@ -323,7 +323,7 @@ class SearchTable(_Table):
         Schedule | Annotated[list[Schedule], Field(min_length=1, max_length=3)] | None,
         _said("schedule", "In which order a stage works off its micro-batches."),
     ] = None
-    interleave: Annotated[Degree | None, _said("chunks per stage")] = None
+    interleave: Annotated[Degree | None, _said("virtual stages per stage")] = None
     order: Axes | Annotated[list[Axes], Field(min_length=1, max_length=24)] | None = None
     device_order: DeviceOrder | Annotated[list[DeviceOrder], Field(min_length=1, max_length=5)] = (
         "natural"

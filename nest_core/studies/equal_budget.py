@@ -3,7 +3,7 @@
 The budget is for the network alone: its typical price or power (`nest_core.bill.bill`);
 accelerators and servers are no part of it. A Clos grows or shrinks by whole nodes, a hierarchy by
 whole groups of its outermost level; radix, ratios, link rates and numbers of tiers stay. Torus,
-dragonfly and drawn fabrics are what they are: they fit or do not. Elements that were missing are
+dragonfly and drawn fabrics are what they are: they fit or do not. Elements that failed are
 put back. The job stays the same, its global batch too; what the new plan leaves idle is paid for.
 
 The largest size is found by bisection from the present one, as if a larger fabric never cost less.

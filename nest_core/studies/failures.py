@@ -29,7 +29,7 @@ from nest_core.topology import Fabric
 __all__ = ["Loss", "lose_one", "losses", "tiers_at_risk"]
 
 MOST_TIERS = 2
-"""Leaves and spines; cores are not taken away."""
+"""Leaves and spines; cores do not fail here."""
 
 _BATCH = "workload.global_batch_sequences"
 
@@ -43,7 +43,7 @@ class Loss:
     tier : str
         What the lost switch is: ``"leaf"`` or ``"spine"``, or as its fabric names it.
     missing : tuple of str
-        What was taken away; empty where that cannot be expressed.
+        What failed; empty where that cannot be expressed.
     devices : int
         Devices that are left.
     kept : float or None
@@ -74,7 +74,7 @@ class Loss:
 
 
 def tiers_at_risk(fabric: Fabric) -> tuple[str, ...]:
-    """Names of the switch tiers of which one switch is taken away; empty unless it is a Clos."""
+    """Names of the switch tiers of which one switch fails; empty unless it is a Clos."""
     return fabric.tier_names[:MOST_TIERS]
 
 
@@ -87,7 +87,7 @@ def losses(
     *,
     stop: Callable[[], bool] | None = None,
 ) -> tuple[Loss, ...]:
-    """One switch of every tier at risk taken away, one at a time.
+    """One switch of every tier at risk fails, one at a time.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def lose_one(
     *,
     stop: Callable[[], bool] | None = None,
 ) -> Loss:
-    """The first switch of one tier of a Clos taken away; parameters as of `losses`."""
+    """The first switch of one tier of a Clos fails; parameters as of `losses`."""
     fabric = scenario.fabric
     ways = fabric.without_switch(tier)
     if not ways:

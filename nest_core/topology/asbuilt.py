@@ -1,8 +1,8 @@
-"""What is left of a Clos fabric when missing elements are taken away.
+"""What is left of a Clos fabric without its failed elements.
 
-A missing spine takes its share of the uplinks of every leaf of its group; a missing core takes
+A failed spine takes its share of the uplinks of every leaf of its group; a failed core takes
 the uplinks that end on it (a pod's uplinks are dealt to the cores in turn, pods one after the
-other); a missing leaf takes the NIC links that end on it and all its uplinks.
+other); a failed leaf takes the NIC links that end on it and all its uplinks.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def as_built(fabric: ClosPlan) -> AsBuilt:
 
 
 def without_failed(fabric: ClosPlan) -> AsBuilt:
-    """Take the missing elements away.
+    """The fabric without its failed elements.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def _check_paths(
             "missing",
             f"must leave node {node} a leaf",
             list(fabric.missing),
-            "put a leaf back, add planes, wire by rail, or list the nodes as missing too",
+            "put a leaf back, add planes, wire by rail, or list the nodes in missing too",
         )
     graph: nx.Graph[tuple[object, ...]] = nx.Graph()
     for unit in units.tolist():
@@ -211,7 +211,7 @@ def _check_paths(
                     "missing",
                     f"must leave a path between the nodes of unit {int(units[0])} and unit {unit}",
                     list(fabric.missing),
-                    "put a switch back, or list the nodes as missing too",
+                    "put a switch back, or list the nodes in missing too",
                 )
     if fabric.kind == "rail_only":
         _check_common_rails(fabric, devices, live, graph)
@@ -243,7 +243,7 @@ def _check_common_rails(
                 "missing",
                 f"must leave nodes {min(one, other)} and {max(one, other)} a rail in common",
                 list(fabric.missing),
-                "put a leaf or a device back, or list the nodes as missing too",
+                "put a leaf or a device back, or list the nodes in missing too",
             )
 
 

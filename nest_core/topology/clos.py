@@ -1,7 +1,7 @@
 """Folded Clos fabrics: leaf-spine, fat-tree, rail-optimised and rail-only, as-built or whole.
 
 Sizing follows NVIDIA's reference architectures (``docs/method.md``, "Sizing"): a leaf gives
-``radix/2`` ports to nodes; oversubscription takes uplinks away from it, so the number of
+``radix/2`` ports to nodes; oversubscription removes uplinks from it, so the number of
 uplinks is the integer nearest to ``down / ratio`` and the realised ratio may differ from the
 one asked for; or, ``oversubscribe = "split_radix"``, it divides all ports anew. Spines are the
 fewest whose ports suffice and over which a leaf's uplinks spread evenly. A third tier groups
@@ -83,7 +83,7 @@ class SwitchTier:
 
 @dataclass(frozen=True, slots=True)
 class Clos(ClosPlan):
-    """A Clos fabric of equal nodes, some of which (and some switches) may be missing.
+    """A Clos fabric of equal nodes, some of which (and some switches) may have failed.
 
     Parameters are those of `ClosPlan`.
     """
@@ -106,7 +106,7 @@ class Clos(ClosPlan):
                 "clos.devices",
                 f"must be what is left of {self.installed} devices ({left})",
                 present,
-                "set installed to 0 and devices to the number if nothing were missing",
+                "set installed to 0 and devices to the number if nothing had failed",
             )
         object.__setattr__(self, "devices", left)
 
@@ -245,20 +245,20 @@ class Clos(ClosPlan):
 
     @property
     def as_built(self) -> AsBuilt:
-        """What is left when the missing elements are taken away."""
+        """What is left without the failed elements."""
         return as_built(self)
 
     @property
     def switch_tiers(self) -> tuple[SwitchTier, ...]:
-        """The tiers above the node, realised in whole ports and switches, nothing missing."""
+        """The tiers above the node, realised in whole ports and switches, nothing failed."""
         return _tiers(self)
 
     def node_of(self) -> IntArray:
-        """Node of every device, shape (devices,); numbers count missing nodes too."""
+        """Node of every device, shape (devices,); numbers count failed nodes too."""
         return self.as_built.devices // self.devices_per_node
 
     def host_of(self) -> IntArray:
-        """Host of every device, shape (devices,); numbers count missing ones too."""
+        """Host of every device, shape (devices,); numbers count failed ones too."""
         return self.as_built.devices // (self.devices_per_host or self.devices_per_node)
 
     def slot_of(self) -> IntArray:
@@ -285,20 +285,20 @@ class Clos(ClosPlan):
         return top
 
     def nic_links(self) -> int:
-        """NIC links of one node, all planes, nothing missing."""
+        """NIC links of one node, all planes, nothing failed."""
         return self.nics_per_node * self.planes
 
     def leaf_links(self) -> IntArray:
         """Links of one node into each of its leaf groups, shape (groups at height 1,).
 
-        All planes together, without those to missing leaves. Rail kinds: of one rail.
+        All planes together, without those to failed leaves. Rail kinds: of one rail.
         """
         return self.as_built.leaf_links
 
     def uplinks(self, height: int) -> IntArray:
         """Links of each group at ``height`` into the tier above, shape (groups at ``height``,).
 
-        All planes together, without those that missing switches take away.
+        All planes together, without those of failed switches.
         """
         return self.as_built.uplinks[height - 1]
 

@@ -35,14 +35,14 @@ TIER_NAMES: dict[Kind, tuple[str, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClosPlan(Fabric):
-    """The figures of a Clos fabric, nothing taken away.
+    """The figures of a Clos fabric, nothing failed.
 
     Parameters
     ----------
     kind : {"leaf_spine", "fat_tree", "rail_optimised", "rail_only"}
         The first two have the same wiring; each names its tiers as its community does.
     devices : int
-        Devices if nothing were missing; once built, devices present.
+        Devices if nothing had failed; once built, devices present.
     devices_per_node, nics_per_node, radix : int
         ``radix`` counts ports of one link's bandwidth, ``nic_bandwidth_Bps / planes``.
     nic_bandwidth_Bps : float
@@ -69,9 +69,9 @@ class ClosPlan(Fabric):
         ``"node 17"``, ``"device 9"``, ``"leaf 3"``, ``"spine 0"`` (switches by the names of
         their tier). Switches are numbered group by group, within a group plane by plane.
     installed : int
-        Left at 0: derived from ``devices``. Not 0 only where something is missing.
+        Left at 0: derived from ``devices``. Not 0 only where something failed.
     oversubscribe : {"remove_uplinks", "split_radix"}
-        Whether a ratio takes uplinks away from a leaf (and a pod) of fixed size, or divides the
+        Whether a ratio removes uplinks from a leaf (and a pod) of fixed size, or divides the
         radix anew, so that leaves and pods hold more.
     devices_per_host : int
         Devices that one operating system sees, where a node (what devices reach each other in
@@ -110,12 +110,12 @@ class ClosPlan(Fabric):
 
     @property
     def slots(self) -> int:
-        """Devices if nothing were missing."""
+        """Devices if nothing had failed."""
         return self.installed or self.devices
 
     @property
     def nodes(self) -> int:
-        """Servers if nothing were missing."""
+        """Servers if nothing had failed."""
         return -(-self.slots // self.devices_per_node)
 
     @property
@@ -147,7 +147,7 @@ class ClosPlan(Fabric):
 
     @property
     def sizing(self) -> Sizing:
-        """One plane in whole ports, nothing missing."""
+        """One plane in whole ports, nothing failed."""
         return size(self.demand)
 
     @property

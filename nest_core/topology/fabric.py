@@ -108,7 +108,7 @@ class Fabric(ABC):
 
     @property
     def tier_names(self) -> tuple[str, ...]:
-        """Tiers of switches that may be missing, innermost first."""
+        """Tiers of switches that may fail, innermost first."""
         return ()
 
     @property

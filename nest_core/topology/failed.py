@@ -1,6 +1,6 @@
 """Elements that a specification counts and a site does not have: ``"node 17"``, ``"spine 0"``.
 
-Numbers are those of the whole fabric, from 0, as if nothing were missing.
+Numbers are those of the whole fabric, from 0, as if nothing had failed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["parse_failed"]
 
 
 def parse_failed(missing: tuple[str, ...], counts: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    """Numbers of the missing elements by name, ascending and once each.
+    """Numbers of the failed elements by name, ascending and once each.
 
     Parameters
     ----------

@@ -227,7 +227,7 @@ class Hierarchical(Fabric):
 
     @property
     def groups(self) -> tuple[int, ...]:
-        """Groups of every level, innermost first, missing ones counted."""
+        """Groups of every level, innermost first, failed ones counted."""
         return tuple(len(sizes) for sizes in _group_sizes(self))
 
     @property
@@ -243,7 +243,7 @@ class Hierarchical(Fabric):
         return group
 
     def host_of(self) -> IntArray:
-        """Host of every device, shape (devices,); numbers count missing ones too."""
+        """Host of every device, shape (devices,); numbers count failed ones too."""
         if not self.devices_per_host:
             return self.group_of(0)
         return np.asarray(_present(self) // self.devices_per_host)
@@ -252,7 +252,7 @@ class Hierarchical(Fabric):
         """Uplinks of every child into its group at a level, shape (children at ``level``,).
 
         Children are the groups of the level inside, or, at level 0, the devices present. A
-        device that is missing takes its own uplinks away; a child without devices has none.
+        failed device takes its own uplinks with it; a child without devices has none.
         """
         if level == 0:
             return np.ones(self.devices, dtype=np.int64)
@@ -332,7 +332,7 @@ class Hierarchical(Fabric):
 
 @lru_cache(maxsize=32)
 def _group_sizes(fabric: Hierarchical) -> tuple[IntArray, ...]:
-    """Children of every group, per level, nothing missing."""
+    """Children of every group, per level, nothing failed."""
     sizes: list[IntArray] = []
     groups = 1
     for tier in reversed(fabric.tiers):
@@ -347,7 +347,7 @@ def _group_sizes(fabric: Hierarchical) -> tuple[IntArray, ...]:
 
 @lru_cache(maxsize=32)
 def _present(fabric: Hierarchical) -> IntArray:
-    """Numbers of the devices present, as if nothing were missing."""
+    """Numbers of the devices present, as if nothing had failed."""
     sizes = _group_sizes(fabric)
     whole_fabric = np.arange(int(sizes[0].sum()), dtype=np.int64)
     counts = {"device": whole_fabric.size}

@@ -1,6 +1,6 @@
 """The ports of switches, tier by tier, in whole numbers.
 
-Per tier the switch with the most links, nothing missing; ports of one plane, at one link's rate.
+Per tier the switch with the most links, nothing failed; ports of one plane, at one link's rate.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Sources and formulae: ``docs/method.md``, "Sizing". Groups are numbered
 One plane is sized; the others are equal to it.
 
 Oversubscription has two meanings. ``"remove_uplinks"`` keeps half of a switch's ports down and
-takes uplinks away; ``"split_radix"`` divides all ports anew, ``floor(radix o / (o + 1))`` of them
+removes uplinks; ``"split_radix"`` divides all ports anew, ``floor(radix o / (o + 1))`` of them
 down, so that leaves and pods hold more and there are fewer of them.
 """
 
@@ -47,7 +47,7 @@ class Demand:
         What a pod of three tiers gathers: all leaves of whole units, or leaves of one rail.
     oversubscription : tuple of float
     oversubscribe : {"remove_uplinks", "split_radix"}
-        Whether a ratio takes uplinks away from half a switch, or divides its ports anew.
+        Whether a ratio removes uplinks from half a switch, or divides its ports anew.
     """
 
     nodes: int

@@ -1,4 +1,4 @@
-"""Two- and three-dimensional tori and meshes, whole or with chips missing, plain or twisted.
+"""Two- and three-dimensional tori and meshes, whole or with failed chips, plain or twisted.
 
 A twisted torus of k x k x 2k closes its short dimensions with a shift of k along the long one,
 one of k x 2k x 2k its short dimension with a shift of k along both long ones: the face- and
@@ -191,13 +191,13 @@ class Torus(Fabric):
 
     @property
     def places(self) -> int:
-        """Devices if nothing were missing."""
+        """Devices if nothing had failed."""
         return math.prod(self.shape)
 
     @property
     def devices(self) -> int:
         """Number of devices present."""
-        return self.places - len(self._missing())
+        return self.places - len(self._failed())
 
     @property
     def shifts(self) -> tuple[tuple[int, ...], ...]:
@@ -212,7 +212,7 @@ class Torus(Fabric):
     def place_of(self) -> IntArray:
         """Place of every device, first dimension fastest, shape (devices,)."""
         present = np.ones(self.places, dtype=bool)
-        present[list(self._missing())] = False
+        present[list(self._failed())] = False
         return np.flatnonzero(present).astype(np.int64)
 
     def hops(self, a: IntArray, b: IntArray) -> IntArray:
@@ -283,7 +283,7 @@ class Torus(Fabric):
     def explicit(self) -> nx.Graph[Any]:
         """The link graph; devices are integers and forward one another's traffic.
 
-        Where a device is missing stands its router, ``("router", place)``.
+        Where a device failed stands its router, ``("router", place)``.
 
         Raises
         ------
@@ -335,5 +335,5 @@ class Torus(Fabric):
                 found.append((edge, ahead, True))
         return found
 
-    def _missing(self) -> tuple[int, ...]:
+    def _failed(self) -> tuple[int, ...]:
         return parse_failed(self.missing, {"device": self.places}).get("device", ())

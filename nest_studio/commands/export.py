@@ -26,7 +26,7 @@ def export(
         typer.Option(help="JSON file, dp=8,tp=4,… or a Megatron-LM command; without it, the best."),
     ] = "",
     placement: Annotated[
-        Path | None, typer.Option(help="Where its ranks sit, by hand: CSV or JSON, see place.")
+        Path | None, typer.Option(help="Its rank mapping: CSV or JSON, see place.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder to write into; without it, files are printed.")

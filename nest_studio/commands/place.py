@@ -26,9 +26,7 @@ def place(
             help="JSON file, dp=8,tp=4,… or a Megatron-LM command; the best plan by default."
         ),
     ] = None,
-    placement: Annotated[
-        Path | None, typer.Option(help="Where its ranks sit, by hand: CSV or JSON.")
-    ] = None,
+    placement: Annotated[Path | None, typer.Option(help="Its rank mapping: CSV or JSON.")] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write the table here, as CSV or JSON by the ending.")
     ] = None,

@@ -18,7 +18,7 @@ def price(
     scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
     plan: Annotated[str, typer.Option(help="JSON file, dp=8,tp=4,… or a Megatron-LM command.")],
     placement: Annotated[
-        Path | None, typer.Option(help="Where its ranks sit, by hand: CSV or JSON, see place.")
+        Path | None, typer.Option(help="Its rank mapping: CSV or JSON, see place.")
     ] = None,
     sets: Sets = None,
     as_json: JsonFlag = False,

@@ -104,7 +104,7 @@ class FabricAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CollectiveRequest:
-    """What the collective explorer asks for; ``library`` is a curve's name, empty: ideal wires."""
+    """What the collective explorer asks for; ``library`` is a curve's name, empty: ideal links."""
 
     op: str
     size: int
@@ -175,7 +175,7 @@ def fabric_bill(text: str, settings: tuple[str, ...], *, progress: Tell, stop: S
 def fabric_sweep(
     text: str, asked: CollectiveRequest, *, progress: Tell, stop: Stop
 ) -> tuple[Sweep, tuple[str, str]] | None:
-    """A collective at all sizes, and what the smallest and the largest wait for on the wires."""
+    """A collective at all sizes, and what the smallest and the largest wait for on the links."""
     progress(0.0, "collapsing the fabric into levels")
     _, network = _collapsed(text)
     progress(0.2, "pricing every algorithm at every size")

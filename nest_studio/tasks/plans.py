@@ -85,7 +85,7 @@ def plan_equations(text: str, best: Report, *, progress: Tell, stop: Stop) -> tu
 
 def plan_rank_mapping(text: str, best: Report, *, progress: Tell, stop: Stop) -> RankMapping:
     """Who sits where under a plan."""
-    progress(0.0, "seating its ranks")
+    progress(0.0, "placing its ranks")
     return rank_mapping_of(request_problem(text).network, best.plan)
 
 

@@ -117,7 +117,7 @@ def random_tables(seed: int, layers: int, experts: bool):
         nothing = np.zeros(layers)
         calls = {}
         for axis, degree, kind, scale in (
-            ("tp", tp, "halves" if sp else "reduce", 1.0),
+            ("tp", tp, "reduce_scatter" if sp else "all_reduce", 1.0),
             ("cp", cp, "ring", 0.7),
             ("ep", ep, "all_to_all", 0.5),
         ):
@@ -190,7 +190,7 @@ def every_point(problem: Problem, space: SearchSpace) -> Iterator[Point]:
 
 
 def every_cut(layers: int, point: Point) -> Iterator[tuple[int, ...]]:
-    """All cuts, or of interleaved points those into equal chunks of blocks or of layers."""
+    """All cuts, or of interleaved points those into equal virtual stages of blocks or of layers."""
     virtual_stages = point.pp * point.interleave
     if point.schedule != "interleaved":
         for inner in combinations(range(1, layers), virtual_stages - 1):

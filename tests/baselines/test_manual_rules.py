@@ -140,8 +140,8 @@ def test_widths_grow_to_the_node_before_the_pipeline_and_contexts_come_last(seed
         assert all(tp == widest for tp, pp in own if pp > 1)
 
 
-def test_the_middle_number_of_chunks():
-    """Megatron Core's example: 24 layers in 4 stages may have 2, 3 or 6 chunks each."""
+def test_the_middle_number_of_virtual_stages():
+    """Megatron Core's example: 24 layers in 4 stages may have 2, 3 or 6 virtual stages each."""
     assert manual.middle_interleave([2, 3, 6]) == 3
     assert manual.middle_interleave([2, 3, 4, 6]) == 3
     assert manual.middle_interleave([7]) == 7
@@ -151,13 +151,13 @@ def test_a_pipeline_is_interleaved_where_that_is_faster():
     """GPT-3 on 512 A100: two stages; interleaving shortens the bubble and still fits."""
     scenario = load_scenario("gpt3-175b-512-a100")
     problem, space = scenario.problem(), scenario.space
-    with_chunks = manual.find(problem, space, scenario.model).plan
+    with_virtual_stages = manual.find(problem, space, scenario.model).plan
     plain = replace(space, schedules=("1f1b",), interleave=(1,))
     without = manual.find(problem, plain, scenario.model).plan
-    assert with_chunks is not None
+    assert with_virtual_stages is not None
     assert without is not None
-    assert with_chunks.point.interleave > 1
-    assert price(problem, with_chunks).iteration_s < price(problem, without).iteration_s
+    assert with_virtual_stages.point.interleave > 1
+    assert price(problem, with_virtual_stages).iteration_s < price(problem, without).iteration_s
 
 
 PAPER = {

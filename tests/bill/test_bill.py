@@ -193,7 +193,7 @@ def count_edges(fabric: Fabric) -> Counter[frozenset[str]]:
 )
 @pytest.mark.parametrize("planes", [1, 2])
 @pytest.mark.parametrize("kind", ["rail_optimised", "rail_only"])
-def test_what_is_missing_is_not_billed(kind, planes, missing):
+def test_what_failed_is_not_billed(kind, planes, missing):
     """Links are those of the link graph, drawn one by one."""
     fabric = clos(256, 32, 2, 2.0, kind=kind, planes=planes, missing=missing)
     found, drawn = billed(fabric), count_edges(fabric)
@@ -242,7 +242,7 @@ def test_a_drawing_without_nics_says_that_nodes_are_billed_too():
 
 
 def test_a_hierarchy_has_cables_for_what_climbs():
-    """32 devices at 2:1 leave a node's eight four cables; a fast uplink is a bundle."""
+    """32 devices at 2:1 leave a node's eight four cables; a fast uplink is several cables."""
     tiers = (
         Tier("node", 8, 450e9, 1e-6),
         Tier("rack", 4, 50e9, 2e-6),

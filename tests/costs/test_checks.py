@@ -27,12 +27,14 @@ BAD = [
     ({"pp": 3, "schedule": "interleaved", "interleave": 2}, (0, 4),
      "plan.pp must divide the 8 micro-batches of a replica when interleaved, but is 3"),
     ({"pp": 2, "schedule": "interleaved", "interleave": 4}, (0, 4),
-     "plan.interleave must leave a layer for each chunk of the 4 layers, but is 8"),
-    ({"pp": 5}, (0, 4), "plan.pp must leave a layer for each chunk of the 4 layers, but is 5"),
+     "plan.interleave must leave a layer for each virtual stage of the 4 layers, but is 8"),
+    ({"pp": 5}, (0, 4),
+     "plan.pp must leave a layer for each virtual stage of the 4 layers, but is 5"),
     ({"pp": 2}, (0, 4), r"plan.cuts must rise from 0 to 4 in 2 steps, but is \[0, 4\]"),
     ({"pp": 2}, (0, 4, 4), "plan.cuts must rise from 0 to 4 in 2 steps"),
     ({"pp": 2, "schedule": "interleaved", "interleave": 2}, (0, 2, 4),
-     r"must rise from 0 to 4 in 4 steps, but is \[0, 2, 4\]: give the first layer of every chunk"),
+     r"must rise from 0 to 4 in 4 steps, but is \[0, 2, 4\]: give the first layer of every "
+     "virtual stage"),
 ]  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def with_calls(**changed: np.ndarray) -> LayerTable:
         "replay_number": np.zeros((3, LAYERS)),
         "replay_bytes": np.zeros((3, LAYERS)),
     }
-    return chain(LAYERS, calls={"tp": Calls("halves", **(every | changed))})
+    return chain(LAYERS, calls={"tp": Calls("reduce_scatter", **(every | changed))})
 
 
 def test_equal_layers_are_one_run_and_the_last_stands_alone():

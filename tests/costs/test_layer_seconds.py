@@ -72,7 +72,7 @@ def test_shares_outside_0_and_1_are_refused(field, value):
 @pytest.mark.parametrize(("size", "shown"), [(4.0, 0.0), (12.0, 3.0)])
 def test_tensor_collectives_hide_behind_their_layer(size, shown):
     """Halves of 4 (12) bytes in pairs take half that: 2 (6) s behind 3 s of compute."""
-    given_calls = {"tp": calls("halves", 1.0, size)}
+    given_calls = {"tp": calls("reduce_scatter", 1.0, size)}
     asked = problem(chain(calls=given_calls), overlap=IDEAL_OVERLAP, batch=1)
     report = price(asked, plan(tp=2))
     assert report.iteration_s == pytest.approx(4 * (3.0 + shown))
@@ -92,7 +92,7 @@ def test_transfers_hide_behind_their_stage():
 
 
 def test_gradients_hide_behind_the_backward_pass_of_their_layer():
-    """2 parameters of 1 byte: two halves of 1 s among two ranks, behind 2 s; of 6, 4 s show."""
+    """2 parameters of 1 byte: two collectives of 1 s among two ranks, behind 2 s; of 6, 4 show."""
     for held, shown in ((2.0, 0.0), (6.0, 4.0)):
         table = chain(parameters=np.full(4, held))
         asked = problem(table, overlap=Overlap("ideal", dp=1.0), batch=2)
@@ -114,7 +114,12 @@ def test_sharded_weights_are_gathered_behind_each_micro_batch():
 
 @pytest.mark.parametrize(
     ("kind", "number", "expected"),
-    [("ring", 2.0, 6.0), ("halves", 2.0, 6.0), ("all_to_all", 2.0, 6.0), ("reduce", 2.0, 6.0)],
+    [
+        ("ring", 2.0, 6.0),
+        ("reduce_scatter", 2.0, 6.0),
+        ("all_to_all", 2.0, 6.0),
+        ("all_reduce", 2.0, 6.0),
+    ],
 )
 def test_three_quarters_of_a_buffer_leave_each_of_four_ranks(kind, number, expected):
     """8 bytes in two calls: every kind sends 6 of them through a port."""
@@ -127,7 +132,7 @@ def test_three_quarters_of_a_buffer_leave_each_of_four_ranks(kind, number, expec
 def test_a_ring_pays_each_step_and_an_exchange_one():
     """Latency of 1 s: three steps round four ranks, one to all at once."""
     slow = collapse(Hierarchical("slow", (Tier("node", 8, 1e30, 1.0),)))
-    for kind, steps in (("ring", 3.0), ("all_to_all", 1.0), ("halves", 2.0)):
+    for kind, steps in (("ring", 3.0), ("all_to_all", 1.0), ("reduce_scatter", 2.0)):
         table = chain(calls={"cp": calls(kind, 1.0, 8.0)})
         report = price(problem(table, network=slow), plan(cp=4))
         assert report.stages[0].micro_batch_s == pytest.approx(4 * (3.0 + steps))
@@ -159,11 +164,11 @@ def test_experts_of_a_rank_cost_an_optimizer_step_of_their_own():
         assert stage.sync_s == pytest.approx(update + 4 * 2 * 8 / 2)
 
 
-# --- chunks --------------------------------------------------------------------------------------
+# --- virtual stages -----------------------------------------------------------------------------
 
 
-def test_chunks_multiply_transfers():
-    """Two chunks per stage: three hops of 1 s in the chain, the middle one from last to first."""
+def test_virtual_stages_multiply_transfers():
+    """Two virtual stages each: three hops of 1 s in the chain, the middle from last to first."""
     table = chain(boundary_bytes=np.array([0, 1.0, 1.0, 1.0, 0]))
     asked = problem(table, batch=2)
     report = price(asked, plan((0, 1, 2, 3, 4), pp=2, schedule="interleaved", interleave=2))

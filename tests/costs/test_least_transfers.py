@@ -72,7 +72,7 @@ def beyond(tp: int, dp: int, pp: int, order: tuple[str, ...], cp: int = 1) -> tu
     """Seconds per byte of a half among the sharers of weights: as bounded, and the least placed."""
     case = replace(problem(chain(pp)), network=FABRIC)
     point = Point(tp=tp, sp=True, dp=dp, pp=pp, micro_batch=1, zero=0, order=order, cp=cp)
-    placed = links(case, point).time("data", "halves").beta_s_per_byte.min(axis=0)
+    placed = links(case, point).time("data", "reduce_scatter").beta_s_per_byte.min(axis=0)
     outer, parted = (np.array([order.index(axis) > order.index("pp")]) for axis in ("dp", "cp"))
     degrees = (np.array([degree]) for degree in (tp, cp, 1, dp, pp))
     dense, _ = beyond_blocks(case, *degrees, outer, parted, np.array([True]))
@@ -108,7 +108,7 @@ def test_replicas_that_straddle_racks_are_bounded_by_the_links_of_their_racks():
         assert bounded > 0.4 * placed, (tp, dp, pp, cp)
 
 
-def test_halves_that_leave_nodes_evenly_take_no_longer_than_their_bound():
+def test_collectives_that_leave_nodes_evenly_take_no_longer_than_their_bound():
     """Where racks share few links, pipelines that straddle them keep the bound of their node."""
     order = ("tp", "cp", "pp", "dp")
     for bounded, placed in (beyond(2, 8, 16, order), beyond(8, 4, 16, order)):
@@ -132,11 +132,13 @@ EXPERTS = [
 
 
 @pytest.mark.parametrize(("tp", "ep", "dp", "pp"), EXPERTS)
-def test_halves_of_experts_do_not_leave_nodes_faster_than_bounded(tp, ep, dp, pp):
+def test_collectives_of_experts_do_not_leave_nodes_faster_than_bounded(tp, ep, dp, pp):
     case = replace(problem(chain(pp)), network=FABRIC)
     for order in (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp")):
         point = Point(tp=tp, sp=True, dp=dp, pp=pp, micro_batch=1, zero=0, order=order, ep=ep)
-        placed = links(case, point).time("expert_data", "halves").beta_s_per_byte.min(axis=0)
+        placed = (
+            links(case, point).time("expert_data", "reduce_scatter").beta_s_per_byte.min(axis=0)
+        )
         outer = np.array([order.index("dp") > order.index("pp")])
         degrees = (np.array([degree]) for degree in (tp, 1, ep, dp, pp))
         _, experts = beyond_blocks(case, *degrees, outer, ~outer & outer, np.array([True]))
@@ -193,7 +195,7 @@ UNEQUAL_WAYS = {
                      missing=tuple(f"device {d}" for d in range(0, 64, 8))),
         (1, 1, 8, 7),
     ),
-    "lanes fixed by the target": (
+    "links fixed by the target": (
         lambda: clos(kind="leaf_spine", devices=64, devices_per_node=8, nics_per_node=8, radix=32,
                      tiers=2, oversubscription=(3.0,), routing="shortest_path"),
         (1, 1, 4, 16),
@@ -221,4 +223,4 @@ def test_no_stage_is_faster_than_its_bound_where_ways_out_fill_unequally(name):
     yes, degrees = np.array([True]), (np.array([degree]) for degree in (tp, 1, ep, dp, pp))
     bounded = beyond_blocks(case, *degrees, yes, ~yes, yes)
     for least, axis in zip(bounded, ("data", "expert_data") if ep > 1 else ("data",), strict=False):
-        assert least[0] <= placed.time(axis, "halves").beta_s_per_byte.min() * (1 + 1e-12)
+        assert least[0] <= placed.time(axis, "reduce_scatter").beta_s_per_byte.min() * (1 + 1e-12)

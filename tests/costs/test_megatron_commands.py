@@ -180,7 +180,7 @@ def test_uneven_stages(flags, cuts):
 
 
 def test_uneven_ends_are_divided_into_chunks_round_by_round():
-    """Stages of 40 and 56 blocks in two chunks each: 20, 28, 20, 28; ends at the ends."""
+    """Stages of 40 and 56 blocks in two virtual stages each: 20, 28, 20, 28; ends at the ends."""
     plan = read_plan(
         "--pipeline-model-parallel-size 2 --decoder-first-pipeline-num-layers 40 "
         "--decoder-last-pipeline-num-layers 56 --num-virtual-stages-per-pipeline-rank 2",
@@ -198,7 +198,7 @@ def test_a_value_may_stand_on_the_next_line(broken):
 
 
 def test_a_layout_of_several_rounds_is_interleaved():
-    """Part k of the string is chunk k: round by round, stage by stage."""
+    """Part k of the string is virtual stage k: round by round, stage by stage."""
     plan = read_plan(
         "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Ett|(ttt|)*2tL'", 11, 2
     )

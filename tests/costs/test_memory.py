@@ -91,7 +91,7 @@ def order_of_passes(pp, v, m, s):
 @pytest.mark.parametrize("v", [1, 2, 4])
 @pytest.mark.parametrize("m", [4, 8, 32])
 def test_the_stash_follows_schedule_and_position(v, m):
-    """Kept bytes times micro-batches in flight; a chunk of an interleaved stage is a part of it."""
+    """Kept bytes times micro-batches in flight; a virtual stage keeps a part."""
     pp = 4
     layers = pp * v
     kept = np.tile(np.full(layers, 3.0), (3, 1))

@@ -184,8 +184,8 @@ def test_megatron_context_and_expert_degrees():
     "flag",
     ["--num-virtual-stages-per-pipeline-rank 2", "--num-layers-per-virtual-pipeline-stage 4"],
 )
-def test_megatron_chunks(flag):
-    """32 blocks over 4 stages of 2 chunks: 4 blocks each, embedding and head at the ends."""
+def test_megatron_virtual_stages(flag):
+    """32 blocks over 4 stages of 2 virtual stages: 4 blocks each, the ends at the ends."""
     plan = read_plan(f"--pipeline-model-parallel-size 4 {flag}", 34, 4)
     assert (plan.point.schedule, plan.point.interleave) == ("interleaved", 2)
     assert plan.cuts == (0, 5, 9, 13, 17, 21, 25, 29, 34)

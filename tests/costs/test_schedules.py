@@ -14,10 +14,10 @@ from nest_core.network import collapse
 from nest_core.topology import Hierarchical, Tier
 
 Pass = tuple[str, int, int]
-"""Forward or backward, micro-batch, chunk of the whole chain."""
+"""Forward or backward, micro-batch, virtual stage of the whole chain."""
 
 _FORWARD, _BACKWARD = 2.0, 5.0
-"""Seconds of a chunk."""
+"""Seconds of a virtual stage."""
 
 
 def gpipe(pp: int, s: int, m: int, v: int) -> list[Pass]:
@@ -34,7 +34,7 @@ def one_forward_one_backward(pp: int, s: int, m: int, v: int) -> list[Pass]:
 
 
 def interleaved(pp: int, s: int, m: int, v: int) -> list[Pass]:
-    """Groups of pp micro-batches go through one chunk after another, and so they come back."""
+    """Groups of pp micro-batches go through one virtual stage after another, and so back."""
     groups = range(m // pp)
     forward = [
         ("F", group * pp + k, virtual_stage * pp + s)
@@ -95,7 +95,7 @@ def replay(orders: list[list[Pass]], virtual_stages: int) -> tuple[float, list[i
 
 
 def priced(schedule: str, pp: int, m: int, v: int) -> Report:
-    """Equal chunks of one layer each, wires that take no time, one byte kept per chunk."""
+    """Virtual stages of one layer, links that take no time, one byte kept per virtual stage."""
     layers = pp * v
     nothing, none = np.zeros(layers), np.zeros((3, layers))
     table = LayerTable(

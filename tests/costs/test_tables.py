@@ -119,15 +119,15 @@ def test_the_host_issues_every_kernel_and_collective(name, strategy):
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 @pytest.mark.parametrize("name", MODELS)
 def test_calls_are_the_chains_collectives(name, strategy):
-    """By axis: numbers and bytes, an all-reduce as two halves; forward again when replayed."""
+    """By axis: numbers and bytes, an all-reduce as its two parts; forward again when replayed."""
     table = layer_table(load_model(name), strategy, DEVICE, "bf16")
     layers = rows(name, strategy)
     axes = {call.axis for layer in layers for call in layer.collectives}
     assert set(table.calls) == axes
     kinds = {
-        "tp": "halves" if strategy.sp else "reduce",
+        "tp": "reduce_scatter" if strategy.sp else "all_reduce",
         "ep": "all_to_all",
-        "cp": "ring" if strategy.context == "ring" else "halves",
+        "cp": "ring" if strategy.context == "ring" else "reduce_scatter",
     }
     for axis, calls in table.calls.items():
         assert calls.kind == kinds[axis]
@@ -148,7 +148,7 @@ def test_calls_are_the_chains_collectives(name, strategy):
 
 @pytest.mark.parametrize("name", DENSE)
 @pytest.mark.parametrize("sp", [False, True])
-def test_blocks_send_eight_halves_and_replay_four(name, sp):
+def test_blocks_send_eight_collectives_and_replay_four(name, sp):
     """Four all-reduces of 2 b s h per block and micro-batch; at the ends one, and the loss's."""
     model = load_model(name)
     size = 2 * 256 * model.hidden

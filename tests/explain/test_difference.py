@@ -79,7 +79,7 @@ def test_pasted_plans_are_priced_or_refused():
     placed = price_pasted(whole, "dp=8 tp=2 pp=4 zero=1", torn)
     assert placed.report.iteration_s > mine.report.iteration_s
     assert placed.report == price(asked, placed.pasted.plan)
-    with pytest.raises(InputError, match="placement must seat all 64 ranks of the plan"):
+    with pytest.raises(InputError, match="placement must place all 64 ranks of the plan"):
         price_pasted(whole, "dp=8 tp=2 pp=4 zero=1", "[0, 1]")
     for text, words in (
         ("tp=3", "must divide the model's 32 heads"),

@@ -118,7 +118,7 @@ def hierarchy(groups, blocks):
     return [(phase, steps) for phase, steps in phases if phase]
 
 
-def halves(walk, by_stage, blocks, size):
+def collectives(walk, by_stage, blocks, size):
     """Loads of one reduce-scatter of ``size`` bytes of every group, stage by stage.
 
     All stages' groups run at once, each stage by what is faster for it.
@@ -203,7 +203,7 @@ def oracle(scenario, problem, report):
 
     @lru_cache
     def cached(axis, size):
-        return halves(walk, groups[axis], blocks, size)
+        return collectives(walk, groups[axis], blocks, size)
 
     dense, experts = table.parameters.copy(), table.expert_parameters
     if point.pp == 1:
@@ -262,7 +262,7 @@ def oracle(scenario, problem, report):
     return walk, total
 
 
-def by_bundle(fabric, loads):
+def by_link_group(fabric, loads):
     """The oracle's links as pairs (up, down) of every child: devices, NICs, leaves."""
     kind = {"node": 0, "nic": 1, "spine": 2}
     found = [np.zeros((64, 2)), np.zeros((64, 2)), np.zeros((int(fabric.group_of(1).max()) + 1, 2))]
@@ -283,7 +283,7 @@ def test_every_link_carries_what_walking_the_paths_counts(case):
     assert set(found.bytes) == set(expected)
     tier = problem.network.link_map.tier
     for name, loads in expected.items():
-        for level, wanted in enumerate(by_bundle(scenario.fabric, loads)):
+        for level, wanted in enumerate(by_link_group(scenario.fabric, loads)):
             counted = found.bytes[name][tier == level].reshape(-1, 2)
             assert counted == pytest.approx(wanted, rel=1e-9, abs=1.0), (name, level)
 

@@ -73,7 +73,7 @@ def test_price_where_nothing_fits_has_no_difference(ask):
 
 def test_a_placement_goes_out_and_comes_back(ask, tmp_path):
     """As it is, it costs the same; torn apart, more; and the plan keeps it."""
-    table = tmp_path / "seats.csv"
+    table = tmp_path / "mapping.csv"
     told = ask("place", SCENARIO, "--plan", PLAN, "--output", str(table))
     assert told["output"] == str(table)
     rows = list(csv.DictReader(table.read_text().splitlines()))
@@ -98,7 +98,7 @@ def test_a_placement_goes_out_and_comes_back(ask, tmp_path):
 
 def test_place_without_a_plan_places_the_best(ask, tmp_path, capsys):
     best = ask("plan", SCENARIO, *SETS, "--set", "baselines.names=[]")["plan"]
-    file = tmp_path / "seats.JSON"
+    file = tmp_path / "mapping.JSON"
     told = ask("place", SCENARIO, *SETS, "--output", str(file))
     assert told["plan"] == best == json.loads(file.read_text())["plan"]
     assert json.loads(file.read_text())["placement"] == told["placement"]
@@ -114,7 +114,7 @@ def test_place_without_a_plan_places_the_best(ask, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["place", SCENARIO, "--output", "seats.txt"], "--output must end in .csv or .json"),
+        (["place", SCENARIO, "--output", "mapping.txt"], "--output must end in .csv or .json"),
         (["place", SCENARIO, "--placement", "x.csv"], "--placement must come with --plan"),
         (["place", SCENARIO, "--plan", "dp=65"], "plan"),
         (["place", SCENARIO, "--plan", PLAN, "--output", "no/where.csv"], "can be written"),

@@ -73,7 +73,7 @@ def titan_config(files: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Reco
 @settings(max_examples=120, derandomize=True, database=None, deadline=None)
 @given(data=st.data())
 def test_torchtitan_gets_the_plan(data: st.DataObject) -> None:
-    """Degrees multiply to the ranks, batches add up, chunks hold their modules."""
+    """Degrees multiply to the ranks, batches add up, virtual stages hold their modules."""
     asked = scenario(data.draw(st.sampled_from(["llama3-8b", "qwen3-8b", "qwen3-30b-a3b"])))
     chosen = data.draw(drawn_plans(asked))
     point = chosen.point

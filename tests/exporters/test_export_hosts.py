@@ -100,7 +100,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("fabric", "fields"), CASES)
-def test_slurm_seats_every_rank_where_the_layout_does(
+def test_slurm_places_every_rank_where_the_layout_does(
     fabric: str, fields: dict[str, object], tmp_path: Path
 ) -> None:
     """Slurm's own rules on what the job hands to srun, against the layout's devices."""
@@ -134,8 +134,8 @@ def test_slurm_seats_every_rank_where_the_layout_does(
     expected = rank_mapping(network, layout, order)
     for rank in range(ranks):
         column = places["dp"][rank] * layout.cp + places["cp"][rank]
-        seat = expected[places["pp"][rank], column, places["tp"][rank]]
-        assert seat == where.devices[rank]
+        device = expected[places["pp"][rank], column, places["tp"][rank]]
+        assert device == where.devices[rank]
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
@@ -215,7 +215,7 @@ def test_placements_made_by_hand_go_into_the_rank_file() -> None:
     rows = [line.split() for line in str(files["ranks.txt"]).splitlines() if line[0] != "#"]
     nodes = sorted({device // 8 for device in devices})
     assert [(int(r[0]), nodes[int(r[1])] * 8 + int(r[2])) for r in rows] == list(enumerate(devices))
-    assert "hand-picked devices" in str(files["job.sbatch"])
+    assert "custom devices" in str(files["job.sbatch"])
     with pytest.raises(Refused, match=r"plan\.device_order must fill node after node"):
         export_plan("megatron", asked, priced(asked, placed))
 

@@ -23,13 +23,13 @@ assert DATA.is_dir()
 
 
 def unrolled(layout: str) -> list[str]:
-    """Letters of every chunk: ``x*n`` is n times x."""
+    """Letters of every virtual stage: ``x*n`` is n times x."""
     plain = re.sub(r"(.)\*(\d+)", lambda match: match[1] * int(match[2]), layout)
     return plain.split("|")
 
 
 def cuts_said(options: object, blocks: int, pp: int) -> tuple[int, ...]:
-    """The cuts that Megatron Core builds from its options, chunk by chunk."""
+    """The cuts that Megatron Core builds from its options, virtual stage by virtual stage."""
     from nest_core.exporters.megatron_core import StageOptions
 
     assert isinstance(options, StageOptions)

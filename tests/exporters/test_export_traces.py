@@ -99,7 +99,7 @@ def traces(files: dict[str, Any]) -> dict[int, list[dict[str, Any]]]:
 
 
 def replayed(found: dict[int, list[dict[str, Any]]], groups: dict[str, list[int]]) -> float:
-    """Seconds that the traces take where wires take none.
+    """Seconds that the traces take where links take none.
 
     One compute node at a time per NPU; a collective starts when all members have come to it, a
     receive ends when its message was sent. Fails if something waits for ever.
@@ -179,7 +179,7 @@ def test_traces_of_any_plan_run_to_their_end(data: st.DataObject) -> None:
 def test_compute_alone_takes_what_the_schedule_says(
     schedule: str, pp: int, v: int, batch: int
 ) -> None:
-    """With equal stages, free wires and no update: the fill and drain of `costs.schedules`."""
+    """With equal stages, free links and no update: the fill and drain of `costs.schedules`."""
     asked = scenario(
         "gpt3-13b",
         "h100-spine-leaf-64",
@@ -213,7 +213,7 @@ def test_compute_alone_takes_what_the_schedule_says(
 def test_passes_are_all_there_and_hold_what_costs_say(
     pp: int, v: int, rounds: int, gpipe: bool
 ) -> None:
-    """Every chunk once forward and once backward; as many in flight as `in_flight` has."""
+    """Every virtual stage once forward and once backward; as many in flight as `in_flight` has."""
     name = "interleaved" if v > 1 and pp > 1 else "gpipe" if gpipe else "1f1b"
     v = v if name == "interleaved" else 1
     m = rounds * pp

@@ -146,7 +146,7 @@ def _rack_scale(kind: str, nodes: int, hosts: int, each: int, missing: list[str]
     lost=st.sets(st.integers(0, 15), max_size=3),
 )
 def test_every_rank_sits_on_the_host_that_holds_its_device(kind, nodes, hosts, each, lost):
-    """With devices missing, a host keeps what is left of its own and lends none of another's."""
+    """With failed devices, a host keeps what is left of its own and lends none of another's."""
     every = nodes * hosts * each
     lost = {number for number in lost if number < every}
     if len(lost) == every:

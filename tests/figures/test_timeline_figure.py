@@ -49,7 +49,7 @@ def played(case):
 
 
 def in_order(point, s, m):
-    """(backward, micro-batch, chunk) of a stage's passes, written down one by one."""
+    """(backward, micro-batch, virtual stage) of a stage's passes, written down one by one."""
     pp, v = point.pp, point.interleave
     if point.schedule == "gpipe":
         return [(False, k, 0) for k in range(m)] + [(True, k, 0) for k in range(m)]
@@ -124,7 +124,7 @@ def test_the_parts_add_up_to_the_report(case):
 
 
 def equal(schedule, pp, m, v):
-    """Equal chunks of one layer each, which synchronise for as long; wires take no time."""
+    """Equal virtual stages of one layer each, which synchronise for as long; links take no time."""
     layers = pp * v
     none, ones = np.zeros((3, layers)), np.ones(layers)
     table = LayerTable(

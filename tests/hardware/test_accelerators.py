@@ -148,7 +148,7 @@ def test_every_preset_serves_a_scenario(name):
 
 
 def test_curves_are_only_those_of_the_same_link():
-    """NVLink by generation; nothing borrows a curve of another vendor's wires."""
+    """NVLink by generation; nothing borrows a curve of another vendor's links."""
     links = {name: load_accelerator(name).links for name in NAMES}
     generations = {"v100": "v100-nvlink2", "a100": "a100-nvlink3", "h": "h100-nvlink4"}
     generations |= {"b": "b200-nvlink5", "gb": "b200-nvlink5"}

@@ -133,7 +133,7 @@ def test_a_placement_moves_every_class_of_traffic():
 
 
 BAD_ORDERS = [
-    ((0, 1, 2), "device_order must seat all 32 ranks, but is 3"),
+    ((0, 1, 2), "device_order must place all 32 ranks, but is 3"),
     ((0, *range(31)), r"device_order\[1\] must differ from that of rank 0, but is 0"),
     ((*range(31), 64), r"device_order\[31\] must be one of the devices 0 to 63, but is 64"),
     ((*range(31), -1), r"device_order\[31\] must be one of the devices 0 to 63, but is -1"),
@@ -141,7 +141,7 @@ BAD_ORDERS = [
 
 
 @pytest.mark.parametrize(("order", "message"), BAD_ORDERS)
-def test_orders_that_seat_nobody_or_two_are_refused(order, message):
+def test_orders_that_place_nobody_or_two_are_refused(order, message):
     with pytest.raises(InputError, match=message):
         at(order)
 
@@ -157,11 +157,14 @@ BAD_FILES = [
     ("rank,device\n-1,0", "row 1, rank must be a whole number from 0, but is '-1'"),
     ("rank,device\n32,0", "row 1, rank must lie between 0 and 31, but is 32"),
     ("rank,device\n0,64", "row 1, device must lie between 0 and 63, but is 64"),
-    ("rank,device\n0,5\n0,6", "row 2 must not seat a rank that sits elsewhere"),
+    ("rank,device\n0,5\n0,6", "row 2 must not place a rank that has a device already"),
     ("rank,device\n0,5\n1,5", "row 2, device must differ from that of rank 0, but is 5"),
-    ("rank,device\n" + "\n".join(GOOD[:-1]), "must seat all 32 ranks of the plan, but is 'without"),
+    (
+        "rank,device\n" + "\n".join(GOOD[:-1]),
+        "must place all 32 ranks of the plan, but is",
+    ),
     ("device,tp,dp\n0,0,0", "row 1, pp must be given, since pp is 4"),
-    ("device,tp,dp,pp\n0,4,0,0", "must name a seat that the plan has, but is 'tp 4, cp 0"),
+    ("device,tp,dp,pp\n0,4,0,0", "must name a rank that the plan has, but is 'tp 4, cp 0"),
     ("device\n0", "row 1 must name a rank, or tp, cp, dp and pp"),
     ("[0, 1", "must be valid JSON"),
     ('{"placement": 5}', "must hold a list of rows or devices, but is 5"),
@@ -175,7 +178,7 @@ BAD_FILES = [
 @pytest.mark.parametrize(("text", "message"), BAD_FILES, ids=[text[:25] for text, _ in BAD_FILES])
 def test_the_first_fault_of_a_file_is_named(text, message):
     with pytest.raises(InputError) as caught:
-        read_placement(text, PLAN, 64, "seats.csv")
+        read_placement(text, PLAN, 64, "mapping.csv")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 

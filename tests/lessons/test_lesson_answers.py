@@ -100,9 +100,9 @@ BETWEEN = {"012": ("same", "other"), "123": ("other", "same")}
 LEVEL = {0: "same", 1: "other", None: None}
 
 
-def _loads(cuts, first_stage, into_first, seating):
+def _loads(cuts, first_stage, into_first, mapping):
     """Seconds of stages ``first_stage`` .. 2; the link into the first one is given."""
-    links = {1: BETWEEN[seating][0], 2: BETWEEN[seating][1], first_stage: into_first}
+    links = {1: BETWEEN[mapping][0], 2: BETWEEN[mapping][1], first_stage: into_first}
     loads = []
     for place, (first, end) in enumerate(itertools.pairwise(cuts)):
         stage = first_stage + place
@@ -115,15 +115,15 @@ def _loads(cuts, first_stage, into_first, seating):
     return loads
 
 
-@pytest.mark.parametrize("seating", ["012", "123"])
+@pytest.mark.parametrize("mapping", ["012", "123"])
 @pytest.mark.parametrize(("objective", "judge"), [("sum", sum), ("slowest", max)])
-def test_every_cell_is_the_least_of_all_plans_from_there(seating, objective, judge):
-    table = cells(seating, objective)
+def test_every_cell_is_the_least_of_all_plans_from_there(mapping, objective, judge):
+    table = cells(mapping, objective)
     assert len(table) == 9
     for cell in table:
         stages = 3 - cell.stage
         every = {
-            cuts: judge(_loads(cuts, cell.stage, LEVEL[cell.level], seating))
+            cuts: judge(_loads(cuts, cell.stage, LEVEL[cell.level], mapping))
             for inner in itertools.combinations(range(cell.first + 1, 4), stages - 1)
             for cuts in [(cell.first, *inner, 4)]
         }
@@ -132,18 +132,18 @@ def test_every_cell_is_the_least_of_all_plans_from_there(seating, objective, jud
             assert one.total == min(v for cuts, v in every.items() if cuts[1] == one.end)
 
 
-def test_cells_are_filled_backwards_and_stage_three_is_the_same_on_any_seats():
+def test_cells_are_filled_backwards_and_stage_three_is_the_same_on_any_rank_mapping():
     table = cells("012", "sum")
     assert [cell.stage for cell in table] == sorted((c.stage for c in table), reverse=True)
     assert table[:4] == cells("123", "sum")[:4]
 
 
-@pytest.mark.parametrize("seating", ["012", "123"])
+@pytest.mark.parametrize("mapping", ["012", "123"])
 @pytest.mark.parametrize("objective", ["sum", "slowest"])
-def test_the_finished_plan_is_priced_as_its_loads_say(seating, objective):
-    cuts = chosen_cuts(seating, objective)
-    loads = _loads(cuts, 0, None, seating)
-    reveal = lesson("levels").reveal({"step": 9, "seats": seating, "held": objective})
+def test_the_finished_plan_is_priced_as_its_loads_say(mapping, objective):
+    cuts = chosen_cuts(mapping, objective)
+    loads = _loads(cuts, 0, None, mapping)
+    reveal = lesson("levels").reveal({"step": 9, "seats": mapping, "held": objective})
     assert reveal.formulas[-1].numbers == (
         f"{sum(loads):g} + (4 - 1) {max(loads):g} = {sum(loads) + 3 * max(loads):g}"
     )
@@ -280,7 +280,7 @@ def test_the_experts_answer():
 
 
 @pytest.mark.parametrize("imbalance", [1.0, 2.0])
-def test_an_all_to_all_holds_every_copy_and_takes_at_least_its_wires(imbalance):
+def test_an_all_to_all_holds_every_copy_and_takes_at_least_its_links(imbalance):
     for per_node in (2, 8):
         for one in spreads(per_node, imbalance).spreads[1:]:
             assert one.sent_bytes == pytest.approx(imbalance * 2 * 4096 * 2 * 4096)

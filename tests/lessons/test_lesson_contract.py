@@ -136,19 +136,19 @@ def test_a_number_may_be_a_little_off(said, right):
     assert asked.verdict(90.0).startswith("You said: 90 MiB. ")
 
 
-@pytest.mark.parametrize("seats", ["012", "123"])
+@pytest.mark.parametrize("mapping", ["012", "123"])
 @pytest.mark.parametrize("step", range(1, 9))
-def test_the_unknown_stage_is_drawn_where_its_row_assumes_it(seats, step):
-    table = lesson("levels").reveal({"step": step, "seats": seats}).found
-    seats_shown = lesson_pictures(table)[0].plot.layout.annotations
+def test_the_unknown_stage_is_drawn_where_its_row_assumes_it(mapping, step):
+    table = lesson("levels").reveal({"step": step, "seats": mapping}).found
+    mapping_shown = lesson_pictures(table)[0].plot.layout.annotations
     cell = table.filled[-1]
-    unknowns = [note for note in seats_shown if note.text == f"stage {cell.stage}?"]
-    if cell.stage == 1 and cell.level == 0 and seats == "123":  # stages 2 and 3 fill their node
+    unknowns = [note for note in mapping_shown if note.text == f"stage {cell.stage}?"]
+    if cell.stage == 1 and cell.level == 0 and mapping == "123":  # stages 2 and 3 fill their node
         assert not unknowns
-        assert any("same node (full)" in note.text for note in seats_shown)
+        assert any("same node (full)" in note.text for note in mapping_shown)
         return
     (unknown,) = unknowns
-    (placed,) = [note for note in seats_shown if note.text == f"<b>stage {cell.stage + 1}</b>"]
+    (placed,) = [note for note in mapping_shown if note.text == f"<b>stage {cell.stage + 1}</b>"]
     same_node = int(unknown.x) // 2 == int(placed.x) // 2
     assert same_node is (cell.level == 0)
-    assert unknown.x not in [note.x for note in seats_shown if note.text.startswith("<b>stage")]
+    assert unknown.x not in [note.x for note in mapping_shown if note.text.startswith("<b>stage")]

@@ -143,9 +143,9 @@ CLOS: dict[str, Clos] = {
 }
 
 UNEVEN_CLOS: dict[str, Clos] = {
-    "two planes, a leaf missing": clos(64, planes=2, missing=("leaf 0",)),
-    "a spine missing": clos(64, radix=32, missing=("spine 1",)),
-    "a node and a device missing": clos(64, ratios=(4.0,), missing=("node 1", "device 20")),
+    "two planes, a leaf failed": clos(64, planes=2, missing=("leaf 0",)),
+    "a spine failed": clos(64, radix=32, missing=("spine 1",)),
+    "a node and a device failed": clos(64, ratios=(4.0,), missing=("node 1", "device 20")),
 }
 
 RAILS: dict[str, Clos] = {
@@ -154,7 +154,7 @@ RAILS: dict[str, Clos] = {
     "rails, short last unit": rails(24, ratios=(2.0,)),
     "rails of two devices": rails(rails=2),
     "rails, two planes": rails(planes=2),
-    "rails, a device missing": rails(missing=("device 5",)),
+    "rails, a device failed": rails(missing=("device 5",)),
     "rails, three tiers": rails(128, tiers=3, ratios=(1.0, 2.0)),
     "rails, pods of rails": rails(128, tiers=3, ratios=(1.0, 2.0), pods="rails"),
     "rail-only, one tier": rails(16, kind="rail_only", tiers=1),
@@ -173,7 +173,7 @@ TORI: dict[str, Torus] = {
     "4x4x4": torus((4, 4, 4), (True, True, True)),
     "2x3x5, mixed": torus((2, 3, 5), (True, False, True)),
     "3x3x3 without wrap": torus((3, 3, 3), (False, False, False)),
-    "4x4, chips missing": torus((4, 4), (True, True), missing=("device 0", "device 6")),
+    "4x4, chips failed": torus((4, 4), (True, True), missing=("device 0", "device 6")),
 }
 
 TWISTED: dict[str, Torus] = {

@@ -198,14 +198,14 @@ def test_columns_hold_the_whole_buffer(name: str):
 def test_one_switch_by_hand():
     """Eight at 450 GB/s and 0.5 us; 1 GB."""
     found = times(one_switch, "all_reduce", 8)
-    wire, us = 1 / 450, 0.5e-6
+    s_per_GB, us = 1 / 450, 0.5e-6
     expected = {
-        "ring": 14 * us + 2 * 7 / 8 * wire,
-        "halving_doubling": 6 * us + 2 * 7 / 8 * wire,
-        "direct": 2 * us + 2 * 7 / 8 * wire,
-        "double_binary_tree": 6 * us + 2 * wire,
-        "in_network": 2 * us + wire,
-        "nvls_tree": 2 * us + wire,
+        "ring": 14 * us + 2 * 7 / 8 * s_per_GB,
+        "halving_doubling": 6 * us + 2 * 7 / 8 * s_per_GB,
+        "direct": 2 * us + 2 * 7 / 8 * s_per_GB,
+        "double_binary_tree": 6 * us + 2 * s_per_GB,
+        "in_network": 2 * us + s_per_GB,
+        "nvls_tree": 2 * us + s_per_GB,
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected)
 
@@ -332,7 +332,7 @@ def test_more_bandwidth_is_never_slower(
 @settings(max_examples=30, deadline=None)
 @given(which=st.sampled_from(EACH), data=st.data())
 def test_nodes_that_are_alike_can_change_places(which: tuple[str, str], data: st.DataObject):
-    """Members moved by a symmetry of the wires (nodes turned round) take equally long."""
+    """Members moved by a symmetry of the links (nodes turned round) take equally long."""
     op, algorithm = which
     network = collapse(tree((4, 450, 0.5, "device", 1), (6, 50, 1.0, "child", 1)))
     size = data.draw(st.integers(2, 24))

@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 
 from nest_core.network import collapse
-from nest_core.network.bisection import bisection_Bps, full_bisection_Bps, halves
+from nest_core.network.bisection import bisection_Bps, full_bisection_Bps, last_half
 from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric
 from nest_core.topology import (
@@ -53,7 +53,7 @@ def flow_Bps(fabric):
         capacity = data["bandwidth_Bps"] * data["count"]
         both.add_edge(a, b, capacity=capacity)
         both.add_edge(b, a, capacity=capacity)
-    for device, late in enumerate(halves(collapse(fabric))):
+    for device, late in enumerate(last_half(collapse(fabric))):
         both.add_edge(*((device, "sink") if late else ("source", device)))
     return nx.maximum_flow_value(both, "source", "sink")
 
@@ -160,7 +160,7 @@ def test_large_fabrics_are_counted_not_listed():
 @pytest.mark.parametrize("name", preset_names("fabrics"))
 def test_halves_are_even_and_divide_no_node(name):
     network = collapse(load_fabric(name))
-    late = halves(network)
+    late = last_half(network)
     assert 0.3 < late.mean() < 0.7
     if network.torus is None:
         node = network.nesting[0]

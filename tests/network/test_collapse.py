@@ -1,6 +1,6 @@
 """The collapsed network says what the explicit link graph says, for every kind of fabric.
 
-Latencies are those of the way, lone flows get its narrowest link, and uplink bundles are minimum
+Latencies are those of the way, lone flows get its narrowest link, and uplink groups are minimum
 cuts; a difference means that plans are priced on another fabric than the one that was drawn.
 """
 
@@ -98,8 +98,8 @@ def test_a_device_with_two_nics_uses_both_up_to_the_leaf():
     assert 1 / alone.beta_s_per_byte.item() == pytest.approx(100e9)
 
 
-class Bundles:
-    """How much groups of a tree can send and take, read off its uplink bundles.
+class UplinkGroups:
+    """How much groups of a tree can send and take, read off its uplink groups.
 
     Group -1 of a tier's groups is what the tier's children hold: at the first tier of a Clos
     the devices of one NIC, at the first of a hierarchy one device.
@@ -142,16 +142,16 @@ class Bundles:
 
 
 @pytest.mark.parametrize("name", [name for name in {**TREES, **RAILS} if name != "one device"])
-def test_uplink_bundles_are_minimum_cuts(name):
+def test_uplink_groups_are_minimum_cuts(name):
     """A failure: a group gets more, or less, than the cables that leave it.
 
-    Where inner links or a short rest of the fabric are the narrower cut, the bundles must say
+    Where inner links or a short rest of the fabric are the narrower cut, the groups must say
     so too. What lies below the outermost port that a device owns is another world: NICs leave
     the nodes beside their insides.
     """
     fabric = EVERY[name]
     link_map = collapse(fabric).link_map
-    link_groups = Bundles(link_map)
+    link_groups = UplinkGroups(link_map)
     graph = Counter(fabric).outer
     for index, below in enumerate(link_groups.below[:-1]):
         there = np.unique(below)
@@ -177,7 +177,7 @@ def test_uplink_bundles_are_minimum_cuts(name):
     ],
 )
 def test_capacities_of_named_fabrics(name, capacities):
-    """GB/s of the bundles, by hand."""
+    """GB/s of the link groups, by hand."""
     levels = collapse(NESTED[name]).levels
     assert [level.capacity_Bps / 1e9 for level in levels] == pytest.approx(capacities)
 
@@ -200,7 +200,7 @@ def test_levels_count_their_groups(name):
 
 
 @pytest.mark.parametrize("name", HIERARCHIES)
-def test_bandwidth_is_the_bundle_shared_by_all_of_the_child(name):
+def test_bandwidth_is_the_uplink_group_shared_by_all_of_the_child(name):
     """What one device gets when its whole group sends; never more than alone."""
     for level in collapse(HIERARCHIES[name]).levels:
         assert level.bandwidth_Bps == pytest.approx(level.capacity_Bps / level.child_size)

@@ -4,7 +4,7 @@ How the tools are read, from their numbers:
 
 * ``multidim(private ports)`` (closed forms, ASTRA-sim, the flow simulator off trees): a device has
   a port of its own in every dimension, so upper dimensions do not cross lower ports. `PrivatePorts`
-  below are such wires; algorithms need no more than wires.
+  below are such links; algorithms need no more than links.
 * ``tree(shared links)``: latencies of the levels add up along a path.
 * ASTRA-sim rounds every step to whole nanoseconds.
 * ``splits = 16`` and ``pipelined16``: 16 chunks that follow one another through the dimensions. In

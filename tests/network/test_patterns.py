@@ -22,7 +22,7 @@ CASES = [
     ("pp", True, "fwd"),
     ("pp", True, "fwdbwd"),
 ]
-# Where a device drives one NIC of a pool that counts as one bundle, links say a little more.
+# Where a device drives one NIC of a pool that counts as one link group, links say a little more.
 POOLED = ("three NICs for four devices",)
 
 

@@ -179,8 +179,8 @@ def test_large_collectives_agree_with_closed_forms_and_simulators(shared_data, s
             half = hierarchical_reduce_scatter(network, everyone)
         else:
             continue
-        halves = 2 if row["collective"] == "all_reduce" else 1
-        found = halves * seconds(price_phases(network.link_map, half, 1), row)
+        times = 2 if row["collective"] == "all_reduce" else 1
+        found = times * seconds(price_phases(network.link_map, half, 1), row)
         assert found == pytest.approx(float(row["time_s"]), rel=5e-3), row
         seen[row["algorithm"]] += 1
     # Two tools and three collectives each; both-way rings were only simulated.

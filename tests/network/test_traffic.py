@@ -311,7 +311,7 @@ def test_transfers_take_as_long_as_their_busiest_cable(name, seed):
 
 
 @pytest.mark.parametrize("name", MANY)
-def test_a_pair_exchanges_its_halves_like_two_transfers(name):
+def test_a_pair_exchanges_its_parts_like_two_transfers(name):
     """A reduce-scatter between two devices is half of the buffer each way, whoever they are."""
     fabric = EXPLICIT[name]
     dice = np.random.default_rng(1)

@@ -65,7 +65,7 @@ def at_once(monkeypatch):
 _DONE: dict[str, jobs.Job] = {}
 
 
-def _done(_desk, key, function, *args, urgent=True, wanted_by=None):
+def _done(_queue, key, function, *args, urgent=True, wanted_by=None):
     if key not in _DONE:
         job = _DONE[key] = jobs.Job(key)
         try:

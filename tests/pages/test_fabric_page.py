@@ -115,7 +115,7 @@ def test_a_library_brings_its_choice_and_its_provenance(fabric_page):
     assert widget(page, "collective.algorithm").value == "NCCL"
     assert "measured runs, " in text_of(page)
     assert "assumed and not fitted" in text_of(page)
-    widget(page, "collective.library").set_value("ideal wires").run()
+    widget(page, "collective.library").set_value("ideal links").run()
     assert widget(page, "collective.algorithm").value == "fastest"
 
 
@@ -137,7 +137,7 @@ def test_another_operation_drops_an_algorithm_that_it_lacks(fabric_page):
         ),
         ("h100-spine-leaf-64", {"collective.stride": 64}, "stride must keep a group of 8"),
         ("tpu-v5e-8x8", {"collective.algorithm": "multi rail"}, "multi_rail must run on a fabric"),
-        ("tpu-v5e-8x8", {"collective.library": "pooled"}, "library must be ideal wires on a torus"),
+        ("tpu-v5e-8x8", {"collective.library": "pooled"}, "library must be ideal links on a torus"),
     ],
 )
 def test_what_cannot_be_priced_is_one_sentence(fabric_page, fabric, changes, sentence):

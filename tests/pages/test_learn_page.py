@@ -221,7 +221,7 @@ def test_labels_carry_help(learn_page):
             assert control.help
 
 
-class SlowDesk:
+class SlowQueue:
     """Begins no job until it is told to work; then all at once."""
 
     def __init__(self):
@@ -236,23 +236,23 @@ class SlowDesk:
 
 
 @pytest.fixture
-def slow_desk(monkeypatch):
-    found = SlowDesk()
+def slow_queue(monkeypatch):
+    found = SlowQueue()
     monkeypatch.setattr(jobs, "job_queue", lambda: found)
     monkeypatch.setattr(jobs, "MOMENT_S", 0.0)
     return found
 
 
 @EVERY
-def test_only_slow_lessons_are_computed_elsewhere(learn_page, slow_desk, shown):
-    slow_desk.works = True
+def test_only_slow_lessons_are_computed_elsewhere(learn_page, slow_queue, shown):
+    slow_queue.works = True
     page = learn_page(lesson=shown.short, **{f"{shown.key}.show": "true"})
     assert charts(page)
-    asked = {function for _, function, _ in slow_desk.asked.values()}
+    asked = {function for _, function, _ in slow_queue.asked.values()}
     assert asked == ({work_brief, work_reveal} if shown.slow else set())
 
 
-def test_a_link_keeps_its_answer_while_the_question_is_computed(learn_page, slow_desk):
+def test_a_link_keeps_its_answer_while_the_question_is_computed(learn_page, slow_queue):
     shown = lesson("oversubscription")
     address = {
         "lesson": shown.short,
@@ -266,7 +266,7 @@ def test_a_link_keeps_its_answer_while_the_question_is_computed(learn_page, slow
     assert shown.brief().question.text not in text_of(page)
     assert [button.label for button in page.button if button.label == "Cancel"]
     assert {key: page.query_params[key] for key in address} == address
-    slow_desk.works = True
+    slow_queue.works = True
     page.run()
     assert "Right. " in text_of(page)
     (picture,) = lesson_pictures(shown.reveal({"ratio": 4}).found)

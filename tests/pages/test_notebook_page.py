@@ -45,7 +45,7 @@ class JobQueue:
 
 @pytest.fixture(scope="module")
 def finished():
-    """One desk for all tests, so that the small plan is found once."""
+    """One queue for all tests, so that the small plan is found once."""
     return JobQueue()
 
 

@@ -85,7 +85,7 @@ def test_pictures_that_take_too_much_are_one_sentence_and_the_page_stands(plan_p
         chosen = small if function.__name__ == "plan_pictures" else self
         return ask(chosen, key, function, *args, **options)
 
-    monkeypatch.setattr(jobs, "_desk", held)
+    monkeypatch.setattr(jobs, "_queue", held)
     monkeypatch.setattr(jobs.JobQueue, "ask", divided)
     page = plan_page(**SMALL)
     small.close()

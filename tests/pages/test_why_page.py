@@ -151,8 +151,8 @@ def test_a_placement_by_hand_is_priced_with_the_plan(plan_page):
     page.text_area(key="why-mine").set_value("tp=2 dp=32").run()
 
     def told(content):
-        page.file_uploader(key="why-mine-seats").set_value(
-            ("seats.json", content, "application/json")
+        page.file_uploader(key="why-mine-mapping").set_value(
+            ("mapping.json", content, "application/json")
         ).run()
         assert not page.exception
         times = re.findall(r"([\d.]+ m?s) per iteration, [\d.,]+ sequences", text_of(page))

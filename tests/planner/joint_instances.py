@@ -78,7 +78,7 @@ def joint_instance(seed: int) -> Instance:
     dice = np.random.default_rng([seed, 31])
     stars = tuple(str(name) for name in dice.permutation(_STARS)[:3])
     family, layers = FAMILIES[seed % len(FAMILIES)], _LAYERS
-    if "interleave" in stars:  # worth it where even chunks are even work, and cheap to hand on
+    if "interleave" in stars:  # worth it where even cuts are even work, and cheap to send on
         family, layers = replace(family, slope=0.1, boundary=0.05 * family.boundary), _DIVISIBLE
     family = replace(family, shapes=_SHAPES, layers=layers, batches=_BATCHES)
     fabric = random_fabric(dice, family)
@@ -214,7 +214,7 @@ def choices_left(oracle: Oracle) -> Iterator[str]:
     if len({choice.interleave for choice in piped if choice.schedule == "interleaved"}) > 1:
         yield "interleave"
     for name in ("order", "device_order"):
-        # The same ranks on other devices, not only another name for the same seats.
+        # The same ranks on other devices, not only another name for the same mapping.
         rank_mapping = defaultdict(list)
         for choice in choices:
             rank_mapping[choice._replace(**{name: ""})].append(choice)

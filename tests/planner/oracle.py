@@ -1,7 +1,7 @@
 """The own cost model once more, over concrete devices and plan by plan.
 
 Written from the words of docs/method.md alone: every rank gets a device number, groups and
-transfers are lists of those numbers, flows are counted bundle by bundle in dictionaries, and
+transfers are lists of those numbers, flows are counted group by group in dictionaries, and
 every cut with every recomputation and strategy of every stage is priced. Plain Python on purpose;
 it shares no code, no table and no shortcut with `nest_core.costs`, `nest_core.network` or
 `nest_core.planner`, and imports nothing of them: fabric, problem and space are read by their field
@@ -22,8 +22,8 @@ from oracle_traffic import Choice, LinkMap, Traffic, seconds
 CHOICES = ("none", "selective", "full")
 AXES = ("tp", "cp", "dp", "pp")
 
-Chunks = tuple[tuple[int, int], ...]
-"""First layer of each chunk of a stage, and the layer after its last."""
+VirtualStages = tuple[tuple[int, int], ...]
+"""First layer of each virtual stage of a stage, and the layer after its last."""
 
 
 class Pick(NamedTuple):
@@ -190,10 +190,10 @@ class Pricer:
         self.once = ((g, g), (g, w), (w,), ())[zero]
         self.whole = (w, w, w + g, w + g + w)[zero]
         self.fetched = w if zero == 3 else 0.0
-        self.memo: dict[tuple[int, Chunks, int], Worked] = {}
+        self.memo: dict[tuple[int, VirtualStages, int], Worked] = {}
         self.layers: dict[tuple[int, int, int], tuple[float, float]] = {}
 
-    def stage(self, position: int, virtual_stages: Chunks, c: int) -> Worked:
+    def stage(self, position: int, virtual_stages: VirtualStages, c: int) -> Worked:
         """Time and memory of one stage, whatever the other cuts are."""
         key = position, virtual_stages, c
         if key not in self.memo:
@@ -215,8 +215,8 @@ class Pricer:
                 total += count * seconds(time, amount / count) if count else 0.0
         return total
 
-    def _data(self, position: int, layer: int, halves: Sequence[float]) -> float:
-        kind = "halves" if self.zero else "reduce"
+    def _data(self, position: int, layer: int, sizes: Sequence[float]) -> float:
+        kind = "reduce_scatter" if self.zero else "all_reduce"
         buckets = [
             ("data", self.sharers, self.dense[layer]),
             ("expert_data", self.expert_sharers, self.experts[layer]),
@@ -227,7 +227,7 @@ class Pricer:
         for axis, ranks, held in buckets:
             if ranks > 1 and held > 0:
                 time = self.traffic.time(axis, kind)[position]
-                total += sum(seconds(time, size * held) for size in halves)
+                total += sum(seconds(time, size * held) for size in sizes)
         return total
 
     def _layer(self, position: int, layer: int, c: int) -> tuple[float, float]:
@@ -251,8 +251,8 @@ class Pricer:
             self.layers[key] = left + sent + wait, left + wait
         return self.layers[key]
 
-    def _hops(self, position: int, virtual_stages: Chunks) -> float:
-        """A chunk waits for activations unless it opens the chain, for gradients unless last."""
+    def _hops(self, position: int, virtual_stages: VirtualStages) -> float:
+        """A virtual stage waits for activations unless it is first, for gradients unless last."""
         edges, pp = self.strategy.rows["boundary_bytes"], self.choice.pp
         chain = len(edges) - 1
         copies = 1 if self.choice.sp else self.choice.tp  # each sends a part of what all hold
@@ -262,11 +262,11 @@ class Pricer:
                 if 0 < boundary < chain:
                     total += seconds(self.traffic.links[link], edges[boundary] / copies)
                     if copies > 1 and edges[boundary] > 0:
-                        gather = self.traffic.time("tp", "halves")[position]
+                        gather = self.traffic.time("tp", "reduce_scatter")[position]
                         total += seconds(gather, edges[boundary])
         return total
 
-    def _passes(self, position: int, virtual_stages: Chunks, c: int) -> tuple[float, float]:
+    def _passes(self, position: int, virtual_stages: VirtualStages, c: int) -> tuple[float, float]:
         """Seconds of a micro-batch, and how many of them all its traffic leaves."""
         layers = [
             self._layer(position, layer, c)
@@ -279,7 +279,7 @@ class Pricer:
         lost = overlap.slowdown * hidden
         return works + hops - hidden + lost, left - hidden + lost
 
-    def _once(self, position: int, virtual_stages: Chunks, c: int) -> Once:
+    def _once(self, position: int, virtual_stages: VirtualStages, c: int) -> Once:
         choice, state, overlap = self.choice, self.problem.state, self.problem.overlap
         works, left = self._passes(position, virtual_stages, c)
         total = sent = 0.0
@@ -304,7 +304,7 @@ class Pricer:
             return min(m, pp - position)
         return min(m * v, 2 * (pp - position - 1) + (v - 1) * pp + 1) / v
 
-    def _memory(self, position: int, virtual_stages: Chunks, c: int) -> float:
+    def _memory(self, position: int, virtual_stages: VirtualStages, c: int) -> float:
         state, rows = self.problem.state, self.strategy.rows
         layers = [layer for first, end in virtual_stages for layer in range(first, end)]
         total = stepping = 0.0
@@ -391,7 +391,7 @@ class Oracle:
         ]
 
     def _schedules_of(self, pp: int, micro_batches: int) -> Iterator[tuple[str, int]]:
-        """Schedules and chunks per stage; without a pipeline 1F1B and GPipe are one."""
+        """Schedules and virtual stages per stage; without a pipeline 1F1B and GPipe are one."""
         space = self.space
         plain = [name for name in space.schedules if name != "interleaved"]
         alone = "1f1b" if "1f1b" in plain else "gpipe"
@@ -456,7 +456,7 @@ class Oracle:
         return [Pick(choice.tp, choice.sp, choice.cp, choice.ep, choice.zero)]
 
     def cuts(self, choice: Choice) -> Iterator[tuple[int, ...]]:
-        """All cuts of the chain, but into even chunks only where stages have several."""
+        """All cuts of the chain, but into even virtual stages only where stages have several."""
         if choice.schedule == "interleaved":
             yield from evenly(self.layers, choice.pp * choice.interleave)
             return
@@ -510,7 +510,7 @@ class Oracle:
         yield from self._whole(choice, limit)
 
     def _whole(self, choice: Choice, limit: float) -> Iterator[Whole]:
-        fitting: dict[tuple[int, Chunks], list[Option]] = {}
+        fitting: dict[tuple[int, VirtualStages], list[Option]] = {}
         for cuts in self.cuts(choice):
             virtual_stages = list(pairwise(cuts))
             rows = []
@@ -523,7 +523,7 @@ class Oracle:
                 yield Whole(cuts, stages)
 
     def _options(
-        self, choice: Choice, position: int, virtual_stages: Chunks, limit: float
+        self, choice: Choice, position: int, virtual_stages: VirtualStages, limit: float
     ) -> list[Option]:
         """What a stage may do that fits; as needed, of each width the first that does.
 
@@ -570,7 +570,7 @@ def syncs(cuts: Sequence[int], loads: Sequence[float], once: Sequence[Once]) -> 
 
 
 def evenly(layers: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """Even chunks: of the blocks, with embedding and head at the ends, or of all layers."""
+    """Even virtual stages: of the blocks, with embedding and head at the ends, or of all layers."""
     blocks = layers - 2
     if blocks and blocks % parts == 0:
         yield (0, *range(1 + blocks // parts, layers - 1, blocks // parts), layers)

@@ -1,7 +1,7 @@
 """What communication costs the stages of a plan, over concrete devices.
 
 The first half of the oracle (``oracle.py``): every rank gets a device number, groups and transfers
-are lists of those numbers, flows are counted bundle by bundle in dictionaries. Written from the
+are lists of those numbers, flows are counted group by group in dictionaries. Written from the
 words of docs/method.md; imports nothing of the product and calls none of its functions: fabric and
 curves are read by their field names.
 """
@@ -56,7 +56,7 @@ class Choice(NamedTuple):
 
 
 class Protocol(NamedTuple):
-    """What a library adds to the wires: seconds once and per step, parts of their bandwidth."""
+    """What a library adds to the links: seconds once and per step, parts of their bandwidth."""
 
     base_s: float = 0.0
     step_inside_s: float = 0.0
@@ -94,12 +94,12 @@ def protocols(software: Any, op: str, ranks: int, nodes: int) -> list[Protocol]:
     Between nodes the network's curve counts, and inside them the fastest that the node's reaches;
     a group that straddles nodes unevenly counts as one on more of them.
     """
-    halves = 2 if op == "all_reduce" else 1
+    parts = 2 if op == "all_reduce" else 1
     if nodes == 1:
         if software.inside is None:
             return [Protocol()]
         return [
-            one._replace(base_s=one.base_s / halves, steps_inside=one.steps_inside / halves)
+            one._replace(base_s=one.base_s / parts, steps_inside=one.steps_inside / parts)
             for one in opened(software.inside, op, ranks, 1)
         ]
     if software.between is None:
@@ -111,7 +111,7 @@ def protocols(software: Any, op: str, ranks: int, nodes: int) -> list[Protocol]:
         step, reached = min(one.step_inside_s for one in node), max(one.inside for one in node)
     return [
         Protocol(
-            one.base_s / halves, step, one.step_inside_s, reached, one.inside, ranks // nodes - 1
+            one.base_s / parts, step, one.step_inside_s, reached, one.inside, ranks // nodes - 1
         )
         for one in opened(software.between, op, ranks, nodes)
     ]
@@ -308,11 +308,11 @@ def exchange_times(link_map: LinkMap, groups: Sequence[Sequence[int]], software:
     return [list(times) for times in zip(*regimes, strict=True)]
 
 
-Seat = tuple[int, int, int, int]
+Place = tuple[int, int, int, int]
 """Stage, data-parallel, context-parallel and tensor-parallel rank."""
 
 
-def place(link_map: LinkMap, choice: Choice) -> dict[Seat, int]:
+def place(link_map: LinkMap, choice: Choice) -> dict[Place, int]:
     """Device of every rank, handed out one by one in the device order."""
     sizes = {"tp": choice.tp, "cp": choice.cp, "dp": choice.dp, "pp": choice.pp}
     outermost_first = list(reversed(choice.order))
@@ -377,7 +377,7 @@ class Traffic:
             return ring_times(self.link_map, groups, self.software)
         if kind == "all_to_all":
             return exchange_times(self.link_map, groups, self.software)
-        op = {"reduce": "all_reduce", "halves": "reduce_scatter"}[kind]
+        op = {"all_reduce": "all_reduce", "reduce_scatter": "reduce_scatter"}[kind]
         return half_times(self.link_map, groups, self.software, op)
 
     def _pairs(self) -> list[tuple[int, int, int]]:

@@ -271,7 +271,7 @@ class _Chain:
         compute = self.seconds * micro_batch**self.batching / tp**0.95
         compute *= dice.uniform(1 - self.unlike, 1 + self.unlike, layers)
         talks = (tp > 1) * dice.choice([0.0, 1.0, 1.0, 1.0], layers)
-        halves = 4 * talks * (1 + sp)
+        number = 4 * talks * (1 + sp)
         sent = self.tensor * micro_batch * (1 - 0.2 * sp) * dice.uniform(0.5, 4, layers) * talks
         share = 1 / tp if sp else (0.3 + 0.7 / tp)
         none = self.kept * micro_batch * share * dice.uniform(0.9, 1.1, layers)
@@ -282,10 +282,10 @@ class _Chain:
         edge[[0, -1]] = 0.0
         none_sent = 0 * sent
         calls = Calls(
-            "halves" if sp else "reduce",
-            halves,
+            "reduce_scatter" if sp else "all_reduce",
+            number,
             sent,
-            np.stack([none_sent, none_sent, halves / 2]),
+            np.stack([none_sent, none_sent, number / 2]),
             np.stack([none_sent, none_sent, sent / 2]),
         )
         return LayerTable(
@@ -328,7 +328,7 @@ class _Extras:
         layers = table.layers
         calls = dict(table.calls)
         for axis, degree, kinds in (
-            ("cp", cp, ("ring", "halves")),
+            ("cp", cp, ("ring", "reduce_scatter")),
             ("ep", ep, ("all_to_all",)),
         ):
             if degree > 1:
@@ -477,7 +477,7 @@ def any_choice(dice: np.random.Generator, instance: Instance) -> Choice:
 def any_stages(
     dice: np.random.Generator, instance: Instance, choice: Choice
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Any cut into chunks, any recomputation."""
+    """Any cut into virtual stages, any recomputation."""
     layers, parts = instance.problem.layers, choice.pp * choice.interleave
     inner = sorted(1 + dice.choice(layers - 1, parts - 1, replace=False))
     names = dice.choice(["none", "selective", "full"], choice.pp)

@@ -84,7 +84,7 @@ def test_every_kind_of_plan_was_priced(reports):
             name
             for name, there in {
                 "ring": point.cp > 1 and table.calls["cp"].kind == "ring",
-                "gathered": point.cp > 1 and table.calls["cp"].kind == "halves",
+                "gathered": point.cp > 1 and table.calls["cp"].kind == "reduce_scatter",
                 "experts": point.ep > 1 and bool(experts),
                 "experts inside dp": 1 < point.ep < point.dp * point.cp,
                 "experts of dp first": point.ep > 1 and point.cp > 1 and outer and point.dp > 1,
@@ -119,7 +119,7 @@ def test_times_of_a_stage_add_up(reports):
 
 
 def test_the_program_is_told_what_the_price_says(reports):
-    """Load, synchronisation and memory by prefix sums, where a stage is one chunk."""
+    """Load, synchronisation and memory by prefix sums, where a stage is one virtual stage."""
     compared = 0
     for instance, report in reports:
         problem, point = instance.problem, report.plan.point
@@ -138,7 +138,7 @@ def test_the_program_is_told_what_the_price_says(reports):
     assert compared > len(reports) / 7.5
 
 
-def test_chunks_of_the_stages_cover_the_chain(reports):
+def test_virtual_stages_of_the_stages_cover_the_chain(reports):
     for instance, report in reports:
         spans = sorted(span for stage in report.stages for span in stage.virtual_stages)
         cuts = report.plan.cuts

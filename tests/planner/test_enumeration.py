@@ -187,7 +187,7 @@ def test_any_plan_is_priced_alike(solved):
 
 
 def test_any_plan_on_a_larger_fabric_is_priced_alike():
-    """Up to 96 devices and 4 levels: groups that straddle and share bundles unevenly."""
+    """Up to 96 devices and 4 levels: groups that straddle and share link groups unevenly."""
     for seed in range(40):
         instance = large_instance(seed)
         _compare_random(instance, instance.oracle, plans=5)

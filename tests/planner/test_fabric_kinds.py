@@ -1,6 +1,6 @@
 """The search on every kind of fabric: proven, and no excluded point beats its bound.
 
-The enumerations run on trees; here the other kinds' wires meet the planner's bounds.
+The enumerations run on trees; here the other kinds' links meet the planner's bounds.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_no_excluded_point_is_faster(fabric):
     ],
 )
 def test_context_and_experts_have_a_price(fabric, text):
-    """Rings, exchanges and chunks on all wires; what leaves a device takes its time there."""
+    """Rings, exchanges and chunks on all links; what leaves a device takes its time there."""
     scenario = load_scenario(
         "llama2-7b-64-h100",
         [
@@ -206,7 +206,7 @@ def test_neighbours_in_unequal_nodes_need_not_leave_them(sizes):
     ],
     ids=["an empty leaf", "no way out of the only leaf"],
 )
-def test_what_nobody_uses_may_be_missing(figures, missing):
+def test_what_nobody_uses_may_fail(figures, missing):
     fabric = (
         f'fabric={{schema=1,name="f",kind="leaf_spine",missing={missing},'
         f"clos={{{figures},nic_bandwidth_GBps=100.0,tiers=3,hop_latency_us=3.0}},"
@@ -268,10 +268,10 @@ def test_groups_inside_a_node_take_no_steps_between_nodes(tp, pp):
     whole = scenario.problem()
     point = Point(tp=tp, sp=False, dp=1, pp=pp, micro_batch=1, zero=0, order=ORDERS[1])
     placed = links(whole, point)
-    halves = TransferBounds(whole)
-    for kind, op in (("reduce", "all_reduce"), ("halves", "reduce_scatter")):
+    bounds = TransferBounds(whole)
+    for kind, op in (("all_reduce", "all_reduce"), ("reduce_scatter", "reduce_scatter")):
         for size in (1e4, 1e5, 1e6, 1e8):
             took = placed.time("tp", kind).seconds(size).min()
             share = (1 - 1 / tp) * size / whole.network.link_map.port_Bps
-            least = min(start + share / reach for start, reach in halves.lines(op, tp))
+            least = min(start + share / reach for start, reach in bounds.lines(op, tp))
             assert least <= took * (1 + 1e-12)

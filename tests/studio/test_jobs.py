@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from nest_core.errors import InputError
 from nest_studio import system
 from nest_studio.jobs import JobQueue, Stopped, WorkerCrash
-from nest_studio.jobs import job_queue as desk_of_the_server
+from nest_studio.jobs import job_queue as queue_of_the_server
 from nest_studio.workers import Limits
 
 LONG_S = 60.0
@@ -91,7 +91,7 @@ def job_queue():
 
 
 @pytest.fixture(scope="module")
-def held_desk():
+def held_queue():
     """One for several tests: a worker takes a second to start."""
     opened = JobQueue(workers=1)
     yield opened
@@ -107,12 +107,12 @@ def running(*jobs):
     raise AssertionError("nobody took it up")
 
 
-def test_work_is_done_elsewhere_and_once(held_desk):
-    job = held_desk.ask("seven", squared, 7)
+def test_work_is_done_elsewhere_and_once(held_queue):
+    job = held_queue.ask("seven", squared, 7)
     number, process = job.result(LONG_S)
     assert number == 49
     assert process != os.getpid()
-    assert held_desk.ask("seven", squared, 7) is job
+    assert held_queue.ask("seven", squared, 7) is job
     assert job.share == 0.5
     assert job.words == "halfway"
 
@@ -123,29 +123,29 @@ def test_every_worker_may_begin_before_its_first_job(job_queue):
         assert job_queue.ask(f"early {urgent}", was_early, urgent=urgent).result(LONG_S) == "yes"
 
 
-def test_an_error_reaches_whoever_asks_until_it_is_forgotten(held_desk):
-    job = held_desk.ask("odd", refused)
+def test_an_error_reaches_whoever_asks_until_it_is_forgotten(held_queue):
+    job = held_queue.ask("odd", refused)
     for _ in range(2):
         with pytest.raises(InputError, match="must be even"):
-            held_desk.ask("odd", refused).result(LONG_S)
-    assert held_desk.ask("odd", refused) is job
-    held_desk.forget("odd")
-    assert held_desk.ask("odd", refused) is not job
+            held_queue.ask("odd", refused).result(LONG_S)
+    assert held_queue.ask("odd", refused) is job
+    held_queue.forget("odd")
+    assert held_queue.ask("odd", refused) is not job
 
 
-def test_an_error_of_the_system_is_the_jobs_own(held_desk):
+def test_an_error_of_the_system_is_the_jobs_own(held_queue):
     with pytest.raises(FileNotFoundError, match="nothing there"):
-        held_desk.ask("file", unreadable).result(LONG_S)
+        held_queue.ask("file", unreadable).result(LONG_S)
 
 
-def test_a_job_that_listens_is_stopped_and_its_worker_goes_on(held_desk):
-    first = held_desk.ask("process", squared, 1).result(LONG_S)
-    job = held_desk.ask("patient", patient)
+def test_a_job_that_listens_is_stopped_and_its_worker_goes_on(held_queue):
+    first = held_queue.ask("process", squared, 1).result(LONG_S)
+    job = held_queue.ask("patient", patient)
     running(job)
     job.stop()
     with pytest.raises(Stopped):
         job.result(LONG_S)
-    assert held_desk.ask("process again", squared, 1).result(LONG_S) == first
+    assert held_queue.ask("process again", squared, 1).result(LONG_S) == first
 
 
 def test_a_worker_that_does_not_listen_is_replaced(job_queue):
@@ -227,17 +227,17 @@ def unreadable_error(*, progress, stop):
 
 @pytest.mark.parametrize("raised", [False, True], ids=["result", "error"])
 @pytest.mark.parametrize("kind", AWKWARD)
-def test_what_cannot_be_handed_over_is_said_and_costs_no_worker(held_desk, kind, raised):
+def test_what_cannot_be_handed_over_is_said_and_costs_no_worker(held_queue, kind, raised):
     """A failure: it counts as a death of the worker, and is computed again for ever."""
-    process = held_desk.ask("process", squared, 1).result(LONG_S)[1]
+    process = held_queue.ask("process", squared, 1).result(LONG_S)[1]
     with pytest.raises(WorkerCrash, match="cannot be handed over"):
-        held_desk.ask(f"{kind} {raised}", awkward, kind, raised).result(LONG_S)
-    assert held_desk.ask(f"after {kind} {raised}", squared, 2).result(LONG_S) == (4, process)
+        held_queue.ask(f"{kind} {raised}", awkward, kind, raised).result(LONG_S)
+    assert held_queue.ask(f"after {kind} {raised}", squared, 2).result(LONG_S) == (4, process)
 
 
-def test_an_error_that_cannot_be_read_is_said(held_desk):
+def test_an_error_that_cannot_be_read_is_said(held_queue):
     with pytest.raises(WorkerCrash, match=r"Unreadable: 1 2"):
-        held_desk.ask("unreadable", unreadable_error).result(LONG_S)
+        held_queue.ask("unreadable", unreadable_error).result(LONG_S)
 
 
 def hungry(*, progress, stop):
@@ -308,7 +308,7 @@ def test_what_made_way_is_done_in_turn(tmp_path):
 class Wishes(RuleBasedStateMachine):
     """Any visitors who order, cancel, leave and come back: a job runs while somebody wants it.
 
-    The desk has no workers, so that nothing ends by itself. What is wanted is kept here a second
+    The queue has no workers, so that nothing ends by itself. What is wanted is kept here a second
     time, as a plain set.
     """
 
@@ -387,36 +387,37 @@ def test_who_is_away_for_a_moment_loses_nothing():
     assert job.stopped
 
 
-def test_what_was_cancelled_is_no_answer_for_others(held_desk):
+def test_what_was_cancelled_is_no_answer_for_others(held_queue):
     """A failure: who asks later gets what a search had found when somebody else stopped it."""
-    job = held_desk.ask("plan", halfway, wanted_by=("Ann", "plan"))
+    job = held_queue.ask("plan", halfway, wanted_by=("Ann", "plan"))
     running(job)
-    assert held_desk.cancel("Ann", job) is job
+    assert held_queue.cancel("Ann", job) is job
     assert job.result(LONG_S) == "half of it"
-    assert held_desk.ask("plan", squared, 2, wanted_by=("Ben", "plan")).result(LONG_S)[0] == 4
+    assert held_queue.ask("plan", squared, 2, wanted_by=("Ben", "plan")).result(LONG_S)[0] == 4
 
 
-def test_results_are_kept_up_to_a_number_of_bytes(held_desk, monkeypatch):
+def test_results_are_kept_up_to_a_number_of_bytes(held_queue, monkeypatch):
     """A failure: the server's memory grows with whatever was asked for."""
     monkeypatch.setattr("nest_studio.job_queue.KEPT_BYTES", 1e6)
-    jobs = [held_desk.ask(str(number), sized, 300_000) for number in range(8)]
+    jobs = [held_queue.ask(str(number), sized, 300_000) for number in range(8)]
     for job in jobs:
         job.result(LONG_S)
-    assert held_desk.ask("7", sized, 300_000) is jobs[7]
+    assert held_queue.ask("7", sized, 300_000) is jobs[7]
     assert (
-        sum(held_desk.ask(str(number), sized, 300_000) is jobs[number] for number in (7, 6, 5)) == 3
+        sum(held_queue.ask(str(number), sized, 300_000) is jobs[number] for number in (7, 6, 5))
+        == 3
     )
-    assert held_desk.ask("0", sized, 300_000) is not jobs[0]
+    assert held_queue.ask("0", sized, 300_000) is not jobs[0]
 
 
-def test_long_keys_count_as_what_is_kept(held_desk, monkeypatch):
+def test_long_keys_count_as_what_is_kept(held_queue, monkeypatch):
     """A failure: keys that hold drawn fabrics are kept by the hundred."""
     monkeypatch.setattr("nest_studio.job_queue.KEPT_BYTES", 1e6)
-    jobs = [held_desk.ask(f"{number}" * 300_000, sized, 1) for number in range(8)]
+    jobs = [held_queue.ask(f"{number}" * 300_000, sized, 1) for number in range(8)]
     for job in jobs:
         job.result(LONG_S)
-    assert held_desk.ask("7" * 300_000, sized, 1) is jobs[7]
-    assert held_desk.ask("0" * 300_000, sized, 1) is not jobs[0]
+    assert held_queue.ask("7" * 300_000, sized, 1) is jobs[7]
+    assert held_queue.ask("0" * 300_000, sized, 1) is not jobs[0]
 
 
 def sized(size, *, progress, stop):
@@ -467,14 +468,14 @@ def running_process(pid):
         return False
 
 
-def test_no_visitor_opens_a_second_desk():
+def test_no_visitor_opens_a_second_queue():
     """A failure: every "clear cache" that a browser sends starts workers beside the old ones."""
-    before = desk_of_the_server()
+    before = queue_of_the_server()
     streamlit.cache_resource.clear()
     streamlit.cache_data.clear()
-    assert desk_of_the_server() is before
+    assert queue_of_the_server() is before
     found = set()
-    threads = [threading.Thread(target=lambda: found.add(desk_of_the_server())) for _ in range(16)]
+    threads = [threading.Thread(target=lambda: found.add(queue_of_the_server())) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -158,7 +158,7 @@ def test_more_devices_than_rails_share_them_in_turn():
 
 @pytest.mark.parametrize("planes", [1, 2, 4])
 def test_planes_divide_a_nic_and_multiply_links(planes):
-    """Bandwidth of every bundle stays; links and switches multiply."""
+    """Bandwidth of every link group stays; links and switches multiply."""
     fabric = clos(256, 64, 2, 2.0, kind="rail_optimised", planes=planes)
     plain = clos(256, 64, 2, 2.0, kind="rail_optimised")
     assert fabric.link_bandwidth_Bps == 50e9 / planes

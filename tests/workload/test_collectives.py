@@ -76,7 +76,7 @@ def test_two_all_reduces_each_way_per_block(name, tp, batch, tokens, width):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("tp", [2, 4])
 def test_sequence_parallelism_sends_the_same_bytes(family, tp):
-    """Korthikanti et al. 2022, section 4.2.2: an all-reduce becomes its two halves.
+    """Korthikanti et al. 2022, section 4.2.2: an all-reduce becomes its two parts.
 
     At both ends of the model a sum becomes a scatter, undone by a gather in the other pass. The
     latent projections of MLA run on a part of the tokens then, and what is gathered is narrower.

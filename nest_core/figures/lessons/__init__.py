@@ -1,4 +1,4 @@
-"""Figures of the lessons: from what a lesson computed to pictures, on a desk or on a wall."""
+"""Figures of the lessons: from what a lesson computed to pictures, on a screen or on a wall."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.figures.lessons.curves import crossing_picture, ratio_picture
-from nest_core.figures.lessons.dynamic_table import seats_picture, table_picture
+from nest_core.figures.lessons.dynamic_table import mapping_picture, table_picture
 from nest_core.figures.lessons.stacks import (
     expert_memory_picture,
     expert_time_picture,
@@ -35,7 +35,7 @@ __all__ = ["enlarged", "lesson_pictures"]
 
 _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
     Bubble: (timeline_picture,),
-    Table: (seats_picture, table_picture),
+    Table: (mapping_picture, table_picture),
     Stash: (stash_picture,),
     ZeroStages: (zero_memory_picture, zero_traffic_picture),
     Crossing: (crossing_picture, ratio_picture),

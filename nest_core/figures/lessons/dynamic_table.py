@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, frame, hidden_axis
 from nest_core.lessons.levels import LAYERS, SECONDS, STAGES, UNITS, Cell, Table, hop_seconds
 
-__all__ = ["seats_picture", "table_picture"]
+__all__ = ["mapping_picture", "table_picture"]
 
 _LEVELS = ("same node", "other node")
 _DEVICES = 4
@@ -21,13 +21,13 @@ _ON = {ACCENT: _WHITE, _LATER: _DARK}
 """Text on a filled box."""
 
 
-def seats_picture(found: Table) -> Picture:
+def mapping_picture(found: Table) -> Picture:
     """The devices with the stages placed so far, and the layers beneath them."""
     cell = found.filled[-1] if found.filled else None
     shapes, notes = _nodes(found, cell)
     layer_shapes, layer_notes = _layers(found, cell)
     return Picture(
-        _seats_finding(found, cell),
+        _mapping_finding(found, cell),
         "Above, devices in two nodes; below, layers with their seconds, and units of data between",
         "Dark: the stage being placed; pale: stages placed before; dashed: a stage without a "
         "device yet, at the distance that the row assumes.",
@@ -58,7 +58,7 @@ def _drawing(
     )
 
 
-def _seats_finding(found: Table, cell: Cell | None) -> str:
+def _mapping_finding(found: Table, cell: Cell | None) -> str:
     if cell is None:
         return f"{STAGES} stages to place, the last one first"
     if found.cuts:

@@ -3,7 +3,7 @@
 NCCL picks the fastest of its protocols and algorithms, so::
 
     seconds(op, n, m) = min over regimes r of
-        base_r[op] + steps(op, n) * (latency + step_r) + wire_bytes(op, n, m) / rate_r(op, n)
+        base_r[op] + steps(op, n) * (latency + step_r) + sent_bytes(op, n, m) / rate_r(op, n)
     rate_r(op, n) = efficiency_r[op] * used / (1 + own_block[op] * share(n) / (n - 1))
     used = link rate * share(n)
 
@@ -14,7 +14,7 @@ what is sent, (n-1)/n, that is 1/(n-1). ``share`` is the part of a device's link
 n devices can use; 1 behind switches, less on directly wired nodes (memory is as fast as ever,
 hence the share in the denominator).
 
-In-network reduction (NVLS) is a regime with its own wire bytes: a rank draws the reduced m/n and
+In-network reduction (NVLS) is a regime with its own bytes: a rank draws the reduced m/n and
 receives all m by multicast, m (1 + 1/n) in total, in two steps.
 
 Over several nodes NCCL pipelines chunks through all links, so the slowest link counts and not
@@ -37,7 +37,7 @@ import numpy.typing as npt
 from nest_core.errors import InputError
 from nest_core.hardware.collectives.measurements import OPS
 
-__all__ = ["Curve", "FloatArray", "Regime", "Term", "between_bytes", "steps", "wire_bytes"]
+__all__ = ["Curve", "FloatArray", "Regime", "Term", "between_bytes", "sent_bytes", "steps"]
 
 FloatArray = npt.NDArray[np.float64]
 Algorithm = Literal["ring", "in_network"]
@@ -74,9 +74,9 @@ class Regime:
 class Term:
     """A regime for one collective among n devices, as a planner combines it with contention:
 
-    ``base_s + steps * (fabric latency + step_s) + seconds on the wire / efficiency``, the seconds
-    on the wire being those of `wire_bytes` over the most loaded link at its full rate. For
-    in-network regimes the efficiency is relative to the ring's wire bytes and may exceed 1.
+    ``base_s + steps * (fabric latency + step_s) + transfer seconds / efficiency``, the transfer
+    seconds being those of `sent_bytes` over the most loaded link at its full rate. For
+    in-network regimes the efficiency is relative to the ring's bytes and may exceed 1.
     """
 
     base_s: float
@@ -196,8 +196,8 @@ class Curve:
         latency = self.latency_s if latency_s is None else latency_s
         alpha = np.array([term.base_s + term.steps * (latency + term.step_s) for term in terms])
         rate = np.array([term.efficiency for term in terms]) * _positive(bandwidth_Bps)
-        wire = wire_bytes(op, devices, np.asarray(size_bytes, dtype=np.float64))
-        seconds: FloatArray = np.min(alpha + wire[..., None] / rate, axis=-1)
+        sent = sent_bytes(op, devices, np.asarray(size_bytes, dtype=np.float64))
+        seconds: FloatArray = np.min(alpha + sent[..., None] / rate, axis=-1)
         return seconds
 
     def seconds_between(
@@ -256,7 +256,7 @@ def steps(op: str, devices: int, nodes: int = 1) -> tuple[int, int]:
     return devices - 1 - between, between
 
 
-def wire_bytes(op: str, devices: int, size_bytes: FloatArray) -> FloatArray:
+def sent_bytes(op: str, devices: int, size_bytes: FloatArray) -> FloatArray:
     """Bytes that a device sends: 2(n-1)/n of the message for all-reduce, else (n-1)/n.
 
     Raises

@@ -43,8 +43,8 @@ from nest_core.hardware.collectives.curves import (
     FloatArray,
     Regime,
     between_bytes,
+    sent_bytes,
     steps,
-    wire_bytes,
 )
 from nest_core.hardware.collectives.measurements import OPS, Measurement
 
@@ -78,14 +78,14 @@ class Sample:
     steps : int
     start_s : float
         Added to every regime: steps inside nodes, for a network.
-    wire_s : float
-        Seconds on the wire.
+    transfer_s : float
+        Seconds of sending its bytes.
     own : float
         Factor of the curve's ``own_block``.
-    least_wire_s : float
+    least_transfer_s : float
         Seconds that another link needs for the same collective at the same time.
-    in_network_wire_s : float
-        Seconds on the wire of in-network reduction; infinite where it is not open.
+    in_network_s : float
+        The same of in-network reduction; infinite where it is not open.
     size_bytes, seconds : float
     system, cell : str
         Rows of a system share a floor; cells weigh the same if asked.
@@ -94,10 +94,10 @@ class Sample:
     op: int
     steps: int
     start_s: float
-    wire_s: float
+    transfer_s: float
     own: float
-    least_wire_s: float
-    in_network_wire_s: float
+    least_transfer_s: float
+    in_network_s: float
     size_bytes: float
     seconds: float
     system: str
@@ -107,17 +107,17 @@ class Sample:
 def local_sample(row: Measurement, curve: Curve, bandwidth_Bps: float) -> Sample:
     """A measurement inside one node, with the facts of its family's curve."""
     share = curve.share(row.devices)
-    wire = float(wire_bytes(row.op, row.devices, np.asarray(row.bytes)))
+    sent = float(sent_bytes(row.op, row.devices, np.asarray(row.bytes)))
     reduces = row.in_network and curve.reduces_in_network(row.op, row.devices)
     multicast = row.bytes * (1 + 1 / row.devices) / bandwidth_Bps
     return Sample(
         op=OPS.index(row.op),
         steps=steps(row.op, row.devices)[0],
         start_s=0.0,
-        wire_s=wire / (bandwidth_Bps * share),
+        transfer_s=sent / (bandwidth_Bps * share),
         own=share / (row.devices - 1),
-        least_wire_s=0.0,
-        in_network_wire_s=multicast if reduces else math.inf,
+        least_transfer_s=0.0,
+        in_network_s=multicast if reduces else math.inf,
         size_bytes=row.bytes,
         seconds=row.seconds,
         system=f"{row.system}|{curve.name}",
@@ -134,10 +134,10 @@ def network_sample(
         op=OPS.index(row.op),
         steps=steps(row.op, row.devices, row.nodes)[1],
         start_s=start,
-        wire_s=between_bytes(row.op, row.devices, row.nodes) * row.bytes / bandwidth_Bps,
+        transfer_s=between_bytes(row.op, row.devices, row.nodes) * row.bytes / bandwidth_Bps,
         own=1 / (row.devices - 1),
-        least_wire_s=per_byte * row.bytes,
-        in_network_wire_s=math.inf,
+        least_transfer_s=per_byte * row.bytes,
+        in_network_s=math.inf,
         size_bytes=row.bytes,
         seconds=row.seconds,
         system=f"{row.system}|{kind}",
@@ -216,9 +216,9 @@ class _Model:
         self.measured = _column(samples, "seconds")
         self.op = np.array([sample.op for sample in samples])
         self.steps, self.start = _column(samples, "steps"), _column(samples, "start_s")
-        self.wire, self.own = _column(samples, "wire_s"), _column(samples, "own")
-        self.least = _column(samples, "least_wire_s")
-        self.multicast = _column(samples, "in_network_wire_s")
+        self.transfer, self.own = _column(samples, "transfer_s"), _column(samples, "own")
+        self.least = _column(samples, "least_transfer_s")
+        self.multicast = _column(samples, "in_network_s")
         self.inner = np.array([regime.algorithm == "in_network" for regime in prior.regimes])
         names = sorted({sample.system for sample in samples})
         self.system = np.array([names.index(sample.system) for sample in samples])
@@ -250,10 +250,10 @@ class _Model:
         base, step, rate, own, floor = self._figures(x)
         count = np.where(self.inner[:, None], IN_NETWORK_STEPS, self.steps)
         alpha = base[:, self.op] + count * (self.prior.latency_s + step[:, None]) + self.start
-        ring = self.wire * (1 + own[self.op] * self.own)
-        wire = np.where(self.inner[:, None], self.multicast, ring)
+        ring = self.transfer * (1 + own[self.op] * self.own)
+        transfer = np.where(self.inner[:, None], self.multicast, ring)
         with np.errstate(divide="ignore"):
-            seconds = alpha + np.maximum(wire / rate[:, self.op], self.least)
+            seconds = alpha + np.maximum(transfer / rate[:, self.op], self.least)
         return _largest(_smallest(seconds, regime_power), floor[self.system], floor_power)
 
     def curve(self, x: FloatArray) -> Curve:

@@ -107,13 +107,13 @@ def fit_own(
     fitted = replace(fit_curve(samples, prior), name="own")
     if first.nodes == 1 and found is None:
         fitted = replace(fitted, bandwidths=((_word(first.accelerator), rate),))
-    halves = [half(row, SEED) for row in rows]
+    in_other_half = [half(row, SEED) for row in rows]
     held_out = None
-    if len(rows) >= ENOUGH_ROWS and 0 < sum(halves) < len(rows):
+    if len(rows) >= ENOUGH_ROWS and 0 < sum(in_other_half) < len(rows):
         partial = fit_curve(
-            [s for s, other in zip(samples, halves, strict=True) if not other], prior
+            [s for s, other in zip(samples, in_other_half, strict=True) if not other], prior
         )
-        tested = [row for row, other in zip(rows, halves, strict=True) if other]
+        tested = [row for row, other in zip(rows, in_other_half, strict=True) if other]
         held_out = summarise("held out", against(partial, tested))
     compared = against(fitted, rows)
     return OwnFit(

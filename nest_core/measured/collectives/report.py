@@ -21,7 +21,7 @@ measured - 1; "median" and "90 %" are of their absolute value, "bias" is their m
 
 ## Collective times
 
-A collective takes the least, over the regimes of a curve, of a base, steps and bytes on the wire
+A collective takes the least, over the regimes of a curve, of a base, steps and bytes sent
 (`nest_core/hardware/collectives/curves.py`); the figures are in `presets/collectives/`. They were
 fitted to one half of the measured rows; the tables below are about the other half. A row's half is
 the lowest bit of the first byte of a SHA-256 of the seed and of what was measured (accelerator,

@@ -1,12 +1,12 @@
 """One collective against message size: our curve, the fabric's bound, measured points.
 
-*Ideal wires* have the fabric's own latencies and all of its bandwidth. A *library* adds what a
-curve of `presets/collectives` says: its base once, its software's latency per step, and the
-share of the wires that each of its regimes reaches; contention stays counted link by link. In a
-node with a switch, on a ring, that is `Curve.seconds` again. Between nodes the regimes are those
+*Ideal links* have the fabric's own latencies and all of its bandwidth. A *library* adds what a
+curve of `presets/collectives` says: its base once, its software's latency per step, and the share
+of the links' bandwidth that each of its regimes reaches; contention stays counted link by link. In
+a node with a switch, on a ring, that is `Curve.seconds` again. Between nodes the regimes are those
 of the network's curve (`LIBRARY_NETWORK`), which must not outrun the node's.
 
-The *bound* is the bus bandwidth of an endless message over ideal wires, by the best algorithm.
+The *bound* is the bus bandwidth of an endless message over ideal links, by the best algorithm.
 All sizes are priced at once: a time is a minimum of affine functions of the size, but for the
 floor of exchanges whose far messages travel while near ones are sent.
 
@@ -61,7 +61,7 @@ class Sweep:
     algorithms : tuple of str
         What was taken at each size.
     bound_Bps : float
-        Bus bandwidth that the wires would allow.
+        Bus bandwidth that the links would allow.
     """
 
     op: str
@@ -83,7 +83,7 @@ class Sweep:
 
     @property
     def bound_s(self) -> FloatArray:
-        """Time at each size if nothing but the wires' bandwidth counted."""
+        """Time at each size if nothing but the links' bandwidth counted."""
         return np.asarray(bus_factor(self.op, self.devices) * self.size_bytes / self.bound_Bps)
 
 
@@ -122,7 +122,7 @@ def sweep(
     size, stride, concurrent, algorithm
         As `nest_core.network.collective.collective` takes them.
     local, between : Curve or None
-        What a library reaches inside nodes and between them; None: ideal wires. Its in-network
+        What a library reaches inside nodes and between them; None: ideal links. Its in-network
         reduction is open to ``fastest`` and ``nccl`` where the curve says so.
 
     Raises
@@ -170,7 +170,7 @@ def library_protocols(
             "collective",
             f"must be one that {local.name} covers: " + ", ".join(MEASURED_OPS),
             op,
-            "choose one, or ideal wires",
+            "choose one, or ideal links",
         )
     index, share = MEASURED_OPS.index(op), local.share(size)
     rings = [entry for entry in local.regimes if entry.algorithm == "ring"]
@@ -186,7 +186,7 @@ def library_protocols(
                 )
                 for entry in rings
             ),
-            # Up m / n, down m by multicast: together m (1 + 1/n), where the wires count m.
+            # Up m / n, down m by multicast: together m (1 + 1/n), where the links count m.
             tuple(
                 Protocol(
                     entry.base_s[index],
@@ -232,7 +232,7 @@ def load_measured(name: str, op: str, devices: int) -> Measured | None:
 
 
 class _Ways:
-    """Algorithms of one collective, each priced once: over ideal wires and by the library."""
+    """Algorithms of one collective, each priced once: over ideal links and by the library."""
 
     def __init__(
         self,
@@ -252,7 +252,7 @@ class _Ways:
         return np.asarray(np.maximum(affine.min(axis=0), floor).max(axis=1))
 
     def per_byte(self, name: str) -> float:
-        """Seconds per byte over ideal wires; 0 where the algorithm does not suit."""
+        """Seconds per byte over ideal links; 0 where the algorithm does not suit."""
         try:
             return self._price(name)[3]
         except InputError:
@@ -284,7 +284,7 @@ class _Ways:
                     "algorithm",
                     "must be one that the library has measured here",
                     name,
-                    "choose ideal wires or another algorithm",
+                    "choose ideal links or another algorithm",
                 )
             time = price_phases(network.link_map, phases, count, (*IDEAL, *own))
             floor = np.zeros(count)
@@ -317,9 +317,9 @@ def _protocols(
     if network.torus is not None:
         raise InputError(
             "library",
-            "must be ideal wires on a torus",
+            "must be ideal links on a torus",
             local.name,
-            "choose ideal wires: the curves are of nodes with NVLink",
+            "choose ideal links: the curves are of nodes with NVLink",
         )
     return library_protocols(op, size, nodes, local, between)
 

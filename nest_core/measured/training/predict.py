@@ -3,7 +3,7 @@
 Nothing here reads an outcome. What the software did follows from the run by rules that are the
 same for all rows:
 
-* layers are cut into equal chunks of blocks; where blocks do not divide, embedding and head
+* layers are cut into equal virtual stages of blocks; where blocks do not divide, embedding and head
   count as a layer each if that makes them divide (or the notes say so), else as even as it goes;
 * ranks are placed in the order that the row states, else in Megatron-LM's, tensor-parallel
   innermost;
@@ -190,7 +190,7 @@ def _zero(run: Run) -> int:
 
 
 def _cuts(run: Run, layers: int) -> tuple[int, ...]:
-    """First layers of the chunks; embedding and head are layers 0 and ``layers - 1``.
+    """First layers of the virtual stages; embedding and head are layers 0 and ``layers - 1``.
 
     Examples
     --------

@@ -72,22 +72,22 @@ REDUCE_SCATTERS: dict[str, Strategy] = {
 
 
 TURNED = frozenset({"halving_doubling", "halving_doubling_far", "direct", "hierarchical_halving"})
-"""Halves whose all-gather sends the other way what their reduce-scatter received."""
+"""Reduce-scatters whose all-gather sends the other way what their reduce-scatter received."""
 
 
-def _gather(name: str, half: Strategy) -> Strategy:
+def _gather(name: str, scatter: Strategy) -> Strategy:
     def strategy(network: Network, groups: IntArray) -> list[Stage]:
-        stages = half(network, groups)
+        stages = scatter(network, groups)
         return [backwards(stage, turned=name in TURNED) for stage in reversed(stages)]
 
     return strategy
 
 
-def _reduce(name: str, half: Strategy) -> Strategy:
+def _reduce(name: str, scatter: Strategy) -> Strategy:
     """Scatter through the stages, turn round in the last, gather back."""
 
     def strategy(network: Network, groups: IntArray) -> list[Stage]:
-        stages = half(network, groups)
+        stages = scatter(network, groups)
         if not stages:
             return []
         back = [backwards(stage, turned=name in TURNED) for stage in reversed(stages)]
@@ -98,12 +98,12 @@ def _reduce(name: str, half: Strategy) -> Strategy:
 
 ALGORITHMS: dict[str, dict[str, Strategy]] = {
     "all_reduce": {
-        **{name: _reduce(name, half) for name, half in REDUCE_SCATTERS.items()},
+        **{name: _reduce(name, scatter) for name, scatter in REDUCE_SCATTERS.items()},
         "double_binary_tree": double_binary_tree,
         "nvls_tree": nvls_tree,
         "in_network": in_network,
     },
-    "all_gather": {name: _gather(name, half) for name, half in REDUCE_SCATTERS.items()},
+    "all_gather": {name: _gather(name, scatter) for name, scatter in REDUCE_SCATTERS.items()},
     "reduce_scatter": REDUCE_SCATTERS,
     "all_to_all": {
         "direct": at_once,

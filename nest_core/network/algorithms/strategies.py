@@ -89,7 +89,7 @@ def hierarchical_exchange(schedule: Schedule) -> Strategy:
 def at_once(network: Network, groups: IntArray) -> list[Stage]:
     """Everybody sends to everybody at once.
 
-    Wires do not idle while the first bytes travel to far peers, so the latency is that to the
+    Links do not idle while the first bytes travel to far peers, so the latency is that to the
     nearest peer; `collective` adds that no message arrives before its own latency.
     """
     return [[_nearest_first(network, phase) for phase in flat(groups, direct)]]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nest_core.errors import InputError
-from nest_core.hardware.collectives.curves import steps, wire_bytes
+from nest_core.hardware.collectives.curves import sent_bytes, steps
 from nest_core.hardware.collectives.library import curve_from, curve_toml, load_curve, load_library
 from nest_core.hardware.collectives.measurements import OPS, Measurement
 from nest_core.presets import load_toml, preset_names, preset_path
@@ -46,7 +46,7 @@ def test_vectors_scalars_and_terms_agree(name, op, devices):
         min(
             term.base_s
             + term.steps * (curve.latency_s + term.step_s)
-            + float(wire_bytes(op, devices, size)) / RATE / term.efficiency
+            + float(sent_bytes(op, devices, size)) / RATE / term.efficiency
             for term in curve.terms(op, devices)
         )
         for size in SIZES
@@ -81,13 +81,13 @@ def test_networks(name, op, devices, nodes):
 
 
 def test_in_network_reduction_opens_where_the_family_says():
-    """Wire bytes m (1 + 1/n): relative to the ring's 2(n-1)/n m, more devices gain more."""
+    """Bytes sent m (1 + 1/n): relative to the ring's 2(n-1)/n m, more devices gain more."""
     curve = load_curve("b200-nvlink5")
     assert curve.in_network_from == 6
     assert len(curve.terms("all_reduce", 5)) == len(curve.terms("all_reduce", 6)) - 2
     assert len(curve.terms("all_gather", 8)) == len(curve.terms("all_reduce", 5))
     bus = [
-        float(wire_bytes("all_reduce", n, 8e9) / curve.seconds("all_reduce", n, 8e9, 900e9))
+        float(sent_bytes("all_reduce", n, 8e9) / curve.seconds("all_reduce", n, 8e9, 900e9))
         for n in (6, 7, 8)
     ]
     assert bus == sorted(bus)
@@ -108,7 +108,7 @@ def test_a_mesh_that_was_never_measured():
     curve = load_curve("mesh8")
     for devices, measured in ((8, 312.9e9), (2, 47.7e9)):
         time = curve.seconds("all_reduce", devices, 2.0**32, 448e9)
-        assert float(wire_bytes("all_reduce", devices, 2.0**32) / time) == pytest.approx(
+        assert float(sent_bytes("all_reduce", devices, 2.0**32) / time) == pytest.approx(
             measured, rel=0.3
         )
 

@@ -66,14 +66,14 @@ def test_the_switch_reduces_as_the_curve_says():
     assert found.bound_Bps > 450e9
 
 
-def test_ideal_wires_do_not_reduce_unless_asked():
+def test_ideal_links_do_not_reduce_unless_asked():
     found = sweep(NODES, "all_reduce", 8)
     assert not set(found.algorithms) & IN_NETWORK
     assert found.bound_Bps == pytest.approx(450e9)
 
 
 @pytest.mark.parametrize("size", [16, 64])
-def test_a_library_is_slower_than_ideal_wires(size):
+def test_a_library_is_slower_than_ideal_links(size):
     between = LIBRARY[LIBRARY_NETWORK]
     library = sweep(NODES, "all_reduce", size, algorithm="nccl", local=H100, between=between)
     ideal = sweep(NODES, "all_reduce", size)
@@ -106,7 +106,7 @@ def test_there_is_no_measurement_of_other_groups():
         ({"algorithm": "multi_ring"}, "multi_ring must run on a torus"),
         ({"op": "broadcast", "local": H100}, "collective must be one that h100-nvlink4 covers"),
         ({"size": 16, "local": H100}, "library must have a curve between nodes"),
-        ({"network": TORUS, "local": H100}, "library must be ideal wires on a torus"),
+        ({"network": TORUS, "local": H100}, "library must be ideal links on a torus"),
     ],
 )
 def test_refusals_are_one_sentence(arguments, message):

@@ -17,7 +17,7 @@ from nest_core.network.error import collapse_error, levels_only
 from nest_core.network.link_graph import read_links
 
 # Where links and structure state the same: not where a mesh's flows divide by another rule, and
-# not where a device drives one NIC of a pool but the pool counts as one bundle.
+# not where a device drives one NIC of a pool but the pool counts as one link group.
 AGREE = {
     name: fabric
     for name, fabric in {**HIERARCHIES, **CLOS, **RAILS}.items()

@@ -197,7 +197,7 @@ def test_a_missing_chip_still_forwards():
     Devices 0, 1, 2 are places 1, 2, 3. From place 1 to 3: two hops up, by 2, as 0 would be.
     Place 5 (device 4) to place 7 (device 5) passes the router of place 6.
     """
-    network = collapse(TORI["4x4, chips missing"])
+    network = collapse(TORI["4x4, chips failed"])
     assert network.devices == 14
     found = transfers(network, np.array([0, 4]), np.array([2, 5]))
     assert found.alpha_s[0] / US == pytest.approx([2.0, 2.0])

@@ -1,4 +1,4 @@
-"""Clos fabrics, wire by wire: rails, planes, what is missing, meshed nodes, and routing."""
+"""Clos fabrics, link by link: rails, planes, what failed, meshed nodes, and routing."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_planes_divide_the_links_and_not_the_bandwidth(kind, planes):
     assert beta(collapse(several), source, target) == pytest.approx(expected)
 
 
-def test_a_missing_leaf_of_two_planes_halves_its_nodes():
+def test_a_failed_leaf_of_two_planes_halves_its_nodes():
     """Leaf 0 is the first unit's in the first plane: its 16 devices have one plane left.
 
     They get 25 to anywhere, and anyone to them; others keep 50, and insides of nodes 450.
@@ -257,7 +257,7 @@ def shifted(devices: int, shift: int) -> tuple[np.ndarray, np.ndarray]:
     + [("rail_optimised", shift) for shift in (16, 64, 128)],
 )
 def test_shifts_are_free_of_contention_by_target_and_not_by_hash(kind, shift):
-    """D-mod-k (Zahavi, "D-Mod-K routing", 2010) on full bisection: every lane has one flow.
+    """D-mod-k (Zahavi, "D-Mod-K routing", 2010) on full bisection: every link has one flow.
 
     16 devices per leaf, 16 uplinks. Leaf-spine: any shift. On rails a leaf's devices are eight
     apart, and shifts along a rail must be as free. Adaptive routing is ideal. A hash throws 16
@@ -276,8 +276,8 @@ def test_shifts_are_free_of_contention_by_target_and_not_by_hash(kind, shift):
         assert 1.5 < worst["ecmp"] < 6
 
 
-def test_all_to_one_leaf_takes_as_many_lanes_as_it_has_targets():
-    """By target, flows to one device share one lane, whoever sends: two leaves of 16 NICs send
+def test_all_to_one_leaf_takes_as_many_links_as_it_has_targets():
+    """By target, flows to one device share one link, whoever sends: two leaves of 16 NICs send
     to device 0 and 1 of a third; each spine passes on what its one link down takes."""
     network = collapse(clos(128, radix=32, routing="shortest_path"))
     sources = [16, 17, 32, 33]
@@ -285,7 +285,7 @@ def test_all_to_one_leaf_takes_as_many_lanes_as_it_has_targets():
     assert found == pytest.approx([3 / 50] * 3 + [1 / 50])
 
 
-def test_one_flow_has_a_lane_or_all_of_them():
+def test_one_flow_has_a_link_or_all_of_them():
     """Two NICs of 50 per device: adaptive routing spreads a flow over the leaf's uplinks, static
     routing keeps it on one of 50."""
     found = {
@@ -296,7 +296,7 @@ def test_one_flow_has_a_lane_or_all_of_them():
 
 
 @pytest.mark.parametrize("routing", ["shortest_path", "ecmp"])
-def test_a_lane_is_a_link_also_where_others_are_missing(routing):
+def test_a_flow_has_one_link_also_where_others_failed(routing):
     """Leaf 0 of the first plane is gone: half of the unit's uplinks, none of them slower."""
     fabric = clos(128, radix=32, planes=2, routing=routing, missing=("leaf 0",))
     assert fabric.uplinks(1)[:2].tolist() == [16, 32]
@@ -307,7 +307,7 @@ def test_a_lane_is_a_link_also_where_others_are_missing(routing):
 @pytest.mark.parametrize("ratio", [1.0, 4.0])
 @pytest.mark.parametrize("routing", ["shortest_path", "ecmp"])
 def test_static_routing_is_never_faster_than_adaptive(routing, ratio):
-    """To the last flow of any traffic; and never slower than if all flows met on one lane."""
+    """To the last flow of any traffic; and never slower than if all flows met on one link."""
     dice = np.random.default_rng(3)
     count = 400
     phase = Phase(
