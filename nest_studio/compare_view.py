@@ -190,7 +190,7 @@ def chosen_failures() -> bool:
     """Whether the loss of a switch is asked for."""
     return bool(
         st.toggle(
-            "One switch lost",
+            "One switch failed",
             True,
             key="compare.failures",
             bind=ADDRESS,
@@ -279,7 +279,7 @@ def _drawn(key: str, _comparison: Comparison) -> tuple[Picture, ...]:
 def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
     """Throughput, price and value, stages, levels; last what takes longest.
 
-    ``pending`` says that equal budget or lost switches are still to come.
+    ``pending`` says that equal budget or failed switches are still to come.
     """
     if told := unlike(comparison):
         st.info("  \n".join(map(as_markdown, told)))
@@ -290,7 +290,7 @@ def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
     PicturePlace("compare-balance").draw(balance)
     PicturePlace("compare-levels").draw(levels)
     if pending:
-        facts("Equal budget and lost switches are being planned …", kind="nest-quiet")
+        facts("Equal budget and failed switches are being planned …", kind="nest-quiet")
     _abreast("asked", asked)
 
 

@@ -230,7 +230,7 @@ class JobQueue:
             self.give_up(holder, place)
 
     def _answer(self, task: Task, urgent: bool, place: int) -> Answer | None:
-        """What the worker at a place found; None where the order is to be taken up again."""
+        """What the worker at a place found; None where the task is to be taken up again."""
         if task.job.stopped:
             return Answer()
         run = _Run(task.job, self._queues[urgent], place, self)
@@ -245,7 +245,7 @@ class JobQueue:
             return Answer(
                 error=WorkerCrash("its worker process ended twice, perhaps for want of memory")
             )
-        except Exception as error:  # no worker to be had, or its order cannot be written
+        except Exception as error:  # no worker to be had, or its task cannot be written
             return Answer(error=error)
         if run.makes_way:
             task.tries -= 1

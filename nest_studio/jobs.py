@@ -1,8 +1,8 @@
 """Work that takes longer than a page may: in worker processes, with progress and a way out.
 
-A page orders a result by a key. Where it is at hand it comes back at once; else it is begun and the
-page shows how far it is, with a button that takes the wish back. A job belongs to all sessions that
-want it: it ends early only when the last of them has gone, has taken its wish back, or wants
+A page asks for a result by a key. Where it is at hand it comes back at once; else it is begun and
+the page shows how far it is, with a button that takes the wish back. A job belongs to all sessions
+that want it: it ends early only when the last of them has gone, has taken its wish back, or wants
 something else. What was found is kept for everyone who asks again; what a job had found when it was
 cancelled is no answer, and belongs to who cancelled it.
 """
@@ -98,7 +98,7 @@ def submitted(
         As `JobQueue.ask` takes them.
     place : str
         What the session wanted here before, it now wants no more. Without a place it wants the
-        job not more than before, as where another place has ordered it.
+        job not more than before, as where another place has asked for it.
     """
     visitor, key = _visitor(), f"{edition()} {key}"
     own = visitor.cancelled.get(key)
@@ -116,7 +116,7 @@ def given_up(place: str) -> None:
 
 
 def forget(job: Job) -> None:
-    """Begin anew when its key is ordered again, as after a cancel; for callbacks."""
+    """Begin anew when its key is asked for again, as after a cancel; for callbacks."""
     if _visitor().cancelled.pop(job.key, None) is None:
         job_queue().forget(job.key)
 

@@ -52,7 +52,7 @@ def fabric_of(request: Request) -> Fabric:
 
 
 def submit_plan(text: str) -> Job:
-    """Have a canonical request planned, and give up this session's last order."""
+    """Have a canonical request planned, and give up this session's last job."""
     return _plan(text, "plan")
 
 
@@ -72,7 +72,7 @@ def is_there_soon(text: str) -> bool:
 
 
 def submit_baselines(text: str) -> None:
-    """Have the baselines for a canonical request priced, and give up this session's last order."""
+    """Have the baselines for a canonical request priced, and give up this session's last job."""
     _baselines(text, "baselines")
 
 
@@ -83,7 +83,7 @@ def baselines_within(text: str, seconds: float) -> tuple[Baseline, ...] | None:
         found: tuple[Baseline, ...] = job.result(seconds)
     except TimeoutError:
         return None
-    except Stopped:  # given up by who ordered it; it is begun anew
+    except Stopped:  # given up by who asked for it; it is begun anew
         return None
     except WorkerCrash:  # said by `baselines_missing`
         return ()

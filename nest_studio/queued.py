@@ -1,4 +1,4 @@
-"""Jobs, and how they wait: what visitors ordered, and a queue for the workers of one kind."""
+"""Jobs, and how they wait: what visitors asked for, and a queue for the workers of one kind."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Job:
         ------
         TimeoutError
             If it is not there in time.
-        Stopped, Lost
+        Stopped, WorkerCrash
             If it was stopped, or has no result for a reason that its message says.
         Exception
             What the function raised.
@@ -129,8 +129,8 @@ class Queue:
     """What waits for one pair of places, and which of them are taken.
 
     The first place takes what was not begun yet, others what was and made way. Of what was not
-    begun, the oldest goes first, or the newest and the oldest by turns: with more orders than can
-    be done the oldest are about to be given up for others. Taken in their order, all come too
+    begun, the oldest goes first, or the newest and the oldest by turns: with more jobs than can
+    be done the oldest are about to be given up for others. Taken in turn, all come too
     late; the newest alone, and who waits gets nothing.
     """
 

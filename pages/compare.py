@@ -27,7 +27,7 @@ from nest_studio.own_fabric import follow_address as follow_own_fabric
 from nest_studio.show import facts, mark_results, page_style
 
 SHOWN = "compare shown"
-ORDERED = "compare ordered"
+ASKED = "compare asked"
 KEY = "compare "
 
 
@@ -74,19 +74,19 @@ def main() -> None:
 def answered(inputs: dict[str, Any]) -> tuple[tuple[str, Comparison] | None, bool]:
     """The comparison with its key, once it is there, and whether more of it is to come.
 
-    Plans come first; equal budget and lost switches, which take several more searches each,
+    Plans come first; equal budget and failed switches, which take several more searches each,
     follow. What is awaited shows its progress here.
     """
     plain = inputs | {"budget": None, "failures": False}
     both = [inputs] if inputs == plain else [plain, inputs]
     jobs = [
-        submitted(job_key(one), compared, one, urgent=place == 0, place=f"{ORDERED} {place}")
+        submitted(job_key(one), compared, one, urgent=place == 0, place=f"{ASKED} {place}")
         for place, one in enumerate(both)
     ]
     if len(both) == 1:
-        given_up(f"{ORDERED} 1")
+        given_up(f"{ASKED} 1")
     found: tuple[str, Comparison] | None = None
-    for job, what in zip(jobs, ("Comparing", "Equal budget and lost switches"), strict=False):
+    for job, what in zip(jobs, ("Comparing", "Equal budget and failed switches"), strict=False):
         if not there(job, what, key=f"compare-{what.split()[0].lower()}"):
             return found, found is not None
         found = job.key, job.result(0)

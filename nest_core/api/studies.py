@@ -236,7 +236,7 @@ def compare(
         ``{"kind": "price" | "power", "value": dollars or watts of the network or None}``: every
         fabric is scaled to it too; None is what the first network takes.
     failures : bool
-        Whether one lost switch is tried.
+        Whether one failed switch is tried.
     device_usd : float, optional
         US dollars of an accelerator with its share of the server; the listed estimate without it.
 

@@ -53,7 +53,7 @@ from nest_core.costs import RECOMPUTE, Plan, Point, Problem, StageCosts
 from nest_core.network import BoolArray, FloatArray
 from nest_core.planner import SearchSpace
 from nest_core.planner.program import Choices, solve_point
-from nest_core.planner.solver import least_sync
+from nest_core.planner.solver import lower_sync_bound
 
 __all__ = ["find"]
 
@@ -127,7 +127,7 @@ def _bounded(costs: StageCosts, point: Point, c: int) -> _Bounded:
     hops = costs.arrive[1:, 1:-1].min(axis=1, initial=np.inf).sum()
     hops += costs.retire[:-1, 1:-1].min(axis=1, initial=np.inf).sum()
     total = float(each.sum() + (1.0 - costs.transfer_saved) * hops)
-    sync = least_sync((costs,), np.array([c]), hidden=v > 1)
+    sync = lower_sync_bound((costs,), np.array([c]), hidden=v > 1)
     slowest = max(total / pp, float(each.max()))
     if v == 1:
         slowest = float(_slowest(each, pp, slowest))

@@ -20,7 +20,7 @@ _SETTING = re.compile(r"^([A-Za-z_]\w*)(\+?)=(.*)$", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?[-=]([^}]*))?\}|([A-Za-z_]\w*))")
 _UNSET = re.compile(r"\$(?:\{?([A-Za-z_]\w*)(?:\[[@*]\])?\}?|[@*])")
 """A variable or an array of which the text says nothing."""
-_BUNDLE = re.compile(r"(?i)\$.*(args|arguments|extra|flags|opts|options|params)\b.*|\$[@*]")
+_EXPANDED = re.compile(r"(?i)\$.*(args|arguments|extra|flags|opts|options|params)\b.*|\$[@*]")
 """By its name it holds flags."""
 _ENDS_COMMAND = re.compile(r"\d*(?:[|;<>]|&[&>]?).*|then|el(?:se|if)|fi|do|done", re.DOTALL)
 
@@ -92,9 +92,9 @@ def _filled(word: str, known: Mapping[str, str]) -> str:
 
 def ends_values(word: str) -> bool:
     """Whether a flag's values end before a word: a flag, flags in a variable, a next command."""
-    return bool(word.startswith("--") or _BUNDLE.fullmatch(word) or _ENDS_COMMAND.fullmatch(word))
+    return bool(word.startswith("--") or _EXPANDED.fullmatch(word) or _ENDS_COMMAND.fullmatch(word))
 
 
 def may_hold_flags(word: str) -> bool:
     """Whether a word is a variable that the text does not set and whose name speaks of flags."""
-    return bool(_UNSET.fullmatch(word) and _BUNDLE.fullmatch(word))
+    return bool(_UNSET.fullmatch(word) and _EXPANDED.fullmatch(word))

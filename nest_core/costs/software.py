@@ -45,7 +45,7 @@ class Software:
         """Nor more than this between nodes."""
         return _reach(self.between)
 
-    def least(
+    def lower_bounds(
         self,
         op: str,
         devices: int,

@@ -108,7 +108,7 @@ def layer_table(
     narrow = precision == "fp8" if eight_bits is None else eight_bits
     registered = tuple(STRATEGIES.values())
     return _table(
-        edition(), model, strategy, accelerator, precision, narrow, registered, least=False
+        edition(), model, strategy, accelerator, precision, narrow, registered, bound=False
     )
 
 
@@ -125,7 +125,7 @@ def lower_bound_table(
     registered = tuple(STRATEGIES.values())
     narrow = precision == "fp8"
     return _table(
-        edition(), model, strategy, accelerator, precision, narrow, registered, least=True
+        edition(), model, strategy, accelerator, precision, narrow, registered, bound=True
     )
 
 
@@ -139,7 +139,7 @@ def _table(
     narrow: bool,
     registered: tuple[Rewrite, ...],
     *,
-    least: bool,
+    bound: bool,
 ) -> LayerTable:
     layers = chain(model, strategy)
     distinct = [layer for layer, _ in layers.runs]
@@ -151,7 +151,7 @@ def _table(
     def rows(values: Sequence[Sequence[float]]) -> FloatArray:
         return np.repeat(np.array(values, dtype=np.float64), counts, axis=0).T
 
-    times = [_times(layer, accelerator, precision, least=least) for layer in distinct]
+    times = [_times(layer, accelerator, precision, bound=bound) for layer in distinct]
     kept = [[layer.kept_bytes(name, eight_bits=narrow) for name in RECOMPUTE] for layer in distinct]
     boundary = np.zeros(layers.layers + 1)
     boundary[1:-1] = column([layer.output_bytes for layer in distinct])[:-1]
@@ -187,12 +187,12 @@ def _table(
 
 
 def _times(
-    layer: Layer, accelerator: Accelerator, precision: str, *, least: bool
+    layer: Layer, accelerator: Accelerator, precision: str, *, bound: bool
 ) -> tuple[float, float, tuple[float, ...], tuple[float, ...]]:
     """Forward, backward, replays and what the host needs to issue them, seconds."""
-    if least:
-        forward = [_least(op.forward, accelerator, precision) for op in layer.operators]
-        backward = sum(_least(op.backward, accelerator, precision) for op in layer.operators)
+    if bound:
+        forward = [_bound(op.forward, accelerator, precision) for op in layer.operators]
+        backward = sum(_bound(op.backward, accelerator, precision) for op in layer.operators)
     else:
         forward = [forward_seconds(op, accelerator, precision) for op in layer.operators]
         backward = sum(backward_seconds(op, accelerator, precision) for op in layer.operators)
@@ -208,7 +208,7 @@ def _times(
     return sum(forward), backward, replay, tuple(issue * (both + number) for number in again)
 
 
-def _least(found: Iterable[Kernel], accelerator: Accelerator, precision: str) -> float:
+def _bound(found: Iterable[Kernel], accelerator: Accelerator, precision: str) -> float:
     return sum(least_seconds(kernel, accelerator, precision) for kernel in found)
 
 

@@ -53,7 +53,7 @@ def headlines(
     scenario : Scenario
     best : Report or None
         The best plan's.
-    found : Standing or None
+    found : Validity or None
         What that report stands on.
     baselines : sequence of Baseline or None
         None while they are still being priced: no speed-up is claimed then.

@@ -1,6 +1,6 @@
 """Bars of a comparison: a row per scenario, panels side by side that share the rows.
 
-Among them what one lost switch costs every scenario, tier by tier on one scale. A scenario's
+Among them what one failed switch costs every scenario, tier by tier on one scale. A scenario's
 colour is its place in the comparison. The colours are Tol's *bright* scheme (Paul Tol, Colour
 Schemes, SRON/EPS/TN/09-002, 2021), safe for colour-blind readers and none of those that mean
 something on the other figures.
@@ -170,8 +170,8 @@ def _worst_loss(every: Sequence[Candidate], found: Sequence[Sequence[Loss | None
     idle = any(loss and loss.by_batch > _SAME for losses in found for loss in losses)
     batch = "; where the batch does not divide, devices idle" if idle else ""
     if lost < _SAME:
-        return f"One lost switch costs less than 0.5 % everywhere{batch}"
-    return f"One lost {tier} costs {name} most{batch}"
+        return f"One failed switch costs less than 0.5 % everywhere{batch}"
+    return f"One failed {tier} costs {name} most{batch}"
 
 
 def _loss_bars(

@@ -63,7 +63,7 @@ def lower_bounds(
 ) -> Iterator[tuple[int, LayerTable, IntArray, FloatArray]]:
     """Family, table, which micro-batches it stands for, and what multiplies it for each.
 
-    One table per family where the problem has floors, else one for every micro-batch.
+    One table per family where the problem has lower bounds, else one for every micro-batch.
     """
     columns = (families.tp, families.sp, families.cp, families.ep)
     for family, (tp, sp, cp, ep) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
@@ -206,7 +206,7 @@ class Frontier:
     def leanest(self) -> tuple[float, Point | None]:
         """Bytes of tensors that are enough for some point, and that point, to 1e-4.
 
-        The least for stages in one piece, of micro-batches that go with the same degrees
+        Lower bounds for stages in one piece, of micro-batches that go with the same degrees
         the smallest; uneven blocks may do with less when interleaved. None where nothing else is
         allowed.
         """

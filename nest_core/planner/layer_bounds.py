@@ -12,7 +12,7 @@ from nest_core.costs.overlap import cost
 from nest_core.costs.problem import condensed
 from nest_core.network import FloatArray, IntArray
 from nest_core.planner.space import Families, SearchSpace
-from nest_core.planner.transfer_bounds import TransferBounds, least_call
+from nest_core.planner.transfer_bounds import TransferBounds, call_bound
 
 __all__ = ["Case", "LayerBounds", "best_case", "layer_bounds", "untied"]
 
@@ -26,7 +26,7 @@ class LayerBounds:
     within, tallest : (entries,)
         Seconds of all layers, and of the longest, under the lightest recomputation.
     boundary : (entries,)
-        Least bytes that a rank sends to the next stage.
+        Lower bound of the bytes that a rank sends to the next stage.
     count : (entries, runs)
         Layers of every run of equal ones; 0 fills up.
     dense, experts : (entries, runs)
@@ -81,7 +81,8 @@ class Case:
     family : int
     table : LayerTable
     scale : (n,)
-        Multiples: 1 for the table of a micro-batch itself, its sequences for a table of floors.
+        Multiples: 1 for the table of a micro-batch itself, its sequences for a table of lower
+        bounds.
     device, sent : (n, 3, runs)
         Seconds of one layer of every run of equal ones, without its host; of its collectives.
     seconds : (n, 3, L)
@@ -110,7 +111,8 @@ def layer_bounds(
     allowed : (choices,)
         Rows of `RECOMPUTE` that may be used.
     exact : bool
-        Whether tables are those of micro-batches; under floors there may be more to hide behind.
+        Whether tables are those of micro-batches; under lower bounds there may be more to hide
+        behind.
     """
     return LayerBounds.joined([_entries(families, case, allowed, exact=exact) for case in cases])
 
@@ -182,7 +184,7 @@ def best_case(
                     continue
                 each = np.divide(total, number, out=np.zeros_like(total), where=number > 0)
                 size = each * scale[:, None, None]
-                least = least_call(
+                least = call_bound(
                     problem, transfer_bounds, axis, calls.kind, n, stride, size, natural
                 )
                 inside = inside + number * least

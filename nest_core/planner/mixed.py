@@ -43,7 +43,7 @@ class MixedFrontier:
         self._width = self.rows.column("tp") * self.rows.column("cp")
         self.screen = Screen(problem, self.rows, self.allowed, self._zeros)
         self._micros, self._micro = np.unique(self.rows.micro_batch, return_inverse=True)
-        self._least = self._relaxed()
+        self._bounds = self._relaxed()
         self._total, self._tallest = self._lightest()
         self.queue = Queue(self._seconds(np.arange(len(self.rows)), self.points.deepest()))
 
@@ -104,7 +104,7 @@ class MixedFrontier:
         return tuple(found)
 
     def _relaxed(self) -> dict[tuple[int, int], Entry]:
-        """By width and micro-batch: the least that any strategy takes and holds, layer by layer."""
+        """By width and micro-batch: lower bounds over the strategies, layer by layer."""
         families, micros = self.rows.families, self._micros
         found: dict[tuple[int, int], list[FloatArray]] = {}
         transfer_bounds = TransferBounds(self.problem)
@@ -138,9 +138,9 @@ class MixedFrontier:
         }
 
     def _lightest(self) -> tuple[FloatArray, FloatArray]:
-        """Least seconds of all layers, and of the longest, row by row."""
+        """Lower bounds of all layers' seconds, and of the longest, row by row."""
         total, tallest = np.zeros(len(self.rows)), np.zeros(len(self.rows))
-        for (width, place), entry in self._least.items():
+        for (width, place), entry in self._bounds.items():
             here = (self._width == width) & (self._micro == place)
             lightest = np.diff(entry.time[self.allowed], axis=1).min(axis=0)
             total[here], tallest[here] = lightest.sum(), lightest.max()
@@ -156,8 +156,8 @@ class MixedFrontier:
         if cutoff < float("inf"):
             room = cutoff - self._total[row]
             cap = np.where(m > 1, room / np.maximum(m - 1, 1), cutoff) * (1 + 1e-12)
-        keys = list(self._least)
-        entries = [self._least[key] for key in keys]
+        keys = list(self._bounds)
+        entries = [self._bounds[key] for key in keys]
         places = {key: place for place, key in enumerate(keys)}
         pairs = zip(self._width[row].tolist(), self._micro[row].tolist(), strict=True)
         entry = np.array([places[pair] for pair in pairs], dtype=np.int64)

@@ -25,7 +25,7 @@ __all__ = ["Entry", "Screen"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A family at a micro-batch: what `Tables` holds of it, and the least that a rank sends on."""
+    """A family at a micro-batch: what `Tables` holds of it, and a bound of what a rank sends."""
 
     boundary: float
     time: FloatArray

@@ -24,7 +24,7 @@ from nest_core.network import FloatArray, IntArray
 from nest_core.planner.program import Choices, solve_point
 from nest_core.planner.space import even_patterns
 
-__all__ = ["Prepared", "Solver", "least_sync"]
+__all__ = ["Prepared", "Solver", "lower_sync_bound"]
 
 _KEPT = 128
 
@@ -111,15 +111,15 @@ class Solver:
             [np.diff(entry.time[:, self.allowed], axis=2).min(axis=(0, 1)) for entry in costs],
             axis=0,
         )
-        ends = [_least_hops(entry) for entry in costs]
+        ends = [_hop_bounds(entry) for entry in costs]
         exposed = (1.0 - costs[0].transfer_saved) * float(np.min(ends, axis=0).sum())
         total = max(total, float(lightest.sum()) + exposed)
-        sync = max(sync, least_sync(costs, self.allowed, hidden=point.interleave > 1))
+        sync = max(sync, lower_sync_bound(costs, self.allowed, hidden=point.interleave > 1))
         bottleneck = max(total / pp, float(lightest.max()))
         v = point.interleave
         lower_bound = total / v + (m - 1.0 / v) * bottleneck + sync
         if v > 1:  # a slower pace hides more, but costs more than that
-            lower_bound += max(0.0, _least_paced(costs, bottleneck) - sync)
+            lower_bound += max(0.0, _paced_bound(costs, bottleneck) - sync)
         return Prepared(point, choices, strategies, total, sync, lower_bound)
 
     def solve(self, prepared: Prepared, cutoff: float) -> tuple[float, Plan | None]:
@@ -173,7 +173,7 @@ class Solver:
         return Plan(first, cuts, recompute, used if len(set(used)) > 1 else ())
 
 
-def least_sync(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: bool) -> float:
+def lower_sync_bound(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: bool) -> float:
     """Seconds that the slowest synchronisation takes at least, whatever the cuts and choices.
 
     Every layer has the strategy and the position of ``costs`` that are cheapest for it;
@@ -197,8 +197,8 @@ def least_sync(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: bool) 
     return least / len(costs[0].sync_base) + base
 
 
-def _least_paced(costs: Sequence[StageCosts], pace: float) -> float:
-    """`least_sync` of interleaved stages at a pace."""
+def _paced_bound(costs: Sequence[StageCosts], pace: float) -> float:
+    """`lower_sync_bound` of interleaved stages at a pace."""
     pp = len(costs[0].sync_base)
     forward = _cheapest([np.diff(entry.forward)[None] for entry in costs])
     hidden = costs[0].once_saved * max(0.0, pace * pp - forward)
@@ -211,8 +211,8 @@ def _cheapest(seconds: Sequence[FloatArray]) -> float:
     return float(np.min([entry.min(axis=0) for entry in seconds], axis=0).sum())
 
 
-def _least_hops(costs: StageCosts) -> FloatArray:
-    """The least that each position's transfers take, shape (2, pp)."""
+def _hop_bounds(costs: StageCosts) -> FloatArray:
+    """Lower bounds of each position's transfers, shape (2, pp)."""
     arrive = costs.arrive[:, 1:-1].min(axis=1, initial=np.inf)
     retire = costs.retire[:, 1:-1].min(axis=1, initial=np.inf)
     arrive[0] = retire[-1] = 0.0

@@ -18,10 +18,10 @@ __all__ = [
     "TransferBounds",
     "alone_outside",
     "beyond_blocks",
+    "call_bound",
     "hop_seconds",
-    "least_call",
-    "least_start_s",
     "port_Bps",
+    "start_bound_s",
 ]
 
 
@@ -33,11 +33,11 @@ class TransferBounds:
         self._found: dict[tuple[str, int], tuple[tuple[float, float], ...]] = {}
 
     def lines(self, op: str, n: int) -> tuple[tuple[float, float], ...]:
-        """Lower bounds of a collective among ``n`` devices; see `Software.least`."""
+        """Lower bounds of a collective among ``n`` devices; see `Software.lower_bounds`."""
         if (op, n) not in self._found:
             network = self._problem.network
             node = 0 if network.torus is not None else network.node_size
-            self._found[op, n] = self._problem.software.least(
+            self._found[op, n] = self._problem.software.lower_bounds(
                 op,
                 n,
                 -(-n // node) if node else 0,
@@ -109,7 +109,7 @@ def beyond_blocks(
             (experts, period * ep, np.maximum(dp // ep, 1), one, one, told & (cp == 1)),
         ):
             alone = fits & outer & (members > 1) & (apart * (members - 1) >= block)
-            out = _least_out(network, block, apart, members, wide, most) / rate
+            out = _out_bound(network, block, apart, members, wide, most) / rate
             np.maximum(share, np.where(alone, out, 0.0), out=share)
     return dense, experts
 
@@ -174,7 +174,7 @@ def _even(
     return fits
 
 
-def _least_out(
+def _out_bound(
     network: Network,
     block: int,
     period: IntArray,
@@ -205,7 +205,7 @@ def _least_out(
     return np.minimum(block * part, groups * (1.0 - 1.0 / (members * wide)))
 
 
-def least_call(
+def call_bound(
     problem: Problem,
     transfer_bounds: TransferBounds,
     axis: str,
@@ -232,7 +232,7 @@ def least_call(
         found = np.min([starts + each / reach for starts, reach in least], axis=0)
     else:
         port = _all_ports_Bps(problem) if kind == "all_to_all" else port_Bps(problem)
-        found = least_start_s(problem) + share * size / port
+        found = start_bound_s(problem) + share * size / port
     if network.torus is None and natural:
         if kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
             found = np.maximum(found, share * size * alone_outside(problem))
@@ -278,7 +278,7 @@ def hop_seconds(
     """
     network = problem.network
     start = network.link_map.least_latency_s
-    near = least_start_s(problem) + boundary / port_Bps(problem)
+    near = start_bound_s(problem) + boundary / port_Bps(problem)
     blocks: list[tuple[int, float, float]] = []
     if network.torus is None and network.node_size:
         blocks.append((network.node_size, 0.0, alone_outside(problem)))
@@ -314,7 +314,7 @@ def alone_outside(problem: Problem) -> float:
     return 1.0 / (link_map.flow_outside_Bps * problem.software.reach_outside)
 
 
-def least_start_s(problem: Problem) -> float:
+def start_bound_s(problem: Problem) -> float:
     """Latency that any message pays: none where a protocol between nodes counts no steps inside."""
     return 0.0 if problem.software.between else problem.network.link_map.least_latency_s
 

@@ -1,6 +1,6 @@
 """Two to six scenarios solved and read against each other.
 
-Every scenario is planned by itself, its network priced from the shipped list, one lost switch
+Every scenario is planned by itself, its network priced from the shipped list, one failed switch
 tried (`failures`), and its fabric scaled to a common budget where one is given
 (`equal_budget`). Throughput per dollar is that of network and accelerators, these at one price
 with their share of the server (`whole_cost`); the network's own dollars and watts are a part of
@@ -106,7 +106,7 @@ def run(
         as `resolve_scenario` takes it (``overrides`` may be absent or null).
         ``budget``: null, or ``{"kind": "price" | "power", "value"}`` with US dollars or watts for
         the network; a value of null is what the first network costs or draws.
-        ``failures``: whether one lost switch is tried, true if absent. ``device_usd``: US dollars
+        ``failures``: whether one failed switch is tried, true if absent. ``device_usd``: US dollars
         of an accelerator with its share of the server; null or absent for what is assumed.
     folders : sequence of Path or None, optional
         Where each scenario's paths start; without one every name in it must be a preset's.
@@ -198,7 +198,7 @@ class _Work:
     def _losses(self, entry: _Entry, scenario: Scenario, report: Report | None) -> tuple[Loss, ...]:
         found = []
         for tier in tiers_at_risk(scenario.fabric) if self.failures else ():
-            self.step(f"{entry.name}, one {tier} lost")
+            self.step(f"{entry.name}, one {tier} failed")
             if report is not None:
                 found.append(
                     lose_one(

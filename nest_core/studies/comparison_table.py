@@ -18,7 +18,7 @@ __all__ = ["Line", "lines"]
 
 Value = float | str | None
 _SAME = 5e-4
-_LOST = "One switch lost"
+_FAILED = "One switch failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def lines(
         *_result(candidates),
         *_cost(candidates),
         *_whole(candidates, device_usd),
-        *_lost(candidates),
+        *_failed(candidates),
         *_at_budget(candidates, budget),
         *_plan(candidates),
         *_fabric(candidates),
@@ -235,7 +235,7 @@ def _whole(every: Sequence[Candidate], device_usd: float | None) -> list[Line]:
     ]
 
 
-def _lost(every: Sequence[Candidate]) -> list[Line]:
+def _failed(every: Sequence[Candidate]) -> list[Line]:
     found: list[Line] = []
     for place in range(max((len(one.losses) for one in every), default=0)):
         losses = [one.losses[place] if len(one.losses) > place else None for one in every]
@@ -243,26 +243,26 @@ def _lost(every: Sequence[Candidate]) -> list[Line]:
         kept = [None if loss is None else loss.kept for loss in losses]
         again = [None if loss is None else loss.replanned for loss in losses]
         found += [
-            _lost_line(f"Throughput without one {names}, same plan", kept),
-            _lost_line(f"Throughput without one {names}, planned anew", again),
+            _failed_line(f"Throughput without one {names}, same plan", kept),
+            _failed_line(f"Throughput without one {names}, planned anew", again),
         ]
         if any(loss and loss.by_batch for loss in losses):
             found.append(
-                _lost_line(
+                _failed_line(
                     f"Without one {names}: of that because the batch does not divide",
                     [None if loss is None else loss.by_batch for loss in losses],
                 )
             )
         notes = [loss.note if loss and loss.note else NOTHING for loss in losses]
         if set(notes) != {NOTHING}:
-            found.append(_words(_LOST, f"Without one {names}", notes))
+            found.append(_words(_FAILED, f"Without one {names}", notes))
     return found
 
 
-def _lost_line(figure: str, lost: Sequence[float | None]) -> Line:
+def _failed_line(figure: str, lost: Sequence[float | None]) -> Line:
     values = tuple(None if share is None else -share for share in lost)
     texts = tuple(NOTHING if value is None else _change(value) for value in values)
-    return Line(_LOST, figure, "1", values, texts, (None,) * len(values))
+    return Line(_FAILED, figure, "1", values, texts, (None,) * len(values))
 
 
 def _change(value: float) -> str:

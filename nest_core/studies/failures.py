@@ -1,15 +1,15 @@
-"""What one lost switch costs: the plan as it is, and a new one, on the fabric that is left.
+"""What one failed switch costs: the plan as it is, and a new one, on the fabric that is left.
 
 A Clos fabric is rebuilt without the first leaf, and without the first spine, that it has
-(`nest_core.topology.asbuilt`). A lost spine takes its share of every leaf's uplinks. A lost leaf
-takes one rail of its nodes, or one plane of their NICs; where it was all that joined them, its
-nodes go with it. Nothing is replayed: both prices are those of a job that runs on what is left,
-so what a restart loses is no part of them.
+(`nest_core.topology.asbuilt`). A failed spine takes its share of every leaf's uplinks. A failed
+leaf takes one rail of its nodes, or one plane of their NICs; where it was all that joined them, its
+nodes go with it. Nothing is replayed: both prices are those of a job that runs on what is left, so
+what a restart loses is no part of them.
 
 Degrees divide the batch, so devices that are left may idle for want of a divisor, and that is no
 switch's doing. Where the new plan leaves any idle, the same is planned with the batch that the old
 plan's replicas would have on what is left, each as many sequences as before; what it trains more
-is the batch's part of the loss (docs/decisions/lost-switches.md).
+is the batch's part of the loss (docs/decisions/failed-switches.md).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Loss:
     Parameters
     ----------
     tier : str
-        What the lost switch is: ``"leaf"`` or ``"spine"``, or as its fabric names it.
+        What the failed switch is: ``"leaf"`` or ``"spine"``, or as its fabric names it.
     missing : tuple of str
         What failed; empty where that cannot be expressed.
     devices : int
@@ -129,9 +129,9 @@ def lose_one(
     left: Scenario | None = None
     refusal = ""
     for gone in ways:
-        lost = (*fabric.missing, *gone)
+        failed = (*fabric.missing, *gone)
         try:
-            left = resolve_scenario(document, {**overrides, "fabric.missing": list(lost)}, folder)
+            left = resolve_scenario(document, {**overrides, "fabric.missing": list(failed)}, folder)
         except InputError as error:
             refusal = str(error)
             continue
@@ -139,7 +139,7 @@ def lose_one(
         cut = _cut_batch(scenario, report, loss)
         if cut == scenario.batch:
             return loss
-        settings = {**overrides, "fabric.missing": list(lost), _BATCH: cut}
+        settings = {**overrides, "fabric.missing": list(failed), _BATCH: cut}
         return _attributed(loss, resolve_scenario(document, settings, folder), report, stop)
     return Loss(tier, (), fabric.devices, None, None, note=f"Without {ways[0][0]}: {refusal}")
 

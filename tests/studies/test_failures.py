@@ -1,4 +1,4 @@
-"""One switch lost: never a gain, priced as the command prices it, and what goes with a leaf."""
+"""One failed switch: never a gain, priced as the command prices it, and what goes with a leaf."""
 
 from __future__ import annotations
 

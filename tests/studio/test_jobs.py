@@ -169,7 +169,7 @@ def test_a_job_whose_worker_dies_is_tried_once_more_and_then_said(job_queue, tmp
 
 
 def test_a_worker_that_is_killed_once_is_missed_by_nobody(job_queue, tmp_path):
-    """A failure: pages say "Lost" although nothing is wrong with what they asked for."""
+    """A failure: pages tell of a crash although nothing is wrong with what they asked for."""
     first = job_queue.ask("first", squared, 1).result(LONG_S)
     job = job_queue.ask("second", after, tmp_path / "go", 2)
     running(job)

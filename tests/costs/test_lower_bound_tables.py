@@ -1,4 +1,4 @@
-"""Floors: no micro-batch takes or holds less per sequence than a family's floor says."""
+"""Lower bounds: no micro-batch takes or holds less per sequence than its family's table says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEGREES = ((1, False, 1), (2, True, 1), (4, False, 2), (8, True, 2))
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16", "fp8"])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_no_micro_batch_is_under_its_floor(name, precision):
+def test_no_micro_batch_is_under_its_lower_bound(name, precision):
     scenario = load_scenario(name)
     if precision not in scenario.accelerator.precisions:
         pytest.skip(f"{scenario.accelerator.name} does not compute in {precision}")
@@ -46,14 +46,14 @@ def _over(table, lower_bound, sequences):
         assert (calls.replay_bytes * slack >= sequences * least.replay_bytes).all()
 
 
-def test_a_floor_is_close_to_large_micro_batches():
-    """A floor of zero would pass the test above; whole tiles and waves are all it leaves out."""
+def test_a_lower_bound_is_close_to_large_micro_batches():
+    """A bound of zero would pass the test above; whole tiles and waves are all it leaves out."""
     problem = load_scenario("llama3-70b-1024-h100").problem()
     lower_bound, table = problem.lower_bound(2, True, 1, 1), problem.table(2, True, 8, 1, 1)
     assert 8 * lower_bound.compute_s.sum() > 0.85 * table.compute_s.sum()
 
 
-def test_a_device_with_a_profile_has_no_floor():
+def test_a_device_with_a_profile_has_no_lower_bound():
     """Measured kernels may be faster per row than any estimate."""
     scenario = load_scenario("llama3-70b-1024-h100")
     assert scenario.problem().lower_bound is not None

@@ -11,7 +11,7 @@ from plain_chain import chain, problem
 from nest_core.costs import Point
 from nest_core.costs.links import links
 from nest_core.network import collapse
-from nest_core.planner.transfer_bounds import TransferBounds, beyond_blocks, hop_seconds, least_call
+from nest_core.planner.transfer_bounds import TransferBounds, beyond_blocks, call_bound, hop_seconds
 from nest_core.scenario import load_scenario
 from nest_core.topology import Clos, Hierarchical, Tier
 
@@ -153,7 +153,7 @@ def test_no_exchange_of_experts_is_faster_than_its_bound(tp, ep, dp, pp):
         tp=tp, sp=True, dp=dp, pp=pp, micro_batch=1, zero=0, order=("tp", "cp", "pp", "dp"), ep=ep
     )
     placed = links(case, point).time("ep", "all_to_all").seconds(BYTES)
-    bound = least_call(
+    bound = call_bound(
         case, TransferBounds(case), "ep", "all_to_all", ep, tp * pp, np.array([BYTES]), natural=True
     )
     assert bound[0] <= placed.min() * (1 + 1e-12)
