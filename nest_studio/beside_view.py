@@ -13,13 +13,13 @@ from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
 from nest_core.units import humanise_seconds
 from nest_studio.bill_view import bill_figures, bill_job
-from nest_studio.fabric_state import FabricRequest, canonical, submit_all_reduce, submit_fabric
+from nest_studio.fabric_state import FabricRequest, canonical
 from nest_studio.fabric_widgets import fabric_document
 from nest_studio.fields import Several, settle
-from nest_studio.jobs import given_up, there
+from nest_studio.jobs import given_up, submitted, there
 from nest_studio.own_fabric import OWN, own_document
 from nest_studio.show import PicturePlace, facts, table
-from nest_studio.tasks.fabrics import FabricAnswer
+from nest_studio.tasks.fabrics import FabricAnswer, all_reduce_time, fabric_answer
 
 __all__ = ["beside"]
 
@@ -102,9 +102,9 @@ def _column(number: int, request: FabricRequest) -> _Column | None:
     text = canonical(request)
     places = [_place(number, part) for part in PARTS]
     jobs = (
-        submit_fabric(text, places[0]),
+        submitted(fabric_answer, text, place=places[0]),
         bill_job(text, places[1]),
-        submit_all_reduce(text, places[2]),
+        submitted(all_reduce_time, text, urgent=False, place=places[2]),
     )
     for job, place in zip(jobs, places, strict=True):
         if not there(job, f"Pricing the same collective on {request.preset}", key=place):

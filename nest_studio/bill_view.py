@@ -12,11 +12,10 @@ from nest_core.bill.prices import load_prices
 from nest_core.errors import InputError
 from nest_core.figures.bill import bill_figure, bill_rows, dollars, link_rows, watts
 from nest_core.quoting import as_markdown
-from nest_studio.fabric_state import submit_bill
 from nest_studio.fields import Choice, Edits, Number, said, settle
-from nest_studio.jobs import Job, there
+from nest_studio.jobs import Job, submitted, there
 from nest_studio.show import PicturePlace, facts, table
-from nest_studio.tasks.fabrics import FabricAnswer
+from nest_studio.tasks.fabrics import FabricAnswer, fabric_bill
 
 __all__ = ["bill_figures", "bill_job", "bill_section"]
 
@@ -35,7 +34,7 @@ COLUMNS = {"price_usd": "price, $", "price_usd_per_m": "and per m, $", "power_W"
 def bill_job(text: str, place: str) -> Job:
     """The bill of a canonical request, on the price list as the session has it."""
     settings = tuple(f"{key}={json.dumps(value)}" for key, value in _settings().items())
-    return submit_bill(text, settings, place)
+    return submitted(fabric_bill, text, settings, place=place)
 
 
 def _settings() -> dict[str, Any]:

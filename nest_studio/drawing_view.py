@@ -27,10 +27,9 @@ from nest_core.topology.drawing import (
     tabled,
 )
 from nest_studio.drawing.canvas import CanvasResult, canvas, pending
-from nest_studio.fabric_state import submit_losses
 from nest_studio.fabric_widgets import reset_fabric
 from nest_studio.fields import Edits, Field, Number, Text, said, settle
-from nest_studio.jobs import WorkerCrash
+from nest_studio.jobs import WorkerCrash, submitted
 from nest_studio.own_fabric import (
     OWN,
     can_undo,
@@ -43,7 +42,7 @@ from nest_studio.own_fabric import (
     undo,
 )
 from nest_studio.show import facts
-from nest_studio.tasks.fabrics import FabricAnswer
+from nest_studio.tasks.fabrics import FabricAnswer, fabric_losses
 
 __all__ = ["drawing_section", "edit_button", "new_drawing", "own_from", "take_up_edits"]
 
@@ -152,7 +151,7 @@ def _undo_import() -> None:
 
 def _draw_preset(text: str, answer: FabricAnswer) -> None:
     try:
-        lost = " ".join(submit_losses(text).result())
+        lost = " ".join(submitted(fabric_losses, text, place="losses").result())
     except WorkerCrash as error:
         st.session_state["drawing problem"] = f"The fabric was not copied: {error}."
         return

@@ -11,12 +11,12 @@ from nest_core.formats import FORMATS, Assumed, Exported, Imported
 from nest_core.quoting import as_markdown
 from nest_core.scenario.titles import file_stem
 from nest_studio.drawing_view import new_drawing, own_from
-from nest_studio.fabric_state import FabricRequest, canonical, submit_export, submit_import
+from nest_studio.fabric_state import FabricRequest, canonical
 from nest_studio.fields import upload
-from nest_studio.jobs import WorkerCrash, forget, there
+from nest_studio.jobs import WorkerCrash, awaited, forget, submitted
 from nest_studio.own_fabric import OWN, forget_places, notes, own_document, revision
 from nest_studio.show import facts
-from nest_studio.tasks.fabrics import FabricAnswer
+from nest_studio.tasks.fabrics import FabricAnswer, fabric_export, fabric_import
 
 __all__ = ["bring_controls", "take_along", "what_was_read"]
 
@@ -65,13 +65,20 @@ def take_along(request: FabricRequest, answer: FabricAnswer) -> None:
             format_func=lambda name: FORMATS[name].label,
             help="What the chosen format cannot hold stands below.",
         )
-        job = submit_export(canonical(_as_drawn(request)), format_)
         try:
-            if not there(job, "Writing it and reading it again to compare", key="export"):
-                return
-            exported: Exported = job.result(0)
+            exported: Exported | None = awaited(
+                fabric_export,
+                canonical(_as_drawn(request)),
+                format_,
+                what="Writing it and reading it again to compare",
+                key="export",
+                place="export",
+                urgent=False,
+            )
         except InputError as error:
             st.info(as_markdown(error))
+            return
+        if exported is None:
             return
         lost = [_sentence(loss) for loss in exported.lost]
         facts(*(["Left out:", *lost] if lost else ["Holds everything."]), kind="nest-quiet")
@@ -121,7 +128,8 @@ def _read() -> None:
         return
     standard = asdict(Assumed())
     figures = {name: st.session_state.get(f"assumed.{name}", standard[name]) for name in ASSUMED}
-    job = submit_import(file.getvalue(), file.name, Assumed(**figures))
+    assumed = Assumed(**figures)
+    job = submitted(fabric_import, file.getvalue(), file.name, assumed, place="import")
     try:
         found: Imported = job.result()
     except InputError as error:

@@ -1,48 +1,24 @@
-"""What the Design page asks of the core: computed by workers, kept for everyone who asks again.
-
-The key is the request's canonical text: the fabric's document with its overrides.
-"""
+"""What the Design page asks of the core, and what it says of curves and measured runs."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
-from nest_core.formats import Assumed
 from nest_core.hardware.collectives.library import KIND, Library, load_library
 from nest_core.measured.collectives.sweep import LIBRARY_NETWORK, Measured, Sweep, load_measured
 from nest_core.presets import load_toml, named_file
-from nest_studio.jobs import Job, submitted
-from nest_studio.tasks.fabrics import (
-    CollectiveRequest,
-    all_reduce_time,
-    fabric_answer,
-    fabric_bill,
-    fabric_export,
-    fabric_import,
-    fabric_losses,
-    fabric_sweep,
-)
 
 __all__ = [
     "IDEAL_LINKS",
-    "CollectiveRequest",
     "FabricRequest",
     "canonical",
     "families",
     "library_note",
     "measured_of",
-    "submit_all_reduce",
-    "submit_bill",
-    "submit_export",
-    "submit_fabric",
-    "submit_import",
-    "submit_losses",
-    "submit_sweep",
 ]
 
 IDEAL_LINKS = "ideal links"
@@ -60,45 +36,6 @@ class FabricRequest:
 def canonical(request: FabricRequest) -> str:
     """The text that identifies a request."""
     return json.dumps([request.document, request.overrides], sort_keys=True)
-
-
-def submit_fabric(text: str, place: str) -> Job:
-    """What a fabric collapses to: a `FabricAnswer`."""
-    return submitted(f"fabric {_digest(text)}", fabric_answer, text, place=place)
-
-
-def submit_bill(text: str, settings: tuple[str, ...], place: str) -> Job:
-    """The bill of a fabric, with settings over the price list."""
-    return submitted(f"bill {settings} {_digest(text)}", fabric_bill, text, settings, place=place)
-
-
-def submit_sweep(text: str, asked: CollectiveRequest) -> Job:
-    """A collective at all message sizes, and what its ends wait for."""
-    key = f"sweep {asked} {_digest(text)}"
-    return submitted(key, fabric_sweep, text, asked, place="collective")
-
-
-def submit_all_reduce(text: str, place: str) -> Job:
-    """Seconds for 1 GiB over all devices; 0 where that takes long."""
-    key = f"all-reduce {_digest(text)}"
-    return submitted(key, all_reduce_time, text, urgent=False, place=place)
-
-
-def submit_export(text: str, format_: str) -> Job:
-    """A fabric in another program's format, with what it loses there."""
-    key = f"export {format_} {_digest(text)}"
-    return submitted(key, fabric_export, text, format_, urgent=False, place="export")
-
-
-def submit_losses(text: str) -> Job:
-    """What a fabric loses when it is copied onto the canvas."""
-    return submitted(f"losses {_digest(text)}", fabric_losses, text, place="losses")
-
-
-def submit_import(content: bytes, name: str, assumed: Assumed) -> Job:
-    """A fabric file as a document."""
-    key = f"import {name!r} {assumed} {_digest(content)}"
-    return submitted(key, fabric_import, content, name, assumed, place="import")
 
 
 def measured_of(name: str, found: Sweep, library: str) -> Measured | None:
@@ -131,12 +68,6 @@ def library_note(library: str) -> str:
     if median:
         fit += f", {100 * median:.2g} % off in the median on runs held out"
     return f"{fit}; between nodes {LIBRARY_NETWORK}, assumed and not fitted."
-
-
-def _digest(content: str | bytes) -> str:
-    """Stands for a fabric in keys, which are kept: drawn, it may have megabytes."""
-    data = content if isinstance(content, bytes) else content.encode()
-    return hashlib.sha256(data).hexdigest()
 
 
 @st.cache_resource(show_spinner=False)

@@ -15,19 +15,17 @@ from nest_core.network.algorithms import ALGORITHMS, OPS
 from nest_core.quoting import as_markdown
 from nest_studio.fabric_state import (
     IDEAL_LINKS,
-    CollectiveRequest,
     FabricRequest,
     families,
     library_note,
     measured_of,
-    submit_sweep,
 )
 from nest_studio.fabric_widgets import fabric_document, fabric_group, fabric_standards
 from nest_studio.fields import ADDRESS, Choice, said
-from nest_studio.jobs import there
+from nest_studio.jobs import awaited
 from nest_studio.own_fabric import OWN
 from nest_studio.show import HeadlineRow, PicturePlace, facts, mark_results, table
-from nest_studio.tasks.fabrics import FabricAnswer
+from nest_studio.tasks.fabrics import CollectiveRequest, FabricAnswer, fabric_sweep
 
 __all__ = ["DEFAULT_FABRIC", "explorer", "fabric_form", "heading", "levels", "no_heading"]
 
@@ -99,19 +97,25 @@ def explorer(request: FabricRequest, text: str, answer: FabricAnswer) -> None:
         if answer.devices < 2:
             st.info("No times: a collective needs two devices, and this fabric has one.")
             return
-        job = submit_sweep(text, asked)
         try:
-            ready = there(job, "Pricing every algorithm at every size", key="collective")
-            if ready:
-                st.session_state[SWEPT] = text, asked.library, *job.result(0)
+            swept = awaited(
+                fabric_sweep,
+                text,
+                asked,
+                what="Pricing every algorithm at every size",
+                key="collective",
+                place="collective",
+            )
         except InputError as error:
             group = "group " if error.field == "size" else ""
             st.info(as_markdown(f"No times for this choice: {group}{error}"))
             return
+        if swept is not None:
+            st.session_state[SWEPT] = text, asked.library, *swept
         of, library, found, waits = st.session_state.get(SWEPT, ("", "", None, ()))
         if of != text:
             return
-        mark_results(earlier=not ready, places=("swept",))
+        mark_results(earlier=swept is None, places=("swept",))
         measured = measured_of(request.document["name"], found, library)
         with st.container(key="swept"):
             left, right = st.columns(2, gap="medium")

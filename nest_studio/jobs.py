@@ -1,15 +1,17 @@
 """Work that takes longer than a page may: in worker processes, with progress and a way out.
 
-A page asks for a result by a key. Where it is at hand it comes back at once; else it is begun and
-the page shows how far it is, with a button that takes the wish back. A job belongs to all sessions
-that want it: it ends early only when the last of them has gone, has taken its wish back, or wants
+A page asks for a task's result. Where it is at hand it comes back at once; else it is begun and the
+page shows how far it is, with a button that takes the wish back. A job belongs to all sessions that
+want it: it ends early only when the last of them has gone, has taken its wish back, or wants
 something else. What was found is kept for everyone who asks again; what a job had found when it was
 cancelled is no answer, and belongs to who cancelled it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import os
 import threading
 import time
@@ -23,8 +25,10 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from nest_core.costs.price import Report
 from nest_core.presets import edition
 from nest_core.quoting import as_markdown
+from nest_core.text import plain
 from nest_studio.job_queue import JobQueue
 from nest_studio.queued import CANCELLED, Job
 from nest_studio.workers import Stopped, WorkerCrash, limits_of
@@ -34,6 +38,7 @@ __all__ = [
     "JobQueue",
     "Stopped",
     "WorkerCrash",
+    "awaited",
     "forget",
     "given_up",
     "job_queue",
@@ -86,21 +91,21 @@ def job_queue() -> JobQueue:
 
 
 def submitted(
-    key: str, function: Callable[..., Any], *args: Any, urgent: bool = True, place: str = ""
+    function: Callable[..., Any], *args: Any, urgent: bool = True, place: str = ""
 ) -> Job:
-    """The job of a key, for this session.
+    """The job of a task, for this session; who asks for the same gets the same.
 
     Parameters
     ----------
-    key : str
-        Says everything that the result depends on, but for the presets, which are added.
-    function, urgent :
+    function, urgent
         As `JobQueue.ask` takes them.
+    *args
+        What the task is asked; with the presets, all that its result depends on.
     place : str
         What the session wanted here before, it now wants no more. Without a place it wants the
         job not more than before, as where another place has asked for it.
     """
-    visitor, key = _visitor(), f"{edition()} {key}"
+    visitor, key = _visitor(), _key(function, args)
     own = visitor.cancelled.get(key)
     if own is None:
         wanted_by = (visitor.number, place) if place else None
@@ -108,6 +113,23 @@ def submitted(
     if place:
         job_queue().give_up(visitor.number, place)
     return own
+
+
+def awaited(
+    function: Callable[..., Any],
+    *args: Any,
+    what: str,
+    key: str,
+    place: str = "",
+    urgent: bool = True,
+) -> Any:
+    """What a task comes to; None while it is not `there`, which stands here.
+
+    Errors that the task raises are raised here; the other parameters are those of `submitted` and
+    `there`.
+    """
+    job = submitted(function, *args, urgent=urgent, place=place)
+    return job.result(0) if there(job, what, key=key) else None
 
 
 def given_up(place: str) -> None:
@@ -177,6 +199,17 @@ def there(job: Job, what: str, *, key: str) -> bool:
     left.info(as_markdown(said))
     right.button(label, on_click=forget, args=(job,), key=f"run-{key}", width="stretch")
     return not job.without
+
+
+def _key(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """Stands for a task and what it is asked, by content: drawn fabrics have megabytes."""
+    text = json.dumps(args, sort_keys=True, default=_content)
+    return f"{edition()} {function!r} {hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _content(value: Any) -> Any:
+    """What tells values apart that JSON has no form for; a priced plan is one of its scenario's."""
+    return plain(value.plan.to_json()) if isinstance(value, Report) else repr(value)
 
 
 def _cancel(job: Job) -> None:

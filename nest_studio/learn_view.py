@@ -27,7 +27,7 @@ from nest_core.lessons import (
     work_reveal,
 )
 from nest_studio.fields import Choice, one_of, said, settle
-from nest_studio.jobs import submitted, there
+from nest_studio.jobs import awaited
 from nest_studio.show import PicturePlace, facts, table
 
 __all__ = ["learn_style", "lesson_bar", "presenting", "show_lesson"]
@@ -123,10 +123,9 @@ def _asked(shown: Lesson) -> Brief | None:
     """The lesson's question and notes; None while they are computed elsewhere."""
     if not shown.slow:
         return shown.brief()
-    job = submitted(f"lesson {shown.key}, question", work_brief, shown.key, place="lesson")
-    if not there(job, "Question", key="lesson-brief"):
-        return None
-    found: Brief = job.result(0)
+    found: Brief | None = awaited(
+        work_brief, shown.key, what="Question", key="lesson-brief", place="lesson"
+    )
     return found
 
 
@@ -134,12 +133,14 @@ def _found(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
     """What the lesson shows; None while it is computed elsewhere."""
     if not shown.slow:
         return shown.reveal(settings)
-    asked = ", ".join(f"{key} {value}" for key, value in sorted(settings.items()))
-    key = f"lesson {shown.key}, {asked}"
-    job = submitted(key, work_reveal, shown.key, dict(settings), place="lesson")
-    if not there(job, "Planning", key="lesson-reveal"):
-        return None
-    found: Reveal = job.result(0)
+    found: Reveal | None = awaited(
+        work_reveal,
+        shown.key,
+        dict(settings),
+        what="Planning",
+        key="lesson-reveal",
+        place="lesson",
+    )
     return found
 
 

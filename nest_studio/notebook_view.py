@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -62,9 +61,8 @@ def note_style() -> None:
 
 def job_of(cell: Cell) -> Job:
     """The work that computes what a cell shows."""
-    key = f"notebook {cell.kind} {json.dumps(dict(cell.inputs), sort_keys=True)}"
     inputs = dict(cell.inputs)
-    return submitted(key, compute, cell.kind, inputs, urgent=False, place=f"cell {cell.id}")
+    return submitted(compute, cell.kind, inputs, urgent=False, place=f"cell {cell.id}")
 
 
 def local_time(text: str, pattern: str = "%d %b %Y, %H:%M") -> str:

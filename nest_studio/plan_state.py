@@ -104,8 +104,8 @@ def baselines_missing(text: str) -> str:
 
 
 def _plan(text: str, place: str = "") -> Job:
-    return submitted(f"plan {text}", best_plan, text, place=place)
+    return submitted(best_plan, text, place=place)
 
 
 def _baselines(text: str, place: str = "") -> Job:
-    return submitted(f"baselines {text}", priced_baselines, text, urgent=False, place=place)
+    return submitted(priced_baselines, text, urgent=False, place=place)

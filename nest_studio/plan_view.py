@@ -18,13 +18,13 @@ from nest_core.text import plain
 from nest_core.units import ceil_gib
 from nest_studio.fields import one_of
 from nest_studio.forms import Request, changes_in_words, pinned_title, use_memory
-from nest_studio.jobs import there
+from nest_studio.jobs import submitted, there
 from nest_studio.pins import pin_button
 from nest_studio.plan_state import answer_of, baselines_of
 from nest_studio.scenario_file import command_line, scenario_toml
 from nest_studio.show import PicturePlace, facts, mark_results
+from nest_studio.tasks.plans import plan_pictures
 from nest_studio.tour import tour_button
-from nest_studio.why_state import pictures_job
 
 __all__ = ["Comparison", "heading", "pictures", "plan_facts", "stage_table"]
 
@@ -134,7 +134,7 @@ def pictures(answer: Answer, text: str) -> None:
         help="Link load: how busy the busiest link on the way of a device's "
         "traffic is; beside it every tier's links, by class of traffic.",
     )
-    job = pictures_job(text, best, paint)
+    job = submitted(plan_pictures, text, best, paint, place="pictures")
     ready = there(job, "Drawing the plan", key="pictures")
     if ready:
         st.session_state[LAST] = paint, job.result(0)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
 from nest_core.api.answer import Answer
 from nest_core.costs.megatron_job import Setting
+from nest_core.costs.placement import RankMapping
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
 from nest_core.explain import OtherJob, difference, training, withheld
@@ -31,18 +34,12 @@ from nest_core.text import plain
 from nest_core.units import humanise, humanise_bytes, humanise_seconds
 from nest_core.workload.model_files import model_of, model_table
 from nest_studio.fields import upload
-from nest_studio.jobs import there
+from nest_studio.jobs import awaited, submitted
 from nest_studio.model_view import OWN_MODEL, use_model
 from nest_studio.plan_state import scenario_of
 from nest_studio.show import HeadlineRow, facts, table
-from nest_studio.why_state import (
-    bindings_job,
-    equations_job,
-    mine_job,
-    next_best_job,
-    rank_mapping_of,
-    worth_of_more_job,
-)
+from nest_studio.tasks.plans import plan_bindings, plan_equations, plan_rank_mapping, priced_mine
+from nest_studio.tasks.requests import next_best_choices, worth_of_more
 
 __all__ = ["why_section"]
 
@@ -59,6 +56,54 @@ MOST_BILLIONS = 1e6
 EXAMPLE = """dp=16, tp=8, pp=8, micro_batch=1, zero=1, sp=true
 
 or a Megatron-LM command: torchrun … --tensor-model-parallel-size 8 --sequence-parallel …"""
+PATIENCE_S = 30.0
+"""What all searches for one part of the page may take together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An explanation that is computed when it is opened; what is not urgent searches."""
+
+    title: str
+    key: str
+    what: str
+    task: Callable[..., Any]
+    drawn: Callable[[Any, Report], Table]
+    urgent: bool = True
+
+
+_PARTS = (
+    _Part(
+        "What binds each stage",
+        "binding",
+        "Pricing it with more of each resource",
+        plan_bindings,
+        binding_table,
+    ),
+    _Part(
+        "What the next-best choice on each axis costs",
+        "axes",
+        "Planning without each choice",
+        next_best_choices,
+        lambda found, _: axes_table(found),
+        urgent=False,
+    ),
+    _Part(
+        "What 1 % more of each resource is worth",
+        "shadow",
+        "Planning with 1 % more of each resource",
+        worth_of_more,
+        lambda found, _: shadow_table(*found),
+        urgent=False,
+    ),
+    _Part(
+        "The equation behind each term",
+        "equations",
+        "Filling in the equations",
+        plan_equations,
+        equation_table,
+    ),
+)
 
 
 @st.fragment
@@ -111,7 +156,7 @@ def _training(answer: Answer, best: Report, text: str) -> None:
         with st.container(horizontal=True, gap="small"):
             st.download_button(
                 "↓ Placement (CSV)",
-                lambda: rank_mapping_of(text, best).to_csv(),
+                lambda: _rank_mapping(text, best).to_csv(),
                 f"{name}-placement.csv",
                 "text/csv",
                 on_click="ignore",
@@ -129,41 +174,37 @@ def _training(answer: Answer, best: Report, text: str) -> None:
             )
 
 
+def _rank_mapping(text: str, best: Report) -> RankMapping:
+    """Who sits where, for downloads, which nobody can cancel."""
+    found: RankMapping = submitted(plan_rank_mapping, text, best).result()
+    return found
+
+
 def _placement_json(text: str, best: Report) -> str:
-    rows = rank_mapping_of(text, best).rows()
+    rows = _rank_mapping(text, best).rows()
     return json.dumps({"plan": plain(best.plan.to_json()), "placement": rows})
 
 
 def _explanations(best: Report, text: str) -> None:
     """Parts that are computed when they are opened."""
-    binding = st.expander("What binds each stage", key="why-binding", on_change="rerun")
-    if binding.open:
-        with binding:
-            job = bindings_job(text, best)
-            if there(job, "Pricing it with more of each resource", key="binding"):
-                _show(binding_table(job.result(0), best))
-    axes = st.expander(
-        "What the next-best choice on each axis costs", key="why-axes", on_change="rerun"
-    )
-    if axes.open:
-        with axes:
-            job = next_best_job(text, best)
-            if there(job, "Planning without each choice", key="axes"):
-                _show(axes_table(job.result(0)))
-    shadow = st.expander(
-        "What 1 % more of each resource is worth", key="why-shadow", on_change="rerun"
-    )
-    if shadow.open:
-        with shadow:
-            job = worth_of_more_job(text, best)
-            if there(job, "Planning with 1 % more of each resource", key="shadow"):
-                _show(shadow_table(*job.result(0)))
-    terms = st.expander("The equation behind each term", key="why-equations", on_change="rerun")
-    if terms.open:
-        with terms:
-            job = equations_job(text, best)
-            if there(job, "Filling in the equations", key="equations"):
-                _show(equation_table(job.result(0), best))
+    for part in _PARTS:
+        box = st.expander(part.title, key=f"why-{part.key}", on_change="rerun")
+        if not box.open:
+            continue
+        with box:
+            limit = () if part.urgent else (PATIENCE_S,)
+            found = awaited(
+                part.task,
+                text,
+                best,
+                *limit,
+                what=part.what,
+                key=part.key,
+                place=part.key,
+                urgent=part.urgent,
+            )
+            if found is not None:
+                _show(part.drawn(found, best))
 
 
 def _mine(answer: Answer, text: str) -> None:
@@ -199,16 +240,23 @@ def _mine(answer: Answer, text: str) -> None:
             return
         try:
             own_mapping = decoded(rank_mapping.getvalue(), "placement") if rank_mapping else ""
-            job = mine_job(text, pasted, own_mapping)
-            if not there(job, "Pricing your plan", key="mine"):
-                return
-            mine = job.result(0)
+            mine = awaited(
+                priced_mine,
+                text,
+                pasted,
+                own_mapping,
+                what="Pricing your plan",
+                key="mine",
+                place="mine",
+            )
         except OtherJob as error:
             st.error(as_markdown(error))
             _offer(error, text)
             return
         except InputError as error:
             st.error(as_markdown(error))
+            return
+        if mine is None:
             return
         report, best = mine.report, answer.result.best
         unsure = withheld(mine.pasted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import streamlit as st
@@ -28,7 +27,8 @@ from nest_studio.show import facts, mark_results, page_style
 
 SHOWN = "compare shown"
 ASKED = "compare asked"
-KEY = "compare "
+Shown = tuple[str, Comparison, dict[str, Any]]
+"""A comparison with its job's key and what it was asked."""
 
 
 def main() -> None:
@@ -62,17 +62,18 @@ def main() -> None:
     except InputError as error:
         problem.error(as_markdown(error))
     mark_results(earlier=found is None)
-    shown: tuple[str, Comparison] | None = found or st.session_state.get(SHOWN)
+    shown: Shown | None = found or st.session_state.get(SHOWN)
     if shown is not None:
         st.session_state[SHOWN] = shown
-        comparison, inputs = shown[1].at(device_usd), asked_for(shown[0])
+        key, of_any_price, inputs = shown
+        comparison = of_any_price.at(device_usd)
         with st.container(key="results"):
-            figures(shown[0], comparison, pending=pending)
+            figures(key, comparison, pending=pending)
             comparison_table(comparison, inputs | {"device_usd": device_usd})
 
 
-def answered(inputs: dict[str, Any]) -> tuple[tuple[str, Comparison] | None, bool]:
-    """The comparison with its key, once it is there, and whether more of it is to come.
+def answered(inputs: dict[str, Any]) -> tuple[Shown | None, bool]:
+    """The comparison, once it is there, and whether more of it is to come.
 
     Plans come first; equal budget and failed switches, which take several more searches each,
     follow. What is awaited shows its progress here.
@@ -80,28 +81,19 @@ def answered(inputs: dict[str, Any]) -> tuple[tuple[str, Comparison] | None, boo
     plain = inputs | {"budget": None, "failures": False}
     both = [inputs] if inputs == plain else [plain, inputs]
     jobs = [
-        submitted(job_key(one), compared, one, urgent=place == 0, place=f"{ASKED} {place}")
+        submitted(compared, one, urgent=place == 0, place=f"{ASKED} {place}")
         for place, one in enumerate(both)
     ]
     if len(both) == 1:
         given_up(f"{ASKED} 1")
-    found: tuple[str, Comparison] | None = None
-    for job, what in zip(jobs, ("Comparing", "Equal budget and failed switches"), strict=False):
+    found: Shown | None = None
+    for job, one, what in zip(
+        jobs, both, ("Comparing", "Equal budget and failed switches"), strict=False
+    ):
         if not there(job, what, key=f"compare-{what.split()[0].lower()}"):
             return found, found is not None
-        found = job.key, job.result(0)
+        found = job.key, job.result(0), one
     return found, False
-
-
-def job_key(inputs: dict[str, Any]) -> str:
-    """Says everything that a comparison depends on."""
-    return KEY + json.dumps(inputs, sort_keys=True)
-
-
-def asked_for(key: str) -> dict[str, Any]:
-    """The inputs that a key stands for."""
-    inputs: dict[str, Any] = json.loads(key.partition(KEY)[2])
-    return inputs
 
 
 main()

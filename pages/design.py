@@ -13,12 +13,12 @@ from nest_studio.beside_view import beside
 from nest_studio.bill_view import bill_section
 from nest_studio.drawing_view import drawing_section, edit_button, take_up_edits
 from nest_studio.exchange_view import bring_controls, take_along, what_was_read
-from nest_studio.fabric_state import FabricRequest, canonical, submit_fabric
+from nest_studio.fabric_state import FabricRequest, canonical
 from nest_studio.fabric_view import explorer, fabric_form, heading, levels, no_heading
-from nest_studio.jobs import there
+from nest_studio.jobs import awaited
 from nest_studio.own_fabric import OWN, follow_address
 from nest_studio.show import HeadlineRow, mark_results, page_style
-from nest_studio.tasks.fabrics import FabricAnswer, request_fabric
+from nest_studio.tasks.fabrics import FabricAnswer, fabric_answer, request_fabric
 
 LAST = "last good fabric"
 COLLAPSING = "Collapsing the fabric into levels"
@@ -42,12 +42,11 @@ def main() -> None:
         if notes:
             for note, realised in zip(notes, request_fabric(text).realised_ratios(), strict=True):
                 note.caption(as_markdown(realised))
-        job = submit_fabric(text, "fabric")
         with waiting.container():
-            ready = there(job, COLLAPSING, key="fabric")
-        if ready:
+            answer = collapsed(text, "fabric")
+        if answer is not None:
             waiting.empty()
-            shown = asked, job.result(0)
+            shown = asked, answer
     except InputError as error:
         refused = str(error)
     mark_results(earlier=shown is None)
@@ -78,8 +77,16 @@ def earlier_answer(asked: FabricRequest) -> tuple[FabricRequest, FabricAnswer] |
 def preset_answer(asked: FabricRequest) -> tuple[FabricRequest, FabricAnswer] | None:
     """What to leave standing in grey where there is nothing else; None while it is collapsed."""
     preset = replace(asked, overrides={})
-    job = submit_fabric(canonical(preset), "fabric")
-    return (preset, job.result(0)) if there(job, COLLAPSING, key="preset") else None
+    answer = collapsed(canonical(preset), "preset")
+    return answer and (preset, answer)
+
+
+def collapsed(text: str, key: str) -> FabricAnswer | None:
+    """What a fabric comes to; None while it is awaited, which is said."""
+    found: FabricAnswer | None = awaited(
+        fabric_answer, text, what=COLLAPSING, key=key, place="fabric"
+    )
+    return found
 
 
 def show_answer(

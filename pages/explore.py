@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from nest_core.studies.parameter import SweepParameter
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweep import run
-from nest_studio.explore_state import awaited, inputs_of, last_answer
+from nest_studio.explore_state import inputs_of
 from nest_studio.explore_view import (
     ASKS,
     RATIOS,
@@ -30,6 +31,7 @@ from nest_studio.explore_view import (
 )
 from nest_studio.fields import ADDRESS, one_of
 from nest_studio.forms import Request, changes_in_words, scenario_form
+from nest_studio.jobs import awaited
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import canonical, fabric_of, scenario_of
@@ -116,7 +118,7 @@ def answer(request: Request, turned: list[Swept]) -> Any:
         left.info(f"{points} points, each planned anew.")
         right.button("Run", key="explore-run", on_click=ask, args=(inputs,), width="stretch")
         return None
-    return awaited("sweep", "Planning", run, inputs)
+    return study("sweep", "Planning", run, inputs)
 
 
 def ask(inputs: dict[str, Any]) -> None:
@@ -129,7 +131,7 @@ def ratios_part(request: Request, problem: Any, pins: Any) -> None:
     found = None
     try:
         inputs = {**inputs_of(request), **mix_controls(request)}
-        found = awaited("ratios", "Trying ratios", highest_ratios, inputs)
+        found = study("ratios", "Trying ratios", highest_ratios, inputs)
     except InputError as error:
         problem.error(as_markdown(error))
     if found is None:
@@ -140,9 +142,20 @@ def ratios_part(request: Request, problem: Any, pins: Any) -> None:
         show_ratios(found, inputs, pins)
 
 
+def study(name: str, what: str, work: Callable[..., Any], inputs: dict[str, Any]) -> Any:
+    """The answer of a study, which the session keeps; None while it is not there.
+
+    What this page asked for before and no longer wants is stopped.
+    """
+    found = awaited(work, inputs, what=what, key=f"explore-{name}", place="explore", urgent=False)
+    if found is not None:
+        st.session_state[f"explore {name} answer"] = found
+    return found
+
+
 def show_earlier(name: str, pins: Any) -> None:
     """What was there before, in grey; at the first visit nothing."""
-    found = last_answer(name)
+    found = st.session_state.get(f"explore {name} answer")
     if found is None:
         return
     mark_results(earlier=True)

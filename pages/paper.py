@@ -8,7 +8,7 @@ from nest_core.figures.paper import models_of, paper_pictures
 from nest_core.paper import NAMES, Reproduction
 from nest_core.paper.settings import model_name
 from nest_studio.fields import one_of
-from nest_studio.jobs import submitted, there
+from nest_studio.jobs import awaited
 from nest_studio.show import PicturePlace, facts, page_style, table
 from nest_studio.tasks.requests import paper_result
 
@@ -66,6 +66,8 @@ costs = one_of(
     bind="query-params",
     help="The cost model of the paper's artifact, quirks and all, or this project's physics.",
 )
-job = submitted(f"paper {name} {costs}", paper_result, name, costs, urgent=False, place="paper")
-if there(job, "Computing", key="paper"):
-    show(job.result(0))
+reproduced = awaited(
+    paper_result, name, costs, what="Computing", key="paper", place="paper", urgent=False
+)
+if reproduced is not None:
+    show(reproduced)

@@ -30,7 +30,7 @@ def quick(at_once, monkeypatch):
     done = jobs.JobQueue.ask
 
     def asked(job_queue, key, function, *args, urgent=True, wanted_by=None):
-        small_plan = " plan " in key and '"Llama 2 7B' in key
+        small_plan = function.__name__ == "best_plan" and '"Llama 2 7B' in args[0]
         if small_plan or function.__module__ == "nest_studio.tasks.fabrics":
             return done(job_queue, key, function, *args)
         return jobs.Job(key)
