@@ -18,6 +18,7 @@ from streamlit.errors import StreamlitAPIException
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
 from nest_core.schema import parameter
+from nest_studio.fields import hold
 from nest_studio.forms import FORM
 from nest_studio.history import held
 
@@ -108,7 +109,13 @@ def say_refused(place: Any) -> None:
     if told:
         with place:
             st.warning("  \n".join(sentence for _, sentence in told.values()))
-            st.button("Dismiss", type="tertiary", on_click=_forget, key="refused-dismiss")
+            st.button(
+                "Dismiss",
+                type="tertiary",
+                on_click=hold,
+                args=(_REFUSED, {}),
+                key="refused-dismiss",
+            )
 
 
 def refused(
@@ -191,7 +198,3 @@ def _quoted(text: str) -> str:
     if len(plain) > LONGEST:
         plain = f"{plain[:LONGEST]}…"
     return f"`{plain}`" if plain else "nothing"
-
-
-def _forget() -> None:
-    st.session_state[_REFUSED] = {}

@@ -9,12 +9,10 @@ import streamlit as st
 
 from nest_core.bill.bill import Bill
 from nest_core.bill.prices import load_prices
-from nest_core.errors import InputError
 from nest_core.figures.bill import bill_figure, bill_rows, dollars, link_rows, watts
-from nest_core.quoting import as_markdown
 from nest_studio.fields import Choice, Edits, Number, said, settle
 from nest_studio.jobs import Job, submitted, there
-from nest_studio.show import PicturePlace, facts, table
+from nest_studio.show import PicturePlace, facts, table, told
 from nest_studio.tasks.fabrics import FabricAnswer, fabric_bill
 
 __all__ = ["bill_figures", "bill_job", "bill_section"]
@@ -58,11 +56,9 @@ def bill_section(text: str, answer: FabricAnswer) -> None:
     """Ports, the bill's finding and lines, racks and what exceeds a limit."""
     st.subheader("Bill of materials")
     job = bill_job(text, "bill")
-    try:
+    with told():
         if there(job, "Counting its parts", key="bill"):
             _bill(job.result(0), answer)
-    except InputError as error:
-        st.error(as_markdown(error))
     _price_list()
 
 
@@ -75,8 +71,7 @@ def _bill(found: Bill, answer: FabricAnswer) -> None:
             facts(f"⚠ {check}")
     with right:
         if answer.ports:
-            told = "Whole ports of the fullest switch"
-            st.html(table(answer.port_finding, told, answer.ports))
+            st.html(table(answer.port_finding, "Whole ports of the fullest switch", answer.ports))
         st.html(table(_cables_finding(found), "Cables by tier and reach", link_rows(found)))
     with st.expander("Every line of the bill, with its source"):
         st.html(

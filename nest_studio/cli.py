@@ -14,31 +14,36 @@ import gc
 import io
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TextIO
 
 import typer
 
 from nest_core.errors import InputError, shortened
-from nest_studio.commands.app import app as app_command
-from nest_studio.commands.bom import bom as bom_command
-from nest_studio.commands.collective import collective as collective_command
-from nest_studio.commands.convert import convert as convert_command
-from nest_studio.commands.export import export as export_command
-from nest_studio.commands.levels import levels as levels_command
-from nest_studio.commands.memory import memory as memory_command
 from nest_studio.commands.output import unprinted
-from nest_studio.commands.paper import paper as paper_command
-from nest_studio.commands.place import place as place_command
-from nest_studio.commands.plan import plan as plan_command
-from nest_studio.commands.price import price as price_command
-from nest_studio.commands.profile import profile as profile_command
-from nest_studio.commands.regenerate import regenerate as regenerate_command
-from nest_studio.commands.solve import solve as solve_command
-from nest_studio.commands.trace import trace as trace_command
-from nest_studio.commands.traffic import traffic as traffic_command
-from nest_studio.commands.validate import validate as validate_command
 
 __all__ = ["main", "run"]
+
+COMMANDS = (
+    "app",
+    "plan",
+    "price",
+    "place",
+    "solve",
+    "levels",
+    "collective",
+    "traffic",
+    "bom",
+    "convert",
+    "memory",
+    "export",
+    "paper",
+    "profile",
+    "trace",
+    "validate",
+    "regenerate",
+)
+"""Modules of `nest_studio.commands`, and the function in each, in the order of the help."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _MOST = 10_000
@@ -51,23 +56,8 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-cli.command("app")(app_command)
-cli.command("plan")(plan_command)
-cli.command("price")(price_command)
-cli.command("place")(place_command)
-cli.command("solve")(solve_command)
-cli.command("levels")(levels_command)
-cli.command("collective")(collective_command)
-cli.command("traffic")(traffic_command)
-cli.command("bom")(bom_command)
-cli.command("convert")(convert_command)
-cli.command("memory")(memory_command)
-cli.command("export")(export_command)
-cli.command("paper")(paper_command)
-cli.command("profile")(profile_command)
-cli.command("trace")(trace_command)
-cli.command("validate")(validate_command)
-cli.command("regenerate")(regenerate_command)
+for _name in COMMANDS:
+    cli.command(_name)(getattr(import_module(f"nest_studio.commands.{_name}"), _name))
 
 
 @cli.callback()

@@ -15,7 +15,6 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.presets import preset_names
-from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario import fabric_document as fabric_file
 from nest_core.scenario.titles import innermost_ratio, scenario_title
@@ -28,7 +27,7 @@ from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words, pinne
 from nest_studio.open_plan import from_preset
 from nest_studio.own_fabric import OWN, own_document
 from nest_studio.plan_state import canonical, fabric_of, scenario_of
-from nest_studio.stored import links
+from nest_studio.stored import keep, recall
 
 __all__ = [
     "AS_ON_PLAN",
@@ -92,7 +91,8 @@ def follow_address() -> str:
         st.session_state[_PAST] = []
     text = _written(entries())
     if len(text) > LONGEST_ADDRESS:
-        text = _kept(text)
+        key = keep({_ADDRESS: text})
+        text = key and _BY_KEY + key
     if text and st.query_params.get(_ADDRESS) != text:
         st.query_params[_ADDRESS] = text
     elif not text and _ADDRESS in st.query_params:
@@ -109,9 +109,12 @@ def entries() -> list[Entry]:
 
 
 def _scenario_of(one: Entry) -> Scenario:
-    document, _ = scenario_document(one["scenario"])
-    request = Request(one["scenario"], document, one["overrides"])
-    return scenario_of(canonical(request))
+    return scenario_of(canonical(_request(one["scenario"], one["overrides"])))
+
+
+def _request(scenario: str, overrides: dict[str, Any]) -> Request:
+    document, _ = scenario_document(scenario)
+    return Request(scenario, document, overrides)
 
 
 def inputs_of(every: Sequence[Entry], budget: Any, *, failures: bool) -> dict[str, Any]:
@@ -305,17 +308,15 @@ def _at_ratio(
     scenario: str, overrides: dict[str, Any], ratio: float
 ) -> tuple[str, str, dict[str, Any]]:
     """An entry named by what its ratio comes to in whole ports; as asked where it is no fabric."""
-    document, _ = scenario_document(scenario)
     try:
-        name = innermost_ratio(fabric_of(Request(scenario, document, overrides)))
+        name = innermost_ratio(fabric_of(_request(scenario, overrides)))
     except InputError:  # the page leaves the entry out and says why
         name = f"{ratio:g} : 1"
     return name, scenario, overrides
 
 
 def _fabric_of(scenario: str, overrides: Mapping[str, Any]) -> Mapping[str, Any]:
-    document, _ = scenario_document(scenario)
-    fabric = overrides.get("fabric", document["fabric"])
+    fabric = overrides.get("fabric", _request(scenario, {}).document["fabric"])
     return fabric if isinstance(fabric, Mapping) else fabric_file(fabric)
 
 
@@ -363,24 +364,10 @@ def _written(every: Sequence[Entry]) -> str:
     return json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
 
 
-def _kept(text: str) -> str:
-    """What the address says of entries too long for it: their key in the store; empty for none."""
-    try:
-        return _BY_KEY + links().put({_ADDRESS: text})
-    except InputError as error:
-        st.toast(as_markdown(error))
-        return ""
-
-
 def _read(text: str) -> Made | None:
     """The entries of an address, or None where it holds none."""
     if text.startswith(_BY_KEY):
-        try:
-            kept = links().get(text.removeprefix(_BY_KEY))
-        except InputError as error:
-            st.toast(as_markdown(error))
-            return None
-        text = (kept or {}).get(_ADDRESS, "")
+        text = (recall(text.removeprefix(_BY_KEY)) or {}).get(_ADDRESS, "")
     try:
         listed = json.loads(text)
         check_plain("the comparison", listed)

@@ -297,8 +297,7 @@ def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
 def _abreast(row: str, shown: list[Picture]) -> None:
     columns = st.columns(len(shown), gap="medium") if shown else ()
     for place, (column, picture) in enumerate(zip(columns, shown, strict=True)):
-        with column:
-            PicturePlace(f"compare-{row}-{place}").draw(picture)
+        PicturePlace(f"compare-{row}-{place}", column).draw(picture)
 
 
 def comparison_table(comparison: Comparison, inputs: dict[str, Any]) -> None:

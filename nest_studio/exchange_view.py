@@ -15,7 +15,7 @@ from nest_studio.fabric_state import FabricRequest, canonical
 from nest_studio.fields import upload
 from nest_studio.jobs import WorkerCrash, awaited, forget, submitted
 from nest_studio.own_fabric import OWN, forget_places, notes, own_document, revision
-from nest_studio.show import facts
+from nest_studio.show import facts, told
 from nest_studio.tasks.fabrics import FabricAnswer, fabric_export, fabric_import
 
 __all__ = ["bring_controls", "take_along", "what_was_read"]
@@ -65,8 +65,9 @@ def take_along(request: FabricRequest, answer: FabricAnswer) -> None:
             format_func=lambda name: FORMATS[name].label,
             help="What the chosen format cannot hold stands below.",
         )
-        try:
-            exported: Exported | None = awaited(
+        exported: Exported | None = None
+        with told(st.info):
+            exported = awaited(
                 fabric_export,
                 canonical(_as_drawn(request)),
                 format_,
@@ -75,9 +76,6 @@ def take_along(request: FabricRequest, answer: FabricAnswer) -> None:
                 place="export",
                 urgent=False,
             )
-        except InputError as error:
-            st.info(as_markdown(error))
-            return
         if exported is None:
             return
         lost = [_sentence(loss) for loss in exported.lost]

@@ -18,7 +18,7 @@ from nest_core.studies.points import Outcome, Sweep
 from nest_core.studies.ratios import MOST_MODELS, Ratios
 from nest_core.units import capital
 from nest_studio.explore_state import inputs_of, open_point
-from nest_studio.fields import ADDRESS, Choice, Number, Several, settle
+from nest_studio.fields import ADDRESS, Choice, Number, Several, hold, settle
 from nest_studio.forms import Request
 from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, facts, table
@@ -101,16 +101,15 @@ def turn_controls(found: Sequence[SweepParameter]) -> list[tuple[SweepParameter,
     options = (*ready, OWN_QUESTION)
     settle(QUESTION, Choice(options))
     left, middle, right = st.columns([2.4, 2.4, 3.2], gap="small")
-    with left:
-        picked = st.selectbox(
-            "Question",
-            options,
-            key=QUESTION,
-            bind=ADDRESS,
-            on_change=_take,
-            args=(ready,),
-            help="Sets the parameters; their values can be changed.",
-        )
+    picked = left.selectbox(
+        "Question",
+        options,
+        key=QUESTION,
+        bind=ADDRESS,
+        on_change=_take,
+        args=(ready,),
+        help="Sets the parameters; their values can be changed.",
+    )
     standard = ready.get(picked, next(iter(ready.values())))
     turned: list[tuple[SweepParameter, str]] = []
     for place, (key, label) in enumerate(((FIRST, "Parameter"), (SECOND, "Second parameter"))):
@@ -119,16 +118,16 @@ def turn_controls(found: Sequence[SweepParameter]) -> list[tuple[SweepParameter,
         names = (NOTHING_ELSE, *free) if place else tuple(free)
         settle(key, Choice(names))
         default = standard[place] if standard[place] in names else names[0]
-        with middle:
-            name = st.selectbox(
-                label,
-                names,
-                index=names.index(default),
-                key=key,
-                bind=ADDRESS,
-                on_change=_on_my_own,
-                help="What is swept; everything else stays as in the form.",
-            )
+        name = middle.selectbox(
+            label,
+            names,
+            index=names.index(default),
+            key=key,
+            bind=ADDRESS,
+            on_change=hold,
+            args=(QUESTION, OWN_QUESTION),
+            help="What is swept; everything else stays as in the form.",
+        )
         if name in by_label:
             with right:
                 turned.append((by_label[name], _values_text(by_label[name], place)))
@@ -179,10 +178,6 @@ def _take(ready: dict[str, tuple[str, str]]) -> None:
         st.session_state[FIRST], st.session_state[SECOND] = parameters
 
 
-def _on_my_own() -> None:
-    st.session_state[QUESTION] = OWN_QUESTION
-
-
 def show_sweep(sweep: Sweep, turned: Sequence[Swept], request: Request, pins: Any) -> None:
     """Figures, the point that was pointed at, and all points as a table.
 
@@ -197,12 +192,11 @@ def show_sweep(sweep: Sweep, turned: Sequence[Swept], request: Request, pins: An
         inputs = inputs_of(request) | asked(turned)
         pin_button("sweep", first.title, inputs, key="explore", rows=sweep.rows)
     first = replace(first, reading=f"{first.reading} Click a point.")
-    PicturePlace("explore", lambda carried: _point_at(sweep, carried)).draw(first)
+    PicturePlace("explore", on_pick=lambda carried: _point_at(sweep, carried)).draw(first)
     _point(sweep, turned, request)
     columns = st.columns(min(2, max(1, len(others))), gap="medium")
     for number, picture in enumerate(others):
-        with columns[number % len(columns)]:
-            PicturePlace(f"explore-{number}").draw(picture)
+        PicturePlace(f"explore-{number}", columns[number % len(columns)]).draw(picture)
     _points_table(sweep)
 
 
@@ -218,14 +212,13 @@ def _point(sweep: Sweep, turned: Sequence[Swept], request: Request) -> None:
     names = {sweep.named(point): point for point in sweep.points}
     best = max(sweep.points, key=lambda point: point.tokens_per_s or 0.0)
     left, middle, right = st.columns([2.4, 4.4, 1.2], vertical_alignment="center", gap="small")
-    with left:
-        name = st.selectbox(
-            "Point",
-            tuple(names),
-            index=list(names.values()).index(best),
-            key=POINT,
-            help="Click a point above, or pick one here.",
-        )
+    name = left.selectbox(
+        "Point",
+        tuple(names),
+        index=list(names.values()).index(best),
+        key=POINT,
+        help="Click a point above, or pick one here.",
+    )
     point = names[name]
     pairs = _pairs(point, turned)
     with middle:
@@ -271,28 +264,26 @@ def mix_controls(request: Request) -> dict[str, Any]:
     settle(MODELS, MIX)
     settle(LOSS, PERCENT)
     left, right = st.columns([5, 1.4], gap="small")
-    with left:
-        models = st.multiselect(
-            "Models of the mix",
-            names,
-            [own] if own in names else [names[0]],
-            key=MODELS,
-            bind=ADDRESS,
-            max_selections=MOST_MODELS,
-            help=f"1 to {MOST_MODELS}; each trains with the form's batch and sequence length.",
-        )
-    with right:
-        loss = st.number_input(
-            "May cost less than, %",
-            PERCENT.least,
-            PERCENT.most,
-            2.0,
-            0.5,
-            key=LOSS,
-            bind=ADDRESS,
-            format="%.1f",
-            help="0.1 to 90, of what the mix trains at the tier's least ratio.",
-        )
+    models = left.multiselect(
+        "Models of the mix",
+        names,
+        [own] if own in names else [names[0]],
+        key=MODELS,
+        bind=ADDRESS,
+        max_selections=MOST_MODELS,
+        help=f"1 to {MOST_MODELS}; each trains with the form's batch and sequence length.",
+    )
+    loss = right.number_input(
+        "May cost less than, %",
+        PERCENT.least,
+        PERCENT.most,
+        2.0,
+        0.5,
+        key=LOSS,
+        bind=ADDRESS,
+        format="%.1f",
+        help="0.1 to 90, of what the mix trains at the tier's least ratio.",
+    )
     if not models:
         raise InputError("models of the mix", "must name one at least", "none", "pick a model")
     shares = {models[0]: 1.0}

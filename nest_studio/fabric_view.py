@@ -83,10 +83,8 @@ def no_heading(lacking: str) -> None:
 def levels(answer: FabricAnswer) -> None:
     """The levels as a table, and as a map of who meets whom where."""
     left, right = st.columns([3, 2], gap="medium")
-    with left:
-        st.html(table(answer.finding, "Levels; bandwidth is one way", answer.levels))
-    with right:
-        PicturePlace("fabric-levels").draw(answer.map)
+    left.html(table(answer.finding, "Levels; bandwidth is one way", answer.levels))
+    PicturePlace("fabric-levels", right).draw(answer.map)
 
 
 def explorer(request: FabricRequest, text: str, answer: FabricAnswer) -> None:
@@ -119,75 +117,69 @@ def explorer(request: FabricRequest, text: str, answer: FabricAnswer) -> None:
         measured = measured_of(request.document["name"], found, library)
         with st.container(key="swept"):
             left, right = st.columns(2, gap="medium")
-            with left:
-                PicturePlace("collective-time").draw(time_figure(found, measured))
-            with right:
-                PicturePlace("collective-bandwidth").draw(bandwidth_figure(found, measured))
+            PicturePlace("collective-time", left).draw(time_figure(found, measured))
+            PicturePlace("collective-bandwidth", right).draw(bandwidth_figure(found, measured))
             source = f"Measured: {measured.source}." if measured else MEASURED_NONE
             facts(_waits(found, waits), f"{library_note(library)} {source}")
 
 
 def _controls() -> CollectiveRequest:
-    places = st.columns([1.05, 1, 0.85, 0.85, 1.2, 1.15], gap="small")
-    with places[0]:
-        op = OPERATIONS[
-            st.selectbox(
-                "Operation",
-                tuple(OPERATIONS),
-                key="collective.op",
-                bind=ADDRESS,
-                on_change=_fit_algorithm,
-                help="Message sizes count as in nccl-tests: what a device puts in, for all-gather "
-                "what it gets out.",
-            )
-        ]
-    with places[1]:
-        size = st.number_input(
-            "Group size, devices",
-            2,
-            LARGEST_GROUP,
-            8,
-            1,
-            key="collective.devices",
+    operation, devices, between, groups, algorithms, libraries = st.columns(
+        [1.05, 1, 0.85, 0.85, 1.2, 1.15], gap="small"
+    )
+    op = OPERATIONS[
+        operation.selectbox(
+            "Operation",
+            tuple(OPERATIONS),
+            key="collective.op",
             bind=ADDRESS,
-            help="2 to the number of devices.",
+            on_change=_fit_algorithm,
+            help="Message sizes count as in nccl-tests: what a device puts in, for all-gather "
+            "what it gets out.",
         )
-    with places[2]:
-        stride = st.number_input(
-            "Stride, devices",
-            1,
-            LARGEST_GROUP,
-            1,
-            1,
-            key="collective.stride",
-            bind=ADDRESS,
-            help="1 to the number of devices: a group has members 0, s, 2s, …",
-        )
-    with places[3]:
-        concurrent = st.selectbox(
-            "Groups",
-            CONCURRENT,
-            key="collective.groups",
-            bind=ADDRESS,
-            help="One group alone, or all groups that tile the fabric at once, on shared links.",
-        )
-    with places[4]:
-        algorithm = st.selectbox(
-            "Algorithm",
-            tuple(_algorithms(op)),
-            key="collective.algorithm",
-            bind=ADDRESS,
-            help="The fastest at every size, what NCCL's tuner takes, or one of all.",
-        )
-    with places[5]:
-        library = st.selectbox(
-            "Library",
-            (IDEAL_LINKS, *families()),
-            key="collective.library",
-            bind=ADDRESS,
-            on_change=_fit_library,
-            help="What a library makes of the links: curves fitted to measured runs.",
-        )
+    ]
+    size = devices.number_input(
+        "Group size, devices",
+        2,
+        LARGEST_GROUP,
+        8,
+        1,
+        key="collective.devices",
+        bind=ADDRESS,
+        help="2 to the number of devices.",
+    )
+    stride = between.number_input(
+        "Stride, devices",
+        1,
+        LARGEST_GROUP,
+        1,
+        1,
+        key="collective.stride",
+        bind=ADDRESS,
+        help="1 to the number of devices: a group has members 0, s, 2s, …",
+    )
+    concurrent = groups.selectbox(
+        "Groups",
+        CONCURRENT,
+        key="collective.groups",
+        bind=ADDRESS,
+        help="One group alone, or all groups that tile the fabric at once, on shared links.",
+    )
+    algorithm = algorithms.selectbox(
+        "Algorithm",
+        tuple(_algorithms(op)),
+        key="collective.algorithm",
+        bind=ADDRESS,
+        help="The fastest at every size, what NCCL's tuner takes, or one of all.",
+    )
+    library = libraries.selectbox(
+        "Library",
+        (IDEAL_LINKS, *families()),
+        key="collective.library",
+        bind=ADDRESS,
+        on_change=_fit_library,
+        help="What a library makes of the links: curves fitted to measured runs.",
+    )
     chosen = _algorithms(op)[algorithm]
     curve = "" if library == IDEAL_LINKS else library
     return CollectiveRequest(op, size, stride, concurrent, chosen, curve)

@@ -28,6 +28,7 @@ __all__ = [
     "Text",
     "choice_of",
     "field_of",
+    "hold",
     "label_of",
     "number_of",
     "one_of",
@@ -192,6 +193,11 @@ def said(key: str, field: Field) -> Any:
     """What a widget says, for callbacks; None where it is gone, or holds what it cannot."""
     held = field.held(st.session_state.get(key))
     return held[0] if held else None
+
+
+def hold(key: str, value: Any) -> None:
+    """Have the session hold a value, for callbacks."""
+    st.session_state[key] = value
 
 
 def one_of(

@@ -26,7 +26,7 @@ from nest_core.lessons import (
     work_brief,
     work_reveal,
 )
-from nest_studio.fields import Choice, one_of, said, settle
+from nest_studio.fields import Choice, hold, one_of, said, settle
 from nest_studio.jobs import awaited
 from nest_studio.show import PicturePlace, facts, table
 
@@ -218,8 +218,7 @@ def _pictures(shown: Lesson, found: Reveal, *, large: bool) -> None:
     beside = len(pictures) > 1 and not large and shown.key != "levels"
     places = st.columns(len(pictures)) if beside else [st.container() for _ in pictures]
     for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
-        with place:
-            PicturePlace(f"{shown.key}-{number}").draw(enlarged(picture) if large else picture)
+        PicturePlace(f"{shown.key}-{number}", place).draw(enlarged(picture) if large else picture)
 
 
 def _controls(shown: Lesson) -> Mapping[str, Value]:
@@ -313,10 +312,6 @@ def _neighbours(number: int) -> None:
                 text,
                 key=f"learn-{label.lower()}",
                 disabled=not there,
-                on_click=_open,
-                args=(LESSONS[place].key if there else "",),
+                on_click=hold,
+                args=(LESSON, LESSONS[place].key if there else ""),
             )
-
-
-def _open(key: str) -> None:
-    st.session_state[LESSON] = key

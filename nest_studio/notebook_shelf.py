@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as Late
 from datetime import datetime
+from typing import Any
 
 import streamlit as st
 
@@ -74,8 +75,7 @@ def shelf(found: tuple[Listed, ...], name: str | None) -> None:
     else:
         st.caption("There are none yet.")
     left, right = st.columns(2, gap="small")
-    with left:
-        _name_form("New", "new-notebook", "Create", _create)
+    _name_form(left, "New", "new-notebook", "Create", _create)
     with right, st.popover("Import", width="stretch", key=_IMPORT, on_change="rerun"):
         st.file_uploader(
             "Notebook, JSON up to 5 MB",
@@ -87,8 +87,7 @@ def shelf(found: tuple[Listed, ...], name: str | None) -> None:
     here = next((entry for entry in found if entry.name == name), None)
     if here is None:
         return
-    with left:
-        _name_form("Rename", "rename-notebook", "Rename", _rename, here.name)
+    _name_form(left, "Rename", "rename-notebook", "Rename", _rename, here.name)
     with right, st.popover("Delete", width="stretch", key=_DELETE, on_change="rerun"):
         facts(f"Delete {here.name} with {cells_in_words(here.cells)}?", "There is no way back.")
         st.button("Delete the notebook", on_click=_delete, key="delete-all")
@@ -106,8 +105,11 @@ def empty_shelf(name: str | None, anything: bool) -> None:
         "when you ask. Press Pin on another page to add to it, or begin here."
     )
     with st.container(horizontal=True, gap="small"):
-        st.button("Start with the default plan", on_click=_start, key="start")
-        st.button("Start with a note", on_click=_start_empty, key="start-empty")
+        st.button(
+            "Start with the default plan", on_click=lambda: _begin(_default_plan()), key="start"
+        )
+        first = Cell(new_id(), "note", "What I want to know")
+        st.button("Start with a note", on_click=_begin, args=(first,), key="start-empty")
     if anything:
         facts("Or open one at the left.", kind="nest-quiet")
 
@@ -117,7 +119,12 @@ def no_cells() -> None:
     facts(
         "Nothing is pinned here yet. Press Pin on another page, add a note, or begin with a plan."
     )
-    st.button("Add the default plan", on_click=edit, args=(_with_plan,), key="add-plan")
+    st.button(
+        "Add the default plan",
+        on_click=edit,
+        args=(lambda shown: add_cell(shown, _default_plan()),),
+        key="add-plan",
+    )
 
 
 def heading(notebook: Notebook, latest: Callable[[], Notebook]) -> None:
@@ -165,7 +172,10 @@ def heading(notebook: Notebook, latest: Callable[[], Notebook]) -> None:
             help="Computes the same figures with nest_core.",
         )
     with st.container(horizontal=True, gap="small"):
-        st.button("Add a note", on_click=edit, args=(_with_note,), key="add-note")
+        note = Cell(new_id(), "note", "Note")
+        st.button(
+            "Add a note", on_click=edit, args=(lambda shown: add_cell(shown, note),), key="add-note"
+        )
         plans = picked_plans(notebook)
         computed = tuple(cell for cell in notebook.cells if cell.kind != "note")
         st.button(
@@ -210,8 +220,10 @@ def save_state(notebook: Notebook) -> None:
         st.button("Save", on_click=_save_as, key="save-under", width="content")
 
 
-def _name_form(label: str, key: str, button: str, act: Callable[[], None], value: str = "") -> None:
-    box = st.popover(label, width="stretch", key=f"{key}-box", on_change="rerun")
+def _name_form(
+    place: Any, label: str, key: str, button: str, act: Callable[[], None], value: str = ""
+) -> None:
+    box = place.popover(label, width="stretch", key=f"{key}-box", on_change="rerun")
     with box, st.form(key, border=False, clear_on_submit=True):
         st.text_input("Name, 1 to 100 characters", value, max_chars=100, key=f"{key}-name")
         st.form_submit_button(button, on_click=act)
@@ -248,26 +260,14 @@ def _import() -> None:
         st.session_state[_IMPORT] = False
 
 
-def _start() -> None:
-    create(free_name(FIRST_NAME), _default_plan())
-
-
-def _start_empty() -> None:
-    create(free_name(FIRST_NAME), Cell(new_id(), "note", "What I want to know"))
+def _begin(first: Cell) -> None:
+    create(free_name(FIRST_NAME), first)
 
 
 def _default_plan() -> Cell:
     document, _ = scenario_document(DEFAULT_SCENARIO)
     inputs = {"document": document, "overrides": {}}
     return Cell(new_id(), "plan", scenario_title(resolve_scenario(document)), "", inputs)
-
-
-def _with_plan(notebook: Notebook) -> Notebook:
-    return add_cell(notebook, _default_plan())
-
-
-def _with_note(notebook: Notebook) -> Notebook:
-    return add_cell(notebook, Cell(new_id(), "note", "Note"))
 
 
 def _compare(plans: tuple[Cell, ...]) -> None:

@@ -8,7 +8,8 @@ store has a newer one, or cannot be written, the edit waits in the session as un
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import streamlit as st
@@ -130,16 +131,12 @@ def edit(change: Edit) -> None:
     before = on_screen()
     if before is None:
         return
-    try:
+    with _problem():
         after = change(before)
-    except InputError as error:
-        st.session_state[_PROBLEM] = str(error)
-        return
-    if after == before:
-        return
-    past = (*st.session_state.get(_PAST, ()), before)
-    st.session_state[_PAST] = past[-STEPS:]
-    _save(after)
+        if after != before:
+            past = (*st.session_state.get(_PAST, ()), before)
+            st.session_state[_PAST] = past[-STEPS:]
+            _save(after)
 
 
 def can_undo() -> bool:
@@ -200,12 +197,8 @@ def rename_open(name: str) -> None:
     saved: Saved | None = st.session_state.get(_SEEN)
     if saved is None:
         return
-    try:
-        renamed = notebooks().rename(saved, name.strip())
-    except InputError as error:
-        st.session_state[_PROBLEM] = str(error)
-        return
-    open_notebook(renamed.notebook.name)
+    with _problem():
+        open_notebook(notebooks().rename(saved, name.strip()).notebook.name)
 
 
 def delete_open() -> None:
@@ -213,12 +206,9 @@ def delete_open() -> None:
     saved: Saved | None = st.session_state.get(_SEEN)
     if saved is None:
         return
-    try:
+    with _problem():
         notebooks().delete(saved.notebook.name, saved.revision)
-    except InputError as error:
-        st.session_state[_PROBLEM] = str(error)
-        return
-    open_notebook(None)
+        open_notebook(None)
 
 
 def keep_summary(cell_id: str, summary: Summary) -> None:
@@ -230,12 +220,11 @@ def keep_summary(cell_id: str, summary: Summary) -> None:
     if cell is None:  # deleted in another tab since this run began
         return
     made = replace_cell(seen.notebook, replace(cell, summary=summary))
-    try:
-        st.session_state[_SEEN] = notebooks().save(made, seen.revision)
-    except Conflict:
-        st.session_state[_SEEN] = notebooks().open(seen.notebook.name)
-    except InputError as error:
-        st.session_state[_PROBLEM] = str(error)
+    with _problem():
+        try:
+            st.session_state[_SEEN] = notebooks().save(made, seen.revision)
+        except Conflict:
+            st.session_state[_SEEN] = notebooks().open(seen.notebook.name)
 
 
 def pin(name: str, cell: Cell) -> Notebook:
@@ -266,6 +255,15 @@ def cells_in_words(count: int) -> str:
     return "1 cell" if count == 1 else f"{count} cells"
 
 
+@contextmanager
+def _problem() -> Iterator[None]:
+    """What is refused in this block is said once, on the next run; the block is left."""
+    try:
+        yield
+    except InputError as error:
+        st.session_state[_PROBLEM] = str(error)
+
+
 def _take(name: str | None) -> None:
     """Have another notebook open, or the same from the store."""
     for key in (_SEEN, _UNSAVED, _PAST):
@@ -284,9 +282,5 @@ def _save(notebook: Notebook) -> None:
 
 
 def _new(make: Callable[[], Notebook]) -> None:
-    try:
-        saved = notebooks().save(make())
-    except InputError as error:
-        st.session_state[_PROBLEM] = str(error)
-        return
-    open_notebook(saved.notebook.name)
+    with _problem():
+        open_notebook(notebooks().save(make()).notebook.name)

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
-from nest_core.errors import InputError
 from nest_core.figures import Picture
 from nest_core.notebook import Cell, Notebook, new_id
 from nest_core.notebook.cells import changes, delete_cell, duplicate_cell, move_cell, replace_cell
@@ -18,11 +17,12 @@ from nest_core.notebook.kinds import KINDS, Shown, compute, summarise
 from nest_core.notebook.words import note_html
 from nest_core.quoting import as_markdown
 from nest_studio.compare_state import use_inputs
+from nest_studio.fields import hold
 from nest_studio.jobs import Job, forget, submitted, there
 from nest_studio.notebook_state import edit, keep_summary
 from nest_studio.open_plan import from_preset, open_plan, unsaid
 from nest_studio.reopen import reopen, reopens
-from nest_studio.show import HeadlineRow, PicturePlace, facts, table
+from nest_studio.show import HeadlineRow, PicturePlace, facts, table, told
 
 __all__ = ["PICKED", "cell_card", "job_of", "local_time", "note_style", "picked_plans", "run_again"]
 
@@ -120,8 +120,8 @@ def _head(notebook: Notebook, cell: Cell, place: int) -> None:
         editing = st.session_state.get(f"{_EDITING}{cell.id}", _asks_for_words(cell))
         st.button(
             "Close note" if editing else "Edit note" if cell.note else "Add note",
-            on_click=_edit_note,
-            args=(cell, not editing),
+            on_click=hold,
+            args=(f"{_EDITING}{cell.id}", not editing),
             key=f"edit-{cell.id}",
             type="tertiary",
         )
@@ -143,7 +143,7 @@ def _button(
     name: str,
     cell: Cell,
     change: Callable[[Notebook], Notebook],
-    told: str,
+    tip: str,
     disabled: bool = False,
 ) -> None:
     st.button(
@@ -152,7 +152,7 @@ def _button(
         args=(change,),
         key=f"{name}-{cell.id}",
         type="tertiary",
-        help=as_markdown(told) or None,
+        help=as_markdown(tip) or None,
         disabled=disabled,
     )
 
@@ -231,33 +231,23 @@ def _asks_for_words(cell: Cell) -> bool:
     return cell.kind == "note" and not cell.note
 
 
-def _edit_note(cell: Cell, editing: bool) -> None:
-    st.session_state[f"{_EDITING}{cell.id}"] = editing
-
-
 def _results(cell: Cell, place: int) -> None:
     label = f"{KINDS[cell.kind].label}, figures"
     box = st.expander(label, expanded=place < OPEN_CELLS, key=f"open-{cell.id}", on_change="rerun")
     if not box.open:
         facts(_kept_in_words(cell), kind="nest-quiet")
         return
-    with box:
+    with box, told():
         job = job_of(cell)
-        if not there(job, cell.title, key=cell.id):
-            return
-        try:
-            shown = job.result(0)
-        except InputError as error:
-            st.error(as_markdown(error))
-            return
-        _draw(cell, shown)
+        if there(job, cell.title, key=cell.id):
+            _draw(cell, job.result(0))
 
 
 def _draw(cell: Cell, shown: Shown) -> None:
-    told = _follow_up(cell, shown)
-    facts(told[0], kind="nest-quiet")
-    if len(told) > 1:
-        st.warning("  \n".join(map(as_markdown, told[1:])))
+    first, *changed = _follow_up(cell, shown)
+    facts(first, kind="nest-quiet")
+    if changed:
+        st.warning("  \n".join(map(as_markdown, changed)))
     if shown.headlines:
         HeadlineRow(shown.headlines, spans=True)
     if shown.facts:
@@ -275,8 +265,7 @@ def _pictures(cell: Cell, pictures: tuple[Picture, ...]) -> None:
     else:
         places = [st.container() for _ in pictures]
     for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
-        with place:
-            PicturePlace(f"{cell.id}-{number}").draw(picture)
+        PicturePlace(f"{cell.id}-{number}", place).draw(picture)
 
 
 def _follow_up(cell: Cell, shown: Shown) -> list[str]:
@@ -287,15 +276,15 @@ def _follow_up(cell: Cell, shown: Shown) -> list[str]:
     if cell.summary is None:
         keep_summary(cell.id, fresh)
         return [f"First computed {local_time(fresh.date)}."]
-    told = changes(cell.summary, fresh)
+    found = changes(cell.summary, fresh)
     since = f"{local_time(cell.summary.date)} with {_made(cell.summary.versions)}"
     if again:
         st.session_state[_AGAIN] = tuple(name for name in asked if name != cell.id)
         keep_summary(cell.id, fresh)
-    if not told:
+    if not found:
         return [f"Run again: the same figures as on {since}." if again else f"Pinned {since}."]
-    more = len(told) - _MOST_CHANGES
-    lines = [*told[:_MOST_CHANGES], *([f"and {more} more"] if more > 0 else [])]
+    more = len(found) - _MOST_CHANGES
+    lines = [*found[:_MOST_CHANGES], *([f"and {more} more"] if more > 0 else [])]
     first = "Run again" if again else "Press Re-run to keep what it is now"
     return [f"{first}. Changed since {since}:", *lines]
 

@@ -18,9 +18,7 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.errors import InputError
-from nest_core.quoting import as_markdown
-from nest_studio.stored import links
+from nest_studio.stored import keep, recall
 
 __all__ = [
     "KEPT",
@@ -170,9 +168,8 @@ def _within_bounds(past: tuple[Step, ...]) -> tuple[Step, ...]:
 
 def _put(step: Step, past: tuple[Step, ...], future: tuple[Step, ...]) -> None:
     document, about = step
-    key = _key(step)
     st.session_state[_KEY] = {
-        "key": key,
+        "key": keep({"document": document, "notes": list(about)}),
         "document": document,
         "revision": revision() + 1,
         "past": past,
@@ -183,20 +180,6 @@ def _put(step: Step, past: tuple[Step, ...], future: tuple[Step, ...]) -> None:
 
 def _stored(key: str) -> dict[str, Any] | None:
     """What an address names; None where the store has no fabric of that key or cannot be read."""
-    try:
-        found = links().get(key)
-    except InputError as error:
-        st.toast(as_markdown(error))
-        return None
+    found = recall(key)
     # The store keeps comparisons under such keys too.
     return found if found and found.keys() == {"document", "notes"} else None
-
-
-def _key(step: Step) -> str:
-    """The key that brings a step back; empty, and said, where the store does not take it."""
-    document, about = step
-    try:
-        return links().put({"document": document, "notes": list(about)})
-    except InputError as error:
-        st.toast(as_markdown(error))
-        return ""

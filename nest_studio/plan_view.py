@@ -107,10 +107,8 @@ class Comparison:
         self._scenario = scenario
         self._throughput = PicturePlace("throughput")
         left, right = st.columns(2, gap="medium")
-        with left:
-            self._balance = PicturePlace("balance")
-        with right:
-            self._memory = PicturePlace("memory")
+        self._balance = PicturePlace("balance", left)
+        self._memory = PicturePlace("memory", right)
 
     def draw(self, rows: tuple[Entry, ...]) -> None:
         """Draw the three pictures of these methods."""
@@ -142,14 +140,11 @@ def pictures(answer: Answer, text: str) -> None:
         return
     mark_results(earlier=not ready, places=DRAWN)
     painted, drawn = st.session_state[LAST]
-    with above:
-        PicturePlace("timeline").draw(drawn.timeline)
+    PicturePlace("timeline", above).draw(drawn.timeline)
     with st.container(key=DRAWN[1]):
         left, right = st.columns(2, gap="medium")
-        with left:
-            PicturePlace("placement").draw(drawn.placement)
-        with right:
-            PicturePlace("loads" if painted == "link load" else "levels").draw(drawn.beside)
+        PicturePlace("placement", left).draw(drawn.placement)
+        PicturePlace("loads" if painted == "link load" else "levels", right).draw(drawn.beside)
 
 
 def stage_table(answer: Answer) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import streamlit as st
 
 from nest_core.errors import InputError
-from nest_core.quoting import as_markdown
 from nest_core.scenario import scenario_document
 from nest_core.studies.parameter import parameter_named
 from nest_core.studies.parameters import sweep_parameters
@@ -33,6 +32,7 @@ from nest_studio.explore_view import (
     values_text,
 )
 from nest_studio.open_plan import open_scenario
+from nest_studio.show import told
 
 __all__ = ["reopen", "reopens"]
 
@@ -55,13 +55,10 @@ def reopen(scenario: str, overrides: Mapping[str, Any], inputs: Mapping[str, Any
     inputs : mapping
         What the study was asked (`nest_core.notebook.document`), which `reopens` took.
     """
-    try:
+    with told(st.toast):
         asked = _mix(inputs) if "mix" in inputs else _swept(scenario, overrides, inputs)
-    except InputError as error:
-        st.toast(as_markdown(error))
-        return
-    st.session_state.pop(DEFAULTS, None)  # texts were worth a try there, and are asked for here
-    open_scenario("explore", scenario, overrides, asked)
+        st.session_state.pop(DEFAULTS, None)  # texts were worth a try there, and are asked here
+        open_scenario("explore", scenario, overrides, asked)
 
 
 def _swept(

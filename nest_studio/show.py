@@ -7,17 +7,27 @@ new content replaces it, so a page neither jumps nor goes blank while it redraws
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import streamlit as st
 
+from nest_core.errors import InputError
 from nest_core.explain.summary import Headline
 from nest_core.figures import Picture
 from nest_core.quoting import as_markdown
 from nest_studio.fields import Choice, one_of, settle
 
-__all__ = ["HeadlineRow", "PicturePlace", "facts", "mark_results", "page_style", "table"]
+__all__ = [
+    "HeadlineRow",
+    "PicturePlace",
+    "facts",
+    "mark_results",
+    "page_style",
+    "table",
+    "told",
+]
 
 FORMATS = ("PNG", "SVG")
 PNG_SCALE = 2
@@ -89,6 +99,15 @@ def facts(*lines: str, kind: str = "nest-facts") -> None:
     st.html(_lines(lines, kind))
 
 
+@contextmanager
+def told(say: Callable[[str], Any] = st.error) -> Iterator[None]:
+    """Say what is refused in this block, and leave it."""
+    try:
+        yield
+    except InputError as error:
+        say(as_markdown(error))
+
+
 class HeadlineRow:
     """Headline figures side by side, each with its formula one click away.
 
@@ -131,16 +150,20 @@ class PicturePlace:
     ----------
     key : str
         Tells the pictures of a page apart; the chart's key is ``plot-{key}``.
+    place : container, optional
+        Where on the page; without it where the page has come to.
     on_pick : callable (customdata), optional
         Called with what a clicked point carries as its ``customdata``, before the page runs again.
         A click beside the points, or on one that carries nothing, calls nobody.
     """
 
-    def __init__(self, key: str, on_pick: Callable[[Any], None] | None = None) -> None:
+    def __init__(
+        self, key: str, place: Any = st, on_pick: Callable[[Any], None] | None = None
+    ) -> None:
         self._key = key
         self._on_pick = on_pick
         self._format = f"figure-format-{key}"
-        self._place = st.container()
+        self._place = place.container()
         self._parts: tuple[Any, Any, Any] | None = None
         self._shown: Picture | None = None
 

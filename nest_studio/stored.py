@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.quoting import as_markdown
 from nest_core.store import Database, Links, Notebooks, database_url
 
-__all__ = ["kept_aside", "links", "notebooks"]
+__all__ = ["keep", "kept_aside", "links", "notebooks", "recall"]
 
 
 def notebooks() -> Notebooks:
@@ -17,6 +23,24 @@ def notebooks() -> Notebooks:
 def links() -> Links:
     """States by key, in the same database."""
     return Links(_database(database_url()))
+
+
+def keep(state: Mapping[str, Any]) -> str:
+    """The key that brings a state back; empty, and said, where the store does not take it."""
+    try:
+        return links().put(dict(state))
+    except InputError as error:
+        st.toast(as_markdown(error))
+        return ""
+
+
+def recall(key: str) -> dict[str, Any] | None:
+    """The state of a key; None where there is none, and said where the store cannot be read."""
+    try:
+        return links().get(key)
+    except InputError as error:
+        st.toast(as_markdown(error))
+        return None
 
 
 def kept_aside() -> tuple[str, ...]:

@@ -267,10 +267,8 @@ def _mine(answer: Answer, text: str) -> None:
             return
         found = difference(best, report)
         left, right = st.columns(2, gap="medium")
-        with left:
-            _show(terms_table(found))
-        with right:
-            _show(memory_table(found, report.memory_limit_bytes))
+        _show(terms_table(found), left)
+        _show(memory_table(found, report.memory_limit_bytes), right)
 
 
 def _offer(error: OtherJob, text: str) -> None:
@@ -316,5 +314,5 @@ def _verdict(report: Report) -> str:
     )
 
 
-def _show(found: Table) -> None:
-    st.html(table(found.title, found.subtitle, list(found.rows)))
+def _show(found: Table, place: Any = st) -> None:
+    place.html(table(found.title, found.subtitle, list(found.rows)))

@@ -6,7 +6,6 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
 from nest_core.studies.comparison import FEWEST, Comparison, compared
 from nest_studio.compare_state import accelerators, entries, follow_address, inputs_of, sound
@@ -23,7 +22,7 @@ from nest_studio.jobs import given_up, submitted, there
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import carry
 from nest_studio.own_fabric import follow_address as follow_own_fabric
-from nest_studio.show import facts, mark_results, page_style
+from nest_studio.show import facts, mark_results, page_style, told
 
 SHOWN = "compare shown"
 ASKED = "compare asked"
@@ -46,21 +45,19 @@ def main() -> None:
     if unread:
         st.warning(unread)
     every = entries()
-    good, told = sound(every)
+    good, left_out = sound(every)
     with money:
         device_usd = chosen_device(accelerators(good))
     scenario_rows(good)
-    if told:
-        problem.error("  \n".join(map(as_markdown, told)))
+    if left_out:
+        problem.error("  \n".join(map(as_markdown, left_out)))
     if len(every) < FEWEST:
         st.info(f"Add {'two scenarios' if not every else 'another scenario'} to compare.")
         return
     found, pending = None, False
-    try:
+    with told(problem.error):
         if len(good) >= FEWEST:
             found, pending = answered(inputs_of(good, budget, failures=failures))
-    except InputError as error:
-        problem.error(as_markdown(error))
     mark_results(earlier=found is None)
     shown: Shown | None = found or st.session_state.get(SHOWN)
     if shown is not None:

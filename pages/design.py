@@ -78,7 +78,7 @@ def preset_answer(asked: FabricRequest) -> tuple[FabricRequest, FabricAnswer] | 
     """What to leave standing in grey where there is nothing else; None while it is collapsed."""
     preset = replace(asked, overrides={})
     answer = collapsed(canonical(preset), "preset")
-    return answer and (preset, answer)
+    return None if answer is None else (preset, answer)
 
 
 def collapsed(text: str, key: str) -> FabricAnswer | None:

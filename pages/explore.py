@@ -29,13 +29,13 @@ from nest_studio.explore_view import (
     turn_controls,
     values_of,
 )
-from nest_studio.fields import ADDRESS, one_of
+from nest_studio.fields import ADDRESS, hold, one_of
 from nest_studio.forms import Request, changes_in_words, scenario_form
 from nest_studio.jobs import awaited
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import canonical, fabric_of, scenario_of
-from nest_studio.show import facts, mark_results, page_style
+from nest_studio.show import facts, mark_results, page_style, told
 
 AT_ONCE = 20
 """Sweeps of more points wait for a click."""
@@ -94,13 +94,10 @@ def sweep_part(
     request: Request, found: tuple[SweepParameter, ...], problem: Any, pins: Any
 ) -> None:
     """One or two parameters."""
-    texts = turn_controls(found)
-    try:
+    texts, sweep = turn_controls(found), None
+    with told(problem.error):
         turned = values_of(texts)
         sweep = answer(request, turned)
-    except InputError as error:
-        problem.error(as_markdown(error))
-        sweep = None
     if sweep is None:
         show_earlier("sweep", pins)
         return
@@ -116,24 +113,19 @@ def answer(request: Request, turned: list[Swept]) -> Any:
     if points > AT_ONCE and st.session_state.get("explore asked") != inputs:
         left, right = st.columns([6, 1], vertical_alignment="center")
         left.info(f"{points} points, each planned anew.")
-        right.button("Run", key="explore-run", on_click=ask, args=(inputs,), width="stretch")
+        right.button(
+            "Run", key="explore-run", on_click=hold, args=("explore asked", inputs), width="stretch"
+        )
         return None
     return study("sweep", "Planning", run, inputs)
-
-
-def ask(inputs: dict[str, Any]) -> None:
-    """Remember that a long sweep was asked for."""
-    st.session_state["explore asked"] = inputs
 
 
 def ratios_part(request: Request, problem: Any, pins: Any) -> None:
     """The highest ratio of every tier."""
     found = None
-    try:
+    with told(problem.error):
         inputs = {**inputs_of(request), **mix_controls(request)}
         found = study("ratios", "Trying ratios", highest_ratios, inputs)
-    except InputError as error:
-        problem.error(as_markdown(error))
     if found is None:
         show_earlier("ratios", pins)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,26 +36,18 @@ def bom(
 
     specification = load_fabric(fabric)
     found = bill(specification, load_prices(prices, settings or (), Path()))
-    by_kind: dict[str, int] = {}
-    for total in found.links:
-        for run in total.runs:
-            by_kind[run.kind] = by_kind.get(run.kind, 0) + run.count
-    links: dict[str, int] = {}
-    for total in found.links:
-        links[total.tier] = links.get(total.tier, 0) + total.count
-    switches: dict[str, int] = {}
-    for count in found.switches:
-        switches[count.role] = switches.get(count.role, 0) + count.count
     fields = {
         "name": found.name,
         "prices": found.prices,
-        "switches": switches,
-        "links": links,
+        "switches": _summed((total.role, total.count) for total in found.switches),
+        "links": _summed((total.tier, total.count) for total in found.links),
         "nics": found.nics,
         "transceivers": found.transceivers,
         "transceiver_modules": found.modules,
         "cables": found.cables,
-        "cables_by_kind": by_kind,
+        "cables_by_kind": _summed(
+            (run.kind, run.count) for total in found.links for run in total.runs
+        ),
         "price_usd": found.price_usd.typical,
         "price_usd_low": found.price_usd.low,
         "price_usd_high": found.price_usd.high,
@@ -76,6 +68,14 @@ def bom(
         "checks": list(found.checks),
     }
     emit(fields, as_json, _as_text)
+
+
+def _summed(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Counts of one name together."""
+    found: dict[str, int] = {}
+    for name, count in counts:
+        found[name] = found.get(name, 0) + count
+    return found
 
 
 def _as_text(fields: Mapping[str, Any]) -> str:

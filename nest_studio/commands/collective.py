@@ -55,7 +55,8 @@ def collective(
     size: Annotated[int, typer.Option(help="Devices in a group.")],
     stride: Annotated[int, typer.Option(help="Distance between the members of a group.")] = 1,
     concurrent: Annotated[
-        str, typer.Option(help="one group, or all that tile the fabric at once.")
+        Literal["one", "all"],
+        typer.Option(help="one group, or all that tile the fabric at once."),
     ] = "one",
     algorithm: Annotated[
         str, typer.Option(help="An algorithm's name, fastest, or nccl for NCCL's choice.")
@@ -79,7 +80,7 @@ def collective(
         size_bytes,
         size,
         stride=stride,
-        concurrent=_concurrent(concurrent),
+        concurrent=concurrent,
         algorithm=_algorithm(algorithm),
         in_network=in_network,
         chunks=chunks,
@@ -107,16 +108,6 @@ def _plain(op: str) -> str:
     """An operation's name however it is spelled: all-reduce, AllReduce, all_reduce."""
     letters = op.lower().replace("-", "").replace("_", "").replace(" ", "")
     return SPELLINGS.get(letters, letters)
-
-
-def _concurrent(text: str) -> Literal["one", "all"]:
-    from nest_core.errors import InputError
-
-    if text == "one":
-        return "one"
-    if text == "all":
-        return "all"
-    raise InputError("concurrent", "must be one or all", text, "choose one")
 
 
 def _as_text(fields: Mapping[str, Any]) -> str:

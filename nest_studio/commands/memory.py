@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nest_core.errors import InputError
 from nest_core.text import table
 from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.commands.plan import Sets
@@ -30,18 +29,13 @@ def memory(
     """Memory of a plan on a scenario: bytes per stage and component."""
     from nest_core.costs import price
     from nest_core.costs.parse import read_plan
+    from nest_core.explain import check_heads
     from nest_core.scenario import load_scenario
 
     asked = load_scenario(scenario, sets or ())
     problem = asked.problem()
     given = read_plan(plan, problem.layers, problem.network.devices)
-    if asked.model.heads % given.point.tp:
-        raise InputError(
-            "plan.tp",
-            f"must divide the model's {asked.model.heads} heads",
-            given.point.tp,
-            "choose another tp",
-        )
+    check_heads(asked.model, given)
     report = price(problem, given)
     fields: dict[str, object] = {
         "feasible": report.feasible,

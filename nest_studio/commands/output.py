@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Annotated, Any, Protocol
 
 import typer
@@ -12,7 +13,7 @@ import typer
 from nest_core.errors import InputError, printable
 from nest_core.text import plain
 
-__all__ = ["JsonFlag", "emit", "show", "unprinted"]
+__all__ = ["JsonFlag", "emit", "require_torch", "show", "unprinted"]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 """The option ``--json`` that every command with a result takes."""
@@ -57,6 +58,14 @@ def unprinted(reason: object) -> InputError:
     return InputError(
         "standard output", "must take what is printed", reason, "print to a file that has room"
     )
+
+
+def require_torch(what: str) -> None:
+    """Refuse to go on where PyTorch is not installed, which it takes to do what is said."""
+    if find_spec("torch") is None:
+        raise InputError(
+            "torch", f"must be installed to {what}", "missing", "pip install nest-studio[torch]"
+        )
 
 
 class Result(Protocol):

@@ -14,7 +14,7 @@ from nest_core.errors import InputError
 from nest_core.files import check_writable, write_file
 from nest_core.schema import parameter
 from nest_core.text import table
-from nest_studio.commands.output import JsonFlag, emit
+from nest_studio.commands.output import JsonFlag, emit, require_torch
 
 if TYPE_CHECKING:
     from nest_core.hardware.profiles import Profile
@@ -58,7 +58,7 @@ def profile(
     plain = re.sub(r"[^a-z0-9.]+", "-", known.name.lower()).strip("-.")
     target = output or Path(f"{plain}-{device}-{precision}.json")
     before = _held(target, append, load_profile)
-    _check_torch()
+    require_torch("measure kernels")
 
     from nest_core.hardware.profile_cases import cases, check_affordable
     from nest_core.hardware.profiling import check_device, measure
@@ -144,18 +144,6 @@ def _held(target: Path, append: bool, load: Any) -> Profile | None:
         return cast("Profile", load(str(target), Path()))
     check_writable(target, "--output")
     return None
-
-
-def _check_torch() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        raise InputError(
-            "torch",
-            "must be installed to measure kernels",
-            "missing",
-            "pip install nest-studio[torch]",
-        )
 
 
 def _fields(made: Profile, whole: Profile, target: Path) -> dict[str, Any]:

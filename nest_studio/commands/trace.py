@@ -16,7 +16,7 @@ import typer
 
 from nest_core.errors import InputError
 from nest_core.text import table
-from nest_studio.commands.output import JsonFlag, emit
+from nest_studio.commands.output import JsonFlag, emit, require_torch
 
 __all__ = ["trace"]
 
@@ -58,7 +58,7 @@ def trace(
 
 
 def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
-    _require_torch()
+    require_torch("trace a module")
     from nest_core.files import write_file
     from nest_core.workload.graph import graph_of
     from nest_core.workload.report import own_sizes, read_strategy, report_layers
@@ -87,23 +87,11 @@ def _write_presets(*others: object) -> list[str]:
         raise InputError(
             "--write-presets", "must stand alone", "beside others", "leave the others out"
         )
-    _require_torch()
+    require_torch("trace a module")
     from nest_core.presets import preset_path
     from nest_core.workload.tracing.shipped import write_presets
 
     return [str(path) for path in write_presets(preset_path("traces"))]
-
-
-def _require_torch() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        raise InputError(
-            "torch",
-            "must be installed to trace a module",
-            "missing",
-            "pip install nest-studio[torch]",
-        )
 
 
 def _as_list(fields: Mapping[str, Any]) -> str:
