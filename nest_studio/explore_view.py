@@ -13,13 +13,13 @@ from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
 from nest_core.figures.sweep import pictures
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
-from nest_core.studies.parameter import SweepParameter, Value, parse_values
+from nest_core.studies.parameter import SweepParameter, Value, parse_values, with_values
 from nest_core.studies.points import Outcome, Sweep
 from nest_core.studies.ratios import MOST_MODELS, Ratios
 from nest_core.units import capital
-from nest_studio.explore_state import inputs_of, open_point
 from nest_studio.fields import ADDRESS, Choice, Number, Several, hold, settle
 from nest_studio.forms import Request
+from nest_studio.open_plan import open_plan
 from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, facts, table
 
@@ -40,6 +40,7 @@ __all__ = [
     "SWEEP",
     "Swept",
     "asked",
+    "inputs_of",
     "mix_controls",
     "questions",
     "share_key",
@@ -64,6 +65,11 @@ NOTHING_ELSE = "none"
 
 Swept = tuple[SweepParameter, tuple[Value, ...]]
 """A parameter with the values to try."""
+
+
+def inputs_of(request: Request) -> dict[str, Any]:
+    """A request as the plain values that studies take."""
+    return {"document": request.document, "overrides": request.overrides}
 
 
 def asked(turned: Sequence[Swept]) -> dict[str, Any]:
@@ -227,13 +233,23 @@ def _point(sweep: Sweep, turned: Sequence[Swept], request: Request) -> None:
         facts(capital(note) + "." if note else "", kind="nest-quiet")
     right.button(
         "Open in Plan",
-        on_click=open_point,
+        on_click=_open_point,
         args=(request, pairs),
         width="stretch",
         disabled=point.status == "invalid",
         key="explore-open",
         help="Sets the form to this point and shows its plan.",
     )
+
+
+def _open_point(request: Request, pairs: tuple[tuple[SweepParameter, Value], ...]) -> None:
+    """Have a point opened on the Plan page."""
+    said = ", ".join(
+        f"{parameter.label} {parameter.words(value)} {parameter.unit}".strip()
+        for parameter, value in pairs
+        if parameter.fabric
+    )
+    open_plan(request.scenario, with_values(request.overrides, pairs), said)
 
 
 def _pairs(point: Outcome, turned: Sequence[Swept]) -> tuple[tuple[SweepParameter, Value], ...]:

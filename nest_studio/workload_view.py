@@ -227,7 +227,13 @@ def layer_form() -> LayerRequest:
         help="Distinct layers of the model; all blocks of a kind are alike.",
     )
     st.subheader("Strategy")
-    degrees = _degrees(model)
+    degrees = {
+        "tp": _number("tp"),
+        "sp": _switch("sp"),
+        "cp": _number("cp"),
+        "ep": _number("ep") if model.experts > 1 else 1,
+        "micro_batch": _number("micro_batch_sequences"),
+    }
     recompute = _choice("recompute")
     with st.expander("Device, sequence, precision"):
         rest = _rest(model)
@@ -252,16 +258,6 @@ def _switch(name: str) -> bool:
     return st.checkbox(label_of(of), STANDARD[key], key=key, bind=ADDRESS, help=of.text)
 
 
-def _degrees(model: Model) -> dict[str, Any]:
-    return {
-        "tp": _number("tp"),
-        "sp": _switch("sp"),
-        "cp": _number("cp"),
-        "ep": _number("ep") if model.experts > 1 else 1,
-        "micro_batch": _number("micro_batch_sequences"),
-    }
-
-
 def _rest(model: Model) -> dict[str, Any]:
     devices = preset_names("accelerators")
     accelerator = st.selectbox(
@@ -282,11 +278,9 @@ def _rest(model: Model) -> dict[str, Any]:
         "attention": _choice("attention"),
         "context": _choice("context"),
     }
-    return found | (_experts() if model.experts > 1 else {})
-
-
-def _experts() -> dict[str, Any]:
-    return {
+    if model.experts == 1:
+        return found
+    return found | {
         "expert_tensor": _switch("expert_tensor"),
         "imbalance": _number("imbalance", 0.1),
         "capacity": _number("capacity", 0.25),

@@ -16,13 +16,13 @@ from nest_core.studies.parameter import SweepParameter
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweep import run
-from nest_studio.explore_state import inputs_of
 from nest_studio.explore_view import (
     ASKS,
     RATIOS,
     SWEEP,
     Swept,
     asked,
+    inputs_of,
     mix_controls,
     show_ratios,
     show_sweep,

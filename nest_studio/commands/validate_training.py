@@ -10,15 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nest_core.errors import InputError
+from nest_core.files import read_text
+from nest_core.measured.training import read_runs
+from nest_core.measured.training.predict import Prediction, predict_rows
+from nest_core.measured.training.regions import (
+    RegionScore,
+    Score,
+    fitted,
+    group_scores,
+    region_scores,
+)
+from nest_core.measured.training.runs import Row, Unread
 from nest_core.text import table
-
-if TYPE_CHECKING:
-    from nest_core.measured.training.predict import Prediction
-    from nest_core.measured.training.regions import RegionScore, Score
-    from nest_core.measured.training.runs import Row, Unread
 
 __all__ = ["FILES", "SHARED", "SUBSET", "as_text", "read_training", "training", "training_table"]
 
@@ -30,8 +36,6 @@ FILES = ("train_measurements.csv", "megatron_a100_multinode.csv", "megatron_a100
 
 def training() -> dict[str, object]:
     """Everything that was measured, beside what the costs predict."""
-    from nest_core.measured.training.predict import predict_rows
-
     folder = SHARED if (SHARED / FILES[0]).is_file() else SUBSET
     rows, unread = read_training(folder)
     predictions, without = predict_rows(rows)
@@ -45,9 +49,6 @@ def _extent(folder: Path) -> str:
 
 def training_table(text: str, name: str) -> dict[str, object]:
     """A table that a person gives."""
-    from nest_core.measured.training import read_runs
-    from nest_core.measured.training.predict import predict_rows
-
     rows, unread = read_runs(text, name)
     predictions, without = predict_rows(rows)
     return _fields(predictions, [*unread, *without])
@@ -61,9 +62,6 @@ def read_training(folder: Path) -> tuple[list[Row], list[Unread]]:
     InputError
         If the folder lacks the tables.
     """
-    from nest_core.files import read_text
-    from nest_core.measured.training import read_runs
-
     if not (folder / FILES[0]).is_file():
         remedy = "run this in a checkout, or validate a file of your own"
         raise InputError("training", "must have measurements", "none installed", remedy)
@@ -78,8 +76,6 @@ def read_training(folder: Path) -> tuple[list[Row], list[Unread]]:
 
 
 def _fields(predictions: Sequence[Prediction], unread: Sequence[Unread]) -> dict[str, object]:
-    from nest_core.measured.training.regions import fitted, group_scores, region_scores
-
     return {
         "rows": [
             {

@@ -11,7 +11,7 @@ import pytest
 
 from nest_core.hardware.collectives.library import curve_from, load_curve
 from nest_studio.cli import run
-from nest_studio.commands import regenerate, validate
+from nest_studio.commands import regenerate_files, validate_collectives
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "calibration"
 GROUP = {"name", "n", "mape", "bias", "spearman", "regret", "median", "p90"}
@@ -51,8 +51,8 @@ def part(request, tmp_path_factory) -> Path:
 def test_the_subset_serves_without_the_data(capsys, monkeypatch, tmp_path, part):
     """Only held-out rows count, and the document is not to be had from the subset."""
     pytest.importorskip("scipy")
-    monkeypatch.setattr(validate, "DATA", (tmp_path, part))
-    monkeypatch.setattr(regenerate, "DOCUMENT", tmp_path / "validation.md")
+    monkeypatch.setattr(validate_collectives, "DATA", (tmp_path, part))
+    monkeypatch.setattr(regenerate_files, "DOCUMENT", tmp_path / "validation.md")
     assert run(["regenerate", "collectives"]) == 2
     assert "needs the whole data" in capsys.readouterr().err
     fields = asked(capsys, "collectives")
@@ -72,7 +72,7 @@ def test_the_document_is_written_byte_for_byte(capsys, monkeypatch, tmp_path, sh
     pytest.importorskip("scipy")
     known = (root / "docs" / "validation.md").read_bytes()
     (tmp_path / "validation.md").write_bytes(known)  # the part on training runs stays
-    monkeypatch.setattr(regenerate, "DOCUMENT", tmp_path / "validation.md")
+    monkeypatch.setattr(regenerate_files, "DOCUMENT", tmp_path / "validation.md")
     assert run(["regenerate", "collectives"]) == 0
     assert capsys.readouterr().out.split() == [str(tmp_path / "validation.md")]
     written = (tmp_path / "validation.md").read_bytes()

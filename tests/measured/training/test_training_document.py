@@ -9,7 +9,7 @@ import pytest
 from nest_core.measured.training.document import MARK, PICTURE, figures, joined
 from nest_core.measured.training.scatter import Panel, scatter_svg
 from nest_studio.cli import run
-from nest_studio.commands import regenerate, validate_training
+from nest_studio.commands import regenerate_files, validate_training
 
 WORSE = 1.1
 ROUNDING = 0.0006
@@ -50,8 +50,8 @@ def test_figures_of_all_runs_got_no_worse(written, shared_data, monkeypatch, tmp
     document = tmp_path / "docs" / "validation.md"
     document.parent.mkdir()
     document.write_text("# Validation\n\nOf collectives.\n")
-    monkeypatch.setattr(regenerate, "DOCUMENT", document)
-    monkeypatch.setattr(regenerate, "BANDS", tmp_path / "presets" / "regions.toml")
+    monkeypatch.setattr(regenerate_files, "DOCUMENT", document)
+    monkeypatch.setattr(regenerate_files, "BANDS", tmp_path / "presets" / "regions.toml")
     assert run(["regenerate", "training"]) == 0
     fields = validate_training.training()
     check(regions(fields), figures(written)["All runs"])
@@ -82,7 +82,7 @@ def test_a_worse_figure_is_noticed():
 def test_quality_a_is_covered(shared_data):
     rows, unread = validate_training.read_training(shared_data)
     assert len(rows) > 1300
-    predicted, every = regenerate.coverage(unread, shared_data)
+    predicted, every = regenerate_files.coverage(unread, shared_data)
     assert predicted >= 0.95 * every > 300
 
 
