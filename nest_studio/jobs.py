@@ -19,7 +19,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import streamlit as st
 from streamlit import runtime
@@ -52,6 +52,7 @@ MOMENT_S = 1.0
 """What takes no longer shows no progress."""
 MOST_CANCELLED = 8
 """So many cancelled jobs a session keeps."""
+Found = TypeVar("Found")
 _VISITOR = "visitor"
 _numbers = itertools.count()
 
@@ -116,20 +117,20 @@ def submitted(
 
 
 def awaited(
-    function: Callable[..., Any],
+    function: Callable[..., Found],
     *args: Any,
     what: str,
     key: str,
     place: str = "",
     urgent: bool = True,
-) -> Any:
+) -> Found | None:
     """What a task comes to; None while it is not `there`, which stands here.
 
     Errors that the task raises are raised here; the other parameters are those of `submitted` and
     `there`.
     """
     job = submitted(function, *args, urgent=urgent, place=place)
-    return job.result(0) if there(job, what, key=key) else None
+    return cast(Found, job.result(0)) if there(job, what, key=key) else None
 
 
 def given_up(place: str) -> None:

@@ -123,17 +123,14 @@ def _asked(shown: Lesson) -> Brief | None:
     """The lesson's question and notes; None while they are computed elsewhere."""
     if not shown.slow:
         return shown.brief()
-    found: Brief | None = awaited(
-        work_brief, shown.key, what="Question", key="lesson-brief", place="lesson"
-    )
-    return found
+    return awaited(work_brief, shown.key, what="Question", key="lesson-brief", place="lesson")
 
 
 def _found(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
     """What the lesson shows; None while it is computed elsewhere."""
     if not shown.slow:
         return shown.reveal(settings)
-    found: Reveal | None = awaited(
+    return awaited(
         work_reveal,
         shown.key,
         dict(settings),
@@ -141,7 +138,6 @@ def _found(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
         key="lesson-reveal",
         place="lesson",
     )
-    return found
 
 
 def _predict(shown: Lesson, question: Question) -> tuple[str | float | None, bool]:

@@ -83,10 +83,7 @@ def preset_answer(asked: FabricRequest) -> tuple[FabricRequest, FabricAnswer] | 
 
 def collapsed(text: str, key: str) -> FabricAnswer | None:
     """What a fabric comes to; None while it is awaited, which is said."""
-    found: FabricAnswer | None = awaited(
-        fabric_answer, text, what=COLLAPSING, key=key, place="fabric"
-    )
-    return found
+    return awaited(fabric_answer, text, what=COLLAPSING, key=key, place="fabric")
 
 
 def show_answer(

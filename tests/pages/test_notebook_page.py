@@ -427,7 +427,7 @@ from nest_studio.pins import pin_button
 
 document, _ = scenario_document("llama2-7b-64-h100")
 inputs = {"document": document, "overrides": OVERRIDES}
-pin_button("plan", "A plan", inputs, key="x", rows=lambda: [{"t": 1.0, "plan": {"tp": 1}}])
+pin_button("plan", "A plan", inputs, key="x", rows=lambda: [{"t": 1.0, "plan": "tp 1"}])
 """
 
 
@@ -449,7 +449,7 @@ def test_a_pin_makes_the_first_notebook(pin_page, store):
     (cell,) = cells(store, "My notebook")
     asked = {"document": scenario_document(SMALL)[0], "overrides": {}}
     assert (cell.kind, cell.title, cell.note, cell.inputs) == ("plan", "A plan", "Look", asked)
-    assert cell.summary.rows == ({"t": 1.0},)
+    assert cell.summary.rows == ({"t": 1.0, "plan": "tp 1"},)
     assert page.success[0].value == "Pinned to My notebook: 1 cell."
     press(page, "pin-x-do")
     assert cells(store, "My notebook")[1].note == ""
