@@ -8,9 +8,10 @@ from typing import Any
 import streamlit as st
 
 from nest_core.bill.bill import Bill
-from nest_core.bill.prices import load_prices
+from nest_core.bill.prices import Prices, load_prices
 from nest_core.figures.bill import bill_figure, bill_rows, dollars, link_rows, watts
-from nest_studio.fields import Choice, Edits, Number, said, settle
+from nest_core.schema import parameter
+from nest_studio.fields import Choice, Edits, field_of, label_of, number_of, said, settle
 from nest_studio.jobs import Job, submitted, there
 from nest_studio.show import PicturePlace, facts, table, told
 from nest_studio.tasks.fabrics import FabricAnswer, fabric_bill
@@ -24,9 +25,12 @@ TABLE = "prices.table"
 SHOWN = "price rows"
 CABLING = "cabling.media"
 RACK_LIMIT = "floor.rack_power_limit_kW.typical"
-RACK_POWER, PRICE = Number(1.0, 1e6), Number(0.0, 1e12)
+RACK_POWER, PRICE = (parameter(key, Prices) for key in (RACK_LIMIT, "switch.0.price_usd.typical"))
 LISTS = ("switch", "nic", "transceiver", "cable")
-COLUMNS = {"price_usd": "price, $", "price_usd_per_m": "and per m, $", "power_W": "power, W"}
+COLUMNS = {
+    key.split(".")[2]: parameter(f"{key}.typical", Prices).title
+    for key in ("switch.0.price_usd", "cable.0.price_usd_per_m", "switch.0.power_W")
+}
 
 
 def bill_job(text: str, place: str) -> Job:
@@ -109,24 +113,25 @@ def _price_list() -> None:
         prices, settings = load_prices(), _settings()
         media = _media()
         settle(MEDIA, Choice(media))
-        settle(LIMIT, RACK_POWER)
+        settle(LIMIT, field_of(RACK_POWER))
         left, right = st.columns(2)
+        cabling = parameter(CABLING, Prices)
         left.selectbox(
-            "Cabling",
+            label_of(cabling),
             media,
             media.index(settings.get(CABLING, prices.cabling.media)),
             key=MEDIA,
             on_change=_apply,
-            help="Optics at every length, the cheapest that reaches, or one kind throughout.",
+            help=cabling.text,
         )
-        right.number_input(
-            "Rack power limit, kW",
-            RACK_POWER.least,
-            RACK_POWER.most,
+        number_of(
+            RACK_POWER,
             settings.get(RACK_LIMIT, prices.floor.rack_power_limit_kW.typical),
+            1.0,
             key=LIMIT,
+            place=right,
             on_change=_apply,
-            help="Of a rack with nodes; 1 to 1,000,000.",
+            bind=None,
         )
         if TABLE not in st.session_state:
             st.session_state[SHOWN] = _price_rows(settings)
@@ -142,7 +147,8 @@ def _price_list() -> None:
             height=360,
             disabled=["part", "item", "kind", "source"],
             column_config={
-                label: st.column_config.NumberColumn(min_value=0) for label in COLUMNS.values()
+                label: st.column_config.NumberColumn(min_value=PRICE.low)
+                for label in COLUMNS.values()
             },
         )
 
@@ -152,7 +158,7 @@ def _media() -> tuple[str, ...]:
 
 
 def _edits() -> Edits:
-    cell = Number(PRICE.least, PRICE.most, empty=True)
+    cell = field_of(PRICE, empty=True)
     return Edits(len(st.session_state.get(SHOWN, ())), dict.fromkeys(COLUMNS.values(), cell))
 
 
@@ -182,7 +188,7 @@ def _apply() -> None:
     Where the list is no longer drawn, for want of a bill, its widgets say nothing and what was
     kept stays.
     """
-    media, limit = said(MEDIA, Choice(_media())), said(LIMIT, RACK_POWER)
+    media, limit = said(MEDIA, Choice(_media())), said(LIMIT, field_of(RACK_POWER))
     edits = said(TABLE, _edits())
     if media is None or limit is None or edits is None:
         return
@@ -190,7 +196,7 @@ def _apply() -> None:
     for index, listed in enumerate(_price_rows({})):
         row = st.session_state[SHOWN][index] | edits["edited_rows"].get(index, {})
         for key, label in COLUMNS.items():
-            price = PRICE.held(row[label])
+            price = field_of(PRICE).held(row[label])
             if price and listed[label] is not None and price[0] != listed[label]:
                 settings[f"{row['key']}.{key}.typical"] = price[0]
     if media != prices.cabling.media:

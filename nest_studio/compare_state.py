@@ -19,10 +19,11 @@ from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario import fabric_document as fabric_file
 from nest_core.scenario.titles import innermost_ratio, scenario_title
 from nest_core.schema import check_plain
-from nest_core.studies.comparison import LONGEST_NAME, MOST
+from nest_core.studies.comparison import BUDGET_OF, LONGEST_NAME, MOST
 from nest_core.studies.parameters import ratio_parameters
+from nest_core.studies.whole_cost import DEVICE_USD
 from nest_studio.fabric_widgets import fabric_document
-from nest_studio.fields import Choice, Number, said
+from nest_studio.fields import Choice, field_of, said
 from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words, pinned_title
 from nest_studio.open_plan import from_preset
 from nest_studio.own_fabric import OWN, own_document
@@ -33,10 +34,9 @@ __all__ = [
     "AS_ON_PLAN",
     "BUDGET",
     "BUDGETS",
-    "BUDGET_UNITS",
-    "DEVICE_USD",
     "ITS_OWN",
     "READY_MADE",
+    "THOUSAND",
     "Entry",
     "accelerators",
     "add",
@@ -61,11 +61,13 @@ AS_ON_PLAN = "as on Plan"
 ITS_OWN = "its own"
 LONGEST_ADDRESS = 4000
 STEPS = 50
+THOUSAND = 1000.0
 BUDGETS = {"none": None, "network price": "price", "network power": "power"}
-BUDGET = Number(0.1, 1e9, empty=True)
-"""In its unit."""
-DEVICE_USD = Number(0.0, 1e6, empty=True)
-BUDGET_UNITS = {"price": ("k$", 1e3), "power": ("kW", 1e3)}
+BUDGET = {
+    "price": BUDGET_OF["price"].scaled(1 / THOUSAND, "k$"),
+    "power": BUDGET_OF["power"].scaled(1 / THOUSAND, "kW"),
+}
+"""As a form asks for them, in thousands."""
 _KEY = "compare entries"
 _PAST = "compare past"
 _NEXT = "compare next id"
@@ -216,12 +218,13 @@ def use_inputs(inputs: Mapping[str, Any]) -> None:
     kind = budget.get("kind")
     st.session_state["compare.budget"] = next(name for name, of in BUDGETS.items() if of == kind)
     value = budget.get("value")
-    held = BUDGET.held(None if value is None else value / BUDGET_UNITS[str(kind)][1])
+    in_form = field_of(BUDGET[kind or "price"], empty=True)
+    held = in_form.held(None if value is None else value / THOUSAND)
     if held is None:
         st.toast(f"This page cannot ask for a budget of {value:g}: that of the first stands here.")
     st.session_state["compare.budget_value"] = held[0] if held else None
     st.session_state["compare.failures"] = bool(inputs.get("failures", True))
-    price = DEVICE_USD.held(inputs.get("device_usd"))
+    price = field_of(DEVICE_USD, empty=True).held(inputs.get("device_usd"))
     st.session_state["compare.device_usd"] = price[0] if price else None
     st.session_state[_OPENS] = True
 

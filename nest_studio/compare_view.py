@@ -16,14 +16,13 @@ from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
 from nest_core.studies.comparison import FEWEST, LONGEST_NAME, MOST, Comparison
 from nest_core.studies.comparison_table import Line
-from nest_core.studies.whole_cost import device_price
+from nest_core.studies.whole_cost import DEVICE_USD, device_price
 from nest_studio.compare_state import (
     AS_ON_PLAN,
     BUDGET,
-    BUDGET_UNITS,
     BUDGETS,
-    DEVICE_USD,
     READY_MADE,
+    THOUSAND,
     Entry,
     add,
     can_undo,
@@ -37,7 +36,7 @@ from nest_studio.compare_state import (
     undo,
     use_set,
 )
-from nest_studio.fields import ADDRESS, settle
+from nest_studio.fields import ADDRESS, field_of, number_of, settle
 from nest_studio.open_plan import open_plan, unsaid
 from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, facts
@@ -146,21 +145,10 @@ def chosen_budget() -> dict[str, Any] | None:
     kind = BUDGETS[picked]
     if kind is None:
         return None
-    unit, scale = BUDGET_UNITS[kind]
-    settle("compare.budget_value", BUDGET)
-    value = st.number_input(
-        f"Budget, {unit}",
-        BUDGET.least,
-        BUDGET.most,
-        None,
-        100.0,
-        key="compare.budget_value",
-        bind=ADDRESS,
-        placeholder="as the first network",
-        help=f"0.1 to 1,000,000,000 {unit}, for the network alone; empty: what the first costs "
-        "or draws.",
-    )
-    return {"kind": kind, "value": None if value is None else value * scale}
+    of, key = BUDGET[kind], "compare.budget_value"
+    settle(key, field_of(of, empty=True))
+    value = number_of(of, None, 100.0, key=key, placeholder="as the first network")
+    return {"kind": kind, "value": None if value is None else value * THOUSAND}
 
 
 def chosen_device(accelerators: Collection[str]) -> float | None:
@@ -169,19 +157,16 @@ def chosen_device(accelerators: Collection[str]) -> float | None:
     one = len(accelerators) == 1 and listed is not None
     placeholder = f"{listed.usd:,.0f}, assumed" if one and listed else "differs by accelerator"
     basis = f"Assumed: {listed.basis}." if one and listed else ""
-    settle("compare.device_usd", DEVICE_USD)
-    found: float | None = st.number_input(
-        "Accelerator with its share of the server, $",
-        DEVICE_USD.least,
-        DEVICE_USD.most,
+    settle("compare.device_usd", field_of(DEVICE_USD, empty=True))
+    found: float | None = number_of(
+        DEVICE_USD,
         None,
         1000.0,
         key="compare.device_usd",
-        bind=ADDRESS,
         placeholder=placeholder,
         format="%.0f",
         disabled=not one,
-        help="0 to 1,000,000 US dollars a piece; empty: what is assumed. " + as_markdown(basis),
+        help=f"{DEVICE_USD.allowed}. {DEVICE_USD.text} {as_markdown(basis)}",
     )
     return found if one else None
 

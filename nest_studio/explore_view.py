@@ -13,11 +13,21 @@ from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
 from nest_core.figures.sweep import pictures
 from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown, csv_text
+from nest_core.schema import StudyTable, parameter
 from nest_core.studies.parameter import SweepParameter, Value, parse_values, with_values
 from nest_core.studies.points import Outcome, Sweep
 from nest_core.studies.ratios import MOST_MODELS, Ratios
 from nest_core.units import capital
-from nest_studio.fields import ADDRESS, Choice, Number, Several, hold, settle
+from nest_studio.fields import (
+    ADDRESS,
+    Choice,
+    Number,
+    Several,
+    field_of,
+    hold,
+    number_of,
+    settle,
+)
 from nest_studio.forms import Request
 from nest_studio.open_plan import open_plan
 from nest_studio.pins import pin_button
@@ -58,7 +68,8 @@ ASKS, QUESTION, FIRST, SECOND, POINT, MODELS, LOSS = (
 SWEEP, RATIOS = "Sweep parameters", "Highest ratios"
 DEFAULTS = "explore defaults"
 MIX = Several(preset_names("models"), MOST_MODELS)
-PERCENT, PARTS = Number(0.1, 90.0), Number(0.1, 1000.0)
+PERCENT = parameter("loss", StudyTable).scaled(100, "%")
+PARTS = parameter("share", StudyTable)
 OWN_QUESTION = "a question of my own"
 NOTHING_ELSE = "none"
 
@@ -278,7 +289,7 @@ def mix_controls(request: Request) -> dict[str, Any]:
     own = str(request.overrides.get("workload.model", request.document["workload"]["model"]))
     names = preset_names("models")
     settle(MODELS, MIX)
-    settle(LOSS, PERCENT)
+    settle(LOSS, field_of(PERCENT))
     left, right = st.columns([5, 1.4], gap="small")
     models = left.multiselect(
         "Models of the mix",
@@ -289,33 +300,21 @@ def mix_controls(request: Request) -> dict[str, Any]:
         max_selections=MOST_MODELS,
         help=f"1 to {MOST_MODELS}; each trains with the form's batch and sequence length.",
     )
-    loss = right.number_input(
-        "May cost less than, %",
-        PERCENT.least,
-        PERCENT.most,
-        2.0,
-        0.5,
-        key=LOSS,
-        bind=ADDRESS,
-        format="%.1f",
-        help="0.1 to 90, of what the mix trains at the tier's least ratio.",
-    )
+    loss = number_of(PERCENT, 2.0, 0.5, key=LOSS, place=right, format="%.1f")
     if not models:
         raise InputError("models of the mix", "must name one at least", "none", "pick a model")
     shares = {models[0]: 1.0}
     if len(models) > 1:
         for column, model in zip(st.columns(MOST_MODELS), models, strict=False):
-            settle(share_key(model), PARTS)
-            shares[model] = column.number_input(
-                f"{as_markdown(model)}, parts",
-                PARTS.least,
-                PARTS.most,
+            settle(share_key(model), field_of(PARTS))
+            shares[model] = number_of(
+                PARTS,
                 1.0,
                 1.0,
                 key=share_key(model),
-                bind=ADDRESS,
+                place=column,
+                label=f"{as_markdown(model)}, {PARTS.unit}",
                 format="%.1f",
-                help="0.1 to 1,000: this model's part of the cluster's time.",
             )
     mix = [{"model": model, "share": shares[model]} for model in models]
     return {"mix": mix, "loss": loss / 100}

@@ -158,14 +158,13 @@ def number_of(
 
     ``look`` goes to the widget, and over what the catalogue says.
     """
-    said_of = {"label": label_of(of), "help": f"{of.allowed}. {of.text}"}
+    said_of = {"label": label_of(of), "help": f"{of.allowed}. {of.text}", "bind": ADDRESS}
     return place.number_input(
         min_value=of.low,
         max_value=of.high,
         value=value,
         step=of.kind(step),
         key=key or of.key,
-        bind=ADDRESS,
         **(said_of | look),
     )
 

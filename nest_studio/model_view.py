@@ -15,11 +15,12 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
+from nest_core.schema import parameter
 from nest_core.workload.graph import families, load_trace
 from nest_core.workload.hugging_face import read_config
-from nest_core.workload.model_files import load_model, model_of, model_table
-from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
-from nest_studio.fields import upload
+from nest_core.workload.model_files import ModelFile, load_model, model_of, model_table
+from nest_core.workload.models import Model
+from nest_studio.fields import number_of, upload
 
 __all__ = [
     "OWN_MODEL",
@@ -42,33 +43,11 @@ _TEXT = "own model text"
 _FILE = "own model file"
 
 _ALWAYS = ("blocks", "hidden", "heads", "kv_heads", "head_dim", "vocabulary")
-_LABELS = {
-    "blocks": "Blocks, layers",
-    "hidden": "Hidden width, elements",
-    "heads": "Query heads, per block",
-    "kv_heads": "KV heads, per block",
-    "head_dim": "Head width, elements",
-    "ffn": "MLP width, elements",
-    "vocabulary": "Vocabulary, tokens",
-    "positions": "Learned positions, tokens",
-    "window": "Window, tokens",
-    "experts": "Experts, per block",
-    "top_k": "Top k, experts",
-    "expert_ffn": "Expert width, elements",
-    "shared_ffn": "Shared width, elements",
-    "dense_blocks": "Dense blocks, layers",
-    "q_rank": "Query rank, elements",
-    "kv_rank": "Key-value rank, elements",
-    "rope_dim": "Rotary width, elements",
-    "value_dim": "Value width, elements",
-}
-_HELP = {
-    "dense_blocks": "; the first blocks, which have an MLP instead of experts",
-    "expert_ffn": "; inner width of one expert",
-    "ffn": "; inner width of a dense MLP",
-    "shared_ffn": "; inner width of all shared experts together",
-    "window": "; what sliding-window attention sees, 0 for everything",
-}
+_SIZES = tuple(
+    field
+    for field, told in ModelFile.model_fields.items()
+    if told.title  # what is no size has none
+)
 
 
 def own_table(start: str) -> dict[str, Any]:
@@ -167,16 +146,14 @@ def _form(table: Mapping[str, Any], on_change: Callable[[], None]) -> None:
         left, right = st.columns(2)
         fields = _fields(family)
         for place, field in enumerate(fields):
-            least = 0 if field in ("window", "dense_blocks") else 1
-            most = MOST_BLOCKS if field == "blocks" else LARGEST_SIZE
-            (right if place % 2 else left).number_input(
-                _LABELS[field],
-                least,
-                most,
-                max(least, table.get(field, 0)),
+            of = parameter(field, ModelFile)
+            number_of(
+                of,
+                table.get(field, of.default or of.low),
                 1,
                 key=_key(revision, field),
-                help=f"{least} to {most:,}{_HELP.get(field, '')}.",
+                place=right if place % 2 else left,
+                bind=None,
             )
         st.checkbox(
             "The head shares the embedding's weights",
@@ -199,7 +176,7 @@ def _fields(family: str) -> tuple[str, ...]:
         "dense_blocks": mixture and "block" in trace,
         "window": "kv_rank" not in known,
     }
-    return tuple(field for field in _LABELS if field in _ALWAYS or more.get(field, field in known))
+    return tuple(field for field in _SIZES if field in _ALWAYS or more.get(field, field in known))
 
 
 def _key(revision: int, field: str) -> str:

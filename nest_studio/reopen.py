@@ -31,6 +31,7 @@ from nest_studio.explore_view import (
     values_key,
     values_text,
 )
+from nest_studio.fields import field_of
 from nest_studio.open_plan import open_scenario
 from nest_studio.show import told
 
@@ -86,12 +87,12 @@ def _mix(inputs: Mapping[str, Any]) -> dict[str, Any]:
     mix, loss = inputs["mix"], 100 * inputs["loss"]
     models = [one["model"] for one in mix]
     parts = {share_key(one["model"]): one["share"] for one in mix if len(mix) > 1}
-    askable = MIX.held(models) and PERCENT.held(loss) and all(map(PARTS.held, parts.values()))
-    if not askable:
+    askable = MIX.held(models) and field_of(PERCENT).held(loss)
+    if not (askable and all(map(field_of(PARTS).held, parts.values()))):
         raise InputError(
             "the mix",
-            "must be of different presets, 0.1 to 1,000 parts each, and lose 0.1 to 90 "
-            "% for the form",
+            f"must be of different presets, {PARTS.allowed} parts each, and lose "
+            f"{PERCENT.allowed} % for the form",
             parts or models,
             "open its scenario and ask anew",
         )

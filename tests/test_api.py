@@ -183,9 +183,9 @@ WRONG = {
     "scenarios must be a list, but is 'llama2-7b-64-h100': ": lambda s: nest.compare(SMALL),
     "failures must be True or False, but is 'no': ": lambda s: nest.compare([s, s], failures="no"),
     "mix must be a list, but is 'llama2-7b': ": lambda s: nest.ratios(s, "llama2-7b"),
-    "mix must give every model a share above 0, but is {'model': 'llama2-7b', 'share': nan}: ":
+    "mix[0].share must be a finite number, but is nan: ":
         lambda s: nest.ratios(s, {"llama2-7b": float("nan")}),
-    "loss must be a share from 0.001 to 0.9, but is 2: ":
+    "loss must be at most 0.9, but is 2: ":
         lambda s: nest.ratios(s, {"llama2-7b": 1.0}, 2),
     "scenario must be a preset or a path to a .toml file, but is 'no': pick ":
         lambda s: nest.load("no"),

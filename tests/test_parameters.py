@@ -5,18 +5,28 @@ Entries are found by walking the tables of the files, so that a new one is tried
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from nest_core.bill.prices import Prices
 from nest_core.errors import InputError
 from nest_core.notebook.document import portable
 from nest_core.overrides import assign
 from nest_core.scenario import expanded, load_scenario, resolve_scenario, scenario_document
-from nest_core.schema import Parameter, ScenarioFile, parameter
+from nest_core.schema import (
+    Parameter,
+    ScenarioFile,
+    StudyTable,
+    WorkloadTable,
+    names_of,
+    parameter,
+)
 from nest_core.schema.checking import alternatives
 from nest_core.studies.parameter import distinct, parse_values
 from nest_core.studies.parameters import sweep_parameters
@@ -151,3 +161,40 @@ def test_a_parameter_that_no_file_has_is_none():
 def test_resolved_scenarios_take_what_the_catalogue_takes():
     document, _ = scenario_document(SMALL)
     assert resolve_scenario(document, {"search.zero": 3}).space.zero == (3,)
+
+
+@pytest.mark.parametrize(
+    "page", ["bill_view", "compare_view", "compare_state", "explore_view", "model_view"]
+)
+def test_bounds_of_fields_come_from_the_catalogue(page):
+    """No page writes a bound down: it draws `number_of` a parameter and takes its `field_of`."""
+    path = Path(__file__).parent.parent / "nest_studio" / f"{page}.py"
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    called = [(getattr(call.func, "attr", getattr(call.func, "id", "")), call) for call in calls]
+    assert "number_input" not in [name for name, _ in called]
+    for name, call in called:
+        ends = [end for end in call.args[:2] if name == "Number" and isinstance(end, ast.Constant)]
+        assert len(ends) < 2, ast.unparse(call)
+
+
+def test_what_is_read_of_a_price_stands_on_the_price():
+    price = parameter("switch.0.price_usd.typical", Prices)
+    assert (price.title, price.low, price.high) == ("price, $", 0, 1e9)
+    limit = parameter("floor.rack_power_limit_kW.typical", Prices)
+    assert (limit.title, limit.text) == ("rack power limit, kW", "Of a rack with nodes.")
+
+
+def test_a_parameter_in_thousands_has_its_bounds_in_thousands():
+    watts = parameter("budget_W", StudyTable)
+    kilowatts = watts.scaled(1e-3, "kW")
+    assert (kilowatts.low, kilowatts.high, kilowatts.title) == (0.001, 1e12, "budget, kW")
+    percent = parameter("loss", StudyTable).scaled(100, "%")
+    assert (percent.low, percent.high) == (0.1, 90.0)
+
+
+def test_names_are_keys_with_and_without_their_unit_and_in_short():
+    names = dict(names_of(WorkloadTable))
+    key = "global_batch_sequences"
+    assert {name for name, of in names.items() if of == key} == {key, "global_batch", "batch"}
+    assert parameter(f"workload.{key}").name == "batch"
+    assert parameter("accelerator.memory_GiB").name == "memory"

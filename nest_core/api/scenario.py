@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,14 @@ from nest_core.hardware.accelerators import accelerator_of
 from nest_core.scenario import Scenario as Values
 from nest_core.scenario import expanded, fabric_document, resolve_scenario, scenario_document
 from nest_core.scenario.titles import scenario_title
-from nest_core.schema import AcceleratorFile, FabricFile, ScenarioFile, check_plain, checked
+from nest_core.schema import (
+    AcceleratorFile,
+    FabricFile,
+    ScenarioFile,
+    check_plain,
+    checked,
+    names_of,
+)
 from nest_core.topology import Fabric
 from nest_core.topology.files import build_fabric
 from nest_core.workload import Model, model_files
@@ -39,15 +45,6 @@ Named: TypeAlias = "str | Path | Mapping[str, Any]"
 """A preset's name, a path, or the table that a file would hold."""
 
 _HERE = Path()
-_SHORT = {
-    "fabric": "fabric",
-    "accelerator": "accelerator",
-    "model": "workload.model",
-    "batch": "workload.global_batch_sequences",
-    "sequence": "workload.sequence_length_tokens",
-    "baselines": "baselines.names",
-}
-_UNIT = re.compile(r"_(?:GBps|GiB|TFLOPs|W|us|s|sequences|tokens)$")
 _OF_FILES = frozenset({"version", "name", "kind", "source", "names"})
 _KINDS = ("accelerators", "fabrics", "models", "scenarios")
 
@@ -266,10 +263,10 @@ def _keys(
         if kind is not None:
             tables.append((f"{section}.", kind))
     for prefix, table in tables:  # a later one goes before: what is trained, then what it runs on
-        for name in table.model_fields.keys() - _OF_FILES:
-            yield _UNIT.sub("", name), prefix + name
-            yield name, prefix + name
-    yield from _SHORT.items()
+        for name, key in names_of(table):
+            if name not in _OF_FILES:
+                yield name, prefix + key
+    yield from (("fabric", "fabric"), ("accelerator", "accelerator"))
 
 
 def _table(annotation: object) -> type[BaseModel] | None:

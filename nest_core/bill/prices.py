@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from nest_core.errors import InputError
 from nest_core.overrides import assign, setting
 from nest_core.presets import load_toml, named_file
-from nest_core.schema import checked
+from nest_core.schema import checked, label
 
 __all__ = [
     "Cable",
@@ -92,6 +92,16 @@ class Figure(_Table):
         )
 
 
+class Limit(Figure):
+    """A figure that is never 0."""
+
+    typical: Annotated[float, Field(ge=1e-3, le=1e9)]
+
+
+_Price = Annotated[Figure, label("price")]
+_Power = Annotated[Figure, label("power")]
+
+
 class Switch(_Table):
     """``[[switch]]``: a packet switch."""
 
@@ -100,8 +110,8 @@ class Switch(_Table):
     ports: _Ports
     rate_Gbps: _Rate
     rack_units: _Ports
-    price_usd: Figure
-    power_W: Figure
+    price_usd: _Price
+    power_W: _Power
     latency_ns: Figure | None = None
 
 
@@ -113,7 +123,7 @@ class OpticalSwitch(_Table):
     used_ports: _Ports
     rack_units: _Ports
     price_usd_per_port: Figure
-    power_W: Figure
+    power_W: _Power
 
 
 class Nic(_Table):
@@ -121,8 +131,8 @@ class Nic(_Table):
 
     name: _Name
     rate_Gbps: _Rate
-    price_usd: Figure
-    power_W: Figure
+    price_usd: _Price
+    power_W: _Power
 
 
 class Transceiver(_Table):
@@ -133,8 +143,8 @@ class Transceiver(_Table):
     end: Literal["switch", "nic", "any"]
     ports: _Ports
     rate_Gbps: _Rate
-    price_usd: Figure
-    power_W: Figure
+    price_usd: _Price
+    power_W: _Power
 
 
 class Cable(_Table):
@@ -145,8 +155,8 @@ class Cable(_Table):
     optics: str = ""
     rate_Gbps: _Rate
     reach_m: Figure
-    price_usd: Figure
-    price_usd_per_m: Figure
+    price_usd: _Price
+    price_usd_per_m: Annotated[Figure, label("and per m", unit="$")]
     power_W_per_end: Figure | None = None
     latency_ns_per_m: Figure
 
@@ -169,7 +179,7 @@ class Floor(_Table):
     device_power_kW: Figure
     chip_power_kW: Figure
     chips_per_rack: Figure
-    rack_power_limit_kW: Figure
+    rack_power_limit_kW: Annotated[Limit, label("rack power limit", "Of a rack with nodes.")]
     rack_units: Figure
     rack_width_m: Figure
     row_pitch_m: Figure
@@ -181,7 +191,13 @@ class Floor(_Table):
 
 
 class _Cabling(_Table):
-    media: _Name = "optical"
+    media: Annotated[
+        _Name,
+        label(
+            "cabling",
+            "Optics at every length, the cheapest that reaches, or one kind throughout.",
+        ),
+    ] = "optical"
 
 
 class _PerRate(_Table):

@@ -6,7 +6,7 @@ the tables say of a key.
 """
 
 from nest_core.schema.checking import MAX_DEPTH, check_plain, checked
-from nest_core.schema.parameters import Parameter, parameter
+from nest_core.schema.parameters import Parameter, names_of, parameter
 from nest_core.schema.tables import (
     LONGEST_NAME,
     AcceleratorFile,
@@ -16,8 +16,10 @@ from nest_core.schema.tables import (
     Range,
     ScenarioFile,
     SearchTable,
+    StudyTable,
     WorkloadTable,
     add_kind,
+    label,
 )
 
 __all__ = [
@@ -31,9 +33,12 @@ __all__ = [
     "Range",
     "ScenarioFile",
     "SearchTable",
+    "StudyTable",
     "WorkloadTable",
     "add_kind",
     "check_plain",
     "checked",
+    "label",
+    "names_of",
     "parameter",
 ]

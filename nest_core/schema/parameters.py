@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -19,15 +20,18 @@ from pydantic.fields import FieldInfo
 from nest_core.schema.checking import alternatives, check_plain, inside, sentence
 from nest_core.schema.tables import ScenarioFile
 
-__all__ = ["Parameter", "parameter"]
+__all__ = ["Parameter", "names_of", "parameter"]
 
 _UNITS = {
     "GBps": "GB/s",
     "GiB": "GiB",
+    "TFLOPs": "TFLOP/s",
+    "us": "µs",
     "s": "s",
     "sequences": "sequences",
     "tokens": "tokens",
     "kW": "kW",
+    "W": "W",
     "usd": "$",
 }
 """Of the last part of a key."""
@@ -40,7 +44,9 @@ class Parameter:
     Parameters
     ----------
     key : str
-        Dotted key in a scenario's document.
+        Dotted key in a scenario's document, or in what else has a table.
+    name : str
+        What sweeps and the API call it: a short name, or its key's last part without the unit.
     kind : type
         int, float, bool or str.
     low, high : int, float or None
@@ -56,6 +62,7 @@ class Parameter:
     """
 
     key: str
+    name: str
     kind: type
     low: float | None
     high: float | None
@@ -86,6 +93,11 @@ class Parameter:
             return " or ".join(map(str, self.choices))
         return f"{self.low:,.12g} to {self.high:,.12g}"
 
+    def scaled(self, factor: float, unit: str) -> Parameter:
+        """For widgets: the same counted in another unit, ``factor`` of which are one of its own."""
+        low, high = ((end if end is None else factor * end) for end in (self.low, self.high))
+        return replace(self, low=low, high=high, unit=unit)
+
     def checked(self, value: object, field: str = "") -> Any:
         """The value, as a file's would be read; ``field`` is what messages call it instead.
 
@@ -115,6 +127,8 @@ class Parameter:
 def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
     """A parameter by its key; entries of lists are numbered.
 
+    What people read may stand on a table that the key leads through, as of a price its figure.
+
     Raises
     ------
     KeyError
@@ -127,11 +141,14 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
     >>> parameter("fabric.clos.oversubscription.0").allowed
     '1 to 1,000,000'
     """
-    field = FieldInfo.from_annotation(table)
+    field = told = FieldInfo.from_annotation(table)
+    last = ""
     for part in key.split("."):
         if (inner := inside(field, part)) is None:
             raise KeyError(key)
         field = inner
+        if field.title or not told.title:
+            told, last = field, part
     one = alternatives(field)[0]  # a value, where a list of them or a range may stand
     kind: Any = one.annotation
     choices = get_args(kind) if get_origin(kind) is Literal else ()
@@ -141,19 +158,33 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
         next((kind(getattr(rule, end)) for rule in one.metadata if hasattr(rule, end)), None)
         for end in ("ge", "le")
     )
-    more: Any = field.json_schema_extra or {}
+    more: Any = told.json_schema_extra or {}
     return Parameter(
         key=key,
+        name=more.get("short") or _without_unit(last),
         kind=type(choices[0]) if choices else kind,
         low=low,
         high=high,
         usual=more.get("usual"),
         choices=choices,
-        label=field.title or key.rpartition(".")[2],
-        unit=more.get("unit") or _UNITS.get(key.rpartition("_")[2], ""),
-        text=field.description or "",
+        label=told.title or last,
+        unit=more.get("unit") or _UNITS.get(last.rpartition("_")[2], ""),
+        text=told.description or "",
         default=None if field.is_required() else field.default,
         _adapter=TypeAdapter(
             Annotated[kind, one], config=ConfigDict(strict=True, allow_inf_nan=False)
         ),
     )
+
+
+def names_of(table: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """What the fields of a table may be called, with their keys: whole, without unit, in short."""
+    for key, field in table.model_fields.items():
+        more: Any = field.json_schema_extra or {}
+        for name in dict.fromkeys((key, _without_unit(key), more.get("short") or key)):
+            yield name, key
+
+
+def _without_unit(key: str) -> str:
+    name, _, unit = key.rpartition("_")
+    return name if name and unit in _UNITS else key

@@ -21,8 +21,10 @@ __all__ = [
     "Range",
     "ScenarioFile",
     "SearchTable",
+    "StudyTable",
     "WorkloadTable",
     "add_kind",
+    "label",
 ]
 
 MAX_ENTRIES = 4096
@@ -37,14 +39,18 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
 
 
-def _said(label: str, text: str = "", unit: str = "", usual: float | None = None) -> Any:
-    """What people read of a field: its label and help, a unit that its key does not say, and up to
-    where a slider reaches.
+def label(
+    title: str, text: str = "", unit: str = "", usual: float | None = None, short: str = ""
+) -> Any:
+    """What people read of a field: its label and help, a unit that its key does not say, up to
+    where a slider reaches, and a shorter name than its key's.
     """
-    return Field(title=label, description=text, json_schema_extra={"unit": unit, "usual": usual})
+    more: Any = {"unit": unit, "usual": usual, "short": short}
+    return Field(title=title, description=text, json_schema_extra=more)
 
 
-_RATIO = _said("oversubscription", "1 : 1 is full bisection.", "down : up", 16.0)
+_BUDGET = label("budget", "For the network alone; empty: what the first costs or draws.")
+_RATIO = label("oversubscription", "1 : 1 is full bisection.", "down : up", 16.0)
 
 
 class _Table(BaseModel):
@@ -55,10 +61,10 @@ class LevelTable(_Table):
     """One ``[[level]]`` of a hierarchical fabric."""
 
     name: Name
-    group_size: Annotated[Count | None, _said("node size", unit="devices")] = None
+    group_size: Annotated[Count | None, label("node size", unit="devices")] = None
     group_sizes: Annotated[list[Count], Field(min_length=1, max_length=65_536)] | None = None
     uplink_per: Literal["device", "child"] = "device"
-    bandwidth_GBps: Annotated[Positive, _said("link speed")]
+    bandwidth_GBps: Annotated[Positive, label("link speed")]
     oversubscription: Annotated[Positive, _RATIO] = 1.0
     latency_us: NotNegative
 
@@ -67,11 +73,11 @@ class ClosTable(_Table):
     """``[clos]``."""
 
     devices: Annotated[
-        Count, _said("devices", "In whole nodes; many leaves need a fabric with another tier.")
+        Count, label("devices", "In whole nodes; many leaves need a fabric with another tier.")
     ]
-    devices_per_node: Annotated[Count, _said("node size", unit="devices")]
+    devices_per_node: Annotated[Count, label("node size", unit="devices")]
     nics_per_node: Count
-    nic_bandwidth_GBps: Annotated[Positive, _said("NIC speed")]
+    nic_bandwidth_GBps: Annotated[Positive, label("NIC speed")]
     radix: Count
     tiers: Annotated[int, Field(ge=1, le=3)]
     oversubscription: Annotated[list[Annotated[Ratio, _RATIO]], Field(max_length=2)] = []
@@ -81,7 +87,7 @@ class ClosTable(_Table):
     pods: Literal["units", "rails"] = "units"
     oversubscribe: Annotated[
         Literal["remove_uplinks", "split_radix"],
-        _said(
+        label(
             "oversubscription",
             "A fixed leaf loses uplinks, its nodes stay; or the ports of a switch are split anew, "
             "so that a leaf holds more nodes and there are fewer of them.",
@@ -93,7 +99,7 @@ class IntraNodeTable(_Table):
     """``[intra_node]``."""
 
     interconnect: Literal["switch", "mesh", "ring", "hybrid_cube_mesh"] = "switch"
-    bandwidth_GBps: Annotated[Positive, _said("link speed in the node")]
+    bandwidth_GBps: Annotated[Positive, label("link speed in the node")]
     latency_us: NotNegative
 
 
@@ -102,7 +108,7 @@ class TorusTable(_Table):
 
     shape: Annotated[list[Count], Field(min_length=2, max_length=3)]
     wrap: Annotated[list[bool], Field(min_length=2, max_length=3)]
-    link_bandwidth_GBps: Annotated[Positive, _said("link speed")]
+    link_bandwidth_GBps: Annotated[Positive, label("link speed")]
     hop_latency_us: NotNegative
     twisted: bool = False
 
@@ -113,7 +119,7 @@ class TpuSliceTable(_Table):
     generation: Literal["v4", "v5p", "v5e", "v6e"]
     shape: Annotated[list[Count], Field(min_length=2, max_length=3)]
     twisted: bool = False
-    link_bandwidth_GBps: Annotated[Positive | None, _said("link speed")] = None
+    link_bandwidth_GBps: Annotated[Positive | None, label("link speed")] = None
     hop_latency_us: NotNegative = 1.0
 
 
@@ -123,8 +129,8 @@ class DragonflyTable(_Table):
     routers_per_group: Count
     nodes_per_router: Count
     global_links_per_router: Count
-    local_bandwidth_GBps: Annotated[Positive, _said("local link speed")]
-    global_bandwidth_GBps: Annotated[Positive, _said("global link speed")]
+    local_bandwidth_GBps: Annotated[Positive, label("local link speed")]
+    global_bandwidth_GBps: Annotated[Positive, label("global link speed")]
     hop_latency_us: NotNegative
     groups: Count | None = None
     devices_per_node: Count = 1
@@ -202,7 +208,7 @@ class AcceleratorFile(_Table):
 
     name: Name
     family: Name = "uncalibrated"
-    memory_GiB: Annotated[Memory, _said("memory per device")]
+    memory_GiB: Annotated[Memory, label("memory per device")]
     memory_bandwidth_GBps: Positive
     peak_TFLOPs: Annotated[
         dict[Literal["fp32", "tf32", "bf16", "fp16", "fp8"], Positive], Field(min_length=1)
@@ -221,47 +227,50 @@ class WorkloadTable(_Table):
     """``[workload]``; a model as a table has the fields of a model preset."""
 
     model: Name | dict[str, Any]
-    sequence_length_tokens: Annotated[int, Field(ge=1, le=10_000_000), _said("sequence length")]
+    sequence_length_tokens: Annotated[
+        int, Field(ge=1, le=10_000_000), label("sequence length", short="sequence")
+    ]
     global_batch_sequences: Annotated[
         int,
         Field(ge=1, le=1_000_000),
-        _said(
+        label(
             "global batch",
             "Per iteration, over all replicas. Replicas times micro-batch divide it.",
+            short="batch",
         ),
     ]
     precision: Annotated[
         Literal["bf16", "fp16", "fp8", "tf32", "fp32"],
-        _said("precision", "Those the device computes in."),
+        label("precision", "Those the device computes in."),
     ] = "bf16"
     optimizer: Annotated[
         Literal["adam", "adam_bf16", "adam_8bit", "sgd"],
-        _said("optimizer", "Sets the bytes per parameter."),
+        label("optimizer", "Sets the bytes per parameter."),
     ] = "adam"
     gradient_bytes: Literal[2, 4] | None = None
     attention: Annotated[
-        Literal["flash", "unfused"], _said("attention kernel", "Unfused stores the scores.")
+        Literal["flash", "unfused"], label("attention kernel", "Unfused stores the scores.")
     ] = "flash"
     context: Annotated[
         Literal["ring", "all_gather"],
-        _said("context exchange", "How context-parallel ranks see each other's keys and values."),
+        label("context exchange", "How context-parallel ranks see each other's keys and values."),
     ] = "ring"
     expert_tensor: Annotated[
-        bool, _said("tensor parallelism divides experts", "Else every rank has them whole.")
+        bool, label("tensor parallelism divides experts", "Else every rank has them whole.")
     ] = True
     imbalance: Annotated[
         float,
         Field(ge=1, le=1_000),
-        _said("imbalance", "Where experts are spread.", "busiest rank over mean"),
+        label("imbalance", "Where experts are spread.", "busiest rank over mean"),
     ] = 1.0
     capacity: Annotated[
         float,
         Field(ge=0, le=1_000),
-        _said("capacity factor", "0 drops no token.", "slots over mean"),
+        label("capacity factor", "0 drops no token.", "slots over mean"),
     ] = 0.0
     overlap: Annotated[
         Literal["none", "ideal", "fitted"],
-        _said("overlap", "What of communication hides behind compute."),
+        label("overlap", "What of communication hides behind compute."),
     ] = "fitted"
 
 
@@ -285,45 +294,45 @@ class SearchTable(_Table):
 
     tp: Annotated[
         Degree | None,
-        _said("tensor parallel (tp)", "Divides heads, inner widths, vocabulary.", "ranks"),
+        label("tensor parallel (tp)", "Divides heads, inner widths, vocabulary.", "ranks"),
     ] = None
     cp: Annotated[
-        Degree | None, _said("context parallel (cp)", "Divides each sequence.", "ranks")
+        Degree | None, label("context parallel (cp)", "Divides each sequence.", "ranks")
     ] = None
-    ep: Annotated[Degree | None, _said("expert parallel (ep)", "Divides the experts.", "ranks")] = (
+    ep: Annotated[Degree | None, label("expert parallel (ep)", "Divides the experts.", "ranks")] = (
         None
     )
-    pp: Annotated[Degree | None, _said("pipeline parallel (pp)", "Divides layers.", "stages")] = (
+    pp: Annotated[Degree | None, label("pipeline parallel (pp)", "Divides layers.", "stages")] = (
         None
     )
-    dp: Annotated[Degree | None, _said("data parallel (dp)", "Divides the batch.", "replicas")] = (
+    dp: Annotated[Degree | None, label("data parallel (dp)", "Divides the batch.", "replicas")] = (
         None
     )
     sp: Annotated[
         bool | Annotated[list[bool], Field(min_length=1, max_length=2)] | None,
-        _said(
+        label(
             "sequence parallel (sp)", "Divides the tokens of what tensor parallelism leaves whole."
         ),
     ] = None
     micro_batch_sequences: Annotated[
-        Degree | None, _said("micro-batch", "What a replica takes through its stages at once.")
+        Degree | None, label("micro-batch", "What a replica takes through its stages at once.")
     ] = None
     zero: Annotated[
         Zero | Annotated[list[Zero], Field(min_length=1, max_length=4)] | None,
-        _said("ZeRO stage", "What of the optimizer's states, gradients and weights is divided."),
+        label("ZeRO stage", "What of the optimizer's states, gradients and weights is divided."),
     ] = None
     recompute: Annotated[
         Recompute | Annotated[list[Recompute], Field(min_length=1, max_length=3)] | None,
-        _said(
+        label(
             "recomputation",
             "What backward runs again instead of keeping it: selective is core attention.",
         ),
     ] = None
     schedule: Annotated[
         Schedule | Annotated[list[Schedule], Field(min_length=1, max_length=3)] | None,
-        _said("schedule", "In which order a stage works off its micro-batches."),
+        label("schedule", "In which order a stage works off its micro-batches."),
     ] = None
-    interleave: Annotated[Degree | None, _said("virtual stages per stage")] = None
+    interleave: Annotated[Degree | None, label("virtual stages per stage")] = None
     order: Axes | Annotated[list[Axes], Field(min_length=1, max_length=24)] | None = None
     device_order: DeviceOrder | Annotated[list[DeviceOrder], Field(min_length=1, max_length=5)] = (
         "natural"
@@ -331,7 +340,7 @@ class SearchTable(_Table):
     idle_devices: bool = True
     stage_strategies: Annotated[
         Literal["uniform", "mixed"],
-        _said(
+        label(
             "stages",
             "Uniform: all stages divide their layers alike. Mixed: each picks its own tp, sp, cp, "
             "ep and ZeRO stage on equally many devices, which takes longer to search.",
@@ -339,26 +348,23 @@ class SearchTable(_Table):
     ] = "uniform"
     memory_rule: Annotated[
         Literal["joint", "as_needed"],
-        _said(
+        label(
             "ZeRO and recomputation",
             "Joint: chosen with everything else. As needed: raised only where it does not fit, as "
             "in the paper.",
         ),
     ] = "joint"
-    time_limit_s: Annotated[Positive, _said("time limit")] = 60.0
-    top: Annotated[int, Field(ge=1, le=100), _said("best points that are kept")] = 1
+    time_limit_s: Annotated[Positive, label("time limit")] = 60.0
+    top: Annotated[int, Field(ge=1, le=100), label("best points that are kept")] = 1
 
 
 class BaselinesTable(_Table):
     """``[baselines]``."""
 
-    names: list[Literal["manual", "mcmc", "phaze", "alpa_e", "mist"]] = [
-        "manual",
-        "mcmc",
-        "phaze",
-        "alpa_e",
-        "mist",
-    ]
+    names: Annotated[
+        list[Literal["manual", "mcmc", "phaze", "alpa_e", "mist"]],
+        label("baselines", short="baselines"),
+    ] = ["manual", "mcmc", "phaze", "alpa_e", "mist"]
     seed: Annotated[int, Field(ge=0)] = 0
 
 
@@ -374,6 +380,28 @@ class ScenarioFile(_Table):
     workload: WorkloadTable
     search: SearchTable = SearchTable()
     baselines: BaselinesTable = BaselinesTable()
+
+
+class StudyTable(_Table):
+    """What a study asks beside its scenarios."""
+
+    loss: Annotated[
+        float,
+        Field(ge=0.001, le=0.9),
+        label("may cost less than", "Of what the mix trains at the tier's least ratio."),
+    ]
+    share: Annotated[
+        float,
+        Field(ge=0.001, le=1e6),
+        label("share", "This model's part of the cluster's time.", "parts"),
+    ]
+    budget_usd: Annotated[float, Field(ge=1, le=1e15), _BUDGET]
+    budget_W: Annotated[float, Field(ge=1, le=1e15), _BUDGET]
+    device_usd: Annotated[
+        float,
+        Field(ge=0, le=1e9),
+        label("accelerator with its share of the server", "Apiece; empty: what is assumed."),
+    ]
 
 
 def add_kind(name: str, tables: Mapping[str, type[BaseModel]]) -> None:

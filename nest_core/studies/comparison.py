@@ -23,18 +23,23 @@ from nest_core.explain.validity import validity_of
 from nest_core.network.blocks import level_blocks
 from nest_core.quoting import csv_text
 from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.schema import StudyTable, parameter
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison_table import Line, lines
 from nest_core.studies.equal_budget import AtBudget, Budget, at_budget, spent
 from nest_core.studies.failures import Loss, lose_one, tiers_at_risk
 from nest_core.studies.settings import differing, settings_of
 from nest_core.studies.solving import Stop, Tell, solve
-from nest_core.studies.whole_cost import DEAREST_USD, DevicePrice, device_price
+from nest_core.studies.whole_cost import DEVICE_USD, DevicePrice, device_price
 
-__all__ = ["FEWEST", "LONGEST_NAME", "MOST", "Comparison", "compared", "run"]
+__all__ = ["BUDGET_OF", "FEWEST", "LONGEST_NAME", "MOST", "Comparison", "compared", "run"]
 
 FEWEST, MOST = 2, 6
 LONGEST_NAME = 60
+BUDGET_OF = {
+    "price": parameter("budget_usd", StudyTable),
+    "power": parameter("budget_W", StudyTable),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,8 @@ def run(
     prices = load_prices()
     bills = [bill(scenario.fabric, prices) for scenario in scenarios]
     budget = _budget(inputs.get("budget"), bills[0])
-    device_usd = _device_usd(inputs.get("device_usd"))
+    device_usd = inputs.get("device_usd")
+    device_usd = None if device_usd is None else DEVICE_USD.checked(device_usd)
     keys = differing([settings_of(e.document, e.overrides, e.folder) for e in entries])
     failures = bool(inputs.get("failures", True))
     work = _Work(prices, budget, keys, failures, progress, stop)
@@ -270,38 +276,14 @@ def _scenario(entry: _Entry) -> Scenario:
 def _budget(asked: Any, first: Bill) -> Budget | None:
     if asked is None:
         return None
-    if not isinstance(asked, Mapping) or asked.get("kind") not in ("price", "power"):
+    if not isinstance(asked, Mapping) or asked.get("kind") not in BUDGET_OF:
         raise InputError("budget.kind", "must be price or power", asked, "pick one")
     value = asked.get("value")
     if value is None:
         return Budget(asked["kind"], spent(first, asked["kind"]))
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e15:
-        raise InputError(
-            "budget.value",
-            "must be dollars or watts above 0",
-            value,
-            "raise it, or leave it out for what the first network takes",
-        )
-    return Budget(asked["kind"], float(value))
+    return Budget(asked["kind"], BUDGET_OF[asked["kind"]].checked(value, "budget.value"))
 
 
 def _device(scenarios: Sequence[Scenario], prices: Prices) -> DevicePrice | None:
     names = {scenario.accelerator.name for scenario in scenarios}
     return device_price(names.pop(), prices) if len(names) == 1 else None
-
-
-def _device_usd(asked: Any) -> float | None:
-    if asked is None:
-        return None
-    if (
-        isinstance(asked, bool)
-        or not isinstance(asked, int | float)
-        or not 0 <= asked < DEAREST_USD
-    ):
-        raise InputError(
-            "device_usd",
-            f"must be dollars from 0 to below {DEAREST_USD:,.0f}",
-            asked,
-            "correct it, or leave it out for the listed price",
-        )
-    return float(asked)

@@ -98,12 +98,12 @@ def _only(allowed: Sequence[Value]) -> Value | None:
 
 
 def _swept(
-    key: str,
     path: str,
     defaults: Iterable[Value],
     present: Value | None,
     changes: Changes | None = None,
     *,
+    key: str = "",
     label: str = "",
     **more: Any,
 ) -> SweepParameter:
@@ -114,7 +114,13 @@ def _swept(
         kept = {of.kind(value) for value in worth}
         worth = sorted(kept if present is None else kept | {of.kind(present)})
     return SweepParameter(
-        key, of, label or of.label, tuple(worth), present, changes or _set(path), **more
+        key or of.name,
+        of,
+        label or of.label,
+        tuple(worth),
+        present,
+        changes or _set(path),
+        **more,
     )
 
 
@@ -126,24 +132,21 @@ def _job_parameters(scenario: Scenario) -> list[SweepParameter]:
     zero, recompute = parameter("search.zero"), parameter("search.recompute")
     return [
         _swept(
-            "batch",
             "workload.global_batch_sequences",
             _whole(_around(batch, FACTORS)),
             batch,
             doubling=True,
         ),
         _swept(
-            "micro_batch",
             "search.micro_batch_sequences",
             [size for size in MICRO_BATCHES if batch % size == 0],
             _only(space.micro_batch),
             doubling=True,
             note=pinned,
         ),
-        _swept("zero", zero.key, zero.options, _only(space.zero), note=pinned),
-        _swept("recompute", recompute.key, recompute.options, _only(space.recompute), note=pinned),
+        _swept(zero.key, zero.options, _only(space.zero), note=pinned),
+        _swept(recompute.key, recompute.options, _only(space.recompute), note=pinned),
         _swept(
-            "sequence",
             "workload.sequence_length_tokens",
             [
                 size
@@ -155,7 +158,6 @@ def _job_parameters(scenario: Scenario) -> list[SweepParameter]:
             note="the global batch keeps its number of sequences",
         ),
         _swept(
-            "memory",
             "accelerator.memory_GiB",
             [size for size in MEMORIES_GIB if memory / 4 <= size <= 4 * memory],
             memory,
@@ -181,10 +183,10 @@ def _fabric_parameters(table: dict[str, Any], scenario: Scenario) -> list[SweepP
 def _ratio(tier: int, name: str, present: float, path: str) -> SweepParameter:
     label = f"{name} {parameter(path).label}"
     return _swept(
-        f"oversubscription.{tier}",
         path,
         RATIOS,
         float(present),
+        key=f"oversubscription.{tier}",
         label=label,
         doubling=True,
         fabric=True,
@@ -193,10 +195,10 @@ def _ratio(tier: int, name: str, present: float, path: str) -> SweepParameter:
 
 def _speed(key: str, path: str, present: float, per: str, label: str = "") -> SweepParameter:
     return _swept(
-        f"speed.{key}",
         path,
         _around(present, FACTORS),
         present,
+        key=f"speed.{key}",
         label=label,
         doubling=True,
         fabric=True,
@@ -206,14 +208,13 @@ def _speed(key: str, path: str, present: float, per: str, label: str = "") -> Sw
 
 def _node(path: str, present: int, most: float, note: str, changes: Changes) -> SweepParameter:
     sizes = [size for size in _whole(_around(present, FACTORS)) if size <= most]
-    return _swept("node", path, sizes, present, changes, doubling=True, fabric=True, note=note)
+    return _swept(path, sizes, present, changes, key="node", doubling=True, fabric=True, note=note)
 
 
 def _devices(least: int, present: int, note: str, changes: Changes) -> SweepParameter:
     sizes = [present / 2**power for power in range(-1, 5)]
     worth = [size for size in _whole(sizes) if size % least == 0 and size <= LARGEST_DEFAULT]
     return _swept(
-        "devices",
         "fabric.clos.devices",
         worth,
         present,

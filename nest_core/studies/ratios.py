@@ -21,6 +21,7 @@ from nest_core.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.scenario.titles import scenario_title
+from nest_core.schema import StudyTable, parameter
 from nest_core.studies.parameter import SweepParameter, with_values
 from nest_core.studies.parameters import sweep_parameters
 from nest_core.studies.solving import Stop, Tell, never
@@ -31,8 +32,8 @@ __all__ = ["MOST_MODELS", "Ratios", "Step", "Tier", "highest_ratios"]
 
 
 STEP = 0.5
+_LOSS, _SHARE = (parameter(key, StudyTable) for key in ("loss", "share"))
 MOST_MODELS = 6
-LEAST_LOSS, MOST_LOSS = 0.001, 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +160,11 @@ def highest_ratios(
         If the scenario is none, its fabric has no ratios, or a model does not fit at the least.
     """
     document, overrides = inputs["document"], inputs["overrides"]
-    limit, mix = _limit(inputs.get("loss")), _mix(inputs.get("mix"), folder)
+    limit, mix = _LOSS.checked(inputs.get("loss")), _mix(inputs.get("mix"), folder)
     ladder = [
-        parameter
-        for parameter in sweep_parameters(document, overrides, folder)
-        if parameter.key.startswith("oversubscription.")
+        swept
+        for swept in sweep_parameters(document, overrides, folder)
+        if swept.key.startswith("oversubscription.")
     ]
     if not ladder:
         raise InputError(
@@ -172,8 +173,8 @@ def highest_ratios(
     plain = {key: value for key, value in overrides.items() if not _of_model(key)}
     title = scenario_title(resolve_scenario(document, overrides, folder))
     tiers: list[Tier] = []
-    for number, parameter in enumerate(ladder):
-        trial = _Trial(document, plain, folder, mix, parameter, number, stop or never)
+    for number, swept in enumerate(ladder):
+        trial = _Trial(document, plain, folder, mix, swept, number, stop or never)
 
         def tell(share: float, words: str, done: int = number) -> None:
             if progress is not None:
@@ -315,28 +316,20 @@ def _price(trial: _Trial, ratio: float, prices: Prices) -> float | None:
         return None
 
 
-def _limit(value: object) -> float:
-    inside = isinstance(value, int | float) and LEAST_LOSS <= value <= MOST_LOSS
-    if isinstance(value, bool) or not isinstance(value, int | float) or not inside:
-        raise InputError(
-            "loss", f"must be a share from {LEAST_LOSS} to {MOST_LOSS}", value, "give 0.02 for 2 %"
-        )
-    return float(value)
-
-
 def _mix(asked: object, folder: Path | None) -> tuple[_Part, ...]:
     """The models with shares that sum to 1."""
     if not isinstance(asked, list | tuple) or not 1 <= len(asked) <= MOST_MODELS:
         raise InputError("mix", f"must list 1 to {MOST_MODELS} models", asked, "name the models")
     parts = []
-    for entry in asked:
-        share = entry.get("share") if isinstance(entry, Mapping) else None
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1e9:
-            raise InputError("mix", "must give every model a share above 0", entry, "give one")
-        named = entry.get("model")
+    for number, entry in enumerate(asked):
+        table = entry if isinstance(entry, Mapping) else {}
+        share, named = (
+            _SHARE.checked(table.get("share"), f"mix[{number}].share"),
+            table.get("model"),
+        )
         if not isinstance(named, str | Mapping):
             raise InputError("mix", "must name every model, or hold its table", entry, "name it")
-        parts.append(_Part(load_model(named, folder).name, named, float(share)))
+        parts.append(_Part(load_model(named, folder).name, named, share))
     total = sum(part.share for part in parts)
     return tuple(_Part(part.name, part.model, part.share / total) for part in parts)
 

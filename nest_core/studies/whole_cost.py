@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nest_core.bill.prices import Prices
+from nest_core.schema import StudyTable, parameter
 
-__all__ = ["DEAREST_USD", "Design", "DevicePrice", "Lead", "break_even", "device_price", "lead"]
+__all__ = ["DEVICE_USD", "Design", "DevicePrice", "Lead", "break_even", "device_price", "lead"]
 
-DEAREST_USD = 1e9
-"""No accelerator costs as much: a break-even from here on is none."""
+DEVICE_USD = parameter("device_usd", StudyTable)
+"""No accelerator costs more than its bound: a break-even from there on is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def lead(designs: Sequence[Design], device_usd: float) -> Lead:
     """The design that trains most per dollar at a price of an accelerator, and how long it does.
 
     Ties go to whoever is ahead beyond that price, then to whoever stands first. ``device_usd`` is
-    below `DEAREST_USD`.
+    below the bound of `DEVICE_USD`.
 
     Examples
     --------
@@ -101,7 +102,7 @@ def lead(designs: Sequence[Design], device_usd: float) -> Lead:
         edge = need / slope
         if slope > 0 and edge > found.low:
             found = Lead(best, edge, found.high, place, found.above)
-        if slope < 0 and 0 <= edge < min(found.high, DEAREST_USD):
+        if slope < 0 and 0 <= edge < min(found.high, DEVICE_USD.high or 0.0):
             found = Lead(best, found.low, edge, found.below, place)
     return found
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from nest_core.errors import InputError
 from nest_core.files import read_text
 from nest_core.presets import load_toml, named_file
-from nest_core.schema import Name, checked
+from nest_core.schema import Name, checked, label
 from nest_core.workload.hugging_face import read_config, renamed
 from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
 
@@ -33,25 +33,33 @@ class ModelFile(BaseModel):
 
     name: Name
     family: Name
-    blocks: Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
-    hidden: Size
-    heads: Size
-    kv_heads: Size
-    head_dim: Size
-    ffn: MaybeSize = 0
-    vocabulary: Size
-    positions: MaybeSize = 0
+    blocks: Annotated[int, Field(ge=1, le=MOST_BLOCKS), label("blocks", unit="layers")]
+    hidden: Annotated[Size, label("hidden width", unit="elements")]
+    heads: Annotated[Size, label("query heads", unit="per block")]
+    kv_heads: Annotated[Size, label("KV heads", unit="per block")]
+    head_dim: Annotated[Size, label("head width", unit="elements")]
+    ffn: Annotated[MaybeSize, label("MLP width", "Inner width of a dense MLP.", "elements")] = 0
+    vocabulary: Annotated[Size, label("vocabulary", unit="tokens")]
+    positions: Annotated[MaybeSize, label("learned positions", unit="tokens")] = 0
     tied: bool = False
-    window: MaybeSize = 0
-    experts: Size = 1
-    top_k: Size = 1
-    expert_ffn: MaybeSize = 0
-    shared_ffn: MaybeSize = 0
-    dense_blocks: MaybeSize = 0
-    q_rank: MaybeSize = 0
-    kv_rank: MaybeSize = 0
-    rope_dim: MaybeSize = 0
-    value_dim: MaybeSize = 0
+    window: Annotated[
+        MaybeSize, label("window", "What attention sees; 0: everything.", "tokens")
+    ] = 0
+    experts: Annotated[Size, label("experts", unit="per block")] = 1
+    top_k: Annotated[Size, label("top k", unit="experts")] = 1
+    expert_ffn: Annotated[
+        MaybeSize, label("expert width", "Inner width of one expert.", "elements")
+    ] = 0
+    shared_ffn: Annotated[
+        MaybeSize, label("shared width", "Of all shared experts together.", "elements")
+    ] = 0
+    dense_blocks: Annotated[
+        MaybeSize, label("dense blocks", "The first ones: an MLP and no experts.", "layers")
+    ] = 0
+    q_rank: Annotated[MaybeSize, label("query rank", unit="elements")] = 0
+    kv_rank: Annotated[MaybeSize, label("key-value rank", unit="elements")] = 0
+    rope_dim: Annotated[MaybeSize, label("rotary width", unit="elements")] = 0
+    value_dim: Annotated[MaybeSize, label("value width", unit="elements")] = 0
     source: Annotated[str, Field(max_length=1000)] = ""
 
 
