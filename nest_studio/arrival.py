@@ -25,8 +25,8 @@ from nest_studio.history import held
 __all__ = ["arrive", "refused", "say_refused"]
 
 LONGEST = 60
-FORMER = {"ideal wires": "ideal links"}
-"""What older addresses call the value of a choice."""
+FORMER = {"ideal wires": "ideal links", "takes uplinks away": "removes uplinks"}
+"""Options as older addresses call them."""
 _ASKED = "address on arrival"
 _REFUSED = "refused of the address"
 _PAGE = "page shown"

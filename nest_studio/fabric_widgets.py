@@ -43,7 +43,7 @@ __all__ = [
 DEVICES = "fabric.clos.devices"
 MEANING = "fabric.clos.oversubscribe"
 FAILED = "own fabric is lost"
-MEANINGS = {"takes uplinks away": "remove_uplinks", "splits the ports anew": "split_radix"}
+MEANINGS = {"removes uplinks": "remove_uplinks", "splits the ports anew": "split_radix"}
 
 
 def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What exporters share: bundles of files, what frameworks cannot express, and shell scripts.
+"""What exporters share: the files of an export, what frameworks cannot express, and shell scripts.
 
 ``torchrun`` of PyTorch 2.13 numbers ranks node after node and, within one, by local rank, which
 is also the device. The caller says which node it is on and where node 0 is: ``NODE_RANK`` (under

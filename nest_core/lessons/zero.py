@@ -183,7 +183,7 @@ def _brief() -> Brief:
                 (f"{w + g:g}", "Forgets the share of the optimizer that stays."),
             ),
             (
-                "At how many ranks does stage 1 stop helping? What is its floor?",
+                "At how many ranks does stage 1 stop helping? What is its lower bound?",
                 "With 16 micro-batches, what does stage 3 cost that stage 1 does not?",
                 "Papers count 16 bytes in fp16 where others count 18 or 20: what is left out?",
             ),

@@ -261,7 +261,7 @@ def zero_memory_picture(found: ZeroStages) -> Picture:
         if found.ranks > 1
         else "One rank has nobody to share with: all stages hold the same",
         f"States on one of {found.ranks} ranks, {bars.scale[1]}; activations are not in it",
-        "What stays whole is the floor of a stage: more ranks do not lower it.",
+        "What stays whole is a stage's lower bound: more ranks do not lower it.",
         _figure(bars),
         _legend(bars),
     )

@@ -1,7 +1,7 @@
 """Algorithms that look at the fabric: levels, rails, dimensions of a torus, switches that reduce.
 
-Each takes a network and groups and returns stages (see `spread`). Those that reduce or gather by
-halves return the reduce-scatter.
+Each takes a network and groups and returns stages (see `spread`). Of an all-reduce or all-gather
+they return the reduce-scatter that it is made of or mirrors.
 """
 
 from __future__ import annotations
