@@ -199,6 +199,9 @@ def test_a_drawing_is_edited_by_keyboard_alone(watched):
     before = "50.0 GB/s"  # the page came with another fabric of 64 devices
     shows(window, 2, before)
     button = page.get_by_role("button", name="Edit as my own drawing")
+    from playwright.sync_api import expect
+
+    expect(button).to_have_count(1)  # the fabric before may not have been cleared away yet
     button.focus()
     page.keyboard.press("Enter")
     page.get_by_text("Drawn: 64 devices").wait_for()
