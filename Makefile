@@ -48,7 +48,7 @@ quick: test-env ## rules of the house and unit tests of the spine, while working
 
 test: test-env browser lint ## install everything, lint, type-check and run the tests
 	@$(PYTEST) -m 'not check and not browser' $(ARGS)
-	@.venv/bin/python -m pytest $(IN_BROWSER) -m 'browser and not check' $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist worksteal $(IN_BROWSER) -m 'browser and not check' $(ARGS)
 
 check: test-env browser ## long enumerations, fuzzing and soaks
 	@.venv/bin/python -m pytest -m check $(ARGS)

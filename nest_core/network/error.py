@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -65,25 +64,17 @@ def levels_only(network: Network) -> Network:
     return replace(network, link_map=TreeLinkMap(tuple(tiers)), torus=None)
 
 
-def collapse_error(network: Any) -> float:
+def collapse_error(network: Network) -> float:
     """Worst relative difference between pricing by levels alone and on the links.
-
-    Parameters
-    ----------
-    network : Network or Fabric
-        A fabric is collapsed first.
 
     Examples
     --------
+    >>> from nest_core.network import collapse
     >>> from nest_core.topology import Hierarchical, Tier
     >>> tiers = (Tier("node", 8, 900e9, 1e-7), Tier("rack", 4, 50e9, 2e-7))
-    >>> collapse_error(Hierarchical("two", tiers))
+    >>> collapse_error(collapse(Hierarchical("two", tiers)))
     0.0
     """
-    if not isinstance(network, Network):
-        from nest_core.network.collapse import collapse
-
-        network = collapse(network)
     if network.devices == 1:
         return 0.0
     tree = levels_only(network)

@@ -15,7 +15,7 @@ ECMP the mean of it over the hash draws. Bytes are what a device sends (``pp``) 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from nest_core.network.levels import Network
 from nest_core.network.link_map import IntArray
 from nest_core.network.phases import Phase, check_size, price_phases
 from nest_core.network.traffic import hierarchical_reduce_scatter, ring_reduce_scatter
+from nest_core.topology.fabric import Fabric
 
 __all__ = [
     "DIRECTIONS",
@@ -149,7 +150,7 @@ def traffic(
     stage: int | None,
     size: float,
     directions: Direction = "fwd",
-    fabric: Any = None,
+    fabric: Fabric | None = None,
 ) -> Traffic:
     """Time of a pattern of ``size`` bytes.
 
@@ -167,7 +168,7 @@ def traffic(
 
 
 def _explicit(
-    fabric: Any, phases: list[Phase], size: float, draws: int
+    fabric: Fabric | None, phases: list[Phase], size: float, draws: int
 ) -> tuple[float | None, tuple[LinkLoad, ...]]:
     if fabric is None or fabric.devices > EXPLICIT_DEVICES or getattr(fabric, "twisted", False):
         return None, ()

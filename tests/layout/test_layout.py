@@ -17,6 +17,7 @@ def layouts() -> list[Layout]:
     return [Layout(*degrees, order) for degrees in DEGREES for order in ORDERS]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("layout", layouts(), ids=repr)
 def test_every_rank_has_one_device_and_every_used_device_one_rank(layout):
     """A failure: two ranks share a device, or one in the middle idles."""
@@ -27,6 +28,7 @@ def test_every_rank_has_one_device_and_every_used_device_one_rank(layout):
     assert sorted(placed.reshape(-1).tolist()) == list(range(used))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("layout", layouts(), ids=repr)
 def test_neighbours_on_an_axis_are_a_stride_apart(layout):
     """The stride is the product of the degrees inside; index arithmetic, written out."""
@@ -48,6 +50,7 @@ def test_the_first_axis_of_the_order_is_innermost():
     assert paper.devices[:, 1].tolist() == [[4, 5], [6, 7]]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("layout", layouts(), ids=repr)
 def test_painted_devices_say_who_sits_there(layout):
     """`stage_of` and `replica_of` invert `devices`; what is left over is -1."""

@@ -107,6 +107,7 @@ def test_an_all_reduce_is_a_scatter_and_a_gather(name: str, algorithm: str):
         assert seconds(half) == pytest.approx(seconds(back))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("op", "algorithm"), EACH)
 @pytest.mark.parametrize("size", [2, 3, 5, 6, 8])
 def test_messages_reach_everybody(op: str, algorithm: str, size: int):
@@ -366,6 +367,7 @@ def test_time_grows_with_the_message(name: str, which: tuple[str, str], size: in
     assert found[-1] > 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("algorithm", ["ring", "hierarchical_ring", "hierarchical_halving"])
 def test_more_groups_at_once_are_never_faster(name: str, algorithm: str):
@@ -408,6 +410,7 @@ def test_nccl_takes_nvls_in_a_node_from_five_devices():
     assert small not in IN_NETWORK
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("op", ALGORITHMS)
 def test_nccl_chooses_something_that_runs(name: str, op: str):

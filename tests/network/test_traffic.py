@@ -289,6 +289,7 @@ def test_a_team_takes_the_slowest_alpha_and_beta_apart():
 MANY = [name for name in EXPLICIT if EXPLICIT[name].devices > 1]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", MANY)
 def test_transfers_take_as_long_as_their_busiest_cable(name, seed):

@@ -134,6 +134,7 @@ def test_one_rank_needs_no_collectives(family, sp):
         assert not layer.collectives
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     ("case", "share"),
@@ -160,6 +161,7 @@ def test_the_boundary_is_the_residual_stream(family, case, share):
 # Context parallelism ----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("attention", ["flash", "unfused"])
 @pytest.mark.parametrize(("tp", "sp"), [(1, False), (2, False), (4, True)])
@@ -213,6 +215,7 @@ def test_context_parallelism_divides_what_tensor_parallelism_sends():
 # Expert parallelism -----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("family", MIXTURES)
 @pytest.mark.parametrize(
     ("case", "ranks"),

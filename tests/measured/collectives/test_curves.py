@@ -34,6 +34,7 @@ def test_more_bytes_take_longer_and_more_bandwidth_less(name, op, devices, expon
     assert curve.seconds(op, devices, size, RATE, latency_s=1e-4) > time
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", LOCAL)
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("devices", [2, 5, 8])
@@ -63,6 +64,7 @@ def test_time_is_concave_in_bytes(name, op):
     assert (np.diff(time, 2) <= 1e-12).all()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize(("devices", "nodes"), [(16, 2), (2, 2), (64, 8), (4096, 512)])
