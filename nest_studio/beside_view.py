@@ -13,8 +13,7 @@ from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
 from nest_core.units import humanise_seconds
 from nest_studio.bill_view import bill_figures, bill_job
-from nest_studio.fabric_state import FabricRequest, canonical
-from nest_studio.fabric_widgets import fabric_document
+from nest_studio.fabric_widgets import FabricRequest, canonical, fabric_document
 from nest_studio.fields import Several, settle
 from nest_studio.jobs import given_up, submitted, there
 from nest_studio.own_fabric import OWN, own_document

@@ -11,7 +11,7 @@ from nest_core.formats import FORMATS, Assumed, Exported, Imported
 from nest_core.quoting import as_markdown
 from nest_core.scenario.titles import file_stem
 from nest_studio.drawing_view import new_drawing, own_from
-from nest_studio.fabric_state import FabricRequest, canonical
+from nest_studio.fabric_widgets import FabricRequest, canonical
 from nest_studio.fields import upload
 from nest_studio.jobs import WorkerCrash, awaited, forget, submitted
 from nest_studio.own_fabric import OWN, forget_places, notes, own_document, revision

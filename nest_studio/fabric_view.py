@@ -10,17 +10,17 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.explain.summary import Headline
 from nest_core.figures.collectives import bandwidth_figure, size_label, time_figure
-from nest_core.measured.collectives.sweep import Sweep
+from nest_core.hardware.collectives.library import KIND, Library, load_library
+from nest_core.measured.collectives.sweep import LIBRARY_NETWORK, Measured, Sweep, load_measured
 from nest_core.network.algorithms import ALGORITHMS, OPS
+from nest_core.presets import load_toml, named_file
 from nest_core.quoting import as_markdown
-from nest_studio.fabric_state import (
-    IDEAL_LINKS,
+from nest_studio.fabric_widgets import (
     FabricRequest,
-    families,
-    library_note,
-    measured_of,
+    fabric_document,
+    fabric_group,
+    fabric_standards,
 )
-from nest_studio.fabric_widgets import fabric_document, fabric_group, fabric_standards
 from nest_studio.fields import ADDRESS, Choice, said
 from nest_studio.jobs import awaited
 from nest_studio.own_fabric import OWN
@@ -29,6 +29,7 @@ from nest_studio.tasks.fabrics import CollectiveRequest, FabricAnswer, fabric_sw
 
 __all__ = ["DEFAULT_FABRIC", "explorer", "fabric_form", "heading", "levels", "no_heading"]
 
+IDEAL_LINKS = "ideal links"
 DEFAULT_FABRIC = "h100-spine-leaf-1024"
 LARGEST_GROUP = 1_048_576
 # Options are what the address says, so they are words and not names of the code.
@@ -114,13 +115,13 @@ def explorer(request: FabricRequest, text: str, answer: FabricAnswer) -> None:
         if of != text:
             return
         mark_results(earlier=swept is None, places=("swept",))
-        measured = measured_of(request.document["name"], found, library)
+        measured = _measured_of(request.document["name"], found, library)
         with st.container(key="swept"):
             left, right = st.columns(2, gap="medium")
             PicturePlace("collective-time", left).draw(time_figure(found, measured))
             PicturePlace("collective-bandwidth", right).draw(bandwidth_figure(found, measured))
             source = f"Measured: {measured.source}." if measured else MEASURED_NONE
-            facts(_waits(found, waits), f"{library_note(library)} {source}")
+            facts(_waits(found, waits), f"{_library_note(library)} {source}")
 
 
 def _controls() -> CollectiveRequest:
@@ -174,7 +175,7 @@ def _controls() -> CollectiveRequest:
     )
     library = libraries.selectbox(
         "Library",
-        (IDEAL_LINKS, *families()),
+        (IDEAL_LINKS, *_families()),
         key="collective.library",
         bind=ADDRESS,
         on_change=_fit_library,
@@ -211,3 +212,40 @@ def _waits(found: Sweep, waits: tuple[str, str]) -> str:
         name, size = found.algorithms[end], float(found.size_bytes[end])
         ends.append(f"{size_label(size)} ({name.replace('_', ' ')}) wait for {reason}")
     return f"On the links {'; '.join(ends)}."
+
+
+def _measured_of(name: str, found: Sweep, library: str) -> Measured | None:
+    """Measured runs of the chosen family, or of the accelerator that the fabric's name gives."""
+    if found.nodes != 1:
+        return None
+    if not library:
+        known = _library().local(name)
+        if known is None:
+            return None
+        library = known[0].name
+    return load_measured(library, found.op, found.devices)
+
+
+def _families() -> tuple[str, ...]:
+    """Curves of accelerator families."""
+    own = [entry.name for entry in _library().curves if entry.link == "nvlink"]
+    return tuple(name for name in own if name != "start")
+
+
+def _library_note(library: str) -> str:
+    """Where the chosen curve comes from, in one sentence."""
+    if not library:
+        return "Ideal links: the fabric's latencies and all of its bandwidth, no software."
+    facts = load_toml(named_file(KIND, library, None, field="curves")).get("provenance", {})
+    rows, median = facts.get("rows_fitted"), facts.get("held_out_median")
+    fit = f"{library}: {facts.get('status', 'not fitted')}"
+    if rows:
+        fit += f" to {rows:,} measured runs"
+    if median:
+        fit += f", {100 * median:.2g} % off in the median on runs held out"
+    return f"{fit}; between nodes {LIBRARY_NETWORK}, assumed and not fitted."
+
+
+@st.cache_resource(show_spinner=False)
+def _library() -> Library:
+    return load_library()

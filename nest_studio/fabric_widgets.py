@@ -6,7 +6,9 @@ files.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
@@ -33,6 +35,8 @@ __all__ = [
     "DEVICES",
     "MEANING",
     "MEANINGS",
+    "FabricRequest",
+    "canonical",
     "fabric_document",
     "fabric_fields",
     "fabric_group",
@@ -44,6 +48,20 @@ DEVICES = "fabric.clos.devices"
 MEANING = "fabric.clos.oversubscribe"
 FAILED = "own fabric is lost"
 MEANINGS = {"removes uplinks": "remove_uplinks", "splits the ports anew": "split_radix"}
+
+
+@dataclass(frozen=True, slots=True)
+class FabricRequest:
+    """A fabric preset and what differs from it, by dotted key (``fabric.clos.devices``)."""
+
+    preset: str
+    document: dict[str, Any]
+    overrides: dict[str, Any]
+
+
+def canonical(request: FabricRequest) -> str:
+    """The text that identifies a request."""
+    return json.dumps([request.document, request.overrides], sort_keys=True)
 
 
 def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: list[Any]) -> None:

@@ -17,11 +17,11 @@ from nest_core.notebook.kinds import KINDS, Shown, compute, summarise
 from nest_core.notebook.words import note_html
 from nest_core.quoting import as_markdown
 from nest_studio.compare_state import use_inputs
+from nest_studio.explore_view import reopen, reopens
 from nest_studio.fields import hold
 from nest_studio.jobs import Job, forget, submitted, there
 from nest_studio.notebook_state import edit, keep_summary
 from nest_studio.open_plan import from_preset, open_plan, unsaid
-from nest_studio.reopen import reopen, reopens
 from nest_studio.show import HeadlineRow, PicturePlace, facts, table, told
 
 __all__ = ["PICKED", "cell_card", "job_of", "local_time", "note_style", "picked_plans", "run_again"]

@@ -13,8 +13,8 @@ from nest_studio.beside_view import beside
 from nest_studio.bill_view import bill_section
 from nest_studio.drawing_view import drawing_section, edit_button, take_up_edits
 from nest_studio.exchange_view import bring_controls, take_along, what_was_read
-from nest_studio.fabric_state import FabricRequest, canonical
 from nest_studio.fabric_view import explorer, fabric_form, heading, levels, no_heading
+from nest_studio.fabric_widgets import FabricRequest, canonical
 from nest_studio.jobs import awaited
 from nest_studio.own_fabric import OWN, follow_address
 from nest_studio.show import HeadlineRow, mark_results, page_style
