@@ -39,7 +39,7 @@ from nest_core.topology.checks import MAX_EXPLICIT_DEVICES
 from nest_core.topology.drawing import MAX_DRAWN, drawing_of, element_names
 from nest_core.topology.files import build_fabric
 from nest_core.units import GIB
-from nest_studio.tasks.requests import Stop, Tell
+from nest_studio.tasks.requests import Stop, Tell, announced
 
 __all__ = [
     "CollectiveRequest",
@@ -166,9 +166,9 @@ def fabric_answer(text: str, *, progress: Tell, stop: Stop) -> FabricAnswer | No
     )
 
 
-def fabric_bill(text: str, settings: tuple[str, ...], *, progress: Tell, stop: Stop) -> Bill:
+@announced("counting its parts")
+def fabric_bill(text: str, settings: tuple[str, ...]) -> Bill:
     """What a fabric is made of and costs, with settings over the price list."""
-    progress(0.0, "counting its parts")
     return bill(request_fabric(text), load_prices(DEFAULT, settings))
 
 
@@ -209,26 +209,24 @@ def fabric_sweep(
     return found, (first, last)
 
 
-def all_reduce_time(text: str, *, progress: Tell, stop: Stop) -> float:
+@announced("pricing an all-reduce of 1 GiB over all devices")
+def all_reduce_time(text: str) -> float:
     """Seconds for 1 GiB over all devices by the fastest algorithm; 0 where that takes long."""
-    progress(0.0, "pricing an all-reduce of 1 GiB over all devices")
     _, network = _collapsed(text)
     if not 2 <= network.devices <= LARGEST_ALL_REDUCE:
         return 0.0
     return collective(network, "all_reduce", GIB, network.devices).time_s
 
 
-def fabric_import(
-    content: bytes, name: str, assumed: Assumed, *, progress: Tell, stop: Stop
-) -> Imported:
+@announced("reading the file")
+def fabric_import(content: bytes, name: str, assumed: Assumed) -> Imported:
     """A fabric file as a document of the studio's own."""
-    progress(0.0, "reading the file")
     return read_fabric(content, name, assumed=assumed)
 
 
-def fabric_losses(text: str, *, progress: Tell, stop: Stop) -> tuple[str, ...]:
+@announced("copying it to compare")
+def fabric_losses(text: str) -> tuple[str, ...]:
     """All that a fabric loses when it is copied onto the canvas."""
-    progress(0.0, "copying it to compare")
     fabric, network = _collapsed(text)
     document = with_overrides(*json.loads(text))
     drawing = drawing_of(fabric, network.nesting)

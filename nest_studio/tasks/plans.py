@@ -17,7 +17,7 @@ from nest_core.explain.loads import link_loads
 from nest_core.figures import Picture, fabric_figure, level_figure, timeline_figure
 from nest_core.figures.fabric import Paint
 from nest_core.figures.linkload import linkload_figure
-from nest_studio.tasks.requests import Stop, Tell, request_problem, request_scenario
+from nest_studio.tasks.requests import Stop, Tell, announced, request_problem, request_scenario
 
 __all__ = [
     "PlanPictures",
@@ -69,29 +69,27 @@ def plan_pictures(
     )
 
 
-def plan_bindings(
-    text: str, best: Report, *, progress: Tell, stop: Stop
-) -> tuple[StageBinding, ...]:
+@announced("pricing it with more of each resource")
+def plan_bindings(text: str, best: Report) -> tuple[StageBinding, ...]:
     """What binds every stage of a plan."""
-    progress(0.0, "pricing it with more of each resource")
     return bindings(request_problem(text), best)
 
 
-def plan_equations(text: str, best: Report, *, progress: Tell, stop: Stop) -> tuple[Equation, ...]:
+@announced("filling in its figures")
+def plan_equations(text: str, best: Report) -> tuple[Equation, ...]:
     """The equations behind a plan."""
-    progress(0.0, "filling in its figures")
     return equations(request_problem(text), best)
 
 
-def plan_rank_mapping(text: str, best: Report, *, progress: Tell, stop: Stop) -> RankMapping:
+@announced("placing its ranks")
+def plan_rank_mapping(text: str, best: Report) -> RankMapping:
     """Who sits where under a plan."""
-    progress(0.0, "placing its ranks")
     return rank_mapping_of(request_problem(text).network, best.plan)
 
 
-def priced_mine(text: str, pasted: str, placement: str, *, progress: Tell, stop: Stop) -> Mine:
+@announced("reading and pricing it")
+def priced_mine(text: str, pasted: str, placement: str) -> Mine:
     """A pasted plan priced on a request; InputError where it is none."""
-    progress(0.0, "reading and pricing it")
     return price_pasted(request_scenario(text), pasted, placement)
 
 

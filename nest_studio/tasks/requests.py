@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
 
 from nest_core.baselines import Baseline, evaluate_baselines
 from nest_core.costs.price import Report
@@ -25,6 +26,7 @@ from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.units import humanise_seconds
 
 __all__ = [
+    "announced",
     "best_plan",
     "import_tasks",
     "next_best_choices",
@@ -43,6 +45,22 @@ LONGEST_BASELINE_S = 60.0
 
 Tell = Callable[[float, str], None]
 Stop = Callable[[], bool]
+
+Found = TypeVar("Found")
+
+
+def announced(words: str) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
+    """A task made of work that goes in one step, which can be neither watched nor stopped."""
+
+    def task_of(work: Callable[..., Found]) -> Callable[..., Found]:
+        @wraps(work)
+        def task(*args: Any, progress: Tell, stop: Stop) -> Found:
+            progress(0.0, words)
+            return work(*args)
+
+        return task
+
+    return task_of
 
 
 def import_tasks(*, progress: Tell, stop: Stop) -> None:
@@ -114,27 +132,25 @@ def priced_baselines(text: str, *, progress: Tell, stop: Stop) -> tuple[Baseline
     return tuple(found)
 
 
-def paper_result(name: str, costs: Costs, *, progress: Tell, stop: Stop) -> Reproduction:
+@announced("computing")
+def paper_result(name: str, costs: Costs) -> Reproduction:
     """A figure or table of the paper beside ours."""
-    progress(0.0, "computing")
     return reproduce(name, costs)
 
 
-def next_best_choices(
-    text: str, best: Report, limit_s: float, *, progress: Tell, stop: Stop
-) -> tuple[NextBest, ...]:
+@announced("planning without each choice")
+def next_best_choices(text: str, best: Report, limit_s: float) -> tuple[NextBest, ...]:
     """The next best plan on every axis."""
-    progress(0.0, "planning without each choice")
     scenario = request_scenario(text)
     limit = min(limit_s, scenario.time_limit_s)
     return next_best(request_problem(text), scenario.space, best, time_limit_s=limit)
 
 
+@announced("planning with 1 % more of each resource")
 def worth_of_more(
-    text: str, best: Report, limit_s: float, *, progress: Tell, stop: Stop
+    text: str, best: Report, limit_s: float
 ) -> tuple[dict[str, float | None], dict[str, Gain]]:
     """Shadow prices, and what the plan as it is would gain."""
-    progress(0.0, "planning with 1 % more of each resource")
     scenario, problem = request_scenario(text), request_problem(text)
     limit = min(limit_s, scenario.time_limit_s)
     prices = shadow_prices(problem, scenario.space, best.iteration_s, limit)
