@@ -66,7 +66,7 @@ def follow_address() -> str | None:
     asked = st.query_params.get(_ADDRESS)
     if asked and asked != st.session_state.get(_NAME):
         _take(asked)
-    name: str | None = st.session_state.get(_NAME)
+    name = last_used()
     if name and not asked:
         st.query_params[_ADDRESS] = name
     return name
@@ -90,9 +90,8 @@ def current() -> Notebook | None:
         If the store cannot be read.
     """
     if _UNSAVED in st.session_state:
-        notebook: Notebook = st.session_state[_UNSAVED][0]
-        return notebook
-    name = st.session_state.get(_NAME)
+        return on_screen()
+    name = last_used()
     saved = notebooks().open(name) if name else None
     seen: Saved | None = st.session_state.get(_SEEN)
     if seen and saved and seen.revision != saved.revision:

@@ -14,6 +14,7 @@ from typing import Any
 
 from nest_core import __version__
 from nest_core.api.answer import Answer, answer
+from nest_core.api.studies import Compared, HighestRatios, Swept
 from nest_core.explain.summary import (
     NOTHING,
     Headline,
@@ -25,11 +26,13 @@ from nest_core.explain.summary import (
 from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 from nest_core.explain.words import Table
 from nest_core.figures import Picture
+from nest_core.figures.ratios import ratio_rows, ratios_finding
 from nest_core.notebook.cells import CellKind, Row, Summary
 from nest_core.notebook.document import portable
 from nest_core.planner import Progress
 from nest_core.scenario import resolve_scenario
 from nest_core.scenario.titles import scenario_title
+from nest_core.studies import comparison, ratios, sweep
 from nest_core.studies.solving import Stop, Tell, never, silent
 
 __all__ = [
@@ -191,14 +194,11 @@ def _stage_table(found: Answer) -> Table | None:
 
 
 def _sweep(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
-    from nest_core.figures.sweep import pictures
-    from nest_core.studies.sweep import run
-
-    found = run({"overrides": {}, **inputs}, progress=tell, stop=stop)
+    found = sweep.run({"overrides": {}, **inputs}, progress=tell, stop=stop)
     if not found.complete:
         return None
     rows = tuple(found.rows())
-    return Shown(rows, pictures=pictures(found), table=_sweep_table(rows))
+    return Shown(rows, pictures=Swept(found).pictures(), table=_sweep_table(rows))
 
 
 def _sweep_table(rows: Sequence[Row]) -> Table:
@@ -211,14 +211,11 @@ def _sweep_table(rows: Sequence[Row]) -> Table:
 
 
 def _comparison(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
-    from nest_core.figures.comparison import pictures
-    from nest_core.studies.comparison import run
-
-    found = run(inputs, progress=tell, stop=stop)
+    found = comparison.run(inputs, progress=tell, stop=stop)
     if stop():
         return None
     rows = tuple(found.rows())
-    return Shown(rows, pictures=pictures(found), table=_comparison_table(rows))
+    return Shown(rows, pictures=Compared(found).pictures(), table=_comparison_table(rows))
 
 
 def _comparison_table(rows: Sequence[Row]) -> Table:
@@ -231,10 +228,7 @@ def _comparison_table(rows: Sequence[Row]) -> Table:
 
 
 def _ratios(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
-    from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
-    from nest_core.studies.ratios import highest_ratios
-
-    found = highest_ratios({"overrides": {}, **inputs}, progress=tell, stop=stop)
+    found = ratios.highest_ratios({"overrides": {}, **inputs}, progress=tell, stop=stop)
     if not found.complete:
         return None
     mix = ", ".join(f"{name} {share(part)}" for name, part in found.mix)
@@ -244,7 +238,7 @@ def _ratios(inputs: Mapping[str, Any], tell: Tell, stop: Stop) -> Shown | None:
         tuple(ratio_rows(found)),
     )
     words = f"{found.scenario}. The mix, by share of the cluster's time: {mix}."
-    pictures = (ratios_picture(found),)
+    pictures = HighestRatios(found).pictures()
     return Shown(tuple(found.rows()), facts=(words,), pictures=pictures, table=table)
 
 

@@ -229,8 +229,7 @@ def fabric_losses(text: str) -> tuple[str, ...]:
     """All that a fabric loses when it is copied onto the canvas."""
     fabric, network = _collapsed(text)
     document = with_overrides(*json.loads(text))
-    drawing = drawing_of(fabric, network.nesting)
-    return lost_on_canvas(fabric, document, drawing, load_prices())
+    return lost_on_canvas(fabric, document, drawing_of(fabric, network.nesting), load_prices())
 
 
 def fabric_export(text: str, format_: str, *, progress: Tell, stop: Stop) -> Exported:
