@@ -39,7 +39,7 @@ from nest_studio.compare_state import (
 from nest_studio.fields import ADDRESS, field_of, number_of, settle
 from nest_studio.open_plan import open_plan, unsaid
 from nest_studio.pins import pin_button
-from nest_studio.show import PicturePlace, facts
+from nest_studio.show import PicturePlace, download, facts
 
 __all__ = [
     "chosen_budget",
@@ -298,13 +298,11 @@ def comparison_table(comparison: Comparison, inputs: dict[str, Any]) -> None:
         )
     with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         only = st.toggle("Only what differs", True, key="compare.only", bind=ADDRESS)
-        st.download_button(
+        download(
             "↓ Table (CSV)",
             comparison.to_csv,
             "comparison.csv",
             "text/csv",
-            on_click="ignore",
-            type="tertiary",
             help="Plain numbers with their units, all figures.",
         )
         names = " or ".join(entry["name"] for entry in inputs["entries"])

@@ -39,7 +39,7 @@ from nest_studio.fields import (
 from nest_studio.forms import Request
 from nest_studio.open_plan import open_plan, open_scenario
 from nest_studio.pins import pin_button
-from nest_studio.show import PicturePlace, facts, table, told
+from nest_studio.show import PicturePlace, download, facts, table, told
 
 __all__ = [
     "ASKS",
@@ -337,13 +337,11 @@ def show_ratios(found: Ratios, inputs: dict[str, Any], pins: Any) -> None:
 
 
 def _csv_button(label: str, rows: list[dict[str, Any]], name: str) -> None:
-    st.download_button(
+    download(
         label,
         lambda: csv_text(list(rows[0]), [list(row.values()) for row in rows]),
         name,
         "text/csv",
-        on_click="ignore",
-        type="tertiary",
         help="One row per point, units in the column names.",
     )
 

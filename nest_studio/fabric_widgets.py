@@ -18,6 +18,7 @@ from nest_core.quoting import as_markdown
 from nest_core.scenario import fabric_document as preset_document
 from nest_core.schema import parameter
 from nest_core.studies.parameters import ratio_parameters
+from nest_core.topology import Fabric
 from nest_studio.fields import (
     ADDRESS,
     Choice,
@@ -42,6 +43,7 @@ __all__ = [
     "fabric_group",
     "fabric_standards",
     "reset_fabric",
+    "say_realised",
 ]
 
 DEVICES = "fabric.clos.devices"
@@ -122,6 +124,12 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
         notes.append(st.empty())
     if not ratios:
         st.caption("This fabric has no switch tiers to oversubscribe; its links are what they are.")
+
+
+def say_realised(notes: list[Any], fabric: Fabric) -> None:
+    """What a fabric's ratios become in whole ports, in the places that `fabric_group` took."""
+    for note, realised in zip(notes, fabric.realised_ratios(), strict=True):
+        note.caption(as_markdown(realised))
 
 
 def fabric_fields(fabric: Mapping[str, Any]) -> dict[str, Any]:

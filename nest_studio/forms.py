@@ -42,6 +42,7 @@ from nest_studio.model_view import (
     set_own_model_aside,
 )
 from nest_studio.own_fabric import OWN
+from nest_studio.show import facts
 
 __all__ = [
     "DEFAULT_SCENARIO",
@@ -50,6 +51,7 @@ __all__ = [
     "changes_in_words",
     "pinned_title",
     "scenario_form",
+    "scenario_heading",
     "start_over",
     "use_memory",
 ]
@@ -290,6 +292,13 @@ def changes_in_words(overrides: Mapping[str, Any]) -> str:
         f"{key} = {_OWN.get(key, value) if isinstance(value, Mapping) else value}"
         for key, value in overrides.items()
     )
+
+
+def scenario_heading(title: str, overrides: Mapping[str, Any]) -> None:
+    """What is asked, and what in it is not as in the preset."""
+    changes = changes_in_words(overrides)
+    facts(title, kind="nest-scenario")
+    facts(f"Changed: {changes}" if changes else "As in the preset.", kind="nest-quiet")
 
 
 def pinned_title(title: str, overrides: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ from nest_studio.notebook_state import (
     unsaved,
 )
 from nest_studio.notebook_view import PICKED, job_of, local_time, picked_plans, run_again
-from nest_studio.show import facts
+from nest_studio.show import download, facts
 
 __all__ = ["empty_shelf", "heading", "no_cells", "save_state", "shelf"]
 
@@ -141,33 +141,27 @@ def heading(notebook: Notebook, latest: Callable[[], Notebook]) -> None:
         facts(notebook.name, kind="nest-scenario")
     with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         file = re.sub(r"[^\w.-]+", "-", notebook.name).strip("-") or "notebook"
-        st.download_button(
+        download(
             "↓ Report (HTML)",
             lambda: _report(latest()),
             f"{file}.html",
             "text/html",
-            on_click="ignore",
-            type="tertiary",
             key="export-html",
             help="One file with all figures, for print on A4. Nothing is loaded from elsewhere.",
         )
-        st.download_button(
+        download(
             "↓ Notebook (JSON)",
             lambda: to_json(latest()),
             f"{file}.json",
             "application/json",
-            on_click="ignore",
-            type="tertiary",
             key="export-json",
             help="Import restores it.",
         )
-        st.download_button(
+        download(
             "↓ Jupyter (ipynb)",
             lambda: jupyter_notebook(latest()),
             f"{file}.ipynb",
             "application/x-ipynb+json",
-            on_click="ignore",
-            type="tertiary",
             key="export-ipynb",
             help="Computes the same figures with nest_core.",
         )

@@ -17,12 +17,12 @@ from nest_core.scenario.titles import file_stem, scenario_title
 from nest_core.text import plain
 from nest_core.units import ceil_gib
 from nest_studio.fields import one_of
-from nest_studio.forms import Request, changes_in_words, pinned_title, use_memory
+from nest_studio.forms import Request, pinned_title, scenario_heading, use_memory
 from nest_studio.jobs import submitted, there
 from nest_studio.pins import pin_button
 from nest_studio.plan_state import answer_of, baselines_of
 from nest_studio.scenario_file import command_line, scenario_toml
-from nest_studio.show import PicturePlace, facts, mark_results
+from nest_studio.show import PicturePlace, download, facts, mark_results
 from nest_studio.tasks.plans import plan_pictures
 from nest_studio.tour import tour_button
 
@@ -35,30 +35,23 @@ DRAWN = ("drawn-timeline", "drawn-placement")
 def heading(request: Request, text: str, scenario: Scenario) -> None:
     """What is planned, and the ways to take it along."""
     left, right = st.columns([9, 11], vertical_alignment="bottom")
-    changes, title = changes_in_words(request.overrides), scenario_title(scenario)
-    file = file_stem(title) if changes else request.scenario
-    # Both files are made on the click: a ready file's address dies with the next redraw, and a
-    # browser that asks for it meanwhile shows an error.
+    title = scenario_title(scenario)
+    file = file_stem(title) if request.overrides else request.scenario
     with left:
-        facts(title, kind="nest-scenario")
-        facts(f"Changed: {changes}" if changes else "As in the preset.", kind="nest-quiet")
+        scenario_heading(title, request.overrides)
     with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
-        st.download_button(
+        download(
             "↓ Scenario (TOML)",
             lambda: scenario_toml(request.document, request.overrides, title),
             f"{file}.toml",
             "application/toml",
-            on_click="ignore",
-            type="tertiary",
             help="The scenario file that asks for this.",
         )
-        st.download_button(
+        download(
             "↓ Plan (JSON)",
             lambda: _plan_json(text),
             f"{file}-plan.json",
             "application/json",
-            on_click="ignore",
-            type="tertiary",
             help="What the command prints: plan, stages, certificate, baselines.",
         )
         with st.popover("Command", type="tertiary"):

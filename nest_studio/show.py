@@ -22,6 +22,7 @@ from nest_studio.fields import Choice, one_of, settle
 __all__ = [
     "HeadlineRow",
     "PicturePlace",
+    "download",
     "facts",
     "mark_results",
     "page_style",
@@ -97,6 +98,15 @@ def mark_results(*, earlier: bool, places: tuple[str, ...] = ("results", "result
 def facts(*lines: str, kind: str = "nest-facts") -> None:
     """Lines of plain text."""
     st.html(_lines(lines, kind))
+
+
+def download(label: str, data: Any, name: str, mime: str, **look: Any) -> None:
+    """A quiet button that hands a file over; the page does not run again for it.
+
+    ``data`` is a function, called on the click: a ready file's address dies with the next redraw,
+    and a browser that asks for it meanwhile shows an error.
+    """
+    st.download_button(label, data, name, mime, on_click="ignore", type="tertiary", **look)
 
 
 @contextmanager

@@ -37,7 +37,7 @@ from nest_studio.fields import upload
 from nest_studio.jobs import awaited, submitted
 from nest_studio.model_view import OWN_MODEL, use_model
 from nest_studio.plan_state import scenario_of
-from nest_studio.show import HeadlineRow, facts, table
+from nest_studio.show import HeadlineRow, download, facts, table
 from nest_studio.tasks.plans import plan_bindings, plan_equations, plan_rank_mapping, priced_mine
 from nest_studio.tasks.requests import next_best_choices, worth_of_more
 
@@ -154,22 +154,18 @@ def _training(answer: Answer, best: Report, text: str) -> None:
         )
         name = file_stem(scenario_title(answer.scenario))
         with st.container(horizontal=True, gap="small"):
-            st.download_button(
+            download(
                 "↓ Placement (CSV)",
                 lambda: _rank_mapping(text, best).to_csv(),
                 f"{name}-placement.csv",
                 "text/csv",
-                on_click="ignore",
-                type="tertiary",
                 help="One row per device; cells of idle devices are empty.",
             )
-            st.download_button(
+            download(
                 "↓ Placement (JSON)",
                 lambda: _placement_json(text, best),
                 f"{name}-placement.json",
                 "application/json",
-                on_click="ignore",
-                type="tertiary",
                 help="The plan and one row per device.",
             )
 

@@ -14,7 +14,7 @@ from nest_studio.bill_view import bill_section
 from nest_studio.drawing_view import drawing_section, edit_button, take_up_edits
 from nest_studio.exchange_view import bring_controls, take_along, what_was_read
 from nest_studio.fabric_view import explorer, fabric_form, heading, levels, no_heading
-from nest_studio.fabric_widgets import FabricRequest, canonical
+from nest_studio.fabric_widgets import FabricRequest, canonical, say_realised
 from nest_studio.jobs import awaited
 from nest_studio.own_fabric import OWN, follow_address
 from nest_studio.show import HeadlineRow, mark_results, page_style
@@ -40,8 +40,7 @@ def main() -> None:
     lacking = refused = ""
     try:
         if notes:
-            for note, realised in zip(notes, request_fabric(text).realised_ratios(), strict=True):
-                note.caption(as_markdown(realised))
+            say_realised(notes, request_fabric(text))
         with waiting.container():
             answer = collapsed(text, "fabric")
         if answer is not None:

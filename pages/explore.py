@@ -29,13 +29,14 @@ from nest_studio.explore_view import (
     turn_controls,
     values_of,
 )
+from nest_studio.fabric_widgets import say_realised
 from nest_studio.fields import ADDRESS, hold, one_of
-from nest_studio.forms import Request, changes_in_words, scenario_form
+from nest_studio.forms import Request, scenario_form, scenario_heading
 from nest_studio.jobs import awaited
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import canonical, fabric_of, scenario_of
-from nest_studio.show import facts, mark_results, page_style, told
+from nest_studio.show import mark_results, page_style, told
 
 AT_ONCE = 20
 """Sweeps of more points wait for a click."""
@@ -51,8 +52,7 @@ def main() -> None:
         request = scenario_form(notes)
     go_to_opened(form_is_here=True)
     try:
-        for note, realised in zip(notes, fabric_of(request).realised_ratios(), strict=True):
-            note.caption(as_markdown(realised))
+        say_realised(notes, fabric_of(request))
         found = sweep_parameters(request.document, request.overrides)
     except InputError as error:
         problem.error(as_markdown(error))
@@ -76,9 +76,7 @@ def heading(request: Request) -> Any:
     """What is swept; the place at its right is returned."""
     left, right = st.columns([12, 1], vertical_alignment="bottom")
     with left:
-        facts(title_of(request), kind="nest-scenario")
-        changes = changes_in_words(request.overrides)
-        facts(f"Changed: {changes}" if changes else "As in the preset.", kind="nest-quiet")
+        scenario_heading(title_of(request), request.overrides)
     return right
 
 

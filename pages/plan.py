@@ -10,6 +10,7 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.figures import entries, pending_entries
 from nest_core.quoting import as_markdown
+from nest_studio.fabric_widgets import say_realised
 from nest_studio.forms import Request, scenario_form
 from nest_studio.jobs import there
 from nest_studio.own_fabric import follow_address
@@ -54,8 +55,7 @@ def main() -> None:
     text = canonical(request)
     ready, refused = False, ""
     try:
-        for note, realised in zip(notes, fabric_of(request).realised_ratios(), strict=True):
-            note.caption(as_markdown(realised))
+        say_realised(notes, fabric_of(request))
         scenario_of(text)
         job = submit_plan(text)
         with waiting.container():
