@@ -13,7 +13,7 @@ from nest_core.figures.collectives import bandwidth_figure, size_label, time_fig
 from nest_core.hardware.collectives.library import KIND, Library, load_library
 from nest_core.measured.collectives.sweep import LIBRARY_NETWORK, Measured, Sweep, load_measured
 from nest_core.network.algorithms import ALGORITHMS, OPS
-from nest_core.presets import load_toml, named_file
+from nest_core.presets import edition, load_toml, named_file
 from nest_core.quoting import as_markdown
 from nest_studio.fabric_widgets import (
     FabricRequest,
@@ -219,7 +219,7 @@ def _measured_of(name: str, found: Sweep, library: str) -> Measured | None:
     if found.nodes != 1:
         return None
     if not library:
-        known = _library().local(name)
+        known = _library_of(edition()).local(name)
         if known is None:
             return None
         library = known[0].name
@@ -228,7 +228,7 @@ def _measured_of(name: str, found: Sweep, library: str) -> Measured | None:
 
 def _families() -> tuple[str, ...]:
     """Curves of accelerator families."""
-    own = [entry.name for entry in _library().curves if entry.link == "nvlink"]
+    own = [entry.name for entry in _library_of(edition()).curves if entry.link == "nvlink"]
     return tuple(name for name in own if name != "start")
 
 
@@ -246,6 +246,7 @@ def _library_note(library: str) -> str:
     return f"{fit}; between nodes {LIBRARY_NETWORK}, assumed and not fitted."
 
 
-@st.cache_resource(show_spinner=False)
-def _library() -> Library:
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _library_of(of: str) -> Library:
+    """The shipped curves as an edition of the presets has them."""
     return load_library()

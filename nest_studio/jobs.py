@@ -204,8 +204,11 @@ def there(job: Job, what: str, *, key: str) -> bool:
 
 def _key(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
     """Stands for a task and what it is asked, by content: drawn fabrics have megabytes."""
-    text = json.dumps(args, sort_keys=True, default=_content)
-    return f"{edition()} {function!r} {hashlib.sha256(text.encode()).hexdigest()}"
+    said = hashlib.sha256()
+    for one in args:
+        text = one if isinstance(one, str) else json.dumps(one, sort_keys=True, default=_content)
+        said.update(f"{len(text)} {text}".encode("utf-8", "surrogatepass"))
+    return f"{edition()} {function!r} {said.hexdigest()}"
 
 
 def _content(value: Any) -> Any:

@@ -25,7 +25,7 @@ from nest_core.figures import Picture
 from nest_core.figures.operators import graph_figure
 from nest_core.figures.roofline import roofline_figure
 from nest_core.hardware import load_accelerator
-from nest_core.presets import preset_names
+from nest_core.presets import edition, preset_names
 from nest_core.quoting import as_markdown
 from nest_core.scenario.job import Job
 from nest_core.schema import parameter
@@ -138,14 +138,15 @@ class LayerRequest:
 
 
 def canonical(request: LayerRequest) -> str:
-    """The text that identifies a request."""
-    return json.dumps(asdict(request), sort_keys=True)
+    """The text that identifies a request; another one once a preset has changed."""
+    return json.dumps([asdict(request), edition()], sort_keys=True)
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def layers_of(text: str) -> tuple[Anatomy, Anatomy]:
     """The layer on one device and on a rank of the strategy; InputError where there is none."""
-    asked = LayerRequest(**json.loads(text))
+    fields, _ = json.loads(text)
+    asked = LayerRequest(**fields)
     model = load_model(asked.model)
     device = load_accelerator(asked.accelerator)
     job = Job(
