@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from nest_core.errors import InputError
 from nest_studio import system
-from nest_studio.jobs import JobQueue, Stopped, WorkerCrash
+from nest_studio.jobs import JobQueue, Stopped, WorkerCrash, _key
 from nest_studio.jobs import job_queue as queue_of_the_server
 from nest_studio.workers import Limits
 
@@ -538,3 +538,19 @@ def test_what_nobody_waits_for_yields_to_plans(two):
         two.ask(str(now), priority, urgent=now).result(LONG_S) for now in (True, False)
     )
     assert other > urgent
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ((squared, {"a": 1, "b": (1, 2)}), (squared, {"b": [1, 2], "a": 1}), True),
+        ((squared, "1", "2"), (squared, "1 1 2", ""), False),
+        ((squared, 1.0), (patient, 1.0), False),
+        ((squared, b"\x00"), (squared, b"\x01"), False),
+        ((squared, "\ud800"), (squared, "\ud800"), True),
+    ],
+)
+def test_a_job_is_known_by_its_task_and_by_what_that_is_asked(one, other, same):
+    """By content: what is asked is made anew by every run of a page."""
+    keys = [_key(function, args) for function, *args in (one, other)]
+    assert (keys[0] == keys[1]) is same
