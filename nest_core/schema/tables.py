@@ -1,7 +1,8 @@
 """The tables of a fabric's and a scenario's file as pydantic models; units stand in the keys.
 
 What can be set states its bounds, label and help here and nowhere else: forms, addresses, sweeps
-and messages read them off these fields (`nest_core.schema.parameters`).
+and messages read them off these fields (`nest_core.schema.parameters`). Price lists and models have
+tables of their own, whose fields say as much with `label`.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ REDUCE_SCATTERS: dict[str, Strategy] = {
 
 
 TURNED = frozenset({"halving_doubling", "halving_doubling_far", "direct", "hierarchical_halving"})
-"""Reduce-scatters whose all-gather sends the other way what their reduce-scatter received."""
+"""Reduce-scatters whose all-gather sends the other way what they received."""
 
 
 def _gather(name: str, scatter: Strategy) -> Strategy:
