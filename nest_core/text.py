@@ -1,4 +1,4 @@
-"""Values as JSON has them, and rows as aligned text: what results print."""
+"""Values as JSON has them, and rows as aligned text or Markdown: what results print."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from nest_core.errors import printable
 
-__all__ = ["plain", "table"]
+__all__ = ["markdown_table", "plain", "table"]
 
 _NARROWEST = 8
 
@@ -65,6 +65,22 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], most: int | N
         for row in [list(header), *cells]
         for line in zip_longest(*map(_folded, row, widths), fillvalue="")
     )
+
+
+def markdown_table(
+    header: Sequence[str], rows: Iterable[Sequence[object]], words: int = 1
+) -> list[str]:
+    """Lines of a table in Markdown: the first columns are words, the rest figures at the right.
+
+    Examples
+    --------
+    >>> markdown_table(["", "runs"], [["all", 3]])
+    ['| | runs |', '|---|---:|', '| all | 3 |']
+    """
+    lines = ["|".join(["", *(f" {name} " if name else " " for name in header), ""])]
+    lines.append("|" + "---|" * words + "---:|" * (len(header) - words))
+    lines += [f"| {' | '.join(map(str, row))} |" for row in rows]
+    return lines
 
 
 def _folded(cell: str, width: int) -> list[str]:

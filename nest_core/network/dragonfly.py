@@ -18,11 +18,12 @@ import numpy as np
 from nest_core.network.levels import Level, Network
 from nest_core.network.link_map import (
     ECMP_DRAWS,
-    BoolArray,
     FloatArray,
     IntArray,
+    LinkMap,
     Routes,
     hashed,
+    innermost,
     joined,
 )
 from nest_core.network.scale_up import ScaleUpLinkMap, scale_up_link_map
@@ -34,7 +35,7 @@ Parts = list[tuple[IntArray, IntArray, FloatArray]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DragonflyLinkMap:
+class DragonflyLinkMap(LinkMap):
     """Link groups: devices' ports or a node's inside, nodes' ports, local links, global links.
 
     Parameters
@@ -55,7 +56,6 @@ class DragonflyLinkMap:
     _node: IntArray = field(init=False, repr=False)
     _router: IntArray = field(init=False, repr=False)
     _starts: IntArray = field(init=False, repr=False)
-    _capacity: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         fabric, inside, node = self.fabric, self.fabric.scale_up, self.fabric.node_of()
@@ -73,11 +73,16 @@ class DragonflyLinkMap:
         capacity = np.repeat(np.array(self.rates_Bps), counts)
         if scale_up is not None:
             capacity[:within] = scale_up.capacity_Bps * self.speed[0]
-        object.__setattr__(self, "scale_up", scale_up)
-        object.__setattr__(self, "_node", node)
-        object.__setattr__(self, "_router", fabric.router_of())
-        object.__setattr__(self, "_starts", np.cumsum([0, *counts]))
-        object.__setattr__(self, "_capacity", capacity)
+        self._settle(
+            capacity_Bps=capacity,
+            link_Bps=capacity,  # every link group is one link
+            tier=np.repeat(np.array(self.tiers), counts),
+            outside=np.arange(len(capacity)) >= within,
+            scale_up=scale_up,
+            _node=node,
+            _router=fabric.router_of(),
+            _starts=np.cumsum([0, *counts]),
+        )
 
     @property
     def rates_Bps(self) -> tuple[float, float, float, float]:
@@ -91,37 +96,12 @@ class DragonflyLinkMap:
         )
 
     @property
-    def capacity_Bps(self) -> FloatArray:
-        """(link groups,)."""
-        return self._capacity
-
-    @property
-    def link_Bps(self) -> FloatArray:
-        """(link groups,): every link group is one link."""
-        return self._capacity
-
-    @property
-    def tier(self) -> IntArray:
-        """(link groups,)."""
-        return np.repeat(np.array(self.tiers), np.diff(self._starts))
-
-    @property
-    def outside(self) -> BoolArray:
-        """(link groups,)."""
-        return np.asarray(np.arange(len(self._capacity)) >= self._starts[1])
-
-    @property
     def port_Bps(self) -> float:
         """All links of a device inside its node, or its node's port."""
         inside, port, _, _ = self.rates_Bps
         if self.scale_up is not None:
             inside = self.scale_up.port_Bps * self.speed[0]
         return max(inside, port)
-
-    def egress_Bps(self, block: int, *, alike: bool = False) -> float:
-        """Not told."""
-        del block, alike
-        return float("inf")
 
     @property
     def least_latency_s(self) -> float:
@@ -145,13 +125,7 @@ class DragonflyLinkMap:
 
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Innermost level whose group holds both; −1 for a device and itself."""
-        source, target = np.broadcast_arrays(source, target)
-        met = np.full(source.shape, len(self.nesting) - 1, dtype=np.int64)
-        for index in range(len(self.nesting) - 2, -1, -1):
-            group = self.nesting[index]
-            met[group[source] == group[target]] = index
-        met[source == target] = -1
-        return met
+        return innermost(self.nesting, source, target)
 
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
         """Minimal routes."""

@@ -27,14 +27,23 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from nest_core.network.link_graph import NIC, TABLE, Links, NextHops, next_hops
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray, Routes, hashed, joined
+from nest_core.network.link_map import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    LinkMap,
+    Routes,
+    hashed,
+    innermost,
+    joined,
+)
 from nest_core.network.scale_up import ScaleUpLinkMap
 
 __all__ = ["GraphLinkMap"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GraphLinkMap:
+class GraphLinkMap(LinkMap):
     """Every link of a graph, one link group per direction (under ECMP: per link and direction).
 
     Parameters
@@ -69,9 +78,8 @@ class GraphLinkMap:
     _told: dict[str, float] = field(init=False, default_factory=dict, repr=False)
     _first: IntArray = field(init=False, repr=False)
     _arc: IntArray = field(init=False, repr=False)
-    _capacity: FloatArray = field(init=False, repr=False)
-    _outside: BoolArray = field(init=False, repr=False)
-    _node: IntArray = field(init=False, repr=False)
+    node: IntArray = field(init=False, repr=False)
+    """Of every device, (devices,): what hangs together without NICs, where there are any."""
 
     def __post_init__(self) -> None:
         links = self.links
@@ -79,38 +87,17 @@ class GraphLinkMap:
         capacity = links.capacity_Bps * (1.0 if self.speed is None else self.speed)
         arc = np.repeat(np.arange(len(copies)), copies)
         node, outside = _nodes(links, self.nesting, self.arc_level)
-        object.__setattr__(self, "_first", np.cumsum(copies) - copies)
-        object.__setattr__(self, "_arc", arc)
-        object.__setattr__(self, "_capacity", (capacity / copies)[arc])
-        object.__setattr__(self, "_node", node)
-        object.__setattr__(self, "_outside", outside[arc])
-
-    @property
-    def capacity_Bps(self) -> FloatArray:
-        """(link groups,)."""
-        return self._capacity
-
-    @property
-    def link_Bps(self) -> FloatArray:
-        """(link groups,): one link, or all where flows spread."""
-        if self.routing != "shortest_path":
-            return self._capacity
-        return np.asarray(self._capacity / self.links.count)
-
-    @property
-    def tier(self) -> IntArray:
-        """(link groups,)."""
-        return self.arc_level[self._arc]
-
-    @property
-    def outside(self) -> BoolArray:
-        """(link groups,)."""
-        return self._outside
-
-    @property
-    def node(self) -> IntArray:
-        """Of every device, (devices,): what hangs together without NICs, where there are any."""
-        return self._node
+        each = (capacity / copies)[arc]
+        self._settle(
+            capacity_Bps=each,
+            # Of parallel links one, or all where flows spread.
+            link_Bps=each / links.count if self.routing == "shortest_path" else each,
+            tier=self.arc_level[arc],
+            outside=outside[arc],
+            node=node,
+            _first=np.cumsum(copies) - copies,
+            _arc=arc,
+        )
 
     @property
     def port_Bps(self) -> float:
@@ -128,7 +115,7 @@ class GraphLinkMap:
         if (table := self._table_of_all()) is None:
             return most  # to table all routes for a bound would take longer than it saves
         begins = table.start[:-1][np.diff(table.start) > 0]
-        first = np.where(own, self._capacity, 0.0)[table.arc]
+        first = np.where(own, self.capacity_Bps, 0.0)[table.arc]
         return float(np.add.reduceat(first, begins).max())
 
     @property
@@ -139,13 +126,8 @@ class GraphLinkMap:
     def _ports_Bps(self, *, apart: bool) -> float:
         """All links of a device; ``apart``: those inside its node, or those out of it."""
         own = self.links.tail[self._arc] < self.links.devices
-        key = self.links.tail[self._arc][own] * 2 + (self._outside[own] if apart else 0)
-        return float(np.bincount(key, self._capacity[own], minlength=1).max(initial=0.0))
-
-    def egress_Bps(self, block: int, *, alike: bool = False) -> float:
-        """Not told."""
-        del block, alike
-        return float("inf")
+        key = self.links.tail[self._arc][own] * 2 + (self.outside[own] if apart else 0)
+        return float(np.bincount(key, self.capacity_Bps[own], minlength=1).max(initial=0.0))
 
     @property
     def least_latency_s(self) -> float:
@@ -170,17 +152,11 @@ class GraphLinkMap:
 
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Innermost level whose group holds both; −1 for a device and itself."""
-        source, target = np.broadcast_arrays(source, target)
-        met = np.full(source.shape, len(self.nesting) - 1, dtype=np.int64)
-        for index in range(len(self.nesting) - 2, -1, -1):
-            group = self.nesting[index]
-            met[group[source] == group[target]] = index
-        met[source == target] = -1
-        return met
+        return innermost(self.nesting, source, target)
 
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
         """Shortest paths through the graph."""
-        outside = self._node[source] != self._node[target]
+        outside = self.node[source] != self.node[target]
         latency = np.zeros(len(source))
         parts: list[tuple[IntArray, IntArray, FloatArray]] = []
         stays = np.zeros(len(source), np.bool_)
@@ -263,7 +239,7 @@ class GraphLinkMap:
             arc = table.arc[
                 first[entry] + np.arange(len(entry)) - np.repeat(np.cumsum(fan) - fan, fan)
             ]
-            rate = self._capacity[arc]
+            rate = self.capacity_Bps[arc]
             total = np.bincount(entry, rate, minlength=len(index))
             moved = share[entry] * rate / total[entry]
             index = index[entry]

@@ -10,8 +10,8 @@ Units: bytes/s per direction, seconds one way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ __all__ = [
     "LinkMap",
     "Routes",
     "hashed",
+    "innermost",
     "joined",
 ]
 
@@ -57,42 +58,50 @@ class Routes:
     outside: BoolArray
 
 
-class LinkMap(Protocol):
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkMap(ABC):
     """Directed link groups and the routes over them.
 
-    Attributes
+    A kind sets, when it is made, the four arrays; what it is made of stands in its own fields.
+
+    Parameters
     ----------
     capacity_Bps : (link groups,)
         All links of the group together.
     link_Bps : (link groups,)
         Most that one flow draws from it: one link, unless a flow spreads over several.
     tier : (link groups,)
-        Level whose traffic the group carries first; `Network.faster` scales by it.
+        Level whose traffic the link group carries first; `Network.faster` scales by it.
     outside : (link groups,)
-        Whether the group lies outside the nodes.
-    port_Bps : float
-        Most that one device sends at once in one phase of a collective.
-    least_latency_s : float
-        Between the two nearest devices.
-    variants : int
-        Hash draws that a time is the mean of; 1 unless routing is static ECMP.
+        Whether the link group lies outside the nodes.
     """
 
-    @property
-    def capacity_Bps(self) -> FloatArray: ...
-    @property
-    def link_Bps(self) -> FloatArray: ...
-    @property
-    def tier(self) -> IntArray: ...
-    @property
-    def outside(self) -> BoolArray: ...
-    @property
-    def port_Bps(self) -> float: ...
-    @property
-    def least_latency_s(self) -> float: ...
-    @property
-    def variants(self) -> int: ...
+    capacity_Bps: FloatArray = field(init=False, repr=False)
+    link_Bps: FloatArray = field(init=False, repr=False)
+    tier: IntArray = field(init=False, repr=False)
+    outside: BoolArray = field(init=False, repr=False)
 
+    def _settle(self, **found: object) -> None:
+        """Set what follows from the fields, once, while the map is made."""
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    @abstractmethod
+    def port_Bps(self) -> float:
+        """Most that one device sends at once in one phase of a collective."""
+
+    @property
+    @abstractmethod
+    def least_latency_s(self) -> float:
+        """Between the two nearest devices."""
+
+    @property
+    def variants(self) -> int:
+        """Hash draws that a time is the mean of; 1 unless routing is static ECMP."""
+        return 1
+
+    @abstractmethod
     def faster(self, tier: int, factor: float) -> LinkMap:
         """The same link map with the bandwidth of one tier multiplied."""
 
@@ -101,12 +110,26 @@ class LinkMap(Protocol):
 
         With ``alike`` also infinite but where all who leave share one way, or have one each.
         """
+        del block, alike
+        return float("inf")
 
+    @abstractmethod
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Level at which devices meet, element by element; −1 for a device and itself."""
 
+    @abstractmethod
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
         """Link groups that flows cross; ``source`` and ``target`` have shape (flows,)."""
+
+
+def innermost(nesting: tuple[IntArray, ...], source: IntArray, target: IntArray) -> IntArray:
+    """Innermost level whose group holds both devices; −1 for a device and itself."""
+    source, target = np.broadcast_arrays(source, target)
+    met = np.full(source.shape, len(nesting) - 1, dtype=np.int64)
+    for index in range(len(nesting) - 2, -1, -1):
+        met[nesting[index][source] == nesting[index][target]] = index
+    met[source == target] = -1
+    return met
 
 
 def joined(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray, Routes, joined
+from nest_core.network.link_map import FloatArray, IntArray, LinkMap, Routes, joined
 
 __all__ = ["TorusLinkMap", "TorusShape"]
 
@@ -119,7 +119,7 @@ class TorusShape:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TorusLinkMap:
+class TorusLinkMap(LinkMap):
     """Links of a torus; link group ``(device * dims + dimension) * 2 + (1 if downwards)``.
 
     Parameters
@@ -136,49 +136,25 @@ class TorusLinkMap:
     link_bandwidth_Bps: float
     hop_latency_s: float
 
-    @property
-    def _link_groups(self) -> int:
-        return self.shape.devices * len(self.shape.shape) * 2
-
-    @property
-    def capacity_Bps(self) -> FloatArray:
-        """(link groups,)."""
-        return np.broadcast_to(np.float64(self.link_bandwidth_Bps), (self._link_groups,))
-
-    @property
-    def link_Bps(self) -> FloatArray:
-        """(link groups,)."""
-        return self.capacity_Bps
-
-    @property
-    def tier(self) -> IntArray:
-        """(link groups,): all links carry one-hop traffic first."""
-        return np.broadcast_to(np.int64(0), (self._link_groups,))
-
-    @property
-    def outside(self) -> BoolArray:
-        """(link groups,): a torus has no nodes, its links are the accelerator's own."""
-        return np.broadcast_to(np.bool_(False), (self._link_groups,))
+    def __post_init__(self) -> None:
+        link_groups = (self.shape.devices * len(self.shape.shape) * 2,)
+        each = np.broadcast_to(np.float64(self.link_bandwidth_Bps), link_groups)
+        self._settle(
+            capacity_Bps=each,
+            link_Bps=each,
+            tier=np.broadcast_to(np.int64(0), link_groups),  # all links carry one-hop traffic first
+            outside=np.broadcast_to(np.bool_(False), link_groups),  # a torus has no nodes
+        )
 
     @property
     def port_Bps(self) -> float:
         """All links of one device."""
         return sum(min(size - 1, 2) for size in self.shape.shape) * self.link_bandwidth_Bps
 
-    def egress_Bps(self, block: int, *, alike: bool = False) -> float:
-        """Not told."""
-        del block, alike
-        return float("inf")
-
     @property
     def least_latency_s(self) -> float:
         """One hop."""
         return self.hop_latency_s
-
-    @property
-    def variants(self) -> int:
-        """Routes are fixed."""
-        return 1
 
     def faster(self, tier: int, factor: float) -> TorusLinkMap:
         """The same torus with faster links, whatever the tier."""

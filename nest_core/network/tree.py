@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nest_core.network.link_map import BoolArray, FloatArray, IntArray, Routes, hashed, joined
+from nest_core.network.link_map import FloatArray, IntArray, LinkMap, Routes, hashed, joined
 from nest_core.network.scale_up import ScaleUpLinkMap
 from nest_core.network.ways import Ways
 
@@ -59,7 +59,7 @@ class TreeTier:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TreeLinkMap:
+class TreeLinkMap(LinkMap):
     """A tree of groups.
 
     Parameters
@@ -91,12 +91,9 @@ class TreeLinkMap:
     hashed: bool = False
     seed: int = 0
     variants: int = 1
-    _offsets: tuple[int, ...] = field(init=False, repr=False)
-    _capacity: FloatArray = field(init=False, repr=False)
-    _one_link: FloatArray = field(init=False, repr=False)
-    _tier: IntArray = field(init=False, repr=False)
+    flow_outside_Bps: float = field(init=False, repr=False)
+    """The widest link by which a flow leaves its node; 0 if none can."""
     _ways: Ways = field(init=False, repr=False)
-    _outwards: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         capacity, one_link, tier = [], [], []
@@ -114,16 +111,18 @@ class TreeLinkMap:
             tier.append(np.full(copies * len(entry.capacity_Bps), index, np.int64))
             offsets.append(offset)
             offset += copies * len(entry.capacity_Bps)
-        object.__setattr__(self, "_offsets", tuple(offsets))
-        object.__setattr__(self, "_capacity", np.concatenate(capacity))
-        object.__setattr__(self, "_one_link", np.concatenate(one_link))
-        object.__setattr__(self, "_tier", np.concatenate(tier))
-        object.__setattr__(self, "_ways", self._stacked())
         first = np.unique(np.maximum(self._leaves_by[1:], 1)).tolist()
-        widest = max((float(self.tiers[tier].link_Bps.max()) for tier in first), default=0.0)
-        object.__setattr__(self, "_outwards", widest)
+        carried_first = np.concatenate(tier)
+        self._settle(
+            capacity_Bps=np.concatenate(capacity),
+            link_Bps=np.concatenate(one_link),
+            tier=carried_first,
+            outside=carried_first > 0,
+            flow_outside_Bps=max((float(self.tiers[t].link_Bps.max()) for t in first), default=0.0),
+            _ways=self._stacked(offsets),
+        )
 
-    def _stacked(self) -> Ways:
+    def _stacked(self, offsets: list[int]) -> Ways:
         children = np.stack([entry.child for entry in self.tiers])
         links, rank = np.ones_like(children), np.zeros_like(children)
         for index, entry in enumerate(self.tiers):
@@ -134,7 +133,7 @@ class TreeLinkMap:
             child=children,
             group=np.stack([entry.group for entry in self.tiers]),
             leaves_by=self._leaves_by,
-            offset=np.array(self._offsets, dtype=np.int64),
+            offset=np.array(offsets, dtype=np.int64),
             group_links=np.array([entry.group_links for entry in self.tiers], dtype=np.int64),
             parallel=np.array([entry.parallel for entry in self.tiers], dtype=np.int64),
             links=links,
@@ -142,30 +141,10 @@ class TreeLinkMap:
         )
 
     @property
-    def capacity_Bps(self) -> FloatArray:
-        """(link groups,)."""
-        return self._capacity
-
-    @property
-    def link_Bps(self) -> FloatArray:
-        """(link groups,)."""
-        return self._one_link
-
-    @property
     def _leaves_by(self) -> IntArray:
         """The tier by which a flow leaves its device, per tier where it meets its peer."""
         owned = [index if entry.direct else 0 for index, entry in enumerate(self.tiers)]
         return np.maximum.accumulate(np.array(owned, dtype=np.int64))
-
-    @property
-    def tier(self) -> IntArray:
-        """(link groups,)."""
-        return self._tier
-
-    @property
-    def outside(self) -> BoolArray:
-        """(link groups,)."""
-        return self._tier > 0
 
     @property
     def port_Bps(self) -> float:
@@ -175,11 +154,6 @@ class TreeLinkMap:
             first.append(self.scale_up.port_Bps)
         first += [float(entry.link_Bps.max()) for entry in self.tiers[1:] if entry.direct]
         return max(first)
-
-    @property
-    def flow_outside_Bps(self) -> float:
-        """The widest link by which a flow leaves its node; 0 if none can."""
-        return self._outwards
 
     def apart(self, groups: IntArray) -> bool:
         """Whether groups stay in their nodes and share nothing there: equal ports of their own."""

@@ -8,6 +8,7 @@ from nest_core.hardware.collectives.library import POOLED, Library
 from nest_core.hardware.collectives.measurements import Measurement, Skipped
 from nest_core.measured.collectives.training import SEED, UNSEEN, curve_name, training_half
 from nest_core.measured.collectives.validation import Compared, Group, held_out_groups, summarise
+from nest_core.text import markdown_table
 
 __all__ = ["notes", "report"]
 
@@ -111,15 +112,21 @@ def report(
 
 
 def _table(groups: Sequence[Group]) -> list[str]:
-    lines = ["| | rows | median | 90 % | mean | bias | rank correlation |"]
-    lines.append("|---|---:|---:|---:|---:|---:|---:|")
-    for group in groups:
-        rank = "–" if group.spearman is None else f"{group.spearman:.3f}"
-        lines.append(
-            f"| {group.name} | {group.n} | {group.median:.1%} | {group.p90:.1%} "
-            f"| {group.mape:.1%} | {group.bias:+.1%} | {rank} |"
-        )
-    return lines
+    return markdown_table(
+        ["", "rows", "median", "90 %", "mean", "bias", "rank correlation"],
+        (
+            [
+                group.name,
+                group.n,
+                f"{group.median:.1%}",
+                f"{group.p90:.1%}",
+                f"{group.mape:.1%}",
+                f"{group.bias:+.1%}",
+                "–" if group.spearman is None else f"{group.spearman:.3f}",
+            ]
+            for group in groups
+        ),
+    )
 
 
 def notes(

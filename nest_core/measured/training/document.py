@@ -22,8 +22,9 @@ from nest_core.measured.training.regions import (
     region_scores,
     score,
 )
-from nest_core.measured.training.runs import Unread
+from nest_core.measured.training.runs import Run, Unread
 from nest_core.measured.training.scatter import Panel, scatter_svg
+from nest_core.text import markdown_table
 from nest_core.units import GIB
 
 __all__ = [
@@ -142,19 +143,37 @@ def training_part(
 
 
 def _regions(scores: Sequence[RegionScore]) -> list[str]:
-    lines = [
-        "| | promised | runs | mean error | not fitted | quality A | bias | 10 % | 90 % | worst |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    return markdown_table(
+        [
+            "",
+            "promised",
+            "runs",
+            "mean error",
+            "not fitted",
+            "quality A",
+            "bias",
+            "10 %",
+            "90 %",
+            "worst",
+        ],
+        (_region_row(found, found.every) for found in scores),
+    )
+
+
+def _region_row(found: RegionScore, every: Score) -> list[object]:
+    promised = found.region.promised
+    return [
+        every.name,
+        "–" if promised is None else f"{promised:.0%}",
+        every.n,
+        f"{every.mape:.1%}",
+        _mean(found.unseen),
+        _mean(found.sure),
+        f"{every.bias:+.1%}",
+        f"{every.p10:+.1%}",
+        f"{every.p90:+.1%}",
+        f"{every.worst:+.0%}",
     ]
-    for found in scores:
-        promised = found.region.promised
-        every = found.every
-        lines.append(
-            f"| {every.name} | {'–' if promised is None else f'{promised:.0%}'} | {every.n} "
-            f"| {every.mape:.1%} | {_mean(found.unseen)} | {_mean(found.sure)} "
-            f"| {every.bias:+.1%} | {every.p10:+.1%} | {every.p90:+.1%} | {every.worst:+.0%} |"
-        )
-    return lines
 
 
 def _mean(found: Score | None) -> str:
@@ -180,29 +199,44 @@ def _over_groups(large: Sequence[Score], plural: Sequence[Score]) -> list[str]:
 
 
 def _groups(groups: Iterable[Score]) -> list[str]:
-    lines = ["| | runs | mean error | bias | rank correlation | regret |"]
-    lines.append("|---|---:|---:|---:|---:|---:|")
-    for group in groups:
-        rank = "–" if group.spearman is None else f"{group.spearman:.3f}"
-        lines.append(
-            f"| {group.name} | {group.n} | {group.mape:.1%} | {group.bias:+.1%} | {rank} "
-            f"| {group.regret:.1%} |"
-        )
-    return lines
+    return markdown_table(
+        ["", "runs", "mean error", "bias", "rank correlation", "regret"],
+        (
+            [
+                group.name,
+                group.n,
+                f"{group.mape:.1%}",
+                f"{group.bias:+.1%}",
+                "–" if group.spearman is None else f"{group.spearman:.3f}",
+                f"{group.regret:.1%}",
+            ]
+            for group in groups
+        ),
+    )
 
 
 def _worst(predictions: Iterable[Prediction]) -> list[str]:
     measured = [(item, item.error) for item in predictions if item.error is not None]
     measured.sort(key=lambda pair: (-abs(pair[1]), pair[0].run.id))
-    lines = ["| row | run | measured | predicted | error |", "|---|---|---:|---:|---:|"]
-    for item, error in measured[:WORST]:
-        run = item.run
-        degrees = f"tp {run.tp}, pp {run.pp}, cp {run.cp}, ep {run.ep}, dp {run.dp}"
-        lines.append(
-            f"| {run.id} | {run.model}, {run.devices} x {run.accelerator}, {degrees} "
-            f"| {item.outcome.seconds:.4g} s | {item.seconds:.4g} s | {error:+.0%} |"
-        )
-    return lines
+    return markdown_table(
+        ["row", "run", "measured", "predicted", "error"],
+        (
+            [
+                item.run.id,
+                _run_words(item.run),
+                f"{item.outcome.seconds:.4g} s",
+                f"{item.seconds:.4g} s",
+                f"{error:+.0%}",
+            ]
+            for item, error in measured[:WORST]
+        ),
+        words=2,
+    )
+
+
+def _run_words(run: Run) -> str:
+    degrees = f"tp {run.tp}, pp {run.pp}, cp {run.cp}, ep {run.ep}, dp {run.dp}"
+    return f"{run.model}, {run.devices} x {run.accelerator}, {degrees}"
 
 
 def picture(predictions: Sequence[Prediction]) -> str:
@@ -289,24 +323,27 @@ def _by_source(rows: Sequence[tuple[Prediction, float]]) -> list[str]:
     for item, error in rows:
         key = item.run.source.partition(" sec ")[0], item.outcome.memory_kind
         found.setdefault(key, []).append(error)
-    lines = [
-        "| source | counted | runs | mean error | bias | worst |",
-        "|---|---|---:|---:|---:|---:|",
-    ]
     groups = [(source, KINDS[kind], errors) for (source, kind), errors in found.items()]
     for name, wanted in (("all that tensors held", False), ("all that was reserved", True)):
         among = [error for item, error in rows if (item.outcome.memory_kind in RESERVED) is wanted]
         groups.append((name, "", among))
     groups.append(("all", "", [error for _, error in rows]))
-    for source, counted, errors in groups:
-        if errors:
-            mean = sum(map(abs, errors)) / len(errors)
-            bias, worst = sum(errors) / len(errors), max(errors, key=abs)
-            lines.append(
-                f"| {source} | {counted} | {len(errors)} | {mean:.1%} | {bias:+.1%} "
-                f"| {worst:+.0%} |"
-            )
-    return lines
+    return markdown_table(
+        ["source", "counted", "runs", "mean error", "bias", "worst"],
+        (
+            [
+                source,
+                counted,
+                len(errors),
+                f"{sum(map(abs, errors)) / len(errors):.1%}",
+                f"{sum(errors) / len(errors):+.1%}",
+                f"{max(errors, key=abs):+.0%}",
+            ]
+            for source, counted, errors in groups
+            if errors
+        ),
+        words=2,
+    )
 
 
 def _far(rows: Sequence[tuple[Prediction, float]]) -> list[str]:
@@ -324,18 +361,22 @@ def _closed_forms() -> list[str]:
     found: dict[str, list[float]] = {}
     for entry in compared():
         found.setdefault(entry.figure, []).append(entry.error)
-    lines = [
+    rows = (
+        [
+            figure,
+            len(errors),
+            f"{sum(map(abs, errors)) / len(errors):.2%}",
+            f"{max(errors, key=abs):+.2%}",
+        ]
+        for figure, errors in found.items()
+    )
+    return [
         "Figures that follow from formulas, for GPTs of 22B, 175B, 530B and 1T "
         "(arXiv:2205.05198, figures 1 and 7): states at 18 bytes per parameter, activations of "
         "the first stage, and what variants keep of a layer.",
         "",
-        "| figure | models | mean error | worst |",
-        "|---|---:|---:|---:|",
+        *markdown_table(["figure", "models", "mean error", "worst"], rows),
     ]
-    for figure, errors in found.items():
-        mean, worst = sum(map(abs, errors)) / len(errors), max(errors, key=abs)
-        lines.append(f"| {figure} | {len(errors)} | {mean:.2%} | {worst:+.2%} |")
-    return lines
 
 
 def _table_6() -> list[str]:
@@ -343,10 +384,11 @@ def _table_6() -> list[str]:
         "Table 6 of NEST's paper, shown only: it does not print the configurations behind these "
         "figures, so nothing here can be compared with them.",
         "",
-        "| model | Alpa's executables, GB | the paper's estimate, GB | its error |",
-        "|---|---:|---:|---:|",
-        *(
-            f"| {model} | {alpa:g} | {nest:g} | {nest / alpa - 1:+.0%} |"
-            for model, alpa, nest in TABLE_6
+        *markdown_table(
+            ["model", "Alpa's executables, GB", "the paper's estimate, GB", "its error"],
+            (
+                [model, f"{alpa:g}", f"{nest:g}", f"{nest / alpa - 1:+.0%}"]
+                for model, alpa, nest in TABLE_6
+            ),
         ),
     ]
