@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.figures.style import ACCENT, LIMIT, TIME_COLOURS, Picture, frame, value_axis
+from nest_core.figures.style import ACCENT, LIMIT, TIME_COLOURS, Picture, frame, note, value_axis
 from nest_core.measured.collectives.sweep import Measured, Sweep
 from nest_core.network import FloatArray
 from nest_core.units import GB, humanise, humanise_bytes, humanise_rate, humanise_seconds
@@ -19,6 +19,7 @@ __all__ = [
     "half_peak_bytes",
     "size_axis",
     "size_label",
+    "time_axis",
     "time_figure",
     "without_noughts",
 ]
@@ -40,18 +41,12 @@ def time_figure(found: Sweep, measured: Measured | None = None) -> Picture:
     if measured is not None:
         traces.append(_points(measured, measured.seconds, _time_texts(measured)))
         lowest, highest = _range(np.array([lowest, highest]), measured.seconds)
-    decades = range(math.floor(math.log10(lowest)), math.ceil(math.log10(highest)) + 1)
     layout = frame(
         _HEIGHT,
         _MARGIN,
         xaxis=size_axis("message size", _TICKS) | {"range": _ENDS},
-        yaxis=value_axis("time")
-        | {
-            "type": "log",
-            "tickvals": [10.0**power for power in decades],
-            "ticktext": [without_noughts(humanise_seconds(10.0**power)) for power in decades],
-            "range": [np.log10(lowest) - 0.15, np.log10(highest) + 0.15],
-        },
+        yaxis=time_axis(lowest, highest)
+        | {"range": [np.log10(lowest) - 0.15, np.log10(highest) + 0.15]},
     )
     return Picture(
         _time_finding(found, measured),
@@ -202,15 +197,14 @@ def _time_texts(measured: Measured) -> list[str]:
 
 
 def _bound_label(found: Sweep) -> dict[str, Any]:
-    return {
-        "x": np.log10(found.size_bytes[0]),
-        "y": found.bound_Bps / GB,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "text": f"the links allow {humanise_rate(found.bound_Bps)}",
-        "font": {"color": LIMIT, "size": 12},
-    }
+    return note(
+        f"the links allow {humanise_rate(found.bound_Bps)}",
+        np.log10(found.size_bytes[0]),
+        found.bound_Bps / GB,
+        xanchor="left",
+        yanchor="bottom",
+        font={"color": LIMIT, "size": 12},
+    )
 
 
 def size_axis(title: str, powers: Sequence[int]) -> dict[str, Any]:
@@ -223,6 +217,16 @@ def size_axis(title: str, powers: Sequence[int]) -> dict[str, Any]:
         "ticks": "outside",
         "ticklen": 6,
         "tickcolor": "rgba(0, 0, 0, 0)",
+    }
+
+
+def time_axis(lowest: float, highest: float) -> dict[str, Any]:
+    """A logarithmic axis of seconds with a tick per decade."""
+    decades = range(math.floor(math.log10(lowest)), math.ceil(math.log10(highest)) + 1)
+    return value_axis("time") | {
+        "type": "log",
+        "tickvals": [10.0**power for power in decades],
+        "ticktext": [without_noughts(humanise_seconds(10.0**power)) for power in decades],
     }
 
 

@@ -15,7 +15,16 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.explain import share
-from nest_core.figures.style import MUTED, Picture, broken, frame, plain, rows_axis, value_axis
+from nest_core.figures.style import (
+    MUTED,
+    Picture,
+    axis_names,
+    broken,
+    frame,
+    plain,
+    rows_axis,
+    value_axis,
+)
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.failures import Loss
 
@@ -24,7 +33,6 @@ __all__ = [
     "SCENARIO_COLOURS",
     "Ends",
     "Panel",
-    "axis_name",
     "bars",
     "framed",
     "losses_picture",
@@ -70,7 +78,7 @@ def _bar(every: Sequence[Candidate], panel: Panel, place: int) -> dict[str, Any]
     return {
         "type": "bar",
         "orientation": "h",
-        "xaxis": axis_name(place),
+        "xaxis": axis_names(place)[0],
         "x": [value or 0.0 for value in panel.values],
         "y": list(rows),
         "width": 0.58,
@@ -91,7 +99,7 @@ def _whiskers(panel: Panel, place: int) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines",
-        "xaxis": axis_name(place),
+        "xaxis": axis_names(place)[0],
         **broken((ends, (row + 0.39, row + 0.39)) for row, ends in enumerate(panel.ends) if ends),
         "line": {"color": MUTED, "width": 3},
         "hoverinfo": "skip",
@@ -107,11 +115,7 @@ def quantity_axis(place: int, panels: int, title: str, end: float) -> tuple[dict
         "range": [0, end],
         "anchor": "y",
     }
-    return axis, axis_name(place).replace("x", "xaxis")
-
-
-def axis_name(place: int) -> str:
-    return "x" if place == 0 else f"x{place + 1}"
+    return axis, axis_names(place)[0].replace("x", "xaxis")
 
 
 def framed(
@@ -214,7 +218,7 @@ def _loss_bar(
     return {
         "type": "bar",
         "orientation": "h",
-        "xaxis": axis_name(place),
+        "xaxis": axis_names(place)[0],
         "name": told,
         "x": [_length(value) for value in values],
         "y": [row + (-0.18 if kept else 0.18) for row in range(len(every))],
@@ -251,7 +255,7 @@ def _batch_bar(
     return {
         "type": "bar",
         "orientation": "h",
-        "xaxis": axis_name(place),
+        "xaxis": axis_names(place)[0],
         "name": "batch",
         "base": [_length(loss.by_switch if loss else None) for loss in losses],
         "x": [100 * part for part in parts],

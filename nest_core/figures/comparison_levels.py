@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.figures.style import Picture, frame, plain
+from nest_core.figures.style import Picture, axis_names, frame, note, plain
 from nest_core.studies.candidate import Candidate
 from nest_core.units import humanise_rate
 
@@ -67,11 +67,11 @@ def _matrix(one: Candidate, place: int) -> dict[str, Any]:
     blocks = one.blocks
     rates = np.array([level.bandwidth_Bps for level in one.levels] + [np.nan])
     each = rates[blocks.matrix].astype(np.float32)
-    suffix = "" if place == 0 else str(place + 1)
+    across, up = axis_names(place)
     return {
         "type": "heatmap",
-        "xaxis": f"x{suffix}",
-        "yaxis": f"y{suffix}",
+        "xaxis": across,
+        "yaxis": up,
         "x0": (blocks.size - 1) / 2,
         "dx": float(blocks.size),
         "y0": (blocks.size - 1) / 2,
@@ -85,7 +85,7 @@ def _matrix(one: Candidate, place: int) -> dict[str, Any]:
 
 
 def _axes(place: int, x: list[float], y: list[float], devices: int) -> dict[str, Any]:
-    suffix = "" if place == 0 else str(place + 1)
+    across, up = axis_names(place)
     shared = {
         "showgrid": False,
         "zeroline": False,
@@ -94,19 +94,19 @@ def _axes(place: int, x: list[float], y: list[float], devices: int) -> dict[str,
         "nticks": 4,
     }
     return {
-        f"xaxis{suffix}": shared
+        across.replace("x", "xaxis"): shared
         | {
             "domain": x,
             "range": [-0.5, devices - 0.5],
-            "anchor": f"y{suffix}",
+            "anchor": up,
             "constraintoward": "left",
         },
-        f"yaxis{suffix}": shared
+        up.replace("y", "yaxis"): shared
         | {
             "domain": y,
             "range": [devices - 0.5, -0.5],
-            "anchor": f"x{suffix}",
-            "scaleanchor": f"x{suffix}",
+            "anchor": across,
+            "scaleanchor": across,
             "constraintoward": "top",
         },
     }
@@ -114,17 +114,8 @@ def _axes(place: int, x: list[float], y: list[float], devices: int) -> dict[str,
 
 def _title(name: str, x: float, y: float) -> dict[str, Any]:
     short = textwrap.shorten(name, _LONGEST_TITLE, placeholder=" …")
-    return {
-        "text": plain(short),
-        "xref": "paper",
-        "yref": "paper",
-        "x": x,
-        "y": y,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": 12},
-    }
+    ends = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
+    return note(plain(short), x, y, **ends)
 
 
 def _colours(rates: Sequence[float]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from nest_core.explain import share
 from nest_core.explain.loads import Loads
 from nest_core.figures.grid import DeviceGrid, device_grid
 from nest_core.figures.linkload import LOAD_SCALE
-from nest_core.figures.style import Picture, class_bar, frame, stepped_scale
+from nest_core.figures.style import Picture, class_bar, frame, shade, stepped_scale
 from nest_core.layout import DeviceOrder, Layout, device_order, rank_mapping
 from nest_core.network import FloatArray, IntArray, Network
 
@@ -282,11 +282,7 @@ def _who(grid: DeviceGrid) -> str:
 def _stage_colour(number: int, stages: int) -> str:
     place = (number / (stages - 1) if stages > 1 else 0.4) * (len(_VIRIDIS) - 1)
     low = min(int(place), len(_VIRIDIS) - 2)
-    mixed = (
-        round(a + (place - low) * (b - a))
-        for a, b in zip(_VIRIDIS[low], _VIRIDIS[low + 1], strict=True)
-    )
-    return "rgb({}, {}, {})".format(*mixed)
+    return shade(_VIRIDIS[low], _VIRIDIS[low + 1], place - low)
 
 
 def _colour_bar(count: int, word: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.figures.style import Picture, class_bar, frame, stepped_scale
+from nest_core.figures.style import Picture, class_bar, frame, shade, stepped_scale
 from nest_core.network import Level, Network
 from nest_core.network.blocks import MAX_BLOCKS, level_blocks
 from nest_core.network.paths import Path
@@ -143,14 +143,9 @@ def _described(level: Level) -> str:
 
 
 def _scale(count: int) -> list[tuple[float, str]]:
-    colours = []
-    for index in range(count):
-        at = index / (count - 1) if count > 1 else 0.0
-        red, green, blue = (
-            round(inner + at * (outer - inner)) for inner, outer in zip(_INNER, _OUTER, strict=True)
-        )
-        colours.append(f"rgb({red}, {green}, {blue})")
-    return stepped_scale(colours)
+    return stepped_scale(
+        [shade(_INNER, _OUTER, index / max(count - 1, 1)) for index in range(count)]
+    )
 
 
 def _colour_bar(levels: tuple[Level, ...]) -> dict[str, Any]:

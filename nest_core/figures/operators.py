@@ -18,7 +18,7 @@ from nest_core.explain.layer_summary import (
     strategy_in_words,
 )
 from nest_core.figures.layered import Drawing, layered
-from nest_core.figures.style import MUTED, TIME_COLOURS, Picture, frame
+from nest_core.figures.style import MUTED, TIME_COLOURS, Picture, broken, frame, hidden_axis, note
 from nest_core.units import capital, humanise_bytes
 from nest_core.workload import Graph
 from nest_core.workload.explain import seconds_in_words
@@ -104,7 +104,7 @@ def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Picture:
     layout = frame(
         rows * _ROW_HEIGHT + _TOP + _BOTTOM,
         (4, 4, _TOP, _BOTTOM),
-        yaxis=_hidden() | {"range": [rows - 0.5, -0.5]},
+        yaxis=hidden_axis() | {"range": [rows - 0.5, -0.5]},
         annotations=[_panel_title(panel, ink) for panel in panels],
         shapes=[shape for panel in panels for shape in _boxes(panel)],
         hoverdistance=28,
@@ -117,7 +117,7 @@ def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Picture:
         hoverlabel={"align": "left", "font": {"size": 11}},
     )
     for panel in panels:
-        layout[f"xaxis{panel.axis[1:]}"] = _hidden() | {
+        layout[f"xaxis{panel.axis[1:]}"] = hidden_axis() | {
             "range": [panel.drawing.left - 0.05, panel.drawing.right + 0.05],
             "domain": panel.domain,
             "anchor": "y",
@@ -262,11 +262,12 @@ def _lines(panel: _Panel) -> dict[str, Any]:
     here = {node.name for node in panel.found.graph.nodes}
     calls = {call.node.name for call in panel.found.exchanges}
     ends = {upper for upper, _, _ in panel.drawing.ways}
-    x: list[float | None] = []
-    y: list[float | None] = []
+    lines: list[tuple[list[float], list[float]]] = []
     for _, lower, way in panel.drawing.ways:
         if lower not in here and lower not in ends:
             continue  # a collective that nobody reads, on the side that does not have it
+        x: list[float] = []
+        y: list[float] = []
         for (one, upper_row), (other, lower_row) in pairwise(way):
             # Straight beside boxes and labels, curved only between the rows.
             start, end = upper_row + _HALF_HEIGHT, lower_row - _HALF_HEIGHT
@@ -277,13 +278,11 @@ def _lines(panel: _Panel) -> dict[str, Any]:
             if lower_row != way[-1][1] or lower in calls or lower not in here:
                 x.append(other)
                 y.append(lower_row + (_HALF_HEIGHT if lower in ends else 0.0))
-        x.append(None)
-        y.append(None)
+        lines.append((x, y))
     return {
         "type": "scatter",
         "mode": "lines",
-        "x": x,
-        "y": y,
+        **broken(lines),
         "line": {"color": MUTED, "width": 1.1},
         "hoverinfo": "skip",
         "showlegend": False,
@@ -372,19 +371,18 @@ def _small(text: str) -> str:
 
 def _panel_title(panel: _Panel, ink: str) -> dict[str, Any]:
     found = panel.found
-    return {
-        "text": f"<b>{panel.title}</b>: {seconds_in_words(found.device_s)}, keeps "
+    return note(
+        f"<b>{panel.title}</b>: {seconds_in_words(found.device_s)}, keeps "
         f"{humanise_bytes(found.kept_bytes)}",
-        "xref": "paper",
-        "yref": "paper",
-        "x": panel.domain[0],
-        "y": 1.0,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "yshift": 8,
-        "showarrow": False,
-        "font": {"size": 12.5} | _inked(ink),
-    }
+        panel.domain[0],
+        1.0,
+        xref="paper",
+        yref="paper",
+        xanchor="left",
+        yanchor="bottom",
+        yshift=8,
+        font={"size": 12.5} | _inked(ink),
+    )
 
 
 def _legend(sides: Sequence[Anatomy]) -> tuple[tuple[str, str], ...]:
@@ -401,10 +399,6 @@ def _legend(sides: Sequence[Anatomy]) -> tuple[tuple[str, str], ...]:
     if any(part.replayed for part in parts):
         shown.append(("outlined: run again in backward", RECOMPUTATION))
     return tuple(shown)
-
-
-def _hidden() -> dict[str, Any]:
-    return {"visible": False, "fixedrange": True, "showgrid": False, "zeroline": False}
 
 
 def _clear(colour: str, opacity: float) -> str:

@@ -20,6 +20,7 @@ from nest_core.figures.style import (
     TIME_COLOURS,
     Picture,
     axis_unit,
+    frame,
     value_axis,
 )
 from nest_core.paper import Reproduction
@@ -382,38 +383,35 @@ def strategies_picture(rows: Sequence[Row]) -> Picture:
         [model_name(row["model"]) for row in rows],
         [f"tp {row['tp']}" for row in rows],
     ]
-    plot = go.Figure()
-    for part, (label, colour) in _PARTS.items():
-        plot.add_trace(
-            go.Bar(
-                x=names,
-                y=[
-                    None if row[part] is None else 100 * row[part] / row["iteration_time_s"]
-                    for row in rows
-                ],
-                name=label,
-                marker={"color": colour},
-                hovertemplate="%{x}: %{y:.1f} %<extra>" + label + "</extra>",
-            )
-        )
-    plot.update_layout(
-        template="none",
-        height=360,
+    bars = [
+        {
+            "type": "bar",
+            "x": names,
+            "y": [
+                None if row[part] is None else 100 * row[part] / row["iteration_time_s"]
+                for row in rows
+            ],
+            "name": label,
+            "marker": {"color": colour},
+            "hovertemplate": "%{x}: %{y:.1f} %<extra>" + label + "</extra>",
+        }
+        for part, (label, colour) in _PARTS.items()
+    ]
+    layout = frame(
+        360,
+        (56, 12, 12, 56),
         barmode="stack",
         bargap=0.3,
-        dragmode=False,
-        showlegend=False,
-        margin={"l": 56, "r": 12, "t": 12, "b": 56},
+        xaxis={"fixedrange": True},
+        yaxis=value_axis("% of an iteration"),
     )
-    plot.update_yaxes(**value_axis("% of an iteration"))
-    plot.update_xaxes(fixedrange=True)
     shares = [row["communication_share"] for row in rows if row["communication_share"] is not None]
     return Picture(
         title=f"Communication takes {100 * min(shares):.0f} to {100 * max(shares):.0f} % of an "
         "iteration, depending on model and strategy",
         subtitle="parts of an iteration, mean over stages, % ; the best plan of each tensor width",
         reading="The paper's figure is a picture without numbers, so only ours stands here.",
-        plot=plot,
+        plot=go.Figure(data=bars, layout=layout),
         legend=tuple((label, colour) for label, colour in _PARTS.values()),
     )
 
@@ -426,54 +424,49 @@ def iterations_picture(rows: Sequence[Row]) -> Picture:
         [f"{row['devices']} devices" for row in rows],
         [f"batch {row['batch']}" for row in rows],
     ]
-    plot = go.Figure()
+    compute = [row["compute_s"] / scale for row in rows]
+    bars: list[dict[str, Any]] = []
     for group, key, hatch, label in (
         ("predicted", "communication_s", "", "all-reduces, predicted"),
         ("measured", "measured_communication_s", HATCH, "all-reduces, measured by NCCL"),
     ):
-        compute = [row["compute_s"] / scale for row in rows]
-        plot.add_trace(
-            go.Bar(
-                x=ticks,
-                y=compute,
-                offsetgroup=group,
-                name="compute",
-                legendgroup="compute",
-                showlegend=group == "predicted",
-                marker={"color": TIME_COLOURS["compute"]},
-                hovertemplate="%{y:.3g} " + unit + "<extra>compute</extra>",
-            )
-        )
-        plot.add_trace(
-            go.Bar(
-                x=ticks,
-                y=[row[key] / scale for row in rows],
-                base=compute,
-                offsetgroup=group,
-                name=label,
-                marker={
+        shared = {"type": "bar", "x": ticks, "offsetgroup": group}
+        bars += [
+            shared
+            | {
+                "y": compute,
+                "name": "compute",
+                "legendgroup": "compute",
+                "showlegend": group == "predicted",
+                "marker": {"color": TIME_COLOURS["compute"]},
+                "hovertemplate": "%{y:.3g} " + unit + "<extra>compute</extra>",
+            },
+            shared
+            | {
+                "y": [row[key] / scale for row in rows],
+                "base": compute,
+                "name": label,
+                "marker": {
                     "color": TIME_COLOURS["communication"],
                     "pattern": {"shape": hatch, "size": 5},
                 },
-                hovertemplate="%{y:.3g} " + unit + "<extra>" + label + "</extra>",
-            )
-        )
-    plot.update_layout(
-        template="none",
-        height=340,
+                "hovertemplate": "%{y:.3g} " + unit + "<extra>" + label + "</extra>",
+            },
+        ]
+    layout = frame(
+        340,
+        (56, 12, 40, 56),
         barmode="group",
         bargap=0.3,
-        dragmode=False,
-        margin={"l": 56, "r": 12, "t": 40, "b": 56},
-        legend=_LEGEND | {"y": 1.02},
+        showlegend=True,
+        xaxis={"fixedrange": True},
+        yaxis=value_axis(f"forward and backward, {unit}"),
     )
-    plot.update_yaxes(**value_axis(f"forward and backward, {unit}"))
-    plot.update_xaxes(fixedrange=True)
     worst = max(abs(row["difference"]) for row in rows)
     return Picture(
         title=f"Predicted iterations are within {100 * worst:.1f} % of those with measured "
         "collectives",
         subtitle=f"forward and backward of one batch of {model_name(rows[0]['model'])}, {unit}",
         reading="Each pair has the same compute; hatched are NCCL's measured all-reduces.",
-        plot=plot,
+        plot=go.Figure(data=bars, layout=layout),
     )

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from nest_core.explain import NOTHING, share
 from nest_core.figures.bill import dollars
-from nest_core.figures.style import LIMIT, Picture, frame, value_axis
+from nest_core.figures.style import LIMIT, Picture, frame, note, ruler, value_axis
 from nest_core.studies.ratios import Ratios, Tier
 from nest_core.units import capital
 
@@ -32,28 +32,17 @@ def ratios_picture(found: Ratios) -> Picture:
         (62, 16, 18, 50),
         xaxis=value_axis("oversubscription, down : up") | {"zeroline": False, "nticks": 12},
         yaxis=value_axis("loss, %") | {"range": [low - 0.04 * top, 1.08 * top]},
-        shapes=[
-            {
-                "type": "line",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": 100 * found.limit,
-                "y1": 100 * found.limit,
-                "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
-            }
-        ],
+        shapes=[ruler(100 * found.limit)],
         annotations=[
-            {
-                "text": f"limit {100 * found.limit:g} %",
-                "xref": "paper",
-                "x": 0,
-                "xanchor": "left",
-                "y": 100 * found.limit,
-                "yanchor": "bottom",
-                "showarrow": False,
-                "font": {"color": LIMIT, "size": 12},
-            }
+            note(
+                f"limit {100 * found.limit:g} %",
+                0,
+                100 * found.limit,
+                xref="paper",
+                xanchor="left",
+                yanchor="bottom",
+                font={"color": LIMIT, "size": 12},
+            )
         ],
     )
     data = [_line(found, tier, number) for number, tier in enumerate(found.tiers)]

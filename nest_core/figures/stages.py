@@ -31,8 +31,11 @@ from nest_core.figures.style import (
     STASH_OUTLINE,
     TIME_COLOURS,
     Picture,
+    axis_names,
     axis_unit,
     frame,
+    note,
+    ruler,
     value_axis,
     wrapped,
 )
@@ -40,8 +43,8 @@ from nest_core.units import humanise, humanise_bytes
 
 __all__ = [
     "StackedParts",
-    "axis_names",
     "balance_figure",
+    "limit_label",
     "memory_figure",
     "slowest",
     "stage_bytes",
@@ -128,12 +131,6 @@ def stage_rows_figure(
     )
 
 
-def axis_names(row: int) -> tuple[str, str]:
-    """Plotly's names of a row's two axes."""
-    suffix = "" if row == 0 else str(row + 1)
-    return f"x{suffix}", f"y{suffix}"
-
-
 def _axes(row: int, rows: int, layers: int, top: float) -> dict[str, Any]:
     x, y = axis_names(row)
     last = row == rows - 1
@@ -167,19 +164,8 @@ def _row_top(row: int, rows: int) -> float:
 
 
 def _axis_title(text: str) -> dict[str, Any]:
-    return {
-        "text": text,
-        "textangle": -90,
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0,
-        "y": 0.5,
-        "xshift": 4 - _LEFT,
-        "xanchor": "left",
-        "yanchor": "middle",
-        "showarrow": False,
-        "font": {"size": 12},
-    }
+    ends = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "middle"}
+    return note(text, 0, 0.5, textangle=-90, xshift=4 - _LEFT, **ends)
 
 
 def _row_label(entry: Entry, row: int, rows: int) -> dict[str, Any]:
@@ -402,33 +388,26 @@ def memory_figure(entries: Sequence[Entry], limit_bytes: float) -> Picture:
 
 
 def _limit_line(rows: int, limit_bytes: float, scale: float) -> dict[str, list[dict[str, Any]]]:
-    height = limit_bytes / scale
     lines = [
-        {
-            "type": "line",
-            "xref": f"{x} domain",
-            "yref": y,
-            "x0": 0,
-            "x1": 1,
-            "y0": height,
-            "y1": height,
-            "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
-        }
+        ruler(limit_bytes / scale, xref=f"{x} domain", yref=y)
         for x, y in map(axis_names, range(rows))
     ]
-    label = {
-        "text": f"{humanise_bytes(limit_bytes)} per device",
-        "xref": "paper",
-        "yref": "y domain",
-        "x": 1,
-        "y": 1,
-        "yshift": 1,
-        "xanchor": "right",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"color": LIMIT, "size": 12},
-    }
+    label = limit_label(limit_bytes, 1, yref="y domain", yshift=1)
     return {"shapes": lines, "annotations": [label]}
+
+
+def limit_label(limit_bytes: float, height: float, **more: Any) -> dict[str, Any]:
+    """What a device has, at the right end of the line that shows it."""
+    return note(
+        f"{humanise_bytes(limit_bytes)} per device",
+        1,
+        height,
+        xref="paper",
+        xanchor="right",
+        yanchor="bottom",
+        font={"color": LIMIT, "size": 12},
+        **more,
+    )
 
 
 def _memory_finding(entries: Sequence[Entry], limit_bytes: float) -> str:

@@ -35,14 +35,18 @@ __all__ = [
     "STASH_OUTLINE",
     "TIME_COLOURS",
     "Picture",
+    "axis_names",
     "axis_unit",
     "broken",
     "empty",
     "frame",
     "hidden_axis",
+    "note",
     "plain",
     "pointed_rows",
     "rows_axis",
+    "ruler",
+    "shade",
     "shortened",
     "stepped_scale",
     "value_axis",
@@ -249,6 +253,37 @@ def value_axis(title: str = "") -> dict[str, Any]:
         "nticks": 5,
         "fixedrange": True,
     }
+
+
+def ruler(height: float, colour: str = LIMIT, width: float = 1.5, **more: Any) -> dict[str, Any]:
+    """A line across the plot at a height of its vertical axis; ``more`` are plotly's own fields."""
+    return {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": height,
+        "y1": height,
+        "line": {"color": colour, "width": width, "dash": "dash"},
+    } | more
+
+
+def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
+    """Words in the plot; ``more`` are plotly's own fields."""
+    words = {"text": text, "x": x, "y": y, "showarrow": False, "font": {"size": 12}}
+    return words | more
+
+
+def axis_names(number: int) -> tuple[str, str]:
+    """Plotly's names of the axes of the part with a number, from 0."""
+    suffix = "" if number == 0 else str(number + 1)
+    return f"x{suffix}", f"y{suffix}"
+
+
+def shade(low: Sequence[int], high: Sequence[int], share: float) -> str:
+    """The colour at a share of the way from one to another, each red, green and blue."""
+    mixed = (round(a + share * (b - a)) for a, b in zip(low, high, strict=True))
+    return "rgb({}, {}, {})".format(*mixed)
 
 
 def stepped_scale(colours: Sequence[str]) -> list[tuple[float, str]]:

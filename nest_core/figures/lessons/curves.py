@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.figures.collectives import size_axis, without_noughts
-from nest_core.figures.style import ACCENT, LIMIT, MUTED, Picture, frame, value_axis
+from nest_core.figures.collectives import size_axis, time_axis
+from nest_core.figures.style import ACCENT, LIMIT, MUTED, Picture, frame, note, ruler, value_axis
 from nest_core.lessons.collectives import SIZES, Affine, Crossing
 from nest_core.lessons.lesson import percent
+from nest_core.network import FloatArray
 from nest_core.units import humanise_bytes, humanise_seconds
 
 __all__ = ["crossing_picture", "ratio_picture"]
@@ -28,7 +28,6 @@ def crossing_picture(found: Crossing) -> Picture:
     ]
     low = min(found.ring.alpha_s, found.tree.alpha_s)
     high = max(float(line.seconds(float(SIZES[-1]))) for line in (found.ring, found.tree))
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     shapes, notes = _mark(found)
     return Picture(
         f"Below {humanise_bytes(found.crosses_bytes)} the tree is faster, above it the ring",
@@ -40,14 +39,7 @@ def crossing_picture(found: Crossing) -> Picture:
                 _HEIGHT,
                 (62, 24, 8, 46),
                 xaxis=size_axis("message size per device", _TICKS),
-                yaxis=value_axis("time")
-                | {
-                    "type": "log",
-                    "tickvals": [10.0**power for power in decades],
-                    "ticktext": [
-                        without_noughts(humanise_seconds(10.0**power)) for power in decades
-                    ],
-                },
+                yaxis=time_axis(low, high),
                 shapes=shapes,
                 annotations=notes,
             ),
@@ -61,40 +53,22 @@ def ratio_picture(found: Crossing) -> Picture:
     ratio = found.tree.seconds(SIZES) / found.ring.seconds(SIZES)
     slowest = float(ratio[-1])
     shapes, _ = _mark(found)
-    equal = {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "y0": 1,
-        "y1": 1,
-        "line": {"color": MUTED, "width": 1},
-    }
-    line = {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "tree over ring",
-        "x": SIZES.tolist(),
-        "y": ratio.tolist(),
-        "line": {"color": MUTED, "width": 2.5, "dash": "dash"},
-        "text": [
-            f"{humanise_bytes(size)}: {value:.3g}" for size, value in zip(SIZES, ratio, strict=True)
-        ],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    told = [
+        f"{humanise_bytes(size)}: {value:.3g}" for size, value in zip(SIZES, ratio, strict=True)
+    ]
     return Picture(
         f"The tree needs {percent(float(ratio[0]))} of the ring's time for little, "
         f"{percent(slowest)} for much",
         "Time of the tree over that of the ring; 1 is equally fast",
         "Far right the ratio nears n / (n - 1): the ring saves one byte in n.",
         go.Figure(
-            data=[line],
+            data=[_curve("tree over ring", ratio, told, MUTED, "dash")],
             layout=frame(
                 _HEIGHT,
                 (52, 24, 8, 46),
                 xaxis=size_axis("message size per device", _TICKS),
                 yaxis=value_axis("tree / ring") | {"range": [0, 1.1 * max(1.0, slowest)]},
-                shapes=[equal, *shapes],
+                shapes=[ruler(1, line={"color": MUTED, "width": 1}), *shapes],
             ),
         ),
         (("tree over ring", MUTED), ("crossing", LIMIT)),
@@ -103,17 +77,25 @@ def ratio_picture(found: Crossing) -> Picture:
 
 def _line(name: str, one: Affine, colour: str, dash: str) -> dict[str, Any]:
     seconds = one.seconds(SIZES)
+    told = [
+        f"{name}, {humanise_bytes(size)}: {humanise_seconds(float(time))}"
+        for size, time in zip(SIZES, seconds, strict=True)
+    ]
+    return _curve(name, seconds, told, colour, dash)
+
+
+def _curve(
+    name: str, values: FloatArray, told: list[str], colour: str, dash: str
+) -> dict[str, Any]:
+    """A line over the sizes, and what is told where it is pointed at."""
     return {
         "type": "scatter",
         "mode": "lines",
         "name": name,
         "x": SIZES.tolist(),
-        "y": seconds.tolist(),
+        "y": values.tolist(),
         "line": {"color": colour, "width": 2.5, "dash": dash},
-        "text": [
-            f"{name}, {humanise_bytes(size)}: {humanise_seconds(float(time))}"
-            for size, time in zip(SIZES, seconds, strict=True)
-        ],
+        "text": told,
         "hovertemplate": "%{text}<extra></extra>",
     }
 
@@ -131,15 +113,13 @@ def _mark(found: Crossing) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         "y1": 1,
         "line": {"color": LIMIT, "width": 1.5, "dash": "dot"},
     }
-    label = {
-        "text": humanise_bytes(where),
-        "x": float(np.log10(where)),
-        "yref": "paper",
-        "y": 1,
-        "xanchor": "right",
-        "xshift": -6,
-        "yanchor": "top",
-        "showarrow": False,
-        "font": {"color": LIMIT, "size": 12},
-    }
+    ends = {"yref": "paper", "xanchor": "right", "yanchor": "top"}
+    label = note(
+        humanise_bytes(where),
+        float(np.log10(where)),
+        1,
+        xshift=-6,
+        font={"color": LIMIT, "size": 12},
+        **ends,
+    )
     return [line], [label]

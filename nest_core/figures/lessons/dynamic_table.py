@@ -6,7 +6,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, frame, hidden_axis
+from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, frame, hidden_axis, note
 from nest_core.lessons.levels import LAYERS, SECONDS, STAGES, UNITS, Cell, Table, hop_seconds
 
 __all__ = ["mapping_picture", "table_picture"]
@@ -294,7 +294,4 @@ def _box(
 def _note(
     text: str, x: float, y: float, size: int = 13, colour: str | None = None
 ) -> dict[str, Any]:
-    font: dict[str, Any] = {"size": size}
-    if colour:
-        font["color"] = colour
-    return {"text": text, "x": x, "y": y, "showarrow": False, "font": font}
+    return note(text, x, y, font={"size": size} | ({"color": colour} if colour else {}))

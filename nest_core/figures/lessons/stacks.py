@@ -9,6 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.costs import Report, Stage
+from nest_core.figures.stages import limit_label, stage_bytes, stage_seconds
 from nest_core.figures.style import (
     ACCENT,
     FAINT,
@@ -21,6 +22,8 @@ from nest_core.figures.style import (
     Picture,
     axis_unit,
     frame,
+    note,
+    ruler,
     value_axis,
 )
 from nest_core.lessons.experts import SHOWN_STAGE, Spreads
@@ -108,7 +111,7 @@ def _figure(bars: _Bars) -> go.Figure:
             "cliponaxis": False,
         }
     )
-    shapes, notes = _limit_line(bars, scale)
+    limit = bars.limit / scale
     return go.Figure(
         data=traces,
         layout=frame(
@@ -124,8 +127,8 @@ def _figure(bars: _Bars) -> go.Figure:
                 "title": {"text": bars.across, "standoff": 6, "font": {"size": 12}},
             },
             yaxis=value_axis(f"{bars.quantity}, {unit}") | {"range": [0, top]},
-            shapes=shapes,
-            annotations=notes,
+            shapes=[ruler(limit)] if limit else [],
+            annotations=[limit_label(bars.limit, limit)] if limit else [],
         ),
     )
 
@@ -153,52 +156,15 @@ def _part(
     }
 
 
-def _limit_line(bars: _Bars, scale: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    if not bars.limit:
-        return [], []
-    height = bars.limit / scale
-    line = {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "y0": height,
-        "y1": height,
-        "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
-    }
-    label = {
-        "text": f"{humanise_bytes(bars.limit)} per device",
-        "xref": "paper",
-        "x": 1,
-        "y": height,
-        "xanchor": "right",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"color": LIMIT, "size": 12},
-    }
-    return [line], [label]
-
-
 def _legend(bars: _Bars) -> tuple[tuple[str, str], ...]:
     return tuple((name, bars.colours[name]) for name, values in bars.parts.items() if any(values))
 
 
-def _memory(stages: Sequence[Stage]) -> dict[str, list[float]]:
-    return {
-        part: [float(getattr(stage.memory, part)) for stage in stages] for part in MEMORY_COLOURS
-    }
-
-
-def _times(stages: Sequence[Stage]) -> dict[str, list[float]]:
-    fields = {
-        "compute": "compute_s",
-        "recomputation": "recompute_s",
-        "communication": "communication_s",
-        "idle": "idle_s",
-    }
-    return {
-        part: [float(getattr(stage, field)) for stage in stages] for part, field in fields.items()
-    }
+def _stacked(
+    stages: Sequence[Stage], value: Callable[[Stage, str], float], colours: Mapping[str, str]
+) -> dict[str, list[float]]:
+    """Every part of every stage."""
+    return {part: [float(value(stage, part)) for stage in stages] for part in colours}
 
 
 def stash_picture(found: Stash) -> Picture:
@@ -206,7 +172,7 @@ def stash_picture(found: Stash) -> Picture:
     stages, limit = found.report.stages, found.report.memory_limit_bytes
     bars = _Bars(
         names=[str(number) for number in range(1, len(stages) + 1)],
-        parts=_memory(stages),
+        parts=_stacked(stages, stage_bytes, MEMORY_COLOURS),
         colours=MEMORY_COLOURS,
         base="B",
         quantity="memory per device",
@@ -298,7 +264,7 @@ def widths_picture(found: Widths) -> Picture:
     fastest, _ = found.best
     none = dict.fromkeys(TIME_COLOURS, 0.0)
     columns = [
-        {part: values[0] for part, values in _times([_slowest(one.report)]).items()}
+        {part: stage_seconds(_slowest(one.report), part) for part in TIME_COLOURS}
         if one.report is not None
         else none
         for one in found.widths
@@ -349,7 +315,7 @@ def expert_memory_picture(found: Spreads) -> Picture:
     limit = found.spreads[0].report.memory_limit_bytes
     bars = _Bars(
         names=_expert_names(found),
-        parts=_memory(stages),
+        parts=_stacked(stages, stage_bytes, MEMORY_COLOURS),
         colours=MEMORY_COLOURS,
         base="B",
         quantity="memory per device",
@@ -373,7 +339,7 @@ def expert_time_picture(found: Spreads) -> Picture:
     stages = [one.report.stages[SHOWN_STAGE] for one in found.spreads]
     bars = _Bars(
         names=_expert_names(found),
-        parts=_times(stages),
+        parts=_stacked(stages, stage_seconds, TIME_COLOURS),
         colours=TIME_COLOURS,
         base="s",
         quantity="iteration",
@@ -393,6 +359,7 @@ def expert_time_picture(found: Spreads) -> Picture:
     )
 
 
+_LIMITED = {"color": LIMIT, "size": 12}
 _LOOKS = (
     {"color": "rgba(0, 0, 0, 0)", "line": {"color": MUTED, "width": 1.5}},
     {"color": MUTED},
@@ -405,25 +372,7 @@ def leads_picture(found: Leads) -> Picture:
     """Grouped bars: planners, and in each group the readings."""
     traces = [_lead_bars(found, place) for place in range(len(READINGS))]
     ratios = [ratio for lead in found.leads for ratio in lead.ratios if ratio is not None]
-    equal = {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "y0": 1,
-        "y1": 1,
-        "line": {"color": LIMIT, "width": 1.5, "dash": "dash"},
-    }
-    label = {
-        "text": "equally fast",
-        "xref": "paper",
-        "x": 1,
-        "y": 1,
-        "xshift": 6,
-        "xanchor": "left",
-        "showarrow": False,
-        "font": {"color": LIMIT, "size": 12},
-    }
+    label = note("equally fast", 1, 1, xref="paper", xshift=6, xanchor="left", font=_LIMITED)
     return Picture(
         _leads_finding(found),
         f"NEST's throughput over that of other planners, {found.model} on {found.devices:,} "
@@ -440,7 +389,7 @@ def leads_picture(found: Leads) -> Picture:
                 bargroupgap=0.06,
                 xaxis={"type": "category", "fixedrange": True, "showgrid": False},
                 yaxis=value_axis("ratio") | {"range": [0, 1.15 * max([*ratios, 1.0])]},
-                shapes=[equal],
+                shapes=[ruler(1)],
                 annotations=[label],
             ),
         ),

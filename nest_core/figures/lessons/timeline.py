@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.figures.style import TIME_COLOURS, Picture, frame, rows_axis
+from nest_core.figures.style import TIME_COLOURS, Picture, axis_names, frame, note, rows_axis
 from nest_core.lessons.bubble import Bubble, Played
 from nest_core.lessons.lesson import percent
 
@@ -29,13 +29,13 @@ def timeline_picture(found: Bubble) -> Picture:
     high = _HEAD + _ROW * rows
     axes: dict[str, Any] = {
         "xaxis": _time_axis(max(one.timeline.seconds for one in found.schedules))
-        | {"anchor": "y" if parts == 1 else f"y{parts}"}
+        | {"anchor": axis_names(parts - 1)[1]}
     }
     traces: list[dict[str, Any]] = []
     shapes: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
     for number, one in enumerate(found.schedules):
-        name = "y" if number == 0 else f"y{number + 1}"
+        name = axis_names(number)[1]
         top = 1 - (number + _HEAD / high) / parts
         axes[name.replace("y", "yaxis")] = rows_axis(
             [f"stage {stage + 1}" for stage in range(rows)]
@@ -133,32 +133,21 @@ def _whole_row(one: Played, stage: int, axis: str) -> dict[str, Any]:
 
 def _heading(one: Played, top: float) -> dict[str, Any]:
     name = _NAMES[one.point.schedule]
-    return {
-        "text": f"<b>{name}</b>  {one.timeline.seconds:g} units",
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0,
-        "y": top,
-        "yshift": 1,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": 13},
-    }
+    return note(
+        f"<b>{name}</b>  {one.timeline.seconds:g} units",
+        0,
+        top,
+        xref="paper",
+        yref="paper",
+        yshift=1,
+        xanchor="left",
+        yanchor="bottom",
+        font={"size": 13},
+    )
 
 
 def _held(one: Played, axis: str) -> list[dict[str, Any]]:
     return [
-        {
-            "text": f"holds {held}",
-            "xref": "paper",
-            "yref": axis,
-            "x": 1,
-            "y": stage,
-            "xshift": 6,
-            "xanchor": "left",
-            "showarrow": False,
-            "font": {"size": 12},
-        }
+        note(f"holds {held}", 1, stage, xref="paper", yref=axis, xshift=6, xanchor="left")
         for stage, held in enumerate(one.held)
     ]
