@@ -7,14 +7,23 @@ reading it may wait forever, never end, or do something. Texts are UTF-8, at mos
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from nest_core.errors import InputError
 
-__all__ = ["MAX_FILE_BYTES", "check_writable", "decoded", "is_packed", "read_text", "write_file"]
+__all__ = [
+    "MAX_FILE_BYTES",
+    "check_writable",
+    "decoded",
+    "is_packed",
+    "parsed_json",
+    "read_text",
+    "write_file",
+]
 
 MAX_FILE_BYTES = 5_000_000
 """Larger files are refused before they are parsed."""
@@ -103,6 +112,20 @@ def decoded(content: bytes, name: str) -> str:
             f"{error.reason} at byte {error.start:,}",
             "save the file as UTF-8",
         ) from error
+
+
+def parsed_json(text: str, name: str, remedy: str) -> Any:
+    """What a JSON text holds.
+
+    Raises
+    ------
+    InputError
+        If it is none, or nests too deeply to be read.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(name, "must be valid JSON", str(error), remedy) from error
 
 
 def is_packed(name: str) -> bool:

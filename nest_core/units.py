@@ -6,7 +6,7 @@ Everywhere else times are seconds, sizes bytes, rates bytes per second, work FLO
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 __all__ = [
@@ -83,18 +83,21 @@ def _three_digits(value: float) -> str:
 
 def humanise(value: float, unit: str = "") -> str:
     """A figure with three significant digits and a decimal prefix: ``12.3 k`` + unit."""
-    for scale, prefix in _DECIMAL:
-        if abs(value) >= scale:
-            return f"{_three_digits(value / scale)} {prefix}{unit}".rstrip()
-    return f"{value:.3g} {unit}".rstrip()
+    scaled = _scaled(value, _DECIMAL) or f"{value:.3g} "
+    return f"{scaled}{unit}".rstrip()
+
+
+def _scaled(value: float, scales: Sequence[tuple[float, str]]) -> str:
+    """A figure in the first unit that it reaches; empty where it reaches none."""
+    return next(
+        (f"{_three_digits(value / scale)} {unit}" for scale, unit in scales if abs(value) >= scale),
+        "",
+    )
 
 
 def humanise_bytes(size_bytes: float) -> str:
     """Bytes as KiB … PiB with three significant digits."""
-    for scale, unit in _BINARY:
-        if abs(size_bytes) >= scale:
-            return f"{_three_digits(size_bytes / scale)} {unit}"
-    return f"{size_bytes:.0f} B"
+    return _scaled(size_bytes, _BINARY) or f"{size_bytes:.0f} B"
 
 
 def humanise_rate(bytes_per_second: float) -> str:
@@ -104,10 +107,7 @@ def humanise_rate(bytes_per_second: float) -> str:
 
 def humanise_seconds(seconds: float) -> str:
     """Seconds as µs … days with three significant digits."""
-    for scale, unit in _TIME:
-        if abs(seconds) >= scale:
-            return f"{_three_digits(seconds / scale)} {unit}"
-    return f"{seconds:.3g} s"
+    return _scaled(seconds, _TIME) or f"{seconds:.3g} s"
 
 
 @lru_cache(maxsize=4096)

@@ -68,12 +68,9 @@ def rank_mappings(space: SearchSpace, plan: Plan) -> tuple[Plan, ...]:
     """A plan under every axis and device order that is allowed and places its ranks differently."""
     point = plan.point
     wide = {axis for axis in ("tp", "cp", "dp", "pp") if getattr(point, axis) > 1}
-    orders: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for order in space.orders:
-        orders.setdefault(tuple(axis for axis in order if axis in wide), order)
     return tuple(
         replace(plan, point=replace(point, order=order, device_order=host_mapping))
-        for order in orders.values()
+        for order in space.orders_among(wide)
         for host_mapping in space.device_orders
     )
 

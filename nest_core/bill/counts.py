@@ -56,11 +56,7 @@ def _clos_places(fabric: Clos, hall: Hall) -> list[IntArray]:
     places = [hall.middle(first, last)]
     for group_of in (sizing.pod_of, sizing.top_of)[: fabric.tiers - 1]:
         groups = np.array(group_of)
-        begin = np.full(int(groups.max()) + 1, fabric.nodes)
-        end = np.zeros(len(begin), dtype=np.int64)
-        np.minimum.at(begin, groups, first)
-        np.maximum.at(end, groups, last)
-        first, last = begin, end
+        first, last = _ends(groups, first, last, int(groups.max()) + 1)
         places.append(hall.middle(first, last))
     return places
 
@@ -150,11 +146,19 @@ def _cables(
 
 def _span(group: IntArray, node: IntArray, groups: int) -> tuple[IntArray, IntArray]:
     """First and last node of every group; groups without devices: node 0."""
-    first = np.full(groups, int(node.max()))
-    last = np.zeros(len(first), dtype=np.int64)
-    np.minimum.at(first, group, node)
-    np.maximum.at(last, group, node)
+    first, last = _ends(group, node, node, groups)
     return np.minimum(first, last), last
+
+
+def _ends(
+    group: IntArray, first: IntArray, last: IntArray, groups: int
+) -> tuple[IntArray, IntArray]:
+    """The least of the firsts and the greatest of the lasts of every group."""
+    begin = np.full(groups, int(last.max()))
+    end = np.zeros(groups, dtype=np.int64)
+    np.minimum.at(begin, group, first)
+    np.maximum.at(end, group, last)
+    return begin, end
 
 
 def _hierarchical_switches(

@@ -7,7 +7,6 @@ evenly as they go.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy
 from nest_core.costs.problem import RECOMPUTE
 from nest_core.costs.shell import has_flags
 from nest_core.errors import InputError
-from nest_core.files import read_text
+from nest_core.files import parsed_json, read_text
 from nest_core.layout import DEVICE_ORDERS, DeviceOrder
 
 __all__ = ["Pasted", "even_cuts", "parse_plan", "read_given", "read_pasted", "read_plan"]
@@ -309,10 +308,7 @@ def _file(name: str) -> str:
 
 
 def _document(text: str, name: str) -> dict[str, Any]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(name, "must be valid JSON", str(error), "correct it") from error
+    document = parsed_json(text, name, "correct it")
     if isinstance(document, dict):
         document = document.get("plan", document)
     if not isinstance(document, dict):

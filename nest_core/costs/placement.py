@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nest_core.errors import InputError
+from nest_core.files import parsed_json
 from nest_core.layout import device_order
 from nest_core.network import IntArray, Network
 from nest_core.quoting import csv_text
@@ -275,10 +275,7 @@ def _check_columns(header: Sequence[str], name: str) -> None:
 
 
 def _json_rows(text: str, name: str) -> Iterable[Mapping[str, Any]]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(name, "must be valid JSON", str(error), "correct the file") from error
+    document = parsed_json(text, name, "correct the file")
     if isinstance(document, dict):
         document = document.get("placement", document)
     if isinstance(document, dict):

@@ -261,11 +261,17 @@ def _of_levels(fabric: Hierarchical) -> tuple[list[Dimension], tuple[str, ...]]:
             dimensions.append(("Switch", size, rate, tier.latency_s / 2))
         else:
             lost.append(f"Level {tier.name}, whose groups have one child.")
-    if fabric.missing:
-        lost.append("Which devices failed.")
-    if not dimensions:
+    return _of_several(dimensions, lost, "devices" if fabric.missing else "")
+
+
+def _of_several(
+    dimensions: list[Dimension], lost: list[str], failed: str
+) -> tuple[list[Dimension], tuple[str, ...]]:
+    """The dimensions that join something, and what they do not say."""
+    found = [entry for entry in dimensions if entry[1] > 1]
+    if not found:
         raise _not("one device", "export a fabric of several")
-    return dimensions, tuple(lost)
+    return found, (*lost, *([f"Which {failed} failed."] if failed else []))
 
 
 @_product_of.register
@@ -297,12 +303,7 @@ def _of_clos(fabric: Clos) -> tuple[list[Dimension], tuple[str, ...]]:
             lost.append(f"Tier {height}: oversubscription of {shared:.3g} is taken off the rate.")
         hops = height if height < len(sizes) - 1 else fabric.tiers
         dimensions.append(("Switch", size, per_device / shared, hops * fabric.hop_latency_s))
-    if fabric.missing:
-        lost.append("Which elements failed.")
-    dimensions = [entry for entry in dimensions if entry[1] > 1]
-    if not dimensions:
-        raise _not("one device", "export a fabric of several")
-    return dimensions, tuple(lost)
+    return _of_several(dimensions, lost, "elements" if fabric.missing else "")
 
 
 def _equal(rows: list[Any], devices: int) -> list[int]:

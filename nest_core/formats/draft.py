@@ -122,6 +122,11 @@ class Draft:
         if known["a"] != a:
             self._both_ways.add(key)
 
+    def note(self, count: int, noun: str, words: str) -> None:
+        """Say what was assumed of so many things, if there are any."""
+        if count:
+            self.notes.append(f"{plural(count, noun)}{words}")
+
     def leave_out(self, attributes: Iterable[str]) -> None:
         """Remember attributes that mean nothing here, to say so."""
         self._left_out.update(dict.fromkeys(attributes))

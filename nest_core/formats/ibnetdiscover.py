@@ -74,11 +74,9 @@ def read_ibnetdiscover(source: Source) -> tuple[Document, tuple[str, ...]]:
     nodes = _nodes(source)
     draft = Draft(source)
     skipped = {guid for guid, node in nodes.items() if _SHARP in node.description}
-    if skipped:
-        draft.notes.append(f"{plural(len(skipped), 'SHARP aggregation node')} skipped.")
+    draft.note(len(skipped), "SHARP aggregation node", " skipped.")
     routers = {guid for guid, node in nodes.items() if node.kind == "Rt"}
-    if routers:
-        draft.notes.append(f"{plural(len(routers), 'router')} to other subnets skipped.")
+    draft.note(len(routers), "router", " to other subnets skipped.")
     links = _links(source, draft, nodes, skipped | routers)
     hosts = _hosts(nodes, skipped, {end[0] for pair in links for end in pair}, draft)
     _check_size(source, hosts)
@@ -175,8 +173,7 @@ def _links(
             stated[key] = stated.get(key, 0) + 1
             links.setdefault(key, (rate, line))
     once = sum(count == 1 for count in stated.values())
-    if once:
-        draft.notes.append(f"{plural(once, 'link')} stated by one end only: kept.")
+    draft.note(once, "link", " stated by one end only: kept.")
     return links
 
 
@@ -212,24 +209,24 @@ def _hosts(
             others = (port for card in host.cards.values() for port, _ in card)
             repeated += number in others
         host.cards.setdefault(node.system, []).append((number, guid))
-    if nameless:
-        draft.notes.append(
-            f"{plural(nameless, 'adapter')} without a host's name in the description: each card"
-            " taken as a host of its own, called by its GUID."
-        )
-    if repeated:
-        draft.notes.append(
-            f"{plural(repeated, 'adapter')} with the host and rail of another: taken as further"
-            " NICs of one host."
-        )
-    if joined:
-        draft.notes.append(
-            f"{plural(joined, 'adapter')} on the card of another (sysimgguid): one NIC with the"
-            " links and the rate of all its ports."
-        )
-    alone = len(left_out - set(hosts))
-    if alone:
-        draft.notes.append(f"{plural(alone, 'host')} without links left out.")
+    draft.note(
+        nameless,
+        "adapter",
+        " without a host's name in the description: each card taken as a host of its own, called"
+        " by its GUID.",
+    )
+    draft.note(
+        repeated,
+        "adapter",
+        " with the host and rail of another: taken as further NICs of one host.",
+    )
+    draft.note(
+        joined,
+        "adapter",
+        " on the card of another (sysimgguid): one NIC with the links and the rate of all its"
+        " ports.",
+    )
+    draft.note(len(left_out - set(hosts)), "host", " without links left out.")
     return hosts
 
 
@@ -273,11 +270,11 @@ def _add_hosts(
         f"{plural(each, 'device')} per host at {source.assumed.intra_bandwidth_GBps:g} GB/s and"
         f" {source.assumed.intra_latency_us:g} us inside it assumed, each on the NIC of its rail."
     )
-    if uneven:
-        draft.notes.append(
-            f"{plural(uneven, 'host')} with another number of NICs than of devices: devices were"
-            " spread over them in order."
-        )
+    draft.note(
+        uneven,
+        "host",
+        " with another number of NICs than of devices: devices were spread over them in order.",
+    )
     return names
 
 

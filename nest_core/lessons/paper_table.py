@@ -24,7 +24,7 @@ from nest_core.lessons.lesson import (
     Settings,
     percent,
 )
-from nest_core.paper.cases import FIGURES, PLANNERS, Cell, instance_of
+from nest_core.paper.cases import FIGURES, PLANNERS, Cell, shipped_instance
 from nest_core.paper.settings import model_name, printed_rows
 from nest_core.published import Instance, StageOrder, evaluate, solve
 from nest_core.published.costs import boundary_levels
@@ -98,9 +98,7 @@ def leads(model: str, devices: int) -> Leads:
     devices : int
     """
     cell = Cell("tpuv4_fatTree", model, devices, 1)
-    instance = instance_of(cell)
-    if instance is None:
-        raise RuntimeError(f"the presets lost {cell}")
+    instance = shipped_instance(cell)
     one_unit = replace(
         instance, bandwidths=tuple(rate / _PER_SECOND for rate in instance.bandwidths)
     )

@@ -18,7 +18,13 @@ from typing import Literal
 import numpy as np
 
 from nest_core.errors import InputError
-from nest_core.network.algorithms import ALGORITHMS, IN_NETWORK, OPS, Stage, algorithm_stages
+from nest_core.network.algorithms import (
+    ALGORITHMS,
+    IN_NETWORK,
+    Stage,
+    algorithm_stages,
+    check_op,
+)
 from nest_core.network.algorithms.spread import merged
 from nest_core.network.bottleneck import describe
 from nest_core.network.levels import Network
@@ -108,8 +114,7 @@ def collective(
     InputError
         Where the fabric has no such groups, or a named algorithm does not suit them.
     """
-    if op not in ALGORITHMS:
-        raise InputError("op", "must be one of " + ", ".join(OPS), op, "choose one")
+    check_op(op)
     check_size(size_bytes)
     if not 1 <= chunks <= MOST_CHUNKS:
         raise InputError(

@@ -12,7 +12,7 @@ from functools import cache
 
 from nest_core.published import PAPER_CASES, Instance, paper_cells
 
-__all__ = ["FIGURES", "PLANNERS", "Cell", "Figure", "instance_of"]
+__all__ = ["FIGURES", "PLANNERS", "Cell", "Figure", "instance_of", "shipped_instance"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -132,3 +132,11 @@ def instance_of(cell: Cell) -> Instance | None:
         return None
     found = (entry.instance for entry in paper_cells(name))
     return next((entry for entry in found if entry.devices == cell.devices), None)
+
+
+def shipped_instance(cell: Cell) -> Instance:
+    """The artifact's instance of a cell that it is known to ship."""
+    found = instance_of(cell)
+    if found is None:
+        raise RuntimeError(f"the presets lost the graph of {cell}")
+    return found

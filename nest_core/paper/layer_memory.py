@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nest_core.costs import RECOMPUTE
-from nest_core.paper.cases import Cell, instance_of
+from nest_core.paper.cases import Cell, instance_of, shipped_instance
 from nest_core.paper.own import own_scenario
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, listed, percent
 from nest_core.paper.settings import model_name, printed
@@ -56,9 +56,7 @@ def _row(costs: Costs, entry: dict[str, Any], estimate: Any) -> Row:
 
 
 def _published(model: str) -> tuple[int, float, float]:
-    instance = instance_of(Cell("tpuv4_fatTree", model, 512, 1))
-    if instance is None:
-        raise RuntimeError(f"the presets lost the graph of {model}")
+    instance = shipped_instance(Cell("tpuv4_fatTree", model, 512, 1))
     layers = instance.widths[0]
     total = float(StageTables(instance, layers).memory(1, 1)[0, _BLOCK])
     return layers.width, total, layers.activations[_BLOCK]

@@ -183,8 +183,5 @@ def _distinct_orders(space: SearchSpace) -> tuple[tuple[tuple[tuple[str, ...], s
     found = []
     for wide in itertools.product((False, True), repeat=len(AXES)):
         kept = {axis for axis, is_wide in zip(AXES, wide, strict=True) if is_wide}
-        firsts: dict[tuple[str, ...], tuple[str, ...]] = {}
-        for order in space.orders:
-            firsts.setdefault(tuple(axis for axis in order if axis in kept), order)
-        found.append(tuple(itertools.product(firsts.values(), space.device_orders)))
+        found.append(tuple(itertools.product(space.orders_among(kept), space.device_orders)))
     return tuple(found)

@@ -91,6 +91,13 @@ class SearchSpace:
         named = tuple(dict.fromkeys(self.zero))
         return tuple(zero for zero in named if zero == acting_zero(zero, pp) or 1 not in named)
 
+    def orders_among(self, wide: set[str]) -> list[tuple[str, ...]]:
+        """Orders that place ranks differently where these axes are wider than 1, the first each."""
+        firsts: dict[tuple[str, ...], tuple[str, ...]] = {}
+        for order in self.orders:
+            firsts.setdefault(tuple(axis for axis in order if axis in wide), order)
+        return list(firsts.values())
+
     @property
     def replaces_gpipe(self) -> bool:
         """Whether 1F1B, which takes as long and holds less, stands for GPipe.

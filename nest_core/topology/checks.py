@@ -20,6 +20,7 @@ __all__ = [
     "check_explicit_size",
     "check_hosts",
     "check_routing",
+    "check_some_left",
     "positive",
     "whole",
 ]
@@ -64,6 +65,14 @@ def check_devices(field: str, devices: int) -> None:
     if devices > MAX_DEVICES:
         raise InputError(
             field, f"must not exceed {MAX_DEVICES:,} devices", devices, "make the fabric smaller"
+        )
+
+
+def check_some_left(missing: Sequence[str], devices: int) -> None:
+    """Refuse missing elements that take every device with them."""
+    if missing and devices == 0:
+        raise InputError(
+            "missing", "must leave at least one device", list(missing), "take entries out"
         )
 
 

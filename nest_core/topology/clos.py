@@ -27,7 +27,7 @@ from nest_core.errors import InputError
 from nest_core.schema import FabricFile
 from nest_core.schema.tables import ClosTable, IntraNodeTable
 from nest_core.topology.asbuilt import AsBuilt, as_built, without_failed
-from nest_core.topology.checks import IntArray, check_explicit_size
+from nest_core.topology.checks import IntArray
 from nest_core.topology.clos_plan import ClosPlan
 from nest_core.topology.fabric import Document, Fabric
 from nest_core.topology.ports import SwitchPorts
@@ -325,9 +325,7 @@ class Clos(ClosPlan):
         InputError
             Over 16,384 devices.
         """
-        check_explicit_size(self.devices)
-        graph: nx.Graph[Any] = nx.Graph(name=self.name)
-        graph.add_nodes_from(range(self.devices), role="device")
+        graph = self._devices_alone()
         self._draw_nodes(graph)
         groups = [self.group_of(height) for height in range(1, self.tiers + 1)]
         boxes = {

@@ -23,7 +23,6 @@ from nest_core.topology.checks import (
     IntArray,
     Routing,
     check_devices,
-    check_explicit_size,
     check_routing,
     positive,
     whole,
@@ -271,9 +270,7 @@ class Dragonfly(Fabric):
         InputError
             Over 16,384 devices.
         """
-        check_explicit_size(self.devices)
-        graph: nx.Graph[Any] = nx.Graph(name=self.name)
-        graph.add_nodes_from(range(self.devices), role="device")
+        graph = self._devices_alone()
         self._add_nodes(graph)
         routers = self.routers_per_group
         for group in range(self.groups):

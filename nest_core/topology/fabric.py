@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import networkx as nx
 
-from nest_core.topology.checks import Routing
+from nest_core.topology.checks import Routing, check_explicit_size
 from nest_core.topology.ports import SwitchPorts
 
 __all__ = ["Document", "Fabric"]
@@ -64,6 +64,13 @@ class Fabric(ABC):
         Nodes carry ``role`` (device, nic, switch) and, where stated, ``radix`` and ``count``;
         edges ``bandwidth_Bps`` (one link, one direction), ``count`` and ``latency_s``.
         """
+
+    def _devices_alone(self) -> nx.Graph[Any]:
+        """The link graph before anything joins the devices; refused where they are too many."""
+        check_explicit_size(self.devices)
+        graph: nx.Graph[Any] = nx.Graph(name=self.name)
+        graph.add_nodes_from(range(self.devices), role="device")
+        return graph
 
     @abstractmethod
     def tables(self) -> Document:

@@ -24,8 +24,8 @@ from nest_core.topology.checks import (
     IntArray,
     Routing,
     check_devices,
-    check_explicit_size,
     check_hosts,
+    check_some_left,
     positive,
     whole,
 )
@@ -156,10 +156,7 @@ class Hierarchical(Fabric):
         self._check_groups()
         inner = self.tiers[0]
         check_hosts(self.devices_per_host, inner.group_sizes or (inner.group_size,))
-        if self.missing and self.devices == 0:
-            raise InputError(
-                "missing", "must leave at least one device", list(self.missing), "take entries out"
-            )
+        check_some_left(self.missing, self.devices)
 
     def _check_groups(self) -> None:
         """Refuse sizes that do not add up, from the outermost tier inwards."""
@@ -281,9 +278,7 @@ class Hierarchical(Fabric):
             Over 16,384 devices, or if latency falls outward (a path cannot get shorter by
             climbing further).
         """
-        check_explicit_size(self.devices)
-        graph: nx.Graph[Any] = nx.Graph(name=self.name)
-        graph.add_nodes_from(range(self.devices), role="device")
+        graph = self._devices_alone()
         child = np.arange(self.devices, dtype=np.int64)
         reached = 0.0
         for index, tier in enumerate(self.tiers):

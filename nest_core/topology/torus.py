@@ -25,6 +25,7 @@ from nest_core.topology.checks import (
     Routing,
     check_devices,
     check_explicit_size,
+    check_some_left,
     positive,
     whole,
 )
@@ -109,10 +110,7 @@ class Torus(Fabric):
         positive("torus.hop_latency_us", self.hop_latency_s, zero=True)
         if self.twisted:
             self._check_twist()
-        if self.missing and self.devices == 0:
-            raise InputError(
-                "missing", "must leave at least one device", list(self.missing), "take entries out"
-            )
+        check_some_left(self.missing, self.devices)
 
     def _check_twist(self) -> None:
         short, middle, long = sorted(self.shape) if len(self.shape) == 3 else (0, 0, 0)

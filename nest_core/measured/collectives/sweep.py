@@ -25,7 +25,7 @@ from nest_core.errors import InputError
 from nest_core.hardware.collectives.curves import Curve
 from nest_core.hardware.collectives.measurements import OPS as MEASURED_OPS
 from nest_core.network import IDEAL, FloatArray, IntArray, Network, Protocol, price_phases
-from nest_core.network.algorithms import ALGORITHMS, IN_NETWORK, OPS, algorithm_stages
+from nest_core.network.algorithms import ALGORITHMS, IN_NETWORK, algorithm_stages, check_op
 from nest_core.network.collective import Concurrent, bus_factor, collective, member_groups
 from nest_core.network.nccl import nccl_choice
 from nest_core.presets import load_toml, preset_names, preset_path
@@ -140,8 +140,7 @@ def sweep(
     >>> round(float(found.seconds[0]) * 1e3, 3), found.algorithms, found.bound_Bps / 1e9
     (14.002, ('direct',), 100.0)
     """
-    if op not in ALGORITHMS:
-        raise InputError("op", "must be one of " + ", ".join(OPS), op, "choose one")
+    check_op(op)
     groups = member_groups(network.devices, size, stride=stride, concurrent=concurrent)
     nodes = 0 if network.torus is not None else len(np.unique(network.node[groups[0]]))
     reduces = local is not None and local.reduces_in_network(op, size, nodes)

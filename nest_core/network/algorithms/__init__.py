@@ -54,6 +54,7 @@ __all__ = [
     "Strategy",
     "algorithm_phases",
     "algorithm_stages",
+    "check_op",
 ]
 
 REDUCE_SCATTERS: dict[str, Strategy] = {
@@ -125,6 +126,13 @@ ALGORITHMS: dict[str, dict[str, Strategy]] = {
 
 OPS = tuple(ALGORITHMS)
 
+
+def check_op(op: str) -> None:
+    """Refuse what is no collective."""
+    if op not in ALGORITHMS:
+        raise InputError("op", "must be one of " + ", ".join(OPS), op, "choose one")
+
+
 MOST_CROSSINGS = 20_000_000
 """Links that the flows of an exchange cross on a torus, where a flow crosses many."""
 
@@ -140,8 +148,7 @@ def algorithm_stages(op: str, algorithm: str, network: Network, groups: IntArray
     InputError
         For an unknown name, or where the algorithm does not suit fabric or groups.
     """
-    if op not in ALGORITHMS:
-        raise InputError("op", "must be one of " + ", ".join(OPS), op, "choose one")
+    check_op(op)
     known = ALGORITHMS[op]
     if algorithm not in known:
         raise InputError(

@@ -6,7 +6,7 @@ they return the reduce-scatter that it is made of or mirrors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -169,10 +169,7 @@ def double_binary_tree(network: Network, groups: IntArray) -> list[Stage]:
     if inside is None or between is None:
         return [flat(groups, double_tree)]
     across = on_columns(between, double_tree, scattered=True)
-    chains = on_columns(inside, _up_and_down, scattered=True)
-    waits = [latency_only(phase, phase.steps) for phase in chains]
-    flows = merged([*across, *(replace(phase, steps=0 * phase.steps) for phase in chains)])
-    return [[flows, *waits]]
+    return [_together(across, on_columns(inside, _up_and_down, scattered=True))]
 
 
 def nvls_tree(network: Network, groups: IntArray) -> list[Stage]:
@@ -182,10 +179,13 @@ def nvls_tree(network: Network, groups: IntArray) -> list[Stage]:
     if inside is None:
         return [flat(groups, double_tree)]
     across = [] if between is None else on_columns(between, double_tree, scattered=True)
-    ports = on_columns(inside, _through_the_switch, scattered=True)
-    waits = [latency_only(phase, phase.steps) for phase in ports]
-    flows = merged([*across, *(replace(phase, steps=0 * phase.steps) for phase in ports)])
-    return [[flows, *waits]]
+    return [_together(across, on_columns(inside, _through_the_switch, scattered=True))]
+
+
+def _together(across: Sequence[Phase], inside: Sequence[Phase]) -> Stage:
+    """Between and inside nodes at once; the steps inside are waited for apart."""
+    waits = [latency_only(phase, phase.steps) for phase in inside]
+    return [merged([*across, *(replace(phase, steps=0 * phase.steps) for phase in inside)]), *waits]
 
 
 def in_network(network: Network, groups: IntArray) -> list[Stage]:
