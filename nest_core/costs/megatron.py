@@ -22,7 +22,7 @@ from nest_core.costs.megatron_job import JobFlags, Words, read_job
 from nest_core.costs.shell import ends_values, may_hold_flags, script_words
 from nest_core.errors import InputError
 
-__all__ = ["Flags", "read_flags"]
+__all__ = ["SHARDING", "Flags", "read_flags"]
 
 _REQUIRED = {"--num-layers", "--hidden-size", "--num-attention-heads"}
 """Beside the micro-batch: without them Megatron-LM does not start, and a text is a part only."""
@@ -59,7 +59,8 @@ _SWITCHES = {
     "--account-for-loss-in-pipeline-split": "count_loss",
 }
 _SPELLED = {name: flag for flag, name in (_NUMBERS | _WORDS | _SWITCHES).items()}
-_SHARDING = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
+SHARDING = ("no_shard", "optim", "optim_grads", "optim_grads_params")
+"""What data-parallel ranks share, by ZeRO stage."""
 _MOST_PARTS = 100_000
 
 
@@ -215,15 +216,15 @@ def _sharding(told: Mapping[str, Any], found: Flags) -> None:
         raise _contradiction("--use-torch-fsdp2", "--use-distributed-optimizer")
     if told.get("fsdp") and max(told.get("pp", 1), told.get("ep", 1)) > 1:
         found.notes.append("Megatron-LM refuses --use-torch-fsdp2 with pipeline or expert stages.")
-    if "sharding" in told and told["sharding"] not in _SHARDING:
+    if "sharding" in told and told["sharding"] not in SHARDING:
         raise InputError(
             "--data-parallel-sharding-strategy",
             "must be one of Megatron-LM's",
             told["sharding"],
-            "pick " + ", ".join(_SHARDING),
+            "pick " + ", ".join(SHARDING),
         )
     zero = 3 if told.get("fsdp") else 1 if told.get("distributed") else 0
-    zero = max(zero, _SHARDING[told.get("sharding", "no_shard")])
+    zero = max(zero, SHARDING.index(told.get("sharding", "no_shard")))
     if zero:
         found.fields["zero"] = zero
 

@@ -17,12 +17,14 @@ import shlex
 from collections.abc import Mapping
 
 from nest_core.costs import Plan, Report
+from nest_core.costs.megatron import SHARDING
 from nest_core.exporters.host_mapping import host_mapping
 from nest_core.exporters.megatron_core import (
     Value,
     architecture,
     check_megatron,
-    stage_options,
+    recompute_fields,
+    stage_fields,
     swapped,
 )
 from nest_core.exporters.values import Bundle, array, exports, header, torchrun
@@ -39,6 +41,9 @@ Words = tuple[str, ...]
 _RENAMED = {
     "num_moe_experts": "--num-experts",
     "layernorm_zero_centered_gamma": "--apply-layernorm-1p",
+    "virtual_pipeline_model_parallel_size": "--num-virtual-stages-per-pipeline-rank",
+    "num_layers_in_first_pipeline_stage": "--decoder-first-pipeline-num-layers",
+    "num_layers_in_last_pipeline_stage": "--decoder-last-pipeline-num-layers",
 }
 _ACTIVATIONS = {
     "gelu": (),
@@ -52,7 +57,6 @@ _PRECISION: Mapping[str, tuple[Words, ...]] = {
     "fp32": (),
     "fp8": (("--bf16",), ("--fp8-format", "hybrid")),
 }
-_SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 
 
 def export_megatron(scenario: Scenario, report: Report) -> Bundle:
@@ -114,48 +118,22 @@ def plan_words(plan: Plan, batch: int) -> list[Words]:
     ]
     if point.sp:
         words.append(("--sequence-parallel",))
-    words += _stage_words(plan)
+    stages = stage_fields(plan)
+    if "pipeline_model_parallel_layout" in stages:  # which has the chunks in it
+        stages.pop("virtual_pipeline_model_parallel_size", None)
+    words += _options(stages)
     if swapped(point):
         words.append(("--use-tp-pp-dp-mapping",))
-    words += _recompute_words(plan.recompute[0])
+    words += _options(recompute_fields(plan))
     if point.zero:
         words.append(("--use-distributed-optimizer",))
     if point.zero > 1:
         words += [
             ("--use-megatron-fsdp",),
-            ("--data-parallel-sharding-strategy", _SHARDING[point.zero]),
+            ("--data-parallel-sharding-strategy", SHARDING[point.zero]),
             ("--no-gradient-accumulation-fusion",),
             ("--ckpt-format", "fsdp_dtensor"),
         ]
-    return words
-
-
-def _stage_words(plan: Plan) -> list[Words]:
-    options = stage_options(plan)
-    if options.layout:
-        return [("--pipeline-model-parallel-layout", options.layout)]
-    words: list[Words] = []
-    if options.virtual_stages > 1:
-        words.append(("--num-virtual-stages-per-pipeline-rank", str(options.virtual_stages)))
-    if options.ends_counted:
-        words += [
-            ("--account-for-embedding-in-pipeline-split",),
-            ("--account-for-loss-in-pipeline-split",),
-        ]
-    if options.first:
-        words += [
-            ("--decoder-first-pipeline-num-layers", str(options.first)),
-            ("--decoder-last-pipeline-num-layers", str(options.last)),
-        ]
-    return words
-
-
-def _recompute_words(recompute: str) -> list[Words]:
-    if recompute == "none":
-        return []
-    words: list[Words] = [("--recompute-granularity", recompute)]
-    if recompute == "full":
-        words += [("--recompute-method", "uniform"), ("--recompute-num-layers", "1")]
     return words
 
 
@@ -173,8 +151,17 @@ def _model_words(fields: Mapping[str, Value]) -> list[Words]:
         elif name == "vocab_size":
             continue  # the tokenizer's
         else:
-            words += _option(_RENAMED.get(name, "--" + name.replace("_", "-")), value)
+            words += _options({name: value})
     return words
+
+
+def _options(fields: Mapping[str, Value]) -> list[Words]:
+    """Configuration fields as the flags that set them."""
+    return [
+        words
+        for name, value in fields.items()
+        for words in _option(_RENAMED.get(name, "--" + name.replace("_", "-")), value)
+    ]
 
 
 def _option(flag: str, value: Value) -> list[Words]:

@@ -53,6 +53,8 @@ __all__ = [
     "architecture",
     "check_megatron",
     "layout_string",
+    "recompute_fields",
+    "stage_fields",
     "stage_options",
     "swapped",
 ]
@@ -369,6 +371,32 @@ def stage_options(plan: Plan) -> StageOptions:
     if v == 1 and len(middle) < 2 and min(blocks[0], blocks[-1], *middle) > 0:
         return StageOptions(first=blocks[0], last=blocks[-1])
     return StageOptions(virtual_stages=v, layout=layout_string(plan.cuts))
+
+
+def stage_fields(plan: Plan) -> dict[str, Value]:
+    """What says a plan's cuts, by the names of configuration fields."""
+    options = stage_options(plan)
+    fields: dict[str, Value] = {
+        "virtual_pipeline_model_parallel_size": options.virtual_stages
+        if options.virtual_stages > 1
+        else 0,
+        "account_for_embedding_in_pipeline_split": options.ends_counted,
+        "account_for_loss_in_pipeline_split": options.ends_counted,
+        "num_layers_in_first_pipeline_stage": options.first,
+        "num_layers_in_last_pipeline_stage": options.last,
+        "pipeline_model_parallel_layout": options.layout,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def recompute_fields(plan: Plan) -> dict[str, Value]:
+    """What every stage recomputes, by the names of configuration fields."""
+    if plan.recompute[0] == "none":
+        return {}
+    fields: dict[str, Value] = {"recompute_granularity": plan.recompute[0]}
+    if plan.recompute[0] == "full":
+        fields |= {"recompute_method": "uniform", "recompute_num_layers": 1}
+    return fields
 
 
 def layout_string(cuts: tuple[int, ...]) -> str:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nest_core.costs import Plan, Report
+from nest_core.costs.megatron import SHARDING
 from nest_core.exporters.host_mapping import host_mapping
 from nest_core.exporters.megatron_core import (
     Value,
     architecture,
     check_megatron,
-    stage_options,
+    recompute_fields,
+    stage_fields,
     swapped,
 )
 from nest_core.exporters.values import Bundle, exports, header, refuse_if, torchrun
@@ -43,7 +45,6 @@ _PRECISION = {
     "fp8": "bf16_with_fp8_current_scaling_mixed",
 }
 _DTYPE = {"bf16": "torch.bfloat16", "fp16": "torch.float16", "fp8": "torch.bfloat16"}
-_SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 
 _SCRIPT = """\
 import torch
@@ -186,7 +187,7 @@ def _literal(value: Value) -> str:
 
 
 def _parallel(scenario: Scenario, plan: Plan) -> Fields:
-    point, options = plan.point, stage_options(plan)
+    point = plan.point
     fields: Fields = {
         "tensor_model_parallel_size": str(point.tp),
         "pipeline_model_parallel_size": str(point.pp),
@@ -196,20 +197,8 @@ def _parallel(scenario: Scenario, plan: Plan) -> Fields:
         "pipeline_dtype": _DTYPE.get(scenario.precision, "torch.float32"),
         "attention_backend": f"AttnBackend.{scenario.attention}",
     }
-    if point.interleave > 1:
-        fields["virtual_pipeline_model_parallel_size"] = str(point.interleave)
-    if options.ends_counted:
-        fields["account_for_embedding_in_pipeline_split"] = "True"
-        fields["account_for_loss_in_pipeline_split"] = "True"
-    if options.first:
-        fields["num_layers_in_first_pipeline_stage"] = str(options.first)
-        fields["num_layers_in_last_pipeline_stage"] = str(options.last)
-    if options.layout:
-        fields["pipeline_model_parallel_layout"] = f'"{options.layout}"'
-    if plan.recompute[0] != "none":
-        fields["recompute_granularity"] = f'"{plan.recompute[0]}"'
-    if plan.recompute[0] == "full":
-        fields |= {"recompute_method": '"uniform"', "recompute_num_layers": "1"}
+    stages = stage_fields(plan) | recompute_fields(plan)
+    fields |= {name: _literal(value) for name, value in stages.items()}
     if point.cp > 1:
         fields["cp_comm_type"] = '"p2p"' if scenario.context == "ring" else '"all_gather"'
     if point.zero > 1:
@@ -265,7 +254,7 @@ def _ddp(scenario: Scenario, plan: Plan) -> Fields:
     }
     if point.zero > 1:
         fields["use_megatron_fsdp"] = "True"
-        fields["data_parallel_sharding_strategy"] = f'"{_SHARDING[point.zero]}"'
+        fields["data_parallel_sharding_strategy"] = f'"{SHARDING[point.zero]}"'
     return fields
 
 
