@@ -10,7 +10,7 @@ from nest_core.errors import InputError
 from nest_core.formats.values import plural
 from nest_core.topology import Fabric, GraphFabric
 
-__all__ = ["check_plain_names", "lost_counts", "unsaid"]
+__all__ = ["check_plain_names", "unsaid", "unsaid_counts"]
 
 # What XML 1.0 cannot hold, or holds only as a reference.
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
@@ -47,7 +47,7 @@ def check_plain_names(fabric: GraphFabric, format_name: str) -> None:
             )
 
 
-def lost_counts(graph: GraphFabric) -> list[str]:
+def unsaid_counts(graph: GraphFabric) -> list[str]:
     """What a list of links does not say of the elements, one sentence each."""
     told = {
         "How many ports switches have.": any(one.radix for one in graph.elements),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from nest_core.errors import InputError
 from nest_core.formats.draft import Draft
-from nest_core.formats.drawn import check_plain_names, lost_counts
+from nest_core.formats.drawn import check_plain_names, unsaid_counts
 from nest_core.formats.values import Document, Exported, Source, plural
 from nest_core.quoting import csv_text, of_cell
 from nest_core.topology import Fabric, GraphFabric, Link, as_graph
@@ -125,7 +125,7 @@ def _lost(graph: GraphFabric, named: list[str]) -> tuple[str, ...]:
     loose = len(graph.elements) - len(named)
     if loose:
         lost.append(f"{plural(loose, 'element')} without links.")
-    lost += lost_counts(graph)
+    lost += unsaid_counts(graph)
     if graph.routing != "adaptive":
         lost.append(f"Routing, which is {graph.routing}.")
     if any(entry.group or entry.x is not None or entry.y is not None for entry in graph.elements):

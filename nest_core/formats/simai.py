@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.errors import InputError
-from nest_core.formats.drawn import lost_counts
+from nest_core.formats.drawn import unsaid_counts
 from nest_core.formats.trees import host_groups
 from nest_core.formats.values import Exported, plural
 from nest_core.topology import MAX_LINKS, Fabric, GraphFabric, as_graph
@@ -140,7 +140,7 @@ def _plan(fabric: Fabric, target: str) -> _Plan:
         lost.append(f"Routing, which is {graph.routing}: ns-3 hashes flows.")
     elif graph.ecmp_seed:
         lost.append("The seed of the hash.")
-    lost += lost_counts(graph)
+    lost += unsaid_counts(graph)
     chosen = set(inner)
     return _Plan(
         graph.device_ids,
