@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,10 @@ from streamlit.testing.v1 import AppTest, app_test
 
 from nest_core.store import Database
 from nest_studio import jobs, plan_state
+
+# As servers do before their first visitor (`readiness`): Streamlit and plotly import it when they
+# first need it, the one for a page and the other where a worker's figure arrives, both at once.
+importlib.import_module("pandas")
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 
