@@ -168,8 +168,7 @@ def _tree(source: Source, lines: list[Line]) -> tuple[Document, tuple[str, ...]]
 
 
 def _blocks(source: Source, lines: list[Line]) -> tuple[Document, tuple[str, ...]]:
-    blocks: dict[str, list[str]] = {}
-    owner: dict[str, str] = {}
+    blocks: dict[str, Switch] = {}
     sizes: list[int] = []
     left = MAX_DEVICES
     for number, line in lines:
@@ -183,16 +182,9 @@ def _blocks(source: Source, lines: list[Line]) -> tuple[Document, tuple[str, ...
             raise source.wrong(number, "must define a block once", name, "remove the second one")
         if "nodes" not in line:
             raise source.wrong(number, "must give a block its nodes", name, "add Nodes=...")
-        blocks[name] = expanded(source, number, line["nodes"], left)
-        left -= len(blocks[name])
-        for node in blocks[name]:
-            if owner.setdefault(node, name) != name:
-                raise source.wrong(
-                    number,
-                    f"must put node {node} into one block",
-                    f"{owner[node]} and {name}",
-                    "remove it from one of them",
-                )
+        nodes = expanded(source, number, line["nodes"], left)
+        left -= len(nodes)
+        blocks[name] = Switch(number, nodes=tuple(nodes))
     if not blocks:
         raise source.wrong("", "must define a block", "none", "add a line BlockName=... Nodes=...")
     return block_document(source, blocks, sizes)

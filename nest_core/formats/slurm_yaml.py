@@ -101,23 +101,15 @@ def _tree(source: Source, entry: Table) -> Read:
 
 
 def _block(source: Source, entry: Table) -> Read:
-    blocks: dict[str, list[str]] = {}
-    owner: dict[str, str] = {}
+    blocks: dict[str, Switch] = {}
     left = MAX_DEVICES
     for item in _items(source, entry["block"], "block", "blocks", ("block_sizes",)):
         name = _name(source, item, "block", ("nodes",))
         if name in blocks:
             raise source.wrong(item.line, "must define a block once", name, "remove one")
-        blocks[name] = _names(source, item, "nodes", left)
-        left -= len(blocks[name])
-        for node in blocks[name]:
-            if owner.setdefault(node, name) != name:
-                raise source.wrong(
-                    item.line,
-                    f"must put node {node} into one block",
-                    f"{owner[node]} and {name}",
-                    "remove it from one of them",
-                )
+        nodes = _names(source, item, "nodes", left)
+        left -= len(nodes)
+        blocks[name] = Switch(item.line, nodes=tuple(nodes))
     listed = entry["block"].get("block_sizes", [])
     texts = listed if isinstance(listed, list) else str(listed).split(",")
     where = line_of(listed)

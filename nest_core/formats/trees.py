@@ -18,6 +18,7 @@ import numpy as np
 from nest_core.errors import InputError
 from nest_core.formats.draft import title
 from nest_core.formats.values import Document, Source, plural
+from nest_core.network.groups import numbered
 from nest_core.topology import MAX_DEVICES, Clos, Dragonfly, Fabric, Hierarchical, IntArray
 from nest_core.topology.arrange import heights
 
@@ -81,10 +82,14 @@ def tree_document(
 
 
 def block_document(
-    source: Source, blocks: Mapping[str, Sequence[str]], block_sizes: Sequence[int]
+    source: Source, blocks: Mapping[str, Switch], block_sizes: Sequence[int]
 ) -> tuple[Document, tuple[str, ...]]:
-    """Levels from blocks: one level of blocks, one per further size that gathers them, and all."""
-    sizes = [[len(nodes) for nodes in blocks.values()]]
+    """Levels from blocks: one level of blocks, one per further size that gathers them, and all.
+
+    A block is what hangs on a switch of its own.
+    """
+    _check_alone(source, blocks, "into one block")
+    sizes = [[len(block.nodes) for block in blocks.values()]]
     names = ["block"]
     base, count = (block_sizes[0] if block_sizes else 1), len(blocks)
     gathered = 1
@@ -100,7 +105,7 @@ def block_document(
         sizes.append([count])
         names.append("cluster")
     notes = ["Slurm states no rates, latencies or numbers of links: no oversubscription assumed."]
-    small = sum(len(nodes) < base for nodes in blocks.values())
+    small = sum(len(block.nodes) < base for block in blocks.values())
     if small:
         notes.append(
             f"{plural(small, 'block')} with fewer nodes than the base block size of {base:,}, which"
@@ -113,7 +118,6 @@ def _check_tree(source: Source, switches: Mapping[str, Switch]) -> str:
     """The root; refuses what is no tree."""
     wrong = source.wrong
     above: dict[str, str] = {}
-    leaf: dict[str, str] = {}
     for name, switch in switches.items():
         if bool(switch.switches) == bool(switch.nodes):
             raise wrong(
@@ -137,14 +141,7 @@ def _check_tree(source: Source, switches: Mapping[str, Switch]) -> str:
                     f"{above[child]} and {name}",
                     "Slurm's trees have one logical parent per switch",
                 )
-        for node in switch.nodes:
-            if leaf.setdefault(node, name) != name:
-                raise wrong(
-                    switch.where,
-                    f"must put node {node} under one switch",
-                    f"{leaf[node]} and {name}",
-                    "remove it from one of them",
-                )
+    _check_alone(source, switches, "under one switch")
     roots = [name for name in switches if name not in above]
     if not switches:
         raise wrong("", "must define a switch", "none", "add a line SwitchName=... Nodes=...")
@@ -168,6 +165,20 @@ def _check_tree(source: Source, switches: Mapping[str, Switch]) -> str:
             switches[lost].where, "must hang on the root", f"{lost}, on a cycle", "break it"
         )
     return roots[0]
+
+
+def _check_alone(source: Source, switches: Mapping[str, Switch], place: str) -> None:
+    """Refuse a node that hangs on two."""
+    owner: dict[str, str] = {}
+    for name, switch in switches.items():
+        for node in switch.nodes:
+            if owner.setdefault(node, name) != name:
+                raise source.wrong(
+                    switch.where,
+                    f"must put node {node} {place}",
+                    f"{owner[node]} and {name}",
+                    "remove it from one of them",
+                )
 
 
 def _levels(
@@ -262,22 +273,13 @@ def host_groups(fabric: Fabric, target: str) -> Hosts:
             "choose a graph format, or TOML",
         )
     rows, lost = _rows(fabric)
-    host_of, first = _numbered(rows[0])
+    host_of, first = numbered(rows[0])
     groups: list[IntArray] = []
     for row in [*rows[1:], np.zeros_like(rows[0])]:
-        group, _ = _numbered(row[first])
+        group, _ = numbered(row[first])
         if not groups or group.max() < groups[-1].max():
             groups.append(group)
     return Hosts(host_of, tuple(groups), lost)
-
-
-def _numbered(labels: IntArray) -> tuple[IntArray, IntArray]:
-    """Labels numbered by first appearance, and where each appears first."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(order.size)
-    return rank[inverse].astype(np.int64), first[order]
 
 
 @singledispatch

@@ -44,6 +44,7 @@ from scipy.sparse.csgraph import (
 
 from nest_core.network.cuts import Cuts, separate
 from nest_core.network.graph import GraphLinkMap
+from nest_core.network.groups import numbered
 from nest_core.network.levels import Level, Network
 from nest_core.network.link_graph import (
     SWITCH,
@@ -102,7 +103,7 @@ def graph_network(
         parts = finer[split]
         if parts is None:  # for the type checker
             break
-        nesting = (*nesting[:split], _numbered(parts[child]), *nesting[split:])
+        nesting = (*nesting[:split], numbered(parts[child])[0], *nesting[split:])
     draws = ECMP_DRAWS if routing == "ecmp" else 1
     arc_level = np.minimum(use.arc_level, len(nesting) - 1)
     meshed = meshed_nodes(links)
@@ -113,14 +114,6 @@ def graph_network(
     latency = _latencies(links, link_map, len(nesting))
     levels = tuple(_level(links, use, nesting, k, latency[k]) for k in range(len(nesting)))
     return Network(links.devices, levels, link_map, nesting)
-
-
-def _numbered(group: IntArray) -> IntArray:
-    """Groups renumbered 0, 1, … in order of their first device."""
-    _, first, back = np.unique(group, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[back]
 
 
 def _by_distance(links: Links) -> tuple[IntArray, ...]:
@@ -150,7 +143,7 @@ def _by_distance(links: Links) -> tuple[IntArray, ...]:
     for limit in np.unique(tree.data):
         some = tree.data <= limit
         joined = csr_array((tree.data[some], (tree.row[some], tree.col[some])), shape=shape)
-        nesting.append(_numbered(connected_components(joined, directed=False)[1]))
+        nesting.append(numbered(connected_components(joined, directed=False)[1])[0])
     return tuple(nesting)
 
 

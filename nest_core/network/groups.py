@@ -13,7 +13,7 @@ import numpy as np
 from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import Phase
 
-__all__ = ["BlockRing", "block_rings", "exchange", "ring"]
+__all__ = ["BlockRing", "block_rings", "exchange", "numbered", "ring"]
 
 
 def ring(groups: IntArray, *, apart: int = 1, volume: float, steps: float) -> Phase:
@@ -127,3 +127,12 @@ def block_rings(
             )
         shard = shard / least
         child, start = outer, outer_start
+
+
+def numbered(labels: IntArray) -> tuple[IntArray, IntArray]:
+    """Labels numbered by first appearance, and where each appears first."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return rank[inverse].astype(np.int64), first[order]
