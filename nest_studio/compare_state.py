@@ -71,7 +71,7 @@ BUDGET = {
 _KEY = "compare entries"
 _PAST = "compare past"
 _NEXT = "compare next id"
-_LOST = "compare link unread"
+_UNREAD = "compare link unread"
 _OPENS = "compare opens"
 _ADDRESS = "compare"
 _BY_KEY = "kept."
@@ -88,7 +88,7 @@ def follow_address() -> str:
     if _KEY not in st.session_state:
         text = st.query_params.get(_ADDRESS, "")
         made = _read(text) if text else None
-        st.session_state[_LOST] = bool(text) and made is None
+        st.session_state[_UNREAD] = bool(text) and made is None
         _put(_numbered(made or _ratios()))
         st.session_state[_PAST] = []
     text = _written(entries())
@@ -99,7 +99,7 @@ def follow_address() -> str:
         st.query_params[_ADDRESS] = text
     elif not text and _ADDRESS in st.query_params:
         del st.query_params[_ADDRESS]
-    if not st.session_state.get(_LOST):
+    if not st.session_state.get(_UNREAD):
         return ""
     return "The link's comparison cannot be read; this is the one that the page begins with."
 
@@ -255,7 +255,7 @@ def undo() -> None:
 
 def _change(every: list[Entry]) -> None:
     st.session_state[_PAST] = [*st.session_state.get(_PAST, []), entries()][-STEPS:]
-    st.session_state[_LOST] = False
+    st.session_state[_UNREAD] = False
     _put(every)
 
 

@@ -199,10 +199,10 @@ def _spread(view: Problem, apart: IntArray, sharers: IntArray) -> FloatArray:
     network, software = view.network, view.software
     port = (network.link_map.port_Bps or np.inf) * software.reach
     found = (1.0 - 1.0 / sharers) / port
-    for row, way_out in network.alike_egress:
+    for row, egress_Bps in network.alike_egress:
         together = -(-row // apart)
         groups = row / together
-        out = groups * (1.0 - together / sharers) / (way_out * software.reach_outside)
+        out = groups * (1.0 - together / sharers) / (egress_Bps * software.reach_outside)
         found = np.maximum(
             found, np.where((sharers > together) & (apart * sharers >= row), out, 0.0)
         )

@@ -181,7 +181,9 @@ class Network:
             (_size(block), self.link_map.egress_Bps(index, alike=alike))
             for index, block in enumerate(self.nesting[:-1])
         ]
-        return tuple((size, way_out) for size, way_out in found if size and 0 < way_out < np.inf)
+        return tuple(
+            (size, egress_Bps) for size, egress_Bps in found if size and 0 < egress_Bps < np.inf
+        )
 
     def faster(self, level: int, factor: float) -> Network:
         """The same network with the uplinks into one level wider; on a torus all links."""

@@ -90,7 +90,8 @@ def beyond_blocks(
     even = told & _even(network, tp, cp, dp, pp, outer)
     even_experts = even & ((ep == 1) | _even(network, tp * ep, cp, dp, pp, outer))
     egress_rates = [
-        (size, way_out * problem.software.reach_outside) for size, way_out in network.alike_egress
+        (size, egress_Bps * problem.software.reach_outside)
+        for size, egress_Bps in network.alike_egress
     ]
     port = 1.0 / port_Bps(problem)
     one_link = alone_outside(problem) if network.node_size else 0.0
@@ -237,13 +238,13 @@ def call_bound(
         if kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
             found = np.maximum(found, share * size * alone_outside(problem))
         phased = kind in ("all_reduce", "reduce_scatter")
-        for block, way_out in network.alike_egress:
+        for block, egress_Bps in network.alike_egress:
             if phased and block % stride:
                 continue  # groups lie unevenly, and need not wait for one another's phases
             together = -(-block // stride)
             if n > together and n * stride >= block:
                 senders = block if kind == "all_to_all" else block / together
-                out = senders * (1 - together / n) / (way_out * software.reach_outside)
+                out = senders * (1 - together / n) / (egress_Bps * software.reach_outside)
                 found = np.maximum(found, out * size)
     return np.asarray(found)
 
@@ -284,7 +285,9 @@ def hop_seconds(
         blocks.append((network.node_size, 0.0, alone_outside(problem)))
     if network.torus is None:
         reach = problem.software.reach_outside
-        blocks += [(block, 1.0 / (way_out * reach), 0.0) for block, way_out in network.egress_rates]
+        blocks += [
+            (block, 1.0 / (egress_Bps * reach), 0.0) for block, egress_Bps in network.egress_rates
+        ]
     far = np.zeros((len(blocks), len(apart)))
     together = np.zeros((len(blocks), len(apart)), dtype=np.int64)
     for index, (block, per_device, alone) in enumerate(blocks):

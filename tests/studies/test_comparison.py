@@ -286,7 +286,7 @@ REFUSED = [
     (inputs(quick("a"), quick("b"), budget={"kind": "mass"}), "budget.kind must be price or power"),
     (
         inputs(quick("a"), quick("b"), budget={"kind": "price", "value": 0}),
-        "budget.value must be at least 1, but is 0",
+        "budget.value must be at least 1.0, but is 0",
     ),
     (
         inputs(quick("a"), quick("b", fabric__clos__devices=63)),
