@@ -60,6 +60,7 @@ def by_enumeration(family: str, seed: int) -> tuple[float, float]:
     return min(fitting, default=float("inf")), min(every)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("family", "seed"), CASES)
 def test_alpa_takes_the_fastest_setting_that_turns_out_to_fit(family, seed):
     """Or, if none fits, the fastest of all, which is then infeasible."""

@@ -83,6 +83,7 @@ def test_orders_are_chosen_in_the_method_s_favour(seed):
 MIXED = {"pp": (1, 2, 3), "recompute": ("none", "full"), "zero": (0, 1, 3), "tp": (1, 2)}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(10))
 def test_mist_finds_the_optimum_of_mixed_stages_on_the_flat_network(seed):
     """Every combination of ZeRO, sequence parallelism and recomputation, stage by stage."""

@@ -129,7 +129,7 @@ def under_random_settings(names: list[str], count: int, seed: int) -> None:
 
 
 def test_no_baseline_is_ahead_under_some_random_settings():
-    under_random_settings([name for name in SMALL if not name.startswith("gpt3")], 6, 5)
+    under_random_settings([name for name in SMALL if not name.startswith("gpt3")], 3, 5)
 
 
 @pytest.mark.check

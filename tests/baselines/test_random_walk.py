@@ -109,6 +109,7 @@ def test_no_more_plans_are_priced_than_the_budget_says(budget, monkeypatch):
     assert mcmc.RESTARTS <= len(priced) <= budget
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(10))
 def test_what_it_finds_is_feasible_where_much_is_and_never_ahead_of_the_best(seed):
     small = small_problem(seed, axes={"pp": (1, 2, 3), "recompute": ("none", "full")})

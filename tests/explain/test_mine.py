@@ -99,6 +99,7 @@ def test_a_command_for_another_job_is_refused_and_can_be_taken_over(flags, capsy
     assert explain.price_pasted(taken_over, f"{PLAN} {flags}").pasted.settings
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("flags", UNPRICED)
 def test_a_flag_without_a_price_withholds_the_verdict(flags, capsys):
     """It is not called ignored, and no difference stands beside the figures."""

@@ -63,6 +63,7 @@ def test_the_bars_of_a_stage_add_up_to_its_memory(preset_answer):
     assert {line.line.color for line in lines} == {LIMIT}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("figure", ["balance", "memory"])
 def test_a_bar_is_as_wide_as_the_layers_of_its_stage(preset_answer, figure):
     rows = rows_of(preset_answer)

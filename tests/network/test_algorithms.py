@@ -50,6 +50,7 @@ def one(network: Network, op: str, algorithm: str, bytes_: float, size: int, **h
 # Bounds.
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_no_algorithm_beats_the_ports(name: str):
     """What a member must send or receive takes at least its time on all of its ports."""

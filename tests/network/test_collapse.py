@@ -141,6 +141,7 @@ class UplinkGroups:
         return total
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [name for name in {**TREES, **RAILS} if name != "one device"])
 def test_uplink_groups_are_minimum_cuts(name):
     """A failure: a group gets more, or less, than the cables that leave it.

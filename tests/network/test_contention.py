@@ -120,7 +120,11 @@ def test_a_subset_agrees_with_simulation():
     check(rows)
 
 
-@pytest.mark.parametrize("fabric", ["fattree", "railopt", "spineleaf", "torus"])
+ECMP = pytest.param("spineleaf", marks=pytest.mark.check)
+"""64 draws a row; the subset has some of them."""
+
+
+@pytest.mark.parametrize("fabric", ["fattree", "railopt", ECMP, "torus"])
 def test_every_row_agrees_with_simulation(shared_data, fabric):
     """All 828 rows: within 0.1 %, under ECMP 20 % of the mean."""
     rows = rows_of(shared_data / "contention_64.csv")

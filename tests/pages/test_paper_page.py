@@ -81,6 +81,7 @@ def text_of(page: AppTest) -> str:
     return " ".join(element.proto.body for element in page.get("html"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_is_shown_with_its_paragraph(page: AppTest, name: str) -> None:
     page.run()
