@@ -106,4 +106,4 @@ def level_finding(network: Network) -> str:
     first, last = (humanise_rate(level.bandwidth_Bps) for level in (inner, outer))
     if len(network.levels) == 1:
         return f"With all sending, a device has {first}"
-    return f"With all sending, a device has {first} at level {inner.name}, {last} at {outer.name}"
+    return f"With all sending, a device has {first} at {inner.where}, {last} at {outer.name}"

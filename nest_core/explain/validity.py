@@ -200,7 +200,7 @@ def _caveat(accelerator: Accelerator, network: Network | Outline, plan: Plan) ->
         return ""
     return (
         f"Those runs count as having {humanise_rate(machine.inter_Bps)} per device between nodes; "
-        f"here it is {humanise_rate(slowest.bandwidth_Bps)}, at level {slowest.name}."
+        f"here it is {humanise_rate(slowest.bandwidth_Bps)}, at {slowest.where}."
     )
 
 

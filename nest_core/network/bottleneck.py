@@ -36,9 +36,9 @@ def describe(network: Network, stages: list[list[Phase]], size_bytes: float) -> 
     transfer = sum(wait.seconds_per_byte for wait in waits) * size_bytes
     if latency > transfer:
         longest = max(waits, key=lambda wait: wait.latency_s)
-        name = network.levels[longest.latency_level].name
+        level = network.levels[longest.latency_level]
         steps = round(sum(wait.steps for wait in waits))
-        return f"latency: {steps:,} steps, most of it at level {name}", name
+        return f"latency: {steps:,} steps, most of it at {level.where}", level.name
     slowest = max(waits, key=lambda wait: wait.seconds_per_byte)
     name = network.levels[slowest.tier].name
     return f"{_links(network, slowest, name)}: {_sharing(slowest)}", name

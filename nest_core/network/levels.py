@@ -64,6 +64,11 @@ class Level:
     child_size: int
 
     @property
+    def where(self) -> str:
+        """For sentences: level node, or level 2 where nothing names it better."""
+        return self.name if self.name.startswith("level ") else f"level {self.name}"
+
+    @property
     def capacity_Bps(self) -> float:
         """The uplink group of one child, bytes/s, shared by all of its devices."""
         return self.links * self.link_bandwidth_Bps

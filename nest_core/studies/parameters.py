@@ -6,7 +6,7 @@ Which there are depends on the fabric: a torus has no tiers to oversubscribe, a 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,17 +167,10 @@ def _job_parameters(scenario: Scenario) -> list[SweepParameter]:
 
 
 def _fabric_parameters(table: dict[str, Any], scenario: Scenario) -> list[SweepParameter]:
-    """What the fabric's kind has to turn; a drawn graph has nothing."""
-    if "clos" in table:
-        return _clos_parameters(table)
-    if "level" in table:
-        return _level_parameters(table)
-    if "dragonfly" in table:
-        return _dragonfly_parameters(table["dragonfly"])
-    for kind in ("torus", "tpu_slice"):
-        if kind in table:
-            return _torus_parameters(kind, table[kind], scenario)
-    return []
+    """What the fabric's tables have to turn; those of a drawn graph have nothing."""
+    return [
+        one for name, turned in _TURNED.items() if name in table for one in turned(table, scenario)
+    ]
 
 
 def _ratio(tier: int, name: str, present: float, path: str) -> SweepParameter:
@@ -321,3 +314,15 @@ def _torus_parameters(kind: str, table: Table, scenario: Scenario) -> list[Sweep
         path = f"fabric.{kind}.link_bandwidth_GBps"
         found.insert(0, _speed("link", path, speed / GB, "link"))
     return found
+
+
+_TURNED: dict[str, Callable[[dict[str, Any], Scenario], list[SweepParameter]]] = {
+    "clos": lambda table, _: _clos_parameters(table),
+    "level": lambda table, _: _level_parameters(table),
+    "dragonfly": lambda table, _: _dragonfly_parameters(table["dragonfly"]),
+    "torus": lambda table, scenario: _torus_parameters("torus", table["torus"], scenario),
+    "tpu_slice": lambda table, scenario: _torus_parameters(
+        "tpu_slice", table["tpu_slice"], scenario
+    ),
+}
+"""What the tables of a fabric's file have to turn, by the table's name."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from functools import partial
+from multiprocessing import spawn
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,18 @@ importlib.import_module("pandas")
 APP = Path(__file__).resolve().parents[2] / "app.py"
 
 
-@pytest.fixture(autouse=True)
-def main_module():
-    """Streamlit leaves its script as the main module, which worker processes import again."""
-    main = sys.modules["__main__"]
-    yield
-    sys.modules["__main__"] = main
+@pytest.fixture(scope="session", autouse=True)
+def workers_leave_scripts_alone():
+    """Streamlit leaves its script as the main module, which new processes would run again."""
+    prepared = spawn.get_preparation_data
+
+    def without_main(name):
+        data = prepared(name)
+        return {key: value for key, value in data.items() if not key.startswith("init_main")}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spawn, "get_preparation_data", without_main)
+        yield
 
 
 @pytest.fixture(autouse=True)

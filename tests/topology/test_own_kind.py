@@ -128,7 +128,7 @@ def test_its_document_goes_round(hyperx):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "hyper"}, "'graph' or 'hyperx'"),
+        ({"kind": "hyper"}, "or 'hyperx'"),
         ({"hyperx": None}, "hyperx is required for kind"),
         ({"missing": ["device 0"]}, 'missing must be empty for kind = "hyperx"'),
         ({"kind": "graph", "element": []}, 'hyperx must be absent for kind = "graph"'),
