@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from typing import Annotated, Any, Protocol
 
 import typer
@@ -62,7 +62,7 @@ def unprinted(reason: object) -> InputError:
 
 def require_torch(what: str) -> None:
     """Refuse to go on where PyTorch is not installed, which it takes to do what is said."""
-    if find_spec("torch") is None:
+    if importlib.util.find_spec("torch") is None:
         raise InputError(
             "torch", f"must be installed to {what}", "missing", "pip install nest-studio[torch]"
         )
