@@ -52,7 +52,7 @@ def open_address(window, address):
 @pytest.mark.check
 def test_another_group_has_another_finding(watched):
     window = watched()
-    enter(window)
+    open_address(window, "")
     window.page.get_by_text(title("h100-spine-leaf-1024")).wait_for()
     field = window.page.get_by_role("spinbutton", name="Group size")
     field.fill("64")
@@ -75,7 +75,7 @@ def test_the_address_restores_the_page(watched):
 
 def test_a_slider_moved_by_keyboard_moves_the_bisection(watched):
     window = watched()
-    enter(window)
+    open_address(window, "")
     assert window.values()[2:4] == ["25.6 TB/s", "100 %"]
     slider = window.page.get_by_role("slider", name="Leaf oversubscription")
     slider.focus()

@@ -30,15 +30,18 @@ OUTSIDE = """() => [...document.querySelectorAll('.stPlotlyChart')].flatMap(char
 })"""
 
 
+SMALL = "llama2-7b-64-h100"
+
+
 def expected(name, *settings):
     return [line.value for line in answer(load_scenario(name, settings)).headlines()]
 
 
 def test_a_slider_moved_by_keyboard_moves_the_plan(watched):
     window = watched()
-    window.open()
+    window.open(f"?scenario={SMALL}")
     before = window.values()
-    assert before == expected("llama3-70b-1024-h100")
+    assert before == expected(SMALL)
     slider = window.page.get_by_role("slider", name="Leaf oversubscription")
     slider.focus()
     for _ in range(6):
@@ -49,7 +52,7 @@ def test_a_slider_moved_by_keyboard_moves_the_plan(watched):
     )
     window.page.get_by_text("realised 4.00 : 1").wait_for()
     window.settle()
-    after = expected("llama3-70b-1024-h100", "fabric.clos.oversubscription=[4.0]")
+    after = expected(SMALL, "fabric.clos.oversubscription=[4.0]")
     window.shows(after)
     assert f"{RATIO}=4" in window.page.url
     window.page.reload()
@@ -93,7 +96,7 @@ def test_who_passes_by_and_comes_back_finds_the_best_plan(watched):
 
 def test_the_page_does_not_jump_while_it_redraws(watched):
     window = watched()
-    window.open()
+    window.open(f"?scenario={SMALL}")
     window.page.evaluate(WATCH_HEIGHT)
     slider = window.page.get_by_role("slider", name="Leaf oversubscription")
     slider.focus()
@@ -132,15 +135,15 @@ def test_bad_input_stands_above_the_greyed_figures(watched):
 
 def test_an_infeasible_request_is_one_click_from_a_feasible_one(watched):
     window = watched()
-    window.open("?accelerator.memory_GiB=2")
+    window.open(f"?scenario={SMALL}&accelerator.memory_GiB=2")
     assert set(window.values()) == {"–"}
-    found = answer(load_scenario("llama3-70b-1024-h100", ["accelerator.memory_GiB=2.0"]))
+    found = answer(load_scenario(SMALL, ["accelerator.memory_GiB=2.0"]))
     enough = ceil_gib(found.result.needed_bytes)
     remedy = window.page.get_by_role("button", name=f"Set memory to {enough} GiB")
     remedy.click()
     remedy.wait_for(state="detached")
     window.settle()
-    window.shows(expected("llama3-70b-1024-h100", f"accelerator.memory_GiB={enough}"))
+    window.shows(expected(SMALL, f"accelerator.memory_GiB={enough}"))
 
 
 def test_the_plan_can_be_taken_along(watched):
