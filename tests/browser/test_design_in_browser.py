@@ -13,8 +13,9 @@ pytestmark = pytest.mark.browser
 
 
 def enter(window):
-    """The Design page, with the fabric of a small scenario."""
-    window.page.goto(f"{window.url}/design?scenario=llama2-7b-64-h100&tour=off")
+    """From the plan page, through the navigation."""
+    window.open("?scenario=llama2-7b-64-h100&tour=off")
+    window.page.get_by_role("link", name="Design").click()
     window.page.get_by_text("Collective explorer").wait_for()
     return Canvas(window.page)
 
