@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,27 +34,27 @@ _WIDE = 100
 """Characters that a line of printed results has at most."""
 
 
-class _Study:
+class _Study(ABC):
     """What results of studies have in common."""
 
     __slots__ = ()
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """What was studied."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
         """A row each of text and figures, none rounded; units stand in the names."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pictures(self) -> tuple[Picture, ...]:
         """Every picture, the one of `plot` first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _shown(self) -> list[dict[str, str]]:
         """The rows of the table that is printed."""
-        raise NotImplementedError
 
     def to_frame(self) -> pd.DataFrame:
         """A row each; units stand in the names of the columns."""

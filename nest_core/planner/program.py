@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -110,64 +110,65 @@ def solve_point(
     pp = first.time.shape[0]
     cuts = np.zeros(pp + 1, dtype=np.int64)
     chosen = np.zeros(pp, dtype=np.int64)
-    seconds = _solve(
-        choices.placed("time"),
-        choices.placed("free"),
-        choices.stacked("forward"),
-        choices.stacked("arrive"),
-        choices.stacked("retire"),
-        first.transfer_saved,
-        choices.stacked("sync"),
-        choices.stacked("sync_base"),
-        choices.stacked("once"),
-        first.once_saved,
-        choices.stacked("static"),
-        choices.memory("kept"),
-        choices.memory("peak"),
-        choices.stacked("step"),
-        first.in_flight,
-        first.limit,
-        first.micro_batches,
-        choices.strategy,
-        choices.group,
-        sum_bound,
-        sync_bound,
-        cutoff,
-        cuts,
-        chosen,
+    tables = _Tables(
+        time=choices.placed("time"),
+        free=choices.placed("free"),
+        forward=choices.stacked("forward"),
+        arrive=choices.stacked("arrive"),
+        retire=choices.stacked("retire"),
+        saved=first.transfer_saved,
+        sync=choices.stacked("sync"),
+        sync_base=choices.stacked("sync_base"),
+        once=choices.stacked("once"),
+        spared=first.once_saved,
+        static=choices.stacked("static"),
+        kept=choices.memory("kept"),
+        peak=choices.memory("peak"),
+        stepping=choices.stacked("step"),
+        in_flight=first.in_flight,
+        limit=first.limit,
+        strategy=choices.strategy,
+        group=choices.group,
     )
+    seconds = _solve(tables, first.micro_batches, sum_bound, sync_bound, cutoff, cuts, chosen)
     return float(seconds), cuts, chosen
+
+
+class _Tables(NamedTuple):
+    """What the program reads: fields of `StageCosts`, of every choice or strategy."""
+
+    time: FloatArray
+    free: FloatArray
+    forward: FloatArray
+    arrive: FloatArray
+    retire: FloatArray
+    saved: float
+    sync: FloatArray
+    sync_base: FloatArray
+    once: FloatArray
+    spared: float
+    static: FloatArray
+    kept: FloatArray
+    peak: FloatArray
+    stepping: FloatArray
+    in_flight: FloatArray
+    limit: float
+    strategy: IntArray
+    group: IntArray
 
 
 @compiled
 def _solve(
-    time: Any,
-    free: Any,
-    forward: Any,
-    arrive: Any,
-    retire: Any,
-    saved: Any,
-    sync: Any,
-    sync_base: Any,
-    once: Any,
-    spared: Any,
-    static: Any,
-    kept: Any,
-    peak: Any,
-    stepping: Any,
-    in_flight: Any,
-    limit: Any,
-    m: Any,
-    strategy: Any,
-    group: Any,
-    sum_bound: Any,
-    sync_bound: Any,
-    cutoff: Any,
-    cuts: Any,
-    chosen: Any,
-) -> Any:
-    pp = time.shape[0]
-    layers = static.shape[1] - 1
+    t: _Tables,
+    m: int,
+    sum_bound: float,
+    sync_bound: float,
+    cutoff: float,
+    cuts: IntArray,
+    chosen: IntArray,
+) -> float:
+    pp = t.time.shape[0]
+    layers = t.static.shape[1] - 1
     best = np.empty((pp + 1, layers + 1))
     step = np.zeros((pp, layers + 1), dtype=np.int64)
     pick = np.zeros((pp, layers + 1), dtype=np.int64)
@@ -183,31 +184,7 @@ def _solve(
         if m > 1 and room < np.inf:
             load_cap = (room - sum_bound) / (m - 1) * (1.0 + 1e-12)
         while True:
-            total = _smallest_sum(
-                time,
-                free,
-                forward,
-                arrive,
-                retire,
-                saved,
-                sync,
-                sync_base,
-                once,
-                spared,
-                static,
-                kept,
-                peak,
-                stepping,
-                in_flight,
-                limit,
-                strategy,
-                group,
-                load_cap,
-                sync_cap,
-                best,
-                step,
-                pick,
-            )
+            total = _smallest_sum(t, load_cap, sync_cap, best, step, pick)
             if total == np.inf:
                 break
             trial_cuts[0] = 0
@@ -218,17 +195,17 @@ def _solve(
                 j = step[s, i]
                 trial_cuts[s + 1] = j
                 c = pick[s, i]
-                g = strategy[c]
-                within = time[s, c, j] - time[s, c, i]
-                hops = arrive[g, s, i] + retire[g, s, j]
-                idle = free[s, c, j] - free[s, c, i]
-                hidden = saved * min(hops, idle)
+                g = t.strategy[c]
+                within = t.time[s, c, j] - t.time[s, c, i]
+                hops = t.arrive[g, s, i] + t.retire[g, s, j]
+                idle = t.free[s, c, j] - t.free[s, c, i]
+                hidden = t.saved * min(hops, idle)
                 load = within + hops - hidden
                 worst_load = max(worst_load, load)
-                back = max(0.0, idle - hidden - (forward[g, j] - forward[g, i]))
-                sent = once[g, s, j] - once[g, s, i]
-                shown = sync[g, s, j] - sync[g, s, i] + sync_base[g, s]
-                worst_sync = max(worst_sync, shown - spared * min(sent, back))
+                back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
+                sent = t.once[g, s, j] - t.once[g, s, i]
+                shown = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
+                worst_sync = max(worst_sync, shown - t.spared * min(sent, back))
             value = total + (m - 1) * worst_load
             if value < least:
                 least = value
@@ -250,34 +227,17 @@ def _solve(
 
 @compiled
 def _smallest_sum(
-    time: Any,
-    free: Any,
-    forward: Any,
-    arrive: Any,
-    retire: Any,
-    saved: Any,
-    sync: Any,
-    sync_base: Any,
-    once: Any,
-    spared: Any,
-    static: Any,
-    kept: Any,
-    peak: Any,
-    stepping: Any,
-    in_flight: Any,
-    limit: Any,
-    strategy: Any,
-    group: Any,
-    load_cap: Any,
-    sync_cap: Any,
-    best: Any,
-    step: Any,
-    pick: Any,
-) -> Any:
-    pp = time.shape[0]
-    options = time.shape[1]
-    layers = static.shape[1] - 1
-    slack = limit * (1.0 + 1e-12)
+    t: _Tables,
+    load_cap: float,
+    sync_cap: float,
+    best: FloatArray,
+    step: IntArray,
+    pick: IntArray,
+) -> float:
+    pp = t.time.shape[0]
+    options = t.time.shape[1]
+    layers = t.static.shape[1] - 1
+    slack = t.limit * (1.0 + 1e-12)
     best[:, :] = np.inf
     best[pp, layers] = 0.0
     high = np.zeros(options)
@@ -295,31 +255,31 @@ def _smallest_sum(
                 for c in range(options):
                     if not fits[c]:
                         continue
-                    high[c] = max(high[c], peak[c, j - 1])
-                    if group[c] == served:
+                    high[c] = max(high[c], t.peak[c, j - 1])
+                    if t.group[c] == served:
                         continue
-                    g = strategy[c]
-                    passes = in_flight[s] * (kept[c, j] - kept[c, i]) + high[c]
-                    held = static[g, j] - static[g, i]
-                    if held + max(passes, stepping[g, j] - stepping[g, i]) > slack:
+                    g = t.strategy[c]
+                    passes = t.in_flight[s] * (t.kept[c, j] - t.kept[c, i]) + high[c]
+                    held = t.static[g, j] - t.static[g, i]
+                    if held + max(passes, t.stepping[g, j] - t.stepping[g, i]) > slack:
                         fits[c] = False  # memory only grows with j
                         continue
-                    served = group[c]
-                    within = time[s, c, j] - time[s, c, i]
-                    idle = free[s, c, j] - free[s, c, i]
-                    begun = within + arrive[g, s, i] - saved * min(arrive[g, s, i], idle)
-                    sent = once[g, s, j] - once[g, s, i]
-                    shown = sync[g, s, j] - sync[g, s, i] + sync_base[g, s]
-                    if shown - spared * sent > sync_cap or begun > load_cap:
+                    served = t.group[c]
+                    within = t.time[s, c, j] - t.time[s, c, i]
+                    idle = t.free[s, c, j] - t.free[s, c, i]
+                    begun = within + t.arrive[g, s, i] - t.saved * min(t.arrive[g, s, i], idle)
+                    sent = t.once[g, s, j] - t.once[g, s, i]
+                    shown = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
+                    if shown - t.spared * sent > sync_cap or begun > load_cap:
                         quick[c] = False  # and so do both of these
                     if not quick[c]:
                         continue
                     some = True
-                    hops = arrive[g, s, i] + retire[g, s, j]
-                    hidden = saved * min(hops, idle)
+                    hops = t.arrive[g, s, i] + t.retire[g, s, j]
+                    hidden = t.saved * min(hops, idle)
                     load = within + hops - hidden
-                    back = max(0.0, idle - hidden - (forward[g, j] - forward[g, i]))
-                    late = shown - spared * min(sent, back) > sync_cap
+                    back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
+                    late = shown - t.spared * min(sent, back) > sync_cap
                     if not late and load <= load_cap and load + best[s + 1, j] < best[s, i]:
                         best[s, i] = load + best[s + 1, j]
                         step[s, i] = j

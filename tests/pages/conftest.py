@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from functools import partial
 from multiprocessing import spawn
 from pathlib import Path
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest, app_test
 
@@ -32,6 +34,15 @@ def workers_leave_scripts_alone():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spawn, "get_preparation_data", without_main)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def components_are_sought_once():
+    """Streamlit's test client looks through all installed packages for components at every run."""
+    with pytest.MonkeyPatch.context() as patch:
+        found = functools.cache(manifest_scanner.scan_component_manifests)
+        patch.setattr(manifest_scanner, "scan_component_manifests", found)
         yield
 
 

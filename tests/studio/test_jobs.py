@@ -15,72 +15,38 @@ import streamlit
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from worker_tasks import (
+    AWKWARD,
+    LONG_S,
+    after,
+    awkward,
+    deaf,
+    early,
+    halfway,
+    hungry,
+    noted,
+    patient,
+    priority,
+    refused,
+    sized,
+    squared,
+    unreadable,
+    unreadable_error,
+    vanished,
+    was_early,
+)
 
 from nest_core.errors import InputError
-from nest_studio import system
+from nest_studio import system, workers
 from nest_studio.jobs import JobQueue, Stopped, WorkerCrash, _key
 from nest_studio.jobs import job_queue as queue_of_the_server
 from nest_studio.workers import Limits
 
-LONG_S = 60.0
 
-
-def squared(number, *, progress, stop):
-    progress(0.5, "halfway")
-    return number**2, os.getpid()
-
-
-def refused(*, progress, stop):
-    raise InputError("number", "must be even", 3, "take 4")
-
-
-def patient(*, progress, stop):
-    """Ends when it is told to."""
-    progress(0.25, "a quarter")
-    began = time.monotonic()
-    while not stop() and time.monotonic() < began + LONG_S:
-        time.sleep(0.01)
-    return None if stop() else "ran to its end"
-
-
-def halfway(*, progress, stop):
-    """Gives what it has when it is told to end."""
-    progress(0.5, "half")
-    while not stop():
-        time.sleep(0.01)
-    return "half of it"
-
-
-def deaf(*, progress, stop):
-    progress(0.1, "not listening")
-    time.sleep(LONG_S)
-    return "ran to its end"
-
-
-def unreadable(*, progress, stop):
-    raise FileNotFoundError("nothing there")
-
-
-def noted(file, name, *, progress, stop):
-    with open(file, "a") as notes:
-        notes.write(name)
-
-
-def priority(*, progress, stop):
-    return os.nice(0)
-
-
-def vanished(file, *, progress, stop):
-    noted(file, "x", progress=progress, stop=stop)
-    os._exit(3)
-
-
-def early(*, progress, stop):
-    os.environ["EARLY"] = "yes"
-
-
-def was_early(*, progress, stop):
-    return os.environ.get("EARLY")
+@pytest.fixture(autouse=True)
+def soon_ended(monkeypatch):
+    """Whoever does not hear is waited for half a second, not two."""
+    monkeypatch.setattr(workers, "PATIENCE_S", 0.5)
 
 
 @pytest.fixture
@@ -178,53 +144,6 @@ def test_a_worker_that_is_killed_once_is_missed_by_nobody(job_queue, tmp_path):
     assert job.result(LONG_S) == 2
 
 
-def after(file, value, *, progress, stop):
-    """A value, once a file is there."""
-    progress(0.1, "waiting for the file")
-    while not file.exists():
-        time.sleep(0.01)
-    return value
-
-
-class Unwritable:
-    def __reduce__(self):
-        raise RuntimeError("never")
-
-
-class Unreadable(Exception):
-    """Written well, and not to be read: its arguments are not the ones it is made of."""
-
-    def __init__(self, left, right):
-        super().__init__(f"{left} {right}")
-
-
-def deep():
-    found = []
-    for _ in range(100_000):
-        found = [found]
-    return found
-
-
-AWKWARD = {
-    "a function": lambda: lambda: None,
-    "a lock": threading.Lock,
-    "a generator": lambda: (number for number in ()),
-    "an object that refuses": Unwritable,
-    "a deep list": deep,
-}
-
-
-def awkward(kind, raised, *, progress, stop):
-    value = AWKWARD[kind]()
-    if raised:
-        raise RuntimeError(value)
-    return {"inside": [value]}
-
-
-def unreadable_error(*, progress, stop):
-    raise Unreadable(1, 2)
-
-
 @pytest.mark.parametrize("raised", [False, True], ids=["result", "error"])
 @pytest.mark.parametrize("kind", AWKWARD)
 def test_what_cannot_be_handed_over_is_said_and_costs_no_worker(held_queue, kind, raised):
@@ -238,13 +157,6 @@ def test_what_cannot_be_handed_over_is_said_and_costs_no_worker(held_queue, kind
 def test_an_error_that_cannot_be_read_is_said(held_queue):
     with pytest.raises(WorkerCrash, match=r"Unreadable: 1 2"):
         held_queue.ask("unreadable", unreadable_error).result(LONG_S)
-
-
-def hungry(*, progress, stop):
-    """Takes memory part by part, and would hold it longer than it may compute."""
-    held = [b"x" * 2**27 for _ in range(16)]
-    time.sleep(LONG_S)
-    return len(held)
 
 
 def test_limits_hold_whatever_a_job_does():
@@ -275,7 +187,7 @@ def test_a_job_takes_no_more_memory_than_it_may(refuses, monkeypatch):
 
 def test_small_requests_are_answered_whoever_asks_for_long_ones():
     """A failure: plans that take long, for tabs that may be closed, keep all workers."""
-    opened = JobQueue()
+    opened = JobQueue(limits=Limits(quick_s=0.5))
     try:
         long = [opened.ask(f"long {place}", patient) for place in range(4)]
         running(*long)
@@ -418,10 +330,6 @@ def test_long_keys_count_as_what_is_kept(held_queue, monkeypatch):
         job.result(LONG_S)
     assert held_queue.ask("7" * 300_000, sized, 1) is jobs[7]
     assert held_queue.ask("0" * 300_000, sized, 1) is not jobs[0]
-
-
-def sized(size, *, progress, stop):
-    return b"x" * size
 
 
 def test_workers_end_with_a_server_that_is_killed(tmp_path, root):
