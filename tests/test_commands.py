@@ -273,6 +273,7 @@ def test_two_processes_print_the_same_plan():
     assert printed[0] == printed[1]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", preset_names("fabrics"))
 def test_levels_have_the_fields_of_the_contract(name, ask):
     """Innermost first; a group size for nested levels, null for hop distances."""
@@ -451,6 +452,7 @@ def test_the_process_prints_a_sentence_and_no_traceback(tmp_path):
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

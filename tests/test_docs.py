@@ -61,6 +61,7 @@ def test_pages_show_commands() -> None:
     assert [line for line in lines if not line.startswith("nest-studio ")] == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("line", sorted(set(COMMANDS)))
 def test_commands_of_the_pages(
     line: str,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,10 +21,20 @@ def test_there_are_eight_without_outputs():
         assert not any(cell.get("outputs") for cell in cells)
 
 
+@pytest.fixture(scope="module")
+def kernel():
+    """One for all: starting it and importing takes longer than most notebooks do."""
+    manager = KernelManager()
+    manager.start_kernel(cwd=str(ROOT))
+    yield manager
+    manager.shutdown_kernel(now=True)
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_the_notebook_runs(path):
+def test_the_notebook_runs(path, kernel):
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(ROOT)}}).execute()
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("%reset -f"))
+    NotebookClient(notebook, km=kernel, timeout=120).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert any("application/vnd.plotly.v1+json" in one.get("data", {}) for one in shown) or (
         path.stem in {"06-launch", "08-predict-the-bubble"}

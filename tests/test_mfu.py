@@ -58,7 +58,7 @@ def printed(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("tokens", [2048, 131072])
 @pytest.mark.parametrize("name", MODELS)
 def test_mfu_is_what_megatron_lm_would_print(capsys, name, tokens):

@@ -43,7 +43,7 @@ def _drawing(devices: int, pairs: Pairs) -> str:
     return f'schema=1\nname="f"\nkind="graph"\nelement=[{elements}]\nlink=[{links}]\n'
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("command", ["levels", "bom", "collective"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_drawing_does_not_hang(shape, command, tmp_path, capsys):
@@ -60,6 +60,7 @@ def test_a_drawing_does_not_hang(shape, command, tmp_path, capsys):
     capsys.readouterr()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", ["clique", "two sides"])
 def test_a_plan_on_a_large_drawing_does_not_hang(shape, tmp_path, capsys):
     """A device has hundreds of links, but a flow takes few: bounds that know it exclude most."""
@@ -83,6 +84,7 @@ def test_a_batch_of_many_divisors_is_planned(scenario, capsys):
     assert "proven optimal" in capsys.readouterr().out
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("more", [["--size", "64", "--concurrent", "all"], ["--size", "1040000"]])
 def test_a_collective_of_a_million_devices_is_a_sentence(more, tmp_path, capsys):
     """Which algorithm is the fastest is not said of those alone that are quickly counted."""

@@ -88,6 +88,7 @@ def test_no_half_leaves_its_node_faster_than_its_bound(tp, dp, pp, order):
     assert bounded <= placed * (1 + 1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "order", [("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"), ("tp", "pp", "dp", "cp")]
 )

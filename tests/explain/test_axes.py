@@ -51,6 +51,7 @@ def differs(plan, best, axis):
     return getattr(point, axis) != getattr(mine, axis)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "sets",
     [

@@ -63,6 +63,7 @@ def test_each_class_is_the_traffic_of_its_axis():
         assert found <= set(CLASSES)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", ["pipeline", "context", "uneven", "experts"])
 def test_a_class_is_at_the_level_whose_bandwidth_shortens_it_most(case):
     """Ten times the bandwidth of that level saves more of the class than of any other level."""

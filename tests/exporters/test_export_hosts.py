@@ -158,6 +158,7 @@ def test_hosts_are_the_fabrics_nodes(fabric: str) -> None:
         assert everything.host_sizes[everything.hosts[rank]] == len(mates)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", ["megatron", "nemo", "torchtitan", "deepspeed"])
 @settings(max_examples=80, derandomize=True, database=None, deadline=None)
 @given(data=st.data())

@@ -167,6 +167,7 @@ def test_of_every_model(target: str) -> None:
     assert written > 20
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", sorted(CHECKS))
 @settings(max_examples=60, derandomize=True, database=None, deadline=None)
 @given(data=st.data())

@@ -94,6 +94,7 @@ def test_a_library_stays_near_what_it_was_fitted_to():
     assert "in the median" in time_figure(found, points).title
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", preset_names("fabrics"))
 @pytest.mark.parametrize("op", ["all_reduce", "all_to_all"])
 def test_every_preset_has_figures(name, op):

@@ -32,7 +32,7 @@ def stacked(picture, row):
     return np.sum([bar.y for bar in bars], axis=0), bars
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_the_bars_of_a_stage_add_up_to_the_iteration_time(preset_answer):
     rows = rows_of(preset_answer)
     picture = balance_figure(rows)

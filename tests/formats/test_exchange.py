@@ -133,6 +133,7 @@ CHOSEN = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "format"),
     [
@@ -158,6 +159,7 @@ def same_on_canvas(name: str, folder: Any) -> None:
     assert lost_on_canvas(fabric, document, drawing, load_prices()) == tuple(answer["lost"])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
     [
@@ -192,6 +194,7 @@ LATTICE_FILES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "format"),
     [
@@ -258,6 +261,7 @@ def test_a_torus_with_a_link_too_few_is_said_to_be_none(tmp_path):
     assert whole["notes"] == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
     [

@@ -147,6 +147,7 @@ def test_passes_write_what_is_priced(name):
             assert tuple(result.shape) == case.output
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_kernel_is_measured(name):
     found = cases(MODELS[name], [*strategies(), *strategies(tp=1, micro_batch=1)])

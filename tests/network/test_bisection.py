@@ -107,6 +107,7 @@ SMALL = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fabric", SMALL.values(), ids=list(SMALL))
 def test_every_small_preset_agrees_with_a_maximum_flow(fabric):
     assert bisection(fabric) == pytest.approx(flow_Bps(fabric), rel=1e-6)

@@ -76,6 +76,7 @@ def test_a_torus_level_is_the_hop_distance(name):
     assert len(network.levels) == max(max(row.values()) for row in hops.values())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_a_flow_alone_gets_the_narrowest_link_of_its_way(name):
     """A failure: a lone transfer is priced by a bandwidth that its way does not have.

@@ -54,6 +54,7 @@ def groups_alone(fabric: Dragonfly, groups: set[int]) -> tuple[nx.Graph, np.ndar
     return nx.relabel_nodes(part, {d: i for i, d in enumerate(devices)}), np.array(devices)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("name", FABRICS)
 def test_routes_are_the_shortest_paths_between_two_groups(name, seed):

@@ -101,6 +101,7 @@ def test_numbers_of_devices_and_elements_do_not_matter(name):
     both(transfers(b, place[source], place[target]), transfers(a, source, target))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_more_bandwidth_is_never_slower(name):
     """All links of one tier doubled: no flow of a random placement gets slower under one path."""

@@ -9,6 +9,7 @@ from nest_studio.arrival import refused
 SMALL = {"scenario": "llama2-7b-64-h100", "tour": "off"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("key", "text", "instead"),
     [
@@ -45,6 +46,7 @@ def test_it_is_said_until_the_field_is_set(plan_page):
     assert not page.warning
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "asked",
     [

@@ -121,6 +121,7 @@ def test_the_first_visit_compares_three_ratios(compare_page):
     assert "fabric.clos.oversubscription.0" in text_of(page)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", READY_MADE)
 def test_every_ready_made_set_is_compared(compare_page, name):
     page = compare_page()
@@ -268,6 +269,7 @@ def test_bad_input_is_one_sentence_and_keeps_the_last_figures(compare_page):
     assert ".st-key-results-below { opacity: 1" in text_of(page)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "text",
     [

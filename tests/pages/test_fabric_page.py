@@ -80,6 +80,7 @@ def test_a_slider_narrows_the_bisection(fabric_page):
     assert "Changed: fabric.clos.oversubscription.0 = 4.0" in text_of(page)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("key", "value", "asked"),
     [

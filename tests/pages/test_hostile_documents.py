@@ -285,12 +285,18 @@ def compare(root, listed) -> None:
     assert len([one for one in page.text_input if one.label.startswith("Name of")]) == 3
 
 
-def test_a_fabric_without_its_table_is_not_opened_on_plan(at_once, root, store):
-    tables = ({"kind": "fat_tree", "clos": None}, {**fabric_document("torus-16x16"), "clos": None})
-    for table in tables:
-        compare(root, [["a", SMALL, {"fabric": table}], ["b", SMALL, {}]])
-    nulled = {"fabric.clos.oversubscription.0": 2.0, "fabric.clos": None}
-    compare(root, [["a", TORUS, nulled], ["b", SMALL, {}]])
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        (SMALL, {"fabric": {"kind": "fat_tree", "clos": None}}),
+        (SMALL, {"fabric": {**fabric_document("torus-16x16"), "clos": None}}),
+        (TORUS, {"fabric.clos.oversubscription.0": 2.0, "fabric.clos": None}),
+    ],
+    ids=["of no kind", "of another", "of a setting"],
+)
+def test_a_fabric_without_its_table_is_not_opened_on_plan(at_once, root, store, name, asked):
+    compare(root, [["a", name, asked], ["b", SMALL, {}]])
 
 
 def entries_of(seed: int) -> list[Any]:
@@ -319,6 +325,7 @@ ODD_VALUES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "overrides",
     [*ODD_KINDS, *(pytest.param(one, marks=pytest.mark.check) for one in ODD_VALUES)],
@@ -344,6 +351,7 @@ def test_comparisons_of_any_shape_break_no_page_at_length(at_once, root, store, 
     compare(root, entries_of(100 + seed))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", ["plan", "design", "compare", "explore", "workload"])
 def test_a_comparisons_key_is_no_fabric(at_once, root, store, page):
     key = Links(store).put({"compare": json.dumps([["a", SMALL, {}]])})
@@ -391,6 +399,7 @@ MIXES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mix", MIXES, ids=range(len(MIXES)))
 def test_a_notebook_with_an_odd_mix_opens(at_once, root, store, mix):
     document = copy.deepcopy(NOTEBOOK)
@@ -399,6 +408,7 @@ def test_a_notebook_with_an_odd_mix_opens(at_once, root, store, mix):
     notebook(root, store, document)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "budget", [{"kind": "pieces"}, {"kind": "price", "value": 5e14}, {"value": 1.0}, {}]
 )

@@ -190,6 +190,7 @@ def test_a_number_without_end_is_said_and_the_rest_of_the_link_taken(at_once, pl
     assert any(rule in said for rule in rules)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "key"),
     [
@@ -219,6 +220,7 @@ def test_a_word_for_a_number_without_end_may_stand_in_a_field_of_text(at_once, r
     assert page.text_input(key=values.key).value == "inf"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", KEYS)
 def test_hostile_links_break_no_page(at_once, root, name):
     check(root, name, 0)

@@ -54,6 +54,7 @@ def predict(page, shown, *, right=True):
     return widget(page, f"{shown.key}.guess").set_value(said).run()
 
 
+@pytest.mark.sampled(3)
 @EVERY
 def test_every_lesson_opens_with_its_question_and_no_answer(learn_page, shown):
     page = learn_page(lesson=shown.short)
@@ -68,6 +69,7 @@ def test_every_lesson_opens_with_its_question_and_no_answer(learn_page, shown):
     assert not charts(page)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("shown", "right"),
     [
@@ -103,6 +105,7 @@ def test_show_me_reveals_without_a_prediction(learn_page, shown):
     assert charts(page)
 
 
+@pytest.mark.sampled(2)
 @EVERY
 def test_every_control_moves_the_figures(learn_page, shown):
     page = learn_page(lesson=shown.short, **{f"{shown.key}.show": "true"})
@@ -123,6 +126,7 @@ def test_every_control_moves_the_figures(learn_page, shown):
         ).run()
 
 
+@pytest.mark.sampled(3)
 @EVERY
 def test_a_link_restores_prediction_controls_and_size(learn_page, shown):
     control = shown.controls[0]

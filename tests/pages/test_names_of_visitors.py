@@ -56,6 +56,7 @@ def test_a_comparisons_link_opens_no_file(key, vault):
     assert told.count(f"is left out: {key} must be") == 6
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "key"),
     [

@@ -91,6 +91,7 @@ def cell(overrides, document=None):
     return Cell("p", "plan", "P", "", inputs)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("overrides", ASKED.values(), ids=ASKED)
 def test_a_plan_cell_opens_exactly_its_scenario(studio, store, overrides):
     store.save(Notebook("N", (*NOTES, cell(overrides))))
@@ -187,6 +188,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 def test_a_sweep_cell_asks_its_question_again_in_explore(studio, store, question):
     document, _ = scenario_document(SMALL)

@@ -221,6 +221,7 @@ def test_a_preset_that_is_edited_keeps_its_bill(fabric_page):
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "differs"),
     [

@@ -98,6 +98,7 @@ def test_every_name_is_shown_with_its_paragraph(page: AppTest, name: str) -> Non
     assert len(charts) == len(paper_pictures(found, model))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["figure2", "figure10", "table7"])
 def test_own_costs_are_shown(page: AppTest, name: str) -> None:
     page.run()

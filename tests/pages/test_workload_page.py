@@ -81,6 +81,7 @@ def test_the_first_visit_shows_a_block_on_eight_ranks(workload_page):
     assert "FLOP: 2 · m · n · k = 2 · 8,192 · 8,192 · 3,584 = 481 GFLOP" in spec
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("key", "value", "changes"),
     [

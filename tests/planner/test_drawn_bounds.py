@@ -55,6 +55,7 @@ def _network(devices: int, seed: int) -> Network:
     return graph_network(graph, ROUTINGS[seed % 3], seed)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_no_device_sends_faster_than_its_ports(seed):
     """To one other through what is called a port, to all others at once through all of them."""

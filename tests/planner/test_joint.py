@@ -24,8 +24,8 @@ from nest_core.planner.search import _frontier
 
 pytestmark = pytest.mark.slow
 
-_QUICK = range(40)
-_MORE = range(40, 120)
+_QUICK = range(30)
+_MORE = range(30, 120)
 _ALL = 1_200
 _LEAST = 200
 
@@ -357,6 +357,7 @@ def _cut_short(case: Case, result: Result) -> bool:
     return not told.proven
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ticks", [1, 2, 4, 8, 16])
 def test_a_search_out_of_time_tells_its_gap(cases, ticks):
     short = 0

@@ -63,6 +63,7 @@ WRITTEN = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("preset", "parameter", "value", "sets"), WRITTEN, ids=[f"{w[0]}-{w[1]}" for w in WRITTEN]
 )

@@ -81,6 +81,7 @@ FOREIGN = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("origin", FOREIGN)
 def test_pages_of_another_origin_are_refused(port, origin):
     origin = origin.format(port=port)
@@ -202,6 +203,7 @@ def test_who_passes_asked_a_name_of_ours_from_that_very_place(hosts, origins):
     assert all(place(one) in {own, ("https", "studio.example.org", 443)} for one in came)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "text", ["studio.example.org", "ftp://a", "https://a/nest", "https://", "*"]
 )

@@ -43,6 +43,7 @@ def test_devices_are_numbered_in_the_order_they_are_listed():
     assert graph.number_of_edges() == len(LINKS)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", preset_names("fabrics"))
 def test_every_preset_can_be_drawn_again(name):
     """A link graph turned into elements and links gives the same link graph."""

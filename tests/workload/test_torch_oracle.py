@@ -99,6 +99,7 @@ def test_parameters_are_those_of_torch(family, kind):
     assert layer.expert_parameters == stacked
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("backward", [False, True], ids=["forward", "both passes"])
 @pytest.mark.parametrize(("family", "kind"), KINDS)
 def test_products_of_a_layer_are_those_of_torch(family, kind, backward):
