@@ -7,6 +7,9 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 .PHONY: help app quick test check bench compare mutants screenshots canvas lint format lock wheel wheels docs clean app-env test-env browser
 
+# Tests start hundreds of processes: none compiles all modules anew, whatever the surroundings say.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 ARGS ?=
 REF ?= HEAD
@@ -71,7 +74,7 @@ canvas: ## build the drawing component's asset again (needs Node and npm)
 lint: test-env ## ruff and mypy, changing nothing
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check --quiet .
-	@.venv/bin/mypy
+	@.venv/bin/mypy -n auto
 
 format: test-env ## let ruff rewrite the sources
 	@.venv/bin/ruff check --quiet --fix . || true

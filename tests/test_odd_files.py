@@ -181,7 +181,7 @@ def _asked(reader: str, name: str) -> list[str]:
     return [*before, f'{after[0]}="{quoted}"']
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("odd", [*NO_FILES, *NO_TEXTS])
 @pytest.mark.parametrize("reader", READERS)
 def test_what_cannot_be_read_is_one_sentence(reader, odd, tmp_path, capsys, monkeypatch):

@@ -131,7 +131,7 @@ def is_sentence(message: str) -> bool:
     return message.endswith(".") and "\n" not in message
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_preset_is_planned_and_proven(name):
     """A failure: what the studio offers first does not work."""
@@ -532,7 +532,7 @@ def not_finite(value: Any, where: str = "") -> Iterator[str]:
         yield where
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", EXTREMES)
 def test_extreme_figures_get_an_answer_in_figures(name):

@@ -291,4 +291,4 @@ def _smallest_sum(
                         hope = hope or (fits[c] and quick[c])
                     if not hope:
                         break
-    return best[0, 0]
+    return float(best[0, 0])

@@ -31,7 +31,7 @@ def optimum(problem, space):
     return fastest(flat(problem), every_plan(flat(problem), seen))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("family", "seed"), CASES)
 def test_phaze_finds_the_optimum_of_the_flat_network(family, seed):
     """And memory is the true one: on the fabric its plan fits too."""

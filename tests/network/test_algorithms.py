@@ -70,7 +70,7 @@ def test_no_algorithm_beats_the_ports(name: str):
             assert min(least, factor) * 1e9 <= seconds * ports * (1 + 1e-9), (op, algorithm)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("op", ["all_reduce", "all_to_all", "broadcast"])
 def test_the_fastest_is_no_slower_than_any(name: str, op: str):

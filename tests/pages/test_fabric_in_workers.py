@@ -26,8 +26,15 @@ def light_page(not_made_here, fabric_page):
     return fabric_page
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", ["h100-spine-leaf-64", "dragonfly-1056", "drawn-8", "mesh-8x8"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "drawn-8",
+        "mesh-8x8",
+        pytest.param("h100-spine-leaf-64", marks=pytest.mark.check),
+        pytest.param("dragonfly-1056", marks=pytest.mark.check),
+    ],
+)
 def test_the_server_makes_no_part_of_an_answer(light_page, name):
     page = light_page(fabric=name, beside="drawn-8")
     assert not page.exception

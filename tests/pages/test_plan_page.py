@@ -55,8 +55,13 @@ def widget(page, key):
 
 
 @pytest.mark.baselines
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("name", preset_names("scenarios"))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "llama2-7b-64-h100" else pytest.mark.check)
+        for name in preset_names("scenarios")
+    ],
+)
 def test_every_preset_shows_its_answer(plan_page, name):
     page = plan_page(scenario=name)
     assert not page.exception

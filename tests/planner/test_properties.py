@@ -19,7 +19,7 @@ from nest_core.topology import Hierarchical, Tier
 
 pytestmark = pytest.mark.slow
 
-_quick = settings(max_examples=25, deadline=None, derandomize=True)
+_quick = settings(max_examples=15, deadline=None, derandomize=True)
 _MORE = st.floats(1.0, 50.0)
 instances = st.integers(0, 10**6).map(random_instance)
 

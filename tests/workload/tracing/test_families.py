@@ -117,7 +117,7 @@ def test_a_trace_is_a_graph_of_known_symbols(shipped, family):
         assert set(seen) - read == {nodes[-1]["name"]}
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @families
 @settings(max_examples=4, derandomize=True, database=None, deadline=None)
 @given(data=st.data())
