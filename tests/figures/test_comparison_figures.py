@@ -63,7 +63,7 @@ def test_the_bars_of_a_stage_add_up_to_its_memory(preset_answer):
     assert {line.line.color for line in lines} == {LIMIT}
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("figure", ["balance", "memory"])
 def test_a_bar_is_as_wide_as_the_layers_of_its_stage(preset_answer, figure):
     rows = rows_of(preset_answer)
@@ -82,6 +82,7 @@ def test_a_bar_is_as_wide_as_the_layers_of_its_stage(preset_answer, figure):
                 assert list(bar.x) == pytest.approx(np.cumsum(widths) - widths / 2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("figure", ["balance", "memory"])
 def test_rows_share_both_axes(preset_answer, figure):
     rows = rows_of(preset_answer)

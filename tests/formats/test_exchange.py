@@ -133,7 +133,7 @@ CHOSEN = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "format"),
     [

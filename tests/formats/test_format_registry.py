@@ -74,7 +74,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "format"), PAIRS)
 def test_every_preset_becomes_readable_text_or_a_refusal(name, format):
     """What is read back equals the preset exactly where nothing is said to be lost."""

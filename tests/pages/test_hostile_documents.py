@@ -285,20 +285,13 @@ def compare(root, listed) -> None:
     assert len([one for one in page.text_input if one.label.startswith("Name of")]) == 3
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("name", "asked"),
     [
         (SMALL, {"fabric": {"kind": "fat_tree", "clos": None}}),
-        pytest.param(
-            SMALL,
-            {"fabric": {**fabric_document("torus-16x16"), "clos": None}},
-            marks=pytest.mark.check,
-        ),
-        pytest.param(
-            TORUS,
-            {"fabric.clos.oversubscription.0": 2.0, "fabric.clos": None},
-            marks=pytest.mark.check,
-        ),
+        (SMALL, {"fabric": {**fabric_document("torus-16x16"), "clos": None}}),
+        (TORUS, {"fabric.clos.oversubscription.0": 2.0, "fabric.clos": None}),
     ],
 )
 def test_a_fabric_without_its_table_is_not_opened_on_plan(at_once, root, store, name, asked):

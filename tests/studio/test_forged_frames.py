@@ -244,6 +244,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("key", "said"), KINDS)
 def test_a_session_goes_on_after_a_value_of_another_type(studio, key, said):
     """And takes the next sound one."""

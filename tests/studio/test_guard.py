@@ -203,7 +203,7 @@ def test_who_passes_asked_a_name_of_ours_from_that_very_place(hosts, origins):
     assert all(place(one) in {own, ("https", "studio.example.org", 443)} for one in came)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "text", ["studio.example.org", "ftp://a", "https://a/nest", "https://", "*"]
 )

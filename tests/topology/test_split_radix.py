@@ -118,7 +118,7 @@ def test_both_meanings_are_one_at_full_bisection(fabric):
     assert plain.sizing == fabric.sizing
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("meaning", MEANINGS)
 @pytest.mark.parametrize("kind", ["leaf_spine", "rail_optimised", "rail_only"])
 @pytest.mark.parametrize(("devices", "tiers"), [(1024, 2), (2000, 2), (8192, 3)])
