@@ -177,7 +177,7 @@ def test_charts_stay_in_grey_while_others_are_awaited(fabric_page, monkeypatch):
         return ask(job_queue, key, function, *args, **rest)
 
     monkeypatch.setattr(jobs.JobQueue, "ask", asked)
-    monkeypatch.setattr(jobs, "MOMENT_S", 5.0)
+    monkeypatch.setattr(jobs, "MOMENT_S", 2.0)
     widget(page, "collective.devices").set_value(16).run()
     assert not page.exception
     assert charts(page) == drawn
