@@ -29,12 +29,14 @@ def test_no_page_has_a_serious_barrier(watched, scheme):
     window.open("?scenario=llama2-7b-64-h100&tour=off")
     for name, title in PAGES:
         window.page.get_by_role("link", name=title, exact=True).click()
-        window.page.wait_for_timeout(500)
         window.page.wait_for_function(
-            "() => !document.querySelector('[data-testid=stStatusWidget], .stProgress')",
+            """title => document.title == title
+              && document.querySelector('[data-test-script-state=notRunning]')
+              && !document.querySelector('[data-testid=stStatusWidget], .stProgress')""",
+            arg=f"{title} · Nest Studio",
             timeout=90_000,
         )
-        window.page.wait_for_timeout(500)
+        window.page.wait_for_timeout(300)  # what fades in has its colours
         answer = Axe().run(window.page).response
         checked += len(answer["passes"])
         found += [
