@@ -119,6 +119,25 @@ def test_more_bandwidth_is_never_slower(name):
         assert (after >= before / 2 * (1 - 1e-12)).all()
 
 
+def test_wider_links_of_a_tier_leave_other_tiers_as_they_are():
+    """Racks of two devices under a spine: the uplink holds a flow up, whatever the rack has."""
+    graph = drawn(4, ["left", "right", "spine"])
+    for device in range(4):
+        link(graph, device, "left" if device < 2 else "right", 50)
+    for leaf in ("left", "right"):
+        link(graph, leaf, "spine", 10)
+    network = graph_network(graph)
+
+    def rate(tier: int, source: int, target: int) -> float:
+        link_map = network.link_map.faster(tier, 2.0)
+        wider = Network(network.devices, network.levels, link_map, network.nesting)
+        found = transfers(wider, np.array([source]), np.array([target]))
+        return 1e-9 / float(found.beta_s_per_byte.item())
+
+    assert [rate(tier, 0, 2) for tier in (0, 1)] == pytest.approx([10, 20])
+    assert [rate(tier, 0, 1) for tier in (0, 1)] == pytest.approx([100, 50])
+
+
 def test_every_flow_arrives_whole():
     """Shares that enter an element leave it: what arrives at the target adds up to the flow."""
     network = graph_network(torus((4, 4, 4), (True,) * 3).explicit())

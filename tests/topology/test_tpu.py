@@ -42,6 +42,12 @@ def test_pods_have_googles_bandwidths(generation, shape, all_reduce, bisection):
     assert pod.bisection_Bps() == pytest.approx(bisection * 1e12, rel=0.02)
 
 
+def test_short_axes_have_fewer_links_per_chip():
+    """Two neighbours along an axis of three and more, one along an axis of two, none along one."""
+    pod = Torus("t", (4, 2, 1), (True, False, False), 10e9, 1e-6)
+    assert pod.all_reduce_Bps() == 8 * (2 + 1 + 0) * 10e9
+
+
 def test_v4_has_googles_bandwidths_as_printed():
     """1.1 PB/s and 24 TB/s would take links of 44.8 and 46.9 GB/s: no rate is within 2 % of both.
 
@@ -77,6 +83,12 @@ def test_the_bisection_is_the_least_cut_into_halves(shape, wrap):
         nx.community.kernighan_lin_bisection(graph, max_iter=50, seed=seed) for seed in range(40)
     ]
     assert fabric.bisection_Bps() == min(nx.cut_size(graph, half) for half, _ in halves)
+
+
+@pytest.mark.parametrize("shape", [(4, 4, 4), (4, 4, 12), (4, 6, 8), (1, 1, 2), (4, 8)])
+def test_only_shapes_that_google_twists_are_twisted(shape):
+    with pytest.raises(InputError, match="k x k x 2k or k x 2k x 2k"):
+        Torus("t", shape, (True,) * len(shape), 10e9, 1e-6, twisted=True)
 
 
 TWISTED = [(4, 4, 8), (8, 4, 4), (4, 8, 8), (8, 4, 8), (2, 2, 4), (2, 4, 4), (8, 8, 16)]
