@@ -36,7 +36,8 @@ def arrive(page: Any) -> None:
     """Note what the address says, if this is a page's first run; before anything is drawn.
 
     What an address set in a page's only run, Streamlit still holds when the next page is drawn,
-    but does not tell that page's widgets. So it is set for them again.
+    but does not tell that page's widgets. So it is set for them again; and so is what no page that
+    was shown has had a widget for.
 
     Parameters
     ----------
@@ -51,7 +52,8 @@ def arrive(page: Any) -> None:
     _without_endless(asked)
     before, seeded = st.session_state.get(_PAGE, (None, {}))
     if before == page.title:
-        st.session_state[_PAGE] = page.title, {}
+        unread = {key: texts for key, texts in seeded.items() if key not in st.session_state}
+        st.session_state[_PAGE] = page.title, unread
         return
     form = held() if seeded else {}
     if "fabric" in form:  # of its preset: another page has another standard
@@ -65,6 +67,8 @@ def arrive(page: Any) -> None:
     values = {key: st.session_state.get(key, form.get(key)) for key in carried}
     known = {key: value for key, value in values.items() if value is not None}
     st.session_state.update(known)
+    if carried.keys() - known.keys():  # which only an address tells to widgets
+        st.switch_page(page, query_params=carried | asked)
     # Refused where the page before still has their widgets, which Streamlit then follows.
     with contextlib.suppress(StreamlitAPIException):
         st.query_params.update({key: carried[key] for key in known})

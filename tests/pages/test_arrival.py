@@ -105,3 +105,16 @@ def test_texts_of_any_kind_stand_in_the_sentence():
     assert "\n" not in sentence
     assert len(sentence) < 300
     assert "`'x' yyy" in sentence
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_what_a_page_has_no_widget_for_goes_along(fabric_page, more):
+    """A failure: a link to Design names a scenario, and Plan opens with another."""
+    page = fabric_page(scenario="llama2-7b-64-h100", fabric="v100-pods-64", tour="off")
+    for _ in range(more):
+        page.run()
+    for name in ("learn", "plan"):
+        page.query_params.clear()  # as the browser's navigation does
+        page.switch_page(f"pages/{name}.py").run()
+    assert page.selectbox(key="scenario").value == "llama2-7b-64-h100"
+    assert page.selectbox(key="fabric").value == "v100-pods-64"
