@@ -255,11 +255,9 @@ def test_two_processes_print_the_same_plan():
         "-m",
         "nest_studio",
         "plan",
-        "bert-large-64-v100",
+        "llama2-7b-64-h100",
         "--json",
         "--top",
-        "5",
-        "--audit",
         "5",
     ]
     printed = []

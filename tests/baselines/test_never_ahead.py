@@ -75,7 +75,7 @@ def belongs(scenario: Scenario, entry: Baseline) -> None:
         assert plan.cuts in even_patterns(scenario.model.blocks + 2, point.pp, point.interleave)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SMALL)
 def test_no_baseline_is_ahead_on_a_small_preset(name):
     """A failure: our plan is not the best, or a baseline plays by other rules."""

@@ -11,11 +11,20 @@ from nest_core.formats import read_fabric
 
 pytestmark = pytest.mark.browser
 
+PLOTS_OF_A_FABRIC = 4
+
 
 def enter(window):
     """The page, and its canvas."""
-    window.page.goto(f"{window.url}/design?scenario=llama2-7b-64-h100&tour=off")
+    window.page.goto(f"{window.url}/design?tour=off")
     window.page.get_by_text("Collective explorer").wait_for(timeout=60_000)
+    window.page.wait_for_function(  # a click while the first run goes on would be lost
+        """count => document.querySelectorAll('.stPlotlyChart .main-svg').length >= count
+          && document.querySelector('[data-test-script-state=notRunning]')
+          && !document.querySelector('[data-testid=stStatusWidget], .stProgress')""",
+        arg=PLOTS_OF_A_FABRIC,
+        timeout=60_000,
+    )
     return Canvas(window.page)
 
 

@@ -104,6 +104,7 @@ def megatron_ranks(point: Point, expert: bool) -> dict[str, set[tuple[int, ...]]
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", ["megatron", "nemo"])
 @settings(max_examples=150, derandomize=True, database=None, deadline=None)
 @given(data=st.data())

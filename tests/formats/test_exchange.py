@@ -194,7 +194,7 @@ LATTICE_FILES = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "format"),
     [

@@ -97,7 +97,7 @@ def test_the_first_visit_turns_the_first_tier(explore_page):
     assert sweep.points[0].words in text_of(page)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("scenario", "question", "parameters"),
     [

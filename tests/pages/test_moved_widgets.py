@@ -246,7 +246,7 @@ def test_a_forged_value_breaks_no_page(quick, root, store, monkeypatch, name, ki
     assert not faults(page)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PAGES)
 def test_a_choice_that_no_control_offers_breaks_no_page(quick, root, store, monkeypatch, name):
     """Of every control of the page that has choices, in its callback as on the page."""

@@ -91,7 +91,7 @@ def cell(overrides, document=None):
     return Cell("p", "plan", "P", "", inputs)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("overrides", ASKED.values(), ids=ASKED)
 def test_a_plan_cell_opens_exactly_its_scenario(studio, store, overrides):
     store.save(Notebook("N", (*NOTES, cell(overrides))))

@@ -84,7 +84,7 @@ def test_an_uploaded_configuration_is_planned(own_page):
     assert values(own_page) == expected('workload.model="mistral-7b"')
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -87,6 +87,7 @@ def test_context_and_experts_have_a_price(fabric, text):
     assert table.compute_s.sum() + sent <= loads < float("inf")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", ["snake", "hilbert"])
 def test_a_device_order_on_offer_never_hurts(order):
     """More to choose from; on a torus a curve may place groups closer."""

@@ -217,6 +217,7 @@ def quiet(log: Path, before: int) -> bool:
     return "Traceback" not in log.read_text()[before:]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", sorted(PAGES.keys() - {"plan", "compare"}))  # which wait
 def test_forged_widgets_break_no_page(studio, page):
     port, log = studio

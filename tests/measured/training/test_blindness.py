@@ -22,7 +22,7 @@ def predicted(rows):
     return numbers, sorted((row.id, row.reason) for row in [*unread, *without]), predictions
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", TABLES)
 def test_measured_cells_change_nothing(name):
     rows = list(csv.DictReader((SUBSET / name).read_text().splitlines()))

@@ -62,6 +62,7 @@ def test_figures_of_all_runs_got_no_worse(written, shared_data, monkeypatch, tmp
     assert (tmp_path / "presets" / "regions.toml").read_text().startswith("# Written by")
 
 
+@pytest.mark.check
 def test_validation_writes_nothing(root, shared_data, capsys):
     """Printing and regenerating are two commands: no file of the checkout changes by printing."""
     kept = [root / "docs" / "validation.md", root / "presets" / "validation" / "regions.toml"]
