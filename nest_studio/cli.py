@@ -13,7 +13,8 @@ import errno
 import gc
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import TextIO
 
@@ -73,10 +74,16 @@ def _sentence(message: str) -> str:
     return f"{joined} (see nest-studio --help)."
 
 
+@cache
+def _command() -> Callable[..., int | None]:
+    """All commands, put together once; `cli` would do so for every line."""
+    return typer.main.get_command(cli)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Carry out one command line and return its exit code."""
     try:
-        code = cli(args=list(arguments), prog_name="nest-studio", standalone_mode=False)
+        code = _command()(args=list(arguments), prog_name="nest-studio", standalone_mode=False)
     except InputError as error:
         return _refused(str(error))
     except typer.TyperException as error:
