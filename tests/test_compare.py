@@ -19,6 +19,7 @@ def compare(root):
     return module
 
 
+@pytest.mark.check
 def test_a_changed_price_is_found_with_all_that_follows(compare, root, tmp_path, capsys):
     """A dearer switch moves the bill by its difference, and no level; the checkout stays."""
     status = ["git", "-C", str(root), "status", "--porcelain"]

@@ -107,6 +107,7 @@ def test_two_racks_and_an_oversubscribed_spine_are_drawn_and_planned(watched, pl
     assert narrow[1] != wide[1], "plan"
 
 
+@pytest.mark.check
 def test_copies_are_selected_and_what_is_arranged_is_in_sight(watched):
     """A copy of the copy stands beside it, not on it; nodes of two racks have two names."""
     canvas = new_drawing(watched(1920))

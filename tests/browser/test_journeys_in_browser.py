@@ -62,6 +62,7 @@ def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
         stands(window, text=text)
 
 
+@pytest.mark.check
 def test_three_fabrics_are_compared_and_the_link_brings_them_back(watched):
     window = watched(1920)
     go(window, "compare?compare.failures=false", plots=3, text="Which is better")

@@ -172,7 +172,8 @@ def test_the_plan_can_be_taken_along(watched):
 @pytest.mark.parametrize(
     ("scenario", "width", "scheme"),
     [
-        ("llama2-7b-64-tpu-torus", 1280, "dark"),
+        (SMALL, 1280, "dark"),
+        pytest.param("llama2-7b-64-tpu-torus", 1920, "light", marks=pytest.mark.check),
         pytest.param("llama3-70b-1024-h100", 1280, "light", marks=pytest.mark.check),
         pytest.param("gpt3-175b-64-h100", 1920, "light", marks=pytest.mark.check),
         pytest.param("bert-large-64-v100", 1920, "dark", marks=pytest.mark.check),
