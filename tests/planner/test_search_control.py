@@ -159,6 +159,7 @@ def test_a_known_time_shortens_the_search_and_changes_nothing(asked, whole):
         ),
         ({"dp": (48,), "micro_batch": (1,)}, "search.dp", "search.dp = 64"),
         ({"micro_batch": (3,), "dp": (4,)}, "search.dp", "search.micro_batch_sequences = 4"),
+        ({"micro_batch": (5000,), "dp": (1,)}, "search.", "search.micro_batch_sequences = 1024"),
         ({"pp": (99,)}, "search.pp", "search.pp = 82"),
         (
             {"tp": (8,), "dp": (2,), "pp": (3,), "idle_devices": False},
