@@ -52,8 +52,9 @@ def arrive(page: Any) -> None:
     _without_endless(asked)
     before, seeded = st.session_state.get(_PAGE, (None, {}))
     if before == page.title:
+        had_its_widgets = "scenario" in st.session_state  # what then was not taken was refused
         unread = {key: texts for key, texts in seeded.items() if key not in st.session_state}
-        st.session_state[_PAGE] = page.title, unread
+        st.session_state[_PAGE] = page.title, {} if had_its_widgets else unread
         return
     form = held() if seeded else {}
     if "fabric" in form:  # of its preset: another page has another standard

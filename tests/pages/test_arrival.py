@@ -118,3 +118,16 @@ def test_what_a_page_has_no_widget_for_goes_along(fabric_page, more):
         page.switch_page(f"pages/{name}.py").run()
     assert page.selectbox(key="scenario").value == "llama2-7b-64-h100"
     assert page.selectbox(key="fabric").value == "v100-pods-64"
+
+
+def test_what_was_refused_does_not_come_back(plan_page):
+    """A failure: a ratio that a torus does not have is set where another fabric has one."""
+    page = plan_page(
+        scenario="llama2-7b-64-tpu-torus", tour="off", **{"fabric.clos.oversubscription.0": "3.0"}
+    )
+    page.run()
+    for name in ("learn", "plan"):
+        page.query_params.clear()
+        page.switch_page(f"pages/{name}.py").run()
+    page.selectbox(key="scenario").set_value("llama2-7b-64-h100").run()
+    assert page.slider(key="fabric.clos.oversubscription.0").value == 1.0
