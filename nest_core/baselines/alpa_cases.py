@@ -13,7 +13,15 @@ import numpy as np
 
 from nest_core.baselines.choices import default_order, natural
 from nest_core.baselines.prices import Prices
-from nest_core.costs import RECOMPUTE, Point, Problem, acting_zero, in_flight, state_shares
+from nest_core.costs import (
+    RECOMPUTE,
+    Point,
+    Problem,
+    acting_zero,
+    in_flight,
+    micro_batches,
+    state_shares,
+)
 from nest_core.costs.stages import layer_seconds
 from nest_core.costs.zero import traffic
 from nest_core.network import BoolArray, FloatArray, IntArray
@@ -109,7 +117,7 @@ class Cases:
             name: np.array([getattr(entry, name) for entry in found])[place]
             for name in [field.name for field in fields(_Family)]
         }
-        m = view.batch // (dp * rows.micro_batch[at])
+        m = micro_batches(view.batch, dp, rows.micro_batch[at])
         zero = acting_zero(columns.zero, pp)
         sends = [traffic(stage, view.state) for stage in range(4)]
         step = np.array([sum(entry.step) for entry in sends])[zero]

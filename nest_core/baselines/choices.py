@@ -40,7 +40,7 @@ def valid(problem: Problem, space: SearchSpace, point: Point) -> bool:
     """Whether a point is one of the planner's; recomputation and cuts are not looked at."""
     if (
         not fills(problem, space, point)
-        or problem.batch % (point.dp * point.micro_batch)
+        or not problem.divides(point.dp, point.micro_batch)
         or point.sharers % point.ep
         or point.pp > problem.layers
         or (point.sp and point.tp == 1)

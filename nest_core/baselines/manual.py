@@ -178,7 +178,7 @@ def _largest_dp(problem: Problem, space: SearchSpace, degrees: Degrees, micro: i
     fitting = [
         dp
         for dp in space.dp
-        if problem.batch % (dp * micro) == 0
+        if problem.divides(dp, micro)
         and (dp * width <= devices if space.idle_devices else dp * width == devices)
     ]
     return max(fitting, default=0)

@@ -1,7 +1,7 @@
 """Time and memory of stages and plans; `price` is the one judge of every plan."""
 
 from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
-from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy, acting_zero
+from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy, acting_zero, micro_batches
 from nest_core.costs.price import Memory, Report, Stage, check_plan, price
 from nest_core.costs.problem import RECOMPUTE, Calls, LayerTable, Problem, StateBytes
 from nest_core.costs.schedules import in_flight
@@ -30,6 +30,7 @@ __all__ = [
     "check_plan",
     "in_flight",
     "links",
+    "micro_batches",
     "price",
     "stage_costs",
     "state_bytes",

@@ -72,12 +72,20 @@ def _check_degrees(problem: Problem, point: Point) -> None:
             point.ep,
             "choose a divisor, or another dp",
         )
-    if problem.batch % (point.dp * point.micro_batch):
+    if problem.pad_batch and not problem.divides(point.dp, point.micro_batch):
+        raise InputError(
+            "plan.micro_batch",
+            f"must not exceed a replica's share of the batch of {problem.batch}, rounded up, and "
+            f"dp = {point.dp} not the batch",
+            point.micro_batch,
+            "lower it, or dp",
+        )
+    if not problem.divides(point.dp, point.micro_batch):
         raise InputError(
             "plan.dp",
             f"times micro_batch = {point.micro_batch} must divide the batch of {problem.batch}",
             point.dp,
-            "choose another dp or micro_batch",
+            "choose another dp or micro_batch, or set search.pad_batch = true",
         )
 
 

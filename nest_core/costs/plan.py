@@ -8,7 +8,7 @@ from typing import TypeVar
 from nest_core.layout import DeviceOrder, Layout
 from nest_core.network import IntArray
 
-__all__ = ["SCHEDULES", "Plan", "Point", "StageStrategy", "acting_zero"]
+__all__ = ["SCHEDULES", "Plan", "Point", "StageStrategy", "acting_zero", "micro_batches"]
 
 Whole = TypeVar("Whole", int, IntArray)
 
@@ -82,7 +82,19 @@ class Point:
 
     def micro_batches(self, batch: int) -> int:
         """Micro-batches that each replica runs per iteration."""
-        return batch // (self.dp * self.micro_batch)
+        return micro_batches(batch, self.dp, self.micro_batch)
+
+
+def micro_batches(batch: int, dp: Whole, micro_batch: Whole) -> Whole:
+    """Micro-batches per replica and iteration; the last are padded where they do not divide.
+
+    Examples
+    --------
+    >>> micro_batches(48, 4, 2), micro_batches(50, 4, 2)
+    (6, 7)
+    """
+    number: Whole = -(-batch // (dp * micro_batch))
+    return number
 
 
 def acting_zero(zero: Whole, pp: Whole) -> Whole:

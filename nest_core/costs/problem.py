@@ -16,7 +16,7 @@ import numpy as np
 from nest_core.costs.overlap import NO_OVERLAP, Overlap
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.kept import kept_within
-from nest_core.network import FloatArray, IntArray, Network
+from nest_core.network import BoolArray, FloatArray, IntArray, Network
 
 __all__ = [
     "AXES_OF_CALLS",
@@ -218,6 +218,9 @@ class Problem:
         One sequence at best: of a micro-batch of ``b`` sequences no seconds or bytes are under
         ``b`` times these; elements, numbers of calls and launches are the same. It spares the
         planner most tables. None: there is none.
+    pad_batch : bool
+        Whether a batch that ``dp * micro_batch`` does not divide is padded. Time and memory are
+        those of the padded one, throughput counts real sequences.
     state : StateBytes
     update_Bps : float
         Memory bandwidth that the optimizer step reaches.
@@ -246,6 +249,16 @@ class Problem:
     overlap: Overlap = NO_OVERLAP
     fragmentation: float = 0.0
     lower_bound: Callable[[int, bool, int, int], LayerTable] | None = None
+    pad_batch: bool = False
+
+    def divides(self, dp: int | IntArray, micro_batch: int | IntArray) -> bool | BoolArray:
+        """Whether the batch can be divided so; padded, no replica or micro-batch is padding alone.
+
+        A micro-batch is then no larger than the largest share of a replica.
+        """
+        if self.pad_batch:
+            return (dp <= self.batch) & ((micro_batch - 1) * dp < self.batch)
+        return self.batch % (dp * micro_batch) == 0
 
     @property
     def tensor_bytes(self) -> float:

@@ -118,6 +118,7 @@ def plan_in_words(report: Report, batch: int, devices: int) -> str:
     """A plan as one sentence in the field's terms."""
     point = report.plan.point
     idle = devices - point.devices_used
+    padding = point.dp * point.micro_batches(batch) * point.micro_batch - batch
     parts = [
         f"{point.dp:,} {_plural('replica', point.dp)} (dp {point.dp})",
         f"{point.pp} pipeline {_plural('stage', point.pp)} (pp {point.pp})",
@@ -127,7 +128,8 @@ def plan_in_words(report: Report, batch: int, devices: int) -> str:
         f"{point.micro_batches(batch):,} "
         f"{'micro-batch' if point.micro_batches(batch) == 1 else 'micro-batches'} of "
         f"{point.micro_batch} "
-        f"{_plural('sequence', point.micro_batch)} per replica, {schedule_in_words(point)}",
+        f"{_plural('sequence', point.micro_batch)} per replica, {schedule_in_words(point)}"
+        + (f", padded by {padding:,} {_plural('sequence', padding)}" if padding else ""),
         f"ZeRO {point.zero}" if not report.plan.strategies else "strategies differ by stage",
         f"recomputation {report.plan.recompute_summary}",
     ]

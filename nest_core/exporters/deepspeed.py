@@ -21,6 +21,7 @@ from nest_core.exporters.values import (
     check_launcher,
     check_order,
     check_uniform,
+    check_whole_batch,
     common_recomputation,
     header,
     pipelined,
@@ -96,6 +97,7 @@ def export_deepspeed(scenario: Scenario, report: Report) -> Bundle:
     plan = report.plan
     rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
     check_uniform(plan, _NAME)
+    check_whole_batch(scenario.batch, plan.point, _NAME)
     recompute = common_recomputation(plan, _NAME)
     check_order(plan.point, _ORDERS, _NAME)
     check_launcher(rank_mapping, plan.point, _NAME, even=False)

@@ -38,6 +38,7 @@ from nest_core.exporters.values import (
     check_launcher,
     check_order,
     check_uniform,
+    check_whole_batch,
     common_recomputation,
     pipelined,
     refuse_if,
@@ -80,6 +81,7 @@ def check_megatron(
     """
     point = plan.point
     check_uniform(plan, framework)
+    check_whole_batch(scenario.batch, plan.point, framework)
     common_recomputation(plan, framework)
     refuse_if(
         point.schedule == "gpipe" and pipelined(point),

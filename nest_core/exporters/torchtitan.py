@@ -26,6 +26,7 @@ from nest_core.exporters.values import (
     check_launcher,
     check_order,
     check_uniform,
+    check_whole_batch,
     common_recomputation,
     header,
     pipelined,
@@ -56,6 +57,7 @@ def export_torchtitan(scenario: Scenario, report: Report) -> Bundle:
     rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
     flavour = flavour_of(scenario.model)
     check_uniform(plan, _NAME)
+    check_whole_batch(scenario.batch, plan.point, _NAME)
     recompute = common_recomputation(plan, _NAME)
     check_order(plan.point, (_ORDER,), _NAME)
     check_launcher(rank_mapping, plan.point, _NAME)

@@ -26,6 +26,7 @@ __all__ = [
     "check_launcher",
     "check_order",
     "check_uniform",
+    "check_whole_batch",
     "common_recomputation",
     "exports",
     "header",
@@ -110,6 +111,17 @@ def subject(point: Point) -> str:
 def pipelined(point: Point) -> bool:
     """Whether the schedule matters."""
     return point.pp > 1
+
+
+def check_whole_batch(batch: int, point: Point, framework: str) -> None:
+    """Refuse a padded batch: a framework would train other sequences than were asked for."""
+    refuse_if(
+        batch % (point.dp * point.micro_batch),
+        "plan.dp",
+        f"times micro_batch = {point.micro_batch} must divide the batch of {batch} for {framework}",
+        point.dp,
+        "plan with search.pad_batch = false",
+    )
 
 
 def check_uniform(plan: Plan, framework: str) -> None:

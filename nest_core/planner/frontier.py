@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs import RECOMPUTE, LayerTable, Point, Problem
+from nest_core.costs import RECOMPUTE, LayerTable, Point, Problem, micro_batches
 from nest_core.costs.problem import prefix
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds, bounds
@@ -231,7 +231,7 @@ class Frontier:
             natural=ones == 1,
         )
         entry = np.tile(entry, len(stages))
-        m = self.problem.batch // (self.rows.dp[row] * self.rows.micro_batch[row])
+        m = self._micro_batches(row)
 
         def fitting(limit: float) -> IntArray:
             part = columns.chosen(chosen)
@@ -336,7 +336,7 @@ class Frontier:
         table = self.rows
         dp, pp = table.dp[rows], table.pp[rows]
         tp, cp, ep = (table.column(name)[rows] for name in ("tp", "cp", "ep"))
-        m = self.problem.batch // (dp * table.micro_batch[rows])
+        m = self._micro_batches(rows)
         natural = np.full(len(rows), set(self.space.device_orders) == {"natural"})
         ways = {
             (axes.index("dp") > axes.index("pp"), axes.index("cp") > axes.index("pp"))
@@ -387,7 +387,7 @@ class Frontier:
         beyond = beyond_blocks(
             self.problem, tp, cp, ep, dp, pp, columns.outer, columns.parted, columns.natural
         )
-        m = self.problem.batch // (dp * table.micro_batch[row])
+        m = self._micro_batches(row)
         hops, forward = self.screen.hops(
             bounds_by_pair.boundary[entry], row, columns.outer, columns.parted, columns.natural
         )
@@ -421,7 +421,7 @@ class Frontier:
         return tighter, fits & (least <= cutoff) & (least < float("inf"))
 
     def _micro_batches(self, row: IntArray) -> IntArray:
-        return np.asarray(self.problem.batch // (self.rows.dp[row] * self.rows.micro_batch[row]))
+        return micro_batches(self.problem.batch, self.rows.dp[row], self.rows.micro_batch[row])
 
     def _cap(self, m: IntArray, limits: Bounds, cutoff: float) -> FloatArray:
         """Seconds that a stage may take at most where a plan comes in under the cutoff."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nest_core.costs import Point, Problem, StageStrategy
+from nest_core.costs import Point, Problem, StageStrategy, micro_batches
 from nest_core.costs.problem import prefix
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds
@@ -151,7 +151,7 @@ class MixedFrontier:
     ) -> tuple[FloatArray, BoolArray]:
         """Bounds, and which points could come in under the cutoff, or fit at all."""
         row = columns.row
-        m = self.problem.batch // (self.rows.dp[row] * self.rows.micro_batch[row])
+        m = micro_batches(self.problem.batch, self.rows.dp[row], self.rows.micro_batch[row])
         cap = np.full(len(row), np.inf)
         if cutoff < float("inf"):
             room = cutoff - self._total[row]
@@ -168,7 +168,7 @@ class MixedFrontier:
         return seconds, np.asarray(fits & (least <= cutoff) & (least < float("inf")))
 
     def _seconds(self, row: IntArray, interleave: IntArray) -> FloatArray:
-        m = self.problem.batch // (self.rows.dp[row] * self.rows.micro_batch[row])
+        m = micro_batches(self.problem.batch, self.rows.dp[row], self.rows.micro_batch[row])
         total = self._total[row]
         bottleneck = np.maximum(total / self.rows.pp[row], self._tallest[row])
         return np.asarray(total / interleave + (m - 1.0 / interleave) * bottleneck)

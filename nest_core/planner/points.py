@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from nest_core.costs import Point, Problem
+from nest_core.costs import Point, Problem, micro_batches
 from nest_core.layout import AXES
 from nest_core.network import BoolArray, IntArray
 from nest_core.planner.space import PLAIN, Rows, SearchSpace, even_patterns
@@ -66,7 +66,7 @@ class Points:
         self._orders = _distinct_orders(space)
         self._shared = rows.dp * rows.column("cp") > 1
         self._pipelined = (rows.pp > 1).astype(np.int64)
-        whole = self.batch // (rows.dp * rows.micro_batch) % rows.pp == 0
+        whole = micro_batches(self.batch, rows.dp, rows.micro_batch) % rows.pp == 0
         depths, depth = np.unique(rows.pp, return_inverse=True)
         self._schedules = [
             self._valid_schedules(int(pp), rounds=rounds)

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from nest_core.costs import Problem, acting_zero
+from nest_core.costs import Problem, acting_zero, micro_batches
 from nest_core.errors import InputError
 from nest_core.layout import AXES
 from nest_core.network import IntArray
@@ -206,11 +206,11 @@ def enumerate_rows(problem: Problem, space: SearchSpace) -> Rows:
 def _nearest(problem: Problem, space: SearchSpace) -> str:
     """Changes of one axis that leave a row, each as near as there is to what was asked."""
     devices, batch = problem.network.devices, problem.batch
-    shares = [size for size in range(1, batch + 1) if batch % size == 0]
+    sizes = range(1, batch + 1)
     axes = {
-        "dp": [size for size in shares if size <= devices],
+        "dp": [size for size in sizes if size <= devices and problem.divides(size, 1)],
         "pp": list(range(1, min(problem.layers, devices) + 1)),
-        "micro_batch": shares,
+        "micro_batch": [size for size in sizes if problem.divides(1, size)],
         "ep": [size for size in space.ep if size > 1] and [1],
     }
     found = []
@@ -224,6 +224,8 @@ def _nearest(problem: Problem, space: SearchSpace) -> str:
                 break
     if not space.idle_devices and _leaves_rows(problem, replace(space, idle_devices=True)):
         found.append("search.idle_devices = true")
+    if not problem.pad_batch and _leaves_rows(replace(problem, pad_batch=True), space):
+        found.append("search.pad_batch = true")
     return "set " + ", or ".join(found) if found else ""
 
 
@@ -297,11 +299,15 @@ def _batches(problem: Problem, space: SearchSpace) -> tuple[IntArray, IntArray, 
     micro, dp, pp = (axis.reshape(-1).astype(np.int64) for axis in grid)
     rules = (
         (
-            problem.batch % (dp * micro) == 0,
+            np.asarray(problem.divides(dp, micro)),
             "search.dp",
-            f"times micro_batch_sequences must divide the batch of {problem.batch}",
+            "times micro_batch_sequences must "
+            + ("leave each replica a part of" if problem.pad_batch else "divide")
+            + f" the batch of {problem.batch}",
             list(space.dp)[:8],
-            "allow divisors of the batch",
+            "allow smaller ones"
+            if problem.pad_batch
+            else "allow divisors of the batch, or set search.pad_batch = true",
         ),
         (
             pp <= problem.layers,
@@ -356,5 +362,5 @@ def _schedulable(
         if depth > 1
         and any(v > 1 and even_patterns(problem.layers, depth, v) for v in space.interleave)
     ]
-    rounds = problem.batch // (dp * micro) % pp == 0
+    rounds = micro_batches(problem.batch, dp, micro) % pp == 0
     return np.asarray(rounds & np.isin(pp, depths))

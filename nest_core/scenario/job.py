@@ -50,6 +50,8 @@ class Job:
         ``fitted``: the fractions of the accelerator's family.
     gradient_bytes : float
         Per gradient element; 0: usual for precision and optimizer (`state_bytes`).
+    pad_batch : bool
+        See `Problem`.
     """
 
     accelerator: Accelerator
@@ -65,6 +67,7 @@ class Job:
     capacity: float = 0.0
     overlap: Literal["none", "ideal", "fitted"] = "fitted"
     gradient_bytes: float = 0.0
+    pad_batch: bool = False
 
     def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> Strategy:
         """The sub-graph strategy of a stage with these degrees."""
@@ -120,6 +123,7 @@ class Job:
             overlap=overlap_of(self.overlap, device),
             fragmentation=FRAGMENTATION,
             lower_bound=None if device.profile else self.lower_bound,
+            pad_batch=self.pad_batch,
         )
 
 

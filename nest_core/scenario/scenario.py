@@ -58,7 +58,7 @@ class Scenario:
     sequence, batch : int
         Tokens per sequence, sequences per iteration.
     precision, optimizer, attention : str
-    context, expert_tensor, imbalance, capacity, overlap, gradient_bytes
+    context, expert_tensor, imbalance, capacity, overlap, gradient_bytes, pad_batch
         See `Job`.
     space : SearchSpace
     time_limit_s : float
@@ -88,6 +88,7 @@ class Scenario:
     top: int
     baselines: tuple[str, ...]
     gradient_bytes: float = 0.0
+    pad_batch: bool = False
     seed: int = 0
 
     def problem(self) -> Problem:
@@ -111,6 +112,7 @@ class Scenario:
             self.capacity,
             self.overlap,
             self.gradient_bytes,
+            self.pad_batch,
         )
 
 
@@ -363,6 +365,7 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
         capacity=work.capacity,
         overlap=work.overlap,
         space=search_space(file.search, work, model, fabric),
+        pad_batch=file.search.pad_batch,
         time_limit_s=file.search.time_limit_s,
         top=file.search.top,
         baselines=tuple(file.baselines.names),

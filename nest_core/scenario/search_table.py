@@ -42,9 +42,12 @@ def search_space(
     """
     batch, tokens = workload.global_batch_sequences, workload.sequence_length_tokens
     devices = fabric.devices
-    shares = [size for size in range(1, batch + 1) if batch % size == 0]
+    sizes = range(1, batch + 1)
+    shares = [size for size in sizes if batch % size == 0]
+    parts = list(sizes) if search.pad_batch else shares
+    usual = {*shares, *(2**n for n in range(batch.bit_length()))} if search.pad_batch else shares
     widths = [w for w in range(1, min(model.heads, devices) + 1) if _splits(model, w)]
-    by_batch = f"divide the batch of {batch}"
+    by_batch = f"{'not exceed' if search.pad_batch else 'divide'} the batch of {batch}"
     layers = model.blocks + 2
     depths = list(range(1, min(layers, devices) + 1))
     owners = [n for n in range(1, model.experts + 1) if model.experts % n == 0 and n <= devices]
@@ -72,10 +75,13 @@ def search_space(
             if model.experts > 1
             else "be 1 for a dense model, which has no experts",
         ),
-        dp=_chosen("dp", search.dp, [size for size in shares if size <= devices], by_batch),
+        dp=_chosen("dp", search.dp, [size for size in parts if size <= devices], by_batch),
         pp=_chosen("pp", search.pp, depths, f"not exceed {layers} layers or {devices} devices"),
         micro_batch=_chosen(
-            "micro_batch_sequences", search.micro_batch_sequences, shares, by_batch
+            "micro_batch_sequences",
+            search.micro_batch_sequences,
+            sorted(usual) if search.micro_batch_sequences is None else parts,
+            by_batch,
         ),
         zero=_listed(search.zero, (0, 1, 2, 3)),
         recompute=_listed(search.recompute, ("none", "selective", "full")),

@@ -322,6 +322,14 @@ class SearchTable(_Table):
         Zero | Annotated[list[Zero], Field(min_length=1, max_length=4)] | None,
         label("ZeRO stage", "What of the optimizer's states, gradients and weights is divided."),
     ] = None
+    pad_batch: Annotated[
+        bool,
+        label(
+            "pad the batch",
+            "Also replicas and micro-batches that do not divide the batch: the last are padded, "
+            "real sequences are counted. Frameworks do not pad.",
+        ),
+    ] = False
     recompute: Annotated[
         Recompute | Annotated[list[Recompute], Field(min_length=1, max_length=3)] | None,
         label(

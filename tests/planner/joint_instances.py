@@ -50,10 +50,11 @@ LEFT = (
     "uneven cuts",
     "mixed",
     "as_needed",
+    "pad_batch",
 )
-"""Axes of the joint space, and the rule that narrows it."""
+"""Axes of the joint space, the rule that narrows it, and the one that widens it."""
 
-_STARS = LEFT[:-1]
+_STARS = LEFT[:-2]
 _NARROWED = {name: name for name in (*LEFT[:7], "micro_batch", "interleave")} | {
     "recompute": "recompute",
     "orders": "order",
@@ -97,6 +98,7 @@ def joint_instance(seed: int) -> Instance:
         fragmentation=0.07 * (seed % 4),
         software=random_software(seed + int(dice.integers(2))),
         overlap=random_overlap(seed),
+        pad_batch=bool(np.random.default_rng([seed, 48]).random() < 0.4),
     )
     found: Instance | None = None
     for _ in range(_TRIES):
@@ -228,6 +230,8 @@ def choices_left(oracle: Oracle) -> Iterator[str]:
         yield "recompute"
     if any(sum(1 for _ in oracle.cuts(choice)) > 1 for choice in piped):
         yield "uneven cuts"
+    if any(oracle.problem.batch % (one.dp * one.micro_batch) for one in choices):
+        yield "pad_batch"
     if any(len(oracle.picks(choice)) > 1 for choice in piped) and space.mixed:
         yield "mixed"
     raised = len(space.recompute) > 1 or len({pick.zero for pick in picks}) > 1

@@ -182,7 +182,7 @@ class Pricer:
         self.experts = strategy.rows["expert_parameters"]
         self.sharers = choice.dp * choice.cp
         self.expert_sharers = self.sharers // choice.ep
-        self.micro_batches = problem.batch // (choice.dp * choice.micro_batch)
+        self.micro_batches = math.ceil(problem.batch / (choice.dp * choice.micro_batch))
         w, g = problem.state.weights, problem.state.gradients
         # Under a pipeline gradients stay whole until the last micro-batch, as at stage 1.
         zero = self.zero = 1 if choice.zero == 2 and choice.pp > 1 else choice.zero
@@ -417,9 +417,13 @@ class Oracle:
         """Every valid point; where stages may differ it bears its first strategy."""
         space = self.space
         for dp, pp, micro_batch in product(space.dp, space.pp, space.micro_batch):
-            if self.problem.batch % (dp * micro_batch):
+            batch = self.problem.batch
+            uneven = batch % (dp * micro_batch) > 0
+            if uneven and not (
+                self.problem.pad_batch and dp <= batch and micro_batch <= math.ceil(batch / dp)
+            ):
                 continue
-            schedules = list(self._schedules_of(pp, self.problem.batch // (dp * micro_batch)))
+            schedules = list(self._schedules_of(pp, math.ceil(batch / (dp * micro_batch))))
             families: dict[Any, list[Pick]] = {}
             for pick in self._strategies_of(dp, pp):
                 families.setdefault(pick.tp * pick.cp if space.mixed else pick, []).append(pick)
@@ -495,7 +499,8 @@ class Oracle:
         """Iteration time of one plan."""
         slowest = max(loads)
         fill = (sum(loads) - slowest) / choice.interleave
-        return self.problem.batch // (choice.dp * choice.micro_batch) * slowest + fill + max(once)
+        m = math.ceil(self.problem.batch / (choice.dp * choice.micro_batch))
+        return m * slowest + fill + max(once)
 
     def plans(self, choice: Choice, *, memory: float | None = None) -> Iterator[Whole]:
         """Every plan of a point that fits: cuts times what each stage does.
