@@ -1,4 +1,4 @@
-"""A batch that replicas and micro-batches do not divide: refused, or padded and counted as it is."""
+"""A batch that replicas and micro-batches do not divide: refused, or padded and counted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_padded_plan_is_found_where_it_is_the_only_one():
 def test_without_padding_what_does_not_divide_is_refused_with_the_way_out():
     with pytest.raises(InputError, match=r"or (set )?search\.pad_batch = true"):
         _priced(_asked(50))
-    asked = _asked(50, "search.dp=5", "search.micro_batch_sequences=4")
+    asked = _asked(50, "search.dp=2", "search.micro_batch_sequences=10")
     with pytest.raises(InputError, match=r"or (set )?search\.pad_batch = true"):
         search(asked.problem(), asked.space)
 
