@@ -303,6 +303,7 @@ def answer(
         scenario.model,
         scenario.baselines,
         seed=scenario.seed,
+        as_in_paper=scenario.baseline_space == "paper",
         time_limit_s=scenario.time_limit_s,
     )
     return Answer(scenario, problem.network, result, baselines)

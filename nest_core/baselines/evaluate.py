@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from nest_core.baselines import alpa_e, manual, mcmc, mist, phaze
 from nest_core.baselines.baseline import NAMES, Baseline, Found
+from nest_core.baselines.paper_space import paper_space
 from nest_core.costs import Problem, price
 from nest_core.errors import InputError
 from nest_core.planner import SearchSpace
@@ -22,6 +23,7 @@ def evaluate_baselines(
     names: tuple[str, ...],
     *,
     seed: int = 0,
+    as_in_paper: bool = False,
     time_limit_s: float = float("inf"),
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Baseline, ...]:
@@ -33,6 +35,9 @@ def evaluate_baselines(
         Keys of `NAMES`; an unknown one is answered with the reason.
     seed : int
         Of the random walks.
+    as_in_paper : bool
+        Whether each method has the axes that it has in the paper (`paper_space`), or the whole
+        space.
     time_limit_s : float
         For each exact search of a method that has one; what it has by then counts.
     clock : callable
@@ -42,25 +47,38 @@ def evaluate_baselines(
     -----
     No method sees our plan, another's, or the certificate; ours sees none of theirs.
     """
-    methods: dict[str, Callable[[], Found]] = {
-        "manual": lambda: manual.find(problem, space, model),
-        "mcmc": lambda: mcmc.find(problem, space, seed),
-        "phaze": lambda: phaze.find(problem, space, time_limit_s),
-        "alpa_e": lambda: alpa_e.find(problem, space),
-        "mist": lambda: mist.find(problem, space, time_limit_s),
+    methods: dict[str, Callable[[SearchSpace], Found]] = {
+        "manual": lambda own: manual.find(problem, own, model),
+        "mcmc": lambda own: mcmc.find(problem, own, seed),
+        "phaze": lambda own: phaze.find(problem, own, time_limit_s),
+        "alpa_e": lambda own: alpa_e.find(problem, own),
+        "mist": lambda own: mist.find(problem, own, time_limit_s),
     }
-    return tuple(_evaluate(problem, name, methods.get(name), clock) for name in names)
+    return tuple(
+        _evaluate(
+            problem,
+            paper_space(name, space) if as_in_paper else space,
+            name,
+            methods.get(name),
+            clock,
+        )
+        for name in names
+    )
 
 
 def _evaluate(
-    problem: Problem, name: str, method: Callable[[], Found] | None, clock: Callable[[], float]
+    problem: Problem,
+    space: SearchSpace,
+    name: str,
+    method: Callable[[SearchSpace], Found] | None,
+    clock: Callable[[], float],
 ) -> Baseline:
     began = clock()
     label = NAMES.get(name, name)
     if method is None:
         return Baseline(name, label, "", None, f"evaluated are {', '.join(NAMES)}", 0.0)
     try:
-        found = method()
+        found = method(space)
     except InputError as error:  # the limits leave this method no point; others may have some
         return Baseline(name, label, "", None, str(error), clock() - began)
     seconds = clock() - began

@@ -136,7 +136,7 @@ def own_outcome(cell: Cell, planners: tuple[str, ...]) -> Outcome:
     scenario = own_scenario(cell.setup, cell.model, cell.devices, cell.micro_batch)
     problem = scenario.problem()
     result = search(problem, scenario.space, time_limit_s=scenario.time_limit_s)
-    rivals = evaluate_baselines(problem, scenario.space, scenario.model, planners)
+    rivals = evaluate_baselines(problem, scenario.space, scenario.model, planners, as_in_paper=True)
     best = result.best
     return Outcome(
         ours=best.samples_per_s if best else None,

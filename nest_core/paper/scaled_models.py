@@ -132,7 +132,9 @@ def _cluster(costs: Costs, entry: Row) -> Row:
     scenario = own_scenario("v100", "mixtral-790m", entry["devices"], 1, batch=BATCH)
     problem = scenario.problem()
     result = search(problem, scenario.space, time_limit_s=scenario.time_limit_s)
-    (alpa,) = evaluate_baselines(problem, scenario.space, scenario.model, ("alpa_e",))
+    (alpa,) = evaluate_baselines(
+        problem, scenario.space, scenario.model, ("alpa_e",), as_in_paper=True
+    )
     best, rival = result.best, alpa.report if alpa.feasible else None
     row["plan"] = degrees(best.plan) if best else None
     row["samples_per_s"] = best.samples_per_s if best else None

@@ -66,6 +66,8 @@ class Scenario:
     baselines : tuple of str
     seed : int
         Of the random baselines.
+    baseline_space : {"own", "paper"}
+        What baselines choose from: all of ``space``, or the axes that each has in the paper.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Scenario:
     gradient_bytes: float = 0.0
     pad_batch: bool = False
     seed: int = 0
+    baseline_space: Literal["own", "paper"] = "own"
 
     def problem(self) -> Problem:
         """The arrays that this scenario's plans are priced from."""
@@ -370,5 +373,6 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
         top=file.search.top,
         baselines=tuple(file.baselines.names),
         seed=file.baselines.seed,
+        baseline_space=file.baselines.space,
         gradient_bytes=float(work.gradient_bytes or 0),
     )

@@ -374,6 +374,13 @@ class BaselinesTable(_Table):
         list[Literal["manual", "mcmc", "phaze", "alpa_e", "mist"]],
         label("baselines", short="baselines"),
     ] = ["manual", "mcmc", "phaze", "alpa_e", "mist"]
+    space: Annotated[
+        Literal["own", "paper"],
+        label(
+            "baselines choose from",
+            "Own: all that the plan may. Paper: the axes that each has in the NEST paper.",
+        ),
+    ] = "own"
     seed: Annotated[int, Field(ge=0)] = 0
 
 

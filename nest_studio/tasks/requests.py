@@ -127,6 +127,7 @@ def priced_baselines(text: str, *, progress: Tell, stop: Stop) -> tuple[Baseline
             scenario.model,
             (name,),
             seed=scenario.seed,
+            as_in_paper=scenario.baseline_space == "paper",
             time_limit_s=min(scenario.time_limit_s, LONGEST_BASELINE_S),
         )
     return tuple(found)
