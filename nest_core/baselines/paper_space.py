@@ -46,7 +46,7 @@ def paper_space(name: str, space: SearchSpace) -> SearchSpace:
     >>> paper_space("phaze", space).zero, paper_space("mist", space).zero
     ((0,), (0, 1, 2, 3))
     """
-    narrowed = {}
+    narrowed: dict[str, Any] = {}
     for field, values in (*_EVERYBODY.items(), *_ITS_OWN.get(name, {}).items()):
         allowed = getattr(space, field)
         narrowed[field] = tuple(one for one in allowed if one in values) or allowed
