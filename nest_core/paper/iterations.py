@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from nest_core.costs import Plan, Point, Report, price
 from nest_core.measured.collectives.sweep import load_measured
-from nest_core.paper.own import degrees, own_document, own_result, own_scenario
+from nest_core.paper.own import degrees, own_result, own_scenario
 from nest_core.paper.reproduction import (
     Costs,
     Reproduction,
@@ -32,7 +31,8 @@ from nest_core.paper.reproduction import (
     ratio,
     seconds,
 )
-from nest_core.paper.settings import model_name, printed
+from nest_core.paper.settings import model_name, printed, settings
+from nest_core.scenario import fabric_document
 
 __all__ = ["figure2", "figure2_paragraph", "figure10", "figure10_paragraph"]
 
@@ -230,10 +230,10 @@ def _mean(report: Report, part: str) -> float:
 def _on_mesh(model: str) -> tuple[Report | None, Report | None, Report | None]:
     """The best plan here, that of a uniform mesh there, and the latter here."""
     real = own_scenario(SETUP, model, STRATEGY_DEVICES, 1)
-    document = own_document(SETUP, model, STRATEGY_DEVICES, 1)
-    node: dict[str, Any] = dict(document["fabric"]["level"][0])
-    node["group_size"] = STRATEGY_DEVICES
-    mesh = own_scenario(SETUP, model, STRATEGY_DEVICES, 1, {"fabric.level": [node]})
+    node = settings()["cluster"]["h100_node"]["fabric"]
+    uniform = fabric_document(f"{node}-{DEVICES[-1]}")
+    uniform["level"][0]["group_size"] = STRATEGY_DEVICES
+    mesh = own_scenario(SETUP, model, STRATEGY_DEVICES, 1, {"fabric": uniform})
     best, blind = own_result(real).best, own_result(mesh).best
     return best, blind, price(real.problem(), blind.plan) if blind else None
 

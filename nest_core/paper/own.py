@@ -78,22 +78,13 @@ def own_document(
     setup, model : str
         Keys of ``presets/paper/own.toml``.
     devices, micro_batch, batch : int
+        There is a fabric preset of every size in the paper.
     """
     cluster, work = settings()["cluster"][setup], settings()["model"][model]
-    levels = [dict(level) for level in cluster["levels"]]
-    below = 1
-    for level in levels[:-1]:
-        below *= level["group_size"]
-    levels[-1]["group_size"] = devices // below
     return {
         "schema": 1,
         "name": f"{work['name']} on {devices} {cluster['name']}",
-        "fabric": {
-            "schema": 1,
-            "name": cluster["name"],
-            "kind": "hierarchical",
-            "level": levels,
-        },
+        "fabric": f"{cluster['fabric']}-{devices}",
         "accelerator": cluster["accelerator"],
         "costs": "own",
         "workload": {
