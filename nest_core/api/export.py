@@ -130,7 +130,8 @@ def _priced(asked: Values, plan: Given | None, placement: str | Path | None) -> 
     """The given plan, or the best one, with its price."""
     problem = asked.problem()
     if plan is not None:
-        return price(problem, given_plan(asked, problem, plan, placement).plan)
+        given = given_plan(asked, problem, plan, placement).plan
+        return price(asked.problem(given.recompute), given)
     if placement is not None:
         raise InputError(
             "plan", "must be given beside a placement", "absent", "name the plan that is placed"

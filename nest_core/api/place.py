@@ -96,7 +96,7 @@ def place(
     problem = asked.problem()
     if plan is not None:
         chosen = given_plan(asked, problem, plan, placement).plan
-        check_plan(problem, chosen)
+        check_plan(asked.problem(chosen.recompute), chosen)
     else:
         found = search(problem, asked.space, time_limit_s=asked.time_limit_s)
         if found.best is None:

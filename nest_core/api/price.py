@@ -143,6 +143,7 @@ def price(
     asked = load(scenario).values
     problem = asked.problem()
     given = given_plan(asked, problem, plan, placement)
+    problem = asked.problem(given.plan.recompute)
     report = price_plan(problem, given.plan)
     best = search(problem, asked.space, time_limit_s=asked.time_limit_s).best
     return Priced(asked, problem, given, report, best)
@@ -164,6 +165,7 @@ def given_plan(
     check_heads(asked.model, given.plan)
     if placement is None:
         return given
+    problem = asked.problem(given.plan.recompute)
     if not isinstance(placement, str | Path):
         raise InputError("placement", "must be a path", placement, "name a CSV or JSON file")
     check_plan(problem, given.plan)

@@ -14,7 +14,6 @@ import numpy as np
 from nest_core.baselines.choices import default_order, natural
 from nest_core.baselines.prices import Prices
 from nest_core.costs import (
-    RECOMPUTE,
     Point,
     Problem,
     acting_zero,
@@ -36,7 +35,7 @@ _SLACK = 1.0 + 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Family:
-    """One sharding of the layers at one micro-batch: sums over layers; rows of three: `RECOMPUTE`.
+    """One sharding of the layers at one micro-batch: sums over layers; rows: recomputations.
 
     ``total`` and ``tallest`` are seconds with what the ranks of a stage send one another;
     ``shown`` and ``shown_experts`` are elements of layers whose device takes longer than their
@@ -65,7 +64,7 @@ class Cases:
     Attributes
     ----------
     number, choice, setting : (cases,)
-        The point's place among `points`, the row of `RECOMPUTE`, the number of the setting.
+        The point's place among `points`, the row of the recomputation, the number of the setting.
     bound : (cases,)
         No plan of the case has less latency on the mesh.
     hopeful : (settings,)
@@ -84,17 +83,17 @@ class Cases:
         used = np.where(shaped, stage * rows.pp, 0)
         columns = self._points.columns(np.flatnonzero(used == used.max()))
         self._numbers = columns.number
-        allowed = [c for c, name in enumerate(RECOMPUTE) if name in space.recompute]
+        allowed, kinds = view.rows(space.recompute), len(view.recomputations)
         at = columns.row
         keys = [rows.pp[at], rows.micro_batch[at], columns.interleave, columns.stashing]
         settings, setting = np.unique(np.stack(keys).astype(np.int64), axis=1, return_inverse=True)
         bound, fits = self._columns(columns, rows.family[at] * 1_000_003 + rows.micro_batch[at])
         places = np.arange(len(columns))
         self.number = np.tile(places, len(allowed))
-        self.choice = np.repeat(np.array(allowed, dtype=np.int64), len(columns))
-        self.setting = np.tile(setting.reshape(-1), len(allowed)) * 3 + self.choice
+        self.choice = np.repeat(allowed, len(columns))
+        self.setting = np.tile(setting.reshape(-1), len(allowed)) * kinds + self.choice
         self.bound = bound[self.number, self.choice]
-        self.hopeful = np.zeros(3 * settings.shape[1], dtype=bool)
+        self.hopeful = np.zeros(kinds * settings.shape[1], dtype=bool)
         np.logical_or.at(self.hopeful, self.setting, fits[self.number, self.choice])
 
     @property
@@ -107,7 +106,7 @@ class Cases:
         return self._points.point(int(self._numbers[self.number[case]]))
 
     def _columns(self, columns: Columns, family: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Bound and memory screen of every point under every recomputation, (points, 3)."""
+        """Bound and memory screen of every point under every recomputation, (points, R)."""
         view, rows, at = self.prices.problem, self._points.rows, columns.row
         tp, cp, ep = (rows.column(name)[at] for name in ("tp", "cp", "ep"))
         dp, pp = rows.dp[at], rows.pp[at]

@@ -49,7 +49,7 @@ from nest_core.baselines.blind import mesh, row_length
 from nest_core.baselines.choices import even_choices
 from nest_core.baselines.prices import Prices, seconds
 from nest_core.compiled import compiled
-from nest_core.costs import RECOMPUTE, Plan, Point, Problem, StageCosts
+from nest_core.costs import Plan, Point, Problem, StageCosts
 from nest_core.network import BoolArray, FloatArray
 from nest_core.planner import SearchSpace
 from nest_core.planner.program import Choices, solve_point
@@ -154,9 +154,11 @@ def _slowest(each: FloatArray, stages: int, low: float) -> float:
 
 def _cut(prices: Prices, point: Point, c: int, bounded: _Bounded) -> tuple[float, Plan]:
     """Cuts of least latency, whatever the stages hold; even cuts are where it starts from."""
-    costs, recompute = prices.stages(point), (RECOMPUTE[c],) * point.pp
+    costs, recompute = prices.stages(point), (prices.problem.recomputations[c],) * point.pp
     starts = [Plan(point, cuts, recompute) for cuts in even_choices(prices.problem, point)]
-    least, even = min(((seconds(costs, plan), plan) for plan in starts), key=itemgetter(0))
+    least, even = min(
+        ((seconds(costs, plan, prices.rows(plan)), plan) for plan in starts), key=itemgetter(0)
+    )
     if point.schedule == "interleaved":
         return least, even
     choices = Choices.of((replace(costs, limit=math.inf),), np.array([c]))

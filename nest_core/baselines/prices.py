@@ -8,13 +8,11 @@ what a method returns is priced by it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from nest_core.costs import (
-    RECOMPUTE,
     Plan,
     Point,
     Problem,
@@ -66,7 +64,7 @@ class Prices:
 
     def seconds(self, plan: Plan) -> float:
         """One iteration, whether it fits or not."""
-        return seconds(self.stages(plan.point), plan)
+        return seconds(self.stages(plan.point), plan, self.rows(plan))
 
     def overflow(self, plan: Plan) -> float:
         """See `overflow`."""
@@ -75,7 +73,11 @@ class Prices:
             if len(self._memory) >= self._kept:
                 self._memory.pop(next(iter(self._memory)))
             self._memory[point] = stage_memory(self.problem, point)
-        return overflow(self._memory[point], plan)
+        return overflow(self._memory[point], plan, self.rows(plan))
+
+    def rows(self, plan: Plan) -> IntArray:
+        """Rows of tables: what each stage recomputes."""
+        return np.array([self.problem.row(name) for name in plan.recompute], dtype=np.int64)
 
     def layout(self, point: Point) -> Links:
         """Links do not depend on what is sent, nor on the schedule but for its way round."""
@@ -92,11 +94,17 @@ class Prices:
         return self._links[key]
 
 
-def seconds(costs: StageCosts, plan: Plan) -> float:
-    """One iteration of a uniform plan of the point that the costs are of."""
+def seconds(costs: StageCosts, plan: Plan, rows: IntArray) -> float:
+    """One iteration of a uniform plan of the point that the costs are of.
+
+    Parameters
+    ----------
+    rows : (pp,)
+        Of tables: what stages recompute.
+    """
     point = plan.point
     starts, ends = _virtual_stages(plan)
-    s, c = np.arange(point.pp), _choices(plan.recompute)
+    s, c = np.arange(point.pp), rows
     within = (costs.time[s, c, ends] - costs.time[s, c, starts]).sum(axis=0)
     free = (costs.free[s, c, ends] - costs.free[s, c, starts]).sum(axis=0)
     hops = (costs.arrive[s, starts] + costs.retire[s, ends]).sum(axis=0)
@@ -110,14 +118,13 @@ def seconds(costs: StageCosts, plan: Plan) -> float:
     return iteration_seconds(point, costs.micro_batches, loads, syncs)
 
 
-def overflow(costs: StageMemory, plan: Plan) -> float:
+def overflow(costs: StageMemory, plan: Plan, rows: IntArray) -> float:
     """What the fullest stage's tensors need over what there is, less one; 0 where they fit."""
     pp = plan.point.pp
     starts, ends = _virtual_stages(plan)
-    c = _choices(plan.recompute)
     largest = np.maximum.reduceat(costs.peak, starts.reshape(-1), axis=1)
-    largest = largest.reshape(3, *starts.shape).max(axis=1)[c, np.arange(pp)]
-    kept = (costs.kept[c, ends] - costs.kept[c, starts]).sum(axis=0)
+    largest = largest.reshape(-1, *starts.shape).max(axis=1)[rows, np.arange(pp)]
+    kept = (costs.kept[rows, ends] - costs.kept[rows, starts]).sum(axis=0)
     static = (costs.static[ends] - costs.static[starts]).sum(axis=0)
     stepping = (costs.step[ends] - costs.step[starts]).sum(axis=0)
     used = static + np.maximum(costs.in_flight * kept + largest, stepping)
@@ -129,7 +136,3 @@ def _virtual_stages(plan: Plan) -> tuple[IntArray, IntArray]:
     """First layers and ends, shape (virtual stages, pp)."""
     cuts = np.array(plan.cuts, dtype=np.int64)
     return cuts[:-1].reshape(-1, plan.point.pp), cuts[1:].reshape(-1, plan.point.pp)
-
-
-def _choices(recompute: Sequence[str]) -> IntArray:
-    return np.array([RECOMPUTE.index(name) for name in recompute], dtype=np.int64)

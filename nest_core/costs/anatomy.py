@@ -34,14 +34,18 @@ from nest_core.workload.explain import (
 from nest_core.workload.graph import Sizes, count
 from nest_core.workload.models import sizes
 from nest_core.workload.operators import operators
+from nest_core.workload.recomputation import (
+    WITHOUT_OUTPUT,
+    module_nodes,
+    modules_of,
+    recomputation,
+)
 
 __all__ = ["BOUNDS", "Anatomy", "Exchange", "OperatorBound", "Part", "Pass", "anatomy"]
 
 OperatorBound = Literal["arithmetic", "memory", "host"]
 
 BOUNDS: tuple[OperatorBound, ...] = ("arithmetic", "memory", "host")
-
-RECOMPUTE = ("none", "selective", "full")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +237,8 @@ def anatomy(
     ----------
     kind : str
         One of the model's kinds of layers.
-    recompute : {"none", "selective", "full"}
-        Applies to blocks.
+    recompute : str
+        Of `RECOMPUTE`, or modules joined by ``+``; applies to blocks.
 
     Raises
     ------
@@ -246,13 +250,7 @@ def anatomy(
         raise InputError(
             "layer", f"must be one that {model.name} has", kind, f"pick {', '.join(kinds)}"
         )
-    if recompute not in RECOMPUTE:
-        raise InputError(
-            "recompute",
-            "must be a kind of recomputation",
-            recompute,
-            f"pick {', '.join(RECOMPUTE)}",
-        )
+    recompute = recomputation(recompute)
     if precision not in accelerator.precisions:
         raise InputError(
             "precision",
@@ -273,10 +271,10 @@ def anatomy(
     inner = kind in ("block", "moe_block")
     again = recompute if inner else "none"
     running = [operator for operator in found if operator.op != "collective"]
-    kept = _kept(graph, running, at, strategy.width, again)
+    replays = {op.name for op in found} if again == "full" else _replays(graph, again)
+    kept = _kept(graph, running, again, replays)
     issue = accelerator.family.host_s
-    replays = {op.name for op in running if again == "full" or (again == "selective" and op.core)}
-    host_s = issue * _launches(graph, running, replays, again)
+    host_s = issue * _launches(graph, running, replays)
     drawn = [_passes(graph, op, at, strategy.width, accelerator, precision) for op in running]
     device_s = sum(
         forward.seconds * (1 + (op.name in replays)) + backward.seconds
@@ -372,29 +370,37 @@ def _bound(
     return "memory" if spent["memory"] > spent["arithmetic"] else "arithmetic"
 
 
-def _launches(graph: Graph, running: list[Operator], replays: set[str], recompute: str) -> int:
+def _replays(graph: Graph, recompute: str) -> set[str]:
+    """Operators and collectives that modules run again."""
+    return {name for module in modules_of(recompute) for name in module_nodes(graph, module)}
+
+
+def _launches(graph: Graph, running: list[Operator], replays: set[str]) -> int:
     """What the host issues: kernels and collectives of both passes and of replays."""
     number = sum(len(op.forward) * (1 + (op.name in replays)) + len(op.backward) for op in running)
     for node in graph.nodes:
         if node.op == "collective":
-            number += len(node.forward) * (1 + (recompute == "full")) + len(node.backward)
+            number += len(node.forward) * (1 + (node.name in replays)) + len(node.backward)
     return number
 
 
 def _kept(
-    graph: Graph, running: list[Operator], at: Sizes, width: float, recompute: str
+    graph: Graph, running: list[Operator], recompute: str, replays: set[str]
 ) -> dict[str, float]:
     """Bytes that each operator is the first to keep; under full recomputation its input only."""
     kept = {operator.name: 0.0 for operator in running}
     if recompute == "full":
         return kept
-    core = {operator.name for operator in running if operator.core}
-    seen: set[str] = set()
+    freed = {
+        name
+        for module in modules_of(recompute)
+        if module in WITHOUT_OUTPUT
+        for name in module_nodes(graph, module)
+    }
+    seen = set(freed)
     for operator in running:
         for tensor, size in operator.kept:
-            again = (
-                recompute == "selective" and operator.name in core and tensor.split(":")[0] in core
-            )
+            again = operator.name in replays and tensor.split(":")[0] in replays
             if not again and tensor not in seen:
                 seen.add(tensor)
                 kept[operator.name] += size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nest_core.costs.plan import SCHEDULES, Plan, Point
-from nest_core.costs.problem import RECOMPUTE, Problem
+from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 
 __all__ = ["check_plan"]
@@ -40,10 +40,11 @@ def check_plan(problem: Problem, plan: Plan) -> None:
             + ("stage" if point.interleave == 1 else "virtual stage")
             + " and the total",
         )
-    if len(plan.recompute) != point.pp or not set(plan.recompute) <= set(RECOMPUTE):
+    *lean, last = problem.recomputations
+    if len(plan.recompute) != point.pp or not set(plan.recompute) <= set(problem.recomputations):
         raise InputError(
             "plan.recompute",
-            f"must name none, selective or full for {point.pp} stages",
+            f"must name {', '.join(lean)} or {last} for {point.pp} stages",
             list(plan.recompute),
             "correct it",
         )

@@ -21,6 +21,7 @@ from typing import Any
 from nest_core.costs.megatron_job import JobFlags, Words, read_job
 from nest_core.costs.shell import ends_values, may_hold_flags, script_words
 from nest_core.errors import InputError
+from nest_core.workload.recomputation import MODULES, spelled
 
 __all__ = ["SHARDING", "Flags", "read_flags"]
 
@@ -59,6 +60,7 @@ _SWITCHES = {
     "--account-for-loss-in-pipeline-split": "count_loss",
 }
 _SPELLED = {name: flag for flag, name in (_NUMBERS | _WORDS | _SWITCHES).items()}
+_MODULES = "--recompute-modules"
 SHARDING = ("no_shard", "optim", "optim_grads", "optim_grads_params")
 """What data-parallel ranks share, by ZeRO stage."""
 _MOST_PARTS = 100_000
@@ -90,10 +92,11 @@ def read_flags(text: str, layers: int, devices: int) -> Flags:
     words, conditional = script_words(text)
     told, others, unset = _told(words)
     whole = "micro_batch" in told and others.keys() >= _REQUIRED and not unset
+    modules = others.pop(_MODULES, ())
     found = Flags(read_job(others, told.get("tp", 1), whole=whole), unpriced=unset)
     if taken := [flag for flag in conditional if flag not in found.job.harmless]:
         found.notes.append(f"Taken as given, though under a condition: {', '.join(taken)}.")
-    _recomputation(told, found)
+    _recomputation(told, modules, found)
     _sharding(told, found)
     for name in ("tp", "pp", "cp", "ep", "micro_batch"):
         if name in told:
@@ -180,7 +183,7 @@ def _number(flag: str, text: str) -> int:
     return int(text)
 
 
-def _recomputation(told: Mapping[str, Any], found: Flags) -> None:
+def _recomputation(told: Mapping[str, Any], modules: tuple[str, ...], found: Flags) -> None:
     asked = told.get("granularity", "selective" if told.get("selective") else None)
     if told.get("selective") and asked != "selective":
         raise _contradiction("--recompute-activations", f"--recompute-granularity {asked}")
@@ -194,6 +197,13 @@ def _recomputation(told: Mapping[str, Any], found: Flags) -> None:
         )
     if "method" in told and asked is None:
         found.notes.append("--recompute-method does nothing without --recompute-granularity full.")
+    if modules and asked == "selective":
+        known = dict.fromkeys(name for name in modules if name in MODULES)
+        asked = spelled(known) if known else "none"
+        if not set(modules) <= set(MODULES):
+            found.unpriced.append(" ".join((_MODULES, *modules[:3])))
+    elif modules:
+        found.notes.append(f"{_MODULES} does nothing without selective recomputation.")
     if asked:
         found.fields["recompute"] = asked
 

@@ -77,7 +77,6 @@ _CHOICES: Mapping[str, Mapping[str, tuple[str, Setting] | None]] = {
         "e4m3": ("workload.precision", "fp8"),
     },
     "--fp8-recipe": {"delayed": None, "tensorwise": None},
-    "--recompute-modules": {"core_attn": None},
     "--transformer-impl": {"transformer_engine": None},
     "--distributed-backend": {"nccl": None},
     "--timing-log-level": {"0": None},

@@ -17,11 +17,11 @@ from typing import Any
 from nest_core.costs.megatron import read_flags
 from nest_core.costs.megatron_job import Setting
 from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy
-from nest_core.costs.problem import RECOMPUTE
 from nest_core.costs.shell import has_flags
 from nest_core.errors import InputError
 from nest_core.files import parsed_json, read_text
 from nest_core.layout import DEVICE_ORDERS, DeviceOrder
+from nest_core.workload.recomputation import recomputation
 
 __all__ = ["Pasted", "even_cuts", "parse_plan", "read_given", "read_pasted", "read_plan"]
 
@@ -206,16 +206,13 @@ def even_cuts(layers: int, depth: int) -> tuple[int, ...]:
 def _recompute(fields: Mapping[str, Any], pp: int) -> tuple[str, ...]:
     listed = _sequence(fields, "stage_recompute")
     if listed:
-        return tuple(map(str, listed))
+        return tuple(recomputation(entry, "plan.stage_recompute") for entry in listed)
     common = fields.get("recompute", "none")
-    if common not in RECOMPUTE:
+    if common == "mixed":
         raise InputError(
-            "plan.recompute",
-            "must be none, selective or full",
-            common,
-            "give stage_recompute for a mixed plan",
+            "plan.recompute", "must say what", common, "give stage_recompute for a mixed plan"
         )
-    return (str(common),) * pp
+    return (recomputation(common, "plan.recompute"),) * pp
 
 
 def _device_order(value: Any) -> DeviceOrder:

@@ -15,7 +15,7 @@ import numpy as np
 from nest_core.costs.checks import check_plan
 from nest_core.costs.memory import Memory, stage_memory
 from nest_core.costs.plan import Plan, Point
-from nest_core.costs.problem import RECOMPUTE, LayerTable, Problem
+from nest_core.costs.problem import LayerTable, Problem
 from nest_core.costs.schedules import fill_seconds, iteration_seconds, paces
 from nest_core.costs.stages import (
     LayerSeconds,
@@ -120,7 +120,7 @@ def price(problem: Problem, plan: Plan) -> Report:
     points = [plan.stage_point(s) for s in range(point.pp)]
     grounds = {at: _ground(problem, at) for at in dict.fromkeys(points)}
     virtual_stages = [
-        (plan.virtual_stages(s), RECOMPUTE.index(plan.recompute[s])) for s in range(point.pp)
+        (plan.virtual_stages(s), problem.row(plan.recompute[s])) for s in range(point.pp)
     ]
     loads = np.array(
         [

@@ -6,7 +6,7 @@ searched. It is built from a scenario (`nest_core.scenario`) or directly from ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -17,6 +17,7 @@ from nest_core.costs.overlap import NO_OVERLAP, Overlap
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.kept import kept_within
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
+from nest_core.workload.recomputation import RECOMPUTE
 
 __all__ = [
     "AXES_OF_CALLS",
@@ -33,8 +34,6 @@ __all__ = [
 
 KEPT_BYTES = 256 * 10**6
 """Of layer tables that are kept: one of a thousand layers takes most of a megabyte."""
-
-RECOMPUTE = ("none", "selective", "full")
 
 AXES_OF_CALLS = ("tp", "cp", "ep")
 """Axes whose ranks work on one layer together."""
@@ -57,8 +56,8 @@ class Calls:
     bytes : (L,)
         Their buffers added up. The buffer of a reduce-scatter, an all-gather or a ring is the whole
         one, that of an all-to-all what one rank sends, its own part included.
-    replay_number, replay_bytes : (3, L)
-        Once more under recomputation.
+    replay_number, replay_bytes : (R, L)
+        Once more under each recomputation.
     """
 
     kind: CallKind
@@ -72,7 +71,7 @@ class Calls:
 class LayerTable:
     """Per-layer figures of one strategy, on one rank, for one micro-batch.
 
-    ``L`` layers; rows of three are in the order of `RECOMPUTE`. An all-reduce
+    ``L`` layers; the ``R`` rows are the problem's recomputations. An all-reduce
     counts as its reduce-scatter and its all-gather.
 
     Parameters
@@ -81,9 +80,9 @@ class LayerTable:
         Forward and backward, on the device.
     forward_s : (L,)
         Of it, forward.
-    replay_s : (3, L)
+    replay_s : (R, L)
         Extra forward work under recomputation.
-    launch_s : (3, L)
+    launch_s : (R, L)
         What the host needs to issue the kernels of both passes and of the replay.
     calls : mapping of str to Calls
         Collectives by axis: tp, cp, ep; axes without any may be left out.
@@ -93,9 +92,9 @@ class LayerTable:
         Elements of the rank's own experts, which only every ``ep``-th of those ranks shares.
     tied_parameters : float
         Elements of the last layer's ``parameters`` that are a copy of the first layer's.
-    kept_bytes : (3, L)
+    kept_bytes : (R, L)
         From forward to backward.
-    working_bytes : (3, L)
+    working_bytes : (R, L)
         Re-materialised while the layer's backward runs, and gradients of activations.
     boundary_bytes : (L + 1,)
         Sent between layers ``i - 1`` and ``i``; zero at both ends.
@@ -119,8 +118,9 @@ class LayerTable:
         return int(self.compute_s.shape[0])
 
     def size_bytes(self) -> int:
-        """What its arrays take in memory, about: six rows of three and eight per axis of calls."""
-        return 8 * self.layers * (24 + 8 * len(self.calls))
+        """What its arrays take in memory, about: columns, and four rows per recomputation."""
+        rows = len(self.replay_s)
+        return 8 * self.layers * (12 + 4 * rows + (2 + 2 * rows) * len(self.calls))
 
 
 def _with_its_table(found: tuple[LayerTable, IntArray]) -> int:
@@ -233,6 +233,8 @@ class Problem:
         What the communication library adds to the links' time.
     overlap : Overlap
         What hides behind compute; named on screen.
+    recomputations : tuple of str
+        What the rows of tables stand for, `RECOMPUTE` first.
     """
 
     network: Network
@@ -250,6 +252,7 @@ class Problem:
     fragmentation: float = 0.0
     lower_bound: Callable[[int, bool, int, int], LayerTable] | None = None
     pad_batch: bool = False
+    recomputations: tuple[str, ...] = RECOMPUTE
 
     def divides(self, dp: int | IntArray, micro_batch: int | IntArray) -> bool | BoolArray:
         """Whether the batch can be divided so; padded, no replica or micro-batch is padding alone.
@@ -259,6 +262,15 @@ class Problem:
         if self.pad_batch:
             return (dp <= self.batch) & ((micro_batch - 1) * dp < self.batch)
         return self.batch % (dp * micro_batch) == 0
+
+    def row(self, recompute: str) -> int:
+        """The row of tables that a recomputation has."""
+        return self.recomputations.index(recompute)
+
+    def rows(self, allowed: Collection[str]) -> IntArray:
+        """Rows of the recomputations that are allowed, in the order of tables."""
+        found = [row for row, name in enumerate(self.recomputations) if name in allowed]
+        return np.array(found, dtype=np.int64)
 
     @property
     def tensor_bytes(self) -> float:

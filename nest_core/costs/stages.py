@@ -63,7 +63,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerSeconds:
-    """Seconds per micro-batch of every layer at every position, shape (pp, 3, L).
+    """Seconds per micro-batch of every layer at every position, shape (pp, R, L).
 
     ``device`` is compute, replay and what communication costs; ``total`` with the host's
     launches; ``free`` what of it is left when its communication has run from end to end.
@@ -98,16 +98,16 @@ def layer_seconds(problem: Problem, point: Point, shared: Links, table: LayerTab
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageMemory:
-    """What tensors of stages hold, over ``L`` layers; rows of 3: `RECOMPUTE`.
+    """What tensors of stages hold, over ``L`` layers; rows: ``R`` recomputations.
 
     Attributes
     ----------
     micro_batches : int
     static : (L + 1,)
         Bytes of weights, gradients and optimizer states.
-    kept : (3, L + 1)
+    kept : (R, L + 1)
         Bytes kept per micro-batch in flight.
-    peak : (3, L)
+    peak : (R, L)
         Bytes that live only while a layer runs; the largest of a stage counts.
     step : (L + 1,)
         Bytes that live only while the optimizer steps, when nothing is in flight.
@@ -134,11 +134,11 @@ class StageMemory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageCosts(StageMemory):
-    """Prefix sums over ``L`` layers for every position of a point; rows of 3: `RECOMPUTE`.
+    """Prefix sums over ``L`` layers for every position of a point; rows: ``R`` recomputations.
 
     Attributes
     ----------
-    time, free : (pp, 3, L + 1)
+    time, free : (pp, R, L + 1)
         Seconds per micro-batch without pipeline transfers, and those of them in which nothing is
         sent.
     forward : (L + 1,)
@@ -247,7 +247,7 @@ def held(table: LayerTable, pp: int) -> FloatArray:
 
 
 def peak_bytes(problem: Problem, point: Point, table: LayerTable) -> FloatArray:
-    """Bytes that live only while a layer runs, shape (3, L)."""
+    """Bytes that live only while a layer runs, shape (R, L)."""
     return table.working_bytes + whole_bytes(problem, point, table)
 
 

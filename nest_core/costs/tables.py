@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nest_core.costs.problem import KEPT_BYTES, RECOMPUTE, CallKind, Calls, LayerTable, StateBytes
+from nest_core.costs.problem import KEPT_BYTES, CallKind, Calls, LayerTable, StateBytes
 from nest_core.hardware import (
     Accelerator,
     backward_seconds,
@@ -18,11 +18,22 @@ from nest_core.hardware import (
 from nest_core.kept import kept_within
 from nest_core.network import FloatArray
 from nest_core.presets import edition
-from nest_core.workload import Collective, Graph, Kernel, Layer, Model, Strategy, chain, load_trace
+from nest_core.workload import (
+    Collective,
+    Graph,
+    Kernel,
+    Layer,
+    Model,
+    Operator,
+    Strategy,
+    chain,
+    load_trace,
+)
 from nest_core.workload.layers import layers_of
 from nest_core.workload.models import sizes
 from nest_core.workload.operators import operators
-from nest_core.workload.strategies import STRATEGIES, Rewrite
+from nest_core.workload.recomputation import RECOMPUTE
+from nest_core.workload.strategies import STRATEGIES
 
 __all__ = [
     "OPTIMIZERS",
@@ -97,23 +108,36 @@ def layer_table(
     accelerator: Accelerator,
     precision: str,
     eight_bits: bool | None = None,
+    recomputations: tuple[str, ...] = RECOMPUTE,
 ) -> LayerTable:
     """Per-layer figures of a model under a strategy on an accelerator.
 
     Parameters
     ----------
+    recomputations : tuple of str
+        What rows stand for.
     eight_bits : bool, optional
         Whether projections keep their inputs in fp8; by default where they compute in it.
     """
     narrow = precision == "fp8" if eight_bits is None else eight_bits
-    registered = tuple(STRATEGIES.values())
     return _table(
-        edition(), model, strategy, accelerator, precision, narrow, registered, bound=False
+        (edition(), *STRATEGIES.values()),
+        model,
+        strategy,
+        accelerator,
+        precision,
+        narrow,
+        recomputations,
+        bound=False,
     )
 
 
 def lower_bound_table(
-    model: Model, strategy: Strategy, accelerator: Accelerator, precision: str
+    model: Model,
+    strategy: Strategy,
+    accelerator: Accelerator,
+    precision: str,
+    recomputations: tuple[str, ...] = RECOMPUTE,
 ) -> LayerTable:
     """The same, but seconds that no number of sequences in a micro-batch undercuts per sequence.
 
@@ -122,22 +146,28 @@ def lower_bound_table(
     strategy : Strategy
         With one sequence in its micro-batch.
     """
-    registered = tuple(STRATEGIES.values())
     narrow = precision == "fp8"
     return _table(
-        edition(), model, strategy, accelerator, precision, narrow, registered, bound=True
+        (edition(), *STRATEGIES.values()),
+        model,
+        strategy,
+        accelerator,
+        precision,
+        narrow,
+        recomputations,
+        bound=True,
     )
 
 
 @kept_within(4096, KEPT_BYTES, LayerTable.size_bytes)
 def _table(
-    _edition: str,
+    _kept_for: tuple[object, ...],
     model: Model,
     strategy: Strategy,
     accelerator: Accelerator,
     precision: str,
     narrow: bool,
-    registered: tuple[Rewrite, ...],
+    recomputations: tuple[str, ...],
     *,
     bound: bool,
 ) -> LayerTable:
@@ -151,8 +181,13 @@ def _table(
     def rows(values: Sequence[Sequence[float]]) -> FloatArray:
         return np.repeat(np.array(values, dtype=np.float64), counts, axis=0).T
 
-    times = [_times(layer, accelerator, precision, bound=bound) for layer in distinct]
-    kept = [[layer.kept_bytes(name, eight_bits=narrow) for name in RECOMPUTE] for layer in distinct]
+    times = [
+        _times(layer, accelerator, precision, recomputations, bound=bound) for layer in distinct
+    ]
+    kept = [
+        [layer.kept_bytes(name, eight_bits=narrow) for name in recomputations] for layer in distinct
+    ]
+    plain = [layer.kept_bytes("none", eight_bits=narrow) for layer in distinct]
     boundary = np.zeros(layers.layers + 1)
     boundary[1:-1] = column([layer.output_bytes for layer in distinct])[:-1]
     calls = {
@@ -160,8 +195,8 @@ def _table(
             _kind(axis, strategy),
             column([sum(number for number, _ in _calls(layer, axis)) for layer in distinct]),
             column([sum(size for _, size in _calls(layer, axis)) for layer in distinct]),
-            rows([_replayed(layer, axis, 0) for layer in distinct]),
-            rows([_replayed(layer, axis, 1) for layer in distinct]),
+            rows([_replayed(layer, axis, recomputations, 0) for layer in distinct]),
+            rows([_replayed(layer, axis, recomputations, 1) for layer in distinct]),
         )
         for axis in ("tp", "cp", "ep")
         if any(call.axis == axis for layer in distinct for call in layer.collectives)
@@ -178,8 +213,8 @@ def _table(
         kept_bytes=rows(kept),
         working_bytes=rows(
             [
-                [row[0] - size + layer.gradient_bytes for size in row]
-                for row, layer in zip(kept, distinct, strict=True)
+                [whole - size + layer.gradient_bytes for size in row]
+                for whole, row, layer in zip(plain, kept, distinct, strict=True)
             ]
         ),
         boundary_bytes=boundary,
@@ -187,7 +222,12 @@ def _table(
 
 
 def _times(
-    layer: Layer, accelerator: Accelerator, precision: str, *, bound: bool
+    layer: Layer,
+    accelerator: Accelerator,
+    precision: str,
+    recomputations: tuple[str, ...],
+    *,
+    bound: bool,
 ) -> tuple[float, float, tuple[float, ...], tuple[float, ...]]:
     """Forward, backward, replays and what the host needs to issue them, seconds."""
     if bound:
@@ -196,16 +236,21 @@ def _times(
     else:
         forward = [forward_seconds(op, accelerator, precision) for op in layer.operators]
         backward = sum(backward_seconds(op, accelerator, precision) for op in layer.operators)
-    core = sum(seconds for op, seconds in zip(layer.operators, forward, strict=True) if op.core)
-    replay = (0.0, core, sum(forward)) if layer.recomputable else (0.0, 0.0, 0.0)
+    seconds = dict(zip((op.name for op in layer.operators), forward, strict=True))
+    replays = [layer.replayed(name) for name in recomputations]
+    replay = tuple(float(sum(seconds[op.name] for op in operators)) for operators, _ in replays)
     issue = accelerator.family.host_s
-    first = sum(kernels(op)[0] for op in layer.operators)
-    first += sum(call.forward for call in layer.collectives)
-    core_first = sum(kernels(op)[0] for op in layer.operators if op.core)
-    both = first + sum(kernels(op)[1] for op in layer.operators)
+    both = _issued(layer.operators, layer.collectives)
+    both += sum(kernels(op)[1] for op in layer.operators)
     both += sum(call.backward for call in layer.collectives)
-    again = (0, core_first, first) if layer.recomputable else (0, 0, 0)
-    return sum(forward), backward, replay, tuple(issue * (both + number) for number in again)
+    launch = tuple(issue * (both + _issued(*again)) for again in replays)
+    return sum(forward), backward, replay, launch
+
+
+def _issued(operators: Iterable[Operator], collectives: Iterable[Collective]) -> int:
+    """Kernels and collectives of a forward pass."""
+    number = sum(kernels(op)[0] for op in operators)
+    return number + sum(call.forward for call in collectives)
 
 
 def _bound(found: Iterable[Kernel], accelerator: Accelerator, precision: str) -> float:
@@ -235,15 +280,18 @@ def _calls(layer: Layer, axis: str) -> list[tuple[float, float]]:
     return found
 
 
-def _replayed(layer: Layer, axis: str, which: int) -> tuple[float, float, float]:
-    """Number (0) or bytes (1) of the calls that recomputation repeats, in rows of `RECOMPUTE`."""
-    if not layer.recomputable:
-        return (0.0, 0.0, 0.0)
-    once = 0.0
-    for call in layer.collectives:
-        if call.axis == axis:
-            once += _parts(call) * call.forward * (call.bytes if which else 1.0)
-    return (0.0, 0.0, once)
+def _replayed(
+    layer: Layer, axis: str, recomputations: tuple[str, ...], which: int
+) -> tuple[float, ...]:
+    """Number (0) or bytes (1) of the calls that each recomputation repeats."""
+    found = []
+    for name in recomputations:
+        once = 0.0
+        for call in layer.replayed(name)[1]:
+            if call.axis == axis:
+                once += _parts(call) * call.forward * (call.bytes if which else 1.0)
+        found.append(once)
+    return tuple(found)
 
 
 def model_flops(model: Model, sequence: int, *, whole_scores: bool = False) -> float:

@@ -30,7 +30,7 @@ import numpy as np
 
 from nest_core.costs.plan import Point
 from nest_core.costs.price import Report
-from nest_core.costs.problem import RECOMPUTE, Problem
+from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.network import BoolArray, FloatArray, IntArray
 
@@ -184,7 +184,7 @@ def _parts(problem: Problem, report: Report, m: int) -> FloatArray:
     for s, stage in enumerate(report.stages):
         at = plan.stage_point(s)
         table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep)
-        replay = table.replay_s[RECOMPUTE.index(stage.recompute)]
+        replay = table.replay_s[problem.row(stage.recompute)]
         compute = np.array([table.compute_s[i:j].sum() for i, j in stage.virtual_stages])
         forward = np.array([table.forward_s[i:j].sum() for i, j in stage.virtual_stages])
         again = np.array([replay[i:j].sum() for i, j in stage.virtual_stages])

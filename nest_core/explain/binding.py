@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from nest_core.costs import RECOMPUTE, LayerTable, Plan, Problem, Report, Stage, price
+from nest_core.costs import LayerTable, Plan, Problem, Report, Stage, price
 from nest_core.explain.summary import share
 from nest_core.explain.traffic import STEP, Traffic, traffic_of, wider, with_tables
 from nest_core.units import humanise_bytes, humanise_seconds
@@ -257,7 +257,7 @@ def _memory(stage: Stage, needs: float, leaner: Report | None, report: Report) -
 
 def _less_recomputation(problem: Problem, plan: Plan) -> Report | None:
     """The plan with one step less recomputation in every stage; None where there is none."""
-    if set(plan.recompute) == {RECOMPUTE[0]}:
+    if set(plan.recompute) == {"none"}:
         return None
-    less = tuple(RECOMPUTE[max(0, RECOMPUTE.index(name) - 1)] for name in plan.recompute)
+    less = tuple("selective" if name == "full" else "none" for name in plan.recompute)
     return price(problem, replace(plan, recompute=less))

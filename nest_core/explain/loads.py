@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.costs import RECOMPUTE, LayerTable, Plan, Point, Problem, Report
+from nest_core.costs import LayerTable, Plan, Point, Problem, Report
 from nest_core.costs.links import axis_groups, most_nodes
 from nest_core.costs.problem import AXES_OF_CALLS, CallKind
 from nest_core.costs.stages import held
@@ -265,7 +265,7 @@ def _count_calls(counter: _Counter, report: Report, point: Point, mine: list[int
         sends: dict[int, dict[float, float]] = {}
         for s in mine:
             stage = report.stages[s]
-            layers, choice = _layers(stage.virtual_stages), RECOMPUTE.index(stage.recompute)
+            layers, choice = _layers(stage.virtual_stages), counter.problem.row(stage.recompute)
             sends[s] = _equal(calls.number[layers], calls.bytes[layers], m)
             again = _equal(
                 calls.replay_number[choice, layers], calls.replay_bytes[choice, layers], m

@@ -93,6 +93,7 @@ def price_pasted(asked: Scenario, text: str, placement: str = "") -> Mine:
     pasted = read_pasted(text, problem.layers, devices)
     check_job(asked, pasted.settings)
     check_heads(asked.model, pasted.plan)
+    problem = asked.problem(pasted.plan.recompute)
     if placement.strip():
         check_plan(problem, pasted.plan)
         order = read_placement(placement, pasted.plan, devices, "placement")

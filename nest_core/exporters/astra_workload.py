@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nest_core.costs import RECOMPUTE, Calls, LayerTable, Plan, Point, Problem
+from nest_core.costs import Calls, LayerTable, Plan, Point, Problem
 from nest_core.costs.stages import update_layers
 from nest_core.costs.zero import traffic
 from nest_core.exporters import chakra
@@ -226,7 +226,7 @@ class _Builder:
         point = self.plan.point
         steps: list[Step] = []
         for one in passes(point, point.micro_batches(self.problem.batch), stage):
-            steps += self._pass(one, RECOMPUTE.index(self.plan.recompute[stage]))
+            steps += self._pass(one, self.problem.row(self.plan.recompute[stage]))
         return steps + self._finish(stage)
 
     def _span(self, virtual_stage: int) -> slice:

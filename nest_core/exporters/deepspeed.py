@@ -271,7 +271,7 @@ def _check_pipeline(point: Point) -> None:
 
 def _check_training(scenario: Scenario, point: Point, recompute: str) -> None:
     refuse_if(
-        recompute == "selective",
+        recompute not in ("none", "full"),
         "plan.recompute",
         f"must be none or full for {_NAME}, which recomputes whole layers",
         recompute,

@@ -27,9 +27,10 @@ from nest_core.exporters.megatron_core import (
     stage_fields,
     swapped,
 )
-from nest_core.exporters.values import Bundle, array, exports, header, torchrun
+from nest_core.exporters.values import Bundle, array, exports, header, refuse_if, torchrun
 from nest_core.network import collapse
 from nest_core.scenario import Scenario
+from nest_core.workload.recomputation import modules_of
 
 __all__ = ["VERSION", "export_megatron"]
 
@@ -70,6 +71,14 @@ def export_megatron(scenario: Scenario, report: Report) -> Bundle:
     plan = report.plan
     rank_mapping = host_mapping(collapse(scenario.fabric), plan.point)
     check_megatron(scenario, plan, rank_mapping, _NAME)
+    refuse_if(
+        scenario.precision == "fp8" and {"moe_act", "layernorm"} & {*modules_of(plan.recompute[0])},
+        "plan.recompute",
+        f"must name neither moe_act nor layernorm in fp8 for {_NAME}, whose delayed scaling "
+        "excludes them",
+        plan.recompute[0],
+        "pin search.recompute",
+    )
     chosen = plan_words(plan, scenario.batch)
     model = _model_words(architecture(scenario, _NAME))
     bert = scenario.model.family == "bert"
@@ -169,6 +178,8 @@ def _option(flag: str, value: Value) -> list[Words]:
         return [(flag,)] if value else []
     if flag == "--moe-layer-freq" and isinstance(value, tuple):
         return [(flag, f"([0]*{value.count(0)}+[1]*{value.count(1)})")]
+    if flag == "--recompute-modules" and isinstance(value, tuple):
+        return [(flag, *map(str, value))]
     shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return [(flag, shown)]
 

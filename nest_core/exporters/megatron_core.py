@@ -45,6 +45,7 @@ from nest_core.exporters.values import (
 )
 from nest_core.scenario import Scenario
 from nest_core.workload import Model
+from nest_core.workload.recomputation import modules_of
 
 __all__ = [
     "ORDER",
@@ -82,7 +83,15 @@ def check_megatron(
     point = plan.point
     check_uniform(plan, framework)
     check_whole_batch(scenario.batch, plan.point, framework)
-    common_recomputation(plan, framework)
+    refuse_if(
+        "moe_act" in modules_of(common_recomputation(plan, framework))
+        and scenario.precision not in ("bf16", "fp8"),
+        "plan.recompute",
+        f"must not name moe_act outside bf16 and fp8 for {framework}, whose grouped products it "
+        "belongs to",
+        plan.recompute[0],
+        "pin search.recompute",
+    )
     refuse_if(
         point.schedule == "gpipe" and pipelined(point),
         "plan.schedule",
@@ -191,7 +200,7 @@ def _check_experts(scenario: Scenario, point: Point, framework: str) -> None:
     )
 
 
-Value = bool | int | float | str | tuple[int, ...]
+Value = bool | int | float | str | tuple[int, ...] | tuple[str, ...]
 
 _LLAMA: dict[str, Value] = {
     "normalization": "RMSNorm",
@@ -395,9 +404,15 @@ def recompute_fields(plan: Plan) -> dict[str, Value]:
     """What every stage recomputes, by the names of configuration fields."""
     if plan.recompute[0] == "none":
         return {}
-    fields: dict[str, Value] = {"recompute_granularity": plan.recompute[0]}
     if plan.recompute[0] == "full":
-        fields |= {"recompute_method": "uniform", "recompute_num_layers": 1}
+        return {
+            "recompute_granularity": "full",
+            "recompute_method": "uniform",
+            "recompute_num_layers": 1,
+        }
+    fields: dict[str, Value] = {"recompute_granularity": "selective"}
+    if plan.recompute[0] != "selective":
+        fields["recompute_modules"] = modules_of(plan.recompute[0])
     return fields
 
 

@@ -183,6 +183,8 @@ def _model(fields: Mapping[str, Value]) -> Fields:
 
 
 def _literal(value: Value) -> str:
+    if isinstance(value, tuple) and isinstance(value[0], str):
+        return "[" + ", ".join(f'"{entry}"' for entry in value) + "]"
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 

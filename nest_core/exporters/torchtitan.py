@@ -156,7 +156,7 @@ def _check_sharding(point: Point) -> None:
 
 def _check_rest(scenario: Scenario, point: Point, recompute: str) -> None:
     refuse_if(
-        recompute == "selective",
+        recompute not in ("none", "full"),
         "plan.recompute",
         f"must be none or full for {_NAME}, whose selective mode saves every second matrix product",
         recompute,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs import RECOMPUTE, LayerTable, Point, Problem, micro_batches
+from nest_core.costs import LayerTable, Point, Problem, micro_batches
 from nest_core.costs.problem import prefix
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds, bounds
@@ -20,7 +20,7 @@ from nest_core.planner.solver import Prepared, Solver
 from nest_core.planner.space import Families, SearchSpace, enumerate_rows
 from nest_core.planner.transfer_bounds import TransferBounds, beyond_blocks
 
-__all__ = ["Frontier", "Opened", "allowed_rows", "lower_bounds"]
+__all__ = ["Frontier", "Opened", "lower_bounds"]
 
 _ONE = np.ones(1)
 _REFINED = 32
@@ -92,7 +92,7 @@ class Frontier:
 
     def __init__(self, problem: Problem, space: SearchSpace) -> None:
         self.problem, self.space = problem, space
-        self.allowed = allowed_rows(space)
+        self.allowed = problem.rows(space.recompute)
         self.solver = Solver(problem, self.allowed, as_needed=space.as_needed)
         self.rows = enumerate_rows(problem, space)
         self.points = Points(problem, space, self.rows)
@@ -430,9 +430,3 @@ class Frontier:
         room = cutoff - limits.sync
         cap = np.where(m > 1, (room - limits.total) / np.maximum(m - 1, 1), room)
         return np.asarray(cap * (1 + 1e-12))
-
-
-def allowed_rows(space: SearchSpace) -> IntArray:
-    """Rows of `RECOMPUTE` that a space allows."""
-    chosen = [index for index, name in enumerate(RECOMPUTE) if name in space.recompute]
-    return np.array(chosen, dtype=np.int64)

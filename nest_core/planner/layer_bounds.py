@@ -109,7 +109,7 @@ def layer_bounds(
     Parameters
     ----------
     allowed : (choices,)
-        Rows of `RECOMPUTE` that may be used.
+        Rows of tables whose recomputation may be used.
     exact : bool
         Whether tables are those of micro-batches; under lower bounds there may be more to hide
         behind.

@@ -17,7 +17,7 @@ from nest_core.costs import Point, Problem, StageStrategy, micro_batches
 from nest_core.costs.problem import prefix
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds
-from nest_core.planner.frontier import Frontier, Opened, allowed_rows, lower_bounds
+from nest_core.planner.frontier import Frontier, Opened, lower_bounds
 from nest_core.planner.layer_bounds import best_case, untied
 from nest_core.planner.points import Columns, Points
 from nest_core.planner.queue import Queue
@@ -34,7 +34,7 @@ class MixedFrontier:
 
     def __init__(self, problem: Problem, space: SearchSpace) -> None:
         self.problem, self.space = problem, space
-        self.allowed = allowed_rows(space)
+        self.allowed = problem.rows(space.recompute)
         self.solver = Solver(problem, self.allowed, as_needed=space.as_needed)
         self.rows = _alike(enumerate_rows(problem, space))
         self._zeros = tuple(sorted(set(space.zero)))

@@ -40,7 +40,7 @@ class Choices:
     costs : tuple of StageCosts
         Of the point, strategy by strategy.
     strategy, recompute : (K,)
-        Index into ``costs``; row of `RECOMPUTE`.
+        Index into ``costs``; row of the recomputation.
     group : (K,)
         Of choices in one group only the first that fits may be taken; without such a rule each
         choice is a group of its own.

@@ -25,13 +25,13 @@ class Tables(NamedTuple):
     Attributes
     ----------
     time : (tables, 3, L + 1)
-        Seconds at best-case communication; rows: `RECOMPUTE`.
+        Seconds at best-case communication; rows: recomputations.
     dense, experts : (tables, L + 1), tied : (tables,)
         Elements without the last layer's tied copy, and the copy.
     kept : (tables, 3, L + 1), working : (tables, 3, L)
         Bytes; ``working`` layer by layer.
     allowed : (choices,)
-        Rows of `RECOMPUTE` that may be used.
+        Rows of tables whose recomputation may be used.
     transfer_saved : float
         Seconds saved per second of transfers that has compute to hide behind.
     limit : float

@@ -44,7 +44,7 @@ class Screen:
     problem : Problem
     rows : Rows
     allowed : (choices,)
-        Rows of `RECOMPUTE` that may be used.
+        Rows of tables whose recomputation may be used.
     zeros : tuple of int
         ZeRO stages that pipeline stages choose from, and the least counts; empty: the point's.
     """

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nest_core.costs import (
-    RECOMPUTE,
     Plan,
     Point,
     Problem,
@@ -57,7 +56,7 @@ class Solver:
     Parameters
     ----------
     allowed : (choices,)
-        Rows of `RECOMPUTE` that may be used.
+        Rows of tables whose recomputation may be used.
     as_needed : bool
         Whether recomputation is raised only where it does not fit.
     """
@@ -164,8 +163,8 @@ class Solver:
         return best, plan
 
     def _plan(self, prepared: Prepared, cuts: tuple[int, ...], chosen: IntArray) -> Plan:
-        choices, point = prepared.choices, prepared.point
-        recompute = tuple(RECOMPUTE[row] for row in choices.recompute[chosen].tolist())
+        choices, point, names = prepared.choices, prepared.point, self.problem.recomputations
+        recompute = tuple(names[row] for row in choices.recompute[chosen].tolist())
         if not prepared.strategies:
             return Plan(point, cuts, recompute)
         used = tuple(prepared.strategies[g] for g in choices.strategy[chosen].tolist())

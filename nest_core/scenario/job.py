@@ -22,6 +22,7 @@ from nest_core.presets import preset_names
 from nest_core.topology import Fabric
 from nest_core.workload import Model, Strategy
 from nest_core.workload.layers import check_experts
+from nest_core.workload.recomputation import RECOMPUTE
 
 __all__ = ["OVERLAPS", "Job", "overlap_of"]
 
@@ -52,6 +53,8 @@ class Job:
         Per gradient element; 0: usual for precision and optimizer (`state_bytes`).
     pad_batch : bool
         See `Problem`.
+    recomputations : tuple of str
+        What stages may run again in backward.
     """
 
     accelerator: Accelerator
@@ -68,6 +71,7 @@ class Job:
     overlap: Literal["none", "ideal", "fitted"] = "fitted"
     gradient_bytes: float = 0.0
     pad_batch: bool = False
+    recomputations: tuple[str, ...] = RECOMPUTE
 
     def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> Strategy:
         """The sub-graph strategy of a stage with these degrees."""
@@ -90,13 +94,21 @@ class Job:
         """Per-layer figures under these degrees."""
         strategy = self.strategy(tp, sp, micro_batch, cp, ep)
         check_experts(self.model, strategy)
-        return layer_table(self.model, strategy, self.accelerator, self.precision)
+        return layer_table(
+            self.model,
+            strategy,
+            self.accelerator,
+            self.precision,
+            recomputations=self.recomputations,
+        )
 
     def lower_bound(self, tp: int, sp: bool, cp: int, ep: int) -> LayerTable:
         """What one sequence takes and holds at least, whatever the micro-batch; see `Problem`."""
         strategy = self.strategy(tp, sp, 1, cp, ep)
         check_experts(self.model, strategy)
-        return lower_bound_table(self.model, strategy, self.accelerator, self.precision)
+        return lower_bound_table(
+            self.model, strategy, self.accelerator, self.precision, self.recomputations
+        )
 
     def problem(self, fabric: Fabric | Network) -> Problem:
         """The arrays that plans for this job are priced from.
@@ -124,6 +136,7 @@ class Job:
             fragmentation=FRAGMENTATION,
             lower_bound=None if device.profile else self.lower_bound,
             pad_batch=self.pad_batch,
+            recomputations=self.recomputations,
         )
 
 

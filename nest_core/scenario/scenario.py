@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +27,9 @@ from nest_core.schema import FabricFile, ScenarioFile, check_plain, checked
 from nest_core.topology import Fabric, build_fabric
 from nest_core.units import to_gib
 from nest_core.workload import Model, load_model
+from nest_core.workload.layers import check_modules
 from nest_core.workload.model_files import model_table
+from nest_core.workload.recomputation import ordered
 
 __all__ = [
     "Scenario",
@@ -94,9 +96,23 @@ class Scenario:
     seed: int = 0
     baseline_space: Literal["own", "paper"] = "own"
 
-    def problem(self) -> Problem:
-        """The arrays that this scenario's plans are priced from."""
-        return self.job.problem(self.fabric)
+    def problem(self, recompute: Iterable[str] = ()) -> Problem:
+        """The arrays that this scenario's plans are priced from.
+
+        Parameters
+        ----------
+        recompute : iterable of str
+            Recomputations beside those of the search space, as of a plan that is given.
+
+        Raises
+        ------
+        InputError
+            If the model lacks a module of theirs.
+        """
+        more = tuple(recompute)
+        check_modules(self.model, more, "plan.recompute")
+        named = ordered((*self.space.recompute, *more))
+        return replace(self.job, recomputations=named).problem(self.fabric)
 
     @property
     def job(self) -> Job:

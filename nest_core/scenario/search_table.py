@@ -15,6 +15,8 @@ from nest_core.schema import Range, SearchTable, WorkloadTable
 from nest_core.topology import Fabric
 from nest_core.topology.lattice import torus_of
 from nest_core.workload import Model
+from nest_core.workload.layers import check_modules
+from nest_core.workload.recomputation import RECOMPUTE, spelled
 
 __all__ = ["search_space"]
 
@@ -84,7 +86,7 @@ def search_space(
             by_batch,
         ),
         zero=_listed(search.zero, (0, 1, 2, 3)),
-        recompute=_listed(search.recompute, ("none", "selective", "full")),
+        recompute=_recomputations(search.recompute, model),
         orders=_orders(search.order),
         device_orders=_device_orders(search.device_order, torus_of(fabric) is not None),
         idle_devices=search.idle_devices,
@@ -93,6 +95,17 @@ def search_space(
         mixed=search.stage_strategies == "mixed",
         as_needed=search.memory_rule == "as_needed",
     )
+
+
+def _recomputations(value: Any, model: Model) -> tuple[str, ...]:
+    """Words and sets of modules, each spelled in one way."""
+    field = "search.recompute"
+    listed = value if isinstance(value, list) else RECOMPUTE if value is None else [value]
+    named = dict.fromkeys(
+        one if isinstance(one, str) else spelled(one.modules, field) for one in listed
+    )
+    check_modules(model, named, field)
+    return tuple(named)
 
 
 def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:

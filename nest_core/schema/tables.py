@@ -284,6 +284,14 @@ class Range(_Table):
 
 Degree = Count | Annotated[list[Count], Field(min_length=1, max_length=MAX_ENTRIES)] | Range
 Recompute = Literal["none", "selective", "full"]
+
+
+class RecomputeTable(_Table):
+    """``{modules}``: what selective recomputation runs again, by Megatron-LM's names."""
+
+    modules: Annotated[list[str], Field(min_length=1, max_length=7)]
+
+
 Schedule = Literal["1f1b", "interleaved", "gpipe"]
 Zero = Annotated[int, Field(ge=0, le=3)]
 Axes = list[Literal["tp", "cp", "dp", "pp"]]
@@ -331,10 +339,14 @@ class SearchTable(_Table):
         ),
     ] = False
     recompute: Annotated[
-        Recompute | Annotated[list[Recompute], Field(min_length=1, max_length=3)] | None,
+        Recompute
+        | RecomputeTable
+        | Annotated[list[Recompute | RecomputeTable], Field(min_length=1, max_length=MAX_ENTRIES)]
+        | None,
         label(
             "recomputation",
-            "What backward runs again instead of keeping it: selective is core attention.",
+            "What backward runs again instead of keeping it: selective is core attention; "
+            "{modules = [...]} names modules as Megatron-LM does.",
         ),
     ] = None
     schedule: Annotated[

@@ -7,6 +7,7 @@ and a head: final norm, vocabulary projection, loss. Each is its family's traced
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
@@ -16,9 +17,20 @@ from nest_core.workload.gradients import gradient_bytes
 from nest_core.workload.graph import Graph, count, load_trace
 from nest_core.workload.models import Model, sizes
 from nest_core.workload.operators import Operator, kept_bytes, operators
+from nest_core.workload.recomputation import MODULES, WITHOUT_OUTPUT, module_nodes, modules_of
 from nest_core.workload.strategies import STRATEGIES, Rewrite, Strategy, rewritten
 
-__all__ = ["Chain", "Collective", "Layer", "chain", "check_experts", "layer_graph", "layers_of"]
+__all__ = [
+    "Chain",
+    "Collective",
+    "Layer",
+    "Module",
+    "chain",
+    "check_experts",
+    "check_modules",
+    "layer_graph",
+    "layers_of",
+]
 
 Axis = Literal["tp", "cp", "ep"]
 
@@ -46,6 +58,23 @@ class Collective:
 
 
 @dataclass(frozen=True, slots=True)
+class Module:
+    """What of a layer a module of `MODULES` runs again.
+
+    Parameters
+    ----------
+    name : str
+    operators : frozenset of str
+    collectives : tuple of Collective
+        Their forward passes run again.
+    """
+
+    name: str
+    operators: frozenset[str]
+    collectives: tuple[Collective, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
     """One layer on one rank for one micro-batch.
 
@@ -70,6 +99,8 @@ class Layer:
         Whether recomputation applies.
     gradient_bytes : float
         The most that gradients of activations hold at once in backward.
+    modules : tuple of Module
+        Those of `MODULES` that it has, where recomputation applies.
     """
 
     kind: Literal["embedding", "block", "moe_block", "head"]
@@ -82,9 +113,23 @@ class Layer:
     output_bytes: float
     recomputable: bool
     gradient_bytes: float = 0.0
+    modules: tuple[Module, ...] = ()
+
+    def replayed(self, recompute: str) -> tuple[tuple[Operator, ...], tuple[Collective, ...]]:
+        """Operators and collectives whose forward pass runs again in backward."""
+        if recompute == "full":
+            return (self.operators, self.collectives) if self.recomputable else ((), ())
+        named = self._named(recompute)
+        again = frozenset().union(*(module.operators for module in named))
+        operators = tuple(operator for operator in self.operators if operator.name in again)
+        return operators, tuple(call for module in named for call in module.collectives)
+
+    def _named(self, recompute: str) -> tuple[Module, ...]:
+        names = modules_of(recompute)
+        return tuple(module for module in self.modules if module.name in names)
 
     def kept_bytes(self, recompute: str, *, eight_bits: bool = False) -> float:
-        """Bytes kept from forward to backward under none, selective or full recomputation.
+        """Bytes kept from forward to backward under a recomputation.
 
         Parameters
         ----------
@@ -97,7 +142,10 @@ class Layer:
         found = self.operators
         if eight_bits and self.recomputable:
             found = tuple(_in_eight_bits(operator) for operator in found)
-        return kept_bytes(found, without_core=recompute == "selective" and self.recomputable)
+        named = self._named(recompute)
+        again = frozenset().union(*(module.operators for module in named))
+        freed = (module.operators for module in named if module.name in WITHOUT_OUTPUT)
+        return kept_bytes(found, again, frozenset().union(*freed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +204,18 @@ def check_experts(model: Model, strategy: Strategy) -> None:
         )
 
 
+def check_modules(model: Model, recomputations: Iterable[str], field: str) -> None:
+    """Refuse recomputation of modules that no block of the model has; InputError."""
+    trace = load_trace(model.family)
+    blocks = [trace[kind] for kind, _ in layers_of(model) if kind in ("block", "moe_block")]
+    here = [name for name in MODULES if any(module_nodes(block, name) for block in blocks)]
+    for name in (name for one in recomputations for name in modules_of(one)):
+        if name not in here:
+            raise InputError(
+                field, f"must name modules that {model.name} has", name, "pick " + ", ".join(here)
+            )
+
+
 def layer_graph(model: Model, kind: str, strategy: Strategy) -> Graph:
     """What one rank runs of a kind of layer, as a graph with its collectives."""
     # Rewrites do not depend on how many sequences a micro-batch holds.
@@ -193,7 +253,18 @@ def _layer(model: Model, kind: str, strategy: Strategy) -> Layer:
         output_bytes=0.0 if kind == "head" else strategy.width * count(last.shape, at, shares),
         recomputable=inner,
         gradient_bytes=gradient_bytes(graph, at, strategy.width),
+        modules=_modules(graph, found) if inner else (),
     )
+
+
+def _modules(graph: Graph, found: tuple[Operator, ...]) -> tuple[Module, ...]:
+    made = []
+    for name in MODULES:
+        again = module_nodes(graph, name)
+        if again:
+            calls = _collectives(graph, tuple(op for op in found if op.name in again))
+            made.append(Module(name, again, calls))
+    return tuple(made)
 
 
 def _in_eight_bits(operator: Operator) -> Operator:

@@ -13,7 +13,7 @@ operators save counts once; for a GPT block the sum is Korthikanti et al. 2022's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -122,20 +122,25 @@ def operators(graph: Graph, sizes: Sizes, width: float) -> tuple[Operator, ...]:
     )
 
 
-def kept_bytes(found: Sequence[Operator], *, without_core: bool = False) -> float:
+def kept_bytes(
+    found: Sequence[Operator],
+    again: Collection[str] = (),
+    freed: Collection[str] = (),
+) -> float:
     """Bytes kept from forward to backward by a layer's operators, shared tensors once.
 
     Parameters
     ----------
-    without_core : bool
-        Leave out what core attention would make again from its inputs.
+    again : collection of str
+        Operators that run again in backward: what they make for each other is left out.
+    freed : collection of str
+        Those of them whose output is left out whoever reads it, copies in fp8 excepted.
     """
-    core = {operator.name for operator in found if operator.core} if without_core else set()
     tensors: dict[str, float] = {}
     for operator in found:
         for name, size in operator.kept:
-            made_again = name.split(":")[0] in core
-            if not (operator.name in core and made_again):
+            made_again = name.split(":")[0] in again
+            if not (name in freed or (operator.name in again and made_again)):
                 tensors[name] = size
     return sum(tensors.values())
 

@@ -47,7 +47,7 @@ OTHER = {
     "--padded-vocab-size 151936": {"workload.model.vocabulary": 151936},
 }  # fmt: skip
 UNPRICED = (
-    "--recompute-granularity selective --recompute-modules mlp layernorm",
+    "--recompute-granularity selective --recompute-modules mlp_act pre_mlp",
     "--recompute-granularity full --recompute-method block --recompute-num-layers 3",
     "--recompute-granularity full --recompute-method uniform --recompute-num-layers 2",
     "--fine-grained-activation-offloading --offload-modules core_attn",

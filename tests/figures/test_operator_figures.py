@@ -12,7 +12,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from nest_core.costs.anatomy import RECOMPUTE, anatomy
+from nest_core.costs import RECOMPUTE
+from nest_core.costs.anatomy import anatomy
 from nest_core.costs.tables import layer_table
 from nest_core.errors import InputError
 from nest_core.explain.layer_summary import (
@@ -242,7 +243,10 @@ def test_the_host_bounds_only_layers_that_wait_for_it():
     ("change", "sentence"),
     [
         ({"kind": "moe_block"}, "layer must be one that Llama 3 70B has, but is 'moe_block'"),
-        ({"recompute": "some"}, "recompute must be a kind of recomputation, but is 'some'"),
+        (
+            {"recompute": "some"},
+            "recompute must be none, selective, full or modules joined by +, but is 'some'",
+        ),
         ({"precision": "fp4"}, "precision must be one that H100 SXM 80 GB computes in"),
         ({"precision": "fp32"}, "strategy.width must be the bytes of an element in fp32, but is"),
         ({"strategy": Strategy(tp=7)}, "tp must divide the model's 64 heads, but is 7"),

@@ -139,9 +139,9 @@ def test_a_flag_without_a_price_withholds_the_verdict(plan_page):
     page = opened(plan_page(**SMALL), "why-mine-part")
     page.text_area(key="why-mine").set_value(
         "--tensor-model-parallel-size 2 --recompute-granularity selective"
-        " --recompute-modules mlp layernorm"
+        " --recompute-modules mlp_act pre_mlp"
     ).run()
-    assert "No verdict: --recompute-modules mlp layernorm" in text_of(page)
+    assert "No verdict: --recompute-modules mlp_act pre_mlp" in text_of(page)
     assert "than our plan" not in text_of(page)
 
 

@@ -474,6 +474,10 @@ class Oracle:
 
     # --- what they take -----------------------------------------------------------------------
 
+    def row(self, recompute: str) -> int:
+        """Where tables hold what a recomputation takes."""
+        return list(self.problem.recomputations).index(recompute)
+
     def price(
         self,
         choice: Choice,
@@ -487,7 +491,7 @@ class Oracle:
         for position, name in enumerate(recompute):
             own = choice._replace(**picks[position]._asdict()) if picks else choice
             spans = tuple(virtual_stages[position :: choice.pp])
-            stages.append(self.pricer(own).stage(position, spans, CHOICES.index(name)))
+            stages.append(self.pricer(own).stage(position, spans, self.row(name)))
         loads = [one.seconds for one in stages]
         once = syncs(cuts, loads, [one.once for one in stages])
         found = tuple(
@@ -537,8 +541,8 @@ class Oracle:
         found: dict[Any, list[Option]] = {}
         for pick in sorted(self.picks(choice), key=lambda pick: pick.zero):
             pricer = self.pricer(choice._replace(**pick._asdict()))
-            for name in CHOICES:
-                stage = pricer.stage(position, virtual_stages, CHOICES.index(name))
+            for name in self.problem.recomputations:
+                stage = pricer.stage(position, virtual_stages, self.row(name))
                 if name in self.space.recompute and stage.memory <= limit:
                     option = Option(pick, name, stage.seconds, stage.once)
                     found.setdefault(pick._replace(zero=0), []).append(option)

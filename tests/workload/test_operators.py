@@ -178,7 +178,7 @@ def test_fused_attention_moves_no_scores(causal):
     assert found.bytes == 2 * 12 * 12 * 8
     assert found.forward[0].shape == (8, 6, 6, 8)
     assert sum(size for _, size in found.kept) == 2 * 12 * 12 * 8 + 4 * 12 * 4
-    assert kept_bytes([found], without_core=True) == 2 * 12 * (4 + 2 * 2) * 8
+    assert kept_bytes([found], {found.name}) == 2 * 12 * (4 + 2 * 2) * 8
 
 
 def test_latent_attention_scores_both_parts():
@@ -219,7 +219,7 @@ def test_stored_scores_are_read_and_written():
     )
     assert both(softmax) == (2 * 2 * 288, 3 * 2 * 288)
     assert softmax.kept == (("p", 2 * 288),)
-    assert kept_bytes([softmax], without_core=True) == 0
+    assert kept_bytes([softmax], {softmax.name}) == 0
 
 
 @settings(max_examples=100, derandomize=True, database=None, deadline=None)

@@ -173,7 +173,7 @@ def layer_run_seconds(run: Run, accelerator: Accelerator) -> float:
     point = plan_of(run, problem.layers, run.recompute).point
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
     times = layer_seconds(problem, point, links(problem, point), table)
-    return float(times.total[0, RECOMPUTE.index(run.recompute), 1])
+    return float(times.total[0, problem.row(run.recompute), 1])
 
 
 def calibration_groups(

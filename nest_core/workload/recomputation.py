@@ -1,0 +1,163 @@
+"""What backward runs again instead of keeping it: nothing, whole layers, or modules of a layer.
+
+A recomputation is a word of `RECOMPUTE` or a set of modules [1]_, spelled in the order of
+`MODULES` and joined by ``+``; ``selective`` is core attention alone. Two ways to run a module again
+free different tensors:
+
+* *From its input* (core attention, an MLP, a layer of experts, shared experts): what the module
+  makes for itself is freed, its output stays for whoever reads it. Its collectives run again but
+  those of core attention, whose keys and values stay.
+* *Without its output* (layer norms, the activation of experts, the up projections of latent
+  attention): its output is freed too, and made again when its reader's backward starts. A copy in
+  fp8 that a projection made of it stays.
+
+References
+----------
+.. [1] NVIDIA/Megatron-LM@002526d, ``recompute_modules`` in
+       ``megatron/core/transformer/transformer_config.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from nest_core.errors import InputError
+from nest_core.workload.graph import Graph, Node
+
+__all__ = [
+    "MODULES",
+    "RECOMPUTE",
+    "WITHOUT_OUTPUT",
+    "module_nodes",
+    "modules_of",
+    "ordered",
+    "recomputation",
+    "spelled",
+]
+
+RECOMPUTE = ("none", "selective", "full")
+
+MODULES = ("core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts")
+
+WITHOUT_OUTPUT = frozenset({"layernorm", "moe_act", "mla_up_proj"})
+"""Modules whose output is freed too."""
+
+_PARTS_OF_MOE = ("moe_act", "shared_experts")
+_NORMS = ("attention_norm", "mlp_norm")
+_UP_PROJECTIONS = frozenset(
+    f"attention.{name}"
+    for name in ("query", "query_position", "rope_query", "key", "rope_key", "value")
+)
+
+
+def spelled(modules: Iterable[str], field: str = "recompute") -> str:
+    """The spelling of a set of modules; what a layer of experts holds goes without saying.
+
+    Raises
+    ------
+    InputError
+        For an unknown module, one given twice, and for none at all.
+
+    Examples
+    --------
+    >>> spelled(["moe_act", "core_attn"]), spelled(["core_attn"]), spelled(["moe", "moe_act"])
+    ('core_attn+moe_act', 'selective', 'moe')
+    """
+    named = list(modules)
+    for name in named:
+        if name not in MODULES:
+            raise InputError(
+                field,
+                "must name modules that can be recomputed",
+                name,
+                "pick " + ", ".join(MODULES),
+            )
+    if not named or len(set(named)) < len(named):
+        raise InputError(
+            field, "must name each module once, and at least one", named, "write none for nothing"
+        )
+    left = [m for m in MODULES if m in named and not (m in _PARTS_OF_MOE and "moe" in named)]
+    return "selective" if left == ["core_attn"] else "+".join(left)
+
+
+def recomputation(value: Any, field: str = "recompute") -> str:
+    """A recomputation as a plan or a file states it: a word, modules, or ``{"modules": [...]}``.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    if (
+        isinstance(value, dict)
+        and list(value) == ["modules"]
+        and isinstance(value["modules"], list)
+    ):
+        return spelled(map(str, value["modules"]), field)
+    if value in RECOMPUTE:
+        return str(value)
+    if isinstance(value, str) and ("+" in value or value in MODULES):
+        return spelled(value.split("+"), field)
+    raise InputError(
+        field,
+        "must be none, selective, full or modules joined by +",
+        value,
+        "modules are " + ", ".join(MODULES),
+    )
+
+
+def ordered(recomputations: Iterable[str]) -> tuple[str, ...]:
+    """Those of `RECOMPUTE`, with the sets of modules among these before full, each once.
+
+    Examples
+    --------
+    >>> ordered(["mlp", "full"])
+    ('none', 'selective', 'mlp', 'full')
+    """
+    *lean, full = RECOMPUTE
+    return tuple(dict.fromkeys((*lean, *(one for one in recomputations if one != full), full)))
+
+
+def modules_of(recompute: str) -> tuple[str, ...]:
+    """The modules of a recomputation; none of full, which runs all of a layer again."""
+    if recompute == "selective":
+        return ("core_attn",)
+    return () if recompute in RECOMPUTE else tuple(recompute.split("+"))
+
+
+def module_nodes(graph: Graph, module: str) -> frozenset[str]:
+    """Names of the operators and collectives of a block that a module runs again."""
+    inner = {node.name for node in graph.nodes if _of(graph, node, module)}
+    if module == "core_attn":
+        return frozenset(inner)
+    found = set(inner)
+    for node in graph.nodes:
+        if node.op != "collective":
+            continue
+        readers = {other.name for other in graph.nodes if node.name in other.inputs}
+        made = node.inputs[0] in found and module not in WITHOUT_OUTPUT
+        if made or (readers and readers <= inner):
+            found.add(node.name)
+    return frozenset(found)
+
+
+def _of(graph: Graph, node: Node, module: str) -> bool:
+    """Whether an operator, as traces and rewrites name it, belongs to a module."""
+    name = node.name
+    if node.op in ("input", "reshape", "collective"):
+        return False
+    if module == "core_attn":
+        return node.core
+    if module == "layernorm":
+        return name in _NORMS
+    if module == "moe_act":
+        return name == "experts.activation"
+    if module == "mla_up_proj":
+        latent = any(other.name == "attention.key_value_down" for other in graph.nodes)
+        return latent and name in _UP_PROJECTIONS
+    if module == "mlp":
+        return name.startswith("mlp.")
+    if module == "shared_experts":
+        return name.startswith("shared.")
+    return name.startswith(("experts.", "shared.")) or name == "shared_add"
