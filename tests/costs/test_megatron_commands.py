@@ -267,6 +267,23 @@ def test_contradictions_are_named(text, message):
     assert "\n" not in str(caught.value)
 
 
+def test_modules_to_recompute_are_read():
+    told = (
+        "--recompute-granularity selective --recompute-modules moe_act core_attn --tp-comm-overlap"
+    )
+    found = read_pasted(told, LAYERS, 8)
+    assert found.plan.recompute == ("core_attn+moe_act",)
+    assert found.unpriced == ()
+    alone = read_pasted("--recompute-activations --recompute-modules core_attn", LAYERS, 8)
+    assert alone.plan.recompute == ("selective",)
+    newer = read_pasted("--recompute-activations --recompute-modules mlp mlp_act", LAYERS, 8)
+    assert newer.plan.recompute == ("mlp",)
+    assert newer.unpriced == ("--recompute-modules mlp mlp_act",)
+    idle = read_pasted("--recompute-modules mlp", LAYERS, 8)
+    assert idle.plan.recompute == ("none",)
+    assert idle.notes == ("--recompute-modules does nothing without selective recomputation.",)
+
+
 def test_harmless_contradictions_are_notes():
     found = read_pasted("--sequence-parallel --recompute-method uniform", LAYERS, 8)
     assert not found.plan.point.sp

@@ -56,7 +56,7 @@ def plan(asked: Scenario, /, **fields: Any) -> Plan:
 
 def priced(asked: Scenario, chosen: Plan) -> Report:
     """The report of a plan."""
-    return price(asked.problem(), chosen)
+    return price(asked.problem(chosen.recompute), chosen)
 
 
 def exported(target: str, asked: Scenario, /, **fields: Any) -> Bundle:

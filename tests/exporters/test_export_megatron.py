@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nest_core.costs import Plan, Point
-from nest_core.costs.parse import read_plan
+from nest_core.costs.parse import read_pasted, read_plan
 from nest_core.exporters import Refused, export_plan
 from nest_core.exporters.astra_workload import groups_of
 from nest_core.exporters.megatron_core import layout_string, stage_options, swapped
@@ -204,6 +204,25 @@ def test_scripts_hand_over_what_they_hold(target: str) -> None:
         layout = words[words.index("--pipeline-model-parallel-layout") + 1]
         assert unrolled(layout) == ["E" + "t" * 5, "t" * 11, "t" * 8, "t" * 8 + "L"]
         assert words[-2:] == ["--vocab-size", "128255"]
+
+
+def test_modules_to_recompute_are_named() -> None:
+    """As Megatron-LM's own flag and field do, and the flags are read back as the same plan."""
+    asked = scenario("mixtral-8x7b")
+    fields = {"dp": 16, "pp": 4, "ep": 8, "zero": 1, "recompute": "core_attn+moe_act"}
+    script = str(exported("megatron", asked, **fields).files["launch.sh"])
+    words = [word for line in script.splitlines() for word in line.split()]
+    at = words.index("--recompute-modules")
+    assert words[at + 1 : at + 3] == ["core_attn", "moe_act"]
+    assert "--recompute-granularity selective" in script
+    pasted = read_pasted(str(exported("megatron", asked, **fields).files["plan.args"]), 34, 64)
+    assert pasted.plan.recompute == ("core_attn+moe_act",) * 4
+    assert pasted.unpriced == ()
+    train = str(exported("nemo", asked, **fields).files["train.py"])
+    assert 'recompute_modules=["core_attn", "moe_act"]' in train
+    single = scenario("mixtral-8x7b", "h100-spine-leaf-64", 'workload.precision="fp16"')
+    with pytest.raises(Refused, match=r"must not name moe_act outside bf16 and fp8"):
+        exported("megatron", single, **fields)
 
 
 def test_nemo_builds_what_it_says() -> None:
