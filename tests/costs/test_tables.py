@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nest_core.costs import RECOMPUTE, StateBytes
+from nest_core.costs.anatomy import anatomy
 from nest_core.costs.tables import OPTIMIZERS, element_bytes, layer_table, model_flops, state_bytes
 from nest_core.hardware import PRECISIONS, backward_seconds, forward_seconds, load_accelerator
 from nest_core.workload import Graph, Layer, Strategy, chain, load_trace, strategies
@@ -268,3 +269,20 @@ def test_a_strategy_of_ones_own_reaches_the_table(monkeypatch):
     monkeypatch.setitem(strategies.STRATEGIES, "bare norms", bare)
     after = layer_table(*asked)
     assert (after.parameters[1:] < before.parameters[1:]).all()
+
+
+@pytest.mark.parametrize("name", ["moe", "moe_act", "layernorm+mla_up_proj", "mlp", "full"])
+def test_a_row_per_recomputation_is_the_layer_taken_apart(name):
+    """Table and anatomy count replays by themselves; an all-to-all runs again once, not twice."""
+    model, device = load_model("deepseek-v3"), load_accelerator("h100-80gb")
+    strategy = Strategy(sequence=1024, tp=2, sp=True, ep=8)
+    rows = ("none", "selective", name)
+    table = layer_table(model, strategy, device, "bf16", recomputations=rows)
+    for layer, kind in ((1, "block"), (-2, "moe_block")):
+        found = anatomy(model, kind, strategy, device, "bf16", name)
+        assert table.replay_s[2, layer] == pytest.approx(found.replay_s)
+        assert table.launch_s[2, layer] == pytest.approx(found.host_s)
+        assert table.kept_bytes[2, layer] == found.kept_bytes
+    again = table.calls["ep"].replay_number[:, -2]
+    assert again.tolist() == [0.0, 0.0, 2.0 if name in ("moe", "full") else 0.0]
+    assert table.calls["ep"].number[-2] == 4.0
