@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from nest_core.costs.megatron_job import JobFlags, Words, read_job
+from nest_core.costs.megatron_job import JobFlags, read_job
 from nest_core.costs.shell import ends_values, may_hold_flags, script_words
 from nest_core.errors import InputError
 from nest_core.workload.recomputation import MODULES, spelled
@@ -124,7 +124,9 @@ def read_flags(text: str, layers: int, devices: int) -> Flags:
     return found
 
 
-def _told(words: Sequence[str]) -> tuple[dict[str, Any], Words, list[str]]:
+def _told(
+    words: Sequence[str],
+) -> tuple[dict[str, Any], dict[str, tuple[str, ...]], list[str]]:
     """What the plan's flags say, by our names, the values of all others, and unset variables."""
     told: dict[str, Any] = {}
     others: dict[str, tuple[str, ...]] = {}
