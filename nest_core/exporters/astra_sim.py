@@ -55,7 +55,7 @@ def export_astra_sim(scenario: Scenario, report: Report) -> Bundle:
     """
     plan, point = report.plan, report.plan.point
     check_uniform(plan, _NAME)
-    problem = scenario.problem()
+    problem = scenario.problem(plan.recompute)
     network, notes = _network(scenario)
     steps = workload(problem, plan)
     nodes = point.devices_used // point.pp * sum(map(len, steps))

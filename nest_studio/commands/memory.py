@@ -36,7 +36,7 @@ def memory(
     problem = asked.problem()
     given = read_plan(plan, problem.layers, problem.network.devices)
     check_heads(asked.model, given)
-    report = price(problem, given)
+    report = price(asked.problem(given.recompute), given)
     fields: dict[str, object] = {
         "feasible": report.feasible,
         "reason": report.reason,
