@@ -85,7 +85,13 @@ class Cases:
         self._numbers = columns.number
         allowed, kinds = view.rows(space.recompute), len(view.recomputations)
         at = columns.row
-        keys = [rows.pp[at], rows.micro_batch[at], columns.interleave, columns.stashing]
+        keys = [
+            rows.pp[at],
+            rows.micro_batch[at],
+            columns.interleave,
+            columns.stashing,
+            columns.delay,
+        ]
         settings, setting = np.unique(np.stack(keys).astype(np.int64), axis=1, return_inverse=True)
         bound, fits = self._columns(columns, rows.family[at] * 1_000_003 + rows.micro_batch[at])
         places = np.arange(len(columns))
@@ -131,7 +137,7 @@ class Cases:
         once = spread * stacked["dense"] + spread_experts * stacked["experts"]
         once = exposed * sync * once / pp
         slowest = np.maximum(total / pp[:, None], stacked["tallest"])
-        v = columns.interleave[:, None]
+        v = columns.rounds[:, None]
         bound = total / v + (m[:, None] - 1.0 / v) * slowest + once[:, None]
 
         static = stacked["dense"] * _held(view, zero, dp * cp)
@@ -168,7 +174,9 @@ class Cases:
 
     def _flying(self, columns: Columns, pp: IntArray, m: IntArray) -> FloatArray:
         """Of the micro-batches ``f`` in flight at each position min, max and sum of 1/f."""
-        keys = np.stack([pp, m, columns.interleave, columns.stashing.astype(np.int64)])
+        keys = np.stack(
+            [pp, m, columns.interleave, columns.stashing.astype(np.int64), columns.delay]
+        )
         _, first, place = np.unique(keys, axis=1, return_index=True, return_inverse=True)
         found = []
         for index in first.tolist():

@@ -50,10 +50,12 @@ from nest_core.baselines.choices import even_choices
 from nest_core.baselines.prices import Prices, seconds
 from nest_core.compiled import compiled
 from nest_core.costs import Plan, Point, Problem, StageCosts
+from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray
 from nest_core.planner import SearchSpace
+from nest_core.planner.points import rounds
 from nest_core.planner.program import Choices, solve_point
-from nest_core.planner.solver import lower_sync_bound
+from nest_core.planner.solver import lower_sync_bound, spared
 
 __all__ = ["find"]
 
@@ -131,7 +133,8 @@ def _bounded(costs: StageCosts, point: Point, c: int) -> _Bounded:
     slowest = max(total / pp, float(each.max()))
     if v == 1:
         slowest = float(_slowest(each, pp, slowest))
-    return _Bounded(total / v + (m - 1.0 / v) * slowest + sync, total, sync)
+    share = 1.0 / float(rounds(v, DELAYS.get(point.schedule, 0)))
+    return _Bounded(total * share + (m - share) * slowest + sync, total, sync)
 
 
 @compiled
@@ -162,7 +165,8 @@ def _cut(prices: Prices, point: Point, c: int, bounded: _Bounded) -> tuple[float
     if point.schedule == "interleaved":
         return least, even
     choices = Choices.of((replace(costs, limit=math.inf),), np.array([c]))
-    found, cuts, _ = solve_point(choices, bounded.total, bounded.sync, least)
+    total = max(0.0, bounded.total - spared((costs,)))
+    found, cuts, _ = solve_point(choices, total, bounded.sync, least)
     if found >= least:
         return least, even
     return found, Plan(point, tuple(cuts.tolist()), recompute)

@@ -21,7 +21,7 @@ from nest_core.costs import (
     links,
     stage_costs,
 )
-from nest_core.costs.schedules import iteration_seconds, paces
+from nest_core.costs.schedules import DELAYS, iteration_seconds, paces
 from nest_core.costs.stages import Links, StageMemory, stage_memory
 from nest_core.network import IntArray
 
@@ -51,7 +51,8 @@ class Prices:
         """What every stage of a point costs; schedules differ in what they keep in flight."""
         if point in self._stages:
             return self._stages[point]
-        key = replace(point, schedule="1f1b", interleave=min(point.interleave, 2))
+        own = point.schedule if point.schedule in DELAYS else "1f1b"
+        key = replace(point, schedule=own, interleave=min(point.interleave, 2))
         if key != point:
             costs = self.stages(key)
             costs = replace(costs, in_flight=in_flight(point, costs.micro_batches))
@@ -115,7 +116,8 @@ def seconds(costs: StageCosts, plan: Plan, rows: IntArray) -> float:
     once = (costs.once[s, ends] - costs.once[s, starts]).sum(axis=0)
     syncs = (costs.sync[s, ends] - costs.sync[s, starts]).sum(axis=0) + costs.sync_base
     syncs -= costs.once_saved * np.minimum(once, np.maximum(left, 0.0))
-    return iteration_seconds(point, costs.micro_batches, loads, syncs)
+    spared = (costs.spared[ends] - costs.spared[starts]).sum(axis=0)
+    return iteration_seconds(point, costs.micro_batches, loads, spared, syncs)
 
 
 def overflow(costs: StageMemory, plan: Plan, rows: IntArray) -> float:
@@ -127,7 +129,9 @@ def overflow(costs: StageMemory, plan: Plan, rows: IntArray) -> float:
     kept = (costs.kept[rows, ends] - costs.kept[rows, starts]).sum(axis=0)
     static = (costs.static[ends] - costs.static[starts]).sum(axis=0)
     stepping = (costs.step[ends] - costs.step[starts]).sum(axis=0)
-    used = static + np.maximum(costs.in_flight * kept + largest, stepping)
+    whole = (costs.kept[0, ends] - costs.kept[0, starts]).sum(axis=0)
+    passes = costs.in_flight * kept + costs.deferred * whole + largest
+    used = static + np.maximum(passes, stepping)
     most = float(used.max())
     return 0.0 if most <= costs.limit * _FITS else most / costs.limit - 1.0
 

@@ -1,7 +1,15 @@
 """Time and memory of stages and plans; `price` is the one judge of every plan."""
 
 from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
-from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy, acting_zero, micro_batches
+from nest_core.costs.plan import (
+    SCHEDULES,
+    USUAL_SCHEDULES,
+    Plan,
+    Point,
+    StageStrategy,
+    acting_zero,
+    micro_batches,
+)
 from nest_core.costs.price import Memory, Report, Stage, check_plan, price
 from nest_core.costs.problem import RECOMPUTE, Calls, LayerTable, Problem, StateBytes
 from nest_core.costs.schedules import in_flight
@@ -14,6 +22,7 @@ __all__ = [
     "NO_OVERLAP",
     "RECOMPUTE",
     "SCHEDULES",
+    "USUAL_SCHEDULES",
     "Calls",
     "LayerTable",
     "Memory",

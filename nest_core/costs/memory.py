@@ -94,6 +94,7 @@ def stage_memory(
     whole = whole_bytes(problem, point, table)
     fullest = layers[int(np.argmax(costs.peak[c, layers]))]
     stash = (float(costs.in_flight[s]) - 1) * kept
+    stash += float(costs.deferred[s]) * float(table.kept_bytes[0, layers].sum())
     working = float(table.working_bytes[c, fullest])
     passes = kept + stash + working + float(whole[fullest])
     stepping = sum(float(costs.step[j] - costs.step[i]) for i, j in virtual_stages)

@@ -8,12 +8,23 @@ from typing import TypeVar
 from nest_core.layout import DeviceOrder, Layout
 from nest_core.network import IntArray
 
-__all__ = ["SCHEDULES", "Plan", "Point", "StageStrategy", "acting_zero", "micro_batches"]
+__all__ = [
+    "SCHEDULES",
+    "USUAL_SCHEDULES",
+    "Plan",
+    "Point",
+    "StageStrategy",
+    "acting_zero",
+    "micro_batches",
+]
 
 Whole = TypeVar("Whole", int, IntArray)
 
-SCHEDULES = ("1f1b", "gpipe", "interleaved")
+SCHEDULES = ("1f1b", "gpipe", "interleaved", "zb_h1", "zb_1p", "zb_2p")
 """Orders of forward and backward passes in a pipeline (`nest_core.costs.schedules`)."""
+
+USUAL_SCHEDULES = SCHEDULES[:3]
+"""Those that are searched where none is named: what frameworks have."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -86,6 +86,8 @@ class Report:
     bubble : float
         The bubble fraction of Narayanan et al. 2021 (SC), section 2.2: seconds of fill and drain
         over those that the slowest stage works, ``(p - 1) / (v m)`` for equal stages.
+    fill_s : float
+        Seconds of fill and drain; one of the terms.
     terms : tuple of (str, float)
         Seconds that add up to ``iteration_s``.
     stages : tuple of Stage
@@ -99,6 +101,7 @@ class Report:
     tokens_per_s_per_device: float
     mfu: float
     bubble: float
+    fill_s: float
     memory_limit_bytes: float
     terms: tuple[tuple[str, float], ...]
     stages: tuple[Stage, ...]
@@ -135,8 +138,9 @@ def price(problem: Problem, plan: Plan) -> Report:
     ]
     syncs = np.array([work.sync for work in works])
     m = point.micro_batches(problem.batch)
-    iteration = iteration_seconds(point, m, loads, syncs)
-    fill = fill_seconds(point, loads)
+    spared = np.array([work.spared for work in works])
+    iteration = iteration_seconds(point, m, loads, spared, syncs)
+    fill = fill_seconds(point, m, loads, spared)
     stages = tuple(
         _stage(problem, plan, grounds[points[s]], s, work, iteration)
         for s, work in enumerate(works)
@@ -164,6 +168,7 @@ def price(problem: Problem, plan: Plan) -> Report:
         tokens_per_s_per_device=samples * problem.tokens / devices,
         mfu=samples * problem.model_flops / (devices * problem.peak_flops),
         bubble=fill / (m * float(loads.max())) if fill else 0.0,
+        fill_s=fill,
         memory_limit_bytes=problem.memory_bytes,
         terms=tuple(terms.items()),
         stages=stages,
@@ -203,6 +208,7 @@ class _Work:
     choice: int
     load: float
     compute: float
+    spared: float
     replay: float
     launch: float
     sync: float
@@ -228,6 +234,9 @@ def _work(
         choice=choice,
         load=load,
         compute=_over(ground.table.compute_s, virtual_stages),
+        spared=sum(
+            float(ground.costs.spared[j] - ground.costs.spared[i]) for i, j in virtual_stages
+        ),
         replay=_over(ground.table.replay_s[choice], virtual_stages),
         launch=_over(layered.total[s, choice] - layered.device[s, choice], virtual_stages),
         sync=ground.costs.virtual_stages_sync(s, virtual_stages, choice, pace),

@@ -80,6 +80,8 @@ class LayerTable:
         Forward and backward, on the device.
     forward_s : (L,)
         Of it, forward.
+    weight_s : (L,)
+        Of it, gradients of weights: no more than forward, nor than what else is backward.
     replay_s : (R, L)
         Extra forward work under recomputation.
     launch_s : (R, L)
@@ -102,6 +104,7 @@ class LayerTable:
 
     compute_s: FloatArray
     forward_s: FloatArray
+    weight_s: FloatArray
     replay_s: FloatArray
     launch_s: FloatArray
     calls: Mapping[str, Calls]
@@ -120,7 +123,7 @@ class LayerTable:
     def size_bytes(self) -> int:
         """What its arrays take in memory, about: columns, and four rows per recomputation."""
         rows = len(self.replay_s)
-        return 8 * self.layers * (12 + 4 * rows + (2 + 2 * rows) * len(self.calls))
+        return 8 * self.layers * (13 + 4 * rows + (2 + 2 * rows) * len(self.calls))
 
 
 def _with_its_table(found: tuple[LayerTable, IntArray]) -> int:
@@ -139,7 +142,8 @@ def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
     calls = table.calls.values()
     columns = np.concatenate(
         [
-            [table.compute_s, table.forward_s, table.parameters, table.expert_parameters],
+            [table.compute_s, table.forward_s, table.weight_s],
+            [table.parameters, table.expert_parameters],
             table.replay_s,
             table.launch_s,
             table.kept_bytes,
@@ -154,6 +158,7 @@ def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
     brief = LayerTable(
         compute_s=table.compute_s[first],
         forward_s=table.forward_s[first],
+        weight_s=table.weight_s[first],
         replay_s=table.replay_s[:, first],
         launch_s=table.launch_s[:, first],
         calls={

@@ -34,7 +34,7 @@ from nest_core.costs.problem import (
     condensed,
     prefix,
 )
-from nest_core.costs.schedules import in_flight
+from nest_core.costs.schedules import DELAYS, deferral, deferred, in_flight
 from nest_core.costs.zero import (
     Traffic,
     state_shares,
@@ -113,6 +113,8 @@ class StageMemory:
         Bytes that live only while the optimizer steps, when nothing is in flight.
     in_flight : (pp,)
         Micro-batches whose activations a position holds.
+    deferred : (pp,)
+        Micro-batches beside them of which all is held for W: zero-bubble schedules delay it.
     limit : float
         Bytes that tensors may hold.
     """
@@ -123,11 +125,13 @@ class StageMemory:
     peak: FloatArray
     step: FloatArray
     in_flight: FloatArray
+    deferred: FloatArray
     limit: float
 
     def used(self, s: int, i: int, j: int, c: int) -> float:
         """Bytes that the tensors of a stage in one piece hold."""
         kept = self.in_flight[s] * (self.kept[c, j] - self.kept[c, i])
+        kept += self.deferred[s] * (self.kept[0, j] - self.kept[0, i])
         passes = kept + self.peak[c, i:j].max()
         return float(self.static[j] - self.static[i] + max(passes, self.step[j] - self.step[i]))
 
@@ -143,6 +147,8 @@ class StageCosts(StageMemory):
         sent.
     forward : (L + 1,)
         Seconds of compute in a forward pass.
+    spared : (L + 1,)
+        Seconds by which other stages wait for less than the load: `deferral` times those in W.
     arrive, retire : (pp, L + 1)
         Seconds to receive activations where a virtual stage starts at ``i``, gradients where it
         ends at ``j``.
@@ -159,6 +165,7 @@ class StageCosts(StageMemory):
     time: FloatArray
     free: FloatArray
     forward: FloatArray
+    spared: FloatArray
     arrive: FloatArray
     retire: FloatArray
     transfer_saved: float
@@ -212,6 +219,7 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
             + experts * step_share(zero, point.expert_sharers, state)
         ),
         in_flight=in_flight(point, m),
+        deferred=deferred(point, m),
         limit=problem.tensor_bytes,
     )
 
@@ -228,13 +236,15 @@ def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
         time=prefix(layers.total),
         free=prefix(layers.free),
         forward=prefix(table.forward_s),
+        spared=prefix(deferral(point, memory.micro_batches) * table.weight_s),
         arrive=arrive,
         retire=retire,
         transfer_saved=problem.overlap.transfer,
         sync=prefix(once + update_layers(problem, point, table)),
         sync_base=_tied(problem, point, shared, table),
         once=prefix(once),
-        once_saved=problem.overlap.data,
+        # W comes last where it is delayed, and leaves nothing to hide behind.
+        once_saved=0.0 if point.schedule in DELAYS else problem.overlap.data,
     )
 
 

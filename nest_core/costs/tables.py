@@ -202,10 +202,11 @@ def _table(
         if any(call.axis == axis for layer in distinct for call in layer.collectives)
     }
     return LayerTable(
-        compute_s=column([forward + backward for forward, backward, _, _ in times]),
-        forward_s=column([forward for forward, _, _, _ in times]),
-        replay_s=rows([replay for _, _, replay, _ in times]),
-        launch_s=rows([launch for _, _, _, launch in times]),
+        compute_s=column([forward + backward for forward, backward, _, _, _ in times]),
+        forward_s=column([forward for forward, _, _, _, _ in times]),
+        weight_s=column([weight for _, _, weight, _, _ in times]),
+        replay_s=rows([replay for _, _, _, replay, _ in times]),
+        launch_s=rows([launch for _, _, _, _, launch in times]),
         calls=calls,
         parameters=column([layer.parameters for layer in distinct]),
         expert_parameters=column([layer.expert_parameters for layer in distinct]),
@@ -228,14 +229,23 @@ def _times(
     recomputations: tuple[str, ...],
     *,
     bound: bool,
-) -> tuple[float, float, tuple[float, ...], tuple[float, ...]]:
-    """Forward, backward, replays and what the host needs to issue them, seconds."""
+) -> tuple[float, float, float, tuple[float, ...], tuple[float, ...]]:
+    """Forward, backward, of it gradients of weights, replays, and what the host needs to issue
+    them, seconds.
+
+    A product with weights takes as long again for their gradients as for those of its inputs.
+    """
     if bound:
         forward = [_bound(op.forward, accelerator, precision) for op in layer.operators]
-        backward = sum(_bound(op.backward, accelerator, precision) for op in layer.operators)
+        back = [_bound(op.backward, accelerator, precision) for op in layer.operators]
     else:
         forward = [forward_seconds(op, accelerator, precision) for op in layer.operators]
-        backward = sum(backward_seconds(op, accelerator, precision) for op in layer.operators)
+        back = [backward_seconds(op, accelerator, precision) for op in layer.operators]
+    weight = sum(
+        seconds / 2
+        for op, seconds in zip(layer.operators, back, strict=True)
+        if op.backward and op.backward[-1].unit == "gemm"
+    )
     seconds = dict(zip((op.name for op in layer.operators), forward, strict=True))
     replays = [layer.replayed(name) for name in recomputations]
     replay = tuple(float(sum(seconds[op.name] for op in operators)) for operators, _ in replays)
@@ -244,7 +254,7 @@ def _times(
     both += sum(kernels(op)[1] for op in layer.operators)
     both += sum(call.backward for call in layer.collectives)
     launch = tuple(issue * (both + _issued(*again)) for again in replays)
-    return sum(forward), backward, replay, launch
+    return sum(forward), sum(back), min(weight, sum(forward)), replay, launch
 
 
 def _issued(operators: Iterable[Operator], collectives: Iterable[Collective]) -> int:

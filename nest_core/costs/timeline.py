@@ -3,7 +3,8 @@
 `price` states an iteration in closed form (`nest_core.costs.schedules`); here its schedule is
 played back. A stage runs its passes in the schedule's order, one at a time: a forward pass starts
 once the same micro-batch has left the virtual stage before, a backward pass once it has come back
-from the virtual stage after. When its last pass is over a stage synchronises gradients and updates
+from the virtual stage after; gradients of weights that are a pass of their own only wait for their
+turn. When its last pass is over a stage synchronises gradients and updates
 its states.
 
 * ``gpipe``: all forward passes, then all backward passes (Huang et al. 2019).
@@ -11,6 +12,9 @@ its states.
   (Narayanan et al. 2021, PipeDream-Flush).
 * ``interleaved``: groups of ``pp`` micro-batches go through one virtual stage after another,
   ``2 (pp - 1 - s) + (v - 1) pp`` passes ahead (Narayanan et al. 2021, SC, section 2.2).
+* ``zb_h1``, ``zb_1p``, ``zb_2p``: as 1F1B, ``c (pp - 1 - s)`` passes ahead, gradients of weights
+  ``c s`` micro-batches behind (Qi et al. 2023); the latter two take as long as their slowest stage
+  does from its first pass on.
 
 What a pass takes is the priced load of its stage, divided by three declared rules: recomputation
 belongs to the backward pass; virtual stages divide communication and kernel launches as they divide
@@ -31,6 +35,7 @@ import numpy as np
 from nest_core.costs.plan import Point
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
+from nest_core.costs.schedules import DELAYS
 from nest_core.errors import InputError
 from nest_core.network import BoolArray, FloatArray, IntArray
 
@@ -53,10 +58,11 @@ class Timeline:
         What was played back.
     micro_batches : int
     micro_batch, virtual_stage : int array (pp, passes)
-    backward : bool array (pp, passes)
+    way : int array (pp, passes)
+        0 forward, 1 backward, 2 gradients of weights where they are a pass of their own.
     start_s : float array (pp, passes)
-    parts_s : float array (pp, virtual stages, 2, 3)
-        Of a stage's forward (0) and backward (1) passes, the `PARTS`.
+    parts_s : float array (pp, virtual stages, 3, 3)
+        Of a stage's passes of each way the `PARTS`.
     sync_s, update_s : float array (pp,)
         Exposed gradient synchronisation and optimizer step, after the last pass.
     """
@@ -65,7 +71,7 @@ class Timeline:
     micro_batches: int
     micro_batch: IntArray
     virtual_stage: IntArray
-    backward: BoolArray
+    way: IntArray
     start_s: FloatArray
     parts_s: FloatArray
     sync_s: FloatArray
@@ -77,10 +83,15 @@ class Timeline:
         return len(self.start_s)
 
     @property
+    def backward(self) -> BoolArray:
+        """Whether a pass belongs to the backward ones, shape (pp, passes)."""
+        return np.asarray(self.way > 0)
+
+    @property
     def pass_parts_s(self) -> FloatArray:
         """The `PARTS` of every pass, shape (pp, passes, 3)."""
         stage = np.arange(self.stages)[:, None]
-        return self.parts_s[stage, self.virtual_stage, self.backward.astype(np.int64)]
+        return self.parts_s[stage, self.virtual_stage, self.way]
 
     @property
     def end_s(self) -> FloatArray:
@@ -89,8 +100,11 @@ class Timeline:
 
     @property
     def seconds(self) -> float:
-        """When the last stage has updated its states."""
-        return float((self.end_s[:, -1] + self.sync_s + self.update_s).max())
+        """When the last stage has updated its states; see above where stages are not awaited."""
+        begun = self.start_s[:, 0]
+        if self.report.plan.point.schedule not in ("zb_1p", "zb_2p"):
+            begun = np.zeros_like(begun)
+        return float((self.end_s[:, -1] + self.sync_s + self.update_s - begun).max())
 
     @property
     def difference(self) -> float:
@@ -116,7 +130,8 @@ def timeline(problem: Problem, report: Report) -> Timeline:
 
     point = report.plan.point
     m = point.micro_batches(problem.batch)
-    passes = 2 * point.pp * point.interleave * m
+    ways = 3 if point.schedule in DELAYS else 2
+    passes = ways * point.pp * point.interleave * m
     if passes > MOST_PASSES:
         raise InputError(
             "the iteration",
@@ -124,9 +139,9 @@ def timeline(problem: Problem, report: Report) -> Timeline:
             passes,
             "lower the batch or raise the micro-batch",
         )
-    backward, micro_batch, virtual_stage = _orders(point, m)
+    way, micro_batch, virtual_stage = _orders(point, m)
     parts = _parts(problem, report, m)
-    begun = starts(backward, micro_batch, virtual_stage, parts.sum(axis=3), m)
+    begun = starts(way, micro_batch, virtual_stage, parts.sum(axis=3), m)
     update = _updates(problem, report, m)
     synced = np.array([stage.sync_s for stage in report.stages]) - update
     return Timeline(
@@ -134,7 +149,7 @@ def timeline(problem: Problem, report: Report) -> Timeline:
         m,
         micro_batch,
         virtual_stage,
-        backward,
+        way,
         begun,
         parts,
         np.maximum(0.0, synced),
@@ -142,8 +157,8 @@ def timeline(problem: Problem, report: Report) -> Timeline:
     )
 
 
-def _orders(point: Point, m: int) -> tuple[BoolArray, IntArray, IntArray]:
-    """Direction, micro-batch and virtual stage of every pass of every stage, each (pp, passes)."""
+def _orders(point: Point, m: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Way, micro-batch and virtual stage of every pass of every stage, each (pp, passes)."""
     v, pp = point.interleave, point.pp
     number = np.arange(m * v)
     if point.schedule == "interleaved":
@@ -152,14 +167,30 @@ def _orders(point: Point, m: int) -> tuple[BoolArray, IntArray, IntArray]:
         back = v - 1 - there
     else:
         micro_batch, there, back = number, np.zeros_like(number), np.zeros_like(number)
-    backward = np.zeros((pp, 2 * len(number)), dtype=np.bool_)
-    which, virtual_stage = np.zeros(backward.shape, np.int64), np.zeros(backward.shape, np.int64)
+    if point.schedule in DELAYS:
+        return _delayed(point, m)
+    way = np.zeros((pp, 2 * len(number)), dtype=np.int64)
+    which, virtual_stage = np.zeros_like(way), np.zeros_like(way)
     for s in range(pp):
         first, second = _places(point, s, len(number))
-        backward[s, second] = True
+        way[s, second] = 1
         which[s, first] = which[s, second] = micro_batch
         virtual_stage[s, first], virtual_stage[s, second] = there, back
-    return backward, which, virtual_stage
+    return way, which, virtual_stage
+
+
+def _delayed(point: Point, m: int) -> tuple[IntArray, IntArray, IntArray]:
+    """The same of zero-bubble schedules: sorted by the round in which a pass runs, F, B, W."""
+    number = np.arange(m)
+    ways, which = np.repeat([0, 1, 2], m), np.tile(number, 3)
+    orders = []
+    for s in range(point.pp):
+        ahead = DELAYS[point.schedule] * (point.pp - 1 - s)
+        late = DELAYS[point.schedule] * s
+        rounds = np.concatenate([number - ahead, number, number + late])
+        orders.append(np.lexsort((which, ways, rounds)))
+    order = np.array(orders)
+    return ways[order], which[order], np.zeros_like(order)
 
 
 def _places(point: Point, s: int, count: int) -> tuple[IntArray, IntArray]:
@@ -180,7 +211,8 @@ def _places(point: Point, s: int, count: int) -> tuple[IntArray, IntArray]:
 
 def _parts(problem: Problem, report: Report, m: int) -> FloatArray:
     plan = report.plan
-    result = np.zeros((plan.point.pp, plan.point.interleave, 2, len(PARTS)))
+    delayed = plan.point.schedule in DELAYS
+    result = np.zeros((plan.point.pp, plan.point.interleave, 3, len(PARTS)))
     for s, stage in enumerate(report.stages):
         at = plan.stage_point(s)
         table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep)
@@ -196,7 +228,9 @@ def _parts(problem: Problem, report: Report, m: int) -> FloatArray:
         result[s, :, 0, 0] = result[s, :, 1, 0] = rest * share / 2
         result[s, :, 1, 1] = again
         result[s, :, 0, 2] = forward + waits * first
-        result[s, :, 1, 2] = compute - forward + waits * (1 - first)
+        weight = np.array([table.weight_s[i:j].sum() for i, j in stage.virtual_stages]) * delayed
+        result[s, :, 1, 2] = compute - forward - weight + waits * (1 - first)
+        result[s, :, 2, 2] = weight
     return result
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from nest_core.costs import LayerTable, Plan, Problem, Report, Stage, price
+from nest_core.costs.schedules import DELAYS
 from nest_core.explain.summary import share
 from nest_core.explain.traffic import STEP, Traffic, traffic_of, wider, with_tables
 from nest_core.units import humanise_bytes, humanise_seconds
@@ -68,6 +69,7 @@ def _faster(table: LayerTable) -> LayerTable:
         table,
         compute_s=table.compute_s / rate,
         forward_s=table.forward_s / rate,
+        weight_s=table.weight_s / rate,
         replay_s=table.replay_s / rate,
     )
 
@@ -205,7 +207,11 @@ def _idle(
     behind = min(stage.idle_s, m * (pace - stage.micro_batch_s))
     twice = worth["micro-batches"]
     mean = sum(entry.micro_batch_s for entry in report.stages) / len(report.stages)
-    even = report.iteration_s - (m - 1 / report.plan.point.interleave) * (pace - mean)
+    if report.plan.point.schedule in DELAYS:
+        gain = m * (pace - mean)
+    else:
+        gain = (m - 1 / report.plan.point.interleave) * (pace - mean)
+    even = report.iteration_s - gain
     return (
         Constraint(
             "bubble",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nest_core.costs import Problem, Report, price
+from nest_core.costs.schedules import DELAYS
 from nest_core.explain.summary import share
 from nest_core.explain.traffic import traffic_of
 from nest_core.units import humanise, humanise_bytes, humanise_seconds
@@ -100,6 +101,14 @@ def _update(problem: Problem, report: Report, stage: int) -> float:
 
 
 def _fill(report: Report, name: str, seconds: float) -> Equation:
+    if report.plan.point.schedule in DELAYS:
+        return Equation(
+            name,
+            "Σ g + max(m t − g) − m · max t, where g = t less the deferral of W",
+            humanise_seconds(seconds),
+            seconds,
+            "Schedules",
+        )
     loads = [stage.micro_batch_s for stage in report.stages]
     v = report.plan.point.interleave
     inner = f"{humanise_seconds(sum(loads))} − {humanise_seconds(max(loads))}"

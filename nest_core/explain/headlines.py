@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from nest_core.baselines import Baseline, fastest
 from nest_core.costs import Report
-from nest_core.costs.schedules import fill_seconds
+from nest_core.costs.schedules import DELAYS
 from nest_core.costs.tables import mfu_convention, model_flops
 from nest_core.explain.summary import (
     NOTHING,
@@ -121,7 +119,7 @@ def _speedup(best: Report, baselines: Sequence[Baseline] | None) -> Headline:
 def _iteration(scenario: Scenario, best: Report, found: Validity) -> Headline:
     m = best.plan.point.micro_batches(scenario.batch)
     loads = [stage.micro_batch_s for stage in best.stages]
-    worst, fill = max(loads), fill_seconds(best.plan.point, np.array(loads))
+    worst, fill = max(loads), best.fill_s
     sync = best.iteration_s - m * worst - fill
     flops = model_flops(scenario.model, scenario.sequence)
     whole = model_flops(scenario.model, scenario.sequence, whole_scores=True) / flops
@@ -170,25 +168,29 @@ def _band_formula(found: Validity, best: Report) -> tuple[str, ...]:
 
 
 def _fill(best: Report) -> str:
-    """The seconds of fill and drain, in symbols; virtual stages let the next begin earlier."""
+    """The seconds of fill and drain, in symbols; virtual stages let the next begin earlier, and
+    gradients of weights (W) that wait let the others go on.
+    """
+    if best.plan.point.schedule in DELAYS:
+        return "(Σ g + max(m t − g) − m · max t)"
     return "(Σ t − max t)" + (" / v" if best.plan.point.interleave > 1 else "")
 
 
 def _bubble(batch: int, best: Report) -> Headline:
     loads = [stage.micro_batch_s for stage in best.stages]
-    v = best.plan.point.interleave
-    fill = (sum(loads) - max(loads)) / v
-    m = best.plan.point.micro_batches(batch)
-    each = f" / {v}" if v > 1 else ""
+    v, m = best.plan.point.interleave, best.plan.point.micro_batches(batch)
+    fill, equal = humanise_seconds(best.fill_s), ""
+    if best.plan.point.schedule not in DELAYS:
+        fill = f"({humanise_seconds(sum(loads))} − {humanise_seconds(max(loads))})"
+        fill += f" / {v}" if v > 1 else ""
+        equal = f", for equal stages (p − 1) / {'m' if v == 1 else '(v m)'} (Narayanan et al. 2021)"
     return Headline(
         "Pipeline bubble",
         share(best.bubble),
-        f"{humanise_seconds(fill)} of fill and drain, over the time without them",
+        f"{humanise_seconds(best.fill_s)} of fill and drain, over the time without them",
         (
-            f"bubble fraction = {_fill(best)} / (m · max t), for equal stages "
-            f"(p − 1) / {'m' if v == 1 else '(v m)'} (Narayanan et al. 2021)",
-            f"= ({humanise_seconds(sum(loads))} − {humanise_seconds(max(loads))}){each} / "
-            f"({m:,} · {humanise_seconds(max(loads))}) = {share(best.bubble)}",
+            f"bubble fraction = {_fill(best)} / (m · max t){equal}",
+            f"= {fill} / ({m:,} · {humanise_seconds(max(loads))}) = {share(best.bubble)}",
         ),
     )
 

@@ -30,6 +30,13 @@ NOTHING = "–"
 """Where a figure or a cell has no value."""
 UNVALIDATED = "no error band"
 
+_SCHEDULES = {
+    "1f1b": "1F1B",
+    "gpipe": "GPipe",
+    "zb_h1": "ZB-H1",
+    "zb_1p": "ZB-1p",
+    "zb_2p": "ZB-2p",
+}
 _ORDER_ENDS = {"dp": "replicas of a stage side by side", "pp": "stages of a replica side by side"}
 
 
@@ -160,7 +167,7 @@ def schedule_in_words(point: Point) -> str:
     """
     if point.schedule == "interleaved":
         return f"interleaved 1F1B with {point.interleave} virtual stages per stage"
-    return "GPipe" if point.schedule == "gpipe" else "1F1B"
+    return _SCHEDULES[point.schedule]
 
 
 def certificate_line(result: Result) -> str:

@@ -93,7 +93,7 @@ def check_megatron(
         "pin search.recompute",
     )
     refuse_if(
-        point.schedule == "gpipe" and pipelined(point),
+        point.schedule not in ("1f1b", "interleaved") and pipelined(point),
         "plan.schedule",
         f"must be 1f1b or interleaved for {framework}",
         point.schedule,

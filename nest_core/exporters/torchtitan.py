@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nest_core.costs import Plan, Point, Report
+from nest_core.costs.schedules import DELAYS
 from nest_core.exporters.host_mapping import host_mapping
 from nest_core.exporters.values import (
     Bundle,
@@ -59,6 +60,14 @@ def export_torchtitan(scenario: Scenario, report: Report) -> Bundle:
     check_uniform(plan, _NAME)
     check_whole_batch(scenario.batch, plan.point, _NAME)
     recompute = common_recomputation(plan, _NAME)
+    refuse_if(
+        plan.point.schedule in DELAYS and pipelined(plan.point),
+        "plan.schedule",
+        f"must be 1f1b, gpipe or interleaved for {_NAME}, whose zero-bubble schedules want two or "
+        "more virtual stages per stage",
+        plan.point.schedule,
+        "pin search.schedule",
+    )
     check_order(plan.point, (_ORDER,), _NAME)
     check_launcher(rank_mapping, plan.point, _NAME)
     _check_sharding(plan.point)

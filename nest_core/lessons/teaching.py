@@ -106,6 +106,7 @@ def bare_chain(
     chain = LayerTable(
         compute_s=np.array(seconds, dtype=np.float64),
         forward_s=np.array(forward, dtype=np.float64),
+        weight_s=nothing,
         replay_s=none,
         launch_s=none,
         calls={},

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from nest_core.costs import SCHEDULES, Point
+from nest_core.costs import USUAL_SCHEDULES, Point
 from nest_core.paper.cases import PLANNERS, Cell
 from nest_core.paper.reproduction import (
     Costs,
@@ -159,7 +159,7 @@ def _own() -> tuple[str, ...]:
     axes = [word for name, word in _AXES.items() if name in searched]
     names = {field.name for field in fields(Point)}
     return (
-        f"{', '.join(axes)}; schedules {', '.join(SCHEDULES)}",
+        f"{', '.join(axes)}; schedules {', '.join(USUAL_SCHEDULES)}",
         "best-first search with bounds over outer points, dynamic program per point",
         f"yes: levels with shared links; {len(kinds)} kinds of fabric in the presets",
         "yes: states, activations, stash and buffers inside the program",

@@ -46,7 +46,7 @@ def bounds(
     pp: IntArray,
     micro_batches: IntArray,
     zero: IntArray,
-    interleave: IntArray,
+    rounds: FloatArray,
     transfers: FloatArray,
     beyond: tuple[FloatArray, FloatArray],
 ) -> Bounds:
@@ -55,6 +55,7 @@ def bounds(
     Parameters
     ----------
     entry : index into ``entries``
+    rounds : what divides the fill at most; see `Columns.rounds`
     transfers : seconds that one micro-batch is on its way between stages at least
     beyond : seconds per byte that collectives of dense and of expert gradients take at least to
     leave
@@ -114,14 +115,12 @@ def bounds(
     )
     left = (entries.count * entries.backward).sum(axis=1)[entry]
     # Interleaved stages hide it behind the pace of the slowest, which is not known yet.
-    shown = shown + np.where(
-        interleave == 1, problem.overlap.data * np.maximum(0.0, sent - left), 0
-    )
+    shown = shown + np.where(rounds == 1, problem.overlap.data * np.maximum(0.0, sent - left), 0)
     sync = np.maximum(shown / pp, alone)
-    seconds = total / interleave + (micro_batches - 1.0 / interleave) * bottleneck + sync
+    seconds = total / rounds + (micro_batches - 1.0 / rounds) * bottleneck + sync
     # A slower pace hides more, but costs more than that.
     paced = problem.overlap.data * np.maximum(0.0, sent / pp - np.maximum(bottleneck, left / pp))
-    seconds = seconds + np.where(interleave == 1, 0.0, paced)
+    seconds = seconds + np.where(rounds == 1, 0.0, paced)
     return Bounds(seconds, total, sync)
 
 

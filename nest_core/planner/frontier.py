@@ -10,6 +10,7 @@ import numpy as np
 
 from nest_core.costs import LayerTable, Point, Problem, micro_batches
 from nest_core.costs.problem import prefix
+from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds, bounds
 from nest_core.planner.layer_bounds import LayerBounds, best_case, layer_bounds, untied
@@ -152,7 +153,7 @@ class Frontier:
         keys = np.stack([self._pair[columns.row], self._apart(columns)])
         keys, entry = np.unique(keys, axis=1, return_inverse=True)
         entries = [self._entry(pair, apart) for pair, apart in keys.T.tolist()]
-        m, v = self._micro_batches(columns.row), columns.interleave
+        m, v = self._micro_batches(columns.row), columns.rounds
         low = (limits.seconds - limits.sync - limits.total / v) / np.maximum(m - 1.0 / v, 1.0 / m)
         least = self.screen.longest(
             entries,
@@ -160,11 +161,11 @@ class Frontier:
             columns,
             m,
             np.maximum(low, limits.total / self.rows.pp[columns.row]),
-            self._cap(m, limits, cutoff),
+            self._cap(columns, m, limits, cutoff),
         )
         fits = least < float("inf")
-        seconds = limits.total + (m - 1) * np.where(fits, least, 0.0) + limits.sync
-        seconds = np.where(v == 1, seconds, 0.0)
+        longest = (m - 1.0 / v) * np.where(fits, least, 0.0)
+        seconds = np.where(columns.interleave == 1, limits.total / v + longest + limits.sync, 0.0)
         limits = Bounds(np.maximum(limits.seconds, seconds), limits.total, limits.sync)
         near = fits & (limits.seconds <= cutoff)
         return Opened.sorted(columns.chosen(near), limits.chosen(near), True), len(near)
@@ -226,6 +227,7 @@ class Frontier:
             zero=np.where(shared, np.repeat(stages, len(rows)), 0),
             interleave=ones,
             stashing=np.full(count, self.space.plain == "gpipe"),
+            delay=np.full(count, DELAYS.get(self.space.plain, 0)),
             outer=ones == 1,
             parted=ones == 1,
             natural=ones == 1,
@@ -404,7 +406,7 @@ class Frontier:
             pp,
             m,
             columns.zero,
-            v,
+            columns.rounds,
             transfers,
             beyond,
         )
@@ -414,7 +416,7 @@ class Frontier:
     ) -> tuple[Bounds, BoolArray]:
         """Which points could come in under the cutoff, or fit at all; see `covers` and `evens`."""
         m = self._micro_batches(columns.row)
-        cap = self._cap(m, limits, cutoff)
+        cap = self._cap(columns, m, limits, cutoff)
         fits = self.screen.fits(entries, entry, columns, m, cap, self.problem.tensor_bytes)
         least = self.screen.even(entries, entry, columns, m, limits.sync)
         tighter = Bounds(np.maximum(limits.seconds, least), limits.total, limits.sync)
@@ -423,10 +425,11 @@ class Frontier:
     def _micro_batches(self, row: IntArray) -> IntArray:
         return micro_batches(self.problem.batch, self.rows.dp[row], self.rows.micro_batch[row])
 
-    def _cap(self, m: IntArray, limits: Bounds, cutoff: float) -> FloatArray:
+    def _cap(self, columns: Columns, m: IntArray, limits: Bounds, cutoff: float) -> FloatArray:
         """Seconds that a stage may take at most where a plan comes in under the cutoff."""
         if cutoff == float("inf"):
             return np.full(len(m), np.inf)
-        room = cutoff - limits.sync
-        cap = np.where(m > 1, (room - limits.total) / np.maximum(m - 1, 1), room)
+        room, share = cutoff - limits.sync, 1.0 / columns.rounds
+        times = np.where(m > share, m - share, 1.0)
+        cap = np.where(m > share, (room - limits.total * share) / times, room)
         return np.asarray(cap * (1 + 1e-12))

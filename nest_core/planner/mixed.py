@@ -55,7 +55,7 @@ class MixedFrontier:
         columns = self.points.columns(rows)
         if self.space.replaces_gpipe:
             columns = columns.chosen(~(columns.stashing & (self.rows.pp[columns.row] > 1)))
-        seconds = self._seconds(columns.row, columns.interleave)
+        seconds = self._seconds(columns.row, columns.rounds)
         near = seconds <= cutoff
         columns, seconds = columns.chosen(near), seconds[near]
         seconds, fits = self._screened(columns, seconds, cutoff)
@@ -87,7 +87,7 @@ class MixedFrontier:
         row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
         columns: Columns = self.points.columns(row)
         which = columns.number == number
-        return float(self._seconds(row, columns.interleave[which])[0])
+        return float(self._seconds(row, columns.rounds[which])[0])
 
     def leanest(self) -> tuple[float, Point | None]:
         """Of points with equal stages; see `Frontier.leanest`."""
@@ -154,8 +154,9 @@ class MixedFrontier:
         m = micro_batches(self.problem.batch, self.rows.dp[row], self.rows.micro_batch[row])
         cap = np.full(len(row), np.inf)
         if cutoff < float("inf"):
-            room = cutoff - self._total[row]
-            cap = np.where(m > 1, room / np.maximum(m - 1, 1), cutoff) * (1 + 1e-12)
+            share = 1.0 / columns.rounds
+            room, times = cutoff - self._total[row] * share, np.where(m > share, m - share, 1.0)
+            cap = np.where(m > share, room / times, cutoff) * (1 + 1e-12)
         keys = list(self._bounds)
         entries = [self._bounds[key] for key in keys]
         places = {key: place for place, key in enumerate(keys)}
@@ -167,11 +168,11 @@ class MixedFrontier:
         seconds = np.maximum(seconds, least)
         return seconds, np.asarray(fits & (least <= cutoff) & (least < float("inf")))
 
-    def _seconds(self, row: IntArray, interleave: IntArray) -> FloatArray:
+    def _seconds(self, row: IntArray, rounds: FloatArray) -> FloatArray:
         m = micro_batches(self.problem.batch, self.rows.dp[row], self.rows.micro_batch[row])
         total = self._total[row]
         bottleneck = np.maximum(total / self.rows.pp[row], self._tallest[row])
-        return np.asarray(total / interleave + (m - 1.0 / interleave) * bottleneck)
+        return np.asarray(total / rounds + (m - 1.0 / rounds) * bottleneck)
 
 
 def _alike(rows: Rows) -> Rows:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from nest_core.costs import Point, Problem, micro_batches
+from nest_core.costs.schedules import DELAYS
 from nest_core.layout import AXES
-from nest_core.network import BoolArray, IntArray
+from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.space import PLAIN, Rows, SearchSpace, even_patterns
 
 __all__ = ["Columns", "Points"]
@@ -31,6 +32,8 @@ class Columns:
     zero, interleave : (points,)
     stashing : (points,)
         Whether the schedule is GPipe, which keeps all micro-batches in flight.
+    delay : (points,)
+        See `DELAYS`; 0 for schedules that are not zero-bubble.
     outer, parted, natural : (points,)
         Whether ``dp``, and whether ``cp``, lies outside ``pp``; whether ranks sit in the fabric's
         own order.
@@ -41,12 +44,18 @@ class Columns:
     zero: IntArray
     interleave: IntArray
     stashing: BoolArray
+    delay: IntArray
     outer: BoolArray
     parted: BoolArray
     natural: BoolArray
 
     def __len__(self) -> int:
         return len(self.number)
+
+    @property
+    def rounds(self) -> FloatArray:
+        """See `rounds`, shape (points,)."""
+        return rounds(self.interleave, self.delay)
 
     def chosen(self, which: IntArray | BoolArray | slice) -> Columns:
         """Some of them."""
@@ -88,9 +97,12 @@ class Points:
     def __len__(self) -> int:
         return int(self.first[-1])
 
-    def deepest(self) -> IntArray:
-        """The most virtual stages per stage that each row allows; 1 without interleaving."""
-        most = [max((v for _, v in found), default=1) for found in self._schedules]
+    def deepest(self) -> FloatArray:
+        """The most `rounds` that each row allows; 1 without interleaving or zero-bubble."""
+        most = [
+            max((float(rounds(v, DELAYS.get(name, 0))) for name, v in found), default=1.0)
+            for found in self._schedules
+        ]
         return np.asarray(np.array(most)[self._kind])
 
     def columns(self, rows: IntArray) -> Columns:
@@ -104,6 +116,7 @@ class Points:
         kind, alike = self._kind[row], self._alike[row]
         virtual_stages = _padded([[v for _, v in found] for found in self._schedules])
         stashing = _padded([[name == "gpipe" for name, _ in found] for found in self._schedules])
+        delay = _padded([[DELAYS.get(name, 0) for name, _ in found] for found in self._schedules])
         outer = _padded(
             [[axes.index("dp") > axes.index("pp") for axes, _ in found] for found in self._orders]
         )
@@ -120,6 +133,7 @@ class Points:
             zero=np.where(self._shared[row], zeros, 0),
             interleave=virtual_stages[kind, schedule],
             stashing=stashing[kind, schedule].astype(bool),
+            delay=delay[kind, schedule],
             outer=outer[alike, order].astype(bool),
             parted=parted[alike, order].astype(bool),
             natural=natural[alike, order].astype(bool),
@@ -165,6 +179,21 @@ class Points:
                     if v > 1 and even_patterns(self.layers, pp, v)
                 ]
         return tuple(found)
+
+
+def rounds(interleave: IntArray | int, delay: IntArray | int) -> FloatArray:
+    """What divides the fill of 1F1B at most: virtual stages, or what delayed W takes from it.
+
+    W takes a third of a micro-batch at most, so that ``t - (1 + c) W``, for which every other
+    stage makes the slowest wait, is at least ``(2 - c) / 3`` of ``t``.
+
+    Examples
+    --------
+    >>> rounds(np.array([1, 4, 1, 1]), np.array([0, 0, 1, 2]))
+    array([ 1.,  4.,  3., inf])
+    """
+    least = np.array([1.0, 3.0, np.inf])[delay]
+    return np.asarray(np.maximum(interleave, least), dtype=np.float64)
 
 
 def _padded(ragged: Sequence[Sequence[int]]) -> IntArray:

@@ -1,11 +1,13 @@
 """The dynamic program over cut points for one outer point, exactly.
 
-For fixed degrees the time of a plan is ``sum(t_s) + (m - 1) * max(t_s) + max(e_s)`` with
-``t_s`` the load and ``e_s`` the synchronisation of stage ``s``. Minimising the bottleneck alone
-is not enough, and the three parts pull apart, so the program is the epsilon-constraint method:
-under caps ``t_s <= T`` and ``e_s <= E`` the recurrence
+For fixed degrees the time of a plan is ``sum(t_s - w_s) + max((m - 1) t_s + w_s) + max(e_s)`` with
+``t_s`` the load and ``e_s`` the synchronisation of stage ``s``; ``w_s`` is by how much gradients of
+weights that wait shorten the wait of the others, 0 but for zero-bubble schedules. Minimising the
+bottleneck alone is not enough, and the three parts pull apart, so the program is the
+epsilon-constraint method: under caps ``(m - 1) t_s + w_s <= T`` and ``e_s <= E`` the
+recurrence
 
-    best[s][i] = min over j > i, choice c that fits: t(s, i, j, c) + best[s + 1][j]
+    best[s][i] = min over j > i, choice c that fits: (t - w)(s, i, j, c) + best[s + 1][j]
 
 finds the smallest sum, a choice being a recomputation and, where stages may differ, a strategy.
 The caps then step down, strictly below the plan just found, as long as a plan under them could
@@ -97,7 +99,7 @@ def solve_point(
     choices : Choices
         Of a point without virtual stages.
     sum_bound, sync_bound : float
-        Lower bounds of ``sum(t_s)`` and ``max(e_s)``, which shorten the search.
+        Lower bounds of ``sum(t_s - w_s)`` and ``max(e_s)``, which shorten the search.
 
     Returns
     -------
@@ -114,6 +116,7 @@ def solve_point(
         time=choices.placed("time"),
         free=choices.placed("free"),
         forward=choices.stacked("forward"),
+        deferral=choices.stacked("spared"),
         arrive=choices.stacked("arrive"),
         retire=choices.stacked("retire"),
         saved=first.transfer_saved,
@@ -126,6 +129,8 @@ def solve_point(
         peak=choices.memory("peak"),
         stepping=choices.stacked("step"),
         in_flight=first.in_flight,
+        whole=choices.stacked("kept")[:, 0],
+        deferred=first.deferred,
         limit=first.limit,
         strategy=choices.strategy,
         group=choices.group,
@@ -140,6 +145,7 @@ class _Tables(NamedTuple):
     time: FloatArray
     free: FloatArray
     forward: FloatArray
+    deferral: FloatArray
     arrive: FloatArray
     retire: FloatArray
     saved: float
@@ -152,6 +158,8 @@ class _Tables(NamedTuple):
     peak: FloatArray
     stepping: FloatArray
     in_flight: FloatArray
+    whole: FloatArray
+    deferred: FloatArray
     limit: float
     strategy: IntArray
     group: IntArray
@@ -176,15 +184,15 @@ def _solve(
     sync_cap = np.inf
     trial_cuts = np.zeros(pp + 1, dtype=np.int64)
     while True:
-        # Smallest g = sum + (m - 1) * max under the cap on e.
+        # Smallest g = sum(t - w) + max((m - 1) t + w) under the cap on e.
         room = min(found, cutoff) - sync_bound
         least = np.inf
         least_sync = np.inf
         load_cap = np.inf
         if m > 1 and room < np.inf:
-            load_cap = (room - sum_bound) / (m - 1) * (1.0 + 1e-12)
+            load_cap = (room - sum_bound) * (1.0 + 1e-12)
         while True:
-            total = _smallest_sum(t, load_cap, sync_cap, best, step, pick)
+            total = _smallest_sum(t, m, load_cap, sync_cap, best, step, pick)
             if total == np.inf:
                 break
             trial_cuts[0] = 0
@@ -201,12 +209,13 @@ def _solve(
                 idle = t.free[s, c, j] - t.free[s, c, i]
                 hidden = t.saved * min(hops, idle)
                 load = within + hops - hidden
-                worst_load = max(worst_load, load)
+                waiting = t.deferral[g, j] - t.deferral[g, i]
+                worst_load = max(worst_load, (m - 1) * load + waiting)
                 back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
                 sent = t.once[g, s, j] - t.once[g, s, i]
                 shown = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
                 worst_sync = max(worst_sync, shown - t.spared * min(sent, back))
-            value = total + (m - 1) * worst_load
+            value = total + worst_load
             if value < least:
                 least = value
                 least_sync = worst_sync
@@ -215,10 +224,10 @@ def _solve(
                 for s in range(pp):
                     cuts[s + 1] = trial_cuts[s + 1]
                     chosen[s] = pick[s, trial_cuts[s]]
-            if m == 1:
+            if worst_load == 0.0:
                 break
             # Sums only grow from here, so a smaller value needs a smaller bottleneck.
-            load_cap = min(np.nextafter(worst_load, 0.0), (least - total) / (m - 1))
+            load_cap = min(np.nextafter(worst_load, 0.0), least - total)
         if least == np.inf or least + sync_bound >= min(found, cutoff):
             return found
         # Plans with e at least this large cannot beat least + least_sync.
@@ -228,6 +237,7 @@ def _solve(
 @compiled
 def _smallest_sum(
     t: _Tables,
+    m: int,
     load_cap: float,
     sync_cap: float,
     best: FloatArray,
@@ -260,6 +270,7 @@ def _smallest_sum(
                         continue
                     g = t.strategy[c]
                     passes = t.in_flight[s] * (t.kept[c, j] - t.kept[c, i]) + high[c]
+                    passes += t.deferred[s] * (t.whole[g, j] - t.whole[g, i])
                     held = t.static[g, j] - t.static[g, i]
                     if held + max(passes, t.stepping[g, j] - t.stepping[g, i]) > slack:
                         fits[c] = False  # memory only grows with j
@@ -270,7 +281,9 @@ def _smallest_sum(
                     begun = within + t.arrive[g, s, i] - t.saved * min(t.arrive[g, s, i], idle)
                     sent = t.once[g, s, j] - t.once[g, s, i]
                     shown = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
-                    if shown - t.spared * sent > sync_cap or begun > load_cap:
+                    waiting = t.deferral[g, j] - t.deferral[g, i]
+                    slow = (m - 1) * begun + waiting > load_cap
+                    if shown - t.spared * sent > sync_cap or slow:
                         quick[c] = False  # and so do both of these
                     if not quick[c]:
                         continue
@@ -280,8 +293,10 @@ def _smallest_sum(
                     load = within + hops - hidden
                     back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
                     late = shown - t.spared * min(sent, back) > sync_cap
-                    if not late and load <= load_cap and load + best[s + 1, j] < best[s, i]:
-                        best[s, i] = load + best[s + 1, j]
+                    slow = (m - 1) * load + waiting > load_cap
+                    waited = load - waiting + best[s + 1, j]
+                    if not late and not slow and waited < best[s, i]:
+                        best[s, i] = waited
                         step[s, i] = j
                         pick[s, i] = c
                 if not some:

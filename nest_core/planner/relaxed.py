@@ -78,6 +78,7 @@ class Cases(NamedTuple):
     table : index into `Tables`
     pp, interleave, micro_batches : degrees
     stashing : whether all micro-batches are in flight
+    delay : by how many micro-batches a stage delays W behind the one before; see `DELAYS`
     held, stepping, whole, fetched : bytes per element
         Of what a stage holds, of what the optimizer step adds, of the layer that runs and of the
         one before it.
@@ -89,6 +90,7 @@ class Cases(NamedTuple):
     interleave: IntArray
     micro_batches: IntArray
     stashing: BoolArray
+    delay: IntArray
     held: FloatArray
     stepping: FloatArray
     whole: FloatArray
@@ -163,6 +165,8 @@ def _covered(tables: Tables, cases: Cases, p: int, cap: float) -> bool:
     retire = 0.0
     for s in range(pp - 1, -1, -1):
         in_flight = m if cases.stashing[p] else min(m, pp - s)
+        if cases.delay[p] > 0:
+            in_flight = min(m, cases.delay[p] * (pp - 1) + 1)
         copy = tables.tied[t] if j == layers and pp > 1 else 0.0
         arrive = _hop(cases.hops, p, pp, s) if s > 0 else 0.0
         transfer = arrive + retire

@@ -153,6 +153,7 @@ class Screen:
             columns.interleave,
             micro_batches,
             columns.stashing,
+            columns.delay,
             held,
             stepping,
             whole,

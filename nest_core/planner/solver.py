@@ -17,13 +17,13 @@ from nest_core.costs import (
     links,
     stage_costs,
 )
-from nest_core.costs.schedules import iteration_seconds
+from nest_core.costs.schedules import DELAYS, iteration_seconds
 from nest_core.costs.stages import Links
 from nest_core.network import FloatArray, IntArray
 from nest_core.planner.program import Choices, solve_point
 from nest_core.planner.space import even_patterns
 
-__all__ = ["Prepared", "Solver", "lower_sync_bound"]
+__all__ = ["Prepared", "Solver", "lower_sync_bound", "spared"]
 
 _KEPT = 128
 
@@ -70,11 +70,12 @@ class Solver:
         """Stage costs under a point's layout.
 
         Schedules differ in what is in flight only, but for the last stage's link to the first,
-        which interleaving has.
+        which interleaving has, and for W, which zero-bubble schedules delay.
         """
-        alike = replace(point, schedule="", interleave=min(point.interleave, 2))
+        named = point.schedule if point.schedule in DELAYS else ""
+        alike = replace(point, schedule=named, interleave=min(point.interleave, 2))
         if alike not in self._costs:
-            place = replace(alike, sp=False, micro_batch=1, zero=0)
+            place = replace(alike, sp=False, micro_batch=1, zero=0, schedule="")
             if place not in self._links:
                 self._links[place] = links(self.problem, point)
             if len(self._costs) == _KEPT:
@@ -117,6 +118,9 @@ class Solver:
         bottleneck = max(total / pp, float(lightest.max()))
         v = point.interleave
         lower_bound = total / v + (m - 1.0 / v) * bottleneck + sync
+        if point.schedule in DELAYS:
+            fill = max(0.0, total - spared(costs))
+            lower_bound = max(fill + (m - 1) * bottleneck, m * bottleneck) + sync
         if v > 1:  # a slower pace hides more, but costs more than that
             lower_bound += max(0.0, _paced_bound(costs, bottleneck) - sync)
         return Prepared(point, choices, strategies, total, sync, lower_bound)
@@ -125,7 +129,8 @@ class Solver:
         """The best plan of a point, if it takes at most ``cutoff`` seconds."""
         if prepared.point.interleave > 1:
             return self._even(prepared, cutoff)
-        seconds, cuts, chosen = solve_point(prepared.choices, prepared.total, prepared.sync, cutoff)
+        total = max(0.0, prepared.total - spared(prepared.choices.costs))
+        seconds, cuts, chosen = solve_point(prepared.choices, total, prepared.sync, cutoff)
         if seconds == float("inf"):
             return seconds, None
         return seconds, self._plan(prepared, tuple(cuts.tolist()), chosen)
@@ -156,7 +161,7 @@ class Solver:
                         break
                     loads = load[places, chosen]
                     syncs = work.sync(float(loads.max()))[places, chosen]
-                    seconds = iteration_seconds(point, m, loads, syncs)
+                    seconds = iteration_seconds(point, m, loads, np.zeros_like(loads), syncs)
                     if seconds <= cutoff and seconds < best:
                         best, plan = seconds, self._plan(prepared, cuts, chosen)
                     cap = float(np.nextafter(sync[places, chosen].max(), 0.0))
@@ -208,6 +213,11 @@ def _paced_bound(costs: Sequence[StageCosts], pace: float) -> float:
 def _cheapest(seconds: Sequence[FloatArray]) -> float:
     """Layers at their cheapest, of entries (positions, L), added up."""
     return float(np.min([entry.min(axis=0) for entry in seconds], axis=0).sum())
+
+
+def spared(costs: Sequence[StageCosts]) -> float:
+    """By how much all stages' waits are shorter than their loads, at most."""
+    return float(np.max([np.diff(entry.spared) for entry in costs], axis=0).sum())
 
 
 def _hop_bounds(costs: StageCosts) -> FloatArray:

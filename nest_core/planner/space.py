@@ -25,7 +25,7 @@ __all__ = ["ORDERS", "PLAIN", "Families", "Rows", "SearchSpace", "enumerate_rows
 ORDERS = (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"))
 """Megatron-LM's and Alpa's order (the replicas of a stage side by side) and NEST's."""
 
-PLAIN = ("1f1b", "gpipe")
+PLAIN = ("1f1b", "zb_h1", "zb_1p", "zb_2p", "gpipe")
 """Schedules without virtual stages, the leanest first."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nest_core.costs import SCHEDULES
+from nest_core.costs import USUAL_SCHEDULES
 from nest_core.errors import InputError
 from nest_core.planner import ORDERS, SearchSpace
 from nest_core.schema import Range, SearchTable, WorkloadTable
@@ -110,7 +110,7 @@ def _recomputations(value: Any, model: Model) -> tuple[str, ...]:
 
 def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:
     """Those listed that go with the virtual stages: one without, several with interleaving."""
-    listed = _listed(value, SCHEDULES)
+    listed = _listed(value, USUAL_SCHEDULES)
     kept = tuple(name for name in listed if name == "interleaved" or 1 in virtual_stages)
     if not kept or (kept == ("interleaved",) and max(virtual_stages) == 1):
         raise InputError(

@@ -292,7 +292,7 @@ class RecomputeTable(_Table):
     modules: Annotated[list[str], Field(min_length=1, max_length=7)]
 
 
-Schedule = Literal["1f1b", "interleaved", "gpipe"]
+Schedule = Literal["1f1b", "interleaved", "gpipe", "zb_h1", "zb_1p", "zb_2p"]
 Zero = Annotated[int, Field(ge=0, le=3)]
 Axes = list[Literal["tp", "cp", "dp", "pp"]]
 DeviceOrder = Literal["natural", "rail", "rack", "snake", "hilbert"]
@@ -350,7 +350,7 @@ class SearchTable(_Table):
         ),
     ] = None
     schedule: Annotated[
-        Schedule | Annotated[list[Schedule], Field(min_length=1, max_length=3)] | None,
+        Schedule | Annotated[list[Schedule], Field(min_length=1, max_length=6)] | None,
         label("schedule", "In which order a stage works off its micro-batches."),
     ] = None
     interleave: Annotated[Degree | None, label("virtual stages per stage")] = None

@@ -136,6 +136,7 @@ def random_tables(seed: int, layers: int, experts: bool):
         return LayerTable(
             compute_s=compute,
             forward_s=compute / 3,
+            weight_s=compute / 4,
             replay_s=compute * np.array([[0.0], [0.02], [0.25]]) * stray,
             launch_s=np.zeros((3, layers)),
             calls=calls,

@@ -19,6 +19,7 @@ def chain(layers: int = 4, **changed: Any) -> LayerTable:
     fields: dict[str, Any] = {
         "compute_s": np.full(layers, 3.0),
         "forward_s": np.full(layers, 1.0),
+        "weight_s": np.full(layers, 0.75),
         "replay_s": none,
         "launch_s": none,
         "calls": {},

@@ -14,10 +14,13 @@ from nest_core.network import collapse
 from nest_core.topology import Hierarchical, Tier
 
 Pass = tuple[str, int, int]
-"""Forward or backward, micro-batch, virtual stage of the whole chain."""
+"""Forward, backward or weights, micro-batch, virtual stage of the whole chain."""
 
-_FORWARD, _BACKWARD = 2.0, 5.0
-"""Seconds of a virtual stage."""
+_SECONDS = {"F": 2.0, "B": 5.0}
+"""Of a virtual stage."""
+
+_SPLIT = ({"F": 2.0, "B": 3.0, "W": 2.0}, {"F": 4.0, "B": 3.5, "W": 1.0})
+"""The same where gradients of weights are a pass of their own."""
 
 
 def gpipe(pp: int, s: int, m: int, v: int) -> list[Pass]:
@@ -63,9 +66,27 @@ def in_turn(forward: list[Pass], backward: list[Pass], ahead: int) -> list[Pass]
 ORDERS = {"gpipe": gpipe, "1f1b": one_forward_one_backward, "interleaved": interleaved}
 
 
-def replay(orders: list[list[Pass]], virtual_stages: int) -> tuple[float, list[int]]:
-    """When the last pass ends, and the most passes forward that each stage has yet to answer."""
+def zero_bubble(pp: int, s: int, m: int, more: int) -> list[Pass]:
+    """Like 1F1B, with ``more`` times its passes ahead, and each W as many behind as stages are
+    before; ``more`` 1 is ZB-H1, 2 is ZB-H2."""
+    ahead, late = min(more * (pp - 1 - s), m), more * s
+    order = [("F", k, s) for k in range(ahead)]
+    for k in range(m):
+        order += [("F", k + ahead, s)] * (k + ahead < m) + [("B", k, s)]
+        order += [("W", k - late, s)] * (k >= late)
+    return order + [("W", k, s) for k in range(max(0, m - late), m)]
+
+
+def replay(
+    orders: list[list[Pass]],
+    virtual_stages: int,
+    takes: list[dict[str, float]],
+    answer: str = "B",
+) -> tuple[float, float, list[int]]:
+    """When the last pass ends, the longest that a stage takes from its first pass to its last, and
+    the most passes forward that each stage has yet to answer."""
     done: dict[Pass, float] = {}
+    begun: dict[int, float] = {}
     clock, place = [0.0] * len(orders), [0] * len(orders)
     open_passes, most = [0] * len(orders), [0] * len(orders)
     while any(place[s] < len(order) for s, order in enumerate(orders)):
@@ -85,29 +106,40 @@ def replay(orders: list[list[Pass]], virtual_stages: int) -> tuple[float, list[i
                 if any(need not in done for need in needs):
                     break
                 ready = max([clock[s], *(done[need] for need in needs)])
-                clock[s] = done[one] = ready + (_FORWARD if kind == "F" else _BACKWARD)
-                open_passes[s] += 1 if kind == "F" else -1
+                begun.setdefault(s, ready)
+                clock[s] = done[one] = ready + takes[virtual_stage][kind]
+                open_passes[s] += (kind == "F") - (kind == answer)
                 most[s] = max(most[s], open_passes[s])
                 place[s] += 1
                 moved = True
         assert moved, "the schedule waits for itself"
-    return max(clock), most
+    spans = [end - begun[s] for s, end in enumerate(clock)]
+    return max(clock), max(spans), most
 
 
-def priced(schedule: str, pp: int, m: int, v: int) -> Report:
+def priced(
+    schedule: str,
+    pp: int,
+    m: int,
+    v: int,
+    takes: list[dict[str, float]] | None = None,
+    recompute: str = "none",
+) -> Report:
     """Virtual stages of one layer, links that take no time, one byte kept per virtual stage."""
     layers = pp * v
+    takes = takes or [_SECONDS] * layers
     nothing, none = np.zeros(layers), np.zeros((3, layers))
     table = LayerTable(
-        compute_s=np.full(layers, _FORWARD + _BACKWARD),
-        forward_s=np.full(layers, _FORWARD),
+        compute_s=np.array([sum(one.values()) for one in takes]),
+        forward_s=np.array([one["F"] for one in takes]),
+        weight_s=np.array([one.get("W", 0.0) for one in takes]),
         replay_s=none,
         launch_s=none,
         calls={},
         parameters=nothing,
         expert_parameters=nothing,
         tied_parameters=0.0,
-        kept_bytes=np.ones((3, layers)),
+        kept_bytes=np.ones((3, layers)) * np.array([[1.0], [0.5], [0.25]]),
         working_bytes=none,
         boundary_bytes=np.zeros(layers + 1),
     )
@@ -125,7 +157,7 @@ def priced(schedule: str, pp: int, m: int, v: int) -> Report:
     )
     order = ("tp", "cp", "dp", "pp")
     point = Point(1, False, 1, pp, 1, 0, order, schedule=schedule, interleave=v)
-    return price(problem, Plan(point, tuple(range(layers + 1)), ("none",) * pp))
+    return price(problem, Plan(point, tuple(range(layers + 1)), (recompute,) * pp))
 
 
 CASES = [
@@ -141,7 +173,7 @@ CASES = [
 @pytest.mark.parametrize(("schedule", "pp", "m", "v"), CASES)
 def test_time_and_memory_are_those_of_the_replay(schedule, pp, m, v):
     orders = [ORDERS[schedule](pp, s, m, v) for s in range(pp)]
-    seconds, most = replay(orders, pp * v)
+    seconds, _, most = replay(orders, pp * v, [_SECONDS] * (pp * v))
     report = priced(schedule, pp, m, v)
     assert report.iteration_s == pytest.approx(seconds, rel=1e-12)
     held = [stage.memory.activations + stage.memory.stash for stage in report.stages]
@@ -156,3 +188,55 @@ def test_interleaving_trades_bubble_for_memory(v):
     assert chunked.bubble == pytest.approx(3 / 8 / v)
     first, other = chunked.stages[0].memory, plain.stages[0].memory
     assert first.stash / first.activations > other.stash / other.activations
+
+
+@pytest.mark.parametrize("schedule", ["zb_h1", "zb_1p", "zb_2p"])
+@pytest.mark.parametrize("split", _SPLIT, ids=["W as F", "short W"])
+@pytest.mark.parametrize("pp", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("m", [1, 2, 3, 5, 8, 14, 30])
+def test_a_zero_bubble_schedule_is_its_replay(schedule, split, pp, m):
+    """ZB-H1 ends when its last pass does; the others last as long as their slowest stage."""
+    orders = [zero_bubble(pp, s, m, 2 if schedule == "zb_2p" else 1) for s in range(pp)]
+    ended, span, most = replay(orders, pp, [split] * pp, answer="W")
+    report = priced(schedule, pp, m, 1, [split] * pp)
+    seconds = ended if schedule == "zb_h1" else span
+    assert report.iteration_s == pytest.approx(seconds, rel=1e-12)
+    held = [stage.memory.activations + stage.memory.stash for stage in report.stages]
+    assert held == pytest.approx(most, rel=1e-12)
+
+
+@pytest.mark.parametrize(("more", "schedule"), [(1, "zb_h1"), (2, "zb_2p")])
+def test_bubbles_and_memory_are_those_of_the_papers_table(more, schedule):
+    """(p - 1)(F + B - W) in p micro-batches, and (p - 1)(F + B - 2 W) in 2 p - 1."""
+    split = _SPLIT[1]
+    report = priced(schedule, 4, 16, 1, [split] * 4)
+    assert report.fill_s == pytest.approx(3 * (split["F"] + split["B"] - more * split["W"]))
+    for stage in report.stages:
+        assert stage.memory.activations + stage.memory.stash == pytest.approx(3 * more + 1)
+
+
+def test_zero_bubbles_need_gradients_of_weights_as_long_as_the_rest():
+    even = {"F": 2.0, "B": 2.0, "W": 2.0}
+    assert priced("zb_2p", 4, 16, 1, [even] * 4).fill_s == pytest.approx(0.0, abs=1e-9)
+
+
+def test_what_waits_for_its_weights_is_held_whole():
+    """Recomputation holds less only until the backward pass has run it again."""
+    stages = priced("zb_h1", 4, 16, 1, [_SPLIT[0]] * 4, "full").stages
+    held = [stage.memory.activations + stage.memory.stash for stage in stages]
+    assert held == pytest.approx([4 * 0.25, 3 * 0.25 + 1, 2 * 0.25 + 2, 0.25 + 3])
+
+
+@pytest.mark.parametrize("m", [4, 8, 20])
+@pytest.mark.parametrize("more", [1, 2])
+def test_unequal_stages_take_what_the_chain_makes_its_slowest_wait(m, more):
+    """One stage slow, wherever it is: the formula keeps within the fill of the replay."""
+    for slow in range(4):
+        takes = [dict.fromkeys("FBW", 3.0 if s == slow else 2.0) for s in range(4)]
+        orders = [zero_bubble(4, s, m, more) for s in range(4)]
+        ended, span, _ = replay(orders, 4, takes, answer="W")
+        report = priced("zb_h1" if more == 1 else "zb_2p", 4, m, 1, takes)
+        played = ended if more == 1 else span
+        assert report.iteration_s == pytest.approx(played, abs=report.iteration_s * 0.25)
+        assert played >= m * 9.0
+        print(slow, more, m, report.iteration_s, played)

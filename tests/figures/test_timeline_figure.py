@@ -130,6 +130,7 @@ def equal(schedule, pp, m, v):
     table = LayerTable(
         compute_s=3 * ones,
         forward_s=ones,
+        weight_s=ones,
         replay_s=none,
         launch_s=none,
         calls={},

@@ -291,6 +291,7 @@ class _Chain:
         return LayerTable(
             compute_s=compute,
             forward_s=compute / 3,
+            weight_s=compute / 4,
             replay_s=compute * replay[:, None],
             launch_s=np.zeros((3, layers)),
             calls={"tp": calls},
@@ -344,6 +345,7 @@ class _Extras:
             table,
             compute_s=table.compute_s / cp * hottest,
             forward_s=forward,
+            weight_s=table.weight_s / cp * 0.8,
             replay_s=table.replay_s / cp,
             launch_s=launch,
             calls=calls,
@@ -506,6 +508,7 @@ def _quiet(compute: np.ndarray, boundary: np.ndarray) -> LayerTable:
     return LayerTable(
         compute_s=compute,
         forward_s=nothing,
+        weight_s=nothing,
         replay_s=none,
         launch_s=none,
         calls={},

@@ -46,6 +46,7 @@ def _problem() -> Problem:
     chain = LayerTable(
         compute_s=np.array(_SECONDS),
         forward_s=nothing,
+        weight_s=nothing,
         replay_s=none,
         launch_s=none,
         calls={},
