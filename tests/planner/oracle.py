@@ -20,6 +20,9 @@ from typing import Any, NamedTuple
 from oracle_traffic import Choice, LinkMap, Traffic, seconds
 
 CHOICES = ("none", "selective", "full")
+LEANEST = ("1f1b", "zb_h1", "zb_1p", "zb_2p", "gpipe")
+ROUNDS = {"zb_h1": 1, "zb_1p": 1, "zb_2p": 2}
+"""Zero-bubble schedules: passes ahead for each stage behind, late weights for each before."""
 AXES = ("tp", "cp", "dp", "pp")
 
 VirtualStages = tuple[tuple[int, int], ...]
@@ -56,6 +59,7 @@ class Worked(NamedTuple):
     seconds: float
     once: Once
     memory: float
+    weights: float = 0.0
 
 
 class Stage(NamedTuple):
@@ -73,6 +77,7 @@ class Option(NamedTuple):
     recompute: str
     seconds: float
     once: Once
+    weights: float = 0.0
 
 
 class Whole(NamedTuple):
@@ -140,6 +145,7 @@ class Strategy:
         names = (
             "compute_s",
             "forward_s",
+            "weight_s",
             "replay_s",
             "launch_s",
             "parameters",
@@ -201,6 +207,7 @@ class Pricer:
                 self._passes(position, virtual_stages, c)[0],
                 self._once(position, virtual_stages, c),
                 self._memory(position, virtual_stages, c),
+                math.fsum(self.strategy.rows["weight_s"][slice(*virtual_stages[0])]),
             )
         return self.memo[key]
 
@@ -293,7 +300,8 @@ class Pricer:
         tied = self.strategy.table.tied_parameters
         if choice.pp > 1 and tied > 0 and position in (0, choice.pp - 1):
             total += 2 * seconds(self.traffic.tied, tied * state.gradients)
-        return Once(total, sent, overlap.dp * (1 - overlap.slowdown), works - left)
+        hides = 0.0 if choice.schedule in ROUNDS else overlap.dp * (1 - overlap.slowdown)
+        return Once(total, sent, hides, works - left)
 
     def _in_flight(self, position: int) -> float:
         """Micro-batches of this stage whose activations are held."""
@@ -302,7 +310,15 @@ class Pricer:
             return m
         if self.choice.schedule == "1f1b":
             return min(m, pp - position)
+        if self.choice.schedule in ROUNDS:
+            return min(
+                m - self._late(position), ROUNDS[self.choice.schedule] * (pp - 1 - position) + 1
+            )
         return min(m * v, 2 * (pp - position - 1) + (v - 1) * pp + 1) / v
+
+    def _late(self, position: int) -> float:
+        """Micro-batches whose backward pass is over and whose gradients of weights are not."""
+        return min(self.micro_batches - 1, ROUNDS.get(self.choice.schedule, 0) * position)
 
     def _memory(self, position: int, virtual_stages: VirtualStages, c: int) -> float:
         state, rows = self.problem.state, self.strategy.rows
@@ -325,7 +341,9 @@ class Pricer:
                 if layer and not alone:
                     peaks[layer] += self.fetched * whole[layer - 1]
         kept = math.fsum(rows["kept_bytes"][c][layer] for layer in layers)
+        again = math.fsum(rows["kept_bytes"][0][layer] for layer in layers)
         passes = self._in_flight(position) * kept + max(peaks.values())
+        passes += self._late(position) * again
         tensors = total + max(passes, stepping)
         return tensors * (1 + self.problem.fragmentation) + self.problem.reserved_bytes
 
@@ -394,7 +412,7 @@ class Oracle:
         """Schedules and virtual stages per stage; without a pipeline 1F1B and GPipe are one."""
         space = self.space
         plain = [name for name in space.schedules if name != "interleaved"]
-        alone = "1f1b" if "1f1b" in plain else "gpipe"
+        alone = next((name for name in LEANEST if name in plain), "")
         for schedule in space.schedules:
             if schedule in plain:
                 if pp > 1 or schedule == alone:
@@ -497,13 +515,28 @@ class Oracle:
         found = tuple(
             Stage(one.seconds, sync, one.memory) for one, sync in zip(stages, once, strict=True)
         )
-        return Priced(self.seconds(choice, loads, once), found)
+        weights = [one.weights for one in stages]
+        return Priced(self.seconds(choice, loads, once, weights), found)
 
-    def seconds(self, choice: Choice, loads: Sequence[float], once: Sequence[float]) -> float:
-        """Iteration time of one plan."""
+    def seconds(
+        self,
+        choice: Choice,
+        loads: Sequence[float],
+        once: Sequence[float],
+        weights: Sequence[float],
+    ) -> float:
+        """Iteration time of one plan; zero-bubble, of the stage that all the others make wait."""
+        m = math.ceil(self.problem.batch / (choice.dp * choice.micro_batch))
+        others = choice.pp - 1
+        if choice.schedule in ROUNDS and others:
+            late = min(m - 1, ROUNDS[choice.schedule] * others) / others
+            wait = [
+                load - weight - late * weight for load, weight in zip(loads, weights, strict=True)
+            ]
+            ends = [m * loads[s] + sum(wait[:s]) + sum(wait[s + 1 :]) for s in range(choice.pp)]
+            return max(ends) + max(once)
         slowest = max(loads)
         fill = (sum(loads) - slowest) / choice.interleave
-        m = math.ceil(self.problem.batch / (choice.dp * choice.micro_batch))
         return m * slowest + fill + max(once)
 
     def plans(self, choice: Choice, *, memory: float | None = None) -> Iterator[Whole]:
@@ -544,7 +577,7 @@ class Oracle:
             for name in self.problem.recomputations:
                 stage = pricer.stage(position, virtual_stages, self.row(name))
                 if name in self.space.recompute and stage.memory <= limit:
-                    option = Option(pick, name, stage.seconds, stage.once)
+                    option = Option(pick, name, stage.seconds, stage.once, stage.weights)
                     found.setdefault(pick._replace(zero=0), []).append(option)
         rows = found.values()
         return [option for row in rows for option in (row[:1] if self.space.as_needed else row)]
@@ -553,8 +586,8 @@ class Oracle:
         """The best plan of a point that fits."""
         fastest, least = None, math.inf
         for plan in self.plans(choice, memory=memory):
-            _, _, loads, once = zip(*plan.stages, strict=True)
-            told = self.seconds(choice, loads, syncs(plan.cuts, loads, once))
+            _, _, loads, once, weights = zip(*plan.stages, strict=True)
+            told = self.seconds(choice, loads, syncs(plan.cuts, loads, once), weights)
             if told < least:
                 fastest, least = plan, told
         if fastest is None:

@@ -291,7 +291,7 @@ class _Chain:
         return LayerTable(
             compute_s=compute,
             forward_s=compute / 3,
-            weight_s=compute / 4,
+            weight_s=compute * np.where(np.arange(layers) % 2, 0.25, 0.1),
             replay_s=compute * replay[:, None],
             launch_s=np.zeros((3, layers)),
             calls={"tp": calls},
