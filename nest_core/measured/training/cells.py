@@ -90,6 +90,9 @@ EARLY_ACCELERATORS: Rules = (("v100", "v100"), ("a100", "a100"))
 
 NOTES: Mapping[str, Rules] = {
     "schedule": (
+        (r"schedule=zb-h1", "zb_h1"),
+        (r"schedule=zb-1p", "zb_1p"),
+        (r"schedule=zb-2p", "zb_2p"),
         (r"schedule=zb", "zero-bubble"),
         (r"interleaved 1f1b|1f1b-interleaved", "interleaved"),
         (r"schedule=1f1b|\b1f1b\b", "1f1b"),

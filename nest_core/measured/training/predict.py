@@ -162,7 +162,10 @@ def plan_of(run: Run, layers: int, recompute: str) -> Plan:
     """Degrees, schedule and cuts of a run."""
     if run.schedule == "zero-bubble":
         raise InputError(
-            "schedule", "must be 1F1B, plain or interleaved", "zero-bubble", "leave the row out"
+            "schedule",
+            "must be 1F1B, plain or interleaved, ZB-H1, ZB-1p or ZB-2p",
+            "zero-bubble",
+            "leave the row out",
         )
     point = Point(
         tp=run.tp,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from nest_core.measured.training.cells import (
     EARLY_ACCELERATORS,
@@ -26,7 +26,7 @@ from nest_core.measured.training.cells import (
     stated,
     whole,
 )
-from nest_core.measured.training.runs import Run
+from nest_core.measured.training.runs import ZERO_BUBBLE, Run, RunSchedule
 from nest_core.units import GB
 
 __all__ = ["DEFAULTS", "Unusable", "run_of"]
@@ -228,11 +228,12 @@ def _degrees(row: _Cells, devices: int, experts: int) -> dict[str, int]:
     return degrees
 
 
-def _schedule(row: _Cells, notes: str) -> tuple[Literal["1f1b", "interleaved", "zero-bubble"], int]:
+def _schedule(row: _Cells, notes: str) -> tuple[RunSchedule, int]:
     named = stated("schedule", notes)
     interleave = row.size("vp_interleave", 1_000, default=2 if named == "interleaved" else 1)
-    if named == "zero-bubble":
-        return "zero-bubble", interleave
+    for delayed in ZERO_BUBBLE:
+        if named == delayed:
+            return delayed, interleave
     return ("interleaved" if interleave > 1 else "1f1b"), interleave
 
 

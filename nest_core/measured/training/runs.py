@@ -9,7 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Outcome", "Row", "Run", "Unread"]
+__all__ = ["ZERO_BUBBLE", "Outcome", "Row", "Run", "RunSchedule", "Unread"]
+
+ZeroBubble = Literal["zb_h1", "zb_1p", "zb_2p", "zero-bubble"]
+RunSchedule = Literal["1f1b", "interleaved"] | ZeroBubble
+ZERO_BUBBLE: tuple[ZeroBubble, ...] = ("zb_h1", "zb_1p", "zb_2p", "zero-bubble")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,8 @@ class Run:
     early : bool
         Megatron-LM or DeepSpeed of 2020 to 2022: attention in separate kernels, nothing overlaps.
     attention : {"flash", "unfused"}
-    schedule : {"1f1b", "interleaved", "zero-bubble"}
+    schedule : {"1f1b", "interleaved", "zb_h1", "zb_1p", "zb_2p", "zero-bubble"}
+        The last: a zero-bubble schedule that has no price.
     order : tuple of str
         Axes along which ranks are numbered, innermost first.
     embedding_stage : bool
@@ -96,7 +101,7 @@ class Run:
     framework: str
     early: bool
     attention: Literal["flash", "unfused"]
-    schedule: Literal["1f1b", "interleaved", "zero-bubble"]
+    schedule: RunSchedule
     embedding_stage: bool
     overlap: tuple[bool, bool, bool]
     order: tuple[str, ...] = ("tp", "cp", "dp", "pp")

@@ -107,7 +107,7 @@ def test_an_unknown_accelerator_is_refused(one):
 
 def test_schedules_that_costs_do_not_know_are_refused(one):
     with pytest.raises(InputError, match="schedule must be 1F1B"):
-        predict(one(notes="schedule=ZB-1p").run)
+        predict(one(notes="schedule=ZB-V").run)
 
 
 def test_unstated_recomputation_is_the_least_that_fits(one):

@@ -113,7 +113,8 @@ def test_notes_give_facts_of_the_configuration(one):
     moe = {"experts": "8", "topk": "2", "ep": "2"}
     run = one(notes="MoE force-balanced, dropless; head_dim 128 (q proj 4096 wide)", **moe).run
     assert (run.fact("routing"), run.head_dim) == ("dropless", 128)
-    assert one(notes="schedule=ZB-2p; 14.8 samples/GPU/s").run.schedule == "zero-bubble"
+    assert one(notes="schedule=ZB-2p; 14.8 samples/GPU/s").run.schedule == "zb_2p"
+    assert one(notes="schedule=ZB-V").run.schedule == "zero-bubble"
     interleaved = one(notes="T5 Interleaved 1F1B", vp_interleave="").run
     assert (interleaved.schedule, interleaved.interleave) == ("interleaved", 2)
     assert one(notes="BF16 grad reduce").run.gradient_bytes == 2
