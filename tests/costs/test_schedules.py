@@ -227,16 +227,32 @@ def test_what_waits_for_its_weights_is_held_whole():
     assert held == pytest.approx([4 * 0.25, 3 * 0.25 + 1, 2 * 0.25 + 2, 0.25 + 3])
 
 
-@pytest.mark.parametrize("m", [4, 8, 20])
-@pytest.mark.parametrize("more", [1, 2])
-def test_unequal_stages_take_what_the_chain_makes_its_slowest_wait(m, more):
-    """One stage slow, wherever it is: the formula keeps within the fill of the replay."""
-    for slow in range(4):
-        takes = [dict.fromkeys("FBW", 3.0 if s == slow else 2.0) for s in range(4)]
-        orders = [zero_bubble(4, s, m, more) for s in range(4)]
-        ended, span, _ = replay(orders, 4, takes, answer="W")
-        report = priced("zb_h1" if more == 1 else "zb_2p", 4, m, 1, takes)
-        played = ended if more == 1 else span
-        assert report.iteration_s == pytest.approx(played, abs=report.iteration_s * 0.25)
-        assert played >= m * 9.0
-        print(slow, more, m, report.iteration_s, played)
+def test_uneven_stages_take_what_the_replay_does_or_little_more():
+    """The form lets everything wait for the slowest stage: seldom less, 2 % more in the median."""
+    dice, off = np.random.default_rng(7), []
+    for _ in range(150):
+        pp, m, more = int(dice.integers(2, 8)), int(dice.integers(2, 30)), int(dice.integers(1, 3))
+        takes = [
+            {"F": 2 * scale, "B": 2.2 * scale, "W": 1.6 * scale} for scale in dice.uniform(1, 2, pp)
+        ]
+        orders = [zero_bubble(pp, s, m, more) for s in range(pp)]
+        ended, span, _ = replay(orders, pp, takes, answer="W")
+        report = priced("zb_h1" if more == 1 else "zb_2p", pp, m, 1, takes)
+        off.append(report.iteration_s / (ended if more == 1 else span) - 1)
+    assert min(off) > -0.005
+    assert np.median(off) < 0.03
+    assert np.quantile(off, 0.9) < 0.08
+
+
+def test_uneven_virtual_stages_take_about_what_the_replay_does():
+    """One layer of four fewer here and there, as layouts by hand have it: both ways, within 10 %."""
+    dice, off = np.random.default_rng(8), []
+    for _ in range(100):
+        pp, v = int(dice.choice([2, 4])), int(dice.integers(2, 5))
+        m = pp * int(dice.choice([1, 2, 4, 8]))
+        takes = [{"F": 1.0 * size, "B": 2.0 * size} for size in dice.integers(3, 5, pp * v)]
+        orders = [interleaved(pp, s, m, v) for s in range(pp)]
+        played, _, _ = replay(orders, pp * v, takes)
+        off.append(priced("interleaved", pp, m, v, takes).iteration_s / played - 1)
+    assert np.median(np.abs(off)) < 0.03
+    assert np.abs(off).max() < 0.10
