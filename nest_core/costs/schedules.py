@@ -53,7 +53,8 @@ def in_flight(point: Point, micro_batches: int) -> FloatArray:
         return np.full(point.pp, float(micro_batches))
     if point.schedule in DELAYS:
         ahead = DELAYS[point.schedule] * after
-        return np.minimum(micro_batches - deferred(point, micro_batches), ahead + 1.0)
+        left = micro_batches - deferred(point, micro_batches)
+        return np.asarray(np.minimum(left, ahead + 1.0), dtype=np.float64)
     if point.schedule == "interleaved":
         v = point.interleave
         virtual_stages = np.minimum(micro_batches * v, 2 * after + (v - 1) * point.pp + 1)
@@ -64,7 +65,8 @@ def in_flight(point: Point, micro_batches: int) -> FloatArray:
 def deferred(point: Point, micro_batches: int) -> FloatArray:
     """Micro-batches beside those in flight that wait for W at the fullest, shape (pp,)."""
     delay = DELAYS.get(point.schedule, 0)
-    return np.minimum(micro_batches - 1.0, delay * np.arange(point.pp, dtype=np.float64))
+    late = delay * np.arange(point.pp, dtype=np.float64)
+    return np.asarray(np.minimum(micro_batches - 1.0, late), dtype=np.float64)
 
 
 def deferral(point: Point, micro_batches: int) -> float:

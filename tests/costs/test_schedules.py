@@ -245,7 +245,7 @@ def test_uneven_stages_take_what_the_replay_does_or_little_more():
 
 
 def test_uneven_virtual_stages_take_about_what_the_replay_does():
-    """One layer of four fewer here and there, as layouts by hand have it: both ways, within 10 %."""
+    """One layer of four fewer here and there, as in layouts by hand: both ways, within 10 %."""
     dice, off = np.random.default_rng(8), []
     for _ in range(100):
         pp, v = int(dice.choice([2, 4])), int(dice.integers(2, 5))
