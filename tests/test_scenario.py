@@ -716,3 +716,11 @@ def test_models_are_presets():
     assert load_model("llama2-7b").blocks == 32
     with pytest.raises(InputError, match=r"workload\.model must be a preset or a table"):
         load_model("x")
+
+
+def test_zero_bubble_schedules_are_searched_where_they_are_named():
+    """Frameworks lack them, so no plan has one that nobody asked for."""
+    usual = load_scenario("gpt3-175b-64-h100", ['search.schedule=["1f1b", "zb_2p"]'])
+    assert usual.space.schedules == ("1f1b", "zb_2p")
+    file = load_scenario("gpt3-175b-64-h100", ["search.interleave={min=1}"])
+    assert not any(name.startswith("zb") for name in file.space.schedules)

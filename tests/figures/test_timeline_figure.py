@@ -155,7 +155,15 @@ def equal(schedule, pp, m, v):
 
 @pytest.mark.parametrize(
     ("schedule", "pp", "m", "v"),
-    [("gpipe", 3, 5, 1), ("1f1b", 4, 2, 1), ("1f1b", 4, 9, 1), ("interleaved", 4, 8, 3)],
+    [
+        ("gpipe", 3, 5, 1),
+        ("1f1b", 4, 2, 1),
+        ("1f1b", 4, 9, 1),
+        ("interleaved", 4, 8, 3),
+        ("zb_h1", 4, 3, 1),
+        ("zb_1p", 4, 9, 1),
+        ("zb_2p", 4, 9, 1),
+    ],
 )
 def test_equal_stages_end_when_the_closed_form_says(schedule, pp, m, v):
     asked, report = equal(schedule, pp, m, v)
