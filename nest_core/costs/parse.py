@@ -20,7 +20,7 @@ from nest_core.costs.plan import SCHEDULES, Plan, Point, StageStrategy
 from nest_core.costs.shell import has_flags
 from nest_core.errors import InputError
 from nest_core.files import parsed_json, read_text
-from nest_core.layout import DEVICE_ORDERS, DeviceOrder
+from nest_core.layout import DEVICE_ORDERS, SEATING, DeviceOrder
 from nest_core.workload.recomputation import recomputation
 
 __all__ = ["Pasted", "even_cuts", "parse_plan", "read_given", "read_pasted", "read_plan"]
@@ -219,12 +219,15 @@ def _device_order(value: Any) -> DeviceOrder:
     """A named order, or the devices of ranks 0, 1, 2, … one after another."""
     if isinstance(value, (list, tuple)):
         return tuple(_whole("device_order", device, least=0) for device in value)
-    if value not in DEVICE_ORDERS:
+    seating = isinstance(value, str) and SEATING.fullmatch(value) is not None
+    if value not in DEVICE_ORDERS and not seating:
         raise InputError(
             "plan.device_order",
             "must be one of the orders",
             value,
-            "pick " + ", ".join(DEVICE_ORDERS) + ", or list the devices of all ranks",
+            "pick "
+            + ", ".join(DEVICE_ORDERS)
+            + ", a seating such as 8 per node, or list the devices of all ranks",
         )
     return str(value)
 

@@ -2,5 +2,16 @@
 
 from nest_core.layout.layout import AXES, Layout
 from nest_core.layout.orders import DEVICE_ORDERS, DeviceOrder, device_order, rank_mapping
+from nest_core.layout.seatings import SEATING, seated, seatings
 
-__all__ = ["AXES", "DEVICE_ORDERS", "DeviceOrder", "Layout", "device_order", "rank_mapping"]
+__all__ = [
+    "AXES",
+    "DEVICE_ORDERS",
+    "SEATING",
+    "DeviceOrder",
+    "Layout",
+    "device_order",
+    "rank_mapping",
+    "seated",
+    "seatings",
+]

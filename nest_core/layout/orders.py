@@ -11,7 +11,8 @@ Ranks are numbered along the axes of a `Layout`; the device order says where the
   Conference Proceedings 707, 2004), so that any run of ranks is compact. Of shapes that are not
   equal powers of two, the part of the enclosing curve that lies inside.
 
-A person's own order is the tuple of its devices, rank by rank (`nest_core.costs.placement`).
+A person's own order is the tuple of its devices, rank by rank (`nest_core.costs.placement`). Where
+a fabric has holes, seatings are orders too (`nest_core.layout.seatings`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 
 from nest_core.errors import InputError
 from nest_core.layout.layout import Layout
+from nest_core.layout.seatings import SEATING, seated
 from nest_core.network import IntArray, Network, TorusShape
 
 __all__ = ["DEVICE_ORDERS", "DeviceOrder", "device_order", "rank_mapping"]
@@ -29,7 +31,7 @@ __all__ = ["DEVICE_ORDERS", "DeviceOrder", "device_order", "rank_mapping"]
 DEVICE_ORDERS = ("natural", "rail", "rack", "snake", "hilbert")
 
 DeviceOrder = str | tuple[int, ...]
-"""One of `DEVICE_ORDERS`, or the devices of ranks 0, 1, 2, … one after another."""
+"""One of `DEVICE_ORDERS`, a seating's name, or the devices of ranks 0, 1, 2, … one by one."""
 
 
 def rank_mapping(network: Network, layout: Layout, order: DeviceOrder) -> IntArray:
@@ -70,6 +72,8 @@ def device_order(network: Network, order: DeviceOrder) -> IntArray:
         return np.lexsort(network.nesting)
     if order == "rail":
         return _by_slot(network)
+    if SEATING.fullmatch(order):
+        return seated(network, order)[0]
     if order not in DEVICE_ORDERS:
         raise InputError(
             "device_order", "must be one of the orders", order, "pick " + ", ".join(DEVICE_ORDERS)

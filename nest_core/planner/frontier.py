@@ -92,7 +92,7 @@ class Frontier:
     """
 
     def __init__(self, problem: Problem, space: SearchSpace) -> None:
-        self.problem, self.space = problem, space
+        self.problem, self.space = problem, (space := space.seated_on(problem.network))
         self.allowed = problem.rows(space.recompute)
         self.solver = Solver(problem, self.allowed, as_needed=space.as_needed)
         self.rows = enumerate_rows(problem, space)

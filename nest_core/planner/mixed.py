@@ -33,7 +33,7 @@ class MixedFrontier:
     """What `Frontier` is to uniform stages. A point is named by its widest context parallelism."""
 
     def __init__(self, problem: Problem, space: SearchSpace) -> None:
-        self.problem, self.space = problem, space
+        self.problem, self.space = problem, (space := space.seated_on(problem.network))
         self.allowed = problem.rows(space.recompute)
         self.solver = Solver(problem, self.allowed, as_needed=space.as_needed)
         self.rows = _alike(enumerate_rows(problem, space))

@@ -14,8 +14,8 @@ import numpy as np
 
 from nest_core.costs import Point, Problem, micro_batches
 from nest_core.costs.schedules import DELAYS
-from nest_core.layout import AXES
-from nest_core.network import BoolArray, FloatArray, IntArray
+from nest_core.layout import AXES, DeviceOrder, device_order, seated
+from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.space import PLAIN, Rows, SearchSpace, even_patterns
 
 __all__ = ["Columns", "Points"]
@@ -72,7 +72,6 @@ class Points:
         self.space, self.rows = space, rows
         self.batch, self.layers = problem.batch, problem.layers
         self._zeros = [space.stages_of_zero(pp) for pp in (1, 2)]
-        self._orders = _distinct_orders(space)
         self._shared = rows.dp * rows.column("cp") > 1
         self._pipelined = (rows.pp > 1).astype(np.int64)
         whole = micro_batches(self.batch, rows.dp, rows.micro_batch) % rows.pp == 0
@@ -83,7 +82,8 @@ class Points:
             for rounds in (False, True)
         ]
         wide = [rows.column("tp") > 1, rows.column("cp") > 1, rows.dp > 1, rows.pp > 1]
-        self._alike = np.stack(wide).astype(np.int64).T @ np.array([8, 4, 2, 1])
+        self._orders, among = _distinct_orders(problem, space, rows)
+        self._alike = np.stack(wide).astype(np.int64).T @ np.array([8, 4, 2, 1]) + among
         self._kind = 2 * depth + whole
         per_depth = np.array([len(found) for found in self._zeros])
         self._stages = np.where(self._shared, per_depth[self._pipelined], 1)
@@ -204,13 +204,40 @@ def _padded(ragged: Sequence[Sequence[int]]) -> IntArray:
     return table
 
 
-def _distinct_orders(space: SearchSpace) -> tuple[tuple[tuple[tuple[str, ...], str], ...], ...]:
-    """Orders that place ranks differently, the first of each, by which axes are wider than one.
+_Orders = tuple[tuple[tuple[str, ...], DeviceOrder], ...]
 
-    The place in the outer tuple reads `AXES` as binary digits, the first the highest.
+
+def _distinct_orders(
+    problem: Problem, space: SearchSpace, rows: Rows
+) -> tuple[tuple[_Orders, ...], IntArray]:
+    """Orders that place ranks differently, the first of each, by kinds of rows, and every row's
+    first kind, to which `AXES` that are wider than one add as binary digits, the first the highest.
     """
-    found = []
-    for wide in itertools.product((False, True), repeat=len(AXES)):
-        kept = {axis for axis, is_wide in zip(AXES, wide, strict=True) if is_wide}
-        found.append(tuple(itertools.product(space.orders_among(kept), space.device_orders)))
-    return tuple(found)
+    used, which = np.unique(rows.devices_used, return_inverse=True)
+    placed = [_distinct_placements(problem.network, space, count) for count in used.tolist()]
+    kinds = list(dict.fromkeys(placed))
+    found: list[_Orders] = []
+    for kept_orders in kinds:
+        for wide in itertools.product((False, True), repeat=len(AXES)):
+            kept = {axis for axis, is_wide in zip(AXES, wide, strict=True) if is_wide}
+            found.append(tuple(itertools.product(space.orders_among(kept), kept_orders)))
+    first = np.array([kinds.index(kept) * 2 ** len(AXES) for kept in placed])
+    return tuple(found), first[which]
+
+
+def _distinct_placements(
+    network: Network, space: SearchSpace, used: int
+) -> tuple[DeviceOrder, ...]:
+    """Device orders of plans that use so many devices; of seatings those that have the seats, and
+    seat nobody else than one before does."""
+    kept: list[DeviceOrder] = []
+    met: set[bytes] = set()
+    for order in space.device_orders:
+        seating = order in space.seatings
+        if seating and seated(network, str(order))[1] < used:
+            continue
+        places = device_order(network, order)[:used].tobytes() if space.seatings else b""
+        if not seating or places not in met:
+            kept.append(order)
+            met.add(places)
+    return tuple(kept)

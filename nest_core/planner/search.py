@@ -223,8 +223,8 @@ class _Leading:
 
 def _preference(plan: Plan) -> tuple[int, int, int, int, Point]:
     """Fewest devices, shallowest pipeline, smallest widths, plainest device order."""
-    point = plan.point
-    order = DEVICE_ORDERS.index(point.device_order)
+    point, named = plan.point, len(DEVICE_ORDERS)
+    order = DEVICE_ORDERS.index(point.device_order) if point.device_order in DEVICE_ORDERS else named
     return (point.devices_used, point.pp, point.tp, order, point)
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from nest_core.costs import Problem, acting_zero, micro_batches
 from nest_core.errors import InputError
-from nest_core.layout import AXES
-from nest_core.network import IntArray
+from nest_core.layout import AXES, SEATING, DeviceOrder, seatings
+from nest_core.network import IntArray, Network
 
 __all__ = ["ORDERS", "PLAIN", "Families", "Rows", "SearchSpace", "enumerate_rows", "even_patterns"]
 
@@ -42,6 +42,8 @@ class SearchSpace:
     recompute : tuple of str
     orders : tuple of axis orders
     device_orders : tuple of str
+    seating : str
+        ``any``: the device orders are to be those of a fabric's seatings too, see `seated_on`.
     idle_devices : bool
         Whether a plan may leave devices idle.
     schedules : tuple of str
@@ -60,7 +62,7 @@ class SearchSpace:
     zero: tuple[int, ...] = (0, 1, 2, 3)
     recompute: tuple[str, ...] = ("none", "selective", "full")
     orders: tuple[tuple[str, ...], ...] = ORDERS
-    device_orders: tuple[str, ...] = ("natural",)
+    device_orders: tuple[DeviceOrder, ...] = ("natural",)
     idle_devices: bool = True
     cp: tuple[int, ...] = (1,)
     ep: tuple[int, ...] = (1,)
@@ -68,6 +70,7 @@ class SearchSpace:
     interleave: tuple[int, ...] = (1,)
     mixed: bool = False
     as_needed: bool = False
+    seating: str = "consecutive"
 
     def __post_init__(self) -> None:
         for order in self.orders:
@@ -85,6 +88,29 @@ class SearchSpace:
                     list(order),
                     "a stage keeps its devices whatever it makes of tp and cp only then",
                 )
+
+    @property
+    def seatings(self) -> tuple[DeviceOrder, ...]:
+        """The device orders that leave gaps."""
+        return tuple(
+            order
+            for order in self.device_orders
+            if isinstance(order, str) and SEATING.fullmatch(order)
+        )
+
+    def seated_on(self, network: Network) -> SearchSpace:
+        """The same space with a fabric's seatings among its device orders.
+
+        They are seatings of the natural order, and added where that is allowed.
+        """
+        if self.seating != "any":
+            return self
+        added = seatings(network) if "natural" in self.device_orders else ()
+        return replace(
+            self,
+            device_orders=tuple(dict.fromkeys((*self.device_orders, *added))),
+            seating="consecutive",
+        )
 
     def stages_of_zero(self, pp: int) -> tuple[int, ...]:
         """ZeRO stages that differ in a pipeline of ``pp`` stages; of 1 and 2, alike there, 1."""
@@ -179,6 +205,11 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.family)
+
+    @property
+    def devices_used(self) -> IntArray:
+        """Devices that the plans of every row use."""
+        return np.asarray(self.column("tp") * self.column("cp") * self.dp * self.pp)
 
     def column(self, name: str) -> IntArray:
         """``tp``, ``sp``, ``cp`` or ``ep`` of every row."""

@@ -89,6 +89,7 @@ def search_space(
         recompute=_recomputations(search.recompute, model),
         orders=_orders(search.order),
         device_orders=_device_orders(search.device_order, torus_of(fabric) is not None),
+        seating=search.seating,
         idle_devices=search.idle_devices,
         schedules=_schedules(search.schedule, virtual_stages),
         interleave=virtual_stages,

@@ -358,6 +358,14 @@ class SearchTable(_Table):
     device_order: DeviceOrder | Annotated[list[DeviceOrder], Field(min_length=1, max_length=5)] = (
         "natural"
     )
+    seating: Annotated[
+        Literal["any", "consecutive"],
+        label(
+            "seating",
+            "Any: where a fabric has failed elements or uneven groups, ranks may leave gaps: whole "
+            "nodes first, so many devices of every node or rack. Consecutive: none.",
+        ),
+    ] = "any"
     idle_devices: bool = True
     stage_strategies: Annotated[
         Literal["uniform", "mixed"],
