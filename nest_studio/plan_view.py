@@ -7,7 +7,7 @@ import json
 import streamlit as st
 
 from nest_core.api.answer import Answer
-from nest_core.explain.summary import certificate_line, plan_in_words, stage_rows
+from nest_core.explain.summary import certificate_line, plan_in_words, proven_over, stage_rows
 from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 from nest_core.figures import Entry, balance_figure, memory_figure, throughput_figure
 from nest_core.figures.fabric import PAINTS
@@ -85,6 +85,7 @@ def plan_facts(answer: Answer) -> None:
     accelerator = answer.scenario.accelerator
     facts(
         certificate_line(result),
+        proven_over(result.certificate),
         f"Costs: own model. {overlap_in_words(answer.overlap, accelerator)}",
         f"{calibration_in_words(accelerator)} {MEMORY_IN_WORDS}",
         kind="nest-quiet",

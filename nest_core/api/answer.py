@@ -17,7 +17,13 @@ from nest_core.costs.problem import Problem
 from nest_core.costs.tables import mfu_convention
 from nest_core.errors import InputError
 from nest_core.explain.headlines import headlines
-from nest_core.explain.summary import Headline, certificate_line, fullest, plan_in_words
+from nest_core.explain.summary import (
+    Headline,
+    certificate_line,
+    fullest,
+    plan_in_words,
+    proven_over,
+)
 from nest_core.explain.validity import Validity, rate_span, seconds_span, validity_of
 from nest_core.hardware import measured_share
 from nest_core.measured.training.bands import Band
@@ -143,6 +149,9 @@ class Answer:
                 "bounded": certificate.bounded,
                 "infeasible": certificate.infeasible,
                 **({} if certificate.proven else {"open": certificate.open}),
+                "orders": [list(order) for order in certificate.orders],
+                "device_orders": list(certificate.device_orders),
+                "words": proven_over(certificate),
             },
             alternatives=[report_json(report) for report in result.alternatives],
             baselines=[self._baseline_json(entry) for entry in self.baselines],
@@ -267,7 +276,9 @@ class Answer:
             for entry in self.headlines()
         ]
         words = plan_in_words(best, self.scenario.batch, self.scenario.fabric.devices)
-        proof = line(certificate_line(self.result), quiet=True)
+        proof = line(
+            f"{certificate_line(self.result)}. {proven_over(self.result.certificate)}", quiet=True
+        )
         return f"{title}{html_table(rows)}{line(words)}{proof}{stages_table(best)}"
 
 

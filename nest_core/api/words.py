@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nest_core.layout import seatings_among
 from nest_core.text import table
 
 __all__ = ["band_line", "overlap_line", "plan_text", "plan_words"]
@@ -64,6 +65,7 @@ def plan_text(fields: Mapping[str, Any]) -> str:
         f"{proof}: {certificate['points']:,} points, {certificate['solved']:,} solved, "
         f"{certificate['bounded']:,} bounded, {certificate['infeasible']:,} infeasible, "
         f"{left}{fields['solve_seconds'] * 1e3:.0f} ms\n"
+        f"{certificate['words']}\n"
         + audited
         + f"{band_line(fields)}\n{overlap_line(fields)}\n\n"
         + table(["method", "iteration, s", "error band, s", "plan or reason"], rows)
@@ -97,7 +99,7 @@ def plan_words(plan: Mapping[str, Any]) -> str:
         f"{key} {plan[key]}"
         for key in SHOWN
         if key not in ("cp", "ep", "interleave") or plan[key] > 1
-    )
+    ) + "".join(f", seated {name}" for name in seatings_among([plan["device_order"]]))
 
 
 def _span(fields: Mapping[str, Any]) -> str | None:

@@ -47,6 +47,7 @@ def evaluate_baselines(
     -----
     No method sees our plan, another's, or the certificate; ours sees none of theirs.
     """
+    seated = space.seated_on(problem.network)
     methods: dict[str, Callable[[SearchSpace], Found]] = {
         "manual": lambda own: manual.find(problem, own, model),
         "mcmc": lambda own: mcmc.find(problem, own, seed),
@@ -57,7 +58,7 @@ def evaluate_baselines(
     return tuple(
         _evaluate(
             problem,
-            paper_space(name, space) if as_in_paper else space,
+            paper_space(name, space) if as_in_paper else seated,
             name,
             methods.get(name),
             clock,

@@ -91,6 +91,7 @@ def next_best(
     time_limit_s : float
         For all searches together; what one leaves over the others may use.
     """
+    space = space.seated_on(problem.network)
     spaces = {axis: without(space, best.plan, axis) for axis in AXES}
     waiting = sum(map(len, spaces.values()))
     ends = clock() + time_limit_s

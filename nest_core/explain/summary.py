@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from nest_core.costs import Point, Report, Stage
 from nest_core.hardware import Accelerator
-from nest_core.planner import Result
+from nest_core.layout import seatings_among
+from nest_core.planner import Certificate, Result
 from nest_core.units import GB, TERA, humanise, humanise_seconds, to_gib
 from nest_core.workload import Model
 
@@ -20,6 +21,7 @@ __all__ = [
     "fullest",
     "model_in_words",
     "plan_in_words",
+    "proven_over",
     "quantity",
     "schedule_in_words",
     "share",
@@ -143,6 +145,8 @@ def plan_in_words(report: Report, batch: int, devices: int) -> str:
     if point.dp > 1 and point.pp > 1:
         inner = next(axis for axis in point.order if axis in _ORDER_ENDS)
         parts.append(_ORDER_ENDS[inner])
+    seating = seatings_among([point.device_order])
+    parts += [f"seated {name}" for name in seating]
     parts.append(f"all {devices:,} devices used" if not idle else f"{idle:,} devices idle")
     return "; ".join(parts) + "."
 
@@ -184,6 +188,31 @@ def certificate_line(result: Result) -> str:
         f"{verdict}: {found.points:,} points, {found.solved:,} solved, {found.bounded:,} bounded, "
         f"{found.infeasible:,} infeasible, {left}{humanise_seconds(result.solve_seconds)}"
     )
+
+
+def proven_over(certificate: Certificate) -> str:
+    """The set of orders that a certificate is over, in one sentence.
+
+    Examples
+    --------
+    >>> from nest_core.planner import Certificate
+    >>> orders = (("tp", "cp", "dp", "pp"),)
+    >>> found = Certificate(1.0, 0.0, True, 1, 1, 0, 0, 0, orders, ("natural", "8 per node"))
+    >>> proven_over(found)
+    'Over rank order tp-cp-dp-pp; ranks on consecutive devices (natural) or in 1 seating: 8 per node.'
+    """
+    named = ["-".join(order) for order in certificate.orders]
+    seatings = certificate.seatings
+    straight = [
+        order if isinstance(order, str) else "custom"
+        for order in certificate.device_orders
+        if order not in seatings
+    ]
+    where = f"ranks on consecutive devices ({', '.join(straight)})"
+    if seatings:
+        where += f" or in {len(seatings)} {_plural('seating', len(seatings))}: "
+        where += ", ".join(seatings)
+    return f"Over rank {_plural('order', len(named))} {', '.join(named)}; {where}."
 
 
 def stage_rows(report: Report, levels: tuple[str, ...]) -> list[dict[str, object]]:

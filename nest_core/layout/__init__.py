@@ -1,7 +1,13 @@
 """Device <-> coordinates on every parallel axis; read by costs, planner and figures."""
 
 from nest_core.layout.layout import AXES, Layout
-from nest_core.layout.orders import DEVICE_ORDERS, DeviceOrder, device_order, rank_mapping
+from nest_core.layout.orders import (
+    DEVICE_ORDERS,
+    DeviceOrder,
+    device_order,
+    rank_mapping,
+    seatings_among,
+)
 from nest_core.layout.seatings import SEATING, seated, seatings
 
 __all__ = [
@@ -14,4 +20,5 @@ __all__ = [
     "rank_mapping",
     "seated",
     "seatings",
+    "seatings_among",
 ]

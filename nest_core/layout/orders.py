@@ -17,6 +17,7 @@ a fabric has holes, seatings are orders too (`nest_core.layout.seatings`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -26,12 +27,18 @@ from nest_core.layout.layout import Layout
 from nest_core.layout.seatings import SEATING, seated
 from nest_core.network import IntArray, Network, TorusShape
 
-__all__ = ["DEVICE_ORDERS", "DeviceOrder", "device_order", "rank_mapping"]
+__all__ = ["DEVICE_ORDERS", "DeviceOrder", "device_order", "rank_mapping", "seatings_among"]
 
 DEVICE_ORDERS = ("natural", "rail", "rack", "snake", "hilbert")
 
 DeviceOrder = str | tuple[int, ...]
 """One of `DEVICE_ORDERS`, a seating's name, or the devices of ranks 0, 1, 2, … one by one."""
+
+
+def seatings_among(orders: Sequence[DeviceOrder]) -> tuple[str, ...]:
+    """The device orders that leave gaps where a fabric has holes."""
+    named = (order for order in orders if isinstance(order, str))
+    return tuple(order for order in named if SEATING.fullmatch(order))
 
 
 def rank_mapping(network: Network, layout: Layout, order: DeviceOrder) -> IntArray:
@@ -52,7 +59,7 @@ def rank_mapping(network: Network, layout: Layout, order: DeviceOrder) -> IntArr
     return np.asarray(device_order(network, order)[layout.devices])
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def device_order(network: Network, order: DeviceOrder) -> IntArray:
     """Device of every rank number, shape (devices,): a permutation.
 

@@ -20,6 +20,7 @@ from nest_core.explain.summary import (
     Headline,
     certificate_line,
     plan_in_words,
+    proven_over,
     share,
     stage_rows,
 )
@@ -175,7 +176,7 @@ def _plan_facts(found: Answer) -> tuple[str, ...]:
     else:
         words.append(plan_in_words(best, scenario.batch, scenario.fabric.devices))
     words += [
-        f"{certificate_line(result)}.",
+        f"{certificate_line(result)}. {proven_over(result.certificate)}",
         f"Costs: own model. {overlap_in_words(found.overlap, accelerator)} "
         f"{calibration_in_words(accelerator)} {MEMORY_IN_WORDS}",
     ]

@@ -14,7 +14,7 @@ import numpy as np
 
 from nest_core.costs import Point, Problem, micro_batches
 from nest_core.costs.schedules import DELAYS
-from nest_core.layout import AXES, DeviceOrder, device_order, seated
+from nest_core.layout import AXES, DeviceOrder, device_order, seated, seatings_among
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.space import PLAIN, Rows, SearchSpace, even_patterns
 
@@ -232,12 +232,12 @@ def _distinct_placements(
     seat nobody else than one before does."""
     kept: list[DeviceOrder] = []
     met: set[bytes] = set()
+    seatings = seatings_among(space.device_orders)
     for order in space.device_orders:
-        seating = order in space.seatings
-        if seating and seated(network, str(order))[1] < used:
+        if order in seatings and seated(network, str(order))[1] < used:
             continue
-        places = device_order(network, order)[:used].tobytes() if space.seatings else b""
-        if not seating or places not in met:
+        places = device_order(network, order)[:used].tobytes() if seatings else b""
+        if order not in seatings or places not in met:
             kept.append(order)
             met.add(places)
     return tuple(kept)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nest_core.costs import Plan, Point, Problem, Report, price
-from nest_core.layout import DEVICE_ORDERS
+from nest_core.layout import DEVICE_ORDERS, DeviceOrder, seatings_among
 from nest_core.planner.frontier import Frontier, Opened
 from nest_core.planner.mixed import MixedFrontier
 from nest_core.planner.solver import Prepared
@@ -38,6 +38,11 @@ class Certificate:
     """How the plan is known to be the best: ``solved + bounded + infeasible + open == points``.
 
     ``open`` points could still hold a better one; there are none once a plan is proven.
+
+    Parameters
+    ----------
+    orders, device_orders : tuple
+        The rank orders and the device orders, seatings among them, that the proof is over.
     """
 
     lower_bound_s: float
@@ -48,6 +53,13 @@ class Certificate:
     bounded: int
     infeasible: int
     open: int = 0
+    orders: tuple[tuple[str, ...], ...] = ()
+    device_orders: tuple[DeviceOrder, ...] = ()
+
+    @property
+    def seatings(self) -> tuple[str, ...]:
+        """The device orders that leave gaps."""
+        return seatings_among(self.device_orders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +187,8 @@ def search(
         bounded=found.points - len(found.solved) - found.misfit - found.open,
         infeasible=found.misfit,
         open=found.open,
+        orders=points.space.orders,
+        device_orders=points.space.device_orders,
     )
     needed, reason = 0.0, ""
     if best is None:
@@ -223,9 +237,9 @@ class _Leading:
 
 def _preference(plan: Plan) -> tuple[int, int, int, int, Point]:
     """Fewest devices, shallowest pipeline, smallest widths, plainest device order."""
-    point, named = plan.point, len(DEVICE_ORDERS)
-    order = DEVICE_ORDERS.index(point.device_order) if point.device_order in DEVICE_ORDERS else named
-    return (point.devices_used, point.pp, point.tp, order, point)
+    point = plan.point
+    named = (*DEVICE_ORDERS, point.device_order)
+    return (point.devices_used, point.pp, point.tp, named.index(point.device_order), point)
 
 
 _Waiting = tuple[float, int, Opened, int, Prepared | None]

@@ -17,7 +17,7 @@ import numpy as np
 
 from nest_core.costs import Problem, acting_zero, micro_batches
 from nest_core.errors import InputError
-from nest_core.layout import AXES, SEATING, DeviceOrder, seatings
+from nest_core.layout import AXES, DeviceOrder, seatings
 from nest_core.network import IntArray, Network
 
 __all__ = ["ORDERS", "PLAIN", "Families", "Rows", "SearchSpace", "enumerate_rows", "even_patterns"]
@@ -88,15 +88,6 @@ class SearchSpace:
                     list(order),
                     "a stage keeps its devices whatever it makes of tp and cp only then",
                 )
-
-    @property
-    def seatings(self) -> tuple[DeviceOrder, ...]:
-        """The device orders that leave gaps."""
-        return tuple(
-            order
-            for order in self.device_orders
-            if isinstance(order, str) and SEATING.fullmatch(order)
-        )
 
     def seated_on(self, network: Network) -> SearchSpace:
         """The same space with a fabric's seatings among its device orders.

@@ -361,7 +361,7 @@ class Oracle:
 
     def __init__(self, fabric: Any, problem: Any, space: Any) -> None:
         self.problem, self.space = problem, space
-        self.link_map = LinkMap(fabric.tiers)
+        self.link_map = LinkMap(fabric.tiers, fabric.missing)
         self.devices = len(self.link_map.address)
         self._strategies: dict[tuple[int, bool, int, int, int], Strategy] = {}
         self._traffic: dict[Choice, Traffic] = {}
@@ -431,6 +431,17 @@ class Oracle:
             kinds.setdefault(kind, order)
         return list(kinds.values())
 
+    def _device_orders_of(self, devices: int) -> list[str]:
+        """Device orders; where seatings are, each that has the seats and seats nobody else."""
+        if self.space.seating == "consecutive":
+            return list(self.space.device_orders)
+        distinct: dict[tuple[int, ...], str] = {}
+        for order in (*self.space.device_orders, *self.link_map.seatings):
+            seats = self.link_map.seatings.get(order, self.link_map.numbered(order))
+            if len(seats) >= devices:
+                distinct.setdefault(tuple(seats[:devices]), order)
+        return list(distinct.values())
+
     def choices(self) -> Iterator[Choice]:
         """Every valid point; where stages may differ it bears its first strategy."""
         space = self.space
@@ -451,7 +462,7 @@ class Oracle:
                     continue
                 orders = self._orders_of(dp, pp, picks)
                 for (schedule, v), order, device_order in product(
-                    schedules, orders, space.device_orders
+                    schedules, orders, self._device_orders_of(devices)
                 ):
                     if pp * v <= self.layers:
                         tp, sp, cp, ep, zero = picks[0]

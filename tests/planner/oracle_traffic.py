@@ -15,6 +15,8 @@ from functools import cached_property
 from itertools import combinations, permutations, product
 from typing import Any, NamedTuple
 
+from oracle_seatings import seatings
+
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 """Columns of a curve's tables."""
 
@@ -120,10 +122,16 @@ def protocols(software: Any, op: str, ranks: int, nodes: int) -> list[Protocol]:
 class LinkMap:
     """Devices at the leaves of a tree; every child, or every device, hangs on one link."""
 
-    def __init__(self, tiers: Sequence[Any]) -> None:
+    def __init__(self, tiers: Sequence[Any], missing: Sequence[str] = ()) -> None:
         self.levels = range(len(tiers))
         sizes = [tier.group_size for tier in reversed(tiers)]
-        self.address = list(product(*(range(size) for size in sizes)))
+        gone = {f"device {number}" for number in range(math.prod(sizes))} & set(missing)
+        self.address = [
+            place
+            for number, place in enumerate(product(*(range(size) for size in sizes)))
+            if f"device {number}" not in gone
+        ]
+        self.seatings = seatings(self.address, [tier.name for tier in tiers])
         self.latency = [tier.latency_s for tier in tiers]
         self.link = [tier.bandwidth_Bps / tier.oversubscription for tier in tiers]
         self.own = [tier.uplink_per == "device" for tier in tiers]
@@ -131,6 +139,9 @@ class LinkMap:
     def numbered(self, order: str) -> list[int]:
         """The devices that carry ranks 0, 1, 2, …: node by node, or slot by slot of a rack."""
         devices = list(range(len(self.address)))
+        if order in self.seatings:
+            seats = self.seatings[order]
+            return seats + [device for device in devices if device not in seats]
         if order == "rail" and len(self.levels) > 1:
             places = [(*racks, slot, node) for *racks, node, slot in self.address]
             devices.sort(key=lambda device: places[device])

@@ -112,10 +112,11 @@ class Instance:
         return Oracle(self.fabric, self.problem, self.space)
 
 
-def random_instance(seed: int) -> Instance:
-    """The instance of a seed; the family follows from the seed, too."""
+def random_instance(seed: int, shapes: tuple[tuple[int, ...], ...] = ()) -> Instance:
+    """The instance of a seed; the family follows from the seed, too, and unless given its shapes."""
     dice = np.random.default_rng(seed)
     family = FAMILIES[_TURNS[seed % len(_TURNS)]]
+    family = replace(family, shapes=shapes or family.shapes)
     fabric = random_fabric(dice, family)
     tables = random_tables(dice, family, layers=int(dice.choice(family.layers)))
     problem = random_problem(dice, family, fabric, tables)
@@ -134,6 +135,17 @@ def random_instance(seed: int) -> Instance:
             overlap=random_overlap(seed),
         ),
     )
+
+
+def holed_instance(seed: int) -> Instance:
+    """Nodes with odd sizes or failed devices, ranks seated anyhow."""
+    whole = random_instance(seed, shapes=((4, 3), (3, 3), (2, 2, 2), (4, 2), (5, 2), (6, 2)))
+    dice = np.random.default_rng([seed, 17])
+    gone = dice.choice(whole.fabric.devices, size=int(dice.integers(0, 3)), replace=False)
+    fabric = replace(whole.fabric, missing=tuple(f"device {number}" for number in sorted(gone)))
+    space = replace(whole.space, device_orders=("natural",), idle_devices=True, seating="any")
+    problem = replace(whole.problem, network=collapse(fabric))
+    return replace(whole, fabric=fabric, problem=problem, space=space)
 
 
 def random_state(seed: int, state: StateBytes) -> StateBytes:
