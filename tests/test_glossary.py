@@ -21,7 +21,6 @@ REPLACED = {
     "exits": "egress",
     "halves": "reduce-scatter or all-gather",
     "seats": "rank mapping",
-    "seating": "rank mapping",
     "ledger": "lower bounds",
     "standing": "validity",
     "knob": "sweep parameter",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nest_core.layout import seatings_among
+from nest_core.explain.summary import seated_in_words
 from nest_core.text import table
 
 __all__ = ["band_line", "overlap_line", "plan_text", "plan_words"]
@@ -95,11 +95,12 @@ def overlap_line(fields: Mapping[str, Any]) -> str:
 
 def plan_words(plan: Mapping[str, Any]) -> str:
     """A plan's fields in one line, without axes that it does not use."""
-    return ", ".join(
+    shown = [
         f"{key} {plan[key]}"
         for key in SHOWN
         if key not in ("cp", "ep", "interleave") or plan[key] > 1
-    ) + "".join(f", seated {name}" for name in seatings_among([plan["device_order"]]))
+    ]
+    return ", ".join(shown + seated_in_words(plan["device_order"]))
 
 
 def _span(fields: Mapping[str, Any]) -> str | None:

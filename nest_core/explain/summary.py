@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nest_core.costs import Point, Report, Stage
 from nest_core.hardware import Accelerator
-from nest_core.layout import seatings_among
+from nest_core.layout import DeviceOrder, seatings_among
 from nest_core.planner import Certificate, Result
 from nest_core.units import GB, TERA, humanise, humanise_seconds, to_gib
 from nest_core.workload import Model
@@ -24,6 +24,7 @@ __all__ = [
     "proven_over",
     "quantity",
     "schedule_in_words",
+    "seated_in_words",
     "share",
     "stage_rows",
 ]
@@ -145,10 +146,20 @@ def plan_in_words(report: Report, batch: int, devices: int) -> str:
     if point.dp > 1 and point.pp > 1:
         inner = next(axis for axis in point.order if axis in _ORDER_ENDS)
         parts.append(_ORDER_ENDS[inner])
-    seating = seatings_among([point.device_order])
-    parts += [f"seated {name}" for name in seating]
+    parts += seated_in_words(point.device_order)
     parts.append(f"all {devices:,} devices used" if not idle else f"{idle:,} devices idle")
     return "; ".join(parts) + "."
+
+
+def seated_in_words(order: DeviceOrder) -> list[str]:
+    """The seating of a device order, if it is one.
+
+    Examples
+    --------
+    >>> seated_in_words("8 per node"), seated_in_words("natural"), seated_in_words((1, 0))
+    (['seated 8 per node'], [], [])
+    """
+    return [f"seated {name}" for name in seatings_among([order] if isinstance(order, str) else [])]
 
 
 def _beside_tensor(point: Point) -> list[str]:
@@ -196,18 +207,13 @@ def proven_over(certificate: Certificate) -> str:
     Examples
     --------
     >>> from nest_core.planner import Certificate
-    >>> orders = (("tp", "cp", "dp", "pp"),)
-    >>> found = Certificate(1.0, 0.0, True, 1, 1, 0, 0, 0, orders, ("natural", "8 per node"))
+    >>> found = Certificate(1.0, 0.0, True, 1, 1, 0, 0, 0, (("tp", "cp", "dp", "pp"),), ("rack",))
     >>> proven_over(found)
-    'Over rank order tp-cp-dp-pp; ranks on consecutive devices (natural) or in 1 seating: 8 per node.'
+    'Over rank order tp-cp-dp-pp; ranks on consecutive devices (rack).'
     """
     named = ["-".join(order) for order in certificate.orders]
     seatings = certificate.seatings
-    straight = [
-        order if isinstance(order, str) else "custom"
-        for order in certificate.device_orders
-        if order not in seatings
-    ]
+    straight = [order for order in certificate.device_orders if order not in seatings]
     where = f"ranks on consecutive devices ({', '.join(straight)})"
     if seatings:
         where += f" or in {len(seatings)} {_plural('seating', len(seatings))}: "

@@ -35,10 +35,9 @@ DeviceOrder = str | tuple[int, ...]
 """One of `DEVICE_ORDERS`, a seating's name, or the devices of ranks 0, 1, 2, … one by one."""
 
 
-def seatings_among(orders: Sequence[DeviceOrder]) -> tuple[str, ...]:
+def seatings_among(orders: Sequence[str]) -> tuple[str, ...]:
     """The device orders that leave gaps where a fabric has holes."""
-    named = (order for order in orders if isinstance(order, str))
-    return tuple(order for order in named if SEATING.fullmatch(order))
+    return tuple(order for order in orders if SEATING.fullmatch(order))
 
 
 def rank_mapping(network: Network, layout: Layout, order: DeviceOrder) -> IntArray:

@@ -31,12 +31,12 @@ _SMALL = 16
 """Of nodes of at most so many devices every number is tried, of larger ones some."""
 
 Seated = tuple[IntArray, int]
-"""Devices in the order of ranks, shape (devices,), and how many of them have a seat."""
+"""Devices in the order of ranks, shape (devices,), and how many of them are not left out."""
 
 
 @lru_cache(maxsize=64)
 def seatings(network: Network) -> tuple[str, ...]:
-    """Names of a fabric's seatings, the most seats first; no two seat alike, or consecutively.
+    """Names of a fabric's seatings, those of the most devices first; no two place ranks alike.
 
     Examples
     --------
@@ -63,15 +63,15 @@ def seatings(network: Network) -> tuple[str, ...]:
             rules += [f"{number} per {name}" for number in _of_block(sizes[index], sizes[0])]
     found: dict[bytes, tuple[int, str]] = {}
     for rule in rules:
-        order, seats = seated(network, rule)
-        if (order[:seats] != np.arange(seats)).any():
-            found.setdefault(order[:seats].tobytes(), (-seats, rule))
+        order, taken = seated(network, rule)
+        if (order[:taken] != np.arange(taken)).any():
+            found.setdefault(order[:taken].tobytes(), (-taken, rule))
     return tuple(rule for _, rule in sorted(found.values(), key=lambda entry: entry[0]))
 
 
 @lru_cache(maxsize=128)
 def seated(network: Network, name: str) -> Seated:
-    """The device order of a seating, and its seats.
+    """The device order of a seating, and how many devices it does not leave out.
 
     Raises
     ------

@@ -14,7 +14,7 @@ import numpy as np
 
 from nest_core.costs import Point, Problem, micro_batches
 from nest_core.costs.schedules import DELAYS
-from nest_core.layout import AXES, DeviceOrder, device_order, seated, seatings_among
+from nest_core.layout import AXES, device_order, seated, seatings_among
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.space import PLAIN, Rows, SearchSpace, even_patterns
 
@@ -204,7 +204,7 @@ def _padded(ragged: Sequence[Sequence[int]]) -> IntArray:
     return table
 
 
-_Orders = tuple[tuple[tuple[str, ...], DeviceOrder], ...]
+_Orders = tuple[tuple[tuple[str, ...], str], ...]
 
 
 def _distinct_orders(
@@ -225,16 +225,14 @@ def _distinct_orders(
     return tuple(found), first[which]
 
 
-def _distinct_placements(
-    network: Network, space: SearchSpace, used: int
-) -> tuple[DeviceOrder, ...]:
-    """Device orders of plans that use so many devices; of seatings those that have the seats, and
-    seat nobody else than one before does."""
-    kept: list[DeviceOrder] = []
+def _distinct_placements(network: Network, space: SearchSpace, used: int) -> tuple[str, ...]:
+    """Device orders of plans that use so many devices; of seatings those that hold them
+    all, on other devices than any before."""
+    kept: list[str] = []
     met: set[bytes] = set()
     seatings = seatings_among(space.device_orders)
     for order in space.device_orders:
-        if order in seatings and seated(network, str(order))[1] < used:
+        if order in seatings and seated(network, order)[1] < used:
             continue
         places = device_order(network, order)[:used].tobytes() if seatings else b""
         if order not in seatings or places not in met:

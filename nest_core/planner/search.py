@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nest_core.costs import Plan, Point, Problem, Report, price
-from nest_core.layout import DEVICE_ORDERS, DeviceOrder, seatings_among
+from nest_core.layout import DEVICE_ORDERS, seatings_among
 from nest_core.planner.frontier import Frontier, Opened
 from nest_core.planner.mixed import MixedFrontier
 from nest_core.planner.solver import Prepared
@@ -54,7 +54,7 @@ class Certificate:
     infeasible: int
     open: int = 0
     orders: tuple[tuple[str, ...], ...] = ()
-    device_orders: tuple[DeviceOrder, ...] = ()
+    device_orders: tuple[str, ...] = ()
 
     @property
     def seatings(self) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ class _Leading:
 def _preference(plan: Plan) -> tuple[int, int, int, int, Point]:
     """Fewest devices, shallowest pipeline, smallest widths, plainest device order."""
     point = plan.point
-    named = (*DEVICE_ORDERS, point.device_order)
+    named = [*DEVICE_ORDERS, point.device_order]
     return (point.devices_used, point.pp, point.tp, named.index(point.device_order), point)
 
 

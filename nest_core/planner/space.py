@@ -17,7 +17,7 @@ import numpy as np
 
 from nest_core.costs import Problem, acting_zero, micro_batches
 from nest_core.errors import InputError
-from nest_core.layout import AXES, DeviceOrder, seatings
+from nest_core.layout import AXES, seatings
 from nest_core.network import IntArray, Network
 
 __all__ = ["ORDERS", "PLAIN", "Families", "Rows", "SearchSpace", "enumerate_rows", "even_patterns"]
@@ -62,7 +62,7 @@ class SearchSpace:
     zero: tuple[int, ...] = (0, 1, 2, 3)
     recompute: tuple[str, ...] = ("none", "selective", "full")
     orders: tuple[tuple[str, ...], ...] = ORDERS
-    device_orders: tuple[DeviceOrder, ...] = ("natural",)
+    device_orders: tuple[str, ...] = ("natural",)
     idle_devices: bool = True
     cp: tuple[int, ...] = (1,)
     ep: tuple[int, ...] = (1,)

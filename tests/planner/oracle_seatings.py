@@ -5,7 +5,7 @@ A device's address is the numbers of its groups from the outermost level down, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 Address = tuple[int, ...]
 
@@ -56,7 +56,7 @@ def _multiples(address: Sequence[Address], count: int) -> list[int]:
     def total(prefix: Address) -> int:
         return sum(len(seats) for node, seats in kept.items() if node[: len(prefix)] == prefix)
 
-    key: Callable[[Address], list[tuple[int, Address]]] = lambda node: [
-        (-total(node[:depth]), node[:depth]) for depth in range(len(node) + 1)
-    ]
+    def key(node: Address) -> list[tuple[int, Address]]:
+        return [(-total(node[:depth]), node[:depth]) for depth in range(len(node) + 1)]
+
     return [device for node in sorted(nodes, key=key) for device in kept[node]]

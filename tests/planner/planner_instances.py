@@ -113,7 +113,7 @@ class Instance:
 
 
 def random_instance(seed: int, shapes: tuple[tuple[int, ...], ...] = ()) -> Instance:
-    """The instance of a seed; the family follows from the seed, too, and unless given its shapes."""
+    """The instance of a seed; so does the family, and its shapes unless given."""
     dice = np.random.default_rng(seed)
     family = FAMILIES[_TURNS[seed % len(_TURNS)]]
     family = replace(family, shapes=shapes or family.shapes)
