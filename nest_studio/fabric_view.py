@@ -33,7 +33,7 @@ IDEAL_LINKS = "ideal links"
 DEFAULT_FABRIC = "h100-spine-leaf-1024"
 LARGEST_GROUP = 1_048_576
 # Options are what the address says, so they are words and not names of the code.
-FASTEST, NCCL = "fastest", "NCCL"
+LIBRARY, FASTEST = "as plans", "fastest"
 OPERATIONS = {name.replace("_", "-"): name for name in OPS}
 CONCURRENT = ("one", "all")
 SWEPT = "last sweep"
@@ -171,14 +171,13 @@ def _controls() -> CollectiveRequest:
         tuple(_algorithms(op)),
         key="collective.algorithm",
         bind=ADDRESS,
-        help="The fastest at every size, what NCCL's tuner takes, or one of all.",
+        help="What libraries run and plans are priced by, the fastest of all, or one of them.",
     )
     library = libraries.selectbox(
         "Library",
         (IDEAL_LINKS, *_families()),
         key="collective.library",
         bind=ADDRESS,
-        on_change=_fit_library,
         help="What a library makes of the links: curves fitted to measured runs.",
     )
     chosen = _algorithms(op)[algorithm]
@@ -189,20 +188,13 @@ def _controls() -> CollectiveRequest:
 def _algorithms(op: str) -> dict[str, str]:
     """Options to what the core calls them."""
     named = {name.replace("_", " "): name for name in ALGORITHMS[op]}
-    return {FASTEST: "fastest", NCCL: "nccl"} | named
+    return {LIBRARY: "library", FASTEST: "fastest"} | named
 
 
 def _fit_algorithm() -> None:
     op = OPERATIONS.get(said("collective.op", Choice(tuple(OPERATIONS))))
     if op and st.session_state.get("collective.algorithm") not in _algorithms(op):
-        st.session_state["collective.algorithm"] = FASTEST
-
-
-def _fit_library() -> None:
-    """A library brings its own choice of algorithms along."""
-    ideal = st.session_state.get("collective.library") == IDEAL_LINKS
-    if st.session_state.get("collective.algorithm") == (NCCL if ideal else FASTEST):
-        st.session_state["collective.algorithm"] = FASTEST if ideal else NCCL
+        st.session_state["collective.algorithm"] = LIBRARY
 
 
 def _waits(found: Sweep, waits: tuple[str, str]) -> str:

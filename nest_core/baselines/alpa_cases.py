@@ -208,11 +208,11 @@ def _held(view: Problem, zero: IntArray, sharers: IntArray) -> FloatArray:
 def _spread(view: Problem, apart: IntArray, sharers: IntArray) -> FloatArray:
     """Lower bound, s per byte, of a collective over sharers of weights so far ``apart``.
 
-    Each sends ``1 - 1/n`` of it through its own port; a row, of which at most ``g`` ranks are of
+    Each sends ``1 - 1/n`` of it through its own ports; a row, of which at most ``g`` ranks are of
     one group, sends ``1 - g/n`` of each of its groups' out.
     """
     network, software = view.network, view.software
-    port = (network.link_map.port_Bps or np.inf) * software.reach
+    port = (network.link_map.all_ports_Bps or np.inf) * software.reach
     found = (1.0 - 1.0 / sharers) / port
     for row, egress_Bps in network.alike_egress:
         together = -(-row // apart)

@@ -20,16 +20,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nest_core.costs.plan import Point
-from nest_core.costs.problem import CallKind, Problem
-from nest_core.costs.software import Software
-from nest_core.errors import InputError
+from nest_core.costs.problem import Problem
+from nest_core.costs.software import Software, most_nodes
 from nest_core.layout import rank_mapping
-from nest_core.network import IntArray, MessageTime, Network, TreeLinkMap, price_phases, transfers
-from nest_core.network.algorithms import MOST_FLOWS
-from nest_core.network.groups import exchange, ring
+from nest_core.network import IntArray, Kind, MessageTime, Network, message_time, transfers
 from nest_core.network.traffic import collectives_by
 
-__all__ = ["Links", "axis_groups", "links", "most_nodes"]
+__all__ = ["Links", "axis_groups", "links"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,61 +43,27 @@ class Links:
     point: Point
     forward: MessageTime
     producer_level: IntArray
-    _found: dict[tuple[str, CallKind], MessageTime] = field(default_factory=dict)
+    _found: dict[tuple[str, Kind], MessageTime] = field(default_factory=dict)
 
-    def time(self, axis: str, kind: CallKind) -> MessageTime:
+    def time(self, axis: str, kind: Kind) -> MessageTime:
         """What one call of a kind takes in an axis' groups, by bytes; see `Calls`."""
         key = axis, kind
         if key not in self._found:
             self._found.update(self._measured(axis, kind))
         return self._found[key]
 
-    def _measured(self, axis: str, kind: CallKind) -> dict[tuple[str, CallKind], MessageTime]:
+    def _measured(self, axis: str, kind: Kind) -> dict[tuple[str, Kind], MessageTime]:
         devices = rank_mapping(self.network, self.point.layout, self.point.device_order)
         groups, stage = axis_groups(devices, self.point, axis)
         if groups.shape[1] == 1:
             return {(axis, kind): MessageTime.nothing(int(stage.max()) + 1)}
-        if kind == "ring":
-            return {(axis, kind): self._ring(groups, stage)}
-        if kind == "all_to_all":
-            return {(axis, kind): self._all_to_all(axis, groups, stage)}
-        nodes, meshed = most_nodes(self.network, groups), self.network.meshed_nodes
-        libraries = [
-            self.software.collectives(op, groups.shape[1], nodes, meshed=meshed)
-            for op in ("all_reduce", "reduce_scatter")
-        ]
-        all_reduce, reduce_scatter = collectives_by(self.network, groups, libraries, stage)
-        return {(axis, "all_reduce"): all_reduce, (axis, "reduce_scatter"): reduce_scatter}
-
-    def _ring(self, groups: IntArray, stage: IntArray) -> MessageTime:
-        """Every rank's part goes round the group, one neighbour at a time."""
-        size = groups.shape[1]
-        sending = self.software.transfers(
-            most_nodes(self.network, groups) > 1, meshed=self.network.meshed_nodes
-        )
-        once = ring(groups, volume=1.0 / size, steps=1.0)
-        time = price_phases(self.network.link_map, [once], len(groups), sending, stage)
-        return MessageTime((size - 1) * time.alpha_s, (size - 1) * time.beta_s_per_byte)
-
-    def _all_to_all(self, axis: str, groups: IntArray, stage: IntArray) -> MessageTime:
-        """Every rank sends to every other at once."""
-        link_map, (count, size) = self.network.link_map, groups.shape
-        library = self.software.collectives(
-            "all_to_all", size, most_nodes(self.network, groups), meshed=self.network.meshed_nodes
-        )
-        if count > 1 and isinstance(link_map, TreeLinkMap) and link_map.apart(groups):
-            members = int(stage.max()) + 1
-            alone = exchange(groups[:1], volume=1.0 / size, steps=1.0)
-            return price_phases(link_map, [alone], 1, library).repeated(members)
-        if count * size * (size - 1) > MOST_FLOWS:
-            raise InputError(
-                f"plan.{axis}",
-                f"must not need more than {MOST_FLOWS:,} flows at once",
-                count * size * (size - 1),
-                "lower it",
-            )
-        every = exchange(groups, volume=1.0 / size, steps=1.0)
-        return price_phases(link_map, [every], count, library, stage)
+        if kind in ("ring", "all_to_all"):
+            sending = self.software.of_groups(self.network, kind, groups)
+            return {(axis, kind): message_time(self.network, kind, groups, sending, stage)}
+        both: tuple[Kind, ...] = ("all_reduce", "reduce_scatter")
+        libraries = [self.software.of_groups(self.network, each, groups) for each in both]
+        found = collectives_by(self.network, groups, libraries, stage)
+        return {(axis, each): time for each, time in zip(both, found, strict=True)}
 
 
 def links(problem: Problem, point: Point) -> Links:
@@ -144,11 +107,3 @@ def axis_groups(devices: IntArray, point: Point, axis: str) -> tuple[IntArray, I
         places = (0, 1, 3, 2) if axis == "ep" else (0, 2, 3, 1)
         groups = near.transpose(places).reshape(-1, near.shape[places[-1]])
     return groups, np.repeat(np.arange(pp), len(groups) // pp)
-
-
-def most_nodes(network: Network, groups: IntArray) -> int:
-    """The most nodes that any of the groups spans; a torus has no nodes to leave."""
-    if network.torus is not None:
-        return 1
-    node = np.sort(network.node[groups], axis=1)
-    return int((node[:, 1:] != node[:, :-1]).sum(axis=1).max(initial=0)) + 1

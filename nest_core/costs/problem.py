@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
 from nest_core.costs.overlap import NO_OVERLAP, Overlap
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.kept import kept_within
-from nest_core.network import BoolArray, FloatArray, IntArray, Network
+from nest_core.network import BoolArray, FloatArray, IntArray, Kind, Network
 from nest_core.workload.recomputation import RECOMPUTE
 
 __all__ = [
     "AXES_OF_CALLS",
     "KEPT_BYTES",
     "RECOMPUTE",
-    "CallKind",
     "Calls",
     "LayerTable",
     "Problem",
@@ -37,8 +35,6 @@ KEPT_BYTES = 256 * 10**6
 
 AXES_OF_CALLS = ("tp", "cp", "ep")
 """Axes whose ranks work on one layer together."""
-
-CallKind = Literal["all_reduce", "reduce_scatter", "all_to_all", "ring"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +56,7 @@ class Calls:
         Once more under each recomputation.
     """
 
-    kind: CallKind
+    kind: Kind
     number: FloatArray
     bytes: FloatArray
     replay_number: FloatArray

@@ -10,14 +10,14 @@ node's own curve reaches: NCCL pipelines chunks through both.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nest_core.hardware.collectives import Curve
-from nest_core.network import IDEAL, Protocol
+from nest_core.network import IDEAL, IntArray, Kind, Network, Protocol
 
-__all__ = ["LINKS_ALONE", "Software"]
+__all__ = ["LINKS_ALONE", "Software", "most_nodes"]
 
 _TRANSFER = "all_to_all"  # NCCL's all-to-all is made of sends and receives
 
@@ -101,12 +101,54 @@ class Software:
         parts = 2 if op == "all_reduce" else 1
         return self._regimes(op, devices, nodes, parts, meshed)
 
+    def of_groups(self, network: Network, kind: Kind, groups: IntArray) -> tuple[Protocol, ...]:
+        """Regimes of one kind of call among groups where they sit."""
+        nodes, meshed = most_nodes(network, groups), network.meshed_nodes
+        if kind == "ring":
+            return self.transfers(nodes > 1, meshed=meshed)
+        return self.collectives(kind, groups.shape[1], nodes, meshed=meshed)
+
+    def of_algorithm(
+        self, network: Network, op: str, groups: IntArray, *, reduces: bool = False
+    ) -> tuple[Protocol, ...]:
+        """Regimes of an algorithm that a person names: it takes its own steps.
+
+        Parameters
+        ----------
+        op : str
+            All of an all-reduce, not a half.
+        reduces : bool
+            Whether switches do it; links then count up what goes up once.
+        """
+        size, nodes = groups.shape[1], most_nodes(network, groups)
+        if self.inside is None or nodes > 1 or not reduces:
+            found = self._regimes(op, size, nodes, 1, network.meshed_nodes, in_network=False)
+            return tuple(replace(entry, steps_inside=None) for entry in found)
+        rings = self.inside.terms(op, size, in_network=False)
+        # A ring sends 2 (n - 1) / n of the message.
+        return tuple(
+            Protocol(
+                term.base_s,
+                step_inside_s=term.step_s,
+                inside=term.efficiency * size / (2 * (size - 1)),
+            )
+            for term in self.inside.terms(op, size)
+            if term not in rings
+        )
+
     def transfers(self, outside: bool, *, meshed: bool = False) -> tuple[Protocol, ...]:
         """Regimes of point-to-point transfers, some of which leave their node or none."""
         return self._regimes(_TRANSFER, 2, 2 if outside else 1, 1, meshed)
 
     def _regimes(
-        self, op: str, devices: int, nodes: int, parts: int, meshed: bool
+        self,
+        op: str,
+        devices: int,
+        nodes: int,
+        parts: int,
+        meshed: bool,
+        *,
+        in_network: bool = True,
     ) -> tuple[Protocol, ...]:
         if nodes == 1:
             if self.inside is None:
@@ -119,7 +161,7 @@ class Software:
                     inside=term.efficiency / share,
                     steps_inside=term.steps / parts,
                 )
-                for term in self.inside.terms(op, devices)
+                for term in self.inside.terms(op, devices, in_network=in_network)
             )
         if self.between is None:
             return IDEAL
@@ -141,6 +183,14 @@ class Software:
             )
             for term in self.between.terms(op, devices, nodes=nodes)
         )
+
+
+def most_nodes(network: Network, groups: IntArray) -> int:
+    """The most nodes that any of the groups spans; a torus has no nodes to leave."""
+    if network.torus is not None:
+        return 1
+    node = np.sort(network.node[groups], axis=1)
+    return int((node[:, 1:] != node[:, :-1]).sum(axis=1).max(initial=0)) + 1
 
 
 LINKS_ALONE = Software()

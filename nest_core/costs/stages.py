@@ -28,7 +28,6 @@ from nest_core.costs.overlap import cost
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import (
     AXES_OF_CALLS,
-    CallKind,
     LayerTable,
     Problem,
     condensed,
@@ -43,7 +42,7 @@ from nest_core.costs.zero import (
     update_seconds,
     whole_bytes,
 )
-from nest_core.network import FloatArray, MessageTime
+from nest_core.network import FloatArray, Kind, MessageTime
 
 __all__ = [
     "LayerSeconds",
@@ -294,7 +293,7 @@ def _sharded(
     point: Point, shared: Links, table: LayerTable, per_parameter: tuple[float, ...]
 ) -> FloatArray:
     """Seconds of every layer's data-parallel collectives, shape (pp, L)."""
-    kind: CallKind = "reduce_scatter" if point.zero else "all_reduce"
+    kind: Kind = "reduce_scatter" if point.zero else "all_reduce"
     dense, experts = held(table, point.pp), table.expert_parameters
     buckets = [("data", point.sharers, dense), ("expert_data", point.expert_sharers, experts)]
     if point.ep == 1:

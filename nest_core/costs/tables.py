@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nest_core.costs.problem import KEPT_BYTES, CallKind, Calls, LayerTable, StateBytes
+from nest_core.costs.problem import KEPT_BYTES, Calls, LayerTable, StateBytes
 from nest_core.hardware import (
     Accelerator,
     backward_seconds,
@@ -16,7 +16,7 @@ from nest_core.hardware import (
     least_seconds,
 )
 from nest_core.kept import kept_within
-from nest_core.network import FloatArray
+from nest_core.network import FloatArray, Kind
 from nest_core.presets import edition
 from nest_core.workload import (
     Collective,
@@ -267,7 +267,7 @@ def _bound(found: Iterable[Kernel], accelerator: Accelerator, precision: str) ->
     return sum(least_seconds(kernel, accelerator, precision) for kernel in found)
 
 
-def _kind(axis: str, strategy: Strategy) -> CallKind:
+def _kind(axis: str, strategy: Strategy) -> Kind:
     if axis == "ep":
         return "all_to_all"
     if axis == "cp":

@@ -21,20 +21,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, Report
-from nest_core.costs.links import axis_groups, most_nodes
-from nest_core.costs.problem import AXES_OF_CALLS, CallKind
+from nest_core.costs.links import axis_groups
+from nest_core.costs.problem import AXES_OF_CALLS
 from nest_core.costs.stages import held
 from nest_core.costs.zero import traffic
 from nest_core.explain.traffic import CLASSES
 from nest_core.layout import rank_mapping
-from nest_core.network import FloatArray, IntArray, Network, Phase, Protocol, price_phases
+from nest_core.network import FloatArray, IntArray, Kind, Network, Phase, price_phases
 from nest_core.network.groups import exchange, ring
 from nest_core.network.link_map import Routes
-from nest_core.network.traffic import (
-    hierarchical_reduce_scatter,
-    multi_ring_reduce_scatter,
-    ring_reduce_scatter,
-)
+from nest_core.network.traffic import reduce_scatters
 
 __all__ = ["Loads", "TierLoad", "link_loads"]
 
@@ -170,7 +166,7 @@ class _Counter:
         self.loads: dict[str, FloatArray] = {}
         self._walked: list[tuple[IntArray, IntArray, Routes]] = []
 
-    def collective(self, name: str, point: Point, axis: str, kind: CallKind, sends: Sends) -> None:
+    def collective(self, name: str, point: Point, axis: str, kind: Kind, sends: Sends) -> None:
         """Count collectives of the groups of an axis."""
         network = self.problem.network
         groups, stage = axis_groups(
@@ -182,7 +178,7 @@ class _Counter:
         sizes = np.array(sorted({size for of in sends.values() for size in of}))
         chosen = np.zeros((int(stage.max()) + 1, len(sizes)), dtype=np.int64)
         if len(ways) > 1:
-            sent = _protocols(self.problem, groups, kind)
+            sent = self.problem.software.of_groups(network, kind, groups)
             seconds = [
                 price_phases(network.link_map, way, len(groups), sent, stage)
                 .along(1)
@@ -224,7 +220,7 @@ class _Counter:
         return result
 
 
-def _ways(network: Network, groups: IntArray, kind: CallKind) -> Iterator[list[Phase]]:
+def _ways(network: Network, groups: IntArray, kind: Kind) -> Iterator[list[Phase]]:
     """The algorithms that a collective chooses from, as `nest_core.costs.links` prices them."""
     size = groups.shape[1]
     if kind == "ring":
@@ -232,19 +228,8 @@ def _ways(network: Network, groups: IntArray, kind: CallKind) -> Iterator[list[P
     elif kind == "all_to_all":
         yield [exchange(groups, volume=1.0 / size, steps=1.0)]
     else:
-        yield ring_reduce_scatter(groups)
-        if network.torus is not None:
-            yield multi_ring_reduce_scatter(network.torus, network.place, groups)
-        else:
-            yield hierarchical_reduce_scatter(network, groups)
-
-
-def _protocols(problem: Problem, groups: IntArray, kind: CallKind) -> tuple[Protocol, ...]:
-    op = "all_reduce" if kind == "all_reduce" else "reduce_scatter"
-    network = problem.network
-    return problem.software.collectives(
-        op, groups.shape[1], most_nodes(network, groups), meshed=network.meshed_nodes
-    )
+        for way in reduce_scatters(network).values():
+            yield way(network, groups)
 
 
 def _table(problem: Problem, point: Point) -> LayerTable:
@@ -288,7 +273,7 @@ def _count_shards(counter: _Counter, report: Report, point: Point, mine: list[in
     """Gradients and weights among the ranks that share them, per micro-batch and iteration."""
     problem = counter.problem
     table, m = _table(problem, point), point.micro_batches(problem.batch)
-    kind: CallKind = "reduce_scatter" if point.zero else "all_reduce"
+    kind: Kind = "reduce_scatter" if point.zero else "all_reduce"
     dense, experts = held(table, point.pp), table.expert_parameters
     buckets = {"data": dense, "expert_data": experts}
     if point.ep == 1:

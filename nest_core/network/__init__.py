@@ -6,7 +6,7 @@ from nest_core.network.levels import Level, Network, Outline
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray, LinkMap
 from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, price_phases
 from nest_core.network.torus import TorusShape
-from nest_core.network.traffic import collectives, transfers
+from nest_core.network.traffic import Kind, collectives, message_time, transfers
 from nest_core.network.tree import TreeLinkMap
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "FloatArray",
     "GraphLinkMap",
     "IntArray",
+    "Kind",
     "Level",
     "LinkMap",
     "MessageTime",
@@ -26,6 +27,7 @@ __all__ = [
     "TreeLinkMap",
     "collapse",
     "collectives",
+    "message_time",
     "price_phases",
     "transfers",
 ]

@@ -70,6 +70,9 @@ def _wait(network: Network, phase: Phase) -> _Wait:
     routes = link_map.routes(phase.source, phase.target, 0)
     latency = phase.steps * routes.latency_s
     slow = int(np.argmax(latency))
+    turn = np.zeros(len(latency), dtype=np.int64) if phase.turn is None else phase.turn
+    each = (np.flatnonzero(turn == number) for number in np.unique(turn))
+    longest = [at[latency[at].argmax()] for at in each]
     level = _level(network, phase.source[slow : slow + 1], phase.target[slow : slow + 1])
     moved = routes.share * phase.volume[routes.flow]
     load = np.bincount(routes.link_group, moved, minlength=len(link_map.capacity_Bps))
@@ -79,8 +82,8 @@ def _wait(network: Network, phase: Phase) -> _Wait:
     link_group = int(routes.link_group[worst])
     limited = bool(alone[worst] > shared[worst] * (1 + 1e-9))
     return _Wait(
-        latency_s=float(latency[slow]),
-        steps=float(phase.steps[slow]),
+        latency_s=float(latency[longest].sum()),
+        steps=float(phase.steps[longest].sum()),
         latency_level=level,
         seconds_per_byte=float(max(shared[worst], alone[worst])),
         flows=int(np.count_nonzero((routes.link_group == link_group) & (moved > 0))),

@@ -21,6 +21,7 @@ from nest_core.errors import InputError
 from nest_core.network.algorithms import (
     ALGORITHMS,
     IN_NETWORK,
+    MOST_FLOWS,
     Stage,
     algorithm_stages,
     check_op,
@@ -29,12 +30,20 @@ from nest_core.network.algorithms.spread import merged
 from nest_core.network.bottleneck import describe
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
-from nest_core.network.nccl import nccl_choice
 from nest_core.network.phases import IDEAL, Phase, Protocol, check_size, price_phases
+from nest_core.network.traffic import Kind, algorithms, message_time
 
-__all__ = ["Candidate", "CollectiveAnswer", "bus_factor", "collective", "member_groups"]
+__all__ = ["KINDS", "Candidate", "CollectiveAnswer", "bus_factor", "collective", "member_groups"]
 
 Concurrent = Literal["one", "all"]
+
+KINDS: dict[str, tuple[Kind, int]] = {
+    "all_reduce": ("all_reduce", 2),
+    "all_gather": ("reduce_scatter", 1),
+    "reduce_scatter": ("reduce_scatter", 1),
+    "all_to_all": ("all_to_all", 1),
+}
+"""Collectives that plans are made of: which call, and how many of them."""
 
 MOST_CHUNKS = 1024
 
@@ -86,7 +95,7 @@ def collective(
     *,
     stride: int = 1,
     concurrent: Concurrent = "one",
-    algorithm: str = "fastest",
+    algorithm: str = "library",
     in_network: bool = False,
     chunks: int = 1,
     protocols: tuple[Protocol, ...] = IDEAL,
@@ -103,11 +112,14 @@ def collective(
         The group that starts at device 0, or all groups that tile the fabric at once.
     algorithm : str
         A name, ``fastest``, ``hierarchical`` for the fastest of those that go level by level,
-        or ``nccl`` for NCCL's choice (see `nest_core.network.nccl`).
+        or ``library`` for what communication libraries run, by which plans are priced
+        (`nest_core.network.traffic`); where plans have no such message that is the fastest.
     in_network : bool
-        Whether switches can reduce; lets ``fastest`` and ``nccl`` choose such algorithms.
+        Whether switches can reduce; lets ``fastest`` choose such algorithms.
     chunks : int
-        Parts in which the buffer passes through an algorithm's stages.
+        Parts in which the buffer passes through a named algorithm's stages.
+    protocols : tuple of Protocol
+        What software adds; with ``library`` of one kind of call, see `Kind`.
 
     Raises
     ------
@@ -124,8 +136,8 @@ def collective(
             "use 1 for the whole buffer",
         )
     groups = member_groups(network.devices, size, stride=stride, concurrent=concurrent)
-    if algorithm == "nccl":
-        algorithm = nccl_choice(network, op, size_bytes, groups, in_network=in_network)
+    if algorithm == "library" and op in KINDS:
+        return _by_library(network, op, size_bytes, groups, protocols)
     names = _named(op, algorithm, in_network)
 
     @cache
@@ -143,13 +155,7 @@ def collective(
             found.append(Candidate(name, None, str(error)))
             continue
         crossed += _crossed(network, stages)
-        if crossed > MOST_CROSSED:  # the fastest of those that can be counted would be another
-            raise InputError(
-                "collective",
-                f"must not cross more than about {MOST_CROSSED:,} links",
-                crossed,
-                "use smaller or fewer groups, or name one algorithm",
-            )
+        _refuse_crossings(crossed)  # the fastest of those that can be counted would be another
         seconds = _seconds(network, stages, len(groups), size_bytes, chunks, protocols)
         found.append(Candidate(name, seconds))
     timed = [entry for entry in found if entry.time_s is not None]
@@ -169,10 +175,38 @@ def collective(
     )
 
 
+def _by_library(
+    network: Network,
+    op: str,
+    size_bytes: float,
+    groups: IntArray,
+    protocols: tuple[Protocol, ...],
+) -> CollectiveAnswer:
+    """What plans are priced by."""
+    kind, parts = KINDS[op]
+    names, (count, size) = algorithms(network, kind), groups.shape
+    listed = kind != "all_to_all" or count * size * (size - 1) <= MOST_FLOWS
+    stages = {name: algorithm_stages(op, name, network, groups) for name in names if listed}
+    _refuse_crossings(sum(_crossed(network, of) for of in stages.values()))
+    time = message_time(network, kind, groups, protocols)
+    time_s = parts * float(time.seconds(size_bytes).max())
+    found = [
+        Candidate(name, parts * float(way.seconds(size_bytes).max()))
+        for name, way in zip(names, time.split([len(protocols)] * len(names)), strict=True)
+    ]
+    found.sort(key=lambda entry: entry.time_s or 0.0)
+    best = found[0].algorithm
+    phrase, level = f"{count * size * (size - 1):,} flows at once", network.levels[-1].name
+    if listed:
+        phrase, level = describe(network, stages[best], size_bytes)
+    bus = bus_factor(op, size) * size_bytes / time_s if time_s else 0.0
+    return CollectiveAnswer(time_s, bus, best, phrase, level, tuple(found))
+
+
 def _named(op: str, algorithm: str, in_network: bool) -> list[str]:
     """The algorithms that a name stands for."""
     known = list(ALGORITHMS[op])
-    if algorithm == "fastest":
+    if algorithm in ("fastest", "library"):
         return [name for name in known if in_network or name not in IN_NETWORK]
     if algorithm == "hierarchical":
         return [name for name in known if name.startswith("hierarchical")] or [algorithm]
@@ -219,6 +253,16 @@ def member_groups(
         )
     starts = (np.arange(tiles)[:, None] * size * stride + np.arange(stride)).reshape(-1)
     return starts[:, None] + first
+
+
+def _refuse_crossings(crossed: int) -> None:
+    if crossed > MOST_CROSSED:
+        raise InputError(
+            "collective",
+            f"must not cross more than about {MOST_CROSSED:,} links",
+            crossed,
+            "use smaller or fewer groups, or name one algorithm",
+        )
 
 
 def _crossed(network: Network, stages: list[Stage]) -> int:

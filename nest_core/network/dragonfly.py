@@ -98,10 +98,19 @@ class DragonflyLinkMap(LinkMap):
     @property
     def port_Bps(self) -> float:
         """All links of a device inside its node, or its node's port."""
+        return max(self._ports_Bps)
+
+    @property
+    def all_ports_Bps(self) -> float:
+        """Both."""
+        return sum(self._ports_Bps)
+
+    @property
+    def _ports_Bps(self) -> tuple[float, float]:
         inside, port, _, _ = self.rates_Bps
         if self.scale_up is not None:
             inside = self.scale_up.port_Bps * self.speed[0]
-        return max(inside, port)
+        return inside, port
 
     @property
     def least_latency_s(self) -> float:

@@ -13,7 +13,10 @@ import numpy as np
 from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import Phase
 
-__all__ = ["BlockRing", "block_rings", "exchange", "numbered", "ring"]
+__all__ = ["MOST_FLOWS", "BlockRing", "block_rings", "exchange", "numbered", "ring"]
+
+MOST_FLOWS = 2_000_000
+"""Flows at once; finding their routes then takes about 1 GB."""
 
 
 def ring(groups: IntArray, *, apart: int = 1, volume: float, steps: float) -> Phase:

@@ -56,15 +56,22 @@ def busiest(
 
 @compiled
 def longest(
-    owner: IntArray, steps: FloatArray, latency_s: FloatArray, outside: BoolArray, owners: int
+    owner: IntArray,
+    turn: IntArray,
+    steps: FloatArray,
+    latency_s: FloatArray,
+    outside: BoolArray,
+    turns: int,
+    owners: int,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Per owner the most steps, their latencies in all and one latency; each (2, owners)."""
-    most, total, lone = np.zeros((2, owners)), np.zeros((2, owners)), np.zeros((2, owners))
+    """Most steps, their latencies in all and one latency; each (turns, 2, owners)."""
+    shape = (turns, 2, owners)
+    most, total, lone = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for k in range(len(owner)):
-        side, of = 1 if outside[k] else 0, owner[k]
-        most[side, of] = max(most[side, of], steps[k])
-        total[side, of] = max(total[side, of], steps[k] * latency_s[k])
-        lone[side, of] = max(lone[side, of], latency_s[k])
+        at, side, of = turn[k], 1 if outside[k] else 0, owner[k]
+        most[at, side, of] = max(most[at, side, of], steps[k])
+        total[at, side, of] = max(total[at, side, of], steps[k] * latency_s[k])
+        lone[at, side, of] = max(lone[at, side, of], latency_s[k])
     return most, total, lone
 
 

@@ -89,7 +89,12 @@ class LinkMap(ABC):
     @property
     @abstractmethod
     def port_Bps(self) -> float:
-        """Most that one device sends at once in one phase of a collective."""
+        """Most that one device sends at once to one other, or to its neighbours on direct links."""
+
+    @property
+    def all_ports_Bps(self) -> float:
+        """Most that one device sends at once through all of its ports."""
+        return self.port_Bps
 
     @property
     @abstractmethod

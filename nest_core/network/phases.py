@@ -23,7 +23,17 @@ import numpy.typing as npt
 from nest_core.errors import InputError
 from nest_core.network.link_map import FloatArray, IntArray, LinkMap
 
-__all__ = ["IDEAL", "MessageTime", "Phase", "Protocol", "check_size", "price_phases"]
+__all__ = [
+    "IDEAL",
+    "MessageTime",
+    "Phase",
+    "Protocol",
+    "check_size",
+    "pipelined",
+    "price_phases",
+    "sent",
+    "started",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +143,10 @@ class Phase:
         Bytes of the whole phase per byte of buffer.
     steps : float array (flows,)
         Latencies paid one after another.
+    turn : int array (flows,) or None
+        Where the first bytes of some flows wait for those of others, as chunks that pass through
+        the levels of a fabric do: latencies of the turns 0, 1, … add up, and of flows in one turn
+        the longest counts. None: all in one.
     """
 
     source: IntArray
@@ -140,6 +154,19 @@ class Phase:
     owner: IntArray
     volume: FloatArray
     steps: FloatArray
+    turn: IntArray | None = None
+
+
+def pipelined(phases: list[Phase]) -> Phase:
+    """Phases through which the chunks of a buffer pass: all send at once, and start in turn."""
+    return Phase(
+        np.concatenate([phase.source for phase in phases]),
+        np.concatenate([phase.target for phase in phases]),
+        np.concatenate([phase.owner for phase in phases]),
+        np.concatenate([phase.volume for phase in phases]),
+        np.concatenate([phase.steps for phase in phases]),
+        np.repeat(np.arange(len(phases)), [len(phase.source) for phase in phases]),
+    )
 
 
 def price_phases(
@@ -166,12 +193,12 @@ def price_phases(
     alpha = np.zeros((len(protocols), owners if team is None else int(team.max(initial=-1)) + 1))
     beta = np.zeros_like(alpha)
     for variant in range(link_map.variants):
-        started, sent = _one_draw(link_map, phases, owners, protocols, variant)
+        first, each = _one_draw(link_map, phases, owners, protocols, variant)
         if team is not None:
-            started = slowest(started, team, alpha.shape[1])
-            sent = slowest(sent, team, alpha.shape[1])
-        alpha += started / link_map.variants
-        beta += sent / link_map.variants
+            first = slowest(first, team, alpha.shape[1])
+            each = slowest(each, team, alpha.shape[1])
+        alpha += first / link_map.variants
+        beta += each / link_map.variants
     return MessageTime(alpha, beta)
 
 
@@ -185,12 +212,10 @@ def _one_draw(
     """Alpha and beta of every owner under one draw of the routes, shape (protocols, owners)."""
     from nest_core.network.kernels import busiest, longest  # see there
 
-    base, inner_step, outer_step, inside, outside, inner_steps = _columns(protocols)
-    alpha = np.zeros((len(protocols), owners)) + base
+    alpha = np.zeros((len(protocols), owners)) + _columns(protocols)[0]
     beta = np.zeros((len(protocols), owners))
     for phase in phases:
         routes = link_map.routes(phase.source, phase.target, variant)
-        # By owner, inside nodes and outside; protocols differ in what they make of the two.
         worst = busiest(
             routes.flow,
             routes.link_group,
@@ -203,18 +228,42 @@ def _one_draw(
             np.zeros(len(link_map.capacity_Bps)),
             owners,
         )
-        steps, latency, lone = longest(
-            phase.owner, phase.steps, routes.latency_s, routes.outside, owners
+        turn = np.zeros(len(phase.source), dtype=np.int64) if phase.turn is None else phase.turn
+        waits = longest(
+            phase.owner,
+            turn,
+            phase.steps,
+            routes.latency_s,
+            routes.outside,
+            int(turn.max(initial=-1)) + 1,
+            owners,
         )
-        beta += np.maximum(worst[0] / inside, worst[1] / outside)
-        own = np.isnan(inner_steps)
-        inner = np.where(
-            own,
-            latency[0] + steps[0] * inner_step,
-            inner_steps * (lone[0] + (steps[0] > 0) * inner_step),
-        )
-        alpha += np.maximum(inner, latency[1] + steps[1] * outer_step)
+        for wait in zip(*waits, strict=True):
+            alpha += started(protocols, *wait)
+        beta += sent(protocols, worst)
     return alpha, beta
+
+
+def sent(protocols: tuple[Protocol, ...], worst: FloatArray) -> FloatArray:
+    """Seconds per byte, (protocols, owners), of the slowest links, (2, owners).
+
+    They are those inside nodes and outside. Protocols differ in what they make of the two.
+    """
+    _, _, _, inside, outside, _ = _columns(protocols)
+    return np.maximum(worst[0] / inside, worst[1] / outside)
+
+
+def started(
+    protocols: tuple[Protocol, ...], steps: FloatArray, latency: FloatArray, lone: FloatArray
+) -> FloatArray:
+    """Seconds of latency, (protocols, owners); see `nest_core.network.kernels.longest`."""
+    _, inner_step, outer_step, _, _, inner_steps = _columns(protocols)
+    inner = np.where(
+        np.isnan(inner_steps),
+        latency[0] + steps[0] * inner_step,
+        inner_steps * (lone[0] + (steps[0] > 0) * inner_step),
+    )
+    return np.asarray(np.maximum(inner, latency[1] + steps[1] * outer_step))
 
 
 @lru_cache(maxsize=1024)

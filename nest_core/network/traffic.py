@@ -1,37 +1,54 @@
-"""What the costs ask of a network: transfers, reduce-scatters and all-gathers, all groups at once.
+"""What a message takes: the one price that plans, pages and commands read; all groups at once.
 
-An all-reduce is a reduce-scatter and an all-gather. The fastest algorithm is
-taken for every message size:
+Of the algorithms that communication libraries run the fastest is taken for every message size. An
+all-reduce is a reduce-scatter and an all-gather:
 
 * ``ring``: one ring over the members in the order given;
-* ``hierarchical``: level by level over nested blocks, ``ceil(log2 n)`` steps at each
-  (Thakur, Rabenseifner and Gropp 2005);
+* ``pipelined``: level by level over nested blocks, ``ceil(log2 n)`` steps at each (Thakur,
+  Rabenseifner and Gropp 2005), chunks passing through all levels at once, as NCCL's do through
+  NVLink and NICs;
 * ``multi_ring`` on tori: rings both ways over every dimension at once.
+
+An all-to-all is ``direct``: everybody sends to everybody at once.
 
 Sources: ``docs/method.md``, section "Network".
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
+from nest_core.errors import InputError
+from nest_core.network.exchanges import all_to_all
 from nest_core.network.groups import BlockRing, block_rings, ring
 from nest_core.network.levels import Network
 from nest_core.network.link_map import IntArray
-from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, price_phases
+from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, pipelined, price_phases
 from nest_core.network.torus import TorusShape
 from nest_core.network.tree import TreeLinkMap
 
 __all__ = [
+    "Kind",
+    "algorithms",
     "collectives",
     "collectives_by",
     "hierarchical_reduce_scatter",
+    "message_time",
     "multi_ring_reduce_scatter",
+    "pipelined_reduce_scatter",
+    "reduce_scatters",
     "ring_reduce_scatter",
     "transfers",
 ]
+
+Kind = Literal["all_reduce", "reduce_scatter", "all_to_all", "ring"]
+"""``all_reduce``: one of the two halves, a reduce-scatter or an all-gather, that an all-reduce is
+made of; ``reduce_scatter``: one that stands alone, or an all-gather; ``ring``: every rank's part
+goes round the group in ``n - 1`` sends and receives."""
 
 
 def transfers(
@@ -86,11 +103,7 @@ def collectives_by(
         members = count if team is None else int(team.max()) + 1
         alone = _of_one_group(network, tuple(groups[0].tolist()), tuple(libraries))
         return [one.repeated(members) for one in alone]
-    ways = [ring_reduce_scatter(groups)]
-    if network.torus is not None:
-        ways.append(multi_ring_reduce_scatter(network.torus, network.place, groups))
-    else:
-        ways.append(hierarchical_reduce_scatter(network, groups))
+    ways = [way(network, groups) for way in reduce_scatters(network).values()]
     every = tuple(protocol for library in libraries for protocol in library)
     sizes = [len(library) for library in libraries]
     by_way = [price_phases(network.link_map, way, count, every, team).split(sizes) for way in ways]
@@ -103,6 +116,66 @@ def _of_one_group(
 ) -> tuple[MessageTime, ...]:
     """What `collectives_by` finds for one group."""
     return tuple(collectives_by(network, np.array([members]), list(libraries)))
+
+
+def message_time(
+    network: Network,
+    kind: Kind,
+    groups: IntArray,
+    protocols: tuple[Protocol, ...] = IDEAL,
+    team: IntArray | None = None,
+) -> MessageTime:
+    """One call of a kind in every group at once; see `Kind`.
+
+    Regimes follow one another algorithm by algorithm, each with all protocols.
+    """
+    if groups.shape[1] == 1:
+        return MessageTime.nothing(1 if team is None else int(team.max()) + 1)
+    if kind == "ring":
+        return _passed_round(network, groups, protocols, team)
+    if kind == "all_to_all":
+        return all_to_all(network, groups, protocols, team)
+    return collectives(network, groups, protocols, team)
+
+
+def algorithms(network: Network, kind: Kind) -> tuple[str, ...]:
+    """Names of what `message_time` chooses from, in the order of its regimes."""
+    if kind == "ring":
+        return ("ring",)
+    return ("direct",) if kind == "all_to_all" else tuple(reduce_scatters(network))
+
+
+def _passed_round(
+    network: Network, groups: IntArray, protocols: tuple[Protocol, ...], team: IntArray | None
+) -> MessageTime:
+    """Every rank's part goes round the group, one neighbour at a time."""
+    size = groups.shape[1]
+    once = ring(groups, volume=1.0 / size, steps=1.0)
+    time = price_phases(network.link_map, [once], len(groups), protocols, team)
+    return MessageTime((size - 1) * time.alpha_s, (size - 1) * time.beta_s_per_byte)
+
+
+def reduce_scatters(network: Network) -> dict[str, Callable[[Network, IntArray], list[Phase]]]:
+    """The reduce-scatters that libraries choose from, by name."""
+    if network.torus is not None:
+        return {"ring": _one_ring, "multi_ring": _all_dimensions}
+    return {"ring": _one_ring, "pipelined": pipelined_reduce_scatter}
+
+
+def pipelined_reduce_scatter(network: Network, groups: IntArray) -> list[Phase]:
+    """Level by level, chunks passing through all levels at once."""
+    return [pipelined(hierarchical_reduce_scatter(network, groups))]
+
+
+def _one_ring(network: Network, groups: IntArray) -> list[Phase]:
+    del network
+    return ring_reduce_scatter(groups)
+
+
+def _all_dimensions(network: Network, groups: IntArray) -> list[Phase]:
+    if network.torus is None:
+        raise InputError("algorithm", "multi_ring must run on a torus", "no torus", "use ring")
+    return multi_ring_reduce_scatter(network.torus, network.place, groups)
 
 
 def ring_reduce_scatter(groups: IntArray) -> list[Phase]:

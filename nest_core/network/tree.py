@@ -111,7 +111,7 @@ class TreeLinkMap(LinkMap):
             tier.append(np.full(copies * len(entry.capacity_Bps), index, np.int64))
             offsets.append(offset)
             offset += copies * len(entry.capacity_Bps)
-        first = np.unique(np.maximum(self._leaves_by[1:], 1)).tolist()
+        first = np.unique(np.maximum(self.leaves_by[1:], 1)).tolist()
         carried_first = np.concatenate(tier)
         self._settle(
             capacity_Bps=np.concatenate(capacity),
@@ -132,7 +132,7 @@ class TreeLinkMap(LinkMap):
         return Ways(
             child=children,
             group=np.stack([entry.group for entry in self.tiers]),
-            leaves_by=self._leaves_by,
+            leaves_by=self.leaves_by,
             offset=np.array(offsets, dtype=np.int64),
             group_links=np.array([entry.group_links for entry in self.tiers], dtype=np.int64),
             parallel=np.array([entry.parallel for entry in self.tiers], dtype=np.int64),
@@ -141,7 +141,7 @@ class TreeLinkMap(LinkMap):
         )
 
     @property
-    def _leaves_by(self) -> IntArray:
+    def leaves_by(self) -> IntArray:
         """The tier by which a flow leaves its device, per tier where it meets its peer."""
         owned = [index if entry.direct else 0 for index, entry in enumerate(self.tiers)]
         return np.maximum.accumulate(np.array(owned, dtype=np.int64))
@@ -155,6 +155,13 @@ class TreeLinkMap(LinkMap):
         first += [float(entry.link_Bps.max()) for entry in self.tiers[1:] if entry.direct]
         return max(first)
 
+    @property
+    def all_ports_Bps(self) -> float:
+        """What it has inside its node and a port of its own at every tier that gives it one."""
+        inner, *further = self.tiers
+        inside = inner.capacity_Bps.max() if self.scale_up is None else self.scale_up.port_Bps
+        return float(inside + sum(entry.capacity_Bps.max() for entry in further if entry.direct))
+
     def apart(self, groups: IntArray) -> bool:
         """Whether groups stay in their nodes and share nothing there: equal ports of their own."""
         inside = self.tiers[0]
@@ -162,6 +169,17 @@ class TreeLinkMap(LinkMap):
             return False
         node = inside.group[groups]
         return bool((node == node[:, :1]).all())
+
+    @property
+    def ideal(self) -> bool:
+        """Whether groups outside the nodes nest, and all beneath an uplink share it, or own it."""
+        return (
+            self.scale_up is None
+            and self.rail is None
+            and self.egress is None
+            and all(entry.group_links == 1 for entry in self.tiers)
+            and _nest(self.tiers[1:])
+        )
 
     def egress_Bps(self, block: int, *, alike: bool = False) -> float:
         """Uplinks of the widest group of a tier, with the ports that leave it further out.
@@ -198,12 +216,7 @@ class TreeLinkMap(LinkMap):
 
     @property
     def _nested(self) -> bool:
-        """Whether every group lies in one group of the next tier."""
-        return all(
-            len(np.unique(np.stack([below.group, above.group]), axis=1).T)
-            == len(np.unique(below.group))
-            for below, above in itertools.pairwise(self.tiers)
-        )
+        return _nest(self.tiers)
 
     @property
     def least_latency_s(self) -> float:
@@ -304,3 +317,12 @@ class TreeLinkMap(LinkMap):
         lowest = 0 if self.scale_up is None else 1
         flow, link_group = climbs(self._ways, source, target, met, lowest, up, down)
         return [(flows[flow], link_group, np.ones(len(flow)))]
+
+
+def _nest(tiers: tuple[TreeTier, ...]) -> bool:
+    """Whether every group lies in one group of the next tier."""
+    return all(
+        len(np.unique(np.stack([below.group, above.group]), axis=1).T)
+        == len(np.unique(below.group))
+        for below, above in itertools.pairwise(tiers)
+    )

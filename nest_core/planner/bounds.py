@@ -17,7 +17,7 @@ from nest_core.costs import Problem, acting_zero
 from nest_core.costs.zero import traffic, update_seconds
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.layer_bounds import LayerBounds
-from nest_core.planner.transfer_bounds import TransferBounds, port_Bps
+from nest_core.planner.transfer_bounds import TransferBounds, all_ports_Bps
 
 __all__ = ["Bounds", "bounds"]
 
@@ -67,7 +67,7 @@ def bounds(
     ``(1 - 1/n)`` of the buffer over all that one device can send through at once.
     """
     zero = acting_zero(zero, pp)
-    state, port = problem.state, port_Bps(problem)
+    state, port = problem.state, all_ports_Bps(problem)
     sharers = dp * cp
     owners = sharers // ep
     spread = np.maximum((1.0 - 1.0 / sharers) / port, beyond[0])

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from nest_core.costs import Problem
-from nest_core.costs.problem import CallKind
-from nest_core.network import BoolArray, FloatArray, GraphLinkMap, IntArray, Network, TreeLinkMap
+from nest_core.network import BoolArray, FloatArray, IntArray, Kind, Network, TreeLinkMap
 from nest_core.planner.lookup import each
 from nest_core.planner.relaxed import Hops
 
 __all__ = [
     "TransferBounds",
+    "all_ports_Bps",
     "alone_outside",
     "beyond_blocks",
     "call_bound",
@@ -93,7 +93,7 @@ def beyond_blocks(
         (size, egress_Bps * problem.software.reach_outside)
         for size, egress_Bps in network.alike_egress
     ]
-    port = 1.0 / port_Bps(problem)
+    port = 1.0 / all_ports_Bps(problem)
     one_link = alone_outside(problem) if network.node_size else 0.0
     held = [_held(block, tp, cp, ep, period) for block, _ in egress_rates]
     of_dense, of_experts = [dense for dense, _ in held], [experts for _, experts in held]
@@ -138,20 +138,17 @@ def _even_out(
     """Seconds per byte of the faster algorithm among groups that lie alike in every block.
 
     Of a group's ``members`` a block of each kind holds so many; a device takes ``port`` seconds
-    per byte, a flow outside its node ``one_link``. A ring leaves a block once for every group in
-    it, with ``1 - 1/n`` of the buffer. The hierarchical algorithm sends from every device, when it
-    joins blocks that hold ``g`` into larger ones that hold ``h``, ``1/g - 1/h``, through all
-    smaller blocks on the way.
+    per byte through all of its ports, a flow outside its node ``one_link``. A ring leaves a block
+    once for every group in it, with ``1 - 1/n`` of the buffer. Level by level every device of a
+    block that holds ``g`` sends ``1/g - 1/n`` out of it in all.
     """
-    ring, phased = np.zeros(len(members)), np.zeros(len(members))
-    slowest, below = port, np.ones_like(members)
+    ring, levels = np.zeros(len(members)), (1 - 1 / members) * port
     for (block, rate), most in zip(egress_rates, held, strict=True):
         inside = np.minimum(most, members)
-        phased = phased + (1 / below - 1 / inside) * slowest
-        slowest, below = max(slowest, one_link, block / rate), inside
         out = (1 - 1 / members) * np.maximum(block / (inside * rate), one_link)
         ring = np.maximum(ring, np.where(members > inside, out, 0.0))
-    return np.minimum(ring, phased + (1 / below - 1 / members) * slowest)
+        levels = np.maximum(levels, (1 / inside - 1 / members) * block / rate)
+    return np.minimum(ring, levels)
 
 
 def _sizes(network: Network) -> list[int]:
@@ -186,8 +183,8 @@ def _out_bound(
     """Buffers that leave a block at least, where every device has one; shape (points,).
 
     A group has ``wide`` ranks in each of ``members`` places ``period`` apart, and no group sits in
-    one block; of the ranks in one place a block holds at most ``held``. By the hierarchical
-    algorithm every device sends, phase by phase: in a block of ``size`` at least ``size // period``
+    one block; of the ranks in one place a block holds at most ``held``. Level by level
+    every device sends: in a block of ``size`` at least ``size // period``
     places of every group, at most one more, have halved what they exchange. In a ring at least one
     rank of every group in the block sends ``1 - 1/n`` at once to the outside. Where ``wide`` is
     above one only the last phase is counted, so the block must be the outermost.
@@ -210,7 +207,7 @@ def call_bound(
     problem: Problem,
     transfer_bounds: TransferBounds,
     axis: str,
-    kind: CallKind,
+    kind: Kind,
     n: int,
     stride: int,
     size: FloatArray,
@@ -220,19 +217,22 @@ def call_bound(
 
     ``natural``: ranks are placed on devices in their own order.
 
-    Each rank sends ``1 - 1/n`` of the buffer through a port, in an all-to-all through all it has,
-    from which no protocol gets more than its reach; collectives of tensor parallelism also take the
-    least of their regimes. What belongs outside a node or leaf leaves it: of every group that has
-    ``g`` members there ``1 - g/n`` of the buffer, in an all-to-all of every member's.
+    Each rank sends ``1 - 1/n`` of the buffer, to a neighbour in a ring and inside a node through
+    one port, else through all of its ports, from which no protocol gets more than its reach;
+    collectives of tensor parallelism also take the least of their regimes. What belongs outside a
+    node or leaf leaves it: of every group that has ``g`` members there ``1 - g/n`` of the buffer,
+    in an all-to-all of every member's.
     """
     network, software = problem.network, problem.software
     share = 1.0 - 1.0 / n
+    inside = natural and axis == "tp" and network.node_size % n == 0 < network.node_size
     if axis == "tp":
         least = transfer_bounds.lines("all_reduce" if kind == "all_reduce" else "reduce_scatter", n)
-        each = share * size / network.link_map.port_Bps
+        link_map = network.link_map
+        each = share * size / (link_map.port_Bps if inside else link_map.all_ports_Bps)
         found = np.min([starts + each / reach for starts, reach in least], axis=0)
     else:
-        port = _all_ports_Bps(problem) if kind == "all_to_all" else port_Bps(problem)
+        port = port_Bps(problem) if kind == "ring" else all_ports_Bps(problem)
         found = start_bound_s(problem) + share * size / port
     if network.torus is None and natural:
         if kind == "ring" and 0 < network.node_size < n * stride:  # a neighbour is outside
@@ -247,18 +247,6 @@ def call_bound(
                 out = senders * (1 - together / n) / (egress_Bps * software.reach_outside)
                 found = np.maximum(found, out * size)
     return np.asarray(found)
-
-
-def _all_ports_Bps(problem: Problem) -> float:
-    """Bytes per second that one device gets through all of its ports at most.
-
-    Of what is not drawn, one on a torus, else as many ports as wide as its widest as levels.
-    """
-    network = problem.network
-    if isinstance(network.link_map, GraphLinkMap):
-        return network.link_map.all_ports_Bps * problem.software.reach
-    ports = 1 if network.torus is not None else max(2, len(network.nesting))
-    return ports * port_Bps(problem)
 
 
 def hop_seconds(
@@ -320,6 +308,11 @@ def alone_outside(problem: Problem) -> float:
 def start_bound_s(problem: Problem) -> float:
     """Latency that any message pays: none where a protocol between nodes counts no steps inside."""
     return 0.0 if problem.software.between else problem.network.link_map.least_latency_s
+
+
+def all_ports_Bps(problem: Problem) -> float:
+    """Bytes per second that one device gets through all of its ports at most."""
+    return (problem.network.link_map.all_ports_Bps or float("inf")) * problem.software.reach
 
 
 def port_Bps(problem: Problem) -> float:

@@ -131,7 +131,7 @@ class Job:
             update_Bps=bandwidth,
             model_flops=model_flops(self.model, self.sequence),
             peak_flops=device.peak(self.precision),
-            software=Software(_curve(device.links, "nvlink"), _curve(device.network, "network")),
+            software=software_of(device),
             overlap=overlap_of(self.overlap, device),
             fragmentation=FRAGMENTATION,
             lower_bound=None if device.profile else self.lower_bound,
@@ -146,6 +146,11 @@ def overlap_of(name: str, accelerator: Accelerator) -> Overlap:
         return IDEAL_OVERLAP if name == "ideal" else NO_OVERLAP
     family = accelerator.family
     return Overlap("fitted", family.overlap_tp, family.overlap_tp, family.overlap_dp)
+
+
+def software_of(accelerator: Accelerator) -> Software:
+    """What the accelerator's communication library makes of the links."""
+    return Software(_curve(accelerator.links, "nvlink"), _curve(accelerator.network, "network"))
 
 
 def _curve(name: str, link: str) -> Curve | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from nest_core.text import table
 from nest_studio.commands.output import JsonFlag, emit
+
+if TYPE_CHECKING:
+    from nest_core.network import IntArray, Network, Protocol
 
 __all__ = ["collective"]
 
@@ -34,6 +37,7 @@ SYNONYMS = {
     "ring_bidir_multiport": "ring_bidirectional",
     "ring_bidir_multiport_dimwise": "multi_ring",
     "torus_multi_ring": "multi_ring",
+    "nccl": "library",
     "tree": "double_binary_tree",
     "nvls": "in_network",
     "sharp": "in_network",
@@ -59,31 +63,40 @@ def collective(
         typer.Option(help="one group, or all that tile the fabric at once."),
     ] = "one",
     algorithm: Annotated[
-        str, typer.Option(help="An algorithm's name, fastest, or nccl for NCCL's choice.")
-    ] = "fastest",
+        str, typer.Option(help="library (what plans are priced by), fastest, or a name.")
+    ] = "library",
+    accelerator: Annotated[
+        str, typer.Option(help="Preset whose library's curves count; without, links alone.")
+    ] = "",
     in_network: Annotated[
-        bool, typer.Option("--in-network", help="Switches can reduce (NVLS, SHARP).")
+        bool, typer.Option("--in-network", help="Switches can reduce (NVLS, SHARP), for fastest.")
     ] = False,
     chunks: Annotated[
-        int, typer.Option(help="Parts in which the buffer passes through the levels.")
+        int, typer.Option(help="Parts in which the buffer passes through a named algorithm.")
     ] = 1,
     as_json: JsonFlag = False,
 ) -> None:
     """Time a collective: its algorithm, bus bandwidth and bottleneck."""
     from nest_core.network import collapse
+    from nest_core.network.algorithms import check_op
     from nest_core.network.collective import collective as answer_of
+    from nest_core.network.collective import member_groups
     from nest_core.scenario import load_fabric
 
+    network, plain, name = collapse(load_fabric(fabric)), _plain(op), _algorithm(algorithm)
+    check_op(plain)
+    groups = member_groups(network.devices, size, stride=stride, concurrent=concurrent)
     answer = answer_of(
-        collapse(load_fabric(fabric)),
-        _plain(op),
+        network,
+        plain,
         size_bytes,
         size,
         stride=stride,
         concurrent=concurrent,
-        algorithm=_algorithm(algorithm),
+        algorithm=name,
         in_network=in_network,
         chunks=chunks,
+        protocols=_protocols(accelerator, network, plain, name, groups),
     )
     fields = {
         "time_s": answer.time_s,
@@ -97,6 +110,24 @@ def collective(
         ],
     }
     emit(fields, as_json, _as_text)
+
+
+def _protocols(
+    accelerator: str, network: Network, op: str, algorithm: str, groups: IntArray
+) -> tuple[Protocol, ...]:
+    """What the accelerator's library makes of the links; see `nest_core.costs.software`."""
+    from nest_core.hardware import load_accelerator
+    from nest_core.network import IDEAL
+    from nest_core.network.algorithms import IN_NETWORK
+    from nest_core.network.collective import KINDS
+    from nest_core.scenario.job import software_of
+
+    if not accelerator:
+        return IDEAL
+    software = software_of(load_accelerator(accelerator))
+    if algorithm == "library" and op in KINDS:
+        return software.of_groups(network, KINDS[op][0], groups)
+    return software.of_algorithm(network, op, groups, reduces=algorithm in IN_NETWORK)
 
 
 def _algorithm(name: str) -> str:

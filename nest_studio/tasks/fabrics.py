@@ -15,6 +15,7 @@ from typing import Any
 
 from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import DEFAULT, load_prices
+from nest_core.costs.software import Software
 from nest_core.explain.fabric_summary import fabric_headlines, level_finding
 from nest_core.explain.summary import Headline
 from nest_core.figures import Picture
@@ -180,7 +181,7 @@ def fabric_sweep(
     _, network = _collapsed(text)
     progress(0.2, "pricing every algorithm at every size")
     names = (asked.library, LIBRARY_NETWORK) if asked.library else ()
-    local, between = [load_curve(name) for name in names] or (None, None)
+    software = Software(*(load_curve(name) for name in names))
     found = sweep(
         network,
         asked.op,
@@ -188,8 +189,7 @@ def fabric_sweep(
         stride=asked.stride,
         concurrent="all" if asked.concurrent == "all" else "one",
         algorithm=asked.algorithm,
-        local=local,
-        between=between,
+        software=software,
     )
     if stop():
         return None
@@ -211,7 +211,7 @@ def fabric_sweep(
 
 @announced("pricing an all-reduce of 1 GiB over all devices")
 def all_reduce_time(text: str) -> float:
-    """Seconds for 1 GiB over all devices by the fastest algorithm; 0 where that takes long."""
+    """Seconds for 1 GiB over all devices as plans price it; 0 where that takes long."""
     _, network = _collapsed(text)
     if not 2 <= network.devices <= LARGEST_ALL_REDUCE:
         return 0.0

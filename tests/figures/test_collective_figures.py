@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nest_core.costs.software import Software
 from nest_core.figures.collectives import (
     bandwidth_figure,
     half_peak_bytes,
@@ -88,8 +89,8 @@ def test_near_measurements_are_told_by_their_distance():
 
 
 def test_a_library_stays_near_what_it_was_fitted_to():
-    library = load_library()
-    found = sweep(NODES, "all_gather", 8, algorithm="nccl", local=library["h100-nvlink4"])
+    speaks = Software(load_library()["h100-nvlink4"])
+    found = sweep(NODES, "all_gather", 8, algorithm="library", software=speaks)
     points = load_measured("h100-nvlink4", "all_gather", 8)
     assert "in the median" in time_figure(found, points).title
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nest_core.errors import InputError
-from nest_core.network import Network, collapse, price_phases
+from nest_core.network import IDEAL, Network, collapse, message_time, price_phases
 from nest_core.network.algorithms import (
     ALGORITHMS,
     IN_NETWORK,
@@ -22,8 +22,16 @@ from nest_core.network.algorithms import (
 )
 from nest_core.network.algorithms.schedules import double_tree, halving, halving_far, tree_edges
 from nest_core.network.algorithms.spread import columns
-from nest_core.network.collective import CollectiveAnswer, bus_factor, collective, member_groups
-from nest_core.network.nccl import nccl_choice
+from nest_core.network.collective import (
+    KINDS,
+    CollectiveAnswer,
+    bus_factor,
+    collective,
+    member_groups,
+)
+from nest_core.network.groups import exchange
+from nest_core.presets import preset_names
+from nest_core.scenario import load_fabric
 from nest_studio.cli import run
 
 NETWORKS = {name: collapse(spec) for name, spec in EVERY.items() if spec.devices > 1}
@@ -37,7 +45,8 @@ def times(
     network: Network, op: str, size: int, bytes_: float = 1e9, **how: Any
 ) -> dict[str, float]:
     """Every algorithm that suits, with its time."""
-    answer = collective(network, op, bytes_, size, in_network=True, **how)
+    free = {"algorithm": "fastest", "in_network": True}
+    answer = collective(network, op, bytes_, size, **free, **how)
     return {
         entry.algorithm: entry.time_s for entry in answer.candidates if entry.time_s is not None
     }
@@ -59,10 +68,9 @@ def test_no_algorithm_beats_the_ports(name: str):
     port = float(network.link_map.link_Bps.max())
     if network.torus is not None:
         port = network.link_map.port_Bps
-    if not CLOS.get(name):
-        ports = max(network.link_map.port_Bps, port)
-    else:  # NICs leave the node beside its switch
-        ports = 2 * max(network.link_map.port_Bps, port)
+    ports = max(network.link_map.all_ports_Bps, port)
+    if CLOS.get(name):  # NICs leave the node beside its switch
+        ports = max(ports, 2 * port)
     for op in ("all_reduce", "all_gather", "reduce_scatter", "broadcast"):
         for algorithm, seconds in times(network, op, size).items():
             factor = bus_factor(op, size)
@@ -77,7 +85,9 @@ def test_the_fastest_is_no_slower_than_any(name: str, op: str):
     network = NETWORKS[name]
     for size_bytes in (1e4, 1e9):
         found = times(network, op, network.devices, size_bytes)
-        best = collective(network, op, size_bytes, network.devices, in_network=True)
+        best = collective(
+            network, op, size_bytes, network.devices, algorithm="fastest", in_network=True
+        )
         assert best.time_s == min(found.values())
         assert best.time_s == one(network, op, best.algorithm, size_bytes, network.devices)
 
@@ -384,40 +394,67 @@ def test_more_groups_at_once_are_never_faster(name: str, algorithm: str):
         assert together >= alone * (1 - 1e-12)
 
 
-# NCCL's choice.
-
-
-def test_nccl_takes_trees_for_small_and_rings_for_large():
-    network = collapse(clos(64))
-    groups = member_groups(64, 64)
-
-    def choice(size: float, in_network: bool = False) -> str:
-        return nccl_choice(network, "all_reduce", size, groups, in_network=in_network)
-
-    assert choice(1e4) == "double_binary_tree"
-    assert choice(1e10) == "multi_rail"
-    assert nccl_choice(network, "all_gather", 1e4, groups, in_network=True) == "multi_rail"
-    assert nccl_choice(network, "all_to_all", 1e4, groups, in_network=True) == "direct"
-
-
-def test_nccl_takes_nvls_in_a_node_from_five_devices():
-    for size, expected in ((4, False), (5, True), (8, True)):
-        groups = member_groups(8, size)
-        found = nccl_choice(one_switch, "all_reduce", 1e9, groups, in_network=True)
-        assert (found == "in_network") is expected
-        without = nccl_choice(one_switch, "all_reduce", 1e9, groups, in_network=False)
-        assert without not in IN_NETWORK
-    small = nccl_choice(one_switch, "all_reduce", 1e4, member_groups(8, 8), in_network=True)
-    assert small not in IN_NETWORK
+# What libraries run.
 
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("op", ALGORITHMS)
-def test_nccl_chooses_something_that_runs(name: str, op: str):
+def test_what_libraries_run_is_one_of_the_algorithms(name: str, op: str):
     network = NETWORKS[name]
-    answer = collective(network, op, 1e6, network.devices, algorithm="nccl")
+    answer = collective(network, op, 1e6, network.devices, algorithm="library")
     assert answer.algorithm in ALGORITHMS[op]
+    if op in KINDS and answer.algorithm != "direct":
+        assert one(network, op, answer.algorithm, 1e6, network.devices) == pytest.approx(
+            answer.time_s
+        )
+
+
+def test_levels_that_chunks_pass_through_at_once_take_as_long_as_the_slowest():
+    """NVLink and NICs of their own: 7/8 at 450 and 1/8 of 3/4 at 50, not both in turn.
+
+    Latencies still add up: log2 8 steps inside and log2 4 between.
+    """
+    network = collapse(tree((8, 450, 0.5, "device", 1), (4, 50, 1.5, "device", 1)))
+    found = one(network, "reduce_scatter", "pipelined", 1e9, 32)
+    assert found == pytest.approx((3 * 0.5 + 2 * 1.5) * 1e-6 + max(7 / 8 / 450, 3 / 32 / 50))
+    halving = one(network, "reduce_scatter", "hierarchical_halving", 1e9, 32)
+    assert halving == pytest.approx((3 * 0.5 + 2 * 1.5) * 1e-6 + 7 / 8 / 450 + 3 / 32 / 50)
+
+
+def test_levels_that_share_a_link_add_up_there():
+    """One uplink per child carries what its own level and all further out send."""
+    network = collapse(
+        tree((2, 100, 0.1, "device", 1), (2, 10, 0.1, "child", 1), (2, 10, 0.1, "child", 1))
+    )
+    found = one(network, "reduce_scatter", "pipelined", 1e9, 8)
+    assert found == pytest.approx(3 * 0.1e-6 + 2 * (1 / 2 / 2 + 1 / 2 / 4) / 10)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("name", preset_names("fabrics"))
+def test_an_exchange_counted_by_blocks_is_that_of_all_its_flows(name: str, count: int):
+    """Wherever members sit, also unevenly; teams take their slowest."""
+    network = collapse(load_fabric(name))
+    rng = np.random.default_rng(count)
+    for size in (2, 5, 8):
+        if count * size > network.devices:
+            continue
+        groups = rng.permutation(network.devices)[: count * size].reshape(count, size)
+        team = np.arange(count) % 2
+        flows = exchange(groups, volume=1.0 / size, steps=1.0)
+        listed = price_phases(network.link_map, [flows], count, IDEAL, team)
+        found = message_time(network, "all_to_all", groups, IDEAL, team)
+        assert found.alpha_s == pytest.approx(listed.alpha_s, rel=1e-12)
+        assert found.beta_s_per_byte == pytest.approx(listed.beta_s_per_byte, rel=1e-12)
+
+
+def test_an_all_to_all_of_many_thousands_needs_no_list_of_flows():
+    """16,384 devices in nodes of 8 with NICs of their own: 268 million flows."""
+    network = collapse(clos(16_384, radix=64, tiers=3, ratios=(1.0, 1.0)))
+    answer = collective(network, "all_to_all", 1e9, 16_384, algorithm="library")
+    assert answer.time_s == pytest.approx(1e9 * (1 - 8 / 16_384) / 50e9, rel=1e-3)
+    assert "268,419,072 flows" in answer.bottleneck
 
 
 # Words.

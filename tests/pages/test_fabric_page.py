@@ -89,7 +89,7 @@ def test_a_slider_narrows_the_bisection(fabric_page):
         ("collective.stride", 8, {"stride": 8}),
         ("collective.groups", "all", {"concurrent": "all"}),
         ("collective.algorithm", "ring", {"algorithm": "ring"}),
-        ("collective.algorithm", "NCCL", {"algorithm": "nccl"}),
+        ("collective.algorithm", "fastest", {"algorithm": "fastest"}),
         ("collective.algorithm", "double binary tree", {"algorithm": "double_binary_tree"}),
     ],
 )
@@ -98,7 +98,8 @@ def test_every_control_is_priced(fabric_page, key, value, asked):
     widget(page, key).set_value(value).run()
     assert not page.exception
     network = collapse(load_fabric("dgx-superpod-h100"))
-    expected = sweep(network, **({"op": "all_reduce", "size": 8} | asked))
+    plain = {"op": "all_reduce", "size": 8, "algorithm": "library"}
+    expected = sweep(network, **(plain | asked))
     assert bandwidth_figure(expected).title in text_of(page)
     assert time_figure(expected).subtitle in text_of(page)
 
@@ -110,14 +111,12 @@ def test_measured_runs_stand_beside_the_accelerator_that_was_measured(fabric_pag
     assert "There are no measured runs of this group." in text_of(page)
 
 
-def test_a_library_brings_its_choice_and_its_provenance(fabric_page):
+def test_a_library_brings_its_provenance(fabric_page):
     page = fabric_page(fabric="a100-fat-tree-512")
+    assert widget(page, "collective.algorithm").value == "as plans"
     widget(page, "collective.library").set_value("a100-nvlink3").run()
-    assert widget(page, "collective.algorithm").value == "NCCL"
     assert "measured runs, " in text_of(page)
     assert "assumed and not fitted" in text_of(page)
-    widget(page, "collective.library").set_value("ideal links").run()
-    assert widget(page, "collective.algorithm").value == "fastest"
 
 
 def test_another_operation_drops_an_algorithm_that_it_lacks(fabric_page):
@@ -125,7 +124,7 @@ def test_another_operation_drops_an_algorithm_that_it_lacks(fabric_page):
     widget(page, "collective.algorithm").set_value("multi rail").run()
     widget(page, "collective.op").set_value("all-to-all").run()
     assert not page.exception
-    assert widget(page, "collective.algorithm").value == "fastest"
+    assert widget(page, "collective.algorithm").value == "as plans"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,6 @@ def test_another_operation_drops_an_algorithm_that_it_lacks(fabric_page):
         ),
         ("h100-spine-leaf-64", {"collective.stride": 64}, "stride must keep a group of 8"),
         ("tpu-v5e-8x8", {"collective.algorithm": "multi rail"}, "multi_rail must run on a fabric"),
-        ("tpu-v5e-8x8", {"collective.library": "pooled"}, "library must be ideal links on a torus"),
     ],
 )
 def test_what_cannot_be_priced_is_one_sentence(fabric_page, fabric, changes, sentence):

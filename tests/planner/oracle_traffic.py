@@ -213,6 +213,15 @@ def in_turn(
     return [(alpha, beta) for alpha, beta in total]
 
 
+def in_chunks(
+    link_map: LinkMap, phases: Sequence[Sequence[Flow]], protocol: Protocol, owners: int
+) -> list[tuple[float, float]]:
+    """The same where chunks follow one another: all phases send at once, their starts add up."""
+    starts = in_turn(link_map, phases, protocol, owners)
+    every = at_once(link_map, [flow for flows in phases for flow in flows], protocol, owners)
+    return [(alpha, beta) for (alpha, _), (_, beta) in zip(starts, every, strict=True)]
+
+
 def transfer_times(
     link_map: LinkMap, transfers: Sequence[tuple[int, int]], offered: Sequence[Protocol]
 ) -> list[Time]:
@@ -273,8 +282,8 @@ def half_times(
         return [[(0.0, 0.0)] for _ in groups]
     offered = protocols(software, op, len(groups[0]), nodes_of(link_map, groups))
     regimes = [
-        in_turn(link_map, phases, protocol, len(groups))
-        for phases in (one_ring(groups), by_level(link_map, groups))
+        run(link_map, phases, protocol, len(groups))
+        for run, phases in ((in_turn, one_ring(groups)), (in_chunks, by_level(link_map, groups)))
         for protocol in offered
     ]
     return [list(times) for times in zip(*regimes, strict=True)]

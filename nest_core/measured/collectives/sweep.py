@@ -4,7 +4,8 @@
 curve of `presets/collectives` says: its base once, its software's latency per step, and the share
 of the links' bandwidth that each of its regimes reaches; contention stays counted link by link. In
 a node with a switch, on a ring, that is `Curve.seconds` again. Between nodes the regimes are those
-of the network's curve (`LIBRARY_NETWORK`), which must not outrun the node's.
+of the network's curve (`LIBRARY_NETWORK`), which must not outrun the node's. The algorithm
+``library`` is the price that plans carry.
 
 The *bound* is the bus bandwidth of an endless message over ideal links, by the best algorithm.
 All sizes are priced at once: a time is a minimum of affine functions of the size, but for the
@@ -17,17 +18,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
+from nest_core.costs.software import LINKS_ALONE, Software, most_nodes
 from nest_core.errors import InputError
-from nest_core.hardware.collectives.curves import Curve
-from nest_core.hardware.collectives.measurements import OPS as MEASURED_OPS
-from nest_core.network import IDEAL, FloatArray, IntArray, Network, Protocol, price_phases
+from nest_core.network import IDEAL, FloatArray, IntArray, Network, message_time, price_phases
 from nest_core.network.algorithms import ALGORITHMS, IN_NETWORK, algorithm_stages, check_op
-from nest_core.network.collective import Concurrent, bus_factor, collective, member_groups
-from nest_core.network.nccl import nccl_choice
+from nest_core.network.collective import (
+    KINDS,
+    Concurrent,
+    bus_factor,
+    collective,
+    member_groups,
+)
+from nest_core.network.traffic import algorithms
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.units import MICROSECOND
 
@@ -36,7 +41,6 @@ __all__ = [
     "SIZES",
     "Measured",
     "Sweep",
-    "library_protocols",
     "load_measured",
     "sweep",
 ]
@@ -110,9 +114,8 @@ def sweep(
     *,
     stride: int = 1,
     concurrent: Concurrent = "one",
-    algorithm: str = "fastest",
-    local: Curve | None = None,
-    between: Curve | None = None,
+    algorithm: str = "library",
+    software: Software = LINKS_ALONE,
     sizes: FloatArray = SIZES,
 ) -> Sweep:
     """Price a collective at all sizes.
@@ -121,15 +124,15 @@ def sweep(
     ----------
     size, stride, concurrent, algorithm
         As `nest_core.network.collective.collective` takes them.
-    local, between : Curve or None
-        What a library reaches inside nodes and between them; None: ideal links. Its in-network
-        reduction is open to ``fastest`` and ``nccl`` where the curve says so.
+    software : Software
+        What a library reaches inside nodes and between them. Its in-network reduction is open to
+        ``fastest`` where its curve says so.
 
     Raises
     ------
     InputError
         Where the fabric has no such groups, the algorithm does not suit them, or the library
-        has no curve for them.
+        has no curve for the operation.
 
     Examples
     --------
@@ -138,80 +141,40 @@ def sweep(
     >>> network = collapse(Hierarchical("node", (Tier("node", 8, 100e9, 1e-6),)))
     >>> found = sweep(network, "all_reduce", 8, sizes=np.array([800e6]))
     >>> round(float(found.seconds[0]) * 1e3, 3), found.algorithms, found.bound_Bps / 1e9
-    (14.002, ('direct',), 100.0)
+    (14.006, ('pipelined',), 100.0)
     """
     check_op(op)
     groups = member_groups(network.devices, size, stride=stride, concurrent=concurrent)
-    nodes = 0 if network.torus is not None else len(np.unique(network.node[groups[0]]))
+    nodes = 0 if network.torus is not None else most_nodes(network, groups)
+    local = software.inside
     reduces = local is not None and local.reduces_in_network(op, size, nodes)
-    ways = _Ways(network, op, groups, _protocols(network, op, size, nodes, local, between))
+    ways = _Ways(network, op, groups, software)
     open_to = [name for name in ALGORITHMS[op] if reduces or name not in IN_NETWORK]
-    if algorithm == "fastest":
-        chosen = ways.fastest(open_to, sizes)
-    elif algorithm == "nccl":
-        chosen = _nccl(network, op, groups, sizes, reduces)
+    if algorithm == "library" and op in KINDS:
+        seconds, chosen = _by_library(network, op, groups, software, sizes)
     else:
-        chosen = (algorithm,) * len(sizes)
-    seconds = np.zeros(len(sizes))
-    for name in dict.fromkeys(chosen):
-        here = np.array([entry == name for entry in chosen])
-        seconds[here] = ways.seconds(name, sizes[here])
+        free = algorithm in ("fastest", "library")
+        chosen = ways.fastest(open_to, sizes) if free else (algorithm,) * len(sizes)
+        seconds = np.zeros(len(sizes))
+        for name in dict.fromkeys(chosen):
+            here = np.array([entry == name for entry in chosen])
+            seconds[here] = ways.seconds(name, sizes[here])
     link_map = min(way for name in (*open_to, *chosen) if (way := ways.per_byte(name)) > 0)
     return Sweep(op, size, nodes, sizes, seconds, chosen, bus_factor(op, size) / link_map)
 
 
-def library_protocols(
-    op: str, size: int, nodes: int, local: Curve, between: Curve | None
-) -> tuple[tuple[Protocol, ...], tuple[Protocol, ...]]:
-    """Protocols of algorithms that run on devices, and of reduction in a node's switch."""
-    if op not in MEASURED_OPS:
-        raise InputError(
-            "collective",
-            f"must be one that {local.name} covers: " + ", ".join(MEASURED_OPS),
-            op,
-            "choose one, or ideal links",
-        )
-    index, share = MEASURED_OPS.index(op), local.share(size)
-    rings = [entry for entry in local.regimes if entry.algorithm == "ring"]
-    own = 1 + local.own_block[index] * share / (size - 1)
-    if nodes == 1:
-        switched = [entry for entry in local.regimes if entry.algorithm == "in_network"]
-        return (
-            tuple(
-                Protocol(
-                    entry.base_s[index],
-                    step_inside_s=entry.step_s,
-                    inside=entry.efficiency[index] / own,
-                )
-                for entry in rings
-            ),
-            # Up m / n, down m by multicast: together m (1 + 1/n), where the links count m.
-            tuple(
-                Protocol(
-                    entry.base_s[index],
-                    step_inside_s=entry.step_s,
-                    inside=entry.efficiency[index] * size / (size + 1),
-                )
-                for entry in switched
-            ),
-        )
-    if between is None:
-        raise InputError(
-            "library", "must have a curve between nodes", local.name, "choose a group in one node"
-        )
-    quickest = min(entry.step_s for entry in rings)
-    widest = max(entry.efficiency[index] for entry in rings) / own
-    ring = tuple(
-        Protocol(
-            term.base_s,
-            step_inside_s=quickest,
-            step_outside_s=term.step_s,
-            inside=widest,
-            outside=term.efficiency,
-        )
-        for term in between.terms(op, size, nodes=nodes)
-    )
-    return ring, ring
+def _by_library(
+    network: Network, op: str, groups: IntArray, software: Software, sizes: FloatArray
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """What plans are priced by, and by which algorithm, at every size."""
+    kind, parts = KINDS[op]
+    sending = software.of_groups(network, kind, groups)
+    time = message_time(network, kind, groups, sending)
+    names = algorithms(network, kind)
+    each = time.split([len(sending)] * len(names))
+    best = np.argmin([way.seconds(sizes[:, None]).max(axis=1) for way in each], axis=0)
+    seconds = parts * time.seconds(sizes[:, None]).max(axis=1)
+    return np.asarray(seconds), tuple(names[index] for index in best)
 
 
 def load_measured(name: str, op: str, devices: int) -> Measured | None:
@@ -238,10 +201,10 @@ class _Ways:
         network: Network,
         op: str,
         groups: IntArray,
-        protocols: tuple[tuple[Protocol, ...], tuple[Protocol, ...]],
+        software: Software,
     ) -> None:
         self._network, self._op, self._groups = network, op, groups
-        self._protocols = protocols
+        self._software = software
         self._priced: dict[str, tuple[FloatArray, FloatArray, FloatArray, float]] = {}
 
     def seconds(self, name: str, sizes: FloatArray) -> FloatArray:
@@ -277,7 +240,8 @@ class _Ways:
             network, count = self._network, len(self._groups)
             stages = algorithm_stages(self._op, name, network, self._groups)
             phases = [phase for stage in stages for phase in stage]
-            own = self._protocols[name in IN_NETWORK]
+            reduces = name in IN_NETWORK
+            own = self._software.of_algorithm(network, self._op, self._groups, reduces=reduces)
             if not own:
                 raise InputError(
                     "algorithm",
@@ -306,46 +270,3 @@ class _Ways:
     @property
     def _stride(self) -> int:
         return int(self._groups[0, 1] - self._groups[0, 0])
-
-
-def _protocols(
-    network: Network, op: str, size: int, nodes: int, local: Curve | None, between: Curve | None
-) -> tuple[tuple[Protocol, ...], tuple[Protocol, ...]]:
-    if local is None:
-        return IDEAL, IDEAL
-    if network.torus is not None:
-        raise InputError(
-            "library",
-            "must be ideal links on a torus",
-            local.name,
-            "choose ideal links: the curves are of nodes with NVLink",
-        )
-    return library_protocols(op, size, nodes, local, between)
-
-
-def _nccl(
-    network: Network, op: str, groups: IntArray, sizes: FloatArray, in_network: bool
-) -> tuple[str, ...]:
-    """NCCL's choice at every size; between two sizes with the same choice it is not asked."""
-
-    def ask(index: int) -> str:
-        return nccl_choice(network, op, float(sizes[index]), groups, in_network=in_network)
-
-    found: dict[int, str] = {}
-    anchors = np.unique(np.linspace(0, len(sizes) - 1, 5).astype(np.int64)).tolist()
-    if op != "all_reduce":  # the others do not depend on the size
-        anchors = [0, len(sizes) - 1]
-        found = dict.fromkeys(anchors, ask(0))
-    pending = list(pairwise(anchors)) or [(0, 0)]
-    while pending:
-        first, last = pending.pop()
-        for index in (first, last):
-            if index not in found:
-                found[index] = ask(index)
-        if found[first] == found[last] or last - first <= 1:
-            for index in range(first, last):
-                found[index] = found[first]
-        else:
-            middle = (first + last) // 2
-            pending += [(first, middle), (middle, last)]
-    return tuple(found[index] for index in range(len(sizes)))

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.errors import InputError
+from nest_core.network.groups import MOST_FLOWS
 from nest_core.network.link_map import FloatArray, IntArray
 
 __all__ = [
@@ -48,9 +49,6 @@ __all__ = [
     "tree_depth",
     "tree_edges",
 ]
-
-MOST_FLOWS = 2_000_000
-"""Flows at once; finding their routes then takes about 1 GB."""
 
 MOST_IN_ALL = 10_000_000
 """Flows of an algorithm, one after another; counting them then takes about 10 s."""

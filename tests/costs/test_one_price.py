@@ -1,0 +1,77 @@
+"""A message has one price: plans, the explorer and the command line give the same figure."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from nest_core.costs import Point
+from nest_core.costs.links import Links
+from nest_core.costs.software import LINKS_ALONE, Software
+from nest_core.hardware import load_accelerator
+from nest_core.measured.collectives.sweep import sweep
+from nest_core.network import MessageTime, collapse
+from nest_core.network.collective import KINDS, collective, member_groups
+from nest_core.scenario import load_fabric
+from nest_core.scenario.job import software_of
+from nest_studio.commands.collective import collective as command
+
+FABRICS = {
+    "h100-spine-leaf-64": "h100-80gb",
+    "unequal-racks-88": "",
+    "dgx1-v100-64": "v100-32gb",
+    "mi300x-mesh-64": "",
+    "drawn-8": "h100-80gb",
+    "tpu-v4-4x4x4": "",
+    "h100-spine-leaf-1024-4to1": "h100-80gb",
+}
+SIZES = np.array([0.0, 1e3, 1e4, 1e6, 3e7, 1e9, 1e11])
+NETWORKS = {name: collapse(load_fabric(name)) for name in FABRICS}
+
+
+def software(accelerator: str) -> Software:
+    return software_of(load_accelerator(accelerator)) if accelerator else LINKS_ALONE
+
+
+def planned(network, speaks: Software, kind: str, axis: str, tp: int) -> MessageTime:
+    """As plans price it: ``tp`` neighbours, or all ranks ``tp`` apart, all groups at once."""
+    order = ("tp", "cp", "dp", "pp")
+    point = Point(tp, False, network.devices // tp, 1, 1, 0, order)
+    producer = np.full(1, -1)
+    return Links(network, speaks, point, MessageTime.nothing(1), producer).time(axis, kind)
+
+
+@pytest.mark.parametrize("op", KINDS)
+@pytest.mark.parametrize("axis", ["tp", "data"])
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_plans_explorer_and_command_agree_to_the_bit(fabric, axis, op, capsys):
+    network, accelerator = NETWORKS[fabric], FABRICS[fabric]
+    speaks, (kind, parts) = software(accelerator), KINDS[op]
+    for tp in (2, 4, 8) if network.devices <= 88 else (8,):
+        if network.devices == tp and axis == "data":
+            continue
+        size, stride = (tp, 1) if axis == "tp" else (network.devices // tp, tp)
+        told = planned(network, speaks, kind, axis, tp).seconds(SIZES[:, None])[:, 0] * parts
+        asked = {"stride": stride, "concurrent": "all", "algorithm": "library"}
+        assert sweep(network, op, size, software=speaks, sizes=SIZES, **asked).seconds == (
+            pytest.approx(told, rel=0, abs=0)
+        )
+        groups = member_groups(network.devices, size, stride=stride, concurrent="all")
+        sending = speaks.of_groups(network, kind, groups)
+        for bytes_, seconds in zip(SIZES.tolist(), told.tolist(), strict=True):
+            answer = collective(network, op, bytes_, size, protocols=sending, **asked)
+            assert answer.time_s == seconds
+        command(fabric, op, 1e6, size, stride, "all", accelerator=accelerator, as_json=True)
+        assert json.loads(capsys.readouterr().out)["time_s"] == told[SIZES == 1e6][0]
+
+
+def test_a_large_message_over_nvlink_and_nics_takes_the_slower_of_the_two():
+    """NCCL pipelines both: 64 H100 reduce 1 GB as fast as the network's curve says, within 1 %."""
+    network, speaks = NETWORKS["h100-spine-leaf-64"], software("h100-80gb")
+    found = sweep(network, "all_reduce", 64, algorithm="library", software=speaks, sizes=SIZES)
+    curve = speaks.between.seconds_between(
+        "all_reduce", 64, 8, SIZES[-2:], 50e9, speaks.inside, 450e9
+    )
+    assert found.seconds[-2:] == pytest.approx(curve, rel=0.01)
