@@ -250,7 +250,7 @@ def sent(protocols: tuple[Protocol, ...], worst: FloatArray) -> FloatArray:
     They are those inside nodes and outside. Protocols differ in what they make of the two.
     """
     _, _, _, inside, outside, _ = _columns(protocols)
-    return np.maximum(worst[0] / inside, worst[1] / outside)
+    return np.asarray(np.maximum(worst[0] / inside, worst[1] / outside))
 
 
 def started(

@@ -12,7 +12,7 @@ from nest_core.costs.links import Links
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.hardware import load_accelerator
 from nest_core.measured.collectives.sweep import sweep
-from nest_core.network import MessageTime, collapse
+from nest_core.network import MessageTime, collapse, transfers
 from nest_core.network.collective import KINDS, collective, member_groups
 from nest_core.scenario import load_fabric
 from nest_core.scenario.job import software_of
@@ -75,3 +75,17 @@ def test_a_large_message_over_nvlink_and_nics_takes_the_slower_of_the_two():
         "all_reduce", 64, 8, SIZES[-2:], 50e9, speaks.inside, 450e9
     )
     assert found.seconds[-2:] == pytest.approx(curve, rel=0.01)
+
+
+@pytest.mark.parametrize("fabric", sorted(FABRICS.keys() - {"unequal-racks-88"}))
+def test_the_two_directions_of_a_link_do_not_add(fabric):
+    """Activations one way and gradients the other at once take as long as either alone.
+
+    Halves of a fabric send to one another; those of unequal racks share one.
+    """
+    network = NETWORKS[fabric]
+    half = np.arange(network.devices // 2)
+    there, back = half, half + network.devices // 2
+    alone = transfers(network, there, back)
+    both = transfers(network, np.append(there, back), np.append(back, there))
+    assert both.beta_s_per_byte[:, : len(half)] == pytest.approx(alone.beta_s_per_byte, rel=1e-9)
