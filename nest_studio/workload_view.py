@@ -158,11 +158,11 @@ def layers_of(text: str) -> tuple[Anatomy, Anatomy]:
         "adam",
         attention="unfused" if asked.attention == "unfused" else "flash",
         context="all_gather" if asked.context == "all_gather" else "ring",
-        expert_tensor=asked.expert_tensor,
         imbalance=asked.imbalance,
         capacity=asked.capacity,
     )
-    strategy = job.strategy(asked.tp, asked.sp, asked.micro_batch, asked.cp, asked.ep)
+    etp = asked.tp if asked.expert_tensor else 1
+    strategy = job.strategy(asked.tp, asked.sp, asked.micro_batch, asked.cp, asked.ep, etp)
     after = anatomy(model, asked.kind, strategy, device, asked.precision, asked.recompute)
     whole = undivided(strategy)
     return anatomy(model, asked.kind, whole, device, asked.precision, asked.recompute), after
@@ -331,6 +331,7 @@ def _of_plan(request: Request, text: str) -> dict[str, Any]:
         "layer.sp": point.sp,
         "layer.cp": point.cp,
         "layer.ep": point.ep,
+        "layer.expert_tensor": point.etp == point.tp,
         "layer.micro_batch_sequences": point.micro_batch,
         "layer.recompute": recompute,
     }

@@ -82,7 +82,7 @@ def test_the_bytes_sent_are_the_published_ones(problem):
     Rings send all of a half's buffer but the rank's own share. The published figures are rounded
     to three and two digits and leave embedding and head out.
     """
-    table = problem.table(WIDTH, True, 1, 1, 1)
+    table = problem.table(WIDTH, True, 1, 1, 1, WIDTH)
     blocks = slice(1, -1)
     sent = table.calls["tp"].bytes[blocks].sum() / STAGES * MICRO_BATCHES
     assert sent * (1 - 1 / WIDTH) == pytest.approx(473e9, rel=0.005)

@@ -188,7 +188,9 @@ class Answer:
         best, coverage = self.result.best, None
         if best is not None:
             at = best.plan.point
-            strategy = self.scenario.job.strategy(at.tp, at.sp, at.micro_batch, at.cp, at.ep)
+            strategy = self.scenario.job.strategy(
+                at.tp, at.sp, at.micro_batch, at.cp, at.ep, at.etp
+            )
             runs = chain(self.scenario.model, strategy).runs
             coverage = measured_share(
                 ((operator, times) for layer, times in runs for operator in layer.operators),

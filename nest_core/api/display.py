@@ -22,7 +22,9 @@ Cells = Sequence[Mapping[str, str]]
 def report_html(report: Report) -> str:
     """A priced plan: its figures, why it does not fit if so, and its stages."""
     at = report.plan.point
-    degrees = f"dp {at.dp}, pp {at.pp}, tp {at.tp}, cp {at.cp}, ep {at.ep}, ZeRO {at.zero}"
+    degrees = (
+        f"dp {at.dp}, pp {at.pp}, tp {at.tp}, cp {at.cp}, ep {at.ep}, etp {at.etp}, ZeRO {at.zero}"
+    )
     figures = [
         f"{humanise_seconds(report.iteration_s)} per iteration",
         quantity(report.samples_per_s, "sequences/s"),

@@ -160,7 +160,7 @@ def given_plan(
         If it is no plan of this scenario.
     """
     devices = problem.network.devices
-    given = _read(plan, problem.layers, devices)
+    given = _read(plan, problem.layers, devices, whole_experts=not asked.expert_tensor)
     check_job(asked, given.settings)
     check_heads(asked.model, given.plan)
     if placement is None:
@@ -175,7 +175,7 @@ def given_plan(
     )
 
 
-def _read(plan: object, layers: int, devices: int) -> Pasted:
+def _read(plan: object, layers: int, devices: int, *, whole_experts: bool) -> Pasted:
     if isinstance(plan, Answer):
         plan = plan.best
     if isinstance(plan, Report):
@@ -183,9 +183,9 @@ def _read(plan: object, layers: int, devices: int) -> Pasted:
     if isinstance(plan, Plan):
         return Pasted(plan)
     if isinstance(plan, Mapping):
-        return Pasted(parse_plan(as_written("plan", plan), layers))
+        return Pasted(parse_plan(as_written("plan", plan), layers, whole_experts=whole_experts))
     if isinstance(plan, str | Path):
-        return read_given(str(plan), layers, devices)
+        return read_given(str(plan), layers, devices, whole_experts=whole_experts)
     raise InputError(
         "plan", "must be a file's name, the fields of a plan or a command", plan, "give one"
     )

@@ -15,6 +15,7 @@ SHOWN = (
     "tp",
     "cp",
     "ep",
+    "etp",
     "pp",
     "micro_batch",
     "zero",
@@ -98,7 +99,8 @@ def plan_words(plan: Mapping[str, Any]) -> str:
     shown = [
         f"{key} {plan[key]}"
         for key in SHOWN
-        if key not in ("cp", "ep", "interleave") or plan[key] > 1
+        if (key not in ("cp", "ep", "interleave") or plan[key] > 1)
+        and (key != "etp" or plan.get("etp", plan["tp"]) != plan["tp"])
     ]
     return ", ".join(shown + seated_in_words(plan["device_order"]))
 

@@ -114,7 +114,7 @@ class Cases:
     def _columns(self, columns: Columns, family: IntArray) -> tuple[FloatArray, BoolArray]:
         """Bound and memory screen of every point under every recomputation, (points, R)."""
         view, rows, at = self.prices.problem, self._points.rows, columns.row
-        tp, cp, ep = (rows.column(name)[at] for name in ("tp", "cp", "ep"))
+        tp, cp, ep, etp = (rows.column(name)[at] for name in ("tp", "cp", "ep", "etp"))
         dp, pp = rows.dp[at], rows.pp[at]
         _, first, place = np.unique(family, return_index=True, return_inverse=True)
         found = [self._family(self._points.point(int(columns.number[index]))) for index in first]
@@ -127,8 +127,8 @@ class Cases:
         sends = [traffic(stage, view.state) for stage in range(4)]
         step = np.array([sum(entry.step) for entry in sends])[zero]
         sync = np.array([sum(entry.sync) for entry in sends])[zero]
-        owners = dp * cp // ep
-        spread, spread_experts = _spread(view, tp, dp * cp), _spread(view, tp * ep, owners)
+        owners = rows.owners[at]
+        spread, spread_experts = _spread(view, tp, dp * cp), _spread(view, ep * etp, owners)
         exposed = 1.0 - view.overlap.data
         sent = (
             spread[:, None] * stacked["shown"] + spread_experts[:, None] * stacked["shown_experts"]
@@ -156,7 +156,7 @@ class Cases:
         """
         view = self.prices.problem
         alone = replace(point, dp=point.ep, pp=1, zero=0, schedule="1f1b", interleave=1)
-        table = view.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+        table = view.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
         found = layer_seconds(view, alone, self.prices.layout(alone), table)
         dense = table.parameters.copy()
         dense[-1] -= table.tied_parameters

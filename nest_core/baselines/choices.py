@@ -41,7 +41,8 @@ def valid(problem: Problem, space: SearchSpace, point: Point) -> bool:
     if (
         not fills(problem, space, point)
         or not problem.divides(point.dp, point.micro_batch)
-        or point.sharers % point.ep
+        or point.tp * point.sharers % (point.ep * point.etp)
+        or point.etp not in space.expert_tensor(point.tp, point.sp)
         or point.pp > problem.layers
         or (point.sp and point.tp == 1)
     ):
@@ -60,7 +61,7 @@ def canonical(space: SearchSpace, point: Point) -> Point:
     """The name that a point has where others stand for the same: ZeRO of a single copy of the
     weights, ZeRO 1 and 2 of a pipeline, schedules of a single stage.
     """
-    if point.sharers == 1:
+    if not point.shared:
         point = replace(point, zero=0)
     elif point.zero not in space.stages_of_zero(point.pp):
         point = replace(point, zero=point.acting_zero)

@@ -145,7 +145,8 @@ def _trials(problem: Problem, space: SearchSpace, degrees: Degrees) -> list[Plan
         if not dp or (not sp and False not in space.sp):
             continue
         zero = 1 if 1 in space.zero and dp * cp > 1 else min(space.zero)
-        for ep in _experts_per_node(problem, space, tp, cp, dp):
+        etp = max(space.expert_tensor(tp, sp), default=tp)
+        for ep in _experts_per_node(problem, space, etp, tp * cp * dp):
             for schedule, virtual_stages in _schedules(problem, space, pp):
                 point = Point(
                     tp,
@@ -160,6 +161,7 @@ def _trials(problem: Problem, space: SearchSpace, degrees: Degrees) -> list[Plan
                     ep,
                     schedule,
                     virtual_stages,
+                    etp,
                 )
                 if valid(problem, space, point):
                     points[canonical(space, point)] = None
@@ -185,11 +187,11 @@ def _largest_dp(problem: Problem, space: SearchSpace, degrees: Degrees, micro: i
 
 
 def _experts_per_node(
-    problem: Problem, space: SearchSpace, tp: int, cp: int, dp: int
+    problem: Problem, space: SearchSpace, etp: int, ranks: int
 ) -> tuple[int, ...]:
     """The largest expert parallelism that shares a node with its tensor parallelism, if any."""
-    dividing = [ep for ep in space.ep if dp * cp % ep == 0]
-    inside = [ep for ep in dividing if ep * tp <= row_length(problem.network)]
+    dividing = [ep for ep in space.ep if ranks % (ep * etp) == 0]
+    inside = [ep for ep in dividing if ep * etp <= row_length(problem.network)]
     return (max(inside),) if inside else tuple(sorted(dividing)[:1])
 
 

@@ -129,7 +129,11 @@ def _axes(space: SearchSpace) -> tuple[_Axis, ...]:
     plain = [(name, 1) for name in space.schedules if name != "interleaved"]
     chunked = [("interleaved", v) for v in space.interleave if "interleaved" in space.schedules]
     listed = {
-        ("tp", "sp"): itertools.product(space.tp, space.sp),
+        ("tp", "sp", "etp"): (
+            (tp, sp, etp)
+            for tp, sp in itertools.product(space.tp, space.sp)
+            for etp in space.expert_tensor(tp, sp)
+        ),
         ("cp",): ((value,) for value in space.cp),
         ("ep",): ((value,) for value in space.ep),
         ("dp",): ((value,) for value in space.dp),

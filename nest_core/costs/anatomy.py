@@ -295,7 +295,7 @@ def anatomy(
         )
         for op, (forward, backward) in zip(running, drawn, strict=True)
     )
-    degrees = {"tp": strategy.tp, "cp": strategy.cp, "ep": strategy.ep}
+    degrees = {"tp": strategy.tp, "cp": strategy.cp, "ep": strategy.ep, "etp": strategy.etp}
     exchanges = tuple(
         Exchange(graph[op.name], op.buffer_bytes, degrees[graph[op.name].axis])
         for op in found

@@ -8,7 +8,7 @@ from nest_core.errors import InputError
 
 __all__ = ["check_plan"]
 
-_DEGREES = ("tp", "cp", "ep", "dp", "pp", "micro_batch", "interleave")
+_DEGREES = ("tp", "cp", "ep", "etp", "dp", "pp", "micro_batch", "interleave")
 
 
 def check_plan(problem: Problem, plan: Plan) -> None:
@@ -66,13 +66,7 @@ def _check_degrees(problem: Problem, point: Point) -> None:
             point.devices_used,
             "lower dp, tp or pp" if point.cp == 1 else "lower dp, tp, cp or pp",
         )
-    if point.sharers % point.ep:
-        raise InputError(
-            "plan.ep",
-            f"must divide dp x cp = {point.sharers}",
-            point.ep,
-            "choose a divisor, or another dp",
-        )
+    _check_experts(point)
     if problem.pad_batch and not problem.divides(point.dp, point.micro_batch):
         raise InputError(
             "plan.micro_batch",
@@ -87,6 +81,32 @@ def _check_degrees(problem: Problem, point: Point) -> None:
             f"times micro_batch = {point.micro_batch} must divide the batch of {problem.batch}",
             point.dp,
             "choose another dp or micro_batch, or set search.pad_batch = true",
+        )
+
+
+def _check_experts(point: Point) -> None:
+    ranks = point.tp * point.sharers
+    if point.etp == point.tp and point.sharers % point.ep:
+        raise InputError(
+            "plan.ep",
+            f"must divide dp x cp = {point.sharers}",
+            point.ep,
+            "choose a divisor, another dp, or an etp under tp",
+        )
+    if ranks % (point.ep * point.etp):
+        raise InputError(
+            "plan.etp",
+            f"times ep = {point.ep} must divide tp x cp x dp = {ranks}",
+            point.etp,
+            "choose another etp or ep",
+        )
+    if point.etp != point.tp > 1 and not point.sp:
+        raise InputError(
+            "plan.etp",
+            f"must be tp = {point.tp} without sequence parallelism, as all tp ranks then hold the "
+            "same tokens",
+            point.etp,
+            "set sp, or leave etp out",
         )
 
 

@@ -6,9 +6,10 @@ link) of the position, all groups of the class at once. Nothing here knows of la
 ==============  ===============================================================================
 tp              ranks that share a layer's width
 cp              ranks that share a sequence
-ep              neighbours among the ``dp * cp`` ranks that share the experts
+etp             neighbours that share an expert's width
+ep              every ``etp``-th of the ranks of a stage: they share the experts
 data            all ``dp * cp`` ranks: gradients and states of dense weights
-expert_data     every ``ep``-th of them: gradients and states of experts
+expert_data     every ``ep * etp``-th of the ranks of a stage: gradients and states of experts
 tied            first and last stage, which hold copies of the embedding (one member)
 ==============  ===============================================================================
 """
@@ -103,7 +104,7 @@ def axis_groups(devices: IntArray, point: Point, axis: str) -> tuple[IntArray, I
         groups = np.stack([devices[0].reshape(-1), devices[-1].reshape(-1)], axis=1)
         return groups, np.zeros(len(groups), dtype=np.int64)
     else:
-        near = devices[:, point.layout.nearest].reshape(pp, -1, point.ep, tp)
-        places = (0, 1, 3, 2) if axis == "ep" else (0, 2, 3, 1)
+        near = devices[:, point.layout.nearest].reshape(pp, -1, point.ep, point.etp)
+        places = {"etp": (0, 1, 2, 3), "ep": (0, 1, 3, 2), "expert_data": (0, 2, 3, 1)}[axis]
         groups = near.transpose(places).reshape(-1, near.shape[places[-1]])
     return groups, np.repeat(np.arange(pp), len(groups) // pp)

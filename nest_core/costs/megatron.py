@@ -32,6 +32,7 @@ _NUMBERS = {
     "--pipeline-model-parallel-size": "pp",
     "--context-parallel-size": "cp",
     "--expert-model-parallel-size": "ep",
+    "--expert-tensor-parallel-size": "etp",
     "--micro-batch-size": "micro_batch",
     "--data-parallel-size": "dp",
     "--virtual-pipeline-model-parallel-size": "interleave",
@@ -93,12 +94,12 @@ def read_flags(text: str, layers: int, devices: int) -> Flags:
     told, others, unset = _told(words)
     whole = "micro_batch" in told and others.keys() >= _REQUIRED and not unset
     modules = others.pop(_MODULES, ())
-    found = Flags(read_job(others, told.get("tp", 1), whole=whole), unpriced=unset)
+    found = Flags(read_job(others, whole=whole), unpriced=unset)
     if taken := [flag for flag in conditional if flag not in found.job.harmless]:
         found.notes.append(f"Taken as given, though under a condition: {', '.join(taken)}.")
     _recomputation(told, modules, found)
     _sharding(told, found)
-    for name in ("tp", "pp", "cp", "ep", "micro_batch"):
+    for name in ("tp", "pp", "cp", "ep", "etp", "micro_batch"):
         if name in told:
             found.fields[name] = told[name]
     tp, pp = found.fields.get("tp", 1), found.fields.get("pp", 1)

@@ -164,15 +164,13 @@ class JobFlags:
     unpriced: tuple[str, ...]
 
 
-def read_job(words: Words, tp: int, *, whole: bool) -> JobFlags:
+def read_job(words: Words, *, whole: bool) -> JobFlags:
     """What the flags that say nothing about a plan say about the job.
 
     Parameters
     ----------
     words : mapping
         The values of every flag, as they stand.
-    tp : int
-        The command's tensor-parallel degree, with which its expert tensor degree is compared.
     whole : bool
         Whether the words are a command that starts, so that what it leaves out has its default.
 
@@ -186,7 +184,7 @@ def read_job(words: Words, tp: int, *, whole: bool) -> JobFlags:
     unpriced: list[str] = []
     harmless: list[str] = []
     for flag, values in words.items():
-        found = list(_settings(flag, values, words, tp))
+        found = list(_settings(flag, values, words))
         if not found:
             if _HARMLESS.fullmatch(flag) or _assumed(flag, values, words):
                 harmless.append(flag)
@@ -209,15 +207,11 @@ def read_job(words: Words, tp: int, *, whole: bool) -> JobFlags:
     return JobFlags(settings, tuple(harmless), tuple(unpriced))
 
 
-def _settings(
-    flag: str, values: tuple[str, ...], words: Words, tp: int
-) -> Iterator[tuple[str, Setting]]:
+def _settings(flag: str, values: tuple[str, ...], words: Words) -> Iterator[tuple[str, Setting]]:
     if flag in _SIZES:
         yield _SIZES[flag], _size(flag, values)
     elif flag in _SWITCHES and not values:
         yield _SWITCHES[flag]
-    elif flag == "--expert-tensor-parallel-size" and _size(flag, values) in (1, tp):
-        yield "workload.expert_tensor", _size(flag, values) == tp
     elif (
         flag == "--window-size"
         and "--window-attn-skip-freq" not in words

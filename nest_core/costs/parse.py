@@ -1,8 +1,8 @@
 """Plans as people give them: a JSON file, ``dp=8,tp=4,pp=2,…``, or a Megatron-LM command.
 
-What is left out takes a stated default: degree 1, ZeRO 0, no recomputation, micro-batch 1, 1F1B
-(interleaved where a stage has several virtual stages), Megatron-LM's axis order, and layers cut as
-evenly as they go.
+What is left out takes a stated default: degree 1 (of etp tp), ZeRO 0, no recomputation,
+micro-batch 1, 1F1B (interleaved where a stage has several virtual stages), Megatron-LM's axis
+order, and layers cut as evenly as they go.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = ["Pasted", "even_cuts", "parse_plan", "read_given", "read_pasted", "re
 _DEGREES = ("tp", "dp", "pp", "cp", "ep", "micro_batch", "interleave")
 _KNOWN = (
     *_DEGREES,
+    "etp",
     "sp",
     "zero",
     "schedule",
@@ -39,7 +40,7 @@ _KNOWN = (
     "stage_strategies",
     "devices_used",
 )
-_STRATEGY = ("tp", "sp", "cp", "ep", "zero")
+_STRATEGY = ("tp", "sp", "cp", "ep", "zero", "etp")
 _BETWEEN = re.compile(r"\s*[,;\n]\s*|\s+(?=\w+\s*=)")
 
 
@@ -67,7 +68,7 @@ class Pasted:
     notes: tuple[str, ...] = ()
 
 
-def read_plan(text: str, layers: int, devices: int) -> Plan:
+def read_plan(text: str, layers: int, devices: int, *, whole_experts: bool = False) -> Plan:
     """A plan from a file's name, ``key=value`` pairs or Megatron-LM flags.
 
     Parameters
@@ -75,30 +76,32 @@ def read_plan(text: str, layers: int, devices: int) -> Plan:
     layers, devices : int
         Of the problem: for default cuts, and for Megatron's data-parallel degree, which is what
         the other degrees leave.
+    whole_experts : bool
+        Whether experts are whole where a plan does not say: etp 1 and not tp.
 
     Raises
     ------
     InputError
         If the text is none of these or names an unknown key.
     """
-    return read_given(text, layers, devices).plan
+    return read_given(text, layers, devices, whole_experts=whole_experts).plan
 
 
-def read_given(text: str, layers: int, devices: int) -> Pasted:
+def read_given(text: str, layers: int, devices: int, *, whole_experts: bool = False) -> Pasted:
     """A plan from a file's name or from text; a file holds JSON or a Megatron-LM command.
 
     Parameters and errors as of `read_pasted`.
     """
     inline = has_flags(text) or "=" in text or text.lstrip().startswith("{")
     if inline and not os.path.isfile(text):
-        return read_pasted(text, layers, devices)
+        return read_pasted(text, layers, devices, whole_experts=whole_experts)
     content = _file(text)
     if not content.lstrip().startswith(("{", "[")) and has_flags(content):
-        return read_pasted(content, layers, devices)
-    return Pasted(parse_plan(_document(content, text), layers))
+        return read_pasted(content, layers, devices, whole_experts=whole_experts)
+    return Pasted(parse_plan(_document(content, text), layers, whole_experts=whole_experts))
 
 
-def read_pasted(text: str, layers: int, devices: int) -> Pasted:
+def read_pasted(text: str, layers: int, devices: int, *, whole_experts: bool = False) -> Pasted:
     """A plan from text alone: ``key=value`` pairs, a JSON object, or a Megatron-LM command.
 
     Pairs are divided by commas, semicolons or white space; files are never opened.
@@ -107,6 +110,8 @@ def read_pasted(text: str, layers: int, devices: int) -> Pasted:
     ----------
     layers, devices : int
         Of the problem; see `nest_core.costs.megatron.read_flags`.
+    whole_experts : bool
+        See `read_plan`; a command that leaves it out divides experts as Megatron-LM does.
 
     Raises
     ------
@@ -123,12 +128,17 @@ def read_pasted(text: str, layers: int, devices: int) -> Pasted:
             tuple(flags.notes),
         )
     if text.lstrip().startswith("{"):
-        return Pasted(parse_plan(_document(text, "plan"), layers))
-    return Pasted(parse_plan(_pairs(text), layers))
+        return Pasted(parse_plan(_document(text, "plan"), layers, whole_experts=whole_experts))
+    return Pasted(parse_plan(_pairs(text), layers, whole_experts=whole_experts))
 
 
-def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
+def parse_plan(fields: Mapping[str, Any], layers: int, *, whole_experts: bool = False) -> Plan:
     """A plan from the fields that ``nest-studio plan`` prints.
+
+    Parameters
+    ----------
+    whole_experts : bool
+        See `read_plan`.
 
     Raises
     ------
@@ -142,6 +152,8 @@ def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
                 f"plan.{name}", "is not a known field", value, "use " + ", ".join(_KNOWN)
             )
     degrees = {name: _whole(name, fields.get(name, 1)) for name in _DEGREES}
+    if whole_experts:
+        fields = {"etp": 1, **fields}
     sp = fields.get("sp", False)
     if not isinstance(sp, bool):
         raise InputError("plan.sp", "must be true or false", sp, "correct it")
@@ -170,8 +182,15 @@ def parse_plan(fields: Mapping[str, Any], layers: int) -> Plan:
             "lower it",
         )
     zero = _whole("zero", fields.get("zero", 0), least=0)
+    etp = _whole("etp", fields.get("etp", degrees["tp"]))
     point = Point(
-        sp=sp, zero=zero, order=order, device_order=device_order, schedule=schedule, **degrees
+        sp=sp,
+        zero=zero,
+        order=order,
+        device_order=device_order,
+        schedule=schedule,
+        etp=etp,
+        **degrees,
     )
     cuts = tuple(_whole("cuts", cut, least=0) for cut in _sequence(fields, "cuts"))
     return Plan(
@@ -239,7 +258,7 @@ def _strategies(fields: Mapping[str, Any]) -> tuple[StageStrategy, ...]:
         if not isinstance(entry, Mapping) or not set(entry) <= set(_STRATEGY):
             raise InputError(
                 "plan.stage_strategies",
-                "must hold objects of tp, sp, cp, ep and zero",
+                "must hold objects of tp, sp, cp, ep, zero and etp",
                 entry,
                 "correct it",
             )
@@ -250,7 +269,8 @@ def _strategies(fields: Mapping[str, Any]) -> tuple[StageStrategy, ...]:
             _whole(name, entry.get(name, fields.get(name, 1))) for name in ("tp", "cp", "ep")
         )
         zero = _whole("zero", entry.get("zero", fields.get("zero", 0)), least=0)
-        found.append(StageStrategy(tp, sp, cp, ep, zero))
+        etp = _whole("etp", entry.get("etp", fields.get("etp", tp)))
+        found.append(StageStrategy(tp, sp, cp, ep, zero, etp))
     return tuple(found)
 
 

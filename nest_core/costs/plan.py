@@ -45,8 +45,11 @@ class Point:
     cp : int
         Context-parallel degree.
     ep : int
-        Expert-parallel degree: of the ``dp * cp`` ranks of a stage, so many neighbours share
-        the experts.
+        Expert-parallel degree: so many neighbouring groups of ``etp`` ranks share the experts.
+    etp : int
+        Expert tensor degree: so many neighbouring ranks share an expert's width. The ranks of a
+        stage, tp x cp x dp, are divided for experts into etp, then ep, then those that hold the
+        same ones. 0: as ``tp``, Megatron-LM's default, under which ``ep`` divides ``dp * cp``.
     schedule : str
         One of `SCHEDULES`.
     interleave : int
@@ -65,6 +68,11 @@ class Point:
     ep: int = 1
     schedule: str = "1f1b"
     interleave: int = 1
+    etp: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.etp:
+            object.__setattr__(self, "etp", self.tp)
 
     @property
     def layout(self) -> Layout:
@@ -89,7 +97,17 @@ class Point:
     @property
     def expert_sharers(self) -> int:
         """Ranks that hold the same experts."""
-        return self.dp * self.cp // self.ep
+        return self.dp * self.cp * self.tp // (self.ep * self.etp)
+
+    @property
+    def experts_apart(self) -> bool:
+        """Whether experts are shared by other ranks than dense weights."""
+        return self.ep > 1 or self.etp != self.tp
+
+    @property
+    def shared(self) -> bool:
+        """Whether any weights are held by more than one rank."""
+        return max(self.sharers, self.expert_sharers) > 1
 
     def micro_batches(self, batch: int) -> int:
         """Micro-batches that each replica runs per iteration."""
@@ -129,7 +147,7 @@ class StageStrategy:
 
     Parameters
     ----------
-    tp, sp, cp, ep, zero : as of a `Point`, whose ``tp * cp`` every stage keeps.
+    tp, sp, cp, ep, zero, etp : as of a `Point`, whose ``tp * cp`` every stage keeps.
     """
 
     tp: int
@@ -137,15 +155,20 @@ class StageStrategy:
     cp: int
     ep: int
     zero: int
+    etp: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.etp:
+            object.__setattr__(self, "etp", self.tp)
 
     @classmethod
     def of(cls, point: Point) -> StageStrategy:
         """What a point has all stages do."""
-        return cls(point.tp, point.sp, point.cp, point.ep, point.zero)
+        return cls(point.tp, point.sp, point.cp, point.ep, point.zero, point.etp)
 
     def within(self, point: Point) -> Point:
         """The point at which all stages do this."""
-        return replace(point, tp=self.tp, sp=self.sp, cp=self.cp, ep=self.ep, zero=self.zero)
+        return replace(point, **asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +222,7 @@ class Plan:
             "pp": point.pp,
             "cp": point.cp,
             "ep": point.ep,
+            "etp": point.etp,
             "sp": point.sp,
             "zero": point.zero,
             "recompute": self.recompute_summary,

@@ -189,7 +189,7 @@ class _Ground:
 
 def _ground(problem: Problem, point: Point) -> _Ground:
     shared = links(problem, point)
-    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     return _Ground(
         point,
         shared,

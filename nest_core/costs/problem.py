@@ -33,7 +33,7 @@ __all__ = [
 KEPT_BYTES = 256 * 10**6
 """Of layer tables that are kept: one of a thousand layers takes most of a megabyte."""
 
-AXES_OF_CALLS = ("tp", "cp", "ep")
+AXES_OF_CALLS = ("tp", "cp", "ep", "etp")
 """Axes whose ranks work on one layer together."""
 
 
@@ -83,11 +83,11 @@ class LayerTable:
     launch_s : (R, L)
         What the host needs to issue the kernels of both passes and of the replay.
     calls : mapping of str to Calls
-        Collectives by axis: tp, cp, ep; axes without any may be left out.
+        Collectives by axis: tp, cp, ep, etp; axes without any may be left out.
     parameters : (L,)
         Elements that all data- and context-parallel ranks share.
     expert_parameters : (L,)
-        Elements of the rank's own experts, which only every ``ep``-th of those ranks shares.
+        Elements of the rank's own experts, which other groups share (`Point.expert_sharers`).
     tied_parameters : float
         Elements of the last layer's ``parameters`` that are a copy of the first layer's.
     kept_bytes : (R, L)
@@ -205,7 +205,7 @@ class Problem:
     Parameters
     ----------
     network : Network
-    table : callable (tp, sp, micro_batch, cp, ep) -> LayerTable
+    table : callable (tp, sp, micro_batch, cp, ep, etp) -> LayerTable
         Must be pure; called once per strategy.
     batch : int
         Sequences per iteration.
@@ -215,7 +215,7 @@ class Problem:
         Device memory, and what of it is taken before the first tensor.
     fragmentation : float
         Share of what tensors hold that the allocator holds beyond it.
-    lower_bound : callable (tp, sp, cp, ep) -> LayerTable, optional
+    lower_bound : callable (tp, sp, cp, ep, etp) -> LayerTable, optional
         One sequence at best: of a micro-batch of ``b`` sequences no seconds or bytes are under
         ``b`` times these; elements, numbers of calls and launches are the same. It spares the
         planner most tables. None: there is none.
@@ -239,7 +239,7 @@ class Problem:
     """
 
     network: Network
-    table: Callable[[int, bool, int, int, int], LayerTable]
+    table: Callable[[int, bool, int, int, int, int], LayerTable]
     batch: int
     tokens: int
     memory_bytes: float
@@ -251,7 +251,7 @@ class Problem:
     software: Software = LINKS_ALONE
     overlap: Overlap = NO_OVERLAP
     fragmentation: float = 0.0
-    lower_bound: Callable[[int, bool, int, int], LayerTable] | None = None
+    lower_bound: Callable[[int, bool, int, int, int], LayerTable] | None = None
     pad_batch: bool = False
     recomputations: tuple[str, ...] = RECOMPUTE
 
@@ -281,7 +281,7 @@ class Problem:
     @cached_property
     def layers(self) -> int:
         """Length of the chain."""
-        return self.table(1, False, 1, 1, 1).layers
+        return self.table(1, False, 1, 1, 1, 1).layers
 
 
 def prefix(values: FloatArray) -> FloatArray:

@@ -87,7 +87,7 @@ def layer_seconds(problem: Problem, point: Point, shared: Links, table: LayerTab
             inside += _called(time, calls.replay_number, calls.replay_bytes)
     sent, device = inside, compute + cost(inside, compute, overlap.within)
     step = traffic(point.acting_zero, problem.state).step
-    if step and point.sharers > 1:
+    if step and point.shared:
         shards = _sharded(point, shared, table, step)[:, None, :]
         device = device + cost(shards, device - inside, overlap.data)
         sent = inside + shards
@@ -201,7 +201,7 @@ class StageCosts(StageMemory):
 
 def stage_memory(problem: Problem, point: Point) -> StageMemory:
     """What all stages of a point hold; no link is asked."""
-    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     state, zero = problem.state, point.acting_zero
     dense, experts = held(table, point.pp), table.expert_parameters
     m = point.micro_batches(problem.batch)
@@ -225,7 +225,7 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
 
 def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
     """All stages of a point, in O(pp * L) memory."""
-    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     memory = stage_memory(problem, point)
     arrive, retire = _hops(point, shared, table)
     layers = layer_seconds(problem, point, shared, table)
@@ -296,7 +296,7 @@ def _sharded(
     kind: Kind = "reduce_scatter" if point.zero else "all_reduce"
     dense, experts = held(table, point.pp), table.expert_parameters
     buckets = [("data", point.sharers, dense), ("expert_data", point.expert_sharers, experts)]
-    if point.ep == 1:
+    if not point.experts_apart:
         buckets = [("data", point.sharers, dense + experts)]
     seconds = np.zeros((point.pp, table.layers))
     for axis, sharers, elements in buckets:
@@ -310,7 +310,7 @@ def _sharded(
 def _once(problem: Problem, point: Point, shared: Links, table: LayerTable) -> FloatArray:
     """Seconds of what data-parallel ranks send once per iteration, shape (pp, L)."""
     once = traffic(point.acting_zero, problem.state).sync
-    if not once or point.sharers == 1:
+    if not once or not point.shared:
         return np.zeros((point.pp, table.layers))
     table, times = condensed(table)
     return np.repeat(_sharded(point, shared, table, once), times, axis=1)

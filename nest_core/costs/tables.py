@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nest_core.costs.problem import KEPT_BYTES, Calls, LayerTable, StateBytes
+from nest_core.costs.problem import AXES_OF_CALLS, KEPT_BYTES, Calls, LayerTable, StateBytes
 from nest_core.hardware import (
     Accelerator,
     backward_seconds,
@@ -198,7 +198,7 @@ def _table(
             rows([_replayed(layer, axis, recomputations, 0) for layer in distinct]),
             rows([_replayed(layer, axis, recomputations, 1) for layer in distinct]),
         )
-        for axis in ("tp", "cp", "ep")
+        for axis in AXES_OF_CALLS
         if any(call.axis == axis for layer in distinct for call in layer.collectives)
     }
     return LayerTable(
@@ -272,7 +272,7 @@ def _kind(axis: str, strategy: Strategy) -> Kind:
         return "all_to_all"
     if axis == "cp":
         return "ring" if strategy.context == "ring" else "reduce_scatter"
-    return "reduce_scatter" if strategy.sp else "all_reduce"
+    return "reduce_scatter" if strategy.sp or axis == "etp" else "all_reduce"
 
 
 def _parts(call: Collective) -> int:

@@ -215,7 +215,7 @@ def _parts(problem: Problem, report: Report, m: int) -> FloatArray:
     result = np.zeros((plan.point.pp, plan.point.interleave, 3, len(PARTS)))
     for s, stage in enumerate(report.stages):
         at = plan.stage_point(s)
-        table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep)
+        table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep, at.etp)
         replay = table.replay_s[problem.row(stage.recompute)]
         compute = np.array([table.compute_s[i:j].sum() for i, j in stage.virtual_stages])
         forward = np.array([table.forward_s[i:j].sum() for i, j in stage.virtual_stages])
@@ -245,7 +245,7 @@ def _updates(problem: Problem, report: Report, m: int) -> FloatArray:
     result = np.zeros(len(report.stages))
     for s, stage in enumerate(report.stages):
         at = report.plan.stage_point(s)
-        table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep)
+        table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep, at.etp)
         once = sum(float(table.compute_s[i:j].sum()) for i, j in stage.virtual_stages)
         left = stage.compute_s - m * once - stage.launch_s
         result[s] = min(max(0.0, left), stage.sync_s)

@@ -2,7 +2,8 @@
 
 Stage 1 shards the optimizer's states over the ranks that hold the same weights, stage 2 the
 gradients too, stage 3 the weights too; PyTorch's fully sharded data parallelism is stage 3 (Zhao
-et al. 2023). Dense weights are shared by ``dp * cp`` ranks, experts by ``dp * cp / ep``.
+et al. 2023). Dense weights are shared by ``dp * cp`` ranks, experts by
+``tp * dp * cp / (ep * etp)``.
 
 What is sharded is whole for a moment, layer by layer: `gathered`. Stages are here as they act
 (`nest_core.costs.plan.acting_zero`).

@@ -28,6 +28,7 @@ AXES = {
     "dp": "replicas",
     "cp": "context parallelism",
     "ep": "expert parallelism",
+    "etp": "expert tensor parallelism",
     "sp": "sequence parallelism",
     "zero": "ZeRO stage",
     "recompute": "recomputation",
@@ -38,7 +39,7 @@ AXES = {
 }
 """Axes of the search and what people call them."""
 
-_PER_STAGE = ("tp", "cp", "ep", "sp", "zero")
+_PER_STAGE = ("tp", "cp", "ep", "etp", "sp", "zero")
 
 
 @dataclass(frozen=True, slots=True)

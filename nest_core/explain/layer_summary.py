@@ -51,9 +51,10 @@ def undivided(strategy: Strategy) -> Strategy:
 def strategy_in_words(strategy: Strategy, kind: str) -> str:
     """The degrees above one that a kind of layer knows, as people say them."""
     ep = strategy.ep if kind == "moe_block" else 1
+    etp = strategy.etp if kind == "moe_block" and strategy.etp != strategy.tp else 1
     parts = [
         f"{axis} {degree}"
-        for axis, degree in (("tp", strategy.tp), ("cp", strategy.cp), ("ep", ep))
+        for axis, degree in (("tp", strategy.tp), ("cp", strategy.cp), ("ep", ep), ("etp", etp))
         if degree > 1
     ]
     if strategy.sp and strategy.tp > 1:
@@ -129,7 +130,7 @@ def layer_headlines(found: Anatomy) -> tuple[Headline, ...]:
 
 
 def _communication(found: Anatomy) -> Headline:
-    axes = dict.fromkeys(("tp", "cp", "ep"), 0.0)
+    axes = dict.fromkeys(("tp", "cp", "ep", "etp"), 0.0)
     calls = dict.fromkeys(axes, 0)
     for exchange in found.exchanges:
         number = len(exchange.node.forward) + len(exchange.node.backward)

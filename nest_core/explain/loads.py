@@ -233,7 +233,7 @@ def _ways(network: Network, groups: IntArray, kind: Kind) -> Iterator[list[Phase
 
 
 def _table(problem: Problem, point: Point) -> LayerTable:
-    return problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+    return problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
 
 
 def _layers(virtual_stages: tuple[tuple[int, int], ...]) -> IntArray:
@@ -276,7 +276,7 @@ def _count_shards(counter: _Counter, report: Report, point: Point, mine: list[in
     kind: Kind = "reduce_scatter" if point.zero else "all_reduce"
     dense, experts = held(table, point.pp), table.expert_parameters
     buckets = {"data": dense, "expert_data": experts}
-    if point.ep == 1:
+    if not point.experts_apart:
         buckets = {"data": dense + experts}
     sent = traffic(point.acting_zero, problem.state)
     per_parameter = [(size, float(m)) for size in sent.step] + [(size, 1.0) for size in sent.sync]

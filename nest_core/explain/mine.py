@@ -90,7 +90,7 @@ def price_pasted(asked: Scenario, text: str, placement: str = "") -> Mine:
     """
     problem = asked.problem()
     devices = problem.network.devices
-    pasted = read_pasted(text, problem.layers, devices)
+    pasted = read_pasted(text, problem.layers, devices, whole_experts=not asked.expert_tensor)
     check_job(asked, pasted.settings)
     check_heads(asked.model, pasted.plan)
     problem = asked.problem(pasted.plan.recompute)

@@ -169,6 +169,8 @@ def _beside_tensor(point: Point) -> list[str]:
         found.append(f"each sequence over {point.cp} devices (cp {point.cp})")
     if point.ep > 1:
         found.append(f"experts over {point.ep} ranks (ep {point.ep})")
+    if point.etp != point.tp:
+        found.append(f"each expert over {point.etp} (etp {point.etp})")
     return found
 
 

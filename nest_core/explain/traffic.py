@@ -31,6 +31,7 @@ CLASSES = {
     "expert_data": "expert gradients and states",
     "data": "gradients and states",
     "ep": "expert-parallel exchange",
+    "etp": "experts' tensor-parallel collectives",
     "cp": "context-parallel exchange",
     "tp": "tensor-parallel collectives",
     "transfers": "pipeline transfers",
@@ -67,8 +68,8 @@ class Traffic:
 def with_tables(problem: Problem, change: Callable[[LayerTable], LayerTable]) -> Problem:
     """The problem with other per-layer figures."""
 
-    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
-        return change(problem.table(tp, sp, micro_batch, cp, ep))
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
+        return change(problem.table(tp, sp, micro_batch, cp, ep, etp))
 
     return replace(problem, table=table)
 
@@ -116,9 +117,10 @@ def _present(plan: Plan, report: Report) -> list[str]:
     points = [plan.stage_point(stage) for stage in range(plan.point.pp)]
     may = {
         "tied": plan.point.pp > 1,
-        "expert_data": any(at.ep > 1 and at.expert_sharers > 1 for at in points),
+        "expert_data": any(at.experts_apart and at.expert_sharers > 1 for at in points),
         "data": any(at.sharers > 1 for at in points),
         "ep": any(at.ep > 1 for at in points),
+        "etp": any(1 < at.etp != at.tp for at in points),
         "cp": any(at.cp > 1 for at in points),
         "tp": any(at.tp > 1 for at in points),
         "transfers": plan.point.pp > 1,

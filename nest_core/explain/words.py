@@ -282,6 +282,7 @@ def _plan(report: Report) -> str:
         f"dp {point.dp}, tp {point.tp}, pp {point.pp}"
         + (f", cp {point.cp}" if point.cp > 1 else "")
         + (f", ep {point.ep}" if point.ep > 1 else "")
+        + (f", etp {point.etp}" if point.etp != point.tp else "")
         + f", micro-batch {point.micro_batch}, ZeRO {point.zero}"
         f", recomputation {report.plan.recompute_summary}"
         + (f", {point.schedule}" if point.schedule != "1f1b" else "")

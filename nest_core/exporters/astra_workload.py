@@ -86,7 +86,7 @@ def _nth(point: Point, k: int, stage: int, forward: bool) -> Pass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Groups by axis: tp, cp, ep, data (ranks with the same dense weights), expert_data, tied.
+    """Groups by axis: tp, cp, etp, ep, data (ranks with the same dense weights), expert_data, tied.
 
     Parameters
     ----------
@@ -104,12 +104,13 @@ def groups_of(point: Point) -> Groups:
     """All groups of a point with more than one member, numbered through."""
     ranks = point.layout.devices
     near = ranks[:, point.layout.nearest]
-    split = near.reshape(point.pp, -1, point.ep, point.tp)
+    split = near.reshape(point.pp, -1, point.ep, point.etp)
     found = {
         "tp": ranks.reshape(-1, point.tp),
         "cp": ranks.reshape(point.pp, point.dp, point.cp, point.tp)
         .transpose(0, 1, 3, 2)
         .reshape(-1, point.cp),
+        "etp": split.reshape(-1, point.etp),
         "ep": split.transpose(0, 1, 3, 2).reshape(-1, point.ep),
         "data": near.transpose(0, 2, 1).reshape(-1, point.sharers),
         "expert_data": split.transpose(0, 2, 3, 1).reshape(-1, point.expert_sharers),
@@ -119,7 +120,7 @@ def groups_of(point: Point) -> Groups:
     for axis, group in found.items():
         if group.shape[1] == 1 or (axis == "tied" and point.pp == 1):
             continue
-        if axis in ("ep", "expert_data") and point.ep == 1:
+        if axis in ("ep", "etp", "expert_data") and not point.experts_apart:
             continue
         members[axis] = group
         own = np.zeros(ranks.size, dtype=np.int64)
@@ -219,7 +220,9 @@ class _Builder:
 
     def __post_init__(self) -> None:
         point = self.plan.point
-        self.table = self.problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+        self.table = self.problem.table(
+            point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp
+        )
 
     def stage(self, stage: int) -> list[Step]:
         """Steps of a stage, in the order in which they are issued."""
@@ -281,7 +284,7 @@ class _Builder:
         experts = float(table.expert_parameters[span].sum())
         if span.stop == table.layers and point.pp == 1:
             dense -= table.tied_parameters  # the first layer's
-        if point.ep == 1:
+        if not point.experts_apart:
             dense, experts = dense + experts, 0.0
         steps: list[Step] = []
         for axis, members, elements in (

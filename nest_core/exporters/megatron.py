@@ -125,6 +125,8 @@ def plan_words(plan: Plan, batch: int) -> list[Words]:
         ("--micro-batch-size", str(point.micro_batch)),
         ("--global-batch-size", str(batch)),
     ]
+    if point.etp != point.tp:
+        words.append(("--expert-tensor-parallel-size", str(point.etp)))
     if point.sp:
         words.append(("--sequence-parallel",))
     stages = stage_fields(plan)

@@ -21,7 +21,7 @@ and knows four ways to say where blocks go (``transformer_config.py``, ``transfo
 under ``use_tp_pp_dp_mapping``. Expert groups are numbered in the same order with the
 context-parallel axis left out, so they are neighbours among the ranks of a stage, as in a plan;
 they are built for models without experts too, and the mapping asserts that their data-parallel
-degree is that of the rest, hence ep = cp.
+degree is that of the rest, hence ep x etp = cp x tp.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ def check_megatron(
     )
     check_order(point, (ORDER, SWAPPED), framework)
     refuse_if(
-        swapped(point) and point.ep != point.cp,
+        swapped(point) and point.ep * point.etp != point.cp * point.tp,
         "plan.order",
-        f"must be {'-'.join(ORDER)} for {framework} unless ep = cp, since it "
+        f"must be {'-'.join(ORDER)} for {framework} unless ep x etp = cp x tp, since it "
         "wants as many data-parallel ranks for experts as for the rest",
         "-".join(point.order),
         "pin search.order, or search.cp to 1",
@@ -177,19 +177,11 @@ def _check_experts(scenario: Scenario, point: Point, framework: str) -> None:
         "pin search.sp to true",
     )
     refuse_if(
-        point.tp > 1 and not scenario.expert_tensor,
-        "workload.expert_tensor",
-        f"must be true with tp = {point.tp} for {framework}, which "
-        "otherwise spreads expert groups over tensor-parallel ranks",
-        scenario.expert_tensor,
-        "set it to true, or pin search.tp to 1",
-    )
-    refuse_if(
-        point.tp > 1 and scenario.model.family == "gpt_oss",
-        "plan.tp",
+        point.etp > 1 and scenario.model.family == "gpt_oss",
+        "plan.etp",
         f"must be 1 for {framework}, which has no experts with bias divided by tensor parallelism",
-        point.tp,
-        "pin search.tp to 1",
+        point.etp,
+        "pin search.etp to 1",
     )
     refuse_if(
         point.ep > 1 and scenario.precision == "fp16",

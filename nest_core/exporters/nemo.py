@@ -199,6 +199,8 @@ def _parallel(scenario: Scenario, plan: Plan) -> Fields:
         "pipeline_dtype": _DTYPE.get(scenario.precision, "torch.float32"),
         "attention_backend": f"AttnBackend.{scenario.attention}",
     }
+    if point.etp != point.tp:
+        fields["expert_tensor_parallel_size"] = str(point.etp)
     stages = stage_fields(plan) | recompute_fields(plan)
     fields |= {name: _literal(value) for name, value in stages.items()}
     if point.cp > 1:

@@ -96,6 +96,8 @@ def subject(point: Point) -> str:
     ]
     if point.ep > 1:
         shown.append(f"ep {point.ep}")
+    if point.etp != point.tp:
+        shown.append(f"etp {point.etp}")
     schedule = point.schedule + (f" x{point.interleave}" if point.interleave > 1 else "")
     devices = point.device_order if isinstance(point.device_order, str) else "custom"
     shown += [
@@ -126,7 +128,7 @@ def check_whole_batch(batch: int, point: Point, framework: str) -> None:
 
 def check_uniform(plan: Plan, framework: str) -> None:
     """Refuse stages that divide their layers differently."""
-    different = sorted({str((s.tp, s.sp, s.cp, s.ep, s.zero)) for s in plan.strategies})
+    different = sorted({str((s.tp, s.sp, s.cp, s.ep, s.etp, s.zero)) for s in plan.strategies})
     refuse_if(
         len(different) > 1,
         "plan.stage_strategies",

@@ -23,6 +23,7 @@ _SHORT = {
     "expert_data": "expert gradients",
     "data": "gradients",
     "ep": "experts",
+    "etp": "experts' tensors",
     "cp": "context",
     "tp": "tensor",
     "transfers": "pipeline",

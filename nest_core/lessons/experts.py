@@ -81,7 +81,7 @@ def spreads(per_node: int, imbalance: float) -> Spreads:
         report = price(whole, Plan(point, even_cuts(whole.layers, STAGES), ("full",) * STAGES))
         sent = seconds = 0.0
         if ep > 1:
-            calls = whole.table(1, False, 1, 1, ep).calls["ep"]
+            calls = whole.table(1, False, 1, 1, ep, 1).calls["ep"]
             sent = float(calls.bytes[_BLOCK] / calls.number[_BLOCK])
             time = links(whole, point).time("ep", calls.kind)
             seconds = float(time.seconds(sent)[SHOWN_STAGE])

@@ -153,7 +153,7 @@ def _show(settings: Settings) -> Reveal:
 
 def _traffic(tp: int) -> str:
     whole = problem(MODEL, TOKENS, BATCH, DEVICES, ASKED[0])
-    table = whole.table(tp, True, 1, 1, 1)
+    table = whole.table(tp, True, 1, 1, 1, tp)
     calls = table.calls["tp"]
     block = 1  # the first layer after the embedding
     number, size = float(calls.number[block]), float(calls.bytes[block])

@@ -119,7 +119,7 @@ def bare_chain(
     )
     return Problem(
         network=network,
-        table=lambda tp, sp, micro_batch, cp, ep: chain,
+        table=lambda tp, sp, micro_batch, cp, ep, etp: chain,
         batch=batch,
         tokens=1,
         memory_bytes=float("inf"),

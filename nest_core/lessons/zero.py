@@ -74,7 +74,7 @@ class ZeroStages:
 def _model() -> tuple[float, StateBytes, float]:
     """Parameters, bytes per parameter, and memory of a device."""
     whole = problem(MODEL, 4096, 256, 8, 8)
-    table = whole.table(1, False, 1, 1, 1)
+    table = whole.table(1, False, 1, 1, 1, 1)
     parameters = float(table.parameters.sum()) - table.tied_parameters
     return parameters, whole.state, whole.memory_bytes
 

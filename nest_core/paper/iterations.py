@@ -92,7 +92,7 @@ def _own_row(devices: int, batch: int) -> Row:
         value for name, value in terms.items() if name.startswith(("compute", "kernel launches"))
     )
     communication = terms["communication of the slowest stage"]
-    calls = problem.table(devices, False, batch, 1, 1).calls["tp"]
+    calls = problem.table(devices, False, batch, 1, 1, devices).calls["tp"]
     times = load_measured(MEASURED, "all_reduce", devices)
     if times is None:
         raise RuntimeError(f"presets/measured lost the all-reduces of {devices} devices")

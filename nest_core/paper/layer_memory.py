@@ -66,7 +66,7 @@ def _own(model: str) -> tuple[int, float, float]:
     instance = instance_of(Cell("tpuv4_fatTree", model, 512, 1))
     width = instance.widths[0].width if instance else 1
     scenario = own_scenario("tpuv4_fatTree", model, 512, 1, {"workload.attention": "unfused"})
-    table = scenario.problem().table(width, False, 1, 1, 1)
+    table = scenario.problem().table(width, False, 1, 1, 1, width)
     kept = float(table.kept_bytes[RECOMPUTE.index("none"), _BLOCK])
     states = 2 * _BYTES * float(table.parameters[_BLOCK] + table.expert_parameters[_BLOCK])
     return width, states + kept, kept

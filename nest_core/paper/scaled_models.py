@@ -107,7 +107,7 @@ def _table(
 
 
 def _parameters(scenario: Scenario) -> int:
-    table = scenario.problem().table(1, False, 1, 1, 1)
+    table = scenario.problem().table(1, False, 1, 1, 1, 1)
     whole = table.parameters.sum() + table.expert_parameters.sum() - table.tied_parameters
     return round(float(whole))
 

@@ -42,7 +42,8 @@ def bounds(
     entry: IntArray,
     dp: IntArray,
     cp: IntArray,
-    ep: IntArray,
+    owners: IntArray,
+    apart: BoolArray,
     pp: IntArray,
     micro_batches: IntArray,
     zero: IntArray,
@@ -56,6 +57,8 @@ def bounds(
     ----------
     entry : index into ``entries``
     rounds : what divides the fill at most; see `Columns.rounds`
+    owners : ranks that hold the same experts
+    apart : whether experts are shared by other ranks than dense weights
     transfers : seconds that one micro-batch is on its way between stages at least
     beyond : seconds per byte that collectives of dense and of expert gradients take at least to
     leave
@@ -69,11 +72,10 @@ def bounds(
     zero = acting_zero(zero, pp)
     state, port = problem.state, all_ports_Bps(problem)
     sharers = dp * cp
-    owners = sharers // ep
     spread = np.maximum((1.0 - 1.0 / sharers) / port, beyond[0])
     spread_experts = np.maximum((1.0 - 1.0 / owners) / port, beyond[1])
     first = transfer_bounds.starts(zero, sharers)
-    first_experts = np.where(ep > 1, transfer_bounds.starts(zero, owners), 0.0)
+    first_experts = np.where(apart, transfer_bounds.starts(zero, owners), 0.0)
     sends = [traffic(stage, state) for stage in range(4)]
     shard, shard_experts = (np.where(zero >= 1, ranks, 1) for ranks in (sharers, owners))
     update = update_seconds(problem, 0, 1)
@@ -81,7 +83,7 @@ def bounds(
 
     total, tallest = entries.within[entry], entries.tallest[entry]
     each = np.array([sum(found.step) for found in sends])[zero]
-    often = (each > 0) & (sharers > 1)
+    often = (each > 0) & (np.maximum(sharers, owners) > 1)
     if often.any():
         number = np.array([float(len(found.step)) for found in sends])[zero]
         total, tallest = total.copy(), tallest.copy()

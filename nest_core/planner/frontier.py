@@ -18,7 +18,7 @@ from nest_core.planner.points import Columns, Points
 from nest_core.planner.queue import Queue
 from nest_core.planner.screening import Entry, Screen
 from nest_core.planner.solver import Prepared, Solver
-from nest_core.planner.space import Families, SearchSpace, enumerate_rows
+from nest_core.planner.space import Families, Rows, SearchSpace, enumerate_rows
 from nest_core.planner.transfer_bounds import TransferBounds, beyond_blocks
 
 __all__ = ["Frontier", "Opened", "lower_bounds"]
@@ -66,14 +66,16 @@ def lower_bounds(
 
     One table per family where the problem has lower bounds, else one for every micro-batch.
     """
-    columns = (families.tp, families.sp, families.cp, families.ep)
-    for family, (tp, sp, cp, ep) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+    columns = (families.tp, families.sp, families.cp, families.ep, families.etp)
+    for family, (tp, sp, cp, ep, etp) in enumerate(
+        zip(*(c.tolist() for c in columns), strict=True)
+    ):
         if problem.lower_bound is not None:
-            table = problem.lower_bound(tp, bool(sp), cp, ep)
+            table = problem.lower_bound(tp, bool(sp), cp, ep, etp)
             yield family, table, np.arange(len(micros)), micros.astype(np.float64)
             continue
         for place, micro in enumerate(micros.tolist()):
-            table = problem.table(tp, bool(sp), micro, cp, ep)
+            table = problem.table(tp, bool(sp), micro, cp, ep, etp)
             yield family, table, np.array([place]), _ONE
 
 
@@ -184,7 +186,7 @@ class Frontier:
 
     def needed(self, point: Point) -> bool:
         """Whether the rule of the space leaves the point in: a ZeRO stage that nothing replaces."""
-        if not self.space.as_needed or point.sharers == 1:
+        if not self.space.as_needed or not point.shared:
             return True
         lower = sorted(stage for stage in self.space.zero if stage < point.zero)
         return not any(
@@ -290,6 +292,7 @@ class Frontier:
             micro,
             int(found.cp[family]),
             int(found.ep[family]),
+            int(found.etp[family]),
         )
 
     def _apart(self, columns: Columns) -> IntArray:
@@ -298,10 +301,11 @@ class Frontier:
         0 where that is no further than a family's own; no further than the largest block.
         """
         table, row = self.rows, columns.row
-        tp, cp, ep = (table.column(name)[row] for name in ("tp", "cp", "ep"))
+        tp, cp, ep, etp = (table.column(name)[row] for name in ("tp", "cp", "ep", "etp"))
         largest = max((block for block, _ in self.problem.network.egress_rates), default=0)
         apart = np.minimum(tp * table.pp[row], largest)
-        return np.where(columns.outer & columns.natural & (cp == 1) & (ep > 1), apart, 0)
+        alone = (cp == 1) & (ep > 1) & (etp == tp)
+        return np.where(columns.outer & columns.natural & alone, apart, 0)
 
     def _entry(self, pair: int, apart: int = 0) -> Entry:
         if (pair, apart) not in self._entries:
@@ -337,7 +341,8 @@ class Frontier:
         """Of every row, whatever its ZeRO stage, schedule and order."""
         table = self.rows
         dp, pp = table.dp[rows], table.pp[rows]
-        tp, cp, ep = (table.column(name)[rows] for name in ("tp", "cp", "ep"))
+        tp, cp = (table.column(name)[rows] for name in ("tp", "cp"))
+        reach, owners, shared = _reach(table)[rows], table.owners[rows], table.shared[rows]
         m = self._micro_batches(rows)
         natural = np.full(len(rows), set(self.space.device_orders) == {"natural"})
         ways = {
@@ -348,7 +353,7 @@ class Frontier:
             (np.full(len(rows), dp_out), np.full(len(rows), cp_out)) for dp_out, cp_out in ways
         ]
         by_order = [
-            beyond_blocks(self.problem, tp, cp, ep, dp, pp, outer, parted, natural)
+            beyond_blocks(self.problem, tp, cp, reach, dp, pp, outer, parted, natural)
             for outer, parted in outers
         ]
         beyond = (
@@ -368,10 +373,11 @@ class Frontier:
                 entry,
                 dp,
                 cp,
-                ep,
+                owners,
+                reach != 1,
                 pp,
                 m,
-                np.where(dp * cp > 1, stage, 0),
+                np.where(shared, stage, 0),
                 self._deepest[rows],
                 transfers,
                 beyond,
@@ -385,9 +391,10 @@ class Frontier:
     ) -> Bounds:
         table, row = self.rows, columns.row
         dp, pp = table.dp[row], table.pp[row]
-        tp, cp, ep = (table.column(name)[row] for name in ("tp", "cp", "ep"))
+        tp, cp = (table.column(name)[row] for name in ("tp", "cp"))
+        reach, owners = _reach(table)[row], table.owners[row]
         beyond = beyond_blocks(
-            self.problem, tp, cp, ep, dp, pp, columns.outer, columns.parted, columns.natural
+            self.problem, tp, cp, reach, dp, pp, columns.outer, columns.parted, columns.natural
         )
         m = self._micro_batches(row)
         hops, forward = self.screen.hops(
@@ -402,7 +409,8 @@ class Frontier:
             entry,
             dp,
             cp,
-            ep,
+            owners,
+            reach != 1,
             pp,
             m,
             columns.zero,
@@ -433,3 +441,9 @@ class Frontier:
         times = np.where(m > share, m - share, 1.0)
         cap = np.where(m > share, (room - limits.total * share) / times, room)
         return np.asarray(cap * (1 + 1e-12))
+
+
+def _reach(rows: Rows) -> IntArray:
+    """Tensor-parallel groups that share experts, (rows,); 0 where they are within one."""
+    tp, ep, etp = (rows.column(name) for name in ("tp", "ep", "etp"))
+    return np.where(ep * etp % tp == 0, ep * etp // tp, 0)

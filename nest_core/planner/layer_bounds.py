@@ -164,7 +164,7 @@ def best_case(
 ) -> Case:
     """Seconds of every layer at best-case communication.
 
-    Experts of a group are at least ``apart`` devices apart, and never closer than ``tp``.
+    Experts of a group are at least ``apart`` devices apart, and never closer than ``etp``.
     """
     brief, times = condensed(table)
     compute = brief.compute_s + brief.replay_s
@@ -173,9 +173,9 @@ def best_case(
     for axis, calls in brief.calls.items():
         n = int(getattr(families, axis)[family])
         if n > 1:
-            stride = 1 if axis == "tp" else int(families.tp[family])
+            stride = 1 if axis in ("tp", "etp") else int(families.tp[family])
             if axis == "ep":
-                stride = max(stride, apart)
+                stride = max(int(families.etp[family]), apart)
             for number, total in (
                 (calls.number, calls.bytes),
                 (calls.replay_number, calls.replay_bytes),

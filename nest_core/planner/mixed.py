@@ -95,12 +95,14 @@ class MixedFrontier:
 
     def _strategies(self, point: Point) -> tuple[StageStrategy, ...]:
         families, width = self.rows.families, point.tp * point.cp
-        columns = (families.tp, families.sp, families.cp, families.ep)
+        columns = (families.tp, families.sp, families.cp, families.ep, families.etp)
         found = []
-        for tp, sp, cp, ep in zip(*(column.tolist() for column in columns), strict=True):
-            if tp * cp == width and point.dp * cp % ep == 0:
-                stages = sorted(self.space.stages_of_zero(point.pp)) if point.dp * cp > 1 else (0,)
-                found += [StageStrategy(tp, bool(sp), cp, ep, zero) for zero in stages]
+        for tp, sp, cp, ep, etp in zip(*(column.tolist() for column in columns), strict=True):
+            if tp * cp == width and point.dp * width % (ep * etp) == 0:
+                one = StageStrategy(tp, bool(sp), cp, ep, 0, etp)
+                stages = sorted(self.space.stages_of_zero(point.pp))
+                shared = point.dp * point.cp > 1 or one.within(point).shared
+                found += [replace(one, zero=zero) for zero in (stages if shared else (0,))]
         return tuple(found)
 
     def _relaxed(self) -> dict[tuple[int, int], Entry]:

@@ -72,7 +72,7 @@ class Points:
         self.space, self.rows = space, rows
         self.batch, self.layers = problem.batch, problem.layers
         self._zeros = [space.stages_of_zero(pp) for pp in (1, 2)]
-        self._shared = rows.dp * rows.column("cp") > 1
+        self._shared = rows.shared
         self._pipelined = (rows.pp > 1).astype(np.int64)
         whole = micro_batches(self.batch, rows.dp, rows.micro_batch) % rows.pp == 0
         depths, depth = np.unique(rows.pp, return_inverse=True)
@@ -146,22 +146,22 @@ class Points:
         stage, which = divmod(rest, int(self._per_schedule[row]))
         rows, families = self.rows, self.rows.families
         family = int(rows.family[row])
-        dp, cp = int(rows.dp[row]), int(families.cp[family])
         axes, device_order = self._orders[int(self._alike[row])][order]
         schedule, virtual_stages = self._schedules[int(self._kind[row])][which]
         return Point(
             tp=int(families.tp[family]),
             sp=bool(families.sp[family]),
-            dp=dp,
+            dp=int(rows.dp[row]),
             pp=int(rows.pp[row]),
             micro_batch=int(rows.micro_batch[row]),
-            zero=self._zeros[int(self._pipelined[row])][stage] if dp * cp > 1 else 0,
+            zero=self._zeros[int(self._pipelined[row])][stage] if self._shared[row] else 0,
             order=axes,
             device_order=device_order,
-            cp=cp,
+            cp=int(families.cp[family]),
             ep=int(families.ep[family]),
             schedule=schedule,
             interleave=virtual_stages,
+            etp=int(families.etp[family]),
         )
 
     def _valid_schedules(self, pp: int, *, rounds: bool) -> tuple[tuple[str, int], ...]:

@@ -54,6 +54,10 @@ class Screen:
     ) -> None:
         self._problem, self._rows, self._allowed = problem, rows, allowed
         self._zeros = zeros
+        # Where stages differ, as many ranks hold the same experts as any of their strategies has.
+        families = rows.families
+        held = families.tp // np.minimum(families.ep * families.etp, families.tp)
+        self._most = rows.dp * rows.column("cp") * int(held.max())
 
     def hops(
         self,
@@ -167,7 +171,8 @@ class Screen:
         """Bytes per dense and per expert element: held, of the step, whole and fetched."""
         state, pp = self._problem.state, self._rows.pp[columns.row]
         sharers = self._rows.dp[columns.row] * self._rows.column("cp")[columns.row]
-        owners = sharers if self._zeros else sharers // self._rows.column("ep")[columns.row]
+        owners = self._most if self._zeros else self._rows.owners
+        owners = owners[columns.row]
 
         def shares(part: Callable[[int, int], float]) -> FloatArray:
             def least(zero: int, ranks: int, stages: int) -> float:

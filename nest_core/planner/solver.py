@@ -103,7 +103,7 @@ class Solver:
         """
         named = strategies or (StageStrategy.of(point),)
         costs = [self.costs(strategy.within(point)) for strategy in named]
-        shapes = [(each.tp, each.sp, each.cp, each.ep) for each in named]
+        shapes = [(each.tp, each.sp, each.cp, each.ep, each.etp) for each in named]
         groups = [shapes.index(shape) for shape in shapes] if self.as_needed else ()
         choices = Choices.of(costs, self.allowed, groups)
         pp, m = point.pp, costs[0].micro_batches

@@ -1,7 +1,7 @@
 """The search space: what may be chosen on every axis, and which outer points that makes.
 
 Points are listed in three tiers, so that most of them are never written down. A *family* is a
-sub-graph strategy ``(tp, sp, cp, ep)``; a *row* is a family with a micro-batch, ``dp`` and
+sub-graph strategy ``(tp, sp, cp, ep, etp)``; a *row* is a family with a micro-batch, ``dp`` and
 ``pp``; a *point* is a row with a ZeRO stage, a schedule and an order. Rows are columns of numpy
 arrays, points are numbered row by row and decoded on demand. Which points are valid:
 ``docs/method.md``, "The program".
@@ -18,7 +18,7 @@ import numpy as np
 from nest_core.costs import Problem, acting_zero, micro_batches
 from nest_core.errors import InputError
 from nest_core.layout import AXES, seatings
-from nest_core.network import IntArray, Network
+from nest_core.network import BoolArray, IntArray, Network
 
 __all__ = ["ORDERS", "PLAIN", "Families", "Rows", "SearchSpace", "enumerate_rows", "even_patterns"]
 
@@ -39,6 +39,8 @@ class SearchSpace:
         ``interleave`` counts virtual stages per stage under the interleaved schedule; others have
         one.
     sp : tuple of bool
+    etp : tuple of int
+        Expert tensor degrees, see `expert_tensor`; empty: ``tp`` everywhere.
     recompute : tuple of str
     orders : tuple of axis orders
     device_orders : tuple of str
@@ -71,6 +73,7 @@ class SearchSpace:
     mixed: bool = False
     as_needed: bool = False
     seating: str = "consecutive"
+    etp: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for order in self.orders:
@@ -102,6 +105,16 @@ class SearchSpace:
             device_orders=tuple(dict.fromkeys((*self.device_orders, *added))),
             seating="consecutive",
         )
+
+    def expert_tensor(self, tp: int, sp: bool) -> tuple[int, ...]:
+        """Expert tensor degrees beside ``tp``: itself, or under sequence parallelism its divisors.
+
+        Without it all tensor-parallel ranks hold the same tokens, and have the same experts at
+        work on them.
+        """
+        if not self.etp:
+            return (tp,)
+        return tuple(n for n in dict.fromkeys(self.etp) if n == tp or (sp and tp % n == 0))
 
     def stages_of_zero(self, pp: int) -> tuple[int, ...]:
         """ZeRO stages that differ in a pipeline of ``pp`` stages; of 1 and 2, alike there, 1."""
@@ -172,6 +185,7 @@ class Families:
     sp: IntArray
     cp: IntArray
     ep: IntArray
+    etp: IntArray
 
     def __len__(self) -> int:
         return len(self.tp)
@@ -203,8 +217,19 @@ class Rows:
         return np.asarray(self.column("tp") * self.column("cp") * self.dp * self.pp)
 
     def column(self, name: str) -> IntArray:
-        """``tp``, ``sp``, ``cp`` or ``ep`` of every row."""
+        """``tp``, ``sp``, ``cp``, ``ep`` or ``etp`` of every row."""
         return np.asarray(getattr(self.families, name)[self.family])
+
+    @property
+    def owners(self) -> IntArray:
+        """Ranks that hold the same experts, (rows,)."""
+        tp, cp, ep, etp = (self.column(name) for name in ("tp", "cp", "ep", "etp"))
+        return np.asarray(tp * cp * self.dp // (ep * etp))
+
+    @property
+    def shared(self) -> BoolArray:
+        """Whether more than one rank holds any weights, (rows,)."""
+        return np.asarray(np.maximum(self.dp * self.column("cp"), self.owners) > 1)
 
 
 def enumerate_rows(problem: Problem, space: SearchSpace) -> Rows:
@@ -276,7 +301,7 @@ def _rows(problem: Problem, space: SearchSpace) -> Rows:
     met = {"fits": False, "shared": False, "full": False}
     for family, width in enumerate((families.tp * families.cp).tolist()):
         fits = width * apart <= devices
-        shared = fits & (dp * int(families.cp[family]) % int(families.ep[family]) == 0)
+        shared = fits & (dp * width % int(families.ep[family] * families.etp[family]) == 0)
         full = shared & ((width * apart == devices) | np.bool_(space.idle_devices))
         for name, found in (("fits", fits), ("shared", shared), ("full", full)):
             met[name] = met[name] or bool(found.any())
@@ -293,7 +318,7 @@ def _rows(problem: Problem, space: SearchSpace) -> Rows:
         (
             "shared",
             "search.ep",
-            "must divide dp x cp",
+            "must divide dp x cp" if not space.etp else "times etp must divide tp x cp x dp",
             list(space.ep)[:8],
             "allow a smaller ep, or a dp that it divides",
         ),
@@ -356,20 +381,27 @@ def _batches(problem: Problem, space: SearchSpace) -> tuple[IntArray, IntArray, 
 
 
 def _families(space: SearchSpace) -> Families:
-    found = [
-        (tp, sp, cp, ep)
-        for tp, sp, cp, ep in itertools.product(space.tp, space.sp, space.cp, space.ep)
-        if tp > 1 or not sp
-    ]
-    if not found:
+    widths = [(tp, sp) for tp, sp in itertools.product(space.tp, space.sp) if tp > 1 or not sp]
+    if not widths:
         raise InputError(
             "search.sp",
             "must allow false where tp is 1",
             list(space.sp),
             "add false or a larger tp",
         )
-    tp, sp, cp, ep = np.array(found, dtype=np.int64).T
-    return Families(tp, sp, cp, ep)
+    found = [
+        (tp, sp, cp, ep, etp)
+        for (tp, sp), cp, ep in itertools.product(widths, space.cp, space.ep)
+        for etp in space.expert_tensor(tp, sp)
+    ]
+    if not found:
+        raise InputError(
+            "search.etp",
+            "must hold tp, or with sequence parallelism a divisor of tp",
+            list(space.etp)[:8],
+            "add 1, and true to search.sp",
+        )
+    return Families(*np.array(found, dtype=np.int64).T)
 
 
 def _schedulable(

@@ -72,7 +72,9 @@ def beyond_blocks(
 ) -> tuple[FloatArray, FloatArray]:
     """Seconds per byte that collectives among the sharers of weights take to leave their blocks.
 
-    Of dense weights all ``dp * cp`` ranks, of experts every ``ep``-th. Context-parallel neighbours
+    Of dense weights all ``dp * cp`` ranks, of experts every ``ep``-th, where ``ep`` is what expert
+    groups take beyond one tensor-parallel group: ``ep * etp / tp``; 0 where that is a part of it,
+    of which nothing is known. Context-parallel neighbours
     are ``tp`` apart, in runs as far apart as replicas are. What groups send that lie alike in
     every block is known, see `_even_out`.
 
@@ -80,6 +82,7 @@ def beyond_blocks(
     follow one another the least part counts that any group sends in a phase, else nothing.
     """
     network = problem.network
+    whole, ep = ep > 0, np.maximum(ep, 1)
     dense, experts = np.zeros(len(tp)), np.zeros(len(tp))
     if network.torus is not None:
         return dense, experts
@@ -112,7 +115,7 @@ def beyond_blocks(
             alone = fits & outer & (members > 1) & (apart * (members - 1) >= block)
             out = _out_bound(network, block, apart, members, wide, most) / rate
             np.maximum(share, np.where(alone, out, 0.0), out=share)
-    return dense, experts
+    return dense, np.where(whole, experts, 0.0)
 
 
 def _held(
@@ -225,8 +228,8 @@ def call_bound(
     """
     network, software = problem.network, problem.software
     share = 1.0 - 1.0 / n
-    inside = natural and axis == "tp" and network.node_size % n == 0 < network.node_size
-    if axis == "tp":
+    inside = natural and axis in ("tp", "etp") and network.node_size % n == 0 < network.node_size
+    if axis in ("tp", "etp"):
         least = transfer_bounds.lines("all_reduce" if kind == "all_reduce" else "reduce_scatter", n)
         link_map = network.link_map
         each = share * size / (link_map.port_Bps if inside else link_map.all_ports_Bps)

@@ -43,8 +43,6 @@ class Job:
     attention : {"flash", "unfused"}
     context : {"ring", "all_gather"}
         How context-parallel ranks exchange keys and values.
-    expert_tensor : bool
-        Whether tensor parallelism divides experts.
     imbalance, capacity : float
         See `Strategy`.
     overlap : {"none", "ideal", "fitted"}
@@ -65,7 +63,6 @@ class Job:
     optimizer: str
     attention: Literal["flash", "unfused"] = "flash"
     context: Literal["ring", "all_gather"] = "ring"
-    expert_tensor: bool = True
     imbalance: float = 1.0
     capacity: float = 0.0
     overlap: Literal["none", "ideal", "fitted"] = "fitted"
@@ -73,7 +70,7 @@ class Job:
     pad_batch: bool = False
     recomputations: tuple[str, ...] = RECOMPUTE
 
-    def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> Strategy:
+    def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> Strategy:
         """The sub-graph strategy of a stage with these degrees."""
         return Strategy(
             tp=tp,
@@ -85,14 +82,14 @@ class Job:
             cp=cp,
             context=self.context,
             ep=ep,
-            expert_tensor=self.expert_tensor,
+            etp=etp,
             imbalance=self.imbalance,
             capacity=self.capacity,
         )
 
-    def table(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
+    def table(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
         """Per-layer figures under these degrees."""
-        strategy = self.strategy(tp, sp, micro_batch, cp, ep)
+        strategy = self.strategy(tp, sp, micro_batch, cp, ep, etp)
         check_experts(self.model, strategy)
         return layer_table(
             self.model,
@@ -102,9 +99,9 @@ class Job:
             recomputations=self.recomputations,
         )
 
-    def lower_bound(self, tp: int, sp: bool, cp: int, ep: int) -> LayerTable:
+    def lower_bound(self, tp: int, sp: bool, cp: int, ep: int, etp: int) -> LayerTable:
         """What one sequence takes and holds at least, whatever the micro-batch; see `Problem`."""
-        strategy = self.strategy(tp, sp, 1, cp, ep)
+        strategy = self.strategy(tp, sp, 1, cp, ep, etp)
         check_experts(self.model, strategy)
         return lower_bound_table(
             self.model, strategy, self.accelerator, self.precision, self.recomputations

@@ -60,8 +60,10 @@ class Scenario:
     sequence, batch : int
         Tokens per sequence, sequences per iteration.
     precision, optimizer, attention : str
-    context, expert_tensor, imbalance, capacity, overlap, gradient_bytes, pad_batch
+    context, imbalance, capacity, overlap, gradient_bytes, pad_batch
         See `Job`.
+    expert_tensor : bool
+        Whether tensor parallelism divides experts where neither the search nor a plan says.
     space : SearchSpace
     time_limit_s : float
     top : int
@@ -126,7 +128,6 @@ class Scenario:
             self.optimizer,
             self.attention,
             self.context,
-            self.expert_tensor,
             self.imbalance,
             self.capacity,
             self.overlap,

@@ -77,6 +77,7 @@ def search_space(
             if model.experts > 1
             else "be 1 for a dense model, which has no experts",
         ),
+        etp=_expert_tensor(search, workload, model, widths),
         dp=_chosen("dp", search.dp, [size for size in parts if size <= devices], by_batch),
         pp=_chosen("pp", search.pp, depths, f"not exceed {layers} layers or {devices} devices"),
         micro_batch=_chosen(
@@ -107,6 +108,18 @@ def _recomputations(value: Any, model: Model) -> tuple[str, ...]:
     )
     check_modules(model, named, field)
     return tuple(named)
+
+
+def _expert_tensor(
+    search: SearchTable, workload: WorkloadTable, model: Model, widths: list[int]
+) -> tuple[int, ...]:
+    """Expert tensor degrees; none for a dense model, which has no experts to divide."""
+    dense = model.experts == 1
+    rule = "be 1 for a dense model, which has no experts" if dense else "divide what tp may be"
+    if search.etp is None and not workload.expert_tensor:
+        return () if dense else (1,)
+    found = _chosen("etp", search.etp, [1] if dense else widths, rule)
+    return () if dense else found
 
 
 def _schedules(value: Any, virtual_stages: tuple[int, ...]) -> tuple[str, ...]:

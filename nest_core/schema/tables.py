@@ -257,7 +257,11 @@ class WorkloadTable(_Table):
         label("context exchange", "How context-parallel ranks see each other's keys and values."),
     ] = "ring"
     expert_tensor: Annotated[
-        bool, label("tensor parallelism divides experts", "Else every rank has them whole.")
+        bool,
+        label(
+            "tensor parallelism divides experts",
+            "Where neither the search nor a plan names etp; else every rank has them whole.",
+        ),
     ] = True
     imbalance: Annotated[
         float,
@@ -311,6 +315,14 @@ class SearchTable(_Table):
     ep: Annotated[Degree | None, label("expert parallel (ep)", "Divides the experts.", "ranks")] = (
         None
     )
+    etp: Annotated[
+        Degree | None,
+        label(
+            "expert tensor (etp)",
+            "Divides each expert: tp, or with sequence parallelism a divisor of it.",
+            "ranks",
+        ),
+    ] = None
     pp: Annotated[Degree | None, label("pipeline parallel (pp)", "Divides layers.", "stages")] = (
         None
     )
@@ -372,7 +384,7 @@ class SearchTable(_Table):
         label(
             "stages",
             "Uniform: all stages divide their layers alike. Mixed: each picks its own tp, sp, cp, "
-            "ep and ZeRO stage on equally many devices, which takes longer to search.",
+            "ep, etp and ZeRO stage on equally many devices, which takes longer to search.",
         ),
     ] = "uniform"
     memory_rule: Annotated[

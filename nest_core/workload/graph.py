@@ -81,7 +81,7 @@ class Split:
     Parameters
     ----------
     symbol : str
-    axis : {"tp", "cp", "ep", "load"}
+    axis : {"tp", "cp", "ep", "etp", "load"}
         Whose ranks share it; ``load`` is what the hottest expert gets beyond its share.
     ranks : float
         Below 1 where a rank holds more than the original, as expert parallelism's slots.
@@ -116,7 +116,7 @@ class Node:
     split : tuple of Split
         What this rank holds only a part of, of every tensor that the node touches.
     axis : str
-        Of a collective: tp, cp or ep.
+        Of a collective: tp, cp, ep or etp.
     forward, backward : tuple of str
         Of a collective: what runs in each pass.
     core : bool

@@ -32,7 +32,7 @@ __all__ = [
     "layers_of",
 ]
 
-Axis = Literal["tp", "cp", "ep"]
+Axis = Literal["tp", "cp", "ep", "etp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Collective:
 
     Parameters
     ----------
-    axis : {"tp", "cp", "ep"}
+    axis : {"tp", "cp", "ep", "etp"}
     op : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ring"}
         A ring passes every rank's part once around.
     bytes : float

@@ -22,13 +22,10 @@ from nest_core.workload.strategies.tensor import divided_symbols
 __all__ = ["own_sizes", "read_strategy", "report_layers", "report_model"]
 
 _FIELDS = {
-    **{name: f"search.{name}" for name in ("tp", "sp", "cp", "ep")},
+    **{name: f"search.{name}" for name in ("tp", "sp", "cp", "ep", "etp")},
     "micro_batch": "search.micro_batch_sequences",
     "sequence": "workload.sequence_length_tokens",
-    **{
-        name: f"workload.{name}"
-        for name in ("attention", "context", "expert_tensor", "imbalance", "capacity")
-    },
+    **{name: f"workload.{name}" for name in ("attention", "context", "imbalance", "capacity")},
 }
 """Of `Strategy`, and the parameters whose bounds they have."""
 _DTYPES = {1.0: "fp8", 2.0: "bf16", 4.0: "fp32"}
@@ -125,6 +122,7 @@ def own_sizes(graph: Graph, given: Mapping[str, int], strategy: Strategy) -> dic
         "tp": (strategy.tp, divided_symbols(strategy)),
         "cp": (strategy.cp, {"sequence"}),
         "ep": (strategy.ep, {"experts"}),
+        "etp": (strategy.etp if strategy.etp != strategy.tp else 1, {"expert_ffn"}),
     }
     for name, (degree, symbols) in wanted.items():
         if degree > 1 and not symbols & given.keys():

@@ -34,7 +34,9 @@ def memory(
 
     asked = load_scenario(scenario, sets or ())
     problem = asked.problem()
-    given = read_plan(plan, problem.layers, problem.network.devices)
+    given = read_plan(
+        plan, problem.layers, problem.network.devices, whole_experts=not asked.expert_tensor
+    )
     check_heads(asked.model, given)
     report = price(asked.problem(given.recompute), given)
     fields: dict[str, object] = {

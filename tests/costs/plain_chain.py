@@ -37,7 +37,7 @@ def problem(table: LayerTable, devices: int = 8, batch: int = 8, **changed: Any)
     """One byte takes one second between any two devices, nothing else takes time."""
     fields: dict[str, Any] = {
         "network": collapse(Hierarchical("flat", (Tier("node", devices, 1.0, 0.0),))),
-        "table": lambda tp, sp, micro_batch, cp, ep: table,
+        "table": lambda tp, sp, micro_batch, cp, ep, etp: table,
         "batch": batch,
         "tokens": 1,
         "memory_bytes": 1e9,

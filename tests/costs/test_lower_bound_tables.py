@@ -24,9 +24,9 @@ def test_no_micro_batch_is_under_its_lower_bound(name, precision):
     experts = (1, 2) if scenario.model.experts > 1 else (1,)
     for tp, sp, cp in DEGREES:
         for ep in experts:
-            lower_bound = problem.lower_bound(tp, sp, cp, ep)
+            lower_bound = problem.lower_bound(tp, sp, cp, ep, tp)
             for sequences in (1, 2, 3, 8):
-                _over(problem.table(tp, sp, sequences, cp, ep), lower_bound, sequences)
+                _over(problem.table(tp, sp, sequences, cp, ep, tp), lower_bound, sequences)
 
 
 def _over(table, lower_bound, sequences):
@@ -49,7 +49,7 @@ def _over(table, lower_bound, sequences):
 def test_a_lower_bound_is_close_to_large_micro_batches():
     """A bound of zero would pass the test above; whole tiles and waves are all it leaves out."""
     problem = load_scenario("llama3-70b-1024-h100").problem()
-    lower_bound, table = problem.lower_bound(2, True, 1, 1), problem.table(2, True, 8, 1, 1)
+    lower_bound, table = problem.lower_bound(2, True, 1, 1, 2), problem.table(2, True, 8, 1, 1, 2)
     assert 8 * lower_bound.compute_s.sum() > 0.85 * table.compute_s.sum()
 
 

@@ -41,10 +41,13 @@ def plans(draw: st.DrawFn) -> tuple[Plan, int]:
         micro_batch=draw(st.integers(1, 64)), zero=draw(st.integers(0, 3)),
         order=draw(st.sampled_from([MEGATRON, PAPER])), cp=draw(st.integers(1, 16)),
         ep=draw(st.integers(1, 16)), schedule=schedule, interleave=virtual_stages,
+        etp=draw(st.integers(0, 8)),
     )  # fmt: skip
     chosen = tuple(draw(recompute) for _ in range(pp))
     widths = st.integers(1, 16)
-    strategy = st.builds(StageStrategy, widths, st.booleans(), widths, widths, st.integers(0, 3))
+    strategy = st.builds(
+        StageStrategy, widths, st.booleans(), widths, widths, st.integers(0, 3), st.integers(0, 8)
+    )
     mixed = draw(st.sampled_from([(), tuple(draw(strategy) for _ in range(pp))]))
     return Plan(point, (0, *sorted(inner), layers), chosen, mixed), layers
 
@@ -75,6 +78,7 @@ def test_key_value_pairs_can_say_every_plan(drawn):
         "cuts": "-".join(map(str, plan.cuts)),
         "cp": point.cp,
         "ep": point.ep,
+        "etp": point.etp,
         "schedule": point.schedule,
         "interleave": point.interleave,
     }
@@ -288,8 +292,8 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
         "plan.device_order must be a whole number from 0 to 10,000,000, but is -1",
     ),
     ({"stage_strategies": 5}, "plan.stage_strategies must be a list, but is 5"),
-    ({"stage_strategies": [5]}, "must hold objects of tp, sp, cp, ep and zero, but is 5"),
-    ({"stage_strategies": [{"dp": 2}]}, "must hold objects of tp, sp, cp, ep and zero"),
+    ({"stage_strategies": [5]}, "must hold objects of tp, sp, cp, ep, zero and etp, but is 5"),
+    ({"stage_strategies": [{"dp": 2}]}, "must hold objects of tp, sp, cp, ep, zero and etp"),
     ({"stage_strategies": [{"sp": 1}]}, "must have sp true or false, but is 1"),
     (
         {"interleave": 2.0},

@@ -145,7 +145,7 @@ def priced(
     )
     problem = Problem(
         network=collapse(Hierarchical("one", (Tier("node", pp, 1.0, 0.0),))),
-        table=lambda tp, sp, micro_batch, cp, ep: table,
+        table=lambda tp, sp, micro_batch, cp, ep, etp: table,
         batch=m,
         tokens=1,
         memory_bytes=1e9,

@@ -181,7 +181,7 @@ def test_experts_have_parameters_of_their_own(name):
     assert one.parameters.sum() + one.expert_parameters.sum() == model.parameters
     # Under expert-tensor parallelism experts are divided by both.
     both, whole = (
-        layer_table(model, Strategy(ep=2, tp=2, sequence=256, expert_tensor=cut), DEVICE, "bf16")
+        layer_table(model, Strategy(ep=2, tp=2, sequence=256, etp=2 if cut else 1), DEVICE, "bf16")
         for cut in (True, False)
     )
     assert (both.expert_parameters * 4 == one.expert_parameters).all()

@@ -155,7 +155,7 @@ def oracle(scenario, problem, report):
     """Bytes on every link by class of traffic."""
     walk, plan = Walk(scenario.fabric), report.plan
     point, m = plan.point, plan.point.micro_batches(problem.batch)
-    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     stride, step = {}, 1
     for axis in point.order:
         stride[axis], step = step, step * getattr(point, axis)
@@ -354,7 +354,7 @@ def test_tied_copies_meet_between_the_first_and_the_last_stage():
     problem = scenario.problem()
     report = price(problem, read_plan("dp=8,pp=8,order=tp-cp-dp-pp", problem.layers, 64))
     found = link_loads(problem, report)
-    table = problem.table(1, False, 1, 1, 1)
+    table = problem.table(1, False, 1, 1, 1, 1)
     sent = found.bytes["tied"][problem.network.link_map.tier == 0].reshape(-1, 2)
     # A reduce-scatter and an all-gather of the copy between two: half of it each.
     size = table.tied_parameters * problem.state.gradients

@@ -295,7 +295,7 @@ def test_bytes_add_up() -> None:
     """Gradients once round, activations at every boundary, weights gathered by ZeRO 3."""
     asked = scenario("llama3-8b", "h100-spine-leaf-64", SMALL)
     problem = asked.problem()
-    table = problem.table(1, False, 1, 1, 1)
+    table = problem.table(1, False, 1, 1, 1, 1)
     nodes = traces(dict(exported("astra-sim", asked, dp=8, pp=4, zero=0).files))
     cuts = plan(asked, dp=8, pp=4).cuts
     for stage, npu in enumerate((0, 8, 16, 24)):

@@ -143,7 +143,7 @@ def equal(schedule, pp, m, v):
     )
     asked = Problem(
         network=collapse(Hierarchical("one", (Tier("node", pp, 1.0, 0.0),))),
-        table=lambda tp, sp, micro_batch, cp, ep: table, batch=m, tokens=1, memory_bytes=1e9,
+        table=lambda tp, sp, micro_batch, cp, ep, etp: table, batch=m, tokens=1, memory_bytes=1e9,
         reserved_bytes=0.0, state=StateBytes(1.0, 1.0, 1.0), update_Bps=8.0, model_flops=1.0,
         peak_flops=1.0,
     )  # fmt: skip

@@ -38,6 +38,7 @@ LEFT = (
     "pp",
     "cp",
     "ep",
+    "etp",
     "sp",
     "zero",
     "recompute",
@@ -55,7 +56,7 @@ LEFT = (
 """Axes of the joint space, the rule that narrows it, and the one that widens it."""
 
 _STARS = LEFT[:-2]
-_NARROWED = {name: name for name in (*LEFT[:7], "micro_batch", "interleave")} | {
+_NARROWED = {name: name for name in (*LEFT[:8], "micro_batch", "interleave")} | {
     "recompute": "recompute",
     "orders": "order",
     "device_orders": "device_order",
@@ -143,6 +144,7 @@ def _space(dice: np.random.Generator, stars: tuple[str, ...]) -> SearchSpace:
         interleave=opened("interleave", 0.5, (2, 3), (1, 2, 3), (3, 2), (2, 4), (4, 2)),
         mixed=mixed,
         as_needed=some(0.25),
+        etp=opened("etp", 0.6, (1, 2), (1, 2, 4), (2, 1)) if "etp" in stars or some(0.3) else (),
     )
 
 
@@ -207,7 +209,9 @@ def choices_left(oracle: Oracle) -> Iterator[str]:
     for name in ("dp", "pp", "micro_batch"):
         if len({getattr(choice, name) for choice in choices}) > 1:
             yield name
-    for name in Pick._fields:
+    if len({pick.etp == pick.tp for pick in picks if pick.sp}) > 1:
+        yield "etp"
+    for name in Pick._fields[:-1]:
         if len({getattr(pick, name) for pick in picks}) > 1:
             yield name
     piped = [choice for choice in choices if choice.pp > 1]

@@ -37,6 +37,7 @@ class Pick(NamedTuple):
     cp: int
     ep: int
     zero: int
+    etp: int = 0
 
 
 class Once(NamedTuple):
@@ -187,7 +188,7 @@ class Pricer:
         self.dense = strategy.parameters(choice.pp)
         self.experts = strategy.rows["expert_parameters"]
         self.sharers = choice.dp * choice.cp
-        self.expert_sharers = self.sharers // choice.ep
+        self.expert_sharers = self.sharers * choice.tp // (choice.ep * choice.expert_tensor)
         self.micro_batches = math.ceil(problem.batch / (choice.dp * choice.micro_batch))
         w, g = problem.state.weights, problem.state.gradients
         # Under a pipeline gradients stay whole until the last micro-batch, as at stage 1.
@@ -228,7 +229,7 @@ class Pricer:
             ("data", self.sharers, self.dense[layer]),
             ("expert_data", self.expert_sharers, self.experts[layer]),
         ]
-        if self.choice.ep == 1:
+        if self.choice.ep == 1 and self.choice.expert_tensor == self.choice.tp:
             buckets = [("data", self.sharers, self.dense[layer] + self.experts[layer])]
         total = 0.0
         for axis, ranks, held in buckets:
@@ -363,14 +364,16 @@ class Oracle:
         self.problem, self.space = problem, space
         self.link_map = LinkMap(fabric.tiers, fabric.missing)
         self.devices = len(self.link_map.address)
-        self._strategies: dict[tuple[int, bool, int, int, int], Strategy] = {}
+        self._strategies: dict[tuple[int, bool, int, int, int, int], Strategy] = {}
         self._traffic: dict[Choice, Traffic] = {}
         self._pricers: dict[Choice, Pricer] = {}
         self.layers = len(self.strategy(1, False, 1).rows["compute_s"])
 
-    def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int = 1, ep: int = 1) -> Strategy:
+    def strategy(
+        self, tp: int, sp: bool, micro_batch: int, cp: int = 1, ep: int = 1, etp: int = 0
+    ) -> Strategy:
         """The layer table of one strategy."""
-        key = tp, sp, micro_batch, cp, ep
+        key = tp, sp, micro_batch, cp, ep, etp or tp
         if key not in self._strategies:
             self._strategies[key] = Strategy(self.problem.table(*key))
         return self._strategies[key]
@@ -385,7 +388,9 @@ class Oracle:
     def pricer(self, choice: Choice) -> Pricer:
         """Prices stages of a point."""
         if choice not in self._pricers:
-            strategy = self.strategy(choice.tp, choice.sp, choice.micro_batch, choice.cp, choice.ep)
+            strategy = self.strategy(
+                choice.tp, choice.sp, choice.micro_batch, choice.cp, choice.ep, choice.etp
+            )
             self._pricers[choice] = Pricer(self.problem, choice, self.traffic(choice), strategy)
         return self._pricers[choice]
 
@@ -400,12 +405,15 @@ class Oracle:
         least = min(space.zero)
         alike = pp > 1 and 1 in space.zero
         return [
-            Pick(tp, sp, cp, ep, zero if dp * cp > 1 else 0)
-            for tp, sp, cp, ep, zero in product(space.tp, space.sp, space.cp, space.ep, space.zero)
+            Pick(tp, sp, cp, ep, zero if copies > 1 else 0, etp or tp)
+            for tp, sp, cp, ep, zero, etp in product(
+                space.tp, space.sp, space.cp, space.ep, space.zero, space.etp or (0,)
+            )
             if (tp > 1 or not sp)
-            and dp * cp % ep == 0
-            and (dp * cp > 1 or zero == least)
-            and not (alike and dp * cp > 1 and zero == 2)
+            and (etp in (0, tp) or (sp and tp % etp == 0))
+            and dp * cp * tp % (ep * (etp or tp)) == 0
+            and ((copies := max(dp * cp, dp * cp * tp // (ep * (etp or tp)))) > 1 or zero == least)
+            and not (alike and copies > 1 and zero == 2)
         ]
 
     def _schedules_of(self, pp: int, micro_batches: int) -> Iterator[tuple[str, int]]:
@@ -465,7 +473,7 @@ class Oracle:
                     schedules, orders, self._device_orders_of(devices)
                 ):
                     if pp * v <= self.layers:
-                        tp, sp, cp, ep, zero = picks[0]
+                        tp, sp, cp, ep, zero, etp = picks[0]
                         yield Choice(
                             tp,
                             sp,
@@ -479,6 +487,7 @@ class Oracle:
                             ep,
                             schedule,
                             v,
+                            etp,
                         )
 
     def picks(self, choice: Choice) -> list[Pick]:
@@ -486,7 +495,7 @@ class Oracle:
         if self.space.mixed:
             every = self._strategies_of(choice.dp, choice.pp)
             return [pick for pick in every if pick.tp * pick.cp == choice.width]
-        return [Pick(choice.tp, choice.sp, choice.cp, choice.ep, choice.zero)]
+        return [Pick(choice.tp, choice.sp, choice.cp, choice.ep, choice.zero, choice.etp)]
 
     def cuts(self, choice: Choice) -> Iterator[tuple[int, ...]]:
         """All cuts of the chain, but into even virtual stages only where stages have several."""

@@ -45,6 +45,12 @@ class Choice(NamedTuple):
     ep: int = 1
     schedule: str = "1f1b"
     interleave: int = 1
+    etp: int = 0
+
+    @property
+    def expert_tensor(self) -> int:
+        """Ranks that share an expert's width."""
+        return self.etp or self.tp
 
     @property
     def width(self) -> int:
@@ -361,19 +367,20 @@ class Traffic:
     def groups(self, axis: str) -> dict[int, list[list[int]]]:
         """The groups of an axis, stage by stage."""
         choice, rank_mapping, near = self.choice, self.rank_mapping, self.sharers
-        cells = [near[at : at + choice.ep] for at in range(0, len(near), choice.ep)]
+        # For experts the ranks of a stage are counted anew: those that share an expert's width
+        # side by side, next to them those with the other experts, then the copies of all that.
+        flat = [(d, c, t) for d, c in near for t in self.ranks]
+        wide, many = choice.expert_tensor, choice.ep
+        cells = [flat[at : at + wide * many] for at in range(0, len(flat), wide * many)]
         rows = {
             "tp": [[(d, c, t) for t in self.ranks] for d, c in near],
             "cp": [
                 [(d, c, t) for c in range(choice.cp)] for d in range(choice.dp) for t in self.ranks
             ],
-            "ep": [[(d, c, t) for d, c in cell] for cell in cells for t in self.ranks],
+            "etp": [cell[at : at + wide] for cell in cells for at in range(0, len(cell), wide)],
+            "ep": [cell[part::wide] for cell in cells for part in range(wide)],
             "data": [[(d, c, t) for d, c in near] for t in self.ranks],
-            "expert_data": [
-                [(*cell[place], t) for cell in cells]
-                for place in range(choice.ep)
-                for t in self.ranks
-            ],
+            "expert_data": [[cell[place] for cell in cells] for place in range(wide * many)],
         }[axis]
         return {
             s: [[rank_mapping[s, d, c, t] for d, c, t in row] for row in rows] for s in self.stages

@@ -249,16 +249,16 @@ def random_tables(
         unlike=unlike,
     )
     entropy = int(dice.integers(2**31))
-    made: dict[tuple[int, bool, int, int, int], LayerTable] = {}
+    made: dict[tuple[int, ...], LayerTable] = {}
     more = _Extras.drawn(np.random.default_rng([entropy, 5]), layers, experts, exchange)
 
-    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
-        key = tp, sp, micro_batch, cp, ep
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
+        key = (tp, sp, micro_batch, cp, ep, *([etp] if etp != tp else []))
         if key not in made:
             own = np.random.default_rng([entropy, tp, int(sp), micro_batch])
             plain = chain.table(own, tp, sp, micro_batch)
             spread = np.random.default_rng([entropy, *map(int, key)])
-            made[key] = more.added(plain, spread, cp, ep)
+            made[key] = more.added(plain, spread, cp, ep, (etp, tp))
         return made[key]
 
     return table
@@ -336,13 +336,24 @@ class _Extras:
             dice.uniform(0.5, 20, layers) * exchange,
         )
 
-    def added(self, table: LayerTable, dice: np.random.Generator, cp: int, ep: int) -> LayerTable:
-        """The table of one context- and expert-parallel rank."""
-        layers = table.layers
+    def added(
+        self,
+        table: LayerTable,
+        dice: np.random.Generator,
+        cp: int,
+        ep: int,
+        widths: tuple[int, int],
+    ) -> LayerTable:
+        """The table of one context- and expert-parallel rank.
+
+        ``widths``: ranks that share an expert's width, and that of the rest.
+        """
+        layers, (etp, tp) = table.layers, widths
         calls = dict(table.calls)
         for axis, degree, kinds in (
             ("cp", cp, ("ring", "reduce_scatter")),
             ("ep", ep, ("all_to_all",)),
+            ("etp", etp if etp != tp else 1, ("reduce_scatter",)),
         ):
             if degree > 1:
                 number = dice.choice([0.0, 2.0, 4.0], layers)
@@ -361,7 +372,7 @@ class _Extras:
             replay_s=table.replay_s / cp,
             launch_s=launch,
             calls=calls,
-            expert_parameters=self.experts / ep,
+            expert_parameters=self.experts / ep * (tp / etp),
             kept_bytes=table.kept_bytes / cp * hottest,
             working_bytes=table.working_bytes / cp,
             boundary_bytes=table.boundary_bytes / cp,
@@ -472,9 +483,13 @@ def any_choice(dice: np.random.Generator, instance: Instance) -> Choice:
             and problem.batch % (dp * micro) == 0
             and (v == 1 or m % pp == 0)
         ):
+            sp, ep = bool(tp > 1 and dice.random() < 0.5), int(dice.choice(divisors))
+            free = tp == 1 or sp  # else all tensor-parallel ranks hold the same tokens
+            ranks = tp * cp * dp // ep
+            wide = [n for n in range(1, ranks + 1) if free and ranks % n == 0] or [tp]
             return Choice(
                 tp=tp,
-                sp=bool(tp > 1 and dice.random() < 0.5),
+                sp=sp,
                 dp=dp,
                 pp=pp,
                 micro_batch=micro,
@@ -482,9 +497,10 @@ def any_choice(dice: np.random.Generator, instance: Instance) -> Choice:
                 order=tuple(str(axis) for axis in dice.permutation(["tp", "cp", "dp", "pp"])),
                 device_order=str(dice.choice(["natural", "rail", "rack"])),
                 cp=cp,
-                ep=int(dice.choice(divisors)),
+                ep=ep,
                 schedule="1f1b" if v == 1 and schedule == "interleaved" else schedule,
                 interleave=v,
+                etp=tp if dice.random() < 0.4 else int(dice.choice(wide)),
             )
 
 
@@ -509,7 +525,8 @@ def any_picks(dice: np.random.Generator, choice: Choice) -> tuple[Pick, ...]:
         divisors = [ep for ep in range(1, sharers + 1) if sharers % ep == 0]
         sp = bool(tp > 1 and dice.random() < 0.5)
         ep, zero = int(dice.choice(divisors)), int(dice.integers(4))
-        picks.append(Pick(tp, sp, choice.width // tp, ep, zero))
+        halves = sp and tp % 2 == 0 and dice.random() < 0.4
+        picks.append(Pick(tp, sp, choice.width // tp, ep, zero, tp // 2 if halves else tp))
     return tuple(picks[:1] * choice.pp if split else picks)
 
 
@@ -565,7 +582,7 @@ def even_instance(seed: int) -> Instance:
     edge = np.full(layers + 1, float(dice.choice([0, 0, 1])))
     edge[[0, -1]] = 0.0
 
-    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
         return _quiet(load * micro_batch / tp**speedup, edge * micro_batch)
 
     every = tuple(range(1, fabric.devices + 1))
@@ -586,7 +603,7 @@ def level_instance() -> Instance:
     """Four devices, two layers, two micro-batches: (tp, pp) of (1, 2) and (4, 1) take 3 s."""
     fabric = Hierarchical("flat", (Tier("node", 4, 1.0, 0.0),))
 
-    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
         return _quiet(np.full(2, 1.0 if tp == 1 else 0.75), np.zeros(3))
 
     space = SearchSpace(tp=(1, 4), sp=(False,), dp=(1,), pp=(1, 2), micro_batch=(1,))
@@ -606,7 +623,7 @@ def queued_instance(seconds: tuple[float, ...], batch: int, counts: tuple[int, .
     # The first stage is the tallest: it sends one unit.
     target = (sum(seconds) + 4) + (fast - 1) * (max(seconds) + 1) + 0.1 * (fast - 1)
 
-    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
         m = batch // micro_batch
         if m == fast:
             return _quiet(np.array(seconds, dtype=float), units)

@@ -77,7 +77,9 @@ def test_every_kind_of_plan_was_priced(reports):
     seen: Counter[str] = Counter()
     for instance, report in reports:
         point = report.plan.point
-        table = instance.problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+        table = instance.problem.table(
+            point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp
+        )
         experts, slow = table.expert_parameters.any(), table.launch_s.any()
         outer = point.order.index("cp") > point.order.index("dp")
         seen.update(
@@ -86,6 +88,8 @@ def test_every_kind_of_plan_was_priced(reports):
                 "ring": point.cp > 1 and table.calls["cp"].kind == "ring",
                 "gathered": point.cp > 1 and table.calls["cp"].kind == "reduce_scatter",
                 "experts": point.ep > 1 and bool(experts),
+                "experts over tensor ranks": point.etp < point.tp and bool(experts),
+                "wider experts": point.etp > point.tp and bool(experts),
                 "experts inside dp": 1 < point.ep < point.dp * point.cp,
                 "experts of dp first": point.ep > 1 and point.cp > 1 and outer and point.dp > 1,
                 "gpipe": point.schedule == "gpipe" and point.pp > 1,
@@ -104,7 +108,7 @@ def test_every_kind_of_plan_was_priced(reports):
         )
     rare = {name: seen[name] for name in seen if seen[name] < len(reports) / 60}
     assert not rare
-    assert len(seen) == 16, seen
+    assert len(seen) == 18, seen
 
 
 def test_times_of_a_stage_add_up(reports):

@@ -59,7 +59,7 @@ def _problem() -> Problem:
     )
     return Problem(
         network=collapse(Hierarchical("blackboard", tiers)),
-        table=lambda tp, sp, micro_batch, cp, ep: chain,
+        table=lambda tp, sp, micro_batch, cp, ep, etp: chain,
         batch=_MICRO_BATCHES,
         tokens=1,
         memory_bytes=float("inf"),

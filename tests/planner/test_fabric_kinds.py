@@ -77,7 +77,7 @@ def test_context_and_experts_have_a_price(fabric, text):
     problem = replace(scenario.problem(), overlap=NO_OVERLAP)
     report = price(problem, read_plan(text, problem.layers, problem.network.devices))
     point = report.plan.point
-    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     port = problem.network.link_map.port_Bps * problem.software.reach
     sent = sum(
         (1 - 1 / degree) * table.calls[axis].bytes.sum() / port

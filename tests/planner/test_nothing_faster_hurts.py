@@ -55,8 +55,8 @@ def _factors(dice: np.random.Generator, layers: int) -> np.ndarray:
 
 
 def _tables(problem: Problem, change: Callable[[LayerTable], LayerTable]) -> Problem:
-    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
-        return change(problem.table(tp, sp, micro_batch, cp, ep))
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
+        return change(problem.table(tp, sp, micro_batch, cp, ep, etp))
 
     return replace(problem, table=table, lower_bound=None)
 

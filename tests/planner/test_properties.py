@@ -105,8 +105,8 @@ def test_one_more_tier_never_hurts(instance, bandwidth, latency, uplink_per):
 
 
 def _slower(tables: Tables, factor: float) -> Tables:
-    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
-        entry = tables(tp, sp, micro_batch, cp, ep)
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
+        entry = tables(tp, sp, micro_batch, cp, ep, etp)
         return replace(
             entry,
             compute_s=factor * entry.compute_s,

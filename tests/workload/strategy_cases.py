@@ -34,9 +34,9 @@ EXPERT_CASES = {
     "ep, cp": {"ep": 2, "cp": 2},
     "ep, tp": {"ep": 2, "tp": 2},
     "ep, sp": {"ep": 2, "tp": 2, "sp": True},
-    "ep, tp, whole experts": {"ep": 2, "tp": 2, "expert_tensor": False},
-    "ep, sp, whole experts": {"ep": 2, "tp": 2, "sp": True, "expert_tensor": False},
-    "sp, whole experts": {"tp": 4, "sp": True, "expert_tensor": False},
+    "ep, tp, whole experts": {"ep": 2, "tp": 2, "etp": 1},
+    "ep, sp, whole experts": {"ep": 2, "tp": 2, "sp": True, "etp": 1},
+    "sp, whole experts": {"tp": 4, "sp": True, "etp": 1},
     "everything": {"ep": 2, "tp": 2, "sp": True, "cp": 2},
 }
 

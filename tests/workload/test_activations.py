@@ -68,7 +68,7 @@ def test_a_gpt_block_keeps_what_table_2_of_the_paper_says(shape):
         strategy.tp,
     )
     sbh = s * b * h
-    whole = chain(model, replace(strategy, tp=1))
+    whole = chain(model, replace(strategy, tp=1, etp=1))
     assert kept(whole, "none") == pytest.approx(sbh * (34 + 5 * a * s / h), rel=1e-12)
     assert kept(whole, "selective") == pytest.approx(34 * sbh, rel=1e-12)
     assert kept(whole, "full") == pytest.approx(2 * sbh, rel=1e-12)

@@ -116,8 +116,8 @@ def test_latent_projections_gather_their_latents(family):
     model = small(family)
     wide = BATCH * TOKENS * 2
     widths = [model.q_rank, model.kv_rank, model.rope_dim]
-    plain = layers(model, of(tp=2, expert_tensor=False))
-    found = layers(model, of(tp=2, sp=True, expert_tensor=False))
+    plain = layers(model, of(tp=2, etp=1))
+    found = layers(model, of(tp=2, sp=True, etp=1))
     for kind in ("block", "moe_block"):
         gathered = calls(found[kind], "tp")["all_gather"]
         expected = sorted([*((wide * width, 1, 0) for width in widths), (wide * 8, 1, 2)])
@@ -224,7 +224,7 @@ def test_context_parallelism_divides_what_tensor_parallelism_sends():
         ({"cp": 2}, 2),
         ({"tp": 2}, 1),
         ({"tp": 2, "sp": True}, 2),
-        ({"tp": 2, "sp": True, "expert_tensor": False}, 2),
+        ({"tp": 2, "sp": True, "etp": 1}, 2),
         ({"tp": 2, "sp": True, "cp": 2}, 4),
     ],
     ids=str,
@@ -260,7 +260,7 @@ def test_expert_tensor_parallelism_gathers_and_reduces_slots(family, ep):
     }
     tensor = layers(model, of(tp=2, ep=ep))["moe_block"]
     assert calls(tensor, "tp") == {"all_reduce": [(attention, 1, 1), (slots, 1, 1)]}
-    alone = layers(model, of(tp=2, sp=True, ep=ep, expert_tensor=False))["moe_block"]
+    alone = layers(model, of(tp=2, sp=True, ep=ep, etp=1))["moe_block"]
     assert calls(alone, "tp") == {
         "all_gather": [(attention, 1, 1)],
         "reduce_scatter": [(attention, 1, 1)],
@@ -272,7 +272,7 @@ def test_shared_experts_enter_once():
     for family in LATENT:
         model = small(family)
         for sp in (False, True):
-            strategy = of(tp=2, sp=sp, expert_tensor=False)
+            strategy = of(tp=2, sp=sp, etp=1)
             dense, mixture = (layers(model, strategy)[kind] for kind in ("block", "moe_block"))
             assert dense.collectives == mixture.collectives
 

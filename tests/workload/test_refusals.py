@@ -19,7 +19,7 @@ def test_a_dense_model_has_no_experts_to_spread():
     with pytest.raises(InputError, match=told):
         report_model(load_model("llama3-8b"), Strategy(sequence=64, ep=8))
     with pytest.raises(InputError, match=told):
-        load_scenario("llama2-7b-64-h100").job.table(1, False, 1, 1, 8)
+        load_scenario("llama2-7b-64-h100").job.table(1, False, 1, 1, 8, 1)
 
 
 def test_inner_widths_divide():
@@ -30,7 +30,7 @@ def test_inner_widths_divide():
     mixture = replace(load_model("mixtral-8x7b"), expert_ffn=14338)
     with pytest.raises(InputError, match="tp must divide the model's expert_ffn of 14338"):
         chain(mixture, Strategy(sequence=64, tp=4))
-    chain(mixture, Strategy(sequence=64, tp=4, expert_tensor=False))
+    chain(mixture, Strategy(sequence=64, tp=4, etp=1))
 
 
 def test_the_search_leaves_such_widths_out():

@@ -27,7 +27,7 @@ def _expected(node: Node, graph: Graph, strategy: Strategy, kv_heads: int) -> di
     projection is divided, whatever else is done by every tensor-parallel rank.
     """
     widths = {"heads", "kv_heads", "ffn", "shared_ffn", "vocabulary"}
-    if strategy.expert_tensor:
+    if strategy.etp == strategy.tp:
         widths.add("expert_ffn")
     near = [node.shape, *node.weights, *(graph[name].shape for name in node.inputs)]
     seen = {part for shape in near for dim in shape for part in dim}

@@ -34,7 +34,7 @@ def _as_set(graph: Graph) -> tuple[frozenset[Node], str]:
 ORDER_CASES = [
     {"tp": 2, "sp": True, "cp": 2, "ep": 2},
     {"tp": 4, "cp": 2, "ep": 2, "attention": "unfused"},
-    {"tp": 2, "sp": True, "ep": 4, "expert_tensor": False, "attention": "unfused"},
+    {"tp": 2, "sp": True, "ep": 4, "etp": 1, "attention": "unfused"},
     {"tp": 2, "ep": 2, "cp": 2, "imbalance": 1.5, "context": "all_gather"},
     {"sp": True, "tp": 4, "ep": 2, "capacity": 1.25},
 ]

@@ -108,7 +108,6 @@ NOTES: Mapping[str, Rules] = {
     "attention kind": ((r"\bmla\b", "mla"), ("parallel layers", "parallel")),
     "routing": (("dropless", "dropless"), ("capacity.factor 1|token-drop", "capacity")),
     "compiled": (("compile", "yes"),),
-    "expert tensor": ((r"etp=1\b", "no"), (r"etp=\d", "yes")),
     "tensor overlap": (
         (r"async ?tp", "yes"),
         (r"vanilla tp|no tp\S* overlap", "no"),

@@ -171,7 +171,7 @@ def layer_run_seconds(run: Run, accelerator: Accelerator) -> float:
     """Both passes of the first block of a run, with its collectives and recomputation."""
     problem = problem_of(run, accelerator)
     point = plan_of(run, problem.layers, run.recompute).point
-    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep)
+    table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     times = layer_seconds(problem, point, links(problem, point), table)
     return float(times.total[0, problem.row(run.recompute), 1])
 

@@ -177,6 +177,7 @@ def plan_of(run: Run, layers: int, recompute: str) -> Plan:
         order=run.order,
         cp=run.cp,
         ep=run.ep,
+        etp=run.etp,
         schedule=run.schedule,
         interleave=run.interleave,
     )
@@ -222,8 +223,8 @@ def problem_of(run: Run, accelerator: Accelerator) -> Problem:
     model = model_of(run)
     base = _strategy(run)
 
-    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
-        strategy = replace(base, tp=tp, sp=sp, micro_batch=micro_batch, cp=cp, ep=ep)
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
+        strategy = replace(base, tp=tp, sp=sp, micro_batch=micro_batch, cp=cp, ep=ep, etp=etp)
         narrow = run.precision == "fp8" and run.framework != "fsdp"
         found = layer_table(model, strategy, accelerator, run.precision, narrow)
         return run_table(run, model, strategy, found)
@@ -253,7 +254,6 @@ def _strategy(run: Run) -> Strategy:
         width=element_bytes(run.precision),
         attention=run.attention,
         fused=compiled,
-        expert_tensor=run.fact("expert tensor") != "no",
         capacity=1.0 if run.fact("routing") == "capacity" else 0.0,
     )
 

@@ -45,6 +45,7 @@ DEFAULTS: Mapping[str, str] = {
     "inter_bw_GBps_per_gpu": "the accelerator's usual network port",
     "cp": "1",
     "ep": "1, and for experts as many as share a node",
+    "etp": "tp, and where ep does not divide dp x cp its largest divisor that leaves room for ep",
     "dp": "what the other degrees leave of the devices",
     "vp_interleave": "1, and 2 where the notes name an interleaved schedule",
     "micro_batch": "1, and under FSDP2's pipelines what makes as many as there are stages",
@@ -131,6 +132,7 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
     experts = _experts(row)
     devices = row.size("gpus", MAX_DEVICES)
     degrees = _degrees(row, devices, experts[0])
+    degrees["etp"] = _expert_tensor(notes, degrees)
     schedule, interleave = _schedule(row, notes)
     fsdp2 = "fsdp2" in row.text("dist_opt_or_zero").lower()
     batch = row.size("global_batch_seqs")
@@ -152,7 +154,6 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         "attention kind",
         "routing",
         "compiled",
-        "expert tensor",
     )
     return Run(
         id=identity,
@@ -226,6 +227,22 @@ def _degrees(row: _Cells, devices: int, experts: int) -> dict[str, int]:
         usual = max(n for n in range(1, 9) if experts % n == 0 and ranks % n == 0)
     degrees["ep"] = row.size("ep", MAX_DEVICES, default=usual)
     return degrees
+
+
+def _expert_tensor(notes: str, degrees: Mapping[str, int]) -> int:
+    """Ranks that share an expert's width: what the notes say, else tp where ep leaves it so many.
+
+    Examples
+    --------
+    >>> _expert_tensor("", {"tp": 2, "cp": 1, "dp": 16, "ep": 32})
+    1
+    """
+    told, tp = _noted(r"\betp=(\d+)", notes), degrees["tp"]
+    if told:
+        return told
+    ranks = tp * degrees["cp"] * degrees["dp"]
+    fitting = [n for n in range(1, tp + 1) if tp % n == 0 and ranks % (n * degrees["ep"]) == 0]
+    return max(fitting, default=tp)
 
 
 def _schedule(row: _Cells, notes: str) -> tuple[RunSchedule, int]:

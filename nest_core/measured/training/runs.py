@@ -33,7 +33,7 @@ class Run:
         ``per_node`` 0: the accelerator's usual.
     intra_Bps, inter_Bps : float
         Per device and direction, inside and between nodes; 0: the accelerator's usual.
-    tp, pp, interleave, cp, ep, dp, micro_batch, batch : int
+    tp, pp, interleave, cp, ep, etp, dp, micro_batch, batch : int
     sp : bool
     precision : {"fp32", "tf32", "bf16", "fp16", "fp8"}
     optimizer : {"adam", "adam_bf16"}
@@ -88,6 +88,7 @@ class Run:
     interleave: int
     cp: int
     ep: int
+    etp: int
     dp: int
     micro_batch: int
     batch: int

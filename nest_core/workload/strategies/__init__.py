@@ -20,7 +20,7 @@ from collections.abc import Callable
 from nest_core.workload.graph import Graph, Sizes
 from nest_core.workload.strategies.context import context_parallel
 from nest_core.workload.strategies.edges import connected
-from nest_core.workload.strategies.expert import expert_parallel
+from nest_core.workload.strategies.expert import expert_parallel, expert_tensor_parallel
 from nest_core.workload.strategies.kernels import (
     fused_elementwise,
     joined_projections,
@@ -42,6 +42,7 @@ STRATEGIES: dict[str, Rewrite] = {
     "sp": sequence_parallel,
     "cp": context_parallel,
     "ep": expert_parallel,
+    "etp": expert_tensor_parallel,
 }
 """By name, in the order in which `rewritten` applies them."""
 

@@ -81,7 +81,11 @@ def connected(graph: Graph, context: str = "ring") -> Graph:
             for number, name in enumerate(node.inputs)
         ]
         done[node.name] = replace(node, inputs=tuple(inputs))
-        if _partial(bare, node):
+        if _partial(bare, node, "etp"):
+            reads[node.name] = after(
+                node, "sum", "etp", ("reduce_scatter",), ("all_gather",), node.split
+            )
+        if _partial(bare, node, "tp"):
             back = ("all_gather",) if sequence_parallel else ()
             forth = ("reduce_scatter",) if sequence_parallel else ("all_reduce",)
             reads[node.name] = after(node, "sum", "tp", forth, back)
@@ -148,6 +152,18 @@ def _entered(
         forth = ("all_gather",) if sequence_parallel else ()
         back = ("reduce_scatter",) if sequence_parallel else ("all_reduce",)
         tensor = done[after(tensor, "enter", "tp", forth, back)]
+    if inside(node, "etp") and not inside(origin, "etp"):
+        gathered = tuple(e for e in node.split if e.axis == "etp" and e.symbol in TOKENS)
+        tensor = done[
+            after(
+                tensor,
+                "enter",
+                "etp",
+                ("all_gather",),
+                ("reduce_scatter",),
+                tensor.split + gathered,
+            )
+        ]
     if _travels(node, number):
         passes = _RINGS if context == "ring" else _GATHERS
         tensor = done[after(tensor, "exchange", "cp", *passes)]
@@ -165,8 +181,8 @@ def _travels(node: Node, number: int) -> bool:
     return False
 
 
-def _partial(graph: Graph, node: Node) -> bool:
-    """Whether a node sums over a dimension that tensor-parallel ranks divide."""
+def _partial(graph: Graph, node: Node, axis: str) -> bool:
+    """Whether a node sums over a dimension that an axis' ranks divide."""
     if node.op in ("linear", "grouped_linear"):
         summed = node.weights[0][-1]
     elif node.op == "embedding":
@@ -175,5 +191,5 @@ def _partial(graph: Graph, node: Node) -> bool:
         summed = graph[node.inputs[0]].shape[-1]
     else:
         return False
-    divided = {entry.symbol for entry in node.split if entry.axis == "tp"} - TOKENS
+    divided = {entry.symbol for entry in node.split if entry.axis == axis} - TOKENS
     return any(part in divided for part in summed)

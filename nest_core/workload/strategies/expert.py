@@ -3,6 +3,10 @@
 All ranks route their own tokens; two all-to-alls bring tokens to their experts and back. A rank
 then holds ``1/ep`` of the experts with ``ep`` times the slots each, times the imbalance of the
 busiest rank. With a capacity factor every expert works on as many slots as it has, filled or not.
+
+Experts may be divided among other ranks than attention is (Liu et al. 2025, "MoE Parallel Folding",
+arXiv:2504.14960; Megatron-LM's ``--expert-tensor-parallel-size``): ``etp`` neighbours that share
+an expert's width gather the slots that each of them received and scatter the sums.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from nest_core.workload.graph import Graph, Node, Sizes, Split
 from nest_core.workload.strategies.edges import connected
 from nest_core.workload.strategies.strategy import Strategy
 
-__all__ = ["expert_parallel"]
+__all__ = ["expert_parallel", "expert_tensor_parallel"]
 
 
 def expert_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
@@ -50,6 +54,38 @@ def expert_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
         nodes.append(node)
     graph = Graph(graph.kind, tuple(nodes))
     return connected(graph, strategy.context)
+
+
+def expert_tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
+    """Divide the width of experts where that is not tensor parallelism's own division.
+
+    Raises
+    ------
+    InputError
+        If the degree does not divide the experts' inner width.
+    """
+    ranks = float(strategy.etp)
+    if graph.kind != "moe_block" or strategy.etp in (1, strategy.tp):
+        return graph
+    if int(sizes["expert_ffn"]) % strategy.etp:
+        raise InputError(
+            "etp",
+            f"must divide the model's expert_ffn of {int(sizes['expert_ffn'])}",
+            strategy.etp,
+            "choose a divisor",
+        )
+    split = (Split("expert_ffn", "etp", ranks), Split("slots", "etp", 1.0 / ranks))
+    nodes = tuple(
+        replace(node, split=node.split + split) if "expert_ffn" in _near(graph, node) else node
+        for node in graph.nodes
+        if node.op != "collective"
+    )
+    return connected(Graph(graph.kind, nodes), strategy.context)
+
+
+def _near(graph: Graph, node: Node) -> frozenset[str]:
+    """Symbols of a node's output, weights and inputs."""
+    return node.symbols.union(*(graph[name].written for name in node.inputs))
 
 
 def _on_experts(node: Node) -> bool:

@@ -38,8 +38,9 @@ class Strategy:
         How ranks see each other's keys and values.
     ep : int
         Expert-parallel degree.
-    expert_tensor : bool
-        Whether tensor parallelism divides experts too (Megatron-LM's default).
+    etp : int
+        Expert tensor degree: ranks that share an expert's width. 0: as ``tp``, Megatron-LM's
+        default.
     imbalance : float
         Tokens of the busiest rank's experts over the mean, where experts are spread.
     capacity : float
@@ -56,12 +57,14 @@ class Strategy:
     cp: int = 1
     context: Literal["ring", "all_gather"] = "ring"
     ep: int = 1
-    expert_tensor: bool = True
+    etp: int = 0
     imbalance: float = 1.0
     capacity: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("tp", "cp", "ep", "micro_batch", "sequence"):
+        if not self.etp:
+            object.__setattr__(self, "etp", self.tp)
+        for name in ("tp", "cp", "ep", "etp", "micro_batch", "sequence"):
             value = getattr(self, name)
             if value < 1:
                 raise InputError(f"strategy.{name}", "must be at least 1", value, "correct it")

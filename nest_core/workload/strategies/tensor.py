@@ -21,8 +21,8 @@ _WIDTHS = ("heads", "kv_heads", "ffn", "shared_ffn", "vocabulary")
 
 
 def divided_symbols(strategy: Strategy) -> frozenset[str]:
-    """Symbols that tensor-parallel ranks divide."""
-    return frozenset((*_WIDTHS, "expert_ffn") if strategy.expert_tensor else _WIDTHS)
+    """Symbols that tensor-parallel ranks divide: inside experts only where they share them."""
+    return frozenset((*_WIDTHS, "expert_ffn") if strategy.etp == strategy.tp else _WIDTHS)
 
 
 def tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:

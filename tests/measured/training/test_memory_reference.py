@@ -130,7 +130,7 @@ def test_torchtitans_loss_and_recomputation(one):
     plain = one(**fsdp | {"dist_opt_or_zero": "fsdp_full_shard(zero3)"})
     assert worst(titan, "working") - worst(plain, "working") <= 6 * logits
     assert worst(titan, "working") >= 6 * logits
-    table = problem_of(run, accelerator_of(run.accelerator)).table(run.tp, False, 4, 1, 1)
+    table = problem_of(run, accelerator_of(run.accelerator)).table(run.tp, False, 4, 1, 1, run.tp)
     # A block's input whole; query, value, the first projection of its MLP and attention divided.
     kept = 2 * run.sequence * 4 * run.hidden * (1 + (1 + 1 + 4 + 1) / run.tp)
     assert table.kept_bytes[1, 1] == kept < table.kept_bytes[0, 1]
