@@ -120,7 +120,9 @@ def groups_of(point: Point) -> Groups:
     for axis, group in found.items():
         if group.shape[1] == 1 or (axis == "tied" and point.pp == 1):
             continue
-        if axis in ("ep", "etp", "expert_data") and not point.experts_apart:
+        if axis in ("ep", "expert_data") and not point.experts_apart:
+            continue
+        if axis == "etp" and point.etp == point.tp:
             continue
         members[axis] = group
         own = np.zeros(ranks.size, dtype=np.int64)

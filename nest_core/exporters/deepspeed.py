@@ -228,7 +228,7 @@ def _check_axes(scenario: Scenario, point: Point) -> None:
     if pipelined(point):
         _check_pipeline(point)
     refuse_if(
-        scenario.model.experts > 1 and point.tp > 1,
+        scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
         "plan.tp",
         f"must be 1 with experts for {_NAME}, whose AutoEP keeps them whole",
         point.tp,

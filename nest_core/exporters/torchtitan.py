@@ -193,7 +193,7 @@ def _check_rest(scenario: Scenario, point: Point, recompute: str) -> None:
         "leave it out",
     )
     refuse_if(
-        scenario.model.experts > 1 and point.tp > 1,
+        scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
         "plan.tp",
         f"must be 1 with experts for {_NAME}, whose expert groups take tensor-parallel ranks in",
         point.tp,

@@ -218,8 +218,11 @@ def check_modules(model: Model, recomputations: Iterable[str], field: str) -> No
 
 def layer_graph(model: Model, kind: str, strategy: Strategy) -> Graph:
     """What one rank runs of a kind of layer, as a graph with its collectives."""
-    # Rewrites do not depend on how many sequences a micro-batch holds.
+    # Rewrites do not depend on how many sequences a micro-batch holds, nor those of layers without
+    # experts on how experts are divided.
     shape = replace(strategy, micro_batch=1, width=2.0)
+    if kind != "moe_block":
+        shape = replace(shape, ep=1, etp=strategy.tp)
     return _rewritten(model, kind, shape, tuple(STRATEGIES.values()))
 
 

@@ -184,6 +184,16 @@ def test_megatron_context_and_expert_degrees():
     assert plan.point == Point(2, False, 4, 4, 1, 0, MEGATRON, cp=4, ep=8)
 
 
+def test_megatron_spreads_experts_over_tensor_ranks():
+    """Without the flag tp divides experts; a plan that says nothing takes the scenario's word."""
+    text = "--tensor-model-parallel-size 4 --sequence-parallel --expert-model-parallel-size 32"
+    assert read_plan(text, 34, 32).point.etp == 4
+    found = read_plan(text + " --expert-tensor-parallel-size 1", 34, 32).point
+    assert (found.etp, found.ep, found.expert_sharers) == (1, 32, 1)
+    assert read_plan("tp=4,sp=true,ep=2", 34, 8, whole_experts=True).point.etp == 1
+    assert read_plan("tp=4,sp=true,ep=2,etp=2", 34, 8, whole_experts=True).point.etp == 2
+
+
 @pytest.mark.parametrize(
     "flag",
     ["--num-virtual-stages-per-pipeline-rank 2", "--num-layers-per-virtual-pipeline-stage 4"],

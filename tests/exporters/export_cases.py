@@ -73,7 +73,10 @@ def drawn_plans(draw: st.DrawFn, asked: Scenario, devices: int = 64) -> Plan:
     pp = draw(st.sampled_from([n for n in rooms if n <= 8 and tp * n <= devices]))
     cp = draw(st.sampled_from([n for n in rooms if n <= 4 and tp * pp * n <= devices]))
     dp = draw(st.sampled_from([n for n in rooms if tp * pp * cp * n <= devices]))
-    wide = [n for n in rooms if dp * cp % n == 0 and model.experts % n == 0]
+    sp = draw(st.booleans()) and tp > 1
+    apart = sp and model.experts > 1 and draw(st.booleans())
+    etp = draw(st.sampled_from([n for n in rooms if tp % n == 0])) if apart else tp
+    wide = [n for n in rooms if tp * dp * cp % (n * etp) == 0 and model.experts % n == 0]
     ep = draw(st.sampled_from(wide)) if model.experts > 1 else 1
     schedule = draw(st.sampled_from(["1f1b", "gpipe", "interleaved"] if pp > 1 else ["1f1b"]))
     v = draw(st.integers(2, 3)) if schedule == "interleaved" else 1
@@ -83,7 +86,7 @@ def drawn_plans(draw: st.DrawFn, asked: Scenario, devices: int = 64) -> Plan:
     )
     point = Point(
         tp=tp,
-        sp=draw(st.booleans()) and tp > 1,
+        sp=sp,
         dp=dp,
         pp=pp,
         micro_batch=draw(st.sampled_from([1, 2])),
@@ -94,6 +97,7 @@ def drawn_plans(draw: st.DrawFn, asked: Scenario, devices: int = 64) -> Plan:
         ep=ep,
         schedule=schedule,
         interleave=v,
+        etp=etp,
     )
     if inner is None:
         from nest_core.costs.parse import even_cuts

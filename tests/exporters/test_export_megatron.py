@@ -91,11 +91,11 @@ def test_the_plainest_way_is_taken(cuts: tuple[int, ...], way: str) -> None:
 
 
 def megatron_ranks(point: Point, expert: bool) -> dict[str, set[tuple[int, ...]]]:
-    """Groups as Megatron Core numbers ranks: its order, cp (or for experts ep) after tp."""
-    second = point.ep if expert else point.cp
-    third = point.sharers // second
+    """Groups as Megatron Core numbers ranks: its order, cp after tp (or for experts ep after etp)."""
+    first, second = (point.etp, point.ep) if expert else (point.tp, point.cp)
+    third = point.tp * point.sharers // (first * second)
     axes = ["tp", "second", "dp", "pp"] if not swapped(point) else ["tp", "second", "pp", "dp"]
-    sizes = {"tp": point.tp, "second": second, "dp": third, "pp": point.pp}
+    sizes = {"tp": first, "second": second, "dp": third, "pp": point.pp}
     grid = np.arange(point.devices_used).reshape([sizes[axis] for axis in reversed(axes)])
     found = {}
     for axis in axes:
@@ -130,6 +130,7 @@ def test_ranks_meet_those_of_the_layout(target: str, data: st.DataObject) -> Non
     pairs = [
         ("tp", dense["tp"]),
         ("cp", dense["second"]),
+        ("etp", experts["tp"]),
         ("ep", experts["second"]),
         ("expert_data", experts["dp"]),
     ]

@@ -80,11 +80,9 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...], str]] = [
 ]  # fmt: skip
 EXPERTS: list[tuple[str, str, dict[str, Any], tuple[str, ...], str]] = [
     ("megatron", "mixtral-8x7b", {"dp": 32, "tp": 2}, (), r"plan\.sp must be true where experts"),
-    ("megatron", "mixtral-8x7b", {"dp": 32, "tp": 2, "sp": True}, ("workload.expert_tensor=false",),
-     r"workload\.expert_tensor must be true with tp = 2"),
     ("megatron", "mixtral-8x7b", {"dp": 64, "ep": 8}, ('workload.precision="fp16"',),
      r"plan\.ep must be 1 in fp16 training"),
-    ("megatron", "gpt-oss-120b", {"dp": 32, "tp": 2, "sp": True}, (), r"plan\.tp must be 1 for"),
+    ("megatron", "gpt-oss-120b", {"dp": 32, "tp": 2, "sp": True}, (), r"plan\.etp must be 1 for"),
     ("torchtitan", "qwen3-30b-a3b", {"dp": 32, "tp": 2, "zero": 3}, (),
      r"plan\.tp must be 1 with experts for torchtitan"),
     ("torchtitan", "qwen3-30b-a3b", {"dp": 64, "ep": 8}, (),

@@ -285,3 +285,30 @@ def test_width_scales_every_buffer():
         for kind, layer in narrow.items():
             doubled = tuple(replace(call, bytes=2 * call.bytes) for call in layer.collectives)
             assert wide[kind].collectives == doubled
+
+
+@pytest.mark.parametrize("family", [name for name in MIXTURES if name in PLAIN])
+@pytest.mark.parametrize("ep", [1, 2])
+def test_experts_divided_among_fewer_ranks_gather_what_those_received(family, ep):
+    """Megatron-LM with ``--expert-tensor-parallel-size`` 2 of 4: two ranks gather their slots.
+
+    The exchange sends the tokens that a rank holds, whoever shares experts; attention's part stays
+    among all four. Every rank has a part of experts twice as wide, and as much to multiply.
+    """
+    model = small(family)
+    four = layers(model, of(tp=4, sp=True, ep=ep))["moe_block"]
+    two = layers(model, of(tp=4, sp=True, ep=ep, etp=2))["moe_block"]
+    attention = 2 * BATCH * TOKENS * model.hidden
+    assert calls(two, "ep") == calls(four, "ep")
+    assert calls(two, "tp") == {
+        "all_gather": [(attention, 1, 1)],
+        "reduce_scatter": [(attention, 1, 1)],
+    }
+    slots = attention * model.top_k * 2 / 4
+    assert calls(two, "etp") == {
+        "all_gather": [(slots, 1, 1)],
+        "reduce_scatter": [(slots, 1, 1)],
+    }
+    assert two.expert_parameters == pytest.approx(2 * four.expert_parameters, rel=0.05)  # biases
+    flops = [sum(each.flops for each in layer.operators) for layer in (four, two)]
+    assert flops[0] == pytest.approx(flops[1])

@@ -76,16 +76,16 @@ def expert_tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Gr
         )
     split = (Split("expert_ffn", "etp", ranks), Split("slots", "etp", 1.0 / ranks))
     nodes = tuple(
-        replace(node, split=node.split + split) if "expert_ffn" in _near(graph, node) else node
+        replace(node, split=node.split + split) if _divided(graph, node) else node
         for node in graph.nodes
-        if node.op != "collective"
     )
     return connected(Graph(graph.kind, nodes), strategy.context)
 
 
-def _near(graph: Graph, node: Node) -> frozenset[str]:
-    """Symbols of a node's output, weights and inputs."""
-    return node.symbols.union(*(graph[name].written for name in node.inputs))
+def _divided(graph: Graph, node: Node) -> bool:
+    """Whether a node touches the inner width of experts; what collectives do follows."""
+    near = node.symbols.union(*(graph[name].written for name in node.inputs))
+    return node.op != "collective" and "expert_ffn" in near
 
 
 def _on_experts(node: Node) -> bool:
