@@ -102,7 +102,7 @@ def random_tables(seed: int, layers: int, experts: bool):
     inside = dice.uniform(5.0, 80.0, layers) * dice.choice([0.1, 0.6, 2.0])
     made: dict[tuple[int, ...], LayerTable] = {}
 
-    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int) -> LayerTable:
+    def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
         key = (tp, int(sp), micro_batch, cp, ep)
         if key not in made:
             own = np.random.default_rng([seed, *key])

@@ -91,7 +91,7 @@ def test_the_plainest_way_is_taken(cuts: tuple[int, ...], way: str) -> None:
 
 
 def megatron_ranks(point: Point, expert: bool) -> dict[str, set[tuple[int, ...]]]:
-    """Groups as Megatron Core numbers ranks: its order, cp after tp (or for experts ep after etp)."""
+    """Groups as Megatron Core numbers ranks: its order: tp and cp, for experts etp and ep."""
     first, second = (point.etp, point.ep) if expert else (point.tp, point.cp)
     third = point.tp * point.sharers // (first * second)
     axes = ["tp", "second", "dp", "pp"] if not swapped(point) else ["tp", "second", "pp", "dp"]

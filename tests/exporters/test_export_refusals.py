@@ -30,7 +30,7 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...], str]] = [
     ("megatron", {"dp": 4, "cp": 4, "pp": 4, "order": ["tp", "dp", "cp", "pp"]}, (),
      r"plan\.order must be tp-cp-dp-pp or tp-cp-pp-dp"),
     ("megatron", {"dp": 4, "cp": 4, "pp": 4, "order": ["tp", "cp", "pp", "dp"]}, (),
-     r"plan\.order must be tp-cp-dp-pp for Megatron-LM unless ep = cp"),
+     r"plan\.order must be tp-cp-dp-pp for Megatron-LM unless ep x etp = cp x tp"),
     ("megatron", {"dp": 32, "cp": 2}, ("workload.sequence_length_tokens=510",),
      r"sequence_length_tokens must be a multiple of 2 cp = 4"),
     ("megatron", {"dp": 64}, ('workload.precision="tf32"', 'accelerator="a100-80gb"'),

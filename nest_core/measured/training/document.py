@@ -74,6 +74,24 @@ state takes the same default everywhere (`nest_core/measured/training/`).
 """
 
 
+MIXTURES_APART = (
+    "- *Too slow*, DeepSeek-V3 on B200 with ep 32 and on H100 with ep 64: three quarters and half "
+    "of the predicted time are the experts' all-to-alls between nodes. Every copy of a token is "
+    "priced as a message of its own; DeepEP, which the notes of the H100 row name, sends a token "
+    "once to a node and hands its copies on inside, and that is not priced.",
+    "- *Too slow*, GPT-OSS-120B on H100: the table leaves ep open and the example's configuration "
+    "has 8 or 64. At 8 the weights of an eighth of the experts are gathered per micro-batch; at 64 "
+    "the prediction is 4.89 s instead of 11.26, against 4.30 measured.",
+    "- *Too fast* (Qwen3-30B-A3B, Qwen3-235B-A22B, GPT-OSS-120B). Early containers of "
+    "Megatron-Bridge, or recipes that later ones replaced: the same models on the same devices with "
+    "the same batch took 22 s instead of 49 (Qwen3-235B-A22B on B300, micro-batches of 2 for 1), "
+    "29 instead of 51 (Qwen3-30B-A3B on H100) and 2.5 instead of 4.0 (GPT-OSS-120B on GB300) in "
+    "other containers, where the same predictions are 24, 46 and 36 % off. Nothing that a row "
+    "states tells such runs apart.",
+)
+"""Why mixtures are far off, from the rows' notes, siblings and predicted shares."""
+
+
 def training_part(
     predictions: Sequence[Prediction],
     unread: Sequence[Unread],
@@ -127,6 +145,10 @@ def training_part(
         f"### The {WORST} largest errors",
         "",
         *_worst(predictions),
+        "",
+        "### Mixtures of experts more than 50 % off",
+        "",
+        *MIXTURES_APART,
         "",
         f"### {SUBSET}",
         "",

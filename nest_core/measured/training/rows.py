@@ -45,7 +45,6 @@ DEFAULTS: Mapping[str, str] = {
     "inter_bw_GBps_per_gpu": "the accelerator's usual network port",
     "cp": "1",
     "ep": "1, and for experts as many as share a node",
-    "etp": "tp, and where ep does not divide dp x cp its largest divisor that leaves room for ep",
     "dp": "what the other degrees leave of the devices",
     "vp_interleave": "1, and 2 where the notes name an interleaved schedule",
     "micro_batch": "1, and under FSDP2's pipelines what makes as many as there are stages",
@@ -230,7 +229,9 @@ def _degrees(row: _Cells, devices: int, experts: int) -> dict[str, int]:
 
 
 def _expert_tensor(notes: str, degrees: Mapping[str, int]) -> int:
-    """Ranks that share an expert's width: what the notes say, else tp where ep leaves it so many.
+    """Ranks that share an expert's width, which no column states.
+
+    What the notes say, else tp, or the largest divisor of it with which ep divides tp x cp x dp.
 
     Examples
     --------
