@@ -83,7 +83,7 @@ MIXTURES_APART = (
     "has 8 or 64. At 8 the weights of an eighth of the experts are gathered per micro-batch; at 64 "
     "the prediction is 4.89 s instead of 11.26, against 4.30 measured.",
     "- *Too fast* (Qwen3-30B-A3B, Qwen3-235B-A22B, GPT-OSS-120B). Early containers of "
-    "Megatron-Bridge, or recipes that later ones replaced: the same models on the same devices with "
+    "Megatron-Bridge, or recipes that later ones replaced: the same models on equal devices with "
     "the same batch took 22 s instead of 49 (Qwen3-235B-A22B on B300, micro-batches of 2 for 1), "
     "29 instead of 51 (Qwen3-30B-A3B on H100) and 2.5 instead of 4.0 (GPT-OSS-120B on GB300) in "
     "other containers, where the same predictions are 24, 46 and 36 % off. Nothing that a row "
