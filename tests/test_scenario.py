@@ -724,3 +724,22 @@ def test_zero_bubble_schedules_are_searched_where_they_are_named():
     assert usual.space.schedules == ("1f1b", "zb_2p")
     file = load_scenario("gpt3-175b-64-h100", ["search.interleave={min=1}"])
     assert not any(name.startswith("zb") for name in file.space.schedules)
+
+
+def test_expert_tensor_degrees_are_all_valid_ones_unless_named():
+    """Absent: every width; of a dense model, and under ``etp = 1``, there is nothing to choose."""
+
+    def etp(model: str, *sets: str) -> tuple[int, ...]:
+        return load_scenario("llama2-7b-64-h100", [f'workload.model="{model}"', *sets]).space.etp
+
+    assert etp("llama2-7b") == etp("llama2-7b", "search.etp=1") == ()
+    assert etp("mixtral-8x7b")[:4] == (1, 2, 4, 8)
+    assert etp("mixtral-8x7b", "workload.expert_tensor=false") == (1,)
+    assert etp("mixtral-8x7b", "workload.expert_tensor=false", "search.etp=[2, 4]") == (2, 4)
+    space = load_scenario("llama2-7b-64-h100", ['workload.model="mixtral-8x7b"']).space
+    assert space.expert_tensor(4, sp=True) == (1, 2, 4)
+    assert space.expert_tensor(4, sp=False) == (4,)
+    with pytest.raises(InputError, match=r"search\.etp must be 1 for a dense model"):
+        etp("llama2-7b", "search.etp=2")
+    with pytest.raises(InputError, match=r"search\.etp must divide what tp may be, but is 5"):
+        etp("mixtral-8x7b", "search.etp=5")

@@ -64,8 +64,8 @@ def differing(before: Plan, after: Plan) -> set[str]:
         names -= {"dp"}  # follows the other degrees
     if 1 in (before.point.sharers, after.point.sharers):
         names -= {"zero"}  # counts among several only
-    if names & {"tp", "sp"}:
-        names = names - {"tp", "sp"} | {"tp"}
+    if names & {"tp", "sp", "etp"}:
+        names = names - {"tp", "sp", "etp"} | {"tp"}
     if names & {"schedule", "interleave"}:
         # A single stage has one schedule.
         names = names - {"schedule", "interleave"} | (set() if "pp" in names else {"schedule"})
