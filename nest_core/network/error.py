@@ -9,8 +9,8 @@ dragonflies and drawn graphs. Plans are priced on the links and do not carry it.
 
 Placements: groups of contiguous devices and of devices a stride apart that cover the fabric
 (sizes and strides: powers of four and whole blocks of the nesting), reduced by a ring and level
-by level; and pipelines with stages of every such size. Latency counts as part of a message of
-1 GiB, so that bandwidth rules. Over 16,384 devices one size, the middle one, stands for all, and
+by level; pipelines with stages of every such size, and the first of their senders alone. Latency
+counts as part of a message of 1 GiB, so that bandwidth rules. Over 16,384 devices one size, the middle one, stands for all, and
 rings for collectives; of a link graph over 1,024 devices so do 1,024 devices, evenly spread.
 """
 
@@ -40,12 +40,13 @@ def levels_only(network: Network) -> Network:
 
     A block of the nesting is priced by its level, on fabrics whose levels do not nest by the
     level at which its farthest devices meet; there an uplink is what its devices have of the
-    level. One flow draws what one device may, or more where every link of the level lets it.
+    level. One flow draws what one device may, or more where every link of the level lets it, but
+    of a bundle no more than it has on its way there.
     """
     link_map, devices = network.link_map, np.arange(network.devices)
     nested = all(level.kind == "nested" for level in network.levels)
     tiers: list[TreeTier] = []
-    child, within = devices, -1
+    child, within, port = devices, -1, np.inf
     for index, group in enumerate(network.nesting):
         members = np.flatnonzero(group == group[0])
         met = int(link_map.level(np.full(len(members), members[0]), members).max())
@@ -56,7 +57,10 @@ def levels_only(network: Network) -> Network:
         if not nested:
             capacity = level.bandwidth_Bps * np.maximum(size, 1.0)
         group_links = link_map.link_Bps[(link_map.tier > within) & (link_map.tier <= number)]
-        most = max(level.single_flow_Bps, float(group_links.min(initial=np.inf)))
+        alone = min(port, float(group_links.min(initial=np.inf)))
+        most = max(level.single_flow_Bps, alone)
+        if nested:  # into bundles further out it comes through what is inside of them
+            port = min(port, most)
         one_link = np.minimum(most, capacity)
         owned = nested and level.links == level.child_size
         tiers.append(TreeTier(child, group, capacity, one_link, level.latency_s, owned))
@@ -112,7 +116,9 @@ def _placements(network: Network) -> Iterator[list[Phase]]:
                 yield [replace(phase, owner=0 * phase.owner) for phase in phases]
         if size < devices:
             source, target, ones = every[:-size], every[size:], np.ones(devices - size)
-            yield [Phase(source, target, 0 * source, ones, ones)]
+            for flows in (slice(None), slice(1)):
+                sent = ones[flows]
+                yield [Phase(source[flows], target[flows], 0 * source[flows], sent, sent)]
 
 
 def _sizes(network: Network, devices: int) -> list[int]:

@@ -15,6 +15,7 @@ from nest_core.network.clusters import graph_network
 from nest_core.network.cuts import Cuts
 from nest_core.network.error import collapse_error, levels_only
 from nest_core.network.link_graph import read_links
+from nest_core.network.tree import TreeTier
 
 # Where links and structure state the same: not where a mesh's flows divide by another rule, and
 # not where a device drives one NIC of a pool but the pool counts as one link group.
@@ -387,6 +388,30 @@ def test_a_wrong_level_shows_in_the_error():
     wrong = Network(network.devices, (node, slower), network.link_map, network.nesting)
     assert collapse_error(wrong) == pytest.approx(1.0, rel=1e-3)
     assert levels_only(wrong).levels == wrong.levels
+
+
+def test_one_sender_alone_has_its_own_port_of_a_bundle():
+    """Levels gave it all uplinks of its leaf, and the collapse error said 0."""
+    network = collapse(clos(64, ratios=(1.0,)))
+    alone, far = np.array([0]), np.array([63])
+    links, levels = (
+        float(transfers(each, alone, far).seconds(1e9)[0])
+        for each in (network, levels_only(network))
+    )
+    assert levels == pytest.approx(links, rel=1e-9)
+    assert collapse_error(network) == 0.0
+
+
+def test_the_collapse_error_sees_one_sender_alone(monkeypatch):
+    """Bundles that one may use whole are no error of many senders."""
+    network = collapse(clos(64, ratios=(1.0,)))
+    monkeypatch.setattr("nest_core.network.error.TreeTier", _with_whole_bundles)
+    assert collapse_error(network) > 0.9
+
+
+def _with_whole_bundles(child, group, capacity, one_link, latency, owned):
+    bundled = capacity if len(capacity) < 8 else one_link
+    return TreeTier(child, group, capacity, bundled, latency, owned)
 
 
 def test_drawings_that_cannot_be_routed_are_refused():
