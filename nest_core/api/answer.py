@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.display import heading, html_table, line, stages_table
@@ -174,6 +174,14 @@ class Answer:
             "iteration_time_s": report.iteration_s if report and entry.feasible else None,
             **validity_json(self.validity_of(runs) if runs else None, runs),
             "search_seconds": entry.search_seconds,
+            **(
+                {
+                    "promised_s": entry.promised_s,
+                    "waterfall": asdict(entry.waterfall) if entry.waterfall else None,
+                }
+                if entry.name == "nest"
+                else {}
+            ),
         }
 
     def profile_json(self) -> dict[str, Any] | None:
@@ -241,7 +249,7 @@ class Answer:
         import pandas as pd
 
         fields = self.to_json()
-        rows = [{"name": "nest", **fields}, *fields["baselines"]]
+        rows = [{"name": "ours", **fields}, *fields["baselines"]]
         shown = ("name", "feasible", "reason", "iteration_time_s")
         return pd.DataFrame(
             [{key: row.get(key) for key in shown} | (row["plan"] or {}) for row in rows]
@@ -318,6 +326,7 @@ def answer(
         seed=scenario.seed,
         as_in_paper=scenario.baseline_space == "paper",
         time_limit_s=scenario.time_limit_s,
+        ours_s=result.best.iteration_s if result.best else None,
     )
     return Answer(scenario, problem.network, result, baselines)
 

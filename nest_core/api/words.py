@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nest_core.baselines import NAMES
 from nest_core.explain.summary import seated_in_words
 from nest_core.text import table
 
@@ -38,12 +39,10 @@ def plan_text(fields: Mapping[str, Any]) -> str:
         other = entry["plan"] if entry["feasible"] else None
         rows.append(
             [
-                entry["name"],
+                NAMES["nest"] if entry["name"] == "nest" else entry["name"],
                 f"{entry['iteration_time_s']:.4g}" if entry["feasible"] else None,
                 _span(entry),
-                ", ".join(f"{key} {other[key]}" for key in ("dp", "tp", "pp", "micro_batch"))
-                if other
-                else entry["reason"],
+                _short(other) + _promise(entry) if other else entry["reason"],
             ]
         )
     audited = ""
@@ -103,6 +102,22 @@ def plan_words(plan: Mapping[str, Any]) -> str:
         and (key != "etp" or plan.get("etp", plan["tp"]) != plan["tp"])
     ]
     return ", ".join(shown + seated_in_words(plan["device_order"]))
+
+
+def _short(plan: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {plan[key]}" for key in ("dp", "tp", "pp", "micro_batch"))
+
+
+def _promise(entry: Mapping[str, Any]) -> str:
+    """What NEST's program promised, and the largest cause of what it loses to the exact search."""
+    if entry.get("promised_s") is None:
+        return ""
+    words = f"; promised {entry['promised_s']:.4g} s"
+    fall = entry["waterfall"]
+    if fall and max(fall.values()) > 1e-9 * entry["promised_s"]:
+        cause = max(fall, key=lambda name: float(fall[name]))
+        words += f", loses most by {cause.replace('_', ' ')} ({fall[cause]:.3g} s)"
+    return words
 
 
 def _span(fields: Mapping[str, Any]) -> str | None:

@@ -4,7 +4,7 @@ One module per method: `manual`, `mcmc`, `phaze`, `alpa_e`, `mist`; each says wh
 does, what is simplified here and why that is fair to it.
 """
 
-from nest_core.baselines.baseline import NAMES, Baseline, Found, fastest
+from nest_core.baselines.baseline import NAMES, Baseline, Found, Waterfall, fastest
 from nest_core.baselines.evaluate import evaluate_baselines
 
-__all__ = ["NAMES", "Baseline", "Found", "evaluate_baselines", "fastest"]
+__all__ = ["NAMES", "Baseline", "Found", "Waterfall", "evaluate_baselines", "fastest"]

@@ -10,8 +10,9 @@ dragonflies and drawn graphs. Plans are priced on the links and do not carry it.
 Placements: groups of contiguous devices and of devices a stride apart that cover the fabric
 (sizes and strides: powers of four and whole blocks of the nesting), reduced by a ring and level
 by level; pipelines with stages of every such size, and the first of their senders alone. Latency
-counts as part of a message of 1 GiB, so that bandwidth rules. Over 16,384 devices one size, the middle one, stands for all, and
-rings for collectives; of a link graph over 1,024 devices so do 1,024 devices, evenly spread.
+counts as part of a message of 1 GiB, so that bandwidth rules. Over 16,384 devices one size, the
+middle one, stands for all, and rings for collectives; of a link graph over 1,024 devices so do
+1,024 devices, evenly spread.
 """
 
 from __future__ import annotations

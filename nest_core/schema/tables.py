@@ -403,7 +403,7 @@ class BaselinesTable(_Table):
     """``[baselines]``."""
 
     names: Annotated[
-        list[Literal["manual", "mcmc", "phaze", "alpa_e", "mist"]],
+        list[Literal["nest", "manual", "mcmc", "phaze", "alpa_e", "mist"]],
         label("baselines", short="baselines"),
     ] = ["manual", "mcmc", "phaze", "alpa_e", "mist"]
     space: Annotated[

@@ -9,12 +9,15 @@ import pytest
 
 from nest_core.baselines import NAMES, evaluate_baselines
 from nest_core.costs import price
+from nest_core.planner import search
 from nest_core.scenario import Scenario, load_scenario
+
+RIVALS = tuple(name for name in NAMES if name != "nest")
 
 
 def evaluated(scenario: Scenario, *names: str, **keywords):
     return evaluate_baselines(
-        scenario.problem(), scenario.space, scenario.model, names or tuple(NAMES), **keywords
+        scenario.problem(), scenario.space, scenario.model, names or RIVALS, **keywords
     )
 
 
@@ -33,7 +36,7 @@ def test_all_five_are_answered_in_the_order_asked():
 def test_an_unknown_name_says_which_there_are():
     (entry,) = evaluated(load_scenario("llama2-7b-64-h100"), "tofu")
     assert (entry.feasible, entry.report) == (False, None)
-    assert entry.reason == "evaluated are manual, mcmc, phaze, alpa_e, mist"
+    assert entry.reason == "evaluated are nest, manual, mcmc, phaze, alpa_e, mist"
 
 
 REASONS = [
@@ -113,3 +116,19 @@ def test_a_time_limit_is_a_reason_and_not_an_error(name):
     (entry,) = evaluated(load_scenario("llama3-70b-1024-h100"), name, time_limit_s=0.0)
     assert entry.report is None
     assert "time limit" in entry.reason
+
+
+def test_what_nest_promised_and_loses_adds_up():
+    """The waterfall's terms are the difference to the exact search, to the last bit of rounding."""
+    scenario = load_scenario("bert-large-64-v100", ["search.micro_batch_sequences=[8,16]"])
+    problem = scenario.problem()
+    (entry,) = evaluated(scenario, "nest")
+    ours = search(problem, scenario.space).best
+    assert ours is not None
+    assert entry.label == "NEST, level-wise program (paper)"
+    assert entry.report == price(problem, entry.report.plan)
+    assert entry.report.iteration_s <= entry.promised_s * (1 + 1e-9)
+    lost = entry.report.iteration_s - ours.iteration_s
+    assert entry.waterfall.total == pytest.approx(lost, abs=1e-9 * ours.iteration_s)
+    assert min(entry.waterfall.schedule, entry.waterfall.memory_rule) >= 0.0
+    assert entry.waterfall.levels >= -1e-9

@@ -1,0 +1,113 @@
+"""Where stages of equal width may sit, and which levels lie between them.
+
+A replica has ``R = D // d`` consecutive devices under the paper's order (replica by replica), or
+every stage holds its ``d`` replicas side by side (Megatron-LM's order). In both a stage of width
+``a`` starts only where none of its replicas straddles a group that would hold ``a`` devices; the
+places left are *slots*, counted from the last stage as in the paper. A plan takes slots in
+ascending order and may leave some out: those are its gaps, and the level of a link is the largest
+that lies between two stages.
+
+References
+----------
+NEST, MLSys 2026, Algorithm 1: ``k`` devices are used by the suffix, the producer starts there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nest_core.compiled import compiled
+from nest_core.layout import DeviceOrder
+from nest_core.network import BoolArray, IntArray, Network
+
+__all__ = ["PAPER_ORDER", "Slots", "slots"]
+
+PAPER_ORDER = ("tp", "cp", "pp", "dp")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slots:
+    """Slots of one width and data-parallel degree.
+
+    Parameters
+    ----------
+    order : tuple of str
+        Axes, innermost first; replica by replica where ``dp`` is the last of them.
+    devices : (slots, dp, width)
+        Devices of every replica of a stage that sits there.
+    level : (slots,)
+        Level between a slot and the one before; 0 for the first.
+    """
+
+    order: tuple[str, ...]
+    devices: IntArray
+    level: IntArray
+
+    def __len__(self) -> int:
+        return len(self.devices)
+
+    def device_order(self, taken: IntArray) -> DeviceOrder:
+        """Devices of all ranks of a plan that takes some slots, its first stage's slot first."""
+        placed = self.devices[taken]
+        if self.order[-1] == "dp":
+            placed = placed.swapaxes(0, 1)
+        ranks = placed.reshape(-1)
+        if np.array_equal(ranks, np.arange(len(ranks))):
+            return "natural"
+        return tuple(ranks.tolist())
+
+
+def slots(network: Network, order: tuple[str, ...], dp: int, width: int) -> Slots | None:
+    """All slots of a network whose blocks nest; None if there is none.
+
+    Examples
+    --------
+    >>> from nest_core.network import collapse
+    >>> from nest_core.topology import Hierarchical, Tier
+    >>> tiers = (Tier("node", 4, 100e9, 1e-6), Tier("rack", 2, 50e9, 2e-6))
+    >>> found = slots(collapse(Hierarchical("two", tiers)), PAPER_ORDER, 1, 3)
+    >>> found.devices[:, 0].tolist(), found.level.tolist()
+    ([[5, 6, 7], [1, 2, 3]], [0, 1])
+    """
+    # From the far end, so that stages that leave no gap sit in the fabric's own order.
+    line = np.lexsort(network.nesting)[::-1]
+    between = np.zeros(network.devices, dtype=np.int64)
+    between[1:] = network.level(line[:-1], line[1:])
+    sizes = np.array([int(np.bincount(block).max()) for block in network.nesting])
+    if width > sizes[-1]:
+        return None
+    most = int(np.argmax(sizes >= width))
+    replicas, span = (dp, network.devices // dp) if order[-1] == "dp" else (1, network.devices)
+    starts = _starts(between <= most, replicas, span, width)
+    within = starts[:, None, None] + np.arange(replicas)[:, None] * span + np.arange(width)
+    if replicas != dp:
+        count = len(starts) // dp
+        within = within[: count * dp].reshape(count, dp, width)
+    if not len(within):
+        return None
+    devices = line[within[:, ::-1, ::-1]]
+    level = np.zeros(len(devices), dtype=np.int64)
+    level[1:] = network.level(devices[:-1], devices[1:]).max(axis=(1, 2))
+    return Slots(order, devices, level)
+
+
+@compiled
+def _starts(close: BoolArray, replicas: int, span: int, width: int) -> IntArray:
+    """Offsets at which no replica's stage leaves its group; ``close``: the one before is in it."""
+    found = np.empty(span // width, dtype=np.int64)
+    count, at = 0, 0
+    while at + width <= span:
+        step = 0
+        for replica in range(replicas):
+            for place in range(1, width):
+                if not close[replica * span + at + place]:
+                    step = max(step, place)
+        if step:
+            at += step
+        else:
+            found[count] = at
+            count += 1
+            at += width
+    return found[:count]
