@@ -17,9 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.costs import Point, Problem, links
-from nest_core.costs.problem import CallKind
 from nest_core.costs.stages import Links
-from nest_core.network import MessageTime
+from nest_core.network import Kind, MessageTime
 from nest_core.planner.levelwise.slots import Slots
 
 __all__ = ["LevelLinks", "level_links"]
@@ -29,7 +28,7 @@ __all__ = ["LevelLinks", "level_links"]
 class LevelLinks(Links):
     """Message times by level: ``forward[l + 1]`` is that of a link at level ``l``."""
 
-    def _measured(self, axis: str, kind: CallKind) -> dict[tuple[str, CallKind], MessageTime]:
+    def _measured(self, axis: str, kind: Kind) -> dict[tuple[str, Kind], MessageTime]:
         found = Links._measured(self, axis, kind)
         members = 1 if axis == "tied" else len(self.producer_level)
         return {key: _slowest(time).repeated(members) for key, time in found.items()}
@@ -54,6 +53,7 @@ def level_links(problem: Problem, point: Point, found: Slots) -> LevelLinks:
         device_order=found.device_order(np.arange(len(found))[::-1]),
         cp=point.cp,
         ep=point.ep,
+        etp=point.etp,
     )
     shared = links(problem, placed)
     levels = len(problem.network.nesting)

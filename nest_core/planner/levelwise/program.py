@@ -31,13 +31,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nest_core.costs import (
-    RECOMPUTE,
     Plan,
     Point,
     Problem,
     StageCosts,
     StageStrategy,
     links,
+    micro_batches,
     stage_costs,
 )
 from nest_core.costs.stages import stage_memory
@@ -50,6 +50,9 @@ from nest_core.planner.space import SearchSpace
 __all__ = ["Promise", "Promises", "levelwise"]
 
 _FITS = 1.0 + 1e-12
+
+_Strategy = tuple[int, bool, int, int, int]
+"""tp, sp, cp, ep, etp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +147,9 @@ class _Program:
 
     def __init__(self, problem: Problem, space: SearchSpace, *, rule: bool) -> None:
         self.problem, self.space, self.rule = problem, space, rule
-        self.rows = np.array([RECOMPUTE.index(name) for name in space.recompute], dtype=np.int64)
+        self.rows = problem.rows(space.recompute)
         self._links: dict[tuple[Point, int], LevelLinks] = {}
-        self._lightest: dict[tuple[int, bool, int, int], tuple[float, float]] = {}
+        self._lightest: dict[_Strategy, tuple[float, float]] = {}
 
     def outers(self) -> Iterator[_Outer]:
         """All outer points, with bounds that no table is needed for."""
@@ -162,21 +165,22 @@ class _Program:
                 continue
             light, heavy = self._lightest_of(width, dp)
             for micro_batch in space.micro_batch:
-                if problem.batch % (dp * micro_batch):
+                if not problem.divides(dp, micro_batch):
                     continue
-                m = problem.batch // (dp * micro_batch)
+                m = micro_batches(problem.batch, dp, micro_batch)
                 depths = np.arange(1, min(len(found), problem.layers) + 1)
                 worst = np.maximum(light / depths, heavy)
                 bound = float(((m + depths - 1) * worst).min()) * micro_batch
                 yield _Outer(bound, found, width, dp, micro_batch)
 
-    def strategies(self, width: int, dp: int) -> list[tuple[int, bool, int, int]]:
-        """Ways to divide a stage's width: (tp, sp, cp, ep)."""
+    def strategies(self, width: int, dp: int) -> list[_Strategy]:
+        """Ways to divide a stage's width: (tp, sp, cp, ep, etp)."""
         space = self.space
         return [
-            (tp, sp, cp, ep)
+            (tp, sp, cp, ep, etp)
             for tp, sp, cp, ep in itertools.product(space.tp, space.sp, space.cp, space.ep)
-            if tp * cp == width and (tp > 1 or not sp) and dp * cp % ep == 0
+            for etp in space.expert_tensor(tp, sp)
+            if tp * cp == width and (tp > 1 or not sp) and width * dp % (ep * etp) == 0
         ]
 
     def allowed(self, outer: _Outer, stages: int) -> bool:
@@ -193,13 +197,12 @@ class _Program:
 
     def _lightest_of(self, width: int, dp: int) -> tuple[float, float]:
         """Compute of a sequence in all layers, and in the largest, whatever the strategy."""
-        each = [self._light(*strategy) for strategy in self.strategies(width, dp)]
+        each = [self._light(strategy) for strategy in self.strategies(width, dp)]
         if not each:
             return float("inf"), float("inf")
         return min(light for light, _ in each), min(heavy for _, heavy in each)
 
-    def _light(self, tp: int, sp: bool, cp: int, ep: int) -> tuple[float, float]:
-        key = tp, sp, cp, ep
+    def _light(self, key: _Strategy) -> tuple[float, float]:
         if key not in self._lightest:
             if self.problem.lower_bound is None:
                 self._lightest[key] = 0.0, 0.0
@@ -208,24 +211,24 @@ class _Program:
                 self._lightest[key] = float(seconds.sum()), float(seconds.max())
         return self._lightest[key]
 
-    def _point(
-        self, outer: _Outer, strategy: tuple[int, bool, int, int], zero: int, pp: int
-    ) -> Point:
-        tp, sp, cp, ep = strategy
-        return Point(
+    def _point(self, outer: _Outer, strategy: _Strategy, zero: int, pp: int) -> Point:
+        tp, sp, cp, ep, etp = strategy
+        found = Point(
             tp=tp,
             sp=sp,
             dp=outer.dp,
             pp=pp,
             micro_batch=outer.micro_batch,
-            zero=zero if outer.dp * cp > 1 else 0,
+            zero=zero,
             order=outer.slots.order,
             cp=cp,
             ep=ep,
+            etp=etp,
         )
+        return found if found.shared else replace(found, zero=0)
 
-    def _zeros(self, sharers: int, pp: int) -> tuple[int, ...]:
-        return tuple(sorted(self.space.stages_of_zero(pp))) if sharers > 1 else (0,)
+    def _zeros(self, point: Point, pp: int) -> tuple[int, ...]:
+        return tuple(sorted(self.space.stages_of_zero(pp))) if point.shared else (0,)
 
     def _alone(self, outer: _Outer, cutoff: float) -> Promise | None:
         """The best plan of a single stage."""
@@ -235,13 +238,13 @@ class _Program:
         taken = np.zeros(1, dtype=np.int64)
         for strategy in self.strategies(outer.width, outer.dp):
             served: set[int] = set()
-            for zero in self._zeros(outer.dp * strategy[2], 1):
+            for zero in self._zeros(self._point(outer, strategy, 0, 1), 1):
                 point = replace(
                     self._point(outer, strategy, zero, 1),
                     device_order=outer.slots.device_order(taken),
                 )
                 m = point.micro_batches(self.problem.batch)
-                if m * outer.micro_batch * self._light(*strategy)[0] >= cutoff:
+                if m * outer.micro_batch * self._light(strategy)[0] >= cutoff:
                     break
                 held = stage_memory(self.problem, point)
                 fits = {
@@ -259,13 +262,16 @@ class _Program:
                     seconds = m * load + costs.sync_seconds(0, 0, self.problem.layers, c)
                     if seconds < cutoff:
                         cutoff = seconds
-                        plan = Plan(point, (0, self.problem.layers), (RECOMPUTE[c],))
+                        plan = Plan(
+                            point, (0, self.problem.layers), (self.problem.recomputations[c],)
+                        )
                         best = Promise(seconds, plan)
         return best
 
     def _deep(self, outer: _Outer, cutoff: float) -> Promise | None:
         """The best plan of two stages or more."""
-        problem, m = self.problem, self.problem.batch // (outer.dp * outer.micro_batch)
+        problem = self.problem
+        m = micro_batches(problem.batch, outer.dp, outer.micro_batch)
         most = min(len(outer.slots), problem.layers)
         if most < 2:
             return None
@@ -301,7 +307,7 @@ class _Program:
         plan = Plan(
             first,
             tuple(cuts[: stages + 1].tolist()),
-            tuple(RECOMPUTE[self.rows[o % rows]] for o in options[:stages].tolist()),
+            tuple(problem.recomputations[self.rows[o % rows]] for o in options[:stages].tolist()),
             tuple(map(StageStrategy.of, used)) if len(set(used)) > 1 else (),
         )
         return Promise(seconds, plan)
@@ -320,7 +326,7 @@ class _Program:
         levels = len(self.problem.network.nesting)
         for number, strategy in enumerate(self.strategies(outer.width, outer.dp)):
             shared = self._shared(outer, strategy)
-            for zero in self._zeros(outer.dp * strategy[2], 2):
+            for zero in self._zeros(self._point(outer, strategy, 0, 2), 2):
                 point = self._point(outer, strategy, zero, levels + 1)
                 found = stage_costs(self.problem, point, shared)
                 each = np.diff(found.time[0, self.rows], axis=1).min(axis=0)
@@ -332,7 +338,7 @@ class _Program:
                 costs.append(found)
         return points, groups, costs
 
-    def _shared(self, outer: _Outer, strategy: tuple[int, bool, int, int]) -> LevelLinks:
+    def _shared(self, outer: _Outer, strategy: _Strategy) -> LevelLinks:
         key = replace(self._point(outer, strategy, 0, 1), sp=False, micro_batch=1), outer.width
         if key not in self._links:
             self._links[key] = level_links(self.problem, key[0], outer.slots)
