@@ -186,8 +186,6 @@ def _by_library(
     kind, parts = KINDS[op]
     names, (count, size) = algorithms(network, kind), groups.shape
     listed = kind != "all_to_all" or count * size * (size - 1) <= MOST_FLOWS
-    stages = {name: algorithm_stages(op, name, network, groups) for name in names if listed}
-    _refuse_crossings(sum(_crossed(network, of) for of in stages.values()))
     time = message_time(network, kind, groups, protocols)
     time_s = parts * float(time.seconds(size_bytes).max())
     found = [
@@ -198,7 +196,9 @@ def _by_library(
     best = found[0].algorithm
     phrase, level = f"{count * size * (size - 1):,} flows at once", network.levels[-1].name
     if listed:
-        phrase, level = describe(network, stages[best], size_bytes)
+        stages = algorithm_stages(op, best, network, groups)
+        _refuse_crossings(_crossed(network, stages))
+        phrase, level = describe(network, stages, size_bytes)
     bus = bus_factor(op, size) * size_bytes / time_s if time_s else 0.0
     return CollectiveAnswer(time_s, bus, best, phrase, level, tuple(found))
 

@@ -4,9 +4,10 @@ Of the algorithms that communication libraries run the fastest is taken for ever
 all-reduce is a reduce-scatter and an all-gather:
 
 * ``ring``: one ring over the members in the order given;
-* ``pipelined``: level by level over nested blocks, ``ceil(log2 n)`` steps at each (Thakur,
-  Rabenseifner and Gropp 2005), chunks passing through all levels at once, as NCCL's do through
-  NVLink and NICs;
+* ``multi_rail``: NCCL's rings, one per device of a node on its part of the buffer, chunks passing
+  through NVLink and NICs at once;
+* ``hierarchical_halving``: level by level over nested blocks, ``ceil(log2 n)`` steps at each, one
+  level after the other (Thakur, Rabenseifner and Gropp 2005), short where messages are;
 * ``multi_ring`` on tori: rings both ways over every dimension at once.
 
 An all-to-all is ``direct``: everybody sends to everybody at once.
@@ -17,6 +18,7 @@ Sources: ``docs/method.md``, section "Network".
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
@@ -24,7 +26,7 @@ import numpy as np
 
 from nest_core.errors import InputError
 from nest_core.network.exchanges import all_to_all
-from nest_core.network.groups import BlockRing, block_rings, ring
+from nest_core.network.groups import BlockRing, block_rings, exchange, ring
 from nest_core.network.levels import Network
 from nest_core.network.link_map import IntArray
 from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, pipelined, price_phases
@@ -38,8 +40,8 @@ __all__ = [
     "collectives_by",
     "hierarchical_reduce_scatter",
     "message_time",
+    "multi_rail_reduce_scatter",
     "multi_ring_reduce_scatter",
-    "pipelined_reduce_scatter",
     "reduce_scatters",
     "ring_reduce_scatter",
     "transfers",
@@ -159,12 +161,48 @@ def reduce_scatters(network: Network) -> dict[str, Callable[[Network, IntArray],
     """The reduce-scatters that libraries choose from, by name."""
     if network.torus is not None:
         return {"ring": _one_ring, "multi_ring": _all_dimensions}
-    return {"ring": _one_ring, "pipelined": pipelined_reduce_scatter}
+    return {
+        "ring": _one_ring,
+        "multi_rail": multi_rail_reduce_scatter,
+        "hierarchical_halving": hierarchical_reduce_scatter,
+    }
 
 
-def pipelined_reduce_scatter(network: Network, groups: IntArray) -> list[Phase]:
-    """Level by level, chunks passing through all levels at once."""
-    return [pipelined(hierarchical_reduce_scatter(network, groups))]
+def multi_rail_reduce_scatter(network: Network, groups: IntArray) -> list[Phase]:
+    """NCCL's rings: one per member that a node has, each on its part of the buffer.
+
+    Every ring passes through all members and enters and leaves a node on its own rail; chunks are
+    in NVLink and NICs at once. Where nodes hold unequally many members, or groups sit differently,
+    there is one ring.
+    """
+    count, size = groups.shape
+    node = network.node[groups]
+    order = np.lexsort((groups, node), axis=1)
+    member, node = np.take_along_axis(groups, order, 1), np.take_along_axis(node, order, 1)
+    changes = node[:, 1:] != node[:, :-1]
+    opens = np.flatnonzero(changes[0]) + 1
+    rails = int(opens[0]) if len(opens) else size
+    ends = np.arange(rails, size, rails)
+    alike = np.array_equal(opens, ends) and bool((changes == changes[0]).all())
+    if not alike or size % rails or rails in (1, size):
+        return ring_reduce_scatter(groups)
+    nodes = member.reshape(-1, rails)
+    owner = np.repeat(np.arange(count), size // rails)
+    part = (size - 1) / size / rails
+    if network.meshed_nodes:
+        inside = exchange(nodes, volume=part, steps=1.0)
+    else:
+        inside = ring(nodes, volume=part * (rails - 1), steps=size - size / rails)
+    rail = member.reshape(count, -1, rails).swapaxes(1, 2).reshape(count * rails, -1)
+    between = ring(rail, volume=part, steps=size / rails - 1)
+    return [
+        pipelined(
+            [
+                replace(inside, owner=owner[inside.owner]),
+                replace(between, owner=np.repeat(np.arange(count), rails)[between.owner]),
+            ]
+        )
+    ]
 
 
 def _one_ring(network: Network, groups: IntArray) -> list[Phase]:

@@ -30,6 +30,7 @@ from nest_core.network.collective import (
     member_groups,
 )
 from nest_core.network.groups import exchange
+from nest_core.network.traffic import multi_rail_reduce_scatter
 from nest_core.presets import preset_names
 from nest_core.scenario import load_fabric
 from nest_studio.cli import run
@@ -404,31 +405,37 @@ def test_what_libraries_run_is_one_of_the_algorithms(name: str, op: str):
     network = NETWORKS[name]
     answer = collective(network, op, 1e6, network.devices, algorithm="library")
     assert answer.algorithm in ALGORITHMS[op]
-    if op in KINDS and answer.algorithm != "direct":
+    if op in KINDS and answer.algorithm == "ring":
         assert one(network, op, answer.algorithm, 1e6, network.devices) == pytest.approx(
             answer.time_s
         )
 
 
-def test_levels_that_chunks_pass_through_at_once_take_as_long_as_the_slowest():
-    """NVLink and NICs of their own: 7/8 at 450 and 1/8 of 3/4 at 50, not both in turn.
-
-    Latencies still add up: log2 8 steps inside and log2 4 between.
-    """
+def test_rings_that_pass_through_nvlink_and_nics_at_once_take_as_long_as_the_slower():
+    """Of 31/32 of the buffer 7/8 at 450 and 1/8 at 50, not both in turn; steps still add up."""
     network = collapse(tree((8, 450, 0.5, "device", 1), (4, 50, 1.5, "device", 1)))
-    found = one(network, "reduce_scatter", "pipelined", 1e9, 32)
-    assert found == pytest.approx((3 * 0.5 + 2 * 1.5) * 1e-6 + max(7 / 8 / 450, 3 / 32 / 50))
+    groups = np.arange(32)[None]
+    found = price_phases(network.link_map, multi_rail_reduce_scatter(network, groups), 1)
+    assert found.seconds(1e9) == pytest.approx(
+        (28 * 0.5 + 3 * 1.5) * 1e-6 + 31 / 32 * max(7 / 8 / 450, 1 / 8 / 50)
+    )
     halving = one(network, "reduce_scatter", "hierarchical_halving", 1e9, 32)
     assert halving == pytest.approx((3 * 0.5 + 2 * 1.5) * 1e-6 + 7 / 8 / 450 + 3 / 32 / 50)
 
 
-def test_levels_that_share_a_link_add_up_there():
-    """One uplink per child carries what its own level and all further out send."""
-    network = collapse(
-        tree((2, 100, 0.1, "device", 1), (2, 10, 0.1, "child", 1), (2, 10, 0.1, "child", 1))
-    )
-    found = one(network, "reduce_scatter", "pipelined", 1e9, 8)
-    assert found == pytest.approx(3 * 0.1e-6 + 2 * (1 / 2 / 2 + 1 / 2 / 4) / 10)
+@pytest.mark.parametrize("held", [1, 2, 4])
+def test_rings_of_libraries_are_the_explorer_s(held: int):
+    """Wherever nodes hold equally many members; elsewhere one ring."""
+    network = collapse(tree((4, 450, 0.5, "device", 1), (6, 50, 1.5, "device", 1)))
+    members = (4 * np.arange(6)[:, None] + np.arange(held)).reshape(1, -1)
+    found = price_phases(network.link_map, multi_rail_reduce_scatter(network, members), 1)
+    (stages,) = (algorithm_stages("reduce_scatter", "multi_rail", network, members),)
+    told = sum(price_phases(network.link_map, list(stage), 1).seconds(1e9) for stage in stages)
+    assert found.seconds(1e9) == pytest.approx(told, rel=1e-3)
+    uneven = members[:, :-1]
+    if held > 1:
+        (one_ring,) = multi_rail_reduce_scatter(network, uneven)
+        assert len(one_ring.source) == uneven.size
 
 
 @pytest.mark.parametrize("count", [1, 3])

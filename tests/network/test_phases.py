@@ -18,7 +18,7 @@ from nest_core.network import (
     price_phases,
     transfers,
 )
-from nest_core.network.traffic import hierarchical_reduce_scatter
+from nest_core.network.traffic import algorithms, hierarchical_reduce_scatter
 
 STATIC = {
     "ecmp": clos(64, ratios=(2.0,), routing="ecmp"),
@@ -172,8 +172,9 @@ def test_collectives_have_a_regime_per_algorithm_and_protocol(name):
     group = np.arange(network.devices)[None]
     ideal = collectives(network, group)
     both = collectives(network, group, (*IDEAL, SLOW))
-    assert ideal.alpha_s.shape == (2, 1)
-    assert both.alpha_s.shape == both.beta_s_per_byte.shape == (4, 1)
+    ways = len(algorithms(network, "reduce_scatter"))
+    assert ideal.alpha_s.shape == (ways, 1)
+    assert both.alpha_s.shape == both.beta_s_per_byte.shape == (2 * ways, 1)
     assert (both.alpha_s[::2] == ideal.alpha_s).all()
     assert (both.beta_s_per_byte[::2] == ideal.beta_s_per_byte).all()
     assert (both.alpha_s[1::2] > ideal.alpha_s).all()

@@ -109,7 +109,7 @@ def test_the_fastest_algorithm_is_taken_for_every_message_size():
     nics = tree((4, 450, 0.5, "device", 1), (2, 50, 1.5, "device", 1))
     found = collectives(collapse(nics), eight)
     assert found.seconds(0.0) == pytest.approx(2.5 * US)
-    assert found.seconds(GB) == pytest.approx(2.5 * US + max(3 / 4 / 450, 1 / 8 / 50))
+    assert found.seconds(GB) == pytest.approx(2.5 * US + 3 / 4 / 450 + 1 / 8 / 50)
     found = collectives(collapse(HIERARCHIES["one switch"]), eight)
     assert found.seconds(GB) == pytest.approx(1.5 * US + 7 / 8 / 450)
     found = collectives(collapse(torus((8, 1), (True, True))), eight)
@@ -281,7 +281,7 @@ def test_a_team_takes_the_slowest_alpha_and_beta_apart():
         (team.alpha_s, each.alpha_s),
         (team.beta_s_per_byte, each.beta_s_per_byte),
     ):
-        assert found[:, 0].tolist() == [0.0, 0.0]
+        assert set(found[:, 0].tolist()) == {0.0}
         assert found[:, 1].tolist() == apart.max(axis=1).tolist()
     assert team.seconds(GB)[1] == pytest.approx(1.5 * US + 1 / 2 / 50)
 

@@ -248,6 +248,36 @@ def one_ring(groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
     ]
 
 
+def rails(link_map: LinkMap, groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
+    """A ring per member that a node has, on its part: inside nodes, and at once between them.
+
+    Where nodes hold unequally many members, or one has all or each one, or groups differ, there is
+    one ring only.
+    """
+    seated = [sorted(group, key=lambda one: (link_map.block(0, one), one)) for group in groups]
+    n = len(groups[0])
+    at_nodes = {
+        tuple(
+            at
+            for at in range(1, n)
+            if link_map.block(0, group[at]) != link_map.block(0, group[at - 1])
+        )
+        for group in seated
+    }
+    cuts = list(min(at_nodes)) if len(at_nodes) == 1 else []
+    held = cuts[0] if cuts else n
+    if held in (1, n) or n % held or cuts != list(range(held, n, held)):
+        return one_ring(groups)
+    part, inside, between = (n - 1) / n / held, [], []
+    for number, group in enumerate(seated):
+        for at, device in enumerate(group):
+            first = at - at % held
+            neighbour = group[first + (at + 1) % held]
+            inside.append((number, device, neighbour, part * (held - 1), n - n // held))
+            between.append((number, device, group[(at + held) % n], part, n // held - 1))
+    return [inside, between]
+
+
 def by_level(link_map: LinkMap, groups: Sequence[Sequence[int]]) -> list[list[Flow]]:
     """Members that hold the same shard in neighbouring children exchange, level by level."""
     phases: list[list[Flow]] = []
@@ -283,13 +313,17 @@ def nodes_of(link_map: LinkMap, groups: Sequence[Sequence[int]]) -> int:
 def half_times(
     link_map: LinkMap, groups: Sequence[Sequence[int]], software: Any, op: str
 ) -> list[Time]:
-    """A reduce-scatter (or an all-gather) in every group, all at once, both ways to do it."""
+    """A reduce-scatter (or an all-gather) in every group, all at once, every way to do it."""
     if len(groups[0]) == 1:
         return [[(0.0, 0.0)] for _ in groups]
     offered = protocols(software, op, len(groups[0]), nodes_of(link_map, groups))
     regimes = [
         run(link_map, phases, protocol, len(groups))
-        for run, phases in ((in_turn, one_ring(groups)), (in_chunks, by_level(link_map, groups)))
+        for run, phases in (
+            (in_turn, one_ring(groups)),
+            (in_chunks, rails(link_map, groups)),
+            (in_turn, by_level(link_map, groups)),
+        )
         for protocol in offered
     ]
     return [list(times) for times in zip(*regimes, strict=True)]

@@ -39,7 +39,6 @@ from nest_core.network.algorithms.strategies import (
     multi_ring,
     nvls_tree,
     one_by_one,
-    pipelined,
 )
 from nest_core.network.levels import Network
 from nest_core.network.link_map import IntArray
@@ -69,7 +68,6 @@ REDUCE_SCATTERS: dict[str, Strategy] = {
     "hierarchical_halving": hierarchical(halving),
     "multi_rail": multi_rail_reduce_scatter,
     "multi_ring": multi_ring,
-    "pipelined": pipelined,
 }
 """Reduce-scatters; an all-gather is one backwards, an all-reduce both."""
 

@@ -36,7 +36,7 @@ from nest_core.network.algorithms.spread import (
 from nest_core.network.levels import Network
 from nest_core.network.link_map import IntArray
 from nest_core.network.phases import Phase
-from nest_core.network.traffic import multi_ring_reduce_scatter, pipelined_reduce_scatter
+from nest_core.network.traffic import multi_ring_reduce_scatter
 from nest_core.network.tree import TreeLinkMap
 
 __all__ = [
@@ -53,7 +53,6 @@ __all__ = [
     "multi_ring",
     "nvls_tree",
     "one_by_one",
-    "pipelined",
     "reduces_in_node",
 ]
 
@@ -129,14 +128,6 @@ def hierarchical_at_once(network: Network, groups: IntArray) -> list[Stage]:
     """An all-to-all level by level, at each with all peers at once."""
     stages = level_by_level(groups, network.nesting, direct, scattered=False)
     return [[_nearest_first(network, phase) for phase in stage] for stage in stages]
-
-
-def pipelined(network: Network, groups: IntArray) -> list[Stage]:
-    """Level by level, halving at each, the chunks of the buffer in all levels at once.
-
-    This is what libraries run and plans are priced by (`nest_core.network.traffic`).
-    """
-    return [pipelined_reduce_scatter(network, groups)]
 
 
 def multi_ring(network: Network, groups: IntArray) -> list[Stage]:
