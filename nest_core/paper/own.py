@@ -140,11 +140,16 @@ def own_outcome(cell: Cell, planners: tuple[str, ...]) -> Outcome:
 
 
 def degrees(plan: Plan) -> dict[str, Any]:
-    """A plan's degrees in the paper's letters, with what the paper's letters leave out."""
+    """A plan's degrees in the paper's letters, with what the paper's letters leave out.
+
+    The paper's p, d, t, e and c multiply to the devices used: its d is the part of data
+    parallelism that experts do not share (``dp / ep``; no case here has ep beyond dp), and its s
+    uses tensor parallelism's devices again.
+    """
     point = plan.point
     return {
         "p": point.pp,
-        "d": point.dp,
+        "d": point.dp // point.ep,
         "t": point.tp,
         "s": point.tp if point.sp else 1,
         "e": point.ep,

@@ -6,12 +6,13 @@ of fabric that become levels, the largest fabric that is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from nest_core.costs import USUAL_SCHEDULES, Point
-from nest_core.paper.cases import PLANNERS, Cell
+from nest_core.paper.cases import PLANNERS, Cell, shipped_instance
 from nest_core.paper.reproduction import (
     Costs,
     Reproduction,
@@ -210,6 +211,7 @@ PLAN_DEVICES = 512
 """Devices at which the printed degrees multiply to the cluster."""
 
 _PLANNERS = ("manual", "mcmc", "alpa_e", "phaze")
+_YES = {True: "yes", False: "no", None: "–"}
 
 
 def table2(costs: Costs) -> Reproduction:
@@ -220,7 +222,9 @@ def table2(costs: Costs) -> Reproduction:
         "Table 2: distributed strategies",
         costs,
         "The paper prints degrees {p, d, t, s, (e, c)}; for Alpa the number of stages alone. It "
-        f"does not name the cluster: the degrees multiply to {PLAN_DEVICES} devices.",
+        f"does not name the cluster; p, d, t, e and c of its plans multiply to {_used(rows)} "
+        "devices, as ours do here; s shares tensor parallelism's devices, and a framework's "
+        "data-parallel degree is d times e.",
         (
             Table(
                 "rows",
@@ -242,14 +246,41 @@ def _plan_row(costs: Costs, entry: dict[str, Any]) -> Row:
         "devices": PLAN_DEVICES,
         "ours": dict(outcome.plan) if outcome.plan else None,
         "published": entry["nest"],
+        "recomputation": {
+            "published": entry["recomputation"],
+            "ours": _recomputes(costs, cell, outcome.plan),
+        },
         "baselines": {
             name: {
                 "published": entry[name],
                 "ours": dict(rival.plan) if rival.plan else None,
+                "recomputation": _recomputes(costs, cell, rival.plan),
             }
             for name, rival in outcome.rivals.items()
         },
     }
+
+
+def _recomputes(costs: Costs, cell: Cell, plan: Mapping[str, Any] | None) -> bool | None:
+    """Whether a plan recomputes any layer; the artifact's instance says so for all of its plans."""
+    if plan is None:
+        return None
+    if costs == "published":
+        return shipped_instance(cell).recompute
+    return bool(plan["recompute"] != "none")
+
+
+def _multiplied(plan: Mapping[str, Any]) -> int:
+    """Devices of a plan in the paper's letters."""
+    return math.prod(plan.get(key, 1) for key in ("p", "d", "t", "e", "c"))
+
+
+def _used(rows: Sequence[Row]) -> str:
+    """The fewest and the most devices of the printed plans."""
+    plans = [row["published"] for row in rows]
+    plans += [entry["published"] for row in rows for entry in row["baselines"].values()]
+    found = [_multiplied(plan) for plan in plans if "d" in plan]
+    return f"{min(found)} to {max(found)}"
 
 
 def _same(mine: dict[str, Any] | None, theirs: dict[str, int]) -> bool:
@@ -269,6 +300,16 @@ def table2_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
         f"ours {plan_words(row['ours'])}."
         for row in other
     ]
+    apart = [
+        model_name(row["model"])
+        for row in rows
+        if row["ours"] and row["recomputation"]["ours"] != row["recomputation"]["published"]
+    ]
+    found.append(
+        "Recomputation: ours is as printed for "
+        f"{sum(row['ours'] is not None for row in rows) - len(apart)} of {len(rows)} models"
+        + (f"; not for {listed(apart)}." if apart else ".")
+    )
     known = [
         (planner, _same(entry["ours"], entry["published"]))
         for row in rows
@@ -310,7 +351,12 @@ def _printed_degree(rows: Sequence[Row], model: str, key: str) -> int | None:
 
 
 def _plan_words(row: Row) -> list[dict[str, str]]:
-    plans = {"NEST / ours": {"published": row["published"], "ours": row["ours"]}} | {
+    ours = {
+        "published": row["published"],
+        "ours": row["ours"],
+        "recomputation": row["recomputation"]["ours"],
+    }
+    plans = {"NEST / ours": ours} | {
         PLANNERS[name]: entry for name, entry in row["baselines"].items()
     }
     return [
@@ -319,6 +365,8 @@ def _plan_words(row: Row) -> list[dict[str, str]]:
             "planner": planner,
             "printed": plan_words(entry["published"]),
             "here": plan_words(entry["ours"]),
+            "recomputation, printed": _YES[row["recomputation"]["published"]],
+            "recomputation, here": _YES[entry["recomputation"]],
         }
         for planner, entry in plans.items()
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from nest_core.costs.price import price
 from nest_core.measured.collectives.sweep import load_measured
 from nest_core.paper.cases import FIGURES, Cell
 from nest_core.paper.iterations import PARTS, figure2, figure10
-from nest_core.paper.own import own_outcome, own_result, own_scenario
+from nest_core.paper.own import degrees, own_outcome, own_result, own_scenario
 from nest_core.paper.scaled_models import table3, table5
 
 
@@ -95,3 +97,13 @@ def test_clusters_are_planned_on_v100() -> None:
     for row in rows:
         assert row["plan"]["devices_used"] <= row["devices"]
         assert row["ours_over_alpa_e"] is None or row["ours_over_alpa_e"] >= 1 - 1e-9
+
+
+def test_degrees_in_the_paper_s_letters_multiply_to_the_devices() -> None:
+    """Experts lie on data-parallel ranks in a framework; in the paper's letters they multiply."""
+    best = own_result(own_scenario("tpuv4_fatTree", "mixtral", 64, 1)).best
+    assert best is not None
+    plan = degrees(best.plan)
+    assert plan["e"] > 1
+    assert plan["d"] * plan["e"] == best.plan.point.dp
+    assert math.prod(plan[key] for key in "pdtec") == plan["devices_used"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from nest_core.paper.layer_memory import table6
@@ -26,6 +28,9 @@ def test_table_2_s_placements_are_the_artifact_s() -> None:
         if any(row["ours"][key] != row["published"][key] for key in ("p", "d", "t"))
     ]
     assert differing == ["mixtral"]
+    for row in found.rows:
+        assert math.prod(row["ours"][key] for key in "pdtec") == row["ours"]["devices_used"]
+        assert row["recomputation"]["ours"] == row["recomputation"]["published"]
 
 
 def test_table_7_is_met_in_full() -> None:

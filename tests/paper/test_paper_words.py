@@ -183,6 +183,10 @@ def test_table_2() -> None:
     text = table2_paragraph("published", rows)
     assert "for Llama 3 70B, BERT-large and GPT-3 175B of 5" in text[0]
     assert "Differs for Llama 2 7B: printed p 8, d 64, t 1, ours p 9, d 64, t 1." in text
+    assert "Recomputation: ours is as printed for 5 of 5 models." in text
+    rows[0]["recomputation"]["ours"] = False
+    text = table2_paragraph("published", rows)
+    assert "Recomputation: ours is as printed for 4 of 5 models; not for Llama 2 7B." in text
 
 
 def test_table_4() -> None:
