@@ -88,9 +88,10 @@ def test_the_papers_iterations_have_rows(draw):
     row = {"model": "gpt3", "tp": 2, "devices": 8, "batch": 1, "iteration_time_s": 4.0}
     row |= {"compute_s": 2.0, "recompute_s": 0.0, "communication_s": 1.0, "idle_s": 1.0}
     row |= {"measured_communication_s": 1.5, "communication_share": 0.25, "difference": 0.1}
-    found = draw([row, row | {"tp": 4, "batch": 2}]).rows()
+    row |= {"recompute": "none"}
+    found = draw([row, row | {"recompute": "full", "batch": 2}]).rows()
     assert {entry["x"].rpartition(", ")[2] for entry in found} in (
-        {"tp 2", "tp 4"},
+        {"tp 2", "tp 2 rec."},
         {"batch 1", "batch 2"},
     )
 

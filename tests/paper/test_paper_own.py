@@ -48,8 +48,15 @@ def test_an_outcome_is_the_planner_s_and_none_is_ahead_of_it() -> None:
 
 def test_figure_2_s_parts_are_an_iteration() -> None:
     found = figure2("own")
+    assert [row["recompute"] for row in found.rows] == ["none", "full"] * 12
     for row in found.rows:
+        if row["plan"] is None:
+            assert (row["recompute"], row["communication_s"]) == ("none", None)
+            assert row["reason"].startswith("no plan fits into memory")
+            continue
         assert row["plan"]["t"] == row["tp"]
+        assert row["plan"]["recompute"] == row["recompute"]
+        assert (row["recompute_s"] > 0) == (row["recompute"] == "full")
         assert sum(row[part] for part in PARTS) == pytest.approx(row["iteration_time_s"])
         share = row["communication_s"] / row["iteration_time_s"]
         assert row["communication_share"] == pytest.approx(share)
@@ -57,7 +64,8 @@ def test_figure_2_s_parts_are_an_iteration() -> None:
         assert entry["slower"] >= 1 - 1e-9  # ours is optimal there
         assert entry["uniform_on_uniform_s"] <= entry["iteration_time_s"] * (1 + 1e-9)
         times = [r["iteration_time_s"] for r in found.rows if r["model"] == entry["model"]]
-        assert min(times) == pytest.approx(entry["iteration_time_s"])
+        # The uniform mesh's table may also recompute some layers, or a part of them.
+        assert min(filter(None, times)) >= entry["iteration_time_s"] * (1 - 1e-9)
 
 
 def test_figure_10_reads_measured_all_reduces() -> None:
