@@ -47,11 +47,13 @@ def show(found: Reproduction) -> None:
 
 name = one_of(
     st,
-    "Figure or table of the paper",
+    "Figure, table or section of the paper",
     NAMES,
     "figure5",
     "name",
-    format_func=lambda key: key.replace("figure", "Fig. ").replace("table", "Table "),
+    format_func=lambda key: (
+        key.replace("figure", "Fig. ").replace("table", "Table ").replace("section", "Sec. ")
+    ),
     wrap=True,
     bind="query-params",
 )

@@ -32,6 +32,7 @@ _MODULES = {
     "figure7": "throughput",
     "figure10": "iterations",
     "figure11": "throughput",
+    "section5": "claims",
     "table1": "planners",
     "table2": "planners",
     "table3": "scaled_models",

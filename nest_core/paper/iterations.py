@@ -35,7 +35,7 @@ from nest_core.paper.reproduction import (
 from nest_core.paper.settings import model_name, printed, settings
 from nest_core.scenario import fabric_document
 
-__all__ = ["figure2", "figure2_paragraph", "figure10", "figure10_paragraph"]
+__all__ = ["figure2", "figure2_paragraph", "figure10", "figure10_paragraph", "mean_part"]
 
 MODEL = "gpt3-13b"
 """Assumed: the paper says GPT-3 without a size; 175B does not fit four devices."""
@@ -215,7 +215,7 @@ def _strategy_row(costs: Costs, model: str, width: int, recompute: str) -> Row:
         "published": None,
         "plan": degrees(report.plan) if report else None,
         "iteration_time_s": report.iteration_s if report else None,
-        **{part: _mean(report, part) if report else None for part in PARTS},
+        **{part: mean_part(report, part) if report else None for part in PARTS},
     }
     row["communication_share"] = (
         row["communication_s"] / row["iteration_time_s"] if report else None
@@ -225,7 +225,7 @@ def _strategy_row(costs: Costs, model: str, width: int, recompute: str) -> Row:
     return row
 
 
-def _mean(report: Report, part: str) -> float:
+def mean_part(report: Report, part: str) -> float:
     """Over stages: the parts of each add up to the iteration."""
     return float(sum(getattr(stage, part) for stage in report.stages) / len(report.stages))
 

@@ -12,7 +12,7 @@ Examples
 (8, 1, 8)
 """
 
-from nest_core.published.baselines import Evaluation, StageOrder, evaluate
+from nest_core.published.baselines import Evaluation, StageOrder, evaluate, partition
 from nest_core.published.instance import Baseline, Instance, parse_instance, read_instance
 from nest_core.published.paper import PAPER_CASES, PAPER_MODELS, PaperCell, paper_cells
 from nest_core.published.solver import Solution, Stage, solve
@@ -30,6 +30,7 @@ __all__ = [
     "evaluate",
     "paper_cells",
     "parse_instance",
+    "partition",
     "read_instance",
     "solve",
 ]

@@ -55,12 +55,16 @@ class Evaluation:
         The published tables' 4,096 sequences over `time_per_batch`.
     reason : str or None
         One sentence when infeasible.
+    loads : tuple of float
+        Of its stages, first to last: forward and backward of one micro-batch; empty when
+        infeasible.
     """
 
     feasible: bool
     time_per_batch: float | None
     throughput: float | None
     reason: str | None
+    loads: tuple[float, ...] = ()
 
 
 def partition(baseline: Baseline, layer_count: int) -> tuple[tuple[int, int], ...]:
@@ -150,5 +154,9 @@ def _priced(
         parameters=float(tables.parameters[last] - tables.parameters[first]),
     )
     return Evaluation(
-        feasible=True, time_per_batch=found, throughput=BATCH_SEQUENCES / found, reason=None
+        feasible=True,
+        time_per_batch=found,
+        throughput=BATCH_SEQUENCES / found,
+        reason=None,
+        loads=tuple(loads),
     )
