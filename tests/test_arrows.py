@@ -66,7 +66,17 @@ ABOVE_FOUNDATIONS = {
         "workload",
     },
     "published": set(),
-    "paper": {"baselines", "costs", "measured", "planner", "published", "scenario", "topology"},
+    "paper": {
+        "baselines",
+        "costs",
+        "measured",
+        "network",
+        "planner",
+        "published",
+        "scenario",
+        "topology",
+        "workload",
+    },
     "lessons": {
         "costs",
         "hardware",

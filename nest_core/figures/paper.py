@@ -11,6 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from nest_core.figures.paper_network import affinity_picture, topology_pictures
 from nest_core.figures.style import (
     ACCENT,
     FAINT,
@@ -76,6 +77,10 @@ def paper_pictures(found: Reproduction, model: str = "") -> tuple[Picture, ...]:
         return ()
     if found.name == "figure2":
         return (strategies_picture(found.rows),)
+    if found.name == "figure8":
+        return topology_pictures(found.rows)
+    if found.name == "figure9":
+        return (affinity_picture(found.rows),)
     if found.name == "figure10":
         return (iterations_picture(found.rows),)
     return ()

@@ -30,6 +30,8 @@ _MODULES = {
     "figure5": "throughput",
     "figure6": "throughput",
     "figure7": "throughput",
+    "figure8": "topologies",
+    "figure9": "topologies",
     "figure10": "iterations",
     "figure11": "throughput",
     "section5": "claims",

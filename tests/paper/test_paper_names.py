@@ -65,5 +65,5 @@ def test_without_an_instance_rows_say_so(name: str) -> None:
 
 def test_another_name_is_refused() -> None:
     with pytest.raises(InputError, match="NAME must be a figure or table") as refused:
-        reproduce("figure3", "published")
+        reproduce("figure4", "published")
     assert str(refused.value).endswith(f"pick {', '.join(NAMES)}.")
