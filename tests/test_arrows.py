@@ -75,7 +75,6 @@ ABOVE_FOUNDATIONS = {
         "published",
         "scenario",
         "topology",
-        "workload",
     },
     "lessons": {
         "costs",

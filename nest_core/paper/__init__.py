@@ -26,7 +26,9 @@ __all__ = ["NAMES", "Reproduction", "Row", "Table", "reproduce"]
 
 # Modules by name: each has a function of the name, and is imported when it is asked for.
 _MODULES = {
+    "figure1": "strategies",
     "figure2": "iterations",
+    "figure3": "strategies",
     "figure5": "throughput",
     "figure6": "throughput",
     "figure7": "throughput",

@@ -35,7 +35,7 @@ from nest_core.paper.reproduction import (
 from nest_core.paper.settings import model_name, printed, settings
 from nest_core.scenario import fabric_document
 
-__all__ = ["figure2", "figure2_paragraph", "figure10", "figure10_paragraph", "mean_part"]
+__all__ = ["figure2", "figure2_paragraph", "figure10", "figure10_paragraph", "mean_part", "on_mesh"]
 
 MODEL = "gpt3-13b"
 """Assumed: the paper says GPT-3 without a size; 175B does not fit four devices."""
@@ -231,7 +231,7 @@ def mean_part(report: Report, part: str) -> float:
 
 
 @cache
-def _on_mesh(model: str) -> tuple[Report | None, Report | None, Report | None]:
+def on_mesh(model: str) -> tuple[Report | None, Report | None, Report | None]:
     """The best plan here, that of a uniform mesh there, and the latter here."""
     real = own_scenario(SETUP, model, STRATEGY_DEVICES, 1)
     node = settings()["cluster"]["h100_node"]["fabric"]
@@ -243,7 +243,7 @@ def _on_mesh(model: str) -> tuple[Report | None, Report | None, Report | None]:
 
 
 def _uniform(model: str) -> Row:
-    best, blind, there = _on_mesh(model)
+    best, blind, there = on_mesh(model)
     return {
         "model": model,
         "plan": degrees(best.plan) if best else None,

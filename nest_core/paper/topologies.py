@@ -231,8 +231,8 @@ def figure9_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
     """What one remote level would put together."""
     if costs == "published":
         return (
-            "The artifact's instances are nested levels, none of a mesh or torus, so nothing of the "
-            "figure can be computed from its costs.",
+            "The artifact's instances are nested levels, none of a mesh or torus, so nothing of "
+            "the figure can be computed from its costs.",
         )
     found = [
         "Here every hop distance is a level of its own; three classes are what the paper draws."
