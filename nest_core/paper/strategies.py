@@ -89,7 +89,7 @@ def figure3(costs: Costs) -> Reproduction:
 def _priced(name: str) -> Report:
     problem = own_scenario("h100_node", MODEL, 8, 1, batch=BATCH).problem()
     _, fields, recompute = _STRATEGIES.get(name, ("", {}, "none"))
-    point = replace(_ALONE, **fields)
+    point = replace(_ALONE, etp=0, **fields)  # experts as wide as tp
     cuts = tuple(stage * problem.layers // point.pp for stage in range(point.pp + 1))
     return price(problem, Plan(point, cuts, (recompute,) * point.pp))
 
@@ -208,7 +208,7 @@ def _planners(model: str) -> tuple[Row, ...]:
         problem, scenario.space, scenario.model, tuple(PLANNERS), as_in_paper=True
     )
     blind += [(PLANNERS[one.name], one.report, one.reason) for one in rivals]
-    return tuple(_planner_row(model, name, best, *rest) for name, *rest in blind)
+    return tuple(_planner_row(model, name, best, report, why) for name, report, why in blind)
 
 
 def _planner_row(
