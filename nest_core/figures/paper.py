@@ -416,8 +416,8 @@ def strategies_picture(rows: Sequence[Row]) -> Picture:
         for part, (label, colour) in _PARTS.items()
     ]
     layout = frame(
-        360,
-        (56, 12, 12, 56),
+        400,
+        (56, 12, 12, 104),
         barmode="stack",
         bargap=0.3,
         xaxis={"fixedrange": True},

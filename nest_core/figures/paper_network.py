@@ -59,7 +59,7 @@ def affinity_picture(rows: Sequence[Row]) -> Picture:
         template="none",
         height=_HEIGHT,
         dragmode=False,
-        margin={"l": 32, "r": 12, "t": 36, "b": 32},
+        margin={"l": 32, "r": 12, "t": 36, "b": 84},
     )
     plot.update_xaxes(showgrid=False, zeroline=False, fixedrange=True, constrain="domain")
     plot.update_yaxes(showgrid=False, zeroline=False, fixedrange=True, constrain="domain")
