@@ -12,6 +12,7 @@ from nest_core.costs import LayerTable, Point, Problem, micro_batches
 from nest_core.costs.problem import prefix
 from nest_core.costs.schedules import DELAYS
 from nest_core.network import BoolArray, FloatArray, IntArray
+from nest_core.planner.block_bounds import BlockBounds
 from nest_core.planner.bounds import Bounds, bounds
 from nest_core.planner.layer_bounds import LayerBounds, best_case, layer_bounds, untied
 from nest_core.planner.points import Columns, Points
@@ -106,6 +107,7 @@ class Frontier:
         self._entries: dict[tuple[int, int], Entry] = {}
         self._bounds_of: dict[int, LayerBounds] = {}
         self._transfer_bounds = TransferBounds(problem)
+        self._blocks = BlockBounds(problem, space)
         everything = np.arange(len(self.rows))
         self.queue = Queue(self._bound_rows(self._lower_bounds(), self._pair, everything))
 
@@ -122,6 +124,7 @@ class Frontier:
         found.solver = Solver(problem, self.allowed, as_needed=self.space.as_needed)
         found.screen = Screen(problem, self.rows, self.allowed)
         found._entries, found._bounds_of, found._transfer_bounds = {}, {}, TransferBounds(problem)
+        found._blocks = BlockBounds(problem, self.space)
         found.queue = Queue(self.queue.low / factor)
         return found
 
@@ -276,6 +279,7 @@ class Frontier:
                 family,
                 table,
                 scale,
+                blocks=self._blocks,
             )
             for family, table, _, scale in lower_bounds(
                 self.problem, self.rows.families, self._micros
@@ -320,6 +324,7 @@ class Frontier:
                 table,
                 _ONE,
                 apart,
+                self._blocks,
             )
             bounds_of_pair = layer_bounds(families, [case], self.allowed)
             if not apart:

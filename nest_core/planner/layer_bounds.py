@@ -11,6 +11,7 @@ from nest_core.costs import LayerTable, Problem
 from nest_core.costs.overlap import cost
 from nest_core.costs.problem import condensed
 from nest_core.network import FloatArray, IntArray
+from nest_core.planner.block_bounds import BlockBounds
 from nest_core.planner.space import Families, SearchSpace
 from nest_core.planner.transfer_bounds import TransferBounds, call_bound
 
@@ -161,14 +162,17 @@ def best_case(
     table: LayerTable,
     scale: FloatArray,
     apart: int = 0,
+    blocks: BlockBounds | None = None,
 ) -> Case:
     """Seconds of every layer at best-case communication.
 
     Experts of a group are at least ``apart`` devices apart, and never closer than ``etp``.
+    ``blocks`` knows more where all stages have the family's degrees.
     """
     brief, times = condensed(table)
     compute = brief.compute_s + brief.replay_s
     natural = set(space.device_orders) == {"natural"}
+    width = (int(families.tp[family]), int(families.cp[family]))
     inside = np.zeros((len(scale), *compute.shape))
     for axis, calls in brief.calls.items():
         n = int(getattr(families, axis)[family])
@@ -187,6 +191,8 @@ def best_case(
                 least = call_bound(
                     problem, transfer_bounds, axis, calls.kind, n, stride, size, natural
                 )
+                if blocks is not None:
+                    least = np.maximum(least, blocks.seconds(axis, calls.kind, width, size))
                 inside = inside + number * least
     compute = compute * scale[:, None, None]
     device = compute + cost(inside, compute, problem.overlap.within)

@@ -1,0 +1,313 @@
+"""How long searches take to prove their plan on random scenarios over every kind of fabric.
+
+``python benchmarks/proof_times.py [--scenarios 200] [--first 0] [--seed 0] [--limit 5]`` draws
+fabrics of 8 to 1,024 devices, models dense and of experts, sequences and batches, leaves all axes
+open, and searches each with a time limit. Prints a row per scenario (CSV): kind, devices, seconds,
+and the gap that was left. Seconds are those of the processor, so that what else runs on the machine
+does not count; a search runs in one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import random
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from nest_core.errors import InputError
+from nest_core.planner import search
+from nest_core.scenario import Scenario, load_scenario
+
+MODELS = (
+    "llama2-7b",
+    "llama2-70b",
+    "llama3-8b",
+    "llama3-70b",
+    "mistral-7b",
+    "mixtral-8x7b",
+    "mixtral-8x22b",
+    "qwen2.5-7b",
+    "qwen2.5-72b",
+    "gpt-oss-120b",
+)
+NODE = {"bandwidth_GBps": 450.0, "latency_us": 0.5}
+"""The links inside a node of every Clos fabric."""
+
+Table = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What one search came to."""
+
+    scenario: int
+    kind: str
+    devices: int
+    model: str
+    batch: int
+    points: int
+    solved: int
+    seconds: float
+    proven: bool
+    gap: float
+    sets: str
+
+
+def _sizes(dice: random.Random, devices: int, parts: int) -> list[int]:
+    """Factors of at least two whose product is ``devices``, as many as there are, up to a limit."""
+    found = []
+    rest, prime = devices, 2
+    while rest > 1:
+        while rest % prime == 0:
+            found.append(prime)
+            rest //= prime
+        prime += 1
+    dice.shuffle(found)
+    while len(found) > parts:
+        found[1] *= found.pop(0)
+        dice.shuffle(found)
+    return found
+
+
+def _hierarchy(dice: random.Random, devices: int) -> Table:
+    per_device = dice.random() < 0.5
+    rate = 450.0
+    levels = []
+    for depth, size in enumerate(_sizes(dice, devices, 3)):
+        levels.append(
+            {
+                "name": f"tier{depth}",
+                "group_size": size,
+                "uplink_per": "device" if per_device or depth == 0 else "child",
+                "bandwidth_GBps": rate,
+                "oversubscription": dice.choice([1.0, 2.0, 4.0]) if depth else 1.0,
+                "latency_us": 0.5 + depth,
+            }
+        )
+        rate = dice.choice([25.0, 50.0, 100.0, 200.0])
+    return {"kind": "hierarchical", "level": levels}
+
+
+def odd_hierarchy(dice: random.Random) -> Table:
+    """Any number of devices from 21 to 125, in up to three levels."""
+    return _hierarchy(dice, dice.randint(21, 125))
+
+
+def even_hierarchy(dice: random.Random) -> Table:
+    """A power of two."""
+    return _hierarchy(dice, 2 ** dice.randint(4, 10))
+
+
+def unequal_hierarchy(dice: random.Random) -> Table:
+    """Racks of different sizes."""
+    racks = [dice.randint(1, 6) for _ in range(dice.randint(2, 6))]
+    if len(set(racks)) == 1:
+        racks[0] += 1
+    rest = {"uplink_per": "device", "bandwidth_GBps": 50.0, "latency_us": 1.5}
+    return {
+        "kind": "hierarchical",
+        "level": [
+            {"name": "node", "group_size": 8, "uplink_per": "device", **NODE},
+            {"name": "rack", "group_sizes": racks, **rest},
+            {"name": "fabric", "group_size": len(racks), **rest, "latency_us": 3.0},
+        ],
+    }
+
+
+def _clos(dice: random.Random, kind: str, tiers: int, most: int = 10) -> Table:
+    devices = 2 ** dice.randint(5, most)
+    ratios = [dice.choice([1.0, 1.0, 2.0, 4.0])] + [1.0] * (tiers - 2)
+    radix = (32 if devices <= 256 else 64) if tiers == 2 else dice.choice([16, 32])
+    clos = {
+        "devices": devices,
+        "devices_per_node": 8,
+        "nics_per_node": 8,
+        "nic_bandwidth_GBps": 50.0,
+        "radix": radix,
+        "tiers": tiers,
+        "oversubscription": ratios,
+        "hop_latency_us": 0.6,
+    }
+    return {"kind": kind, "clos": clos, "intra_node": NODE}
+
+
+def two_tiers(dice: random.Random) -> Table:
+    """Leaf and spine, with a ratio."""
+    return _clos(dice, "leaf_spine", 2)
+
+
+def three_tiers(dice: random.Random) -> Table:
+    """A fat tree."""
+    return _clos(dice, "fat_tree", 3)
+
+
+def rails(dice: random.Random) -> Table:
+    """Rail-optimised, two tiers."""
+    return _clos(dice, "rail_optimised", 2)
+
+
+def hashed(dice: random.Random) -> Table:
+    """Clos fabrics whose switches hash flows."""
+    kind = dice.choice(["leaf_spine", "rail_optimised"])
+    return {**_clos(dice, kind, 2), "routing": "ecmp"}
+
+
+def with_holes(dice: random.Random) -> Table:
+    """Clos fabrics that lack nodes."""
+    fabric = _clos(dice, dice.choice(["leaf_spine", "rail_optimised"]), 2)
+    nodes = int(fabric["clos"]["devices"]) // 8  # type: ignore[index]  # a table of the above
+    gone = dice.sample(range(nodes), dice.randint(1, max(1, nodes // 8)))
+    return {**fabric, "missing": [f"node {number}" for number in sorted(gone)]}
+
+
+def torus(dice: random.Random) -> Table:
+    """Two or three dimensions, any of which may be open."""
+    if dice.random() < 0.5:
+        shape = [dice.choice([4, 5, 6, 8, 12, 16, 32]) for _ in range(2)]
+    else:
+        shape = [dice.choice([2, 3, 4, 6, 8]) for _ in range(3)]
+    wrap = [dice.random() < 0.7 for _ in shape]
+    links = {"link_bandwidth_GBps": 50.0, "hop_latency_us": 1.0}
+    return {"kind": "torus", "torus": {"shape": shape, "wrap": wrap, **links}}
+
+
+def twisted(dice: random.Random) -> Table:
+    """k x k x 2k or k x 2k x 2k."""
+    k = dice.choice([4, 4, 8])
+    shape = [k, k, 2 * k] if dice.random() < 0.5 or k == 8 else [k, 2 * k, 2 * k]
+    slice_of = {"generation": "v4", "shape": shape, "twisted": True, "hop_latency_us": 1.0}
+    return {"kind": "tpu_slice", "tpu_slice": slice_of}
+
+
+def dragonfly(dice: random.Random) -> Table:
+    """Balanced, or with fewer groups than fit; one or four devices per node."""
+    h = dice.choice([2, 3])
+    groups = dice.randint(3, 2 * h * h + 1)
+    per_node = dice.choice([1, 4])
+    table: Table = {
+        "kind": "dragonfly",
+        "routing": dice.choice(["adaptive", "shortest_path", "ecmp"]),
+        "dragonfly": {
+            "routers_per_group": 2 * h,
+            "nodes_per_router": h if per_node == 1 else 2,
+            "global_links_per_router": h,
+            "groups": groups,
+            "devices_per_node": per_node,
+            "local_bandwidth_GBps": 50.0,
+            "global_bandwidth_GBps": 50.0,
+            "hop_latency_us": 0.6,
+        },
+    }
+    return table if per_node == 1 else {**table, "intra_node": NODE}
+
+
+def drawn(dice: random.Random) -> Table:
+    """Leaves and spines element by element, under every routing."""
+    leaves, each, spines = dice.randint(2, 8), dice.choice([2, 4, 8, 16]), dice.choice([1, 2, 4])
+    element = [{"id": f"spine{s}", "role": "switch"} for s in range(spines)]
+    link = []
+    wires = {"bandwidth_GBps": 50.0, "latency_us": 0.6}
+    for leaf in range(leaves):
+        element.append({"id": f"leaf{leaf}", "role": "switch"})
+        link += [{"a": f"leaf{leaf}", "b": f"spine{s}", **wires} for s in range(spines)]
+        for slot in range(each):
+            name = f"device{leaf * each + slot}"
+            element.append({"id": name, "role": "device"})
+            link.append({"a": name, "b": f"leaf{leaf}", **wires})
+    routing = dice.choice(["adaptive", "shortest_path", "ecmp"])
+    return {"kind": "graph", "routing": routing, "element": element, "link": link}
+
+
+KINDS: dict[str, Callable[[random.Random], Table]] = {
+    "Clos, 2 tiers": two_tiers,
+    "Clos, 3 tiers": three_tiers,
+    "rails": rails,
+    "hashed Clos": hashed,
+    "Clos with holes": with_holes,
+    "odd hierarchy": odd_hierarchy,
+    "unequal hierarchy": unequal_hierarchy,
+    "even hierarchy": even_hierarchy,
+    "torus": torus,
+    "twisted torus": twisted,
+    "dragonfly": dragonfly,
+    "drawn": drawn,
+}
+
+
+def inline(value: object) -> str:
+    """A value as TOML on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {inline(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(inline, value)) + "]"
+    return json.dumps(value)
+
+
+def drawn_scenario(seed: int, number: int) -> tuple[str, list[str]]:
+    """Kind and settings of one scenario; the kinds take turns."""
+    kind = list(KINDS)[number % len(KINDS)]
+    dice = random.Random(f"{seed} {number}")
+    fabric = {"schema": 1, "name": kind, **KINDS[kind](dice)}
+    settings = [
+        f"fabric={inline(fabric)}",
+        f"workload.model='{dice.choice(MODELS)}'",
+        f"workload.global_batch_sequences={2 ** dice.randint(5, 11) * dice.choice([1, 1, 1, 3])}",
+        f"workload.sequence_length_tokens={dice.choice([2048, 4096, 4096, 8192])}",
+        "search={}",
+    ]
+    return kind, settings
+
+
+def proven(number: int, kind: str, scenario: Scenario, limit_s: float, sets: list[str]) -> Proof:
+    """Search one scenario until it is proven or the time is over."""
+    problem = scenario.problem()
+    model = sets[1].split("=")[1].strip("'")
+    began = time.process_time()
+    result = search(problem, scenario.space, time_limit_s=limit_s, clock=time.process_time)
+    seconds, told = time.process_time() - began, result.certificate
+    return Proof(
+        number,
+        kind,
+        problem.network.devices,
+        model,
+        problem.batch,
+        told.points,
+        told.solved,
+        round(seconds, 3),
+        told.proven,
+        round(told.gap if result.best or told.proven else 1.0, 5),
+        sets[0],
+    )
+
+
+def main() -> None:
+    """Draw, measure, write, print."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--scenarios", type=int, default=200)
+    options.add_argument("--first", type=int, default=0)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--limit", type=float, default=5.0)
+    asked = options.parse_args()
+    writer = None
+    for number in range(asked.first, asked.first + asked.scenarios):
+        kind, sets = drawn_scenario(asked.seed, number)
+        try:
+            scenario = load_scenario("llama2-7b-64-h100", sets)
+            found = proven(number, kind, scenario, asked.limit, sets)
+        except InputError as error:
+            print(number, kind, error, sets, file=sys.stderr)
+            continue
+        row = asdict(found)
+        if writer is None:
+            writer = csv.DictWriter(sys.stdout, list(row))
+            writer.writeheader()
+        writer.writerow(row)
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
