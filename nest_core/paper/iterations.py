@@ -20,7 +20,7 @@ import numpy as np
 
 from nest_core.costs import Plan, Point, Report, price
 from nest_core.measured.collectives.sweep import load_measured
-from nest_core.paper.own import degrees, own_result, own_scenario
+from nest_core.paper.own import degrees, one_node, own_result, own_scenario
 from nest_core.paper.reproduction import (
     Costs,
     Reproduction,
@@ -32,8 +32,7 @@ from nest_core.paper.reproduction import (
     ratio,
     seconds,
 )
-from nest_core.paper.settings import model_name, printed, settings
-from nest_core.scenario import fabric_document
+from nest_core.paper.settings import model_name, printed
 
 __all__ = ["figure2", "figure2_paragraph", "figure10", "figure10_paragraph", "mean_part", "on_mesh"]
 
@@ -234,10 +233,8 @@ def mean_part(report: Report, part: str) -> float:
 def on_mesh(model: str) -> tuple[Report | None, Report | None, Report | None]:
     """The best plan here, that of a uniform mesh there, and the latter here."""
     real = own_scenario(SETUP, model, STRATEGY_DEVICES, 1)
-    node = settings()["cluster"]["h100_node"]["fabric"]
-    uniform = fabric_document(f"{node}-{DEVICES[-1]}")
-    uniform["level"][0]["group_size"] = STRATEGY_DEVICES
-    mesh = own_scenario(SETUP, model, STRATEGY_DEVICES, 1, {"fabric": uniform})
+    uniform = {"fabric": one_node(STRATEGY_DEVICES)}
+    mesh = own_scenario(SETUP, model, STRATEGY_DEVICES, 1, uniform)
     best, blind = own_result(real).best, own_result(mesh).best
     return best, blind, price(real.problem(), blind.plan) if blind else None
 

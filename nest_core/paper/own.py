@@ -21,7 +21,15 @@ from nest_core.paper.settings import settings
 from nest_core.planner import Result, search
 from nest_core.scenario import Scenario, resolve_scenario
 
-__all__ = ["degrees", "own_document", "own_outcome", "own_result", "own_scenario", "template_rows"]
+__all__ = [
+    "degrees",
+    "one_node",
+    "own_document",
+    "own_outcome",
+    "own_result",
+    "own_scenario",
+    "template_rows",
+]
 
 
 def template_rows(rows: Sequence[Row]) -> tuple[Row, ...]:
@@ -78,13 +86,13 @@ def own_document(
     setup, model : str
         Keys of ``presets/paper/own.toml``.
     devices, micro_batch, batch : int
-        There is a fabric preset of every size in the paper.
+        There is a fabric preset of every size in the paper that has more than a node.
     """
     cluster, work = settings()["cluster"][setup], settings()["model"][model]
     return {
         "schema": 1,
         "name": f"{work['name']} on {devices} {cluster['name']}",
-        "fabric": f"{cluster['fabric']}-{devices}",
+        "fabric": f"{cluster['fabric']}-{devices}" if "fabric" in cluster else one_node(devices),
         "accelerator": cluster["accelerator"],
         "costs": "own",
         "workload": {
@@ -102,6 +110,13 @@ def own_document(
         }
         | ({} if work.get("experts") else {"ep": 1}),
     }
+
+
+def one_node(devices: int) -> dict[str, Any]:
+    """The fabric document of H100 on NVSwitches alone, however many."""
+    cluster = settings()["cluster"]["h100_node"]
+    level = {**cluster["node"], "group_size": devices}
+    return {"schema": 1, "name": cluster["name"], "kind": "hierarchical", "level": [level]}
 
 
 def own_scenario(

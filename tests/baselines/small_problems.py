@@ -256,7 +256,10 @@ class Priced:
             used = static + max(costs.in_flight[s] * kept + peak, step)
             fits = fits and used <= costs.limit
         m = plan.point.micro_batches(self.problem.batch)
-        return iteration_seconds(plan.point, m, np.array(loads), np.array(syncs)), bool(fits)
+        seconds = iteration_seconds(
+            plan.point, m, np.array(loads), np.zeros(len(loads)), np.array(syncs)
+        )
+        return seconds, bool(fits)
 
     def _of(self, point: Point) -> StageCosts:
         if point not in self._costs:

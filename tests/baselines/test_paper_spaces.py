@@ -15,6 +15,7 @@ LACKS = {
     "alpa_e": {"sp", "cp"},
     "mist": {"sp", "cp", "ep"},
     "mcmc": set(),
+    "nest": set(),
 }  # NEST's tables 1 and 2, read by hand
 
 

@@ -118,6 +118,26 @@ def hierarchy(groups, blocks):
     return [(phase, steps) for phase, steps in phases if phase]
 
 
+def rails(groups, node):
+    """A ring per member that a node has, on its part of the buffer, inside and between at once."""
+    members, seated = (
+        len(groups[0]),
+        [sorted(group, key=lambda d: (node[d], d)) for group in groups],
+    )
+    held = {tuple(Counter(node[d] for d in group).values()) for group in seated}
+    here = held.pop() if len(held) == 1 else ()
+    if len(set(here)) != 1 or here[0] in (1, members):
+        return [(phase, members - 1) for phase in ring(groups, (members - 1) / members)]
+    g, inside, between = here[0], [], []
+    for group in seated:
+        nodes = [group[at : at + g] for at in range(0, members, g)]
+        for own, beyond in pairwise([*nodes, nodes[0]]):
+            part = (members - 1) / members / g
+            inside += [(a, b, part * (g - 1)) for a, b in pairwise([*own, own[0]])]
+            between += [(a, b, part) for a, b in zip(own, beyond, strict=True)]
+    return [(inside, members - members // g), (between, members // g - 1)]
+
+
 def collectives(walk, by_stage, blocks, size):
     """Loads of one reduce-scatter of ``size`` bytes of every group, stage by stage.
 
@@ -128,8 +148,9 @@ def collectives(walk, by_stage, blocks, size):
     if members == 1:
         return [Counter() for _ in by_stage]
     ways = [
-        [(phase, members - 1) for phase in ring(groups, (members - 1) / members)],
-        hierarchy(groups, blocks),
+        [[(phase, members - 1)] for phase in ring(groups, (members - 1) / members)],
+        [rails(groups, blocks[0])],
+        [[entry] for entry in hierarchy(groups, blocks)],
     ]
     found = []
     for of in by_stage:
@@ -137,11 +158,13 @@ def collectives(walk, by_stage, blocks, size):
         told = []
         for way in ways:
             seconds, sent = 0.0, Counter()
-            for phase, steps in way:
-                every = walk.loads(phase)
-                own = [flow for flow in phase if flow[0] in mine]
+            for at_once in way:
+                every = walk.loads([flow for phase, _ in at_once for flow in phase])
+                own = [flow for phase, _ in at_once for flow in phase if flow[0] in mine]
                 crossed = {link for a, b, _ in own for link in walk.way(a, b)[0]}
-                seconds += steps * max((walk.way(a, b)[1] for a, b, _ in own), default=0.0)
+                for phase, steps in at_once:
+                    waits = [walk.way(a, b)[1] for a, b, _ in phase if a in mine]
+                    seconds += steps * max(waits, default=0.0)
                 seconds += size * max(
                     (every[link] / walk.rate(link) for link in crossed), default=0
                 )

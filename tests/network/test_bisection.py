@@ -163,6 +163,6 @@ def test_halves_are_even_and_divide_no_node(name):
     network = collapse(load_fabric(name))
     late = last_half(network)
     assert 0.3 < late.mean() < 0.7
-    if network.torus is None and network.node_size < network.devices:
+    if network.torus is None:
         node = network.nesting[0]
         assert not set(node[late].tolist()) & set(node[~late].tolist())
