@@ -14,7 +14,7 @@ from nest_core.planner import search
 from nest_core.workload.recomputation import ordered
 
 SETS = ("mlp", "core_attn+moe_act")
-SEEDS = range(12)
+SEEDS = range(12, 24)
 
 
 def _rows(values: np.ndarray, shares: np.ndarray) -> np.ndarray:
