@@ -82,7 +82,7 @@ def test_a_plan_prints_draws_and_tables_itself(planned):
     assert "proven optimal" in str(planned)
     assert planned.best.iteration_s == planned.to_json()["iteration_time_s"]
     frame = planned.to_frame()
-    assert list(frame["name"]) == ["nest", "manual"]
+    assert list(frame["name"]) == ["ours", "manual"]
     assert frame["iteration_time_s"][0] <= frame["iteration_time_s"][1]
     assert planned.plot().data
     assert "<table" in planned._repr_html_()

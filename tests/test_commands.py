@@ -61,7 +61,10 @@ PLAN = {
 }
 STAGE = {"layers", "compute_s", "communication_s", "idle_s", "memory_bytes"}
 MEMORY = {"weights", "gradients", "optimizer", "activations", "stash", "buffers"}
-CERTIFICATE = {"lower_bound_s", "gap", "proven", "points", "solved", "bounded", "infeasible"}
+CERTIFICATE = {
+    "lower_bound_s", "gap", "proven", "points", "solved", "bounded", "infeasible",
+    "orders", "device_orders", "words",
+}  # fmt: skip
 BASELINE = {"name", "feasible", "reason", "plan", "stages", "iteration_time_s", "search_seconds"}
 PRICE = {"feasible", "reason", "iteration_time_s", "terms", "best_iteration_time_s", "difference"}
 LEVEL = {"name", "kind", "group_size", "groups", "links", "bandwidth_Bps", "latency_s"}
@@ -420,7 +423,10 @@ BAD_LINES: list[tuple[list[str], str]] = [
     (["price", SMALL, "--plan", "pp=2,cuts=0-34"], "plan.cuts must rise from 0 to 34 in 2 steps"),
     (["price", SMALL, "--plan", "pp=2,cuts=0-34-34"], "plan.cuts must rise from 0 to 34"),
     (["price", SMALL, "--plan", "pp=2,cuts=0-5-33"], "plan.cuts must rise from 0 to 34"),
-    (["price", SMALL, "--plan", "pp=2,stage_recompute=none-some"], "plan.recompute must name"),
+    (
+        ["price", SMALL, "--plan", "pp=2,stage_recompute=none-some"],
+        "plan.stage_recompute must be none",
+    ),
     (["price", SMALL, "--plan", "order=5"], "plan.order must be a list, but is 5"),
     (["price", SMALL, "--plan", "--micro-batch-size 'x"], "plan must close its quotes"),
     (["price", SMALL, "--plan", "dp=8," * 200 + "="], "plan.dp must be given once"),

@@ -46,7 +46,7 @@ def seatings(network: Network) -> tuple[str, ...]:
     >>> seatings(collapse(Hierarchical("whole", tiers)))
     ()
     >>> seatings(collapse(Hierarchical("hole", tiers, missing=("device 1",))))[:3]
-    ('multiples of 1 per node', 'multiples of 2 per node', '3 per node')
+    ('multiples of 1 per node', 'multiples of 2 per node', 'multiples of 3 per node')
     """
     sizes = [np.unique(np.bincount(block)[block]) for block in network.nesting[:-1]]
     uneven = [len(found) > 1 for found in sizes]

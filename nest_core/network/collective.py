@@ -186,6 +186,10 @@ def _by_library(
     kind, parts = KINDS[op]
     names, (count, size) = algorithms(network, kind), groups.shape
     listed = kind != "all_to_all" or count * size * (size - 1) <= MOST_FLOWS
+    if listed:
+        listable = names if network.torus is not None else names[:1]
+        stages = [algorithm_stages(op, name, network, groups) for name in listable]
+        _refuse_crossings(sum(_crossed(network, of) for of in stages))
     time = message_time(network, kind, groups, protocols)
     time_s = parts * float(time.seconds(size_bytes).max())
     found = [
@@ -196,9 +200,7 @@ def _by_library(
     best = found[0].algorithm
     phrase, level = f"{count * size * (size - 1):,} flows at once", network.levels[-1].name
     if listed:
-        stages = algorithm_stages(op, best, network, groups)
-        _refuse_crossings(_crossed(network, stages))
-        phrase, level = describe(network, stages, size_bytes)
+        phrase, level = describe(network, algorithm_stages(op, best, network, groups), size_bytes)
     bus = bus_factor(op, size) * size_bytes / time_s if time_s else 0.0
     return CollectiveAnswer(time_s, bus, best, phrase, level, tuple(found))
 

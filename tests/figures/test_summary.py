@@ -88,7 +88,8 @@ def test_the_plan_in_words_holds_every_degree(preset_answer):
     words = plan_in_words(best, preset_answer.scenario.batch, network.devices)
     for part in (f"dp {point.dp})", f"pp {point.pp})", f"tp {point.tp}", f"ZeRO {point.zero};"):
         assert part in words
-    assert f"{point.micro_batches(preset_answer.scenario.batch):,} micro-batches" in words
+    m = point.micro_batches(preset_answer.scenario.batch)
+    assert f"{m:,} micro-batch{'es' if m > 1 else ''} of" in words
     assert f"recomputation {best.plan.recompute_summary}" in words
     assert ("sequence parallelism" in words) == point.sp
     idle = network.devices - point.devices_used

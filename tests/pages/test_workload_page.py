@@ -123,7 +123,7 @@ def test_another_model_brings_its_layers_and_limits(workload_page, model, kind):
     ("key", "value", "changes"),
     [
         ("layer.ep", 8, {"ep": 8}),
-        ("layer.expert_tensor", False, {"expert_tensor": False}),
+        ("layer.expert_tensor", False, {"etp": 1}),
         ("layer.imbalance", 1.5, {"imbalance": 1.5}),
         ("layer.capacity", 1.25, {"capacity": 1.25}),
     ],

@@ -141,7 +141,7 @@ def sweep(
     >>> network = collapse(Hierarchical("node", (Tier("node", 8, 100e9, 1e-6),)))
     >>> found = sweep(network, "all_reduce", 8, sizes=np.array([800e6]))
     >>> round(float(found.seconds[0]) * 1e3, 3), found.algorithms, found.bound_Bps / 1e9
-    (14.006, ('pipelined',), 100.0)
+    (14.006, ('hierarchical_halving',), 100.0)
     """
     check_op(op)
     groups = member_groups(network.devices, size, stride=stride, concurrent=concurrent)
