@@ -183,14 +183,28 @@ def studio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 # By module: while Playwright runs, its event loop owns the main thread.
 @pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    """Headless Chromium."""
+def launched(chromium: str) -> Iterator[Callable[[], Browser]]:
+    """Gives headless Chromium: that of the test before, or a new one if that has died."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        instance = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
-        yield instance
-        instance.close()
+        started: list[Browser] = []
+
+        def living() -> Browser:
+            if not (started and started[-1].is_connected()):
+                launch = playwright.chromium.launch
+                started.append(launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS))
+            return started[-1]
+
+        yield living
+        for instance in started:
+            instance.close()
+
+
+@pytest.fixture
+def browser(launched: Callable[[], Browser]) -> Browser:
+    """Headless Chromium; a new one where the last test's has died."""
+    return launched()
 
 
 @pytest.fixture
