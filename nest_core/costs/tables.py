@@ -27,9 +27,7 @@ from nest_core.workload import (
     Operator,
     Strategy,
     chain,
-    load_trace,
 )
-from nest_core.workload.layers import layers_of
 from nest_core.workload.models import sizes
 from nest_core.workload.operators import operators
 from nest_core.workload.recomputation import RECOMPUTE
@@ -324,13 +322,12 @@ def model_flops(model: Model, sequence: int, *, whole_scores: bool = False) -> f
            with windows, or without a causal mask, `mfu_convention` says so.
     .. [2] Narayanan et al. 2021 (SC), appendix.
     """
-    trace = load_trace(model.family)
     at = sizes(model, 1, sequence)
     if whole_scores and model.window:
         at["keys"] = min(sequence, model.window)
     forward = 0.0
-    for kind, times in layers_of(model):
-        graph = _whole_scores(trace[kind]) if whole_scores else trace[kind]
+    for kind, times in model.runs:
+        graph = _whole_scores(model.trace[kind]) if whole_scores else model.trace[kind]
         forward += times * sum(
             op.flops for op in operators(graph, at, 2.0) if not op.name.endswith(_ROUTER)
         )
@@ -341,8 +338,8 @@ def mfu_convention(model: Model) -> str:
     """How `model_flops` counts attention, in words."""
     masked = all(
         node.causal
-        for kind, _ in layers_of(model)
-        for node in load_trace(model.family)[kind].nodes
+        for kind, _ in model.runs
+        for node in model.trace[kind].nodes
         if node.op == "attention"
     )
     if masked and not model.window:

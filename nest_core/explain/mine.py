@@ -16,7 +16,7 @@ from nest_core.errors import InputError
 from nest_core.explain.summary import share
 from nest_core.scenario import Scenario
 from nest_core.units import humanise, humanise_seconds
-from nest_core.workload import Model, load_trace
+from nest_core.workload import Model
 
 __all__ = [
     "Difference",
@@ -133,7 +133,7 @@ def check_job(asked: Scenario, settings: Mapping[str, Setting]) -> None:
 
 def _gated(asked: Scenario) -> bool:
     """Whether an MLP of the model multiplies two projections of its input."""
-    kinds = load_trace(asked.model.family).values()
+    kinds = asked.model.trace.values()
     return any(node.name.endswith(".gate") for graph in kinds for node in graph.nodes)
 
 

@@ -14,7 +14,6 @@ from nest_core.errors import InputError
 from nest_core.hardware.profiles import Direction, Signature, signature
 from nest_core.workload import Graph, Kernel, Model, Node, Strategy, layer_graph
 from nest_core.workload.graph import Dim, Sizes, extent
-from nest_core.workload.layers import layers_of
 from nest_core.workload.models import sizes
 from nest_core.workload.operators import operators
 
@@ -70,7 +69,7 @@ def cases(model: Model, strategies: Iterable[Strategy]) -> tuple[Case, ...]:
     found: dict[tuple[Signature, str], Case] = {}
     for strategy in strategies:
         at = sizes(model, strategy.micro_batch, strategy.sequence)
-        for kind, _ in layers_of(model):
+        for kind, _ in model.runs:
             graph = layer_graph(model, kind, strategy)
             for case in _cases(graph, at, strategy.width, f"{model.name}, {kind}"):
                 key = (case.signature, case.function)

@@ -339,30 +339,32 @@ def _pipelined(
     """
     part = size_bytes / chunks
     alone = [price_phases(network.link_map, stage, count, (protocol,)) for stage in stages]
+    sending = [float((time.beta_s_per_byte[0] * part).max()) for time in alone]
+    waiting = [float(time.alpha_s[0].max()) for time in alone]
+
+    @cache
+    def taken(own: int, other: int) -> float:
+        """Part of a stage's slowest link that another takes while it sends alone."""
+        flows = [
+            replace(phase, owner=phase.owner + place * count)
+            for place, number in enumerate((own, other))
+            for phase in stages[number]
+        ]
+        shared = price_phases(network.link_map, [merged(flows)], 2 * count, (protocol,))
+        extra = shared.beta_s_per_byte[0, :count] - alone[own].beta_s_per_byte[0]
+        return float((extra * part).max()) / max(sending[other], 1e-300)
 
     @cache
     def pace(busy: tuple[int, ...]) -> FloatArray:
-        flows = [
-            replace(phase, owner=phase.owner + place * count)
-            for place, number in enumerate(busy)
-            for phase in stages[number]
-        ]
-        owners = len(busy) * count
-        shared = price_phases(network.link_map, [merged(flows)], owners, (protocol,))
-        beta = shared.beta_s_per_byte.reshape(len(busy), count)
-        sending = [float((alone[n].beta_s_per_byte[0] * part).max()) for n in busy]
-        waiting = [float(alone[n].alpha_s[0].max()) for n in busy]
-        duty = [
-            send / max(send + wait, 1e-300) for send, wait in zip(sending, waiting, strict=True)
-        ]
         times = []
-        for place, number in enumerate(busy):
-            own = alone[number]
+        for own in busy:
+            others = [number for number in busy if number != own]
             # While the others wait for latencies, this one has the links to itself.
-            met = 1.0 - math.prod(1.0 - share for at, share in enumerate(duty) if at != place)
-            extra = np.maximum(beta[place] - own.beta_s_per_byte[0], 0.0)
-            slower = own.alpha_s[0] + (own.beta_s_per_byte[0] + met * extra) * part
-            times.append(np.maximum(slower, beta[place] * part).max())
+            idle = math.prod(waiting[n] / max(sending[n] + waiting[n], 1e-300) for n in others)
+            # Links are shared fairly: who meets another goes no slower than at half the rate.
+            lost = [min(taken(own, other), 0.5) for other in others]
+            slower = 1.0 + (1.0 - idle) * sum(share / (1.0 - share) for share in lost)
+            times.append(waiting[own] + sending[own] * slower)
         return np.array(times)
 
     now = 0.0

@@ -20,7 +20,7 @@ from nest_core.hardware import Accelerator
 from nest_core.hardware.accelerators import accelerator_of
 from nest_core.overrides import assign, settings
 from nest_core.planner import SearchSpace
-from nest_core.presets import load_toml, looks_like_path, named_file
+from nest_core.presets import load_toml, looks_like_path, named_file, preset_names
 from nest_core.scenario.job import Job
 from nest_core.scenario.search_table import search_space
 from nest_core.schema import FabricFile, ScenarioFile, check_plain, checked
@@ -166,6 +166,8 @@ def scenario_document(name: str, folder: Path | None = None) -> tuple[dict[str, 
         comes without a folder.
     """
     path = named_file("scenarios", name, folder, field="scenario")
+    if name in preset_names("scenarios"):  # which has no paths: those in overrides are the asker's
+        return load_toml(path), folder
     return load_toml(path), None if folder is None else path.parent
 
 
@@ -319,7 +321,8 @@ def _name_to_sizes(document: dict[str, Any], changes: dict[str, Any], folder: Pa
         assign(document, "workload.model", changes.pop("workload.model"))
     work = document.get("workload")
     if isinstance(work, dict) and isinstance(work.get("model"), str):
-        work["model"] = model_table(load_model(work["model"], folder))
+        model = load_model(work["model"], folder)
+        work["model"] = {"trace": work["model"]} if model.graphs else model_table(model)
 
 
 def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:

@@ -50,7 +50,7 @@ def search_space(
     usual = {*shares, *(2**n for n in range(batch.bit_length()))} if search.pad_batch else shares
     widths = [w for w in range(1, min(model.heads, devices) + 1) if _splits(model, w)]
     by_batch = f"{'not exceed' if search.pad_batch else 'divide'} the batch of {batch}"
-    layers = model.blocks + 2
+    layers = sum(count for _, count in model.runs)
     depths = list(range(1, min(layers, devices) + 1))
     owners = [n for n in range(1, model.experts + 1) if model.experts % n == 0 and n <= devices]
     virtual_stages = _chosen(

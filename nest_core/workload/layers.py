@@ -14,7 +14,7 @@ from typing import Literal, cast
 from nest_core.errors import InputError
 from nest_core.presets import kept_per_edition
 from nest_core.workload.gradients import gradient_bytes
-from nest_core.workload.graph import Graph, count, load_trace
+from nest_core.workload.graph import Graph, count
 from nest_core.workload.models import Model, sizes
 from nest_core.workload.operators import Operator, kept_bytes, operators
 from nest_core.workload.recomputation import MODULES, WITHOUT_OUTPUT, module_nodes, modules_of
@@ -29,7 +29,6 @@ __all__ = [
     "check_experts",
     "check_modules",
     "layer_graph",
-    "layers_of",
 ]
 
 Axis = Literal["tp", "cp", "ep", "etp"]
@@ -166,18 +165,6 @@ class Chain:
         return sum(times for _, times in self.runs)
 
 
-def layers_of(model: Model) -> tuple[tuple[str, int], ...]:
-    """Kinds of layers in model order with how often each stands in a row."""
-    sparse = model.blocks - model.dense_blocks if model.experts > 1 else 0
-    runs = (
-        ("embedding", 1),
-        ("block", model.blocks - sparse),
-        ("moe_block", sparse),
-        ("head", 1),
-    )
-    return tuple((kind, times) for kind, times in runs if times)
-
-
 def chain(model: Model, strategy: Strategy) -> Chain:
     """The layers of a model under a strategy.
 
@@ -193,7 +180,7 @@ def chain(model: Model, strategy: Strategy) -> Chain:
     >>> chain(toy, Strategy(sequence=8)).layers
     5
     """
-    return Chain(tuple((_layer(model, kind, strategy), times) for kind, times in layers_of(model)))
+    return Chain(tuple((_layer(model, kind, strategy), times) for kind, times in model.runs))
 
 
 def check_experts(model: Model, strategy: Strategy) -> None:
@@ -206,8 +193,7 @@ def check_experts(model: Model, strategy: Strategy) -> None:
 
 def check_modules(model: Model, recomputations: Iterable[str], field: str) -> None:
     """Refuse recomputation of modules that no block of the model has; InputError."""
-    trace = load_trace(model.family)
-    blocks = [trace[kind] for kind, _ in layers_of(model) if kind in ("block", "moe_block")]
+    blocks = [model.trace[kind] for kind, _ in model.runs if kind in ("block", "moe_block")]
     here = [name for name in MODULES if any(module_nodes(block, name) for block in blocks)]
     for name in (name for one in recomputations for name in modules_of(one)):
         if name not in here:
@@ -230,7 +216,7 @@ def layer_graph(model: Model, kind: str, strategy: Strategy) -> Graph:
 def _rewritten(
     model: Model, kind: str, strategy: Strategy, registered: tuple[Rewrite, ...]
 ) -> Graph:
-    return rewritten(load_trace(model.family)[kind], strategy, sizes(model, 1, strategy.sequence))
+    return rewritten(model.trace[kind], strategy, sizes(model, 1, strategy.sequence))
 
 
 def _layer(model: Model, kind: str, strategy: Strategy) -> Layer:

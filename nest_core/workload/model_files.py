@@ -1,7 +1,8 @@
-"""The models that people name: a preset, a table of sizes, or a path to a ``config.json``.
+"""The models that people name: a preset, a table of sizes, or a path to a file.
 
 Presets and tables have the fields of `Model`, checked key by key; a ``config.json`` is read by
-`nest_core.workload.hugging_face`. Nothing is downloaded.
+`nest_core.workload.hugging_face`, a trace of one's own by `nest_core.workload.traced`. Nothing is
+downloaded.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from nest_core.presets import load_toml, named_file
 from nest_core.schema import Name, checked, label
 from nest_core.workload.hugging_face import read_config, renamed
 from nest_core.workload.models import LARGEST_SIZE, MOST_BLOCKS, Model
+from nest_core.workload.traced import is_trace, traced_model
 
 __all__ = ["ModelFile", "load_model", "model_of", "model_table"]
 
@@ -70,7 +72,8 @@ def load_model(choice: str | Mapping[str, Any], folder: Path | None = None) -> M
     ----------
     choice : str or mapping
         A preset's name, a table with the fields of `Model`, or, given a folder, a path to a
-        ``config.json``.
+        ``config.json`` or to a trace of one's own; then also a table with that path as ``trace``
+        and the sizes to be changed.
     folder : Path, optional
         Where a relative path starts; without it a name must be a preset's.
 
@@ -80,21 +83,31 @@ def load_model(choice: str | Mapping[str, Any], folder: Path | None = None) -> M
         If there is no such model, or it cannot be one.
     """
     if isinstance(choice, Mapping):
-        return model_of(choice, "workload.model")
-    path = named_file(
-        "models",
-        choice,
-        folder,
-        field="workload.model",
-        file="config.json",
-        table=True,
-        is_path=lambda name, _: name.endswith(".json"),
-    )
+        if "trace" not in choice:
+            return model_of(choice, "workload.model")
+        path = _file(str(choice["trace"]), folder, "workload.model.trace")
+        sizes = {key: value for key, value in choice.items() if key != "trace"}
+        return traced_model(read_text(path), path.stem, sizes)
+    path = _file(choice, folder, "workload.model")
     if path.suffix == ".toml":
         return model_of(load_toml(path), "model")
     text = read_text(path)
+    if is_trace(text):
+        return traced_model(text, path.stem)
     place = path.resolve()
     return read_config(text, place.parent.name if place.stem == "config" else place.stem)
+
+
+def _file(name: str, folder: Path | None, field: str) -> Path:
+    return named_file(
+        "models",
+        name,
+        folder,
+        field=field,
+        file="config.json or a trace",
+        table=True,
+        is_path=lambda name, _: name.endswith(".json"),
+    )
 
 
 def model_of(table: Mapping[str, Any], where: str = "model") -> Model:

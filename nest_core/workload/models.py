@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from nest_core.errors import InputError
-from nest_core.workload.graph import load_trace
+from nest_core.workload.graph import KINDS, Graph, load_trace
 
-__all__ = ["LARGEST_SIZE", "MOST_BLOCKS", "Model", "sizes"]
+__all__ = ["LARGEST_SIZE", "MOST_BLOCKS", "TRACED", "Model", "sizes"]
 
 MOST_BLOCKS = 1998
 """Blocks of a model; with embedding and head it has at most 2,000 layers."""
+
+TRACED = "traced"
+"""Family of models whose layers are those of a person's own trace."""
 
 LARGEST_SIZE = 10_000_000
 """No width, count or vocabulary is larger."""
@@ -73,6 +77,9 @@ class Model:
         Latent attention: ranks of the query's and the key-value projections, width of a head's
         part with position, width of a value head. All or none are given.
     source : str
+    graphs : tuple of Graph
+        Layers of a person's own trace, by kind; empty: its family's. A size that they do not name
+        says nothing: it is 1, or 0 where models may lack it.
 
     Raises
     ------
@@ -102,9 +109,12 @@ class Model:
     rope_dim: int = 0
     value_dim: int = 0
     source: str = ""
+    graphs: tuple[Graph, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_ranges()
+        if self.graphs:
+            return
         if self.heads % self.kv_heads:
             _refuse(self, "kv_heads", f"must divide model.heads = {self.heads}")
         if self.top_k > self.experts:
@@ -168,7 +178,7 @@ class Model:
             If the family has no trace, lacks a kind of block, needs a size that is not given or
             does not know one that is.
         """
-        trace = load_trace(self.family)
+        trace = self.trace
         for kind, _ in self.runs:
             if kind not in trace:
                 what = "mixture-of-experts blocks" if kind == "moe_block" else "dense blocks"
@@ -183,23 +193,29 @@ class Model:
                 _refuse(self, name, f"must be 0 in a model of family {self.family}")
 
     @property
+    def trace(self) -> Mapping[str, Graph]:
+        """Operators of distinct layers by kind: its own, or its family's."""
+        return {graph.kind: graph for graph in self.graphs} or load_trace(self.family)
+
+    @property
     def plain_blocks(self) -> int:
         """Blocks with a dense MLP."""
-        return self.blocks if self.experts == 1 else self.dense_blocks
+        sparse = "moe_block" in self._kinds if self.graphs else self.experts > 1
+        return self.dense_blocks if sparse else self.blocks
 
     @property
     def runs(self) -> tuple[tuple[str, int], ...]:
-        """Layers from first to last: kinds of the family's trace, and how many follow on."""
+        """Layers from first to last: kinds of its trace, and how many follow on."""
+        counts = (1, self.plain_blocks, self.blocks - self.plain_blocks, 1)
         return tuple(
             (kind, count)
-            for kind, count in (
-                ("embedding", 1),
-                ("block", self.plain_blocks),
-                ("moe_block", self.blocks - self.plain_blocks),
-                ("head", 1),
-            )
-            if count
+            for kind, count in zip(KINDS, counts, strict=True)
+            if count and kind in self._kinds
         )
+
+    @property
+    def _kinds(self) -> tuple[str, ...]:
+        return tuple(graph.kind for graph in self.graphs) or KINDS
 
     @property
     def parameters(self) -> int:
@@ -264,7 +280,7 @@ def _weights(model: Model, kind: str) -> tuple[tuple[str, int], ...]:
     """Operator and elements of every weight that a layer has to itself."""
     size = sizes(model, 1, 1)
     counts = []
-    for node in load_trace(model.family)[kind].nodes:
+    for node in model.trace[kind].nodes:
         for weight in node.weights:
             if model.tied and kind == "head" and weight == (("vocabulary",), ("hidden",)):
                 continue

@@ -12,7 +12,7 @@ from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.schema import parameter
-from nest_core.workload.graph import SYMBOLS, Graph, Node, Sizes, extent, load_trace
+from nest_core.workload.graph import SYMBOLS, Graph, Node, Sizes, extent
 from nest_core.workload.layers import check_experts
 from nest_core.workload.models import Model, sizes
 from nest_core.workload.operators import Operator, kept_bytes, operators
@@ -89,7 +89,6 @@ def report_model(model: Model, strategy: Strategy) -> dict[str, Any]:
         The fields of ``trace`` in ``shared/cli.md``, and more.
     """
     check_experts(model, strategy)
-    trace = load_trace(model.family)
     at = sizes(model, strategy.micro_batch, strategy.sequence)
     if model.positions and strategy.sequence > model.positions:
         raise InputError(
@@ -98,7 +97,7 @@ def report_model(model: Model, strategy: Strategy) -> dict[str, Any]:
             strategy.sequence,
             "shorten the sequence",
         )
-    layers = [(trace[kind], count, at) for kind, count in model.runs]
+    layers = [(model.trace[kind], count, at) for kind, count in model.runs]
     return {
         "model": model.name,
         "family": model.family,

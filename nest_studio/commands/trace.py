@@ -62,7 +62,7 @@ def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
     from nest_core.files import write_file
     from nest_core.workload.graph import graph_of
     from nest_core.workload.report import own_sizes, read_strategy, report_layers
-    from nest_core.workload.tracing.own import trace_own
+    from nest_core.workload.tracing.own import model_sizes, trace_own
     from nest_core.workload.tracing.shipped import as_document
 
     asked = read_strategy(strategy)
@@ -70,7 +70,8 @@ def _own(target: str, strategy: str, output: Path | None) -> dict[str, Any]:
         layers = trace_own(target, Path.cwd())
     if output is not None:
         nodes = {each.kind: each.nodes for each in layers}
-        write_file(output, as_document(output.stem, target, nodes), "--output")
+        text = as_document(output.stem, target, nodes, model_sizes(target, layers))
+        write_file(output, text, "--output")
     graphs = [(graph_of(each.kind, each.nodes), each) for each in layers]
     return {
         "model": target,

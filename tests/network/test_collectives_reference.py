@@ -36,7 +36,7 @@ from nest_core.topology import Hierarchical, Tier, Torus
 
 SAME = 0.01
 """Same algorithm, nothing shared."""
-SHARED = 0.05
+SHARED = 0.0302
 
 SUBSET = Path(__file__).parents[1] / "data" / "collectives_reference_subset.csv"
 
@@ -223,7 +223,7 @@ def one_chunk_per_dimension(network: Network, name: str, part: float, chunks: in
 
 
 def tolerance(row: dict[str, Any]) -> float:
-    """5 % where chunks or peers share links, else 1 %."""
+    """3 % where chunks or peers share links (one row is 3.02 % off), else 1 %."""
     shares = "shared" in json.loads(row["params"]).get("graph", "")
     return SHARED if shares or "pipelined16" in row["algorithm"] else SAME
 

@@ -26,7 +26,6 @@ from nest_core.measured.training.runs import Run
 from nest_core.network import FloatArray
 from nest_core.workload import Graph, Model, Strategy, layer_graph
 from nest_core.workload.graph import count
-from nest_core.workload.layers import layers_of
 from nest_core.workload.models import sizes
 
 __all__ = ["KINDS", "counted_bytes", "run_reserved_bytes", "run_state", "run_table"]
@@ -82,8 +81,8 @@ def run_table(run: Run, model: Model, strategy: Strategy, table: LayerTable) -> 
         return table
     kept, working = table.kept_bytes.copy(), table.working_bytes.copy()
     again = working - (kept[0] - kept)  # gradients of activations
-    held = [_per_operator(model, kind, strategy) for kind, _ in layers_of(model)]
-    chosen: FloatArray = np.repeat(held, [times for _, times in layers_of(model)])
+    held = [_per_operator(model, kind, strategy) for kind, _ in model.runs]
+    chosen: FloatArray = np.repeat(held, [times for _, times in model.runs])
     kept[1] = np.where(chosen > 0, np.minimum(chosen, kept[0]), kept[1])
     logits = strategy.micro_batch * strategy.sequence * model.vocabulary / (run.tp * run.cp)
     working = again + kept[0] - kept

@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +24,10 @@ from torch import nn
 
 from nest_core.errors import InputError
 from nest_core.workload.graph import KINDS, SYMBOLS
+from nest_core.workload.traced import OF_THE_JOB
 from nest_core.workload.tracing.tracer import trace
 
-__all__ = ["OwnLayer", "trace_own"]
+__all__ = ["OwnLayer", "model_sizes", "trace_own"]
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _RETURNS = "(module, inputs), (module, inputs, sizes) or a mapping from kinds of layers to those"
@@ -80,6 +81,35 @@ def trace_own(target: str, folder: Path) -> list[OwnLayer]:
     if not built:
         raise InputError(target, f"must return {_RETURNS}", "an empty mapping", "name a layer")
     return [_layer(target, kind, entry) for kind, entry in built.items()]
+
+
+def model_sizes(target: str, layers: Sequence[OwnLayer]) -> dict[str, int]:
+    """Sizes of the model that its layers make up, and how many blocks it has.
+
+    Raises
+    ------
+    InputError
+        If layers give one size two values, or embedding or head stand more than once.
+    """
+    counts = dict.fromkeys(KINDS, 0) | {layer.kind: layer.count for layer in layers}
+    for kind in ("embedding", "head"):
+        if counts[kind] > 1:
+            raise InputError(
+                f"{target}() {kind}", "must stand once in a model", counts[kind], "correct it"
+            )
+    found = {"blocks": counts["block"] + counts["moe_block"], "dense_blocks": counts["block"]}
+    if not counts["moe_block"]:
+        del found["dense_blocks"]
+    for layer in layers:
+        for name in layer.sizes.keys() - OF_THE_JOB:
+            if found.setdefault(name, layer.sizes[name]) != layer.sizes[name]:
+                raise InputError(
+                    f"{target}() {layer.kind} sizes.{name}",
+                    f"must be {found[name]} in every layer",
+                    layer.sizes[name],
+                    "correct it",
+                )
+    return dict(sorted(found.items()))
 
 
 def _imported(target: str, folder: Path) -> Callable[[], Any]:

@@ -35,7 +35,12 @@ def trace_family(family: str) -> dict[str, list[dict[str, Any]]]:
     return layers
 
 
-def as_document(family: str, source: str, layers: Mapping[str, list[dict[str, Any]]]) -> str:
+def as_document(
+    family: str,
+    source: str,
+    layers: Mapping[str, list[dict[str, Any]]],
+    model: Mapping[str, int] | None = None,
+) -> str:
     """A trace file's text, one node per line.
 
     Parameters
@@ -46,9 +51,12 @@ def as_document(family: str, source: str, layers: Mapping[str, list[dict[str, An
         What was traced.
     layers : mapping of str to list of dict
         Nodes by kind of layer.
+    model : mapping of str to int, optional
+        What the nodes leave open, where one model was traced and no family.
     """
     version = torch.__version__.partition("+")[0]
-    head = json.dumps({"family": family, "torch": version, "source": source}, indent=2)
+    fields = {"family": family, "torch": version, "source": source}
+    head = json.dumps(fields if model is None else {**fields, "model": dict(model)}, indent=2)
     blocks = ",\n".join(
         f"    {json.dumps(kind)}: [\n"
         + ",\n".join(f"      {json.dumps(node)}" for node in nodes)

@@ -46,6 +46,21 @@ def layered():
             "block": (*block(), 3),
             "head": (nn.Linear(70, 500), torch.zeros(2, 16, 70))}
 
+def model():
+    sizes = block()[2]
+    layers = layered()
+    layers["embedding"] = (*layers["embedding"], sizes | {"vocabulary": 500})
+    layers["head"] = (*layers["head"], sizes | {"vocabulary": 500})
+    return layers
+
+def clashing():
+    layers = model()
+    layers["head"] = (*layers["head"][:2], {"hidden": 500, "vocabulary": 70})
+    return layers
+
+def two_heads():
+    return {**model(), "head": (*model()["head"], 2)}
+
 def vast():
     module = nn.Sequential(*(nn.Linear(65536, 65536, bias=False) for _ in range(8)))
     return module, torch.zeros(4, 65536)
@@ -160,6 +175,40 @@ def test_layers_by_kind_and_a_saved_trace(folder, capsys):
     from nest_core.workload.graph import graph_of
 
     assert graph_of("block", saved["layers"]["block"]).output.op == "elementwise"
+
+
+def test_a_traced_module_is_planned(folder, capsys):
+    """Its chain of layers at true sizes; ranks that share its heads exchange what they add up."""
+    from nest_studio.cli import run
+
+    assert told(["theirs.models:model", "--output", "mine.json"], capsys)[0] == 0
+    true = {"hidden": 8192, "heads": 64, "head_dim": 128, "vocabulary": 32000, "blocks": 80}
+    changes = {"model": '"mine.json"', **{f"model.{size}": n for size, n in true.items()}}
+    sets = [f"--set=workload.{key}={value}" for key, value in changes.items()]
+    sets += ["--set=search.tp=8", "--set=search.sp=true", "--set=search.pp=[1, 2]"]
+    code = run(["plan", "llama2-7b-64-h100", *sets, "--set=baselines.names=[]", "--json"])
+    output = capsys.readouterr()
+    assert code == 0, output.err
+    fields = json.loads(output.out)
+    assert fields["feasible"]
+    assert fields["certificate"]["proven"]
+    assert fields["plan"]["tp"] == 8
+    assert fields["stages"][-1]["layers"][1] == 82
+    assert fields["stages"][0]["communication_s"] > 0
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("clashing", r"head sizes\.(hidden|vocabulary) must be \d+ in every layer"),
+        ("two_heads", r"head must stand once in a model, but is 2"),
+    ],
+)
+def test_layers_that_make_no_model_are_not_saved(folder, capsys, target, message):
+    code, _, err = told([f"theirs.models:{target}", "--output", "mine.json"], capsys)
+    assert code == 2
+    assert re.search(message, err)
+    assert not (folder / "mine.json").exists()
 
 
 def test_what_a_module_prints_is_not_the_answer(folder, capsys):
