@@ -16,7 +16,7 @@ from nest_core.costs.checks import check_plan
 from nest_core.costs.memory import Memory, stage_memory
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import LayerTable, Problem
-from nest_core.costs.schedules import PassOrder, fill_seconds, paces
+from nest_core.costs.schedules import fill_seconds, paces, replayed_seconds
 from nest_core.costs.stages import (
     LayerSeconds,
     Links,
@@ -144,7 +144,7 @@ def price(problem: Problem, plan: Plan) -> Report:
     steady, fill = m * float(loads.max()), fill_seconds(point, m, loads, spared)
     if plan.uneven:
         passes = np.array([work.passes for work in works])
-        fill = max(0.0, PassOrder.of(point, m).seconds(passes) - steady)  # rounding
+        fill = max(0.0, replayed_seconds(point, m, passes) - steady)  # rounding
     iteration = steady + fill + float(syncs.max())
     stages = tuple(
         _stage(problem, plan, grounds[points[s]], s, work, iteration)

@@ -31,6 +31,7 @@ from nest_core.network import FloatArray, IntArray
 
 __all__ = [
     "DELAYS",
+    "MOST_PASSES",
     "PassOrder",
     "deferral",
     "deferred",
@@ -39,10 +40,14 @@ __all__ = [
     "in_flight",
     "iteration_seconds",
     "paces",
+    "replayed_seconds",
 ]
 
 DELAYS = {"zb_h1": 1, "zb_1p": 1, "zb_2p": 2}
 """Micro-batches by which each stage delays W behind the stage before it."""
+
+MOST_PASSES = 1_000_000
+"""Of all stages together that are replayed one by one; a hundred bytes each."""
 
 
 def in_flight(point: Point, micro_batches: int) -> FloatArray:
@@ -192,6 +197,21 @@ def fullest_order(point: Point, micro_batches: int) -> PassOrder:
     virtual stages again with every group.
     """
     return PassOrder.of(point, min(micro_batches, 3 * point.pp))
+
+
+def replayed_seconds(point: Point, micro_batches: int, pass_s: FloatArray) -> float:
+    """When the last pass of an interleaved point ends.
+
+    Beyond `MOST_PASSES` every further group of ``pp`` micro-batches takes as long as the last.
+    """
+    groups = micro_batches // point.pp
+    most = max(2, MOST_PASSES // (2 * point.interleave * point.pp**2))
+    if groups <= most:
+        return PassOrder.of(point, micro_batches).seconds(pass_s)
+    ended, before = (
+        PassOrder.of(point, number * point.pp).seconds(pass_s) for number in (most, most - 1)
+    )
+    return ended + (groups - most) * (ended - before)
 
 
 def _delayed(point: Point, m: int) -> tuple[IntArray, IntArray, IntArray]:

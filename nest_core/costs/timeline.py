@@ -35,14 +35,11 @@ import numpy as np
 
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
-from nest_core.costs.schedules import DELAYS, PassOrder
+from nest_core.costs.schedules import DELAYS, MOST_PASSES, PassOrder
 from nest_core.errors import InputError
 from nest_core.network import BoolArray, FloatArray, IntArray
 
-__all__ = ["MOST_PASSES", "PARTS", "Timeline", "timeline"]
-
-MOST_PASSES = 1_000_000
-"""Of all stages together: a hundred bytes each, and nobody tells them apart."""
+__all__ = ["PARTS", "Timeline", "timeline"]
 
 PARTS = ("communication", "recomputation", "compute")
 """What a pass is made of."""
