@@ -11,7 +11,7 @@ from dataclasses import replace
 from nest_core.costs import Point, Problem
 from nest_core.costs.parse import even_cuts
 from nest_core.planner import SearchSpace
-from nest_core.planner.space import even_patterns
+from nest_core.planner.layouts import even_patterns
 
 __all__ = ["canonical", "default_order", "even_choices", "fills", "natural", "valid"]
 

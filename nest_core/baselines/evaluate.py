@@ -49,9 +49,11 @@ def evaluate_baselines(
 
     Notes
     -----
-    No method sees our plan, another's, or the certificate; ours sees none of theirs.
+    No method sees our plan, another's, or the certificate; ours sees none of theirs. Uneven
+    layouts are not among what they choose from.
     """
-    seated = space.seated_on(problem.network)
+    even = replace(space, layouts="even")
+    seated = even.seated_on(problem.network)
     methods: dict[str, Callable[[SearchSpace], Found]] = {
         "nest": lambda own: nest.find(problem, own, time_limit_s),
         "manual": lambda own: manual.find(problem, own, model),
@@ -63,7 +65,7 @@ def evaluate_baselines(
     found = (
         _evaluate(
             problem,
-            paper_space(name, space) if as_in_paper else seated,
+            paper_space(name, even) if as_in_paper else seated,
             name,
             methods.get(name),
             clock,

@@ -45,7 +45,7 @@ from nest_core.baselines.choices import canonical, default_order, even_choices, 
 from nest_core.baselines.prices import Prices
 from nest_core.costs import Plan, Point, Problem
 from nest_core.planner import SearchSpace
-from nest_core.planner.space import even_patterns
+from nest_core.planner.layouts import even_patterns
 from nest_core.presets import load_toml, preset_path
 from nest_core.workload import Model
 

@@ -42,8 +42,9 @@ from nest_core.baselines.choices import canonical, even_choices, valid
 from nest_core.baselines.prices import Prices
 from nest_core.costs import Plan, Point, Problem
 from nest_core.planner import SearchSpace
+from nest_core.planner.layouts import even_patterns
 from nest_core.planner.points import Points
-from nest_core.planner.space import enumerate_rows, even_patterns
+from nest_core.planner.space import enumerate_rows
 
 __all__ = ["PRICES", "RESTARTS", "TEMPERATURE", "find", "neighbour"]
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import LayerTable, Problem
+from nest_core.costs.schedules import fullest_order
 from nest_core.costs.stages import StageCosts, held
 from nest_core.costs.zero import state_shares, whole_bytes
 
@@ -77,8 +78,13 @@ def stage_memory(
     s: int,
     virtual_stages: Sequence[tuple[int, int]],
     c: int,
+    *,
+    uneven: bool = False,
 ) -> Memory:
-    """Memory of position ``s`` with its virtual_stages of layers under recomputation ``c``."""
+    """Memory of position ``s`` with its virtual_stages of layers under recomputation ``c``.
+
+    Where virtual stages are ``uneven`` its passes are gone through, else each counts as their mean.
+    """
     layers = [layer for i, j in virtual_stages for layer in range(i, j)]
     dense = float(held(table, point.pp)[layers].sum())
     experts = float(table.expert_parameters[layers].sum())
@@ -94,6 +100,10 @@ def stage_memory(
     whole = whole_bytes(problem, point, table)
     fullest = layers[int(np.argmax(costs.peak[c, layers]))]
     stash = (float(costs.in_flight[s]) - 1) * kept
+    if uneven:
+        each = np.array([table.kept_bytes[c, i:j].sum() for i, j in virtual_stages])
+        order = fullest_order(point, costs.micro_batches)
+        stash = float(order.most_held(np.tile(each, (point.pp, 1)))[s]) - kept
     stash += float(costs.deferred[s]) * float(table.kept_bytes[0, layers].sum())
     working = float(table.working_bytes[c, fullest])
     passes = kept + stash + working + float(whole[fullest])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
@@ -195,6 +196,18 @@ class Plan:
     def stage_point(self, stage: int) -> Point:
         """The point at which every stage does what this one does; it is priced there."""
         return self.strategies[stage].within(self.point) if self.strategies else self.point
+
+    @property
+    def uneven(self) -> bool:
+        """Whether it has virtual stages of unequal size; its passes are replayed then.
+
+        They are equal in blocks, embedding and head beside those of the first and the last or
+        counted as one each.
+        """
+        if self.point.interleave == 1:
+            return False
+        first, *inner, last = (j - i for i, j in itertools.pairwise(self.cuts))
+        return len(set(inner)) > 1 or first != last or first - inner[0] not in (0, 1)
 
     @property
     def recompute_summary(self) -> str:

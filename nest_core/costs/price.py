@@ -16,7 +16,7 @@ from nest_core.costs.checks import check_plan
 from nest_core.costs.memory import Memory, stage_memory
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import LayerTable, Problem
-from nest_core.costs.schedules import fill_seconds, iteration_seconds, paces
+from nest_core.costs.schedules import fill_seconds, paces, replayed_seconds
 from nest_core.costs.stages import (
     LayerSeconds,
     Links,
@@ -40,7 +40,8 @@ class Stage:
     forward, backward and optimizer step, and ``launch_s`` the part of it in which the device
     waits for its host. Communication is what is exposed, and what the rest slows compute down.
     ``micro_batch_s`` is the stage's load ``t_s``, ``sync_s`` its gradient synchronisation and
-    optimizer step ``e_s``. ``virtual_stages`` are its layers, ``first`` and ``last`` their ends.
+    optimizer step ``e_s``. ``virtual_stages`` are its layers, ``first`` and ``last`` their ends;
+    ``passes`` the seconds of a forward and a backward pass of each, where they are unequal.
     """
 
     first: int
@@ -56,6 +57,7 @@ class Stage:
     memory: Memory
     launch_s: float = 0.0
     virtual_stages: tuple[tuple[int, int], ...] = ()
+    passes: tuple[tuple[float, float], ...] = ()
 
     @property
     def layers(self) -> int:
@@ -139,8 +141,11 @@ def price(problem: Problem, plan: Plan) -> Report:
     syncs = np.array([work.sync for work in works])
     m = point.micro_batches(problem.batch)
     spared = np.array([work.spared for work in works])
-    iteration = iteration_seconds(point, m, loads, spared, syncs)
-    fill = fill_seconds(point, m, loads, spared)
+    steady, fill = m * float(loads.max()), fill_seconds(point, m, loads, spared)
+    if plan.uneven:
+        passes = np.array([work.passes for work in works])
+        fill = max(0.0, replayed_seconds(point, m, passes) - steady)  # rounding
+    iteration = steady + fill + float(syncs.max())
     stages = tuple(
         _stage(problem, plan, grounds[points[s]], s, work, iteration)
         for s, work in enumerate(works)
@@ -167,7 +172,7 @@ def price(problem: Problem, plan: Plan) -> Report:
         samples_per_s=samples,
         tokens_per_s_per_device=samples * problem.tokens / devices,
         mfu=samples * problem.model_flops / (devices * problem.peak_flops),
-        bubble=fill / (m * float(loads.max())) if fill else 0.0,
+        bubble=fill / steady if fill else 0.0,
         fill_s=fill,
         memory_limit_bytes=problem.memory_bytes,
         terms=tuple(terms.items()),
@@ -213,6 +218,7 @@ class _Work:
     launch: float
     sync: float
     update: float
+    passes: tuple[tuple[float, float], ...] = ()
 
     @property
     def communication(self) -> float:
@@ -241,6 +247,7 @@ def _work(
         launch=_over(layered.total[s, choice] - layered.device[s, choice], virtual_stages),
         sync=ground.costs.virtual_stages_sync(s, virtual_stages, choice, pace),
         update=_over(ground.update, virtual_stages),
+        passes=ground.costs.passes(s, virtual_stages, choice) if len(virtual_stages) > 1 else (),
     )
 
 
@@ -253,7 +260,14 @@ def _stage(
 ) -> Stage:
     m = ground.costs.micro_batches
     memory = stage_memory(
-        problem, ground.point, ground.table, ground.costs, s, work.virtual_stages, work.choice
+        problem,
+        ground.point,
+        ground.table,
+        ground.costs,
+        s,
+        work.virtual_stages,
+        work.choice,
+        uneven=plan.uneven,
     )
     return Stage(
         first=work.virtual_stages[0][0],
@@ -269,6 +283,7 @@ def _stage(
         memory=memory,
         launch_s=m * work.launch,
         virtual_stages=work.virtual_stages,
+        passes=work.passes if plan.uneven else (),
     )
 
 

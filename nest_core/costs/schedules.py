@@ -22,23 +22,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from nest_core.costs.plan import Point
-from nest_core.network import FloatArray
+from nest_core.network import FloatArray, IntArray
 
 __all__ = [
     "DELAYS",
+    "MOST_PASSES",
+    "PassOrder",
     "deferral",
     "deferred",
     "fill_seconds",
+    "fullest_order",
     "in_flight",
     "iteration_seconds",
     "paces",
+    "replayed_seconds",
 ]
 
 DELAYS = {"zb_h1": 1, "zb_1p": 1, "zb_2p": 2}
 """Micro-batches by which each stage delays W behind the stage before it."""
+
+MOST_PASSES = 1_000_000
+"""Of all stages together that are replayed one by one; a hundred bytes each."""
 
 
 def in_flight(point: Point, micro_batches: int) -> FloatArray:
@@ -112,3 +121,124 @@ def iteration_seconds(
     """An iteration: ``m max(t) + fill + max(e)``, shapes (pp,)."""
     steady = micro_batches * float(loads.max())
     return steady + fill_seconds(point, micro_batches, loads, spared) + float(syncs.max())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PassOrder:
+    """The passes of every stage in the order in which it runs them, each array (pp, passes).
+
+    Parameters
+    ----------
+    way : 0 forward, 1 backward, 2 gradients of weights where they are a pass of their own
+    micro_batch, virtual_stage : of which the pass is
+    """
+
+    way: IntArray
+    micro_batch: IntArray
+    virtual_stage: IntArray
+
+    @classmethod
+    def of(cls, point: Point, micro_batches: int) -> PassOrder:
+        """The order of a point's schedule."""
+        if point.schedule in DELAYS:
+            return cls(*_delayed(point, micro_batches))
+        v, pp = point.interleave, point.pp
+        number = np.arange(micro_batches * v)
+        micro_batch, there, back = number, np.zeros_like(number), np.zeros_like(number)
+        if point.schedule == "interleaved":
+            micro_batch = number // (pp * v) * pp + number % pp
+            there = number // pp % v
+            back = v - 1 - there
+        way = np.zeros((pp, 2 * len(number)), dtype=np.int64)
+        which, virtual_stage = np.zeros_like(way), np.zeros_like(way)
+        for s in range(pp):
+            first, second = _places(point, s, len(number))
+            way[s, second] = 1
+            which[s, first] = which[s, second] = micro_batch
+            virtual_stage[s, first], virtual_stage[s, second] = there, back
+        return cls(way, which, virtual_stage)
+
+    def starts(self, pass_s: FloatArray) -> FloatArray:
+        """When every pass starts, shape (pp, passes).
+
+        Parameters
+        ----------
+        pass_s : (pp, v, ways)
+            Seconds of a stage's passes, by virtual stage and way.
+        """
+        from nest_core.costs.passes import starts  # see there
+
+        count = int(self.micro_batch.max()) + 1
+        return starts(self.way, self.micro_batch, self.virtual_stage, pass_s, count)
+
+    def seconds(self, pass_s: FloatArray) -> float:
+        """When the last pass ends."""
+        stage = np.arange(len(pass_s))
+        last = pass_s[stage, self.virtual_stage[:, -1], self.way[:, -1]]
+        return float((self.starts(pass_s)[:, -1] + last).max())
+
+    def most_held(self, kept: FloatArray) -> FloatArray:
+        """Bytes of activations that every stage holds at its fullest, shape (..., pp).
+
+        Parameters
+        ----------
+        kept : (..., pp, v)
+            Bytes that a forward pass leaves for the backward pass.
+        """
+        stage = np.arange(len(self.way))[:, None]
+        held = kept[..., stage, self.virtual_stage] * (1 - 2 * self.way)
+        return np.asarray(held.cumsum(axis=-1).max(axis=-1))
+
+
+def fullest_order(point: Point, micro_batches: int) -> PassOrder:
+    """Passes of an interleaved point up to where every stage has been at its fullest.
+
+    A stage is ahead by two groups of ``pp`` micro-batches at most, and after them holds the same
+    virtual stages again with every group.
+    """
+    return PassOrder.of(point, min(micro_batches, 3 * point.pp))
+
+
+def replayed_seconds(point: Point, micro_batches: int, pass_s: FloatArray) -> float:
+    """When the last pass of an interleaved point ends.
+
+    Beyond `MOST_PASSES` every further group of ``pp`` micro-batches takes as long as the last.
+    """
+    groups = micro_batches // point.pp
+    most = max(2, MOST_PASSES // (2 * point.interleave * point.pp**2))
+    if groups <= most:
+        return PassOrder.of(point, micro_batches).seconds(pass_s)
+    ended, before = (
+        PassOrder.of(point, number * point.pp).seconds(pass_s) for number in (most, most - 1)
+    )
+    return ended + (groups - most) * (ended - before)
+
+
+def _delayed(point: Point, m: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Passes of zero-bubble schedules: sorted by the round in which a pass runs, F, B, W."""
+    number = np.arange(m)
+    ways, which = np.repeat([0, 1, 2], m), np.tile(number, 3)
+    orders = []
+    for s in range(point.pp):
+        ahead = DELAYS[point.schedule] * (point.pp - 1 - s)
+        late = DELAYS[point.schedule] * s
+        rounds = np.concatenate([number - ahead, number, number + late])
+        orders.append(np.lexsort((which, ways, rounds)))
+    order = np.array(orders)
+    return ways[order], which[order], np.zeros_like(order)
+
+
+def _places(point: Point, s: int, count: int) -> tuple[IntArray, IntArray]:
+    """Where in a stage's order its forward and its backward passes stand."""
+    number = np.arange(count)
+    after = point.pp - 1 - s
+    if point.schedule == "gpipe":
+        ahead = count
+    elif point.schedule == "interleaved":
+        ahead = min(2 * after + (point.interleave - 1) * point.pp, count)
+    else:
+        ahead = min(after, count)
+    turns = count - ahead
+    forward = np.where(number < ahead, number, 2 * number - ahead)
+    back = np.where(number < turns, ahead + 2 * number + 1, count + number)
+    return forward, back

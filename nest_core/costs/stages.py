@@ -59,6 +59,8 @@ __all__ = [
 
 Span = tuple[int, int]
 
+_TINY = float(np.finfo(np.float64).tiny)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerSeconds:
@@ -146,6 +148,8 @@ class StageCosts(StageMemory):
         sent.
     forward : (L + 1,)
         Seconds of compute in a forward pass.
+    computed : (R, L + 1)
+        Seconds of compute in both passes, replayed layers included.
     spared : (L + 1,)
         Seconds by which other stages wait for less than the load: `deferral` times those in W.
     arrive, retire : (pp, L + 1)
@@ -164,6 +168,7 @@ class StageCosts(StageMemory):
     time: FloatArray
     free: FloatArray
     forward: FloatArray
+    computed: FloatArray
     spared: FloatArray
     arrive: FloatArray
     retire: FloatArray
@@ -181,6 +186,23 @@ class StageCosts(StageMemory):
         """The same of a stage that holds several virtual stages."""
         hops, free = self._hops(s, virtual_stages), _over(self.free[s, c], virtual_stages)
         return _over(self.time[s, c], virtual_stages) + hops - self.transfer_saved * min(hops, free)
+
+    def passes(
+        self, s: int, virtual_stages: Sequence[Span], c: int
+    ) -> tuple[tuple[float, float], ...]:
+        """Seconds of a forward and a backward pass of each virtual stage.
+
+        They add up to the stage's load. What hides of transfers is shared as they are; half of
+        communication and of waits for the host falls into either pass.
+        """
+        i, j = np.array(virtual_stages).T
+        hops = self.arrive[s, i] + self.retire[s, j]
+        time, free = (each[s, c, j] - each[s, c, i] for each in (self.time, self.free))
+        computed, forward = self.computed[c, j] - self.computed[c, i], self.forward[j]
+        hidden = self.transfer_saved * min(hops.sum(), free.sum()) / max(hops.sum(), _TINY)
+        both = time + hops * (1.0 - hidden)
+        there = forward - self.forward[i] + (both - computed) / 2
+        return tuple(zip(there.tolist(), (both - there).tolist(), strict=True))
 
     def sync_seconds(self, s: int, i: int, j: int, c: int) -> float:
         """Gradient synchronisation and optimizer step of a stage."""
@@ -235,6 +257,7 @@ def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
         time=prefix(layers.total),
         free=prefix(layers.free),
         forward=prefix(table.forward_s),
+        computed=prefix(table.compute_s + table.replay_s),
         spared=prefix(deferral(point, memory.micro_batches) * table.weight_s),
         arrive=arrive,
         retire=retire,

@@ -20,7 +20,8 @@ What a pass takes is the priced load of its stage, divided by three declared rul
 belongs to the backward pass; virtual stages divide communication and kernel launches as they divide
 compute; half of communication falls into either pass.
 
-For equal stages the playback ends when `price` says. For uneven ones the closed form lets every
+Passes of uneven virtual stages take what `price` replayed, which ends with the last of them. For
+equal stages the playback ends when `price` says. For others the closed form lets every
 micro-batch wait for the slowest stage only, and the playback may end earlier (a stage that is
 done synchronises while others drain) or later (forward and backward passes may be slowest on
 different stages, and 1F1B lets few micro-batches in).
@@ -32,17 +33,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.costs.plan import Point
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
-from nest_core.costs.schedules import DELAYS
+from nest_core.costs.schedules import DELAYS, MOST_PASSES, PassOrder
 from nest_core.errors import InputError
 from nest_core.network import BoolArray, FloatArray, IntArray
 
-__all__ = ["MOST_PASSES", "PARTS", "Timeline", "timeline"]
-
-MOST_PASSES = 1_000_000
-"""Of all stages together: a hundred bytes each, and nobody tells them apart."""
+__all__ = ["PARTS", "Timeline", "timeline"]
 
 PARTS = ("communication", "recomputation", "compute")
 """What a pass is made of."""
@@ -126,8 +123,6 @@ def timeline(problem: Problem, report: Report) -> Timeline:
     InputError
         If the iteration has more than `MOST_PASSES` passes.
     """
-    from nest_core.costs.passes import starts  # see there
-
     point = report.plan.point
     m = point.micro_batches(problem.batch)
     ways = 3 if point.schedule in DELAYS else 2
@@ -139,74 +134,22 @@ def timeline(problem: Problem, report: Report) -> Timeline:
             passes,
             "lower the batch or raise the micro-batch",
         )
-    way, micro_batch, virtual_stage = _orders(point, m)
+    order = PassOrder.of(point, m)
     parts = _parts(problem, report, m)
-    begun = starts(way, micro_batch, virtual_stage, parts.sum(axis=3), m)
+    begun = order.starts(parts.sum(axis=3))
     update = _updates(problem, report, m)
     synced = np.array([stage.sync_s for stage in report.stages]) - update
     return Timeline(
         report,
         m,
-        micro_batch,
-        virtual_stage,
-        way,
+        order.micro_batch,
+        order.virtual_stage,
+        order.way,
         begun,
         parts,
         np.maximum(0.0, synced),
         update,
     )
-
-
-def _orders(point: Point, m: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Way, micro-batch and virtual stage of every pass of every stage, each (pp, passes)."""
-    v, pp = point.interleave, point.pp
-    number = np.arange(m * v)
-    if point.schedule == "interleaved":
-        micro_batch = number // (pp * v) * pp + number % pp
-        there = number // pp % v
-        back = v - 1 - there
-    else:
-        micro_batch, there, back = number, np.zeros_like(number), np.zeros_like(number)
-    if point.schedule in DELAYS:
-        return _delayed(point, m)
-    way = np.zeros((pp, 2 * len(number)), dtype=np.int64)
-    which, virtual_stage = np.zeros_like(way), np.zeros_like(way)
-    for s in range(pp):
-        first, second = _places(point, s, len(number))
-        way[s, second] = 1
-        which[s, first] = which[s, second] = micro_batch
-        virtual_stage[s, first], virtual_stage[s, second] = there, back
-    return way, which, virtual_stage
-
-
-def _delayed(point: Point, m: int) -> tuple[IntArray, IntArray, IntArray]:
-    """The same of zero-bubble schedules: sorted by the round in which a pass runs, F, B, W."""
-    number = np.arange(m)
-    ways, which = np.repeat([0, 1, 2], m), np.tile(number, 3)
-    orders = []
-    for s in range(point.pp):
-        ahead = DELAYS[point.schedule] * (point.pp - 1 - s)
-        late = DELAYS[point.schedule] * s
-        rounds = np.concatenate([number - ahead, number, number + late])
-        orders.append(np.lexsort((which, ways, rounds)))
-    order = np.array(orders)
-    return ways[order], which[order], np.zeros_like(order)
-
-
-def _places(point: Point, s: int, count: int) -> tuple[IntArray, IntArray]:
-    """Where in a stage's order its forward and its backward passes stand."""
-    number = np.arange(count)
-    after = point.pp - 1 - s
-    if point.schedule == "gpipe":
-        ahead = count
-    elif point.schedule == "interleaved":
-        ahead = min(2 * after + (point.interleave - 1) * point.pp, count)
-    else:
-        ahead = min(after, count)
-    turns = count - ahead
-    forward = np.where(number < ahead, number, 2 * number - ahead)
-    back = np.where(number < turns, ahead + 2 * number + 1, count + number)
-    return forward, back
 
 
 def _parts(problem: Problem, report: Report, m: int) -> FloatArray:
@@ -231,6 +174,10 @@ def _parts(problem: Problem, report: Report, m: int) -> FloatArray:
         weight = np.array([table.weight_s[i:j].sum() for i, j in stage.virtual_stages]) * delayed
         result[s, :, 1, 2] = compute - forward - weight + waits * (1 - first)
         result[s, :, 2, 2] = weight
+        if stage.passes:  # as they were priced; what is no computing communicates
+            whole, computed = np.array(stage.passes), result[s, :, :2, 1:].sum(axis=2)
+            result[s, :, :2, 0] = np.maximum(0.0, whole - computed)
+            result[s, :, :2, 2] += np.minimum(0.0, whole - computed)
     return result
 
 

@@ -15,7 +15,7 @@ from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.block_bounds import BlockBounds
 from nest_core.planner.bounds import Bounds, bounds
 from nest_core.planner.layer_bounds import LayerBounds, best_case, layer_bounds, untied
-from nest_core.planner.points import Columns, Points
+from nest_core.planner.points import Columns, Points, rounds
 from nest_core.planner.queue import Queue
 from nest_core.planner.screening import Entry, Screen
 from nest_core.planner.solver import Prepared, Solver
@@ -97,7 +97,9 @@ class Frontier:
     def __init__(self, problem: Problem, space: SearchSpace) -> None:
         self.problem, self.space = problem, (space := space.seated_on(problem.network))
         self.allowed = problem.rows(space.recompute)
-        self.solver = Solver(problem, self.allowed, as_needed=space.as_needed)
+        self.solver = Solver(
+            problem, self.allowed, as_needed=space.as_needed, layouts=space.layouts
+        )
         self.rows = enumerate_rows(problem, space)
         self.points = Points(problem, space, self.rows)
         self._micros, which = np.unique(self.rows.micro_batch, return_inverse=True)
@@ -121,7 +123,9 @@ class Frontier:
         """
         found = copy(self)
         found.problem = problem
-        found.solver = Solver(problem, self.allowed, as_needed=self.space.as_needed)
+        found.solver = Solver(
+            problem, self.allowed, as_needed=self.space.as_needed, layouts=self.space.layouts
+        )
         found.screen = Screen(problem, self.rows, self.allowed)
         found._entries, found._bounds_of, found._transfer_bounds = {}, {}, TransferBounds(problem)
         found._blocks = BlockBounds(problem, self.space)
@@ -232,7 +236,8 @@ class Frontier:
             zero=np.where(shared, np.repeat(stages, len(rows)), 0),
             interleave=ones,
             stashing=np.full(count, self.space.plain == "gpipe"),
-            delay=np.full(count, DELAYS.get(self.space.plain, 0)),
+            delay=(delay := np.full(count, DELAYS.get(self.space.plain, 0))),
+            rounds=rounds(ones, delay),
             outer=ones == 1,
             parted=ones == 1,
             natural=ones == 1,
@@ -432,6 +437,9 @@ class Frontier:
         cap = self._cap(columns, m, limits, cutoff)
         fits = self.screen.fits(entries, entry, columns, m, cap, self.problem.tensor_bytes)
         least = self.screen.even(entries, entry, columns, m, limits.sync)
+        if self.space.layouts == "uneven":
+            uneven = self.screen.uneven(entries, entry, columns, m, limits.sync)
+            least = np.minimum(least, uneven)
         tighter = Bounds(np.maximum(limits.seconds, least), limits.total, limits.sync)
         return tighter, fits & (least <= cutoff) & (least < float("inf"))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from nest_core.costs import Point, Problem, micro_batches
 from nest_core.costs.schedules import DELAYS
 from nest_core.layout import AXES, device_order, seated, seatings_among
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
-from nest_core.planner.space import PLAIN, Rows, SearchSpace, even_patterns
+from nest_core.planner.space import PLAIN, Rows, SearchSpace
 
 __all__ = ["Columns", "Points"]
 
@@ -34,6 +35,8 @@ class Columns:
         Whether the schedule is GPipe, which keeps all micro-batches in flight.
     delay : (points,)
         See `DELAYS`; 0 for schedules that are not zero-bubble.
+    rounds : (points,)
+        What divides the fill of 1F1B at most, see `rounds`.
     outer, parted, natural : (points,)
         Whether ``dp``, and whether ``cp``, lies outside ``pp``; whether ranks sit in the fabric's
         own order.
@@ -45,17 +48,13 @@ class Columns:
     interleave: IntArray
     stashing: BoolArray
     delay: IntArray
+    rounds: FloatArray
     outer: BoolArray
     parted: BoolArray
     natural: BoolArray
 
     def __len__(self) -> int:
         return len(self.number)
-
-    @property
-    def rounds(self) -> FloatArray:
-        """See `rounds`, shape (points,)."""
-        return rounds(self.interleave, self.delay)
 
     def chosen(self, which: IntArray | BoolArray | slice) -> Columns:
         """Some of them."""
@@ -99,11 +98,17 @@ class Points:
 
     def deepest(self) -> FloatArray:
         """The most `rounds` that each row allows; 1 without interleaving or zero-bubble."""
-        most = [
-            max((float(rounds(v, DELAYS.get(name, 0))) for name, v in found), default=1.0)
-            for found in self._schedules
-        ]
+        most = [max(self._rounds(found), default=1.0) for found in self._schedules]
         return np.asarray(np.array(most)[self._kind])
+
+    def _rounds(self, schedules: Sequence[tuple[str, int]]) -> list[float]:
+        """See `rounds`; stages in uneven layouts wait for what the replay alone says."""
+        return [
+            float("inf")
+            if v > 1 and self.space.layouts == "uneven"
+            else float(rounds(v, DELAYS.get(name, 0)))
+            for name, v in schedules
+        ]
 
     def columns(self, rows: IntArray) -> Columns:
         """All points of some rows."""
@@ -117,6 +122,7 @@ class Points:
         virtual_stages = _padded([[v for _, v in found] for found in self._schedules])
         stashing = _padded([[name == "gpipe" for name, _ in found] for found in self._schedules])
         delay = _padded([[DELAYS.get(name, 0) for name, _ in found] for found in self._schedules])
+        shorter = _padded([self._rounds(found) for found in self._schedules], np.float64)
         outer = _padded(
             [[axes.index("dp") > axes.index("pp") for axes, _ in found] for found in self._orders]
         )
@@ -134,6 +140,7 @@ class Points:
             interleave=virtual_stages[kind, schedule],
             stashing=stashing[kind, schedule].astype(bool),
             delay=delay[kind, schedule],
+            rounds=shorter[kind, schedule],
             outer=outer[alike, order].astype(bool),
             parted=parted[alike, order].astype(bool),
             natural=natural[alike, order].astype(bool),
@@ -172,11 +179,11 @@ class Points:
             if name in PLAIN:
                 if pp > 1 or name == space.plain:
                     found.append((name, 1))
-            elif pp > 1 and rounds:
+            elif rounds:
                 found += [
                     (name, v)
                     for v in dict.fromkeys(space.interleave)
-                    if v > 1 and even_patterns(self.layers, pp, v)
+                    if space.interleaves(self.layers, pp, v)
                 ]
         return tuple(found)
 
@@ -196,9 +203,9 @@ def rounds(interleave: IntArray | int, delay: IntArray | int) -> FloatArray:
     return np.asarray(np.maximum(interleave, least), dtype=np.float64)
 
 
-def _padded(ragged: Sequence[Sequence[int]]) -> IntArray:
+def _padded(ragged: Sequence[Sequence[float]], dtype: type = np.int64) -> Any:
     """Lists of different lengths as one array, filled with zeros."""
-    table = np.zeros((len(ragged), max(map(len, ragged), default=1) or 1), dtype=np.int64)
+    table: Any = np.zeros((len(ragged), max(map(len, ragged), default=1) or 1), dtype=dtype)
     for place, entries in enumerate(ragged):
         table[place, : len(entries)] = entries
     return table

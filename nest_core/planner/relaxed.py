@@ -14,7 +14,7 @@ import numpy as np
 from nest_core.compiled import compiled
 from nest_core.network import BoolArray, FloatArray, IntArray
 
-__all__ = ["Cases", "Hops", "Tables", "covers", "evens", "longest"]
+__all__ = ["Cases", "Hops", "Layouts", "Tables", "covers", "evens", "longest", "unevens"]
 
 _NEAR = 1e-3  # a bound of the longest load is found to so much of it
 
@@ -98,6 +98,21 @@ class Cases(NamedTuple):
     hops: Hops
 
 
+class Layouts(NamedTuple):
+    """Layouts of interleaved points.
+
+    Attributes
+    ----------
+    first : (points, 2)
+        Of each point the first of its layouts, and the one after the last.
+    cuts : (layouts, virtual stages + 1)
+        Filled up with zeros.
+    """
+
+    first: IntArray
+    cuts: IntArray
+
+
 def covers(tables: Tables, cases: Cases, cap: FloatArray) -> BoolArray:
     """Whether stages that fit, each at most ``cap`` seconds long, can cover the chain.
 
@@ -137,6 +152,17 @@ def evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
     Cuts as in `nest_core.planner.space.even_patterns`.
     """
     return _evens(tables, cases, sync)
+
+
+def unevens(tables: Tables, cases: Cases, layouts: Layouts, sync: FloatArray) -> FloatArray:
+    """The same of points with uneven virtual stages.
+
+    Notes
+    -----
+    A stage starts when those before it have run their first virtual stages forward, and those end
+    with them backward. Before its first backward pass it holds all that it has run forward.
+    """
+    return _unevens(tables, cases, layouts, sync)
 
 
 @compiled
@@ -305,4 +331,77 @@ def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
                 most = max(most, lightest)
             if total < np.inf:
                 least[p] = min(least[p], m * most + (total - most) / v + sync[p])
+    return least
+
+
+@compiled
+def _runs(tables: Tables, cases: Cases, p: int, c: int, layer: int) -> float:
+    """Bytes that live only while a layer runs."""
+    t = cases.table[p]
+    dense, experts = tables.dense[t], tables.experts[t]
+    wide = dense[layer + 1] - dense[layer]
+    if layer == dense.shape[0] - 2:
+        wide += tables.tied[t]
+    found = tables.working[t, c, layer] + cases.whole[0, p] * wide
+    found += cases.whole[1, p] * (experts[layer + 1] - experts[layer])
+    if layer > 0:
+        found += cases.fetched[0, p] * (dense[layer] - dense[layer - 1])
+        found += cases.fetched[1, p] * (experts[layer] - experts[layer - 1])
+    return float(found)
+
+
+@compiled
+def _lightest(
+    tables: Tables, cases: Cases, p: int, cuts: IntArray, s: int, transfer: float
+) -> tuple[float, float]:
+    """Seconds of a stage in a layout, and of its first virtual stage, without recomputation that
+    it can do without; infinite where it does not fit."""
+    t, stages, v = cases.table[p], cases.pp[p], cases.interleave[p]
+    dense, experts, layers = tables.dense[t], tables.experts[t], tables.dense.shape[1] - 1
+    ahead = 2 * (stages - 1 - s) + (v - 1) * stages + 1
+    ahead = min(ahead, cases.micro_batches[p] * v)
+    lightest, soonest = np.inf, np.inf
+    for n in range(tables.allowed.shape[0]):
+        c = tables.allowed[n]
+        high, elements, routed, activations, within = 0.0, 0.0, 0.0, 0.0, 0.0
+        for k in range(v):
+            i, j = cuts[k * stages + s], cuts[k * stages + s + 1]
+            high = max(high, _runs(tables, cases, p, c, i), _runs(tables, cases, p, c, j - 1))
+            elements += dense[j] - dense[i]
+            if j == layers:
+                elements += tables.tied[t]
+            routed += experts[j] - experts[i]
+            within += tables.time[t, c, j] - tables.time[t, c, i]
+            done, rest = divmod(ahead, stages * v)
+            forward = done * stages + min(max(rest - k * stages, 0), stages)
+            activations += forward * (tables.kept[t, c, j] - tables.kept[t, c, i])
+        used = elements * cases.held[0, p] + routed * cases.held[1, p]
+        steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
+        used += max(activations + high, steps)
+        if used <= tables.limit * (1.0 + 1e-12):
+            load = within + transfer - tables.transfer_saved * min(transfer, within)
+            lightest = min(lightest, load)
+            soonest = min(soonest, tables.time[t, c, cuts[s + 1]] - tables.time[t, c, cuts[s]])
+    return lightest, soonest
+
+
+@compiled
+def _unevens(tables: Tables, cases: Cases, layouts: Layouts, sync: FloatArray) -> FloatArray:
+    least = np.full(len(cases.table), np.inf)
+    for p in range(len(least)):
+        stages, v, m = cases.pp[p], cases.interleave[p], cases.micro_batches[p]
+        for layout in range(layouts.first[p, 0], layouts.first[p, 1]):
+            longest, before = 0.0, 0.0
+            arrive = (v - 1) * cases.hops.near[p]  # as in `_evens`
+            for s in range(stages):
+                retire = (v - 1) * cases.hops.near[p]
+                if s < stages - 1:
+                    retire = v * _hop(cases.hops, p, stages, s + 1)
+                load, first = _lightest(tables, cases, p, layouts.cuts[layout], s, arrive + retire)
+                arrive = retire
+                longest = max(longest, m * load + before)
+                before += first
+                if longest + sync[p] >= least[p]:
+                    break
+            least[p] = min(least[p], longest + sync[p])
     return least

@@ -14,9 +14,19 @@ import numpy as np
 from nest_core.costs import Problem, acting_zero, state_shares
 from nest_core.costs.zero import gathered, step_share
 from nest_core.network import BoolArray, FloatArray, IntArray
+from nest_core.planner.layouts import uneven_patterns
 from nest_core.planner.lookup import each
 from nest_core.planner.points import Columns
-from nest_core.planner.relaxed import Cases, Hops, Tables, covers, evens, longest
+from nest_core.planner.relaxed import (
+    Cases,
+    Hops,
+    Layouts,
+    Tables,
+    covers,
+    evens,
+    longest,
+    unevens,
+)
 from nest_core.planner.space import Rows
 from nest_core.planner.transfer_bounds import hop_seconds
 
@@ -132,6 +142,24 @@ class Screen:
             least[cut] = evens(tables, cases, sync[cut])
         return least
 
+    def uneven(
+        self,
+        entries: list[Entry],
+        entry: IntArray,
+        columns: Columns,
+        micro_batches: IntArray,
+        sync: FloatArray,
+    ) -> FloatArray:
+        """`unevens` of interleaved points; 0 for others."""
+        least = np.zeros(len(columns))
+        cut = np.flatnonzero(columns.interleave > 1)
+        if len(cut):
+            cases = self._cases(entries, entry[cut], columns.chosen(cut), micro_batches[cut])
+            tables = self._tables(entries, self._problem.tensor_bytes)
+            layouts = _layouts(self._problem.layers, cases.pp, cases.interleave)
+            least[cut] = unevens(tables, cases, layouts, sync[cut])
+        return least
+
     def _tables(self, entries: list[Entry], limit: float) -> Tables:
         return Tables(
             time=np.stack([each.time for each in entries]),
@@ -189,6 +217,17 @@ class Screen:
             shares(lambda zero, ranks: gathered(zero, ranks, state)[0]),
             shares(lambda zero, ranks: gathered(zero, ranks, state)[1]),
         )
+
+
+def _layouts(layers: int, pp: IntArray, interleave: IntArray) -> Layouts:
+    """Uneven ones of points."""
+    kinds, which = np.unique(np.stack([pp, interleave]), axis=1, return_inverse=True)
+    found = [uneven_patterns(layers, *kind) for kind in kinds.T.tolist()]
+    ends = np.cumsum([0, *map(len, found)])
+    cuts = np.zeros((int(ends[-1]), int((kinds[0] * kinds[1]).max()) + 1), dtype=np.int64)
+    for row, one in enumerate(one for group in found for one in group):
+        cuts[row, : len(one)] = one
+    return Layouts(np.stack([ends[:-1], ends[1:]], axis=1)[which], cuts)
 
 
 def _shares(

@@ -17,11 +17,11 @@ from nest_core.costs import (
     links,
     stage_costs,
 )
-from nest_core.costs.schedules import DELAYS, iteration_seconds
+from nest_core.costs.schedules import DELAYS
 from nest_core.costs.stages import Links
 from nest_core.network import FloatArray, IntArray
+from nest_core.planner.interleaved import solve_interleaved
 from nest_core.planner.program import Choices, solve_point
-from nest_core.planner.space import even_patterns
 
 __all__ = ["Prepared", "Solver", "lower_sync_bound", "spared"]
 
@@ -59,10 +59,15 @@ class Solver:
         Rows of tables whose recomputation may be used.
     as_needed : bool
         Whether recomputation is raised only where it does not fit.
+    layouts : str
+        Of virtual stages: ``even`` or ``uneven``.
     """
 
-    def __init__(self, problem: Problem, allowed: IntArray, *, as_needed: bool = False) -> None:
+    def __init__(
+        self, problem: Problem, allowed: IntArray, *, as_needed: bool = False, layouts: str = "even"
+    ) -> None:
         self.problem, self.allowed, self.as_needed = problem, allowed, as_needed
+        self.layouts = layouts
         self._links: dict[Point, Links] = {}
         self._costs: dict[Point, StageCosts] = {}
 
@@ -116,7 +121,9 @@ class Solver:
         total = max(total, float(lightest.sum()) + exposed)
         sync = max(sync, lower_sync_bound(costs, self.allowed, hidden=point.interleave > 1))
         bottleneck = max(total / pp, float(lightest.max()))
-        v = point.interleave
+        v = float(point.interleave)
+        if v > 1 and self.layouts == "uneven":  # stages wait for what the replay alone says
+            v = np.inf
         lower_bound = total / v + (m - 1.0 / v) * bottleneck + sync
         if point.schedule in DELAYS:
             fill = max(0.0, total - spared(costs))
@@ -127,45 +134,18 @@ class Solver:
 
     def solve(self, prepared: Prepared, cutoff: float) -> tuple[float, Plan | None]:
         """The best plan of a point, if it takes at most ``cutoff`` seconds."""
-        if prepared.point.interleave > 1:
-            return self._even(prepared, cutoff)
-        total = max(0.0, prepared.total - spared(prepared.choices.costs))
-        seconds, cuts, chosen = solve_point(prepared.choices, total, prepared.sync, cutoff)
+        point, choices = prepared.point, prepared.choices
+        if point.interleave > 1:
+            seconds, cuts, chosen = solve_interleaved(
+                point, choices, self.problem.layers, cutoff, self.layouts
+            )
+        else:
+            total = max(0.0, prepared.total - spared(choices.costs))
+            seconds, ends, chosen = solve_point(choices, total, prepared.sync, cutoff)
+            cuts = tuple(ends.tolist())
         if seconds == float("inf"):
             return seconds, None
-        return seconds, self._plan(prepared, tuple(cuts.tolist()), chosen)
-
-    def _even(self, prepared: Prepared, cutoff: float) -> tuple[float, Plan | None]:
-        """The same of an interleaved point, whose cuts are even.
-
-        Every load is tried as the slowest, at whose pace all synchronise. Whatever the others then
-        do, the choice with the smaller load is better among those that synchronise as fast, so caps
-        on synchronisation are stepped down as in the program. Where all turn out faster than the
-        load tried, they lose less by synchronising at that pace than they gain.
-        """
-        best, plan = float("inf"), None
-        point, places = prepared.point, np.arange(prepared.point.pp)
-        m = prepared.choices.costs[0].micro_batches
-        for cuts in even_patterns(self.problem.layers, point.pp, point.interleave):
-            work = _of_virtual_stages(prepared, np.array(cuts))
-            load = work.load
-            paces = np.unique(load[np.isfinite(load)])
-            for pace in paces[paces >= load.min(axis=1).max()].tolist():
-                if m * pace >= min(best, cutoff * (1 + 1e-12)):
-                    break
-                sync, cap = work.sync(pace), float("inf")
-                while True:
-                    usable = np.where((sync <= cap) & (load <= pace), load, np.inf)
-                    chosen = usable.argmin(axis=1)
-                    if not np.isfinite(usable[places, chosen]).all():
-                        break
-                    loads = load[places, chosen]
-                    syncs = work.sync(float(loads.max()))[places, chosen]
-                    seconds = iteration_seconds(point, m, loads, np.zeros_like(loads), syncs)
-                    if seconds <= cutoff and seconds < best:
-                        best, plan = seconds, self._plan(prepared, cuts, chosen)
-                    cap = float(np.nextafter(sync[places, chosen].max(), 0.0))
-        return best, plan
+        return seconds, self._plan(prepared, cuts, chosen)
 
     def _plan(self, prepared: Prepared, cuts: tuple[int, ...], chosen: IntArray) -> Plan:
         choices, point, names = prepared.choices, prepared.point, self.problem.recomputations
@@ -226,65 +206,3 @@ def _hop_bounds(costs: StageCosts) -> FloatArray:
     retire = costs.retire[:, 1:-1].min(axis=1, initial=np.inf)
     arrive[0] = retire[-1] = 0.0
     return np.stack([arrive, retire])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _VirtualStages:
-    """What every choice takes at every stage of even virtual stages, shape (pp, K).
-
-    Parameters
-    ----------
-    load : infinite where the choice does not fit, or may not be taken since one before fits
-    once, hiding : seconds once per iteration, and those of them that may hide
-    taken : seconds of a micro-batch that hide nothing
-    saved : seconds saved per second hidden
-    """
-
-    load: FloatArray
-    once: FloatArray
-    hiding: FloatArray
-    taken: FloatArray
-    saved: float
-
-    def sync(self, pace: float) -> FloatArray:
-        """Synchronisation where a micro-batch takes the slowest stage ``pace`` seconds."""
-        cover = np.maximum(pace - self.taken, 0.0)
-        return np.asarray(self.once - self.saved * np.minimum(self.hiding, cover))
-
-
-def _of_virtual_stages(prepared: Prepared, cuts: IntArray) -> _VirtualStages:
-    """What virtual stages between cuts take."""
-    choices, point = prepared.choices, prepared.point
-    pp, v = point.pp, point.interleave
-    costs = choices.costs[0]
-    place = np.arange(pp)
-
-    def added(prefix: FloatArray) -> FloatArray:
-        """Prefix sums (..., L + 1) as sums over each stage's virtual stages, (..., pp)."""
-        spans = prefix[..., cuts[1:]] - prefix[..., cuts[:-1]]
-        return np.asarray(spans.reshape(*spans.shape[:-1], v, pp).sum(axis=-2))
-
-    def own(sums: FloatArray) -> FloatArray:
-        """Of (pp, K, pp) the sums of each position's own virtual stages, (pp, K)."""
-        return np.asarray(sums[place, :, place])
-
-    time, free = own(added(choices.placed("time"))), own(added(choices.placed("free")))
-    starts, ends = cuts[:-1].reshape(v, pp), cuts[1:].reshape(v, pp)
-    arrive, retire = choices.stacked("arrive"), choices.stacked("retire")
-    hops = (arrive[:, place, starts] + retire[:, place, ends]).sum(axis=1).T[:, choices.strategy]
-    load = time + hops - costs.transfer_saved * np.minimum(hops, free)
-    taken = hops + (time - free) + added(choices.stacked("forward")).T[:, choices.strategy]
-    hiding = added(choices.stacked("once"))[:, place, place].T[:, choices.strategy]
-    once = added(choices.stacked("sync"))[:, place, place] + choices.stacked("sync_base")
-
-    peak = np.maximum.reduceat(choices.memory("peak"), cuts[:-1], axis=1)
-    high = peak.reshape(-1, v, pp).max(axis=1).T
-    passes = costs.in_flight[:, None] * added(choices.memory("kept")).T + high
-    stepping = added(choices.stacked("step")).T[:, choices.strategy]
-    held = added(choices.stacked("static")).T[:, choices.strategy]
-    fits = held + np.maximum(passes, stepping) <= costs.limit * (1.0 + 1e-12)
-    for k in range(1, len(choices.group)):  # of a group the first that fits
-        before = (choices.group[:k] == choices.group[k]) & fits[:, :k]
-        fits[:, k] &= ~before.any(axis=1)
-    once = once.T[:, choices.strategy]
-    return _VirtualStages(np.where(fits, load, np.inf), once, hiding, taken, costs.once_saved)

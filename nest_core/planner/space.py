@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -19,8 +18,9 @@ from nest_core.costs import Problem, acting_zero, micro_batches
 from nest_core.errors import InputError
 from nest_core.layout import AXES, seatings
 from nest_core.network import BoolArray, IntArray, Network
+from nest_core.planner.layouts import even_patterns
 
-__all__ = ["ORDERS", "PLAIN", "Families", "Rows", "SearchSpace", "enumerate_rows", "even_patterns"]
+__all__ = ["ORDERS", "PLAIN", "Families", "Rows", "SearchSpace", "enumerate_rows"]
 
 ORDERS = (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"))
 """Megatron-LM's and Alpa's order (the replicas of a stage side by side) and NEST's."""
@@ -50,6 +50,8 @@ class SearchSpace:
         Whether a plan may leave devices idle.
     schedules : tuple of str
         Of `SCHEDULES`.
+    layouts : str
+        ``even`` or ``uneven``: whether interleaved stages may have `uneven_patterns` too.
     mixed : bool
         Whether every stage has a strategy of its own (`StageStrategy`).
     as_needed : bool
@@ -74,8 +76,16 @@ class SearchSpace:
     as_needed: bool = False
     seating: str = "consecutive"
     etp: tuple[int, ...] = ()
+    layouts: str = "even"
 
     def __post_init__(self) -> None:
+        if self.mixed and self.layouts == "uneven":
+            raise InputError(
+                "search.layouts",
+                "must be even where stages are mixed",
+                self.layouts,
+                'set search.stage_strategies = "uniform", or search.layouts = "even"',
+            )
         for order in self.orders:
             if sorted(order) != sorted(AXES) or order[0] != "tp":
                 raise InputError(
@@ -128,6 +138,13 @@ class SearchSpace:
             firsts.setdefault(tuple(axis for axis in order if axis in wide), order)
         return list(firsts.values())
 
+    def interleaves(self, layers: int, pp: int, interleave: int) -> bool:
+        """Whether a chain of layers has a layout of so many virtual stages."""
+        if pp == 1 or interleave == 1:
+            return False
+        uneven = self.layouts == "uneven" and pp * interleave <= layers
+        return uneven or bool(even_patterns(layers, pp, interleave))
+
     @property
     def replaces_gpipe(self) -> bool:
         """Whether 1F1B, which takes as long and holds less, stands for GPipe.
@@ -143,38 +160,6 @@ class SearchSpace:
         Without a pipeline all of them do the same, and count as this one.
         """
         return next((name for name in PLAIN if name in self.schedules), "")
-
-
-@lru_cache(maxsize=65_536)
-def even_patterns(layers: int, pp: int, interleave: int) -> tuple[tuple[int, ...], ...]:
-    """Cuts of interleaved plans: virtual stages of equally many blocks, or of equally many layers.
-
-    Embedding and head join the first and the last virtual stage, or count as a layer each, as
-    Megatron-LM's ``--account-for-embedding-in-pipeline-split`` and its twin for the loss do.
-
-    Examples
-    --------
-    >>> even_patterns(10, 2, 2)
-    ((0, 3, 5, 7, 10),)
-    >>> even_patterns(8, 2, 2), even_patterns(9, 2, 2)
-    (((0, 2, 4, 6, 8),), ())
-    """
-    virtual_stages, blocks = pp * interleave, layers - 2
-    found = []
-    if blocks > 0 and blocks % virtual_stages == 0:
-        inner = (
-            1 + virtual_stage * blocks // virtual_stages
-            for virtual_stage in range(1, virtual_stages)
-        )
-        found.append((0, *inner, layers))
-    if layers % virtual_stages == 0:
-        found.append(
-            tuple(
-                virtual_stage * layers // virtual_stages
-                for virtual_stage in range(virtual_stages + 1)
-            )
-        )
-    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -369,7 +354,7 @@ def _batches(problem: Problem, space: SearchSpace) -> tuple[IntArray, IntArray, 
             "must leave one: interleaving needs pp above 1 that divides the micro-batches of a "
             "replica, and virtual stages of equally many layers",
             list(space.schedules),
-            "allow 1f1b, or another pp, interleave or micro-batch",
+            'allow 1f1b, another pp, interleave or micro-batch, or set search.layouts = "uneven"',
         ),
     )
     keep = np.ones(micro.shape, dtype=bool)
@@ -413,8 +398,7 @@ def _schedulable(
     depths = [
         depth
         for depth in np.unique(pp).tolist()
-        if depth > 1
-        and any(v > 1 and even_patterns(problem.layers, depth, v) for v in space.interleave)
+        if any(space.interleaves(problem.layers, depth, v) for v in space.interleave)
     ]
     rounds = micro_batches(problem.batch, dp, micro) % pp == 0
     return np.asarray(rounds & np.isin(pp, depths))

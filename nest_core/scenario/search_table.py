@@ -94,6 +94,7 @@ def search_space(
         idle_devices=search.idle_devices,
         schedules=_schedules(search.schedule, virtual_stages),
         interleave=virtual_stages,
+        layouts=search.layouts,
         mixed=search.stage_strategies == "mixed",
         as_needed=search.memory_rule == "as_needed",
     )

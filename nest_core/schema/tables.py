@@ -366,6 +366,14 @@ class SearchTable(_Table):
         label("schedule", "In which order a stage works off its micro-batches."),
     ] = None
     interleave: Annotated[Degree | None, label("virtual stages per stage")] = None
+    layouts: Annotated[
+        Literal["even", "uneven"],
+        label(
+            "layouts of virtual stages",
+            "Even: equally many blocks each. Uneven: also lighter ends and remainders, as in "
+            "Megatron-LM's custom pipeline layouts, which takes longer to search.",
+        ),
+    ] = "even"
     order: Axes | Annotated[list[Axes], Field(min_length=1, max_length=24)] | None = None
     device_order: DeviceOrder | Annotated[list[DeviceOrder], Field(min_length=1, max_length=5)] = (
         "natural"

@@ -1,10 +1,13 @@
-"""Pipeline schedules, replayed pass by pass, against what `price` says about equal stages.
+"""Pipeline schedules, replayed pass by pass, against what `price` says.
 
 The replay knows only who waits for whom: a forward pass for the one before it in the chain, a
 backward pass for the one after it, and every stage for its own passes in the schedule's order.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice, pairwise
 
 import numpy as np
 import pytest
@@ -82,9 +85,12 @@ def replay(
     virtual_stages: int,
     takes: list[dict[str, float]],
     answer: str = "B",
+    kept: Sequence[int] = (),
 ) -> tuple[float, float, list[int]]:
     """When the last pass ends, the longest that a stage takes from its first pass to its last, and
-    the most passes forward that each stage has yet to answer."""
+    the most passes forward that each stage has yet to answer, each with what its virtual stage
+    keeps."""
+    kept = kept or [1] * virtual_stages
     done: dict[Pass, float] = {}
     begun: dict[int, float] = {}
     clock, place = [0.0] * len(orders), [0] * len(orders)
@@ -108,7 +114,7 @@ def replay(
                 ready = max([clock[s], *(done[need] for need in needs)])
                 begun.setdefault(s, ready)
                 clock[s] = done[one] = ready + takes[virtual_stage][kind]
-                open_passes[s] += (kind == "F") - (kind == answer)
+                open_passes[s] += kept[virtual_stage] * ((kind == "F") - (kind == answer))
                 most[s] = max(most[s], open_passes[s])
                 place[s] += 1
                 moved = True
@@ -124,10 +130,12 @@ def priced(
     v: int,
     takes: list[dict[str, float]] | None = None,
     recompute: str = "none",
+    cuts: Sequence[int] = (),
 ) -> Report:
-    """Virtual stages of one layer, links that take no time, one byte kept per virtual stage."""
-    layers = pp * v
-    takes = takes or [_SECONDS] * layers
+    """Virtual stages of one layer unless cut otherwise, links that take no time, one byte kept per
+    layer."""
+    takes = takes or [_SECONDS] * pp * v
+    layers = len(takes)
     nothing, none = np.zeros(layers), np.zeros((3, layers))
     table = LayerTable(
         compute_s=np.array([sum(one.values()) for one in takes]),
@@ -157,7 +165,7 @@ def priced(
     )
     order = ("tp", "cp", "dp", "pp")
     point = Point(1, False, 1, pp, 1, 0, order, schedule=schedule, interleave=v)
-    return price(problem, Plan(point, tuple(range(layers + 1)), (recompute,) * pp))
+    return price(problem, Plan(point, tuple(cuts or range(layers + 1)), (recompute,) * pp))
 
 
 CASES = [
@@ -244,15 +252,81 @@ def test_uneven_stages_take_what_the_replay_does_or_little_more():
     assert np.quantile(off, 0.9) < 0.08
 
 
-def test_uneven_virtual_stages_take_about_what_the_replay_does():
-    """One layer of four fewer here and there, as in layouts by hand: both ways, within 10 %."""
-    dice, off = np.random.default_rng(8), []
-    for _ in range(100):
-        pp, v = int(dice.choice([2, 4])), int(dice.integers(2, 5))
-        m = pp * int(dice.choice([1, 2, 4, 8]))
-        takes = [{"F": 1.0 * size, "B": 2.0 * size} for size in dice.integers(3, 5, pp * v)]
+def layouts_by_hand() -> Iterator[tuple[int, int, int, list[int]]]:
+    """pp, m, v and the layers of every virtual stage: one more here and there, or light ends."""
+    dice = np.random.default_rng(8)
+    while True:
+        pp, v = int(dice.choice([2, 3, 4])), int(dice.integers(2, 5))
+        sizes = dice.integers(2, 4, pp * v).tolist()
+        if dice.random() < 0.5:
+            sizes = [int(dice.integers(1, 5)), *[3] * (pp * v - 2), int(dice.integers(1, 5))]
+        yield pp, pp * int(dice.choice([1, 2, 4, 8])), v, sizes
+
+
+def test_uneven_virtual_stages_take_and_hold_what_the_replay_does():
+    """The closed form was up to 10 % off, and every virtual stage held their mean."""
+    dice, off = np.random.default_rng(9), []
+    for pp, m, v, sizes in islice(layouts_by_hand(), 100):
+        layers = [{"F": f, "B": b} for f, b in dice.uniform(1, 2, (sum(sizes), 2))]
+        cuts = [0, *accumulate(sizes)]
+        takes = [
+            {way: sum(one[way] for one in layers[i:j]) for way in "FB"} for i, j in pairwise(cuts)
+        ]
         orders = [interleaved(pp, s, m, v) for s in range(pp)]
-        played, _, _ = replay(orders, pp * v, takes)
-        off.append(priced("interleaved", pp, m, v, takes).iteration_s / played - 1)
-    assert np.median(np.abs(off)) < 0.03
-    assert np.abs(off).max() < 0.10
+        played, _, most = replay(orders, pp * v, takes, kept=sizes)
+        report = priced("interleaved", pp, m, v, layers, cuts=cuts)
+        closed = m * max(loads := [stage.micro_batch_s for stage in report.stages])
+        off.append((closed + (sum(loads) - max(loads)) / v) / played - 1)
+        if report.plan.uneven:
+            assert report.iteration_s == pytest.approx(played, rel=1e-12)
+            held = [stage.memory.activations + stage.memory.stash for stage in report.stages]
+            assert held == pytest.approx(most, rel=1e-12)
+    assert np.abs(off).max() > 0.05
+
+
+@pytest.mark.parametrize(
+    ("sizes", "uneven"),
+    [
+        ([2, 2, 2, 2], False),
+        ([3, 2, 2, 3], False),
+        ([2, 2, 2, 3], True),
+        ([1, 2, 2, 1], True),
+        ([4, 2, 2, 4], True),
+        ([3, 2, 3, 3], True),
+    ],
+)
+def test_equal_virtual_stages_hold_as_many_blocks_or_layers(sizes, uneven):
+    """Embedding and head beside the blocks of the first and the last, or as one layer each."""
+    order = ("tp", "cp", "dp", "pp")
+    point = Point(1, False, 1, 2, 1, 0, order, schedule="interleaved", interleave=2)
+    assert Plan(point, (0, *accumulate(sizes)), ("none", "none")).uneven is uneven
+    plain = Point(1, False, 1, 4, 1, 0, order)
+    assert not Plan(plain, (0, *accumulate(sizes)), ("none",) * 4).uneven
+
+
+@pytest.mark.parametrize("head", [0.5, 1.0, 2.0])
+def test_the_closed_form_is_exact_where_one_end_is_heavier(head):
+    """Even virtual stages with a head of so many blocks; a tenth of one before them adds 0.8 %."""
+    off = []
+    for embedding in (0.0, 0.1):
+        takes = [{"F": 1.0, "B": 2.0} for _ in range(16)]
+        takes[-1] = {"F": 1.0 + head, "B": 2.0 + 2.0 * head}
+        takes[0] = {"F": 1.0 + embedding, "B": 2.0 + 2.0 * embedding}
+        played, _, _ = replay([interleaved(4, s, 16, 4) for s in range(4)], 16, takes)
+        off.append(priced("interleaved", 4, 16, 4, takes).iteration_s / played - 1)
+    assert off[0] == pytest.approx(0.0, abs=1e-12)
+    assert -0.01 < off[1] < 0.0
+
+
+def test_uneven_stages_of_1f1b_never_take_longer_than_priced():
+    """The sum and m - 1 of the longest: 1 % above the replay in the median, at most 16 %."""
+    dice, off = np.random.default_rng(10), []
+    for _ in range(150):
+        pp, m = int(dice.integers(2, 9)), int(dice.integers(1, 40))
+        takes = [{"F": f, "B": 2 * b} for f, b in dice.uniform(1, 2, (pp, 2))]
+        orders = [one_forward_one_backward(pp, s, m, 1) for s in range(pp)]
+        played, _, _ = replay(orders, pp, takes)
+        off.append(priced("1f1b", pp, m, 1, takes).iteration_s / played - 1)
+    assert min(off) > -1e-12
+    assert np.median(off) < 0.02
+    assert max(off) < 0.16

@@ -1,0 +1,208 @@
+"""The best plan of an interleaved point: its layouts one by one, recomputation stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+import numpy as np
+
+from nest_core.costs import Point
+from nest_core.costs.schedules import (
+    PassOrder,
+    fullest_order,
+    iteration_seconds,
+    replayed_seconds,
+)
+from nest_core.network import BoolArray, FloatArray, IntArray
+from nest_core.planner.layouts import even_patterns, uneven_patterns
+from nest_core.planner.program import Choices
+
+__all__ = ["solve_interleaved"]
+
+Found = tuple[float, tuple[int, ...], IntArray]
+"""Seconds, cuts, and the choice of every stage; infinity where there is none."""
+
+
+def solve_interleaved(
+    point: Point, choices: Choices, layers: int, cutoff: float, layouts: str
+) -> Found:
+    """The best plan of an interleaved point, if it takes at most ``cutoff`` seconds.
+
+    Parameters
+    ----------
+    layouts : str
+        ``even``: of `even_patterns` only; ``uneven``: of `uneven_patterns` too.
+    """
+    best: Found = float("inf"), (), np.zeros(point.pp, dtype=np.int64)
+    for cuts in even_patterns(layers, point.pp, point.interleave):
+        work = _of_virtual_stages(point, choices, np.array(cuts))
+        for seconds, chosen in _even(point, work, min(best[0], cutoff)):
+            if seconds <= cutoff and seconds < best[0]:
+                best = seconds, cuts, chosen
+    if layouts == "even":
+        return best
+    order = fullest_order(point, choices.costs[0].micro_batches)
+    for cuts in uneven_patterns(layers, point.pp, point.interleave):
+        work = _of_virtual_stages(point, choices, np.array(cuts), order)
+        for seconds, chosen in _replayed(point, choices, cuts, work, min(best[0], cutoff)):
+            if seconds <= cutoff and seconds < best[0]:
+                best = seconds, cuts, chosen
+    return best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _VirtualStages:
+    """What every choice takes at every stage of a layout, shape (pp, K).
+
+    Parameters
+    ----------
+    micro_batches : int
+    load : infinite where the choice does not fit, or may not be taken since one before fits
+    once, hiding : seconds once per iteration, and those of them that may hide
+    taken : seconds of a micro-batch that hide nothing
+    saved : seconds saved per second hidden
+    """
+
+    micro_batches: int
+    load: FloatArray
+    once: FloatArray
+    hiding: FloatArray
+    taken: FloatArray
+    saved: float
+
+    def sync(self, pace: float) -> FloatArray:
+        """Synchronisation where a micro-batch takes the slowest stage ``pace`` seconds."""
+        cover = np.maximum(pace - self.taken, 0.0)
+        return np.asarray(self.once - self.saved * np.minimum(self.hiding, cover))
+
+
+def _even(point: Point, work: _VirtualStages, cutoff: float) -> Iterator[tuple[float, IntArray]]:
+    """Plans of even virtual stages, the best among them.
+
+    Every load is tried as the slowest, at whose pace all synchronise. Whatever the others then
+    do, the choice with the smaller load is better among those that synchronise as fast, so caps
+    on synchronisation are stepped down as in the program. Where all turn out faster than the
+    load tried, they lose less by synchronising at that pace than they gain.
+    """
+    load, m, places = work.load, work.micro_batches, np.arange(point.pp)
+    paces = np.unique(load[np.isfinite(load)])
+    for pace in paces[paces >= load.min(axis=1).max()].tolist():
+        if m * pace >= cutoff * (1 + 1e-12):
+            return
+        sync, cap = work.sync(pace), float("inf")
+        while True:
+            usable = np.where((sync <= cap) & (load <= pace), load, np.inf)
+            chosen = usable.argmin(axis=1)
+            if not np.isfinite(usable[places, chosen]).all():
+                break
+            loads = load[places, chosen]
+            syncs = work.sync(float(loads.max()))[places, chosen]
+            seconds = iteration_seconds(point, m, loads, np.zeros_like(loads), syncs)
+            cutoff = min(cutoff, seconds)
+            yield seconds, chosen
+            cap = float(np.nextafter(sync[places, chosen].max(), 0.0))
+
+
+def _replayed(
+    point: Point, choices: Choices, cuts: tuple[int, ...], work: _VirtualStages, cutoff: float
+) -> Iterator[tuple[float, IntArray]]:
+    """Plans of uneven virtual stages, the best among them.
+
+    Every choice is tried as the slowest stage's, at whose pace all synchronise. What the others
+    then do is tried in every way but those in which one has neither a shorter pass nor a shorter
+    synchronisation than it might: no pass that gets longer ends the last one sooner.
+    """
+    load, m, places = work.load, work.micro_batches, np.arange(point.pp)
+    least = load.min(axis=1).max()
+    if m * least >= cutoff * (1 + 1e-12):
+        return
+    passes = _passes(point.pp, choices, cuts)
+    slowest = np.argwhere(np.isfinite(load) & (load >= least))
+    for s, k in slowest[np.argsort(load[tuple(slowest.T)], kind="stable")].tolist():
+        pace = float(load[s, k])
+        if m * pace >= cutoff * (1 + 1e-12):
+            return
+        sync = work.sync(pace)
+        ways = [
+            [k] if at == s else _undominated(passes[at], sync[at], load[at] <= pace)
+            for at in range(point.pp)
+        ]
+        for way in product(*ways):
+            chosen = np.array(way)
+            seconds, once = passes[places, chosen], float(sync[places, chosen].max())
+            # A stage waits for those before it in the first round, either way.
+            first = seconds[:, 0].sum(axis=1)
+            low = float((m * load[places, chosen] + first.cumsum() - first).max())
+            if low + once <= cutoff * (1 + 1e-12):
+                ended = max(m * pace, replayed_seconds(point, m, seconds)) + once
+                cutoff = min(cutoff, ended)
+                yield ended, chosen
+
+
+def _undominated(passes: FloatArray, sync: FloatArray, usable: BoolArray) -> list[int]:
+    """Usable choices of a stage than which none is as good in everything, the first of equals."""
+    kept: list[int] = []
+    measures = np.column_stack([passes.reshape(len(passes), -1), sync])
+    for k in np.flatnonzero(usable).tolist():
+        if not any((measures[j] <= measures[k]).all() for j in kept):
+            kept = [j for j in kept if not (measures[k] <= measures[j]).all()] + [k]
+    return kept
+
+
+def _of_virtual_stages(
+    point: Point, choices: Choices, cuts: IntArray, order: PassOrder | None = None
+) -> _VirtualStages:
+    """What virtual stages between cuts take; ``order``: in which uneven ones are run."""
+    pp, v = point.pp, point.interleave
+    costs = choices.costs[0]
+    place = np.arange(pp)
+
+    def added(prefix: FloatArray) -> FloatArray:
+        """Prefix sums (..., L + 1) as sums over each stage's virtual stages, (..., pp)."""
+        spans = prefix[..., cuts[1:]] - prefix[..., cuts[:-1]]
+        return np.asarray(spans.reshape(*spans.shape[:-1], v, pp).sum(axis=-2))
+
+    def own(sums: FloatArray) -> FloatArray:
+        """Of (pp, K, pp) the sums of each position's own virtual stages, (pp, K)."""
+        return np.asarray(sums[place, :, place])
+
+    time, free = own(added(choices.placed("time"))), own(added(choices.placed("free")))
+    starts, ends = cuts[:-1].reshape(v, pp), cuts[1:].reshape(v, pp)
+    arrive, retire = choices.stacked("arrive"), choices.stacked("retire")
+    hops = (arrive[:, place, starts] + retire[:, place, ends]).sum(axis=1).T[:, choices.strategy]
+    load = time + hops - costs.transfer_saved * np.minimum(hops, free)
+    taken = hops + (time - free) + added(choices.stacked("forward")).T[:, choices.strategy]
+    hiding = added(choices.stacked("once"))[:, place, place].T[:, choices.strategy]
+    once = added(choices.stacked("sync"))[:, place, place] + choices.stacked("sync_base")
+
+    peak = np.maximum.reduceat(choices.memory("peak"), cuts[:-1], axis=1)
+    high = peak.reshape(-1, v, pp).max(axis=1).T
+    kept = choices.memory("kept")
+    activations = costs.in_flight[:, None] * added(kept).T
+    if order is not None:
+        activations = order.most_held(kept[:, ends.T] - kept[:, starts.T]).T
+    stepping = added(choices.stacked("step")).T[:, choices.strategy]
+    held = added(choices.stacked("static")).T[:, choices.strategy]
+    fits = held + np.maximum(activations + high, stepping) <= costs.limit * (1.0 + 1e-12)
+    for k in range(1, len(choices.group)):  # of a group the first that fits
+        before = (choices.group[:k] == choices.group[k]) & fits[:, :k]
+        fits[:, k] &= ~before.any(axis=1)
+    return _VirtualStages(
+        micro_batches=costs.micro_batches,
+        load=np.where(fits, load, np.inf),
+        once=once.T[:, choices.strategy],
+        hiding=hiding,
+        taken=taken,
+        saved=costs.once_saved,
+    )
+
+
+def _passes(pp: int, choices: Choices, cuts: tuple[int, ...]) -> FloatArray:
+    """`StageCosts.passes` of every stage and choice, shape (pp, K, v, 2)."""
+    spans = list(pairwise(cuts))
+    every = list(zip(choices.strategy.tolist(), choices.recompute.tolist(), strict=True))
+    return np.array(
+        [[choices.costs[g].passes(s, spans[s::pp], c) for g, c in every] for s in range(pp)]
+    )
