@@ -119,6 +119,11 @@ class Point:
         return self.expert_sharers // self.instances
 
     @property
+    def zero_words(self) -> str:
+        """Its ZeRO stage, and its group unless that is all."""
+        return f"ZeRO {self.zero}" + (f" in groups of {self.zero_group}" if self.zero_group else "")
+
+    @property
     def experts_apart(self) -> bool:
         """Whether experts are shared by other ranks than dense weights."""
         return self.ep > 1 or self.etp != self.tp

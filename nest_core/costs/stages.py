@@ -295,7 +295,7 @@ def _sharded(
     """Seconds of every layer's data-parallel collectives, shape (pp, L)."""
     kind: Kind = "reduce_scatter" if point.zero else "all_reduce"
     seconds = np.zeros((point.pp, table.layers))
-    for axis, ranks, elements in _buckets(point, table):
+    for axis, ranks, elements in buckets(point, table):
         if ranks > 1 and elements.any():
             seconds += _sent(shared.time(axis, kind, point.instances), elements, per_parameter)
     return seconds
@@ -306,17 +306,18 @@ def _between(
 ) -> FloatArray:
     """Seconds in which copies of every layer's shards are reduced, shape (pp, L)."""
     seconds = np.zeros((point.pp, table.layers))
-    for axis, ranks, elements in _buckets(point, table):
+    for axis, ranks, elements in buckets(point, table):
         if elements.any():
-            time = shared.time(_BETWEEN[axis], "all_reduce", point.instances)
+            time = shared.time(BETWEEN[axis], "all_reduce", point.instances)
             seconds += _sent(time, elements / ranks, per_parameter)
     return seconds
 
 
-_BETWEEN = {"data": "replicas", "expert_data": "expert_replicas"}
+BETWEEN = {"data": "replicas", "expert_data": "expert_replicas"}
+"""Axes of ranks that hold the same shard, by the axes along which shards are divided."""
 
 
-def _buckets(point: Point, table: LayerTable) -> list[tuple[str, int, FloatArray]]:
+def buckets(point: Point, table: LayerTable) -> list[tuple[str, int, FloatArray]]:
     """Axes, the ranks of one shard group each, and elements layer by layer."""
     dense, experts = held(table, point.pp), table.expert_parameters
     if not point.experts_apart:
