@@ -71,7 +71,13 @@ _CHOICES = (
     "search.stage_strategies",
     "search.memory_rule",
 )
-_LISTS = ("search.zero", "search.recompute", "search.schedule")
+_LISTS: Mapping[str, tuple[Any, ...]] = {
+    "search.zero": parameter("search.zero").options,
+    "search.zero_group": ("all", *(2**n for n in range(1, 11))),
+    "search.recompute": parameter("search.recompute").options,
+    "search.schedule": parameter("search.schedule").options,
+}
+"""Of which the form chooses several, and what there is to choose."""
 DEGREES = ("search.tp", "search.cp", "search.ep", "search.micro_batch_sequences")
 """Which the form limits, or pins."""
 _OWN = {"fabric": OWN, "workload.model": OWN_MODEL}
@@ -95,7 +101,7 @@ FORM: Mapping[str, Field] = {
     **{key: field_of(parameter(key)) for key in (*_NUMBERS, *_CHOICES)},
     **{key: field_of(parameter(key), empty=True) for key in DEGREES},
     **{pinned(key): Choice((False, True)) for key in DEGREES},
-    **{key: Several(parameter(key).options) for key in _LISTS},
+    **{key: Several(options) for key, options in _LISTS.items()},
     "search.order": Choice(tuple(ORDERS)),
 }
 """The fields of the form but the fabric's, by key."""
@@ -218,17 +224,17 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
     with st.expander("Search limits"):
         for key in DEGREES:
             _degree(key, chosen, standard)
-        for key in _LISTS:
+        for key, options in _LISTS.items():
             of = parameter(key)
             picked = st.multiselect(
                 label_of(of),
-                of.options,
+                options,
                 standard[key],
                 key=key,
                 bind=ADDRESS,
                 help=f"What the plan may choose from. {of.text}",
             )
-            chosen[key] = [option for option in of.options if option in picked]
+            chosen[key] = [option for option in options if option in picked]
         chosen["search.order"] = _choice(
             "Placement",
             tuple(ORDERS),
@@ -326,9 +332,16 @@ def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
         **{key: _given(document, key) for key in (*_NUMBERS[:2], *_CHOICES)},
         **{key: _largest(search, key) for key in DEGREES},
         **{pinned(key): isinstance(_given(document, key), int) for key in DEGREES},
-        **{key: list(_given(document, key) or parameter(key).options) for key in _LISTS},
+        **{key: _several(_given(document, key), options) for key, options in _LISTS.items()},
         "search.order": "both",
     }
+
+
+def _several(value: Any, options: tuple[Any, ...]) -> list[Any]:
+    """What a document lists, or pins; where it says nothing, all."""
+    if value is None:
+        return list(options)
+    return list(value) if isinstance(value, list) else [value]
 
 
 def _given(document: Mapping[str, Any], key: str) -> Any:

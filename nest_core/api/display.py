@@ -23,7 +23,7 @@ def report_html(report: Report) -> str:
     """A priced plan: its figures, why it does not fit if so, and its stages."""
     at = report.plan.point
     degrees = (
-        f"dp {at.dp}, pp {at.pp}, tp {at.tp}, cp {at.cp}, ep {at.ep}, etp {at.etp}, ZeRO {at.zero}"
+        f"dp {at.dp}, pp {at.pp}, tp {at.tp}, cp {at.cp}, ep {at.ep}, etp {at.etp}, {at.zero_words}"
     )
     figures = [
         f"{humanise_seconds(report.iteration_s)} per iteration",

@@ -20,6 +20,7 @@ SHOWN = (
     "pp",
     "micro_batch",
     "zero",
+    "zero_group",
     "recompute",
     "schedule",
     "interleave",
@@ -100,6 +101,7 @@ def plan_words(plan: Mapping[str, Any]) -> str:
         for key in SHOWN
         if (key not in ("cp", "ep", "interleave") or plan[key] > 1)
         and (key != "etp" or plan.get("etp", plan["tp"]) != plan["tp"])
+        and (key != "zero_group" or plan.get("zero_group", "all") != "all")
     ]
     return ", ".join(shown + seated_in_words(plan["device_order"]))
 

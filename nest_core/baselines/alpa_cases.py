@@ -127,8 +127,9 @@ class Cases:
         sends = [traffic(stage, view.state) for stage in range(4)]
         step = np.array([sum(entry.step) for entry in sends])[zero]
         sync = np.array([sum(entry.sync) for entry in sends])[zero]
-        owners = rows.owners[at]
-        spread, spread_experts = _spread(view, tp, dp * cp), _spread(view, ep * etp, owners)
+        # What copies of shards exchange is left out.
+        sharers, owners = (n // columns.instances(dp * cp) for n in (dp * cp, rows.owners[at]))
+        spread, spread_experts = _spread(view, tp, sharers), _spread(view, ep * etp, owners)
         exposed = 1.0 - view.overlap.data
         sent = (
             spread[:, None] * stacked["shown"] + spread_experts[:, None] * stacked["shown_experts"]
@@ -140,7 +141,7 @@ class Cases:
         v = columns.rounds[:, None]
         bound = total / v + (m[:, None] - 1.0 / v) * slowest + once[:, None]
 
-        static = stacked["dense"] * _held(view, zero, dp * cp)
+        static = stacked["dense"] * _held(view, zero, sharers)
         static += stacked["experts"] * _held(view, zero, owners)
         flying = self._flying(columns, pp, m)
         limit = view.tensor_bytes * _SLACK

@@ -13,7 +13,7 @@ from nest_core.costs.parse import even_cuts
 from nest_core.planner import SearchSpace
 from nest_core.planner.layouts import even_patterns
 
-__all__ = ["canonical", "default_order", "even_choices", "fills", "natural", "valid"]
+__all__ = ["canonical", "default_order", "even_choices", "fills", "grouped", "natural", "valid"]
 
 MEGATRON_ORDER = ("tp", "cp", "dp", "pp")
 
@@ -43,6 +43,7 @@ def valid(problem: Problem, space: SearchSpace, point: Point) -> bool:
         or not problem.divides(point.dp, point.micro_batch)
         or point.tp * point.sharers % (point.ep * point.etp)
         or point.etp not in space.expert_tensor(point.tp, point.sp)
+        or (point.zero and point.zero_group not in _groups(space, point))
         or point.pp > problem.layers
         or (point.sp and point.tp == 1)
     ):
@@ -62,12 +63,29 @@ def canonical(space: SearchSpace, point: Point) -> Point:
     weights, ZeRO 1 and 2 of a pipeline, schedules of a single stage.
     """
     if not point.shared:
-        point = replace(point, zero=0)
+        point = replace(point, zero=0, zero_group=0)
     elif point.zero not in space.stages_of_zero(point.pp):
         point = replace(point, zero=point.acting_zero)
     if point.pp == 1 and point.schedule != "interleaved":
         point = replace(point, schedule=space.plain or point.schedule)
     return point
+
+
+def grouped(space: SearchSpace, point: Point) -> Point:
+    """The point in its own group of ZeRO's if it may have that, else over all or the largest.
+
+    Where no group divides its ranks it is left to ZeRO 0, if that is allowed.
+    """
+    groups = _groups(space, point) if point.zero else (0,)
+    if point.zero_group in groups:
+        return point
+    if not groups:
+        return replace(point, zero=0, zero_group=0) if 0 in space.zero else point
+    return replace(point, zero_group=0 if 0 in groups else max(groups))
+
+
+def _groups(space: SearchSpace, point: Point) -> tuple[int, ...]:
+    return space.groups_among(point.sharers, point.expert_sharers)
 
 
 def even_choices(problem: Problem, point: Point) -> tuple[tuple[int, ...], ...]:

@@ -41,7 +41,14 @@ from collections.abc import Iterator
 
 from nest_core.baselines.baseline import Found
 from nest_core.baselines.blind import row_length
-from nest_core.baselines.choices import canonical, default_order, even_choices, natural, valid
+from nest_core.baselines.choices import (
+    canonical,
+    default_order,
+    even_choices,
+    grouped,
+    natural,
+    valid,
+)
 from nest_core.baselines.prices import Prices
 from nest_core.costs import Plan, Point, Problem
 from nest_core.planner import SearchSpace
@@ -163,6 +170,7 @@ def _trials(problem: Problem, space: SearchSpace, degrees: Degrees) -> list[Plan
                     virtual_stages,
                     etp,
                 )
+                point = grouped(space, point)
                 if valid(problem, space, point):
                     points[canonical(space, point)] = None
     return [

@@ -38,7 +38,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from nest_core.baselines.baseline import Found
-from nest_core.baselines.choices import canonical, even_choices, valid
+from nest_core.baselines.choices import canonical, even_choices, grouped, valid
 from nest_core.baselines.prices import Prices
 from nest_core.costs import Plan, Point, Problem
 from nest_core.planner import SearchSpace
@@ -140,7 +140,9 @@ def _axes(space: SearchSpace) -> tuple[_Axis, ...]:
         ("dp",): ((value,) for value in space.dp),
         ("pp",): ((value,) for value in space.pp),
         ("micro_batch",): ((value,) for value in space.micro_batch),
-        ("zero",): ((value,) for value in space.zero),
+        ("zero", "zero_group"): (
+            (zero, group) for zero in space.zero for group in (space.zero_groups if zero else (0,))
+        ),
         ("schedule", "interleave"): plain + chunked,
         ("order",): ((value,) for value in space.orders),
         ("device_order",): ((value,) for value in space.device_orders),
@@ -162,7 +164,7 @@ def _refilled(problem: Problem, space: SearchSpace, point: Point) -> Point | Non
     width = point.devices_used // point.dp
     for dp in sorted(space.dp, reverse=True):
         if width * dp <= problem.network.devices:  # else no valid point, and need not be made
-            candidate = replace(point, dp=dp)
+            candidate = grouped(space, replace(point, dp=dp))
             if valid(problem, space, candidate):
                 return candidate
     return None
@@ -180,9 +182,12 @@ def _moved(
     if axis.fields != ("dp",):
         # A single copy forgets its ZeRO stage; with several it is the smallest again.
         point = _refilled(problem, space, replace(point, zero=_zero(space, point)))
-    if point is None or not valid(problem, space, point):
+    if point is None:
         return None
-    point = canonical(space, replace(point, zero=_zero(space, point)))
+    point = grouped(space, replace(point, zero=_zero(space, point)))
+    if not valid(problem, space, point):
+        return None
+    point = canonical(space, point)
     if (point.pp, point.interleave) == (before.pp, before.interleave):
         return replace(plan, point=point)
     recompute = plan.recompute if point.pp == before.pp else (plan.recompute[0],) * point.pp

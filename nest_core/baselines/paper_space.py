@@ -3,7 +3,7 @@
 By default every method here gets the scenario's whole space, with axes that its original lacks.
 The paper compares methods as their papers have them: all under PipeDream-Flush (1F1B) and with
 recomputation on or off, Manual and Phaze without ZeRO, only NEST (and MCMC, which walks over NEST's
-strategies) with sequence and context parallelism.
+strategies) with sequence and context parallelism, and with ZeRO over 8, 4 or 2 devices too.
 
 References
 ----------
@@ -25,13 +25,14 @@ _EVERYBODY: Mapping[str, tuple[Any, ...]] = {
     "interleave": (1,),
     "recompute": ("none", "full"),
     "device_orders": ("natural",),
+    "zero_groups": (0, 2, 4, 8),
 }
 _ITS_OWN: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "manual": {"sp": (False,), "cp": (1,), "zero": (0,)},
+    "manual": {"sp": (False,), "cp": (1,), "zero": (0,), "zero_groups": (0,)},
     "mcmc": {},
-    "phaze": {"sp": (False,), "cp": (1,), "zero": (0,)},
-    "alpa_e": {"sp": (False,), "cp": (1,)},
-    "mist": {"sp": (False,), "cp": (1,), "ep": (1,)},
+    "phaze": {"sp": (False,), "cp": (1,), "zero": (0,), "zero_groups": (0,)},
+    "alpa_e": {"sp": (False,), "cp": (1,), "zero_groups": (0,)},
+    "mist": {"sp": (False,), "cp": (1,), "ep": (1,), "zero_groups": (0,)},
 }
 
 

@@ -87,6 +87,7 @@ class Prices:
             sp=False,
             micro_batch=1,
             zero=0,
+            zero_group=0,
             schedule="1f1b",
             interleave=min(point.interleave, 2),
         )

@@ -67,6 +67,7 @@ def _check_degrees(problem: Problem, point: Point) -> None:
             "lower dp, tp or pp" if point.cp == 1 else "lower dp, tp, cp or pp",
         )
     _check_experts(point)
+    _check_zero_group(point)
     if problem.pad_batch and not problem.divides(point.dp, point.micro_batch):
         raise InputError(
             "plan.micro_batch",
@@ -107,6 +108,33 @@ def _check_experts(point: Point) -> None:
             "same tokens",
             point.etp,
             "set sp, or leave etp out",
+        )
+
+
+def _check_zero_group(point: Point) -> None:
+    if not point.zero_group:
+        return
+    if point.zero == 0:
+        raise InputError(
+            "plan.zero_group",
+            "must be all at ZeRO 0, which shards nothing",
+            point.zero_group,
+            "leave it out, or set zero",
+        )
+    if not 1 < point.zero_group <= point.sharers or point.sharers % point.zero_group:
+        raise InputError(
+            "plan.zero_group",
+            f"must divide dp x cp = {point.sharers}, and be above 1",
+            point.zero_group,
+            "choose a divisor, or all",
+        )
+    if point.expert_sharers % point.instances:
+        raise InputError(
+            "plan.zero_group",
+            f"must leave instances, here {point.instances}, that divide the "
+            f"{point.expert_sharers} ranks that hold the same experts",
+            point.zero_group,
+            "choose a larger one, or a smaller ep",
         )
 
 

@@ -8,10 +8,17 @@ tp              ranks that share a layer's width
 cp              ranks that share a sequence
 etp             neighbours that share an expert's width
 ep              every ``etp``-th of the ranks of a stage: they share the experts
-data            all ``dp * cp`` ranks: gradients and states of dense weights
-expert_data     every ``ep * etp``-th of the ranks of a stage: gradients and states of experts
+data            all ``dp * cp`` ranks, or those of one instance: gradients and states of dense
+                weights
+expert_data     every ``ep * etp``-th of the ranks of a stage, or those of one instance: gradients
+                and states of experts
+replicas        ranks of different instances that hold the same shard of dense weights
+expert_replicas the same of experts
 tied            first and last stage, which hold copies of the embedding (one member)
 ==============  ===============================================================================
+
+Where ZeRO shards over part of the data-parallel ranks, the copies are *instances*: equal runs of
+those ranks, in the order in which they are numbered.
 """
 
 from __future__ import annotations
@@ -29,6 +36,8 @@ from nest_core.network.traffic import collectives_by
 
 __all__ = ["Links", "axis_groups", "links"]
 
+_REPLICAS = {"replicas": "data", "expert_replicas": "expert_data"}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
@@ -44,27 +53,29 @@ class Links:
     point: Point
     forward: MessageTime
     producer_level: IntArray
-    _found: dict[tuple[str, Kind], MessageTime] = field(default_factory=dict)
+    _found: dict[tuple[str, Kind, int], MessageTime] = field(default_factory=dict)
 
-    def time(self, axis: str, kind: Kind) -> MessageTime:
+    def time(self, axis: str, kind: Kind, instances: int = 1) -> MessageTime:
         """What one call of a kind takes in an axis' groups, by bytes; see `Calls`."""
-        key = axis, kind
+        key = axis, kind, instances
         if key not in self._found:
-            self._found.update(self._measured(axis, kind))
+            measured = self._measured(axis, kind, instances)
+            for each, time in measured.items():
+                self._found[axis, each, instances] = time
         return self._found[key]
 
-    def _measured(self, axis: str, kind: Kind) -> dict[tuple[str, Kind], MessageTime]:
+    def _measured(self, axis: str, kind: Kind, instances: int) -> dict[Kind, MessageTime]:
         devices = rank_mapping(self.network, self.point.layout, self.point.device_order)
-        groups, stage = axis_groups(devices, self.point, axis)
+        groups, stage = axis_groups(devices, self.point, axis, instances)
         if groups.shape[1] == 1:
-            return {(axis, kind): MessageTime.nothing(int(stage.max()) + 1)}
+            return {kind: MessageTime.nothing(int(stage.max()) + 1)}
         if kind in ("ring", "all_to_all"):
             sending = self.software.of_groups(self.network, kind, groups)
-            return {(axis, kind): message_time(self.network, kind, groups, sending, stage)}
+            return {kind: message_time(self.network, kind, groups, sending, stage)}
         both: tuple[Kind, ...] = ("all_reduce", "reduce_scatter")
         libraries = [self.software.of_groups(self.network, each, groups) for each in both]
         found = collectives_by(self.network, groups, libraries, stage)
-        return {(axis, each): time for each, time in zip(both, found, strict=True)}
+        return dict(zip(both, found, strict=True))
 
 
 def links(problem: Problem, point: Point) -> Links:
@@ -86,10 +97,18 @@ def links(problem: Problem, point: Point) -> Links:
     return Links(network, software, point, forward, producer)
 
 
-def axis_groups(devices: IntArray, point: Point, axis: str) -> tuple[IntArray, IntArray]:
+def axis_groups(
+    devices: IntArray, point: Point, axis: str, instances: int = 1
+) -> tuple[IntArray, IntArray]:
     """Groups (groups, members) of an axis, and the stage that each belongs to.
 
-    ``devices`` has shape (pp, dp * cp, tp).
+    Parameters
+    ----------
+    devices : (pp, dp * cp, tp)
+    axis : str
+        Of the table above.
+    instances : int
+        Into how many the ranks that share weights are divided.
     """
     pp, sharers, tp = devices.shape
     if axis == "tp":
@@ -103,8 +122,14 @@ def axis_groups(devices: IntArray, point: Point, axis: str) -> tuple[IntArray, I
     elif axis == "tied":
         groups = np.stack([devices[0].reshape(-1), devices[-1].reshape(-1)], axis=1)
         return groups, np.zeros(len(groups), dtype=np.int64)
+    elif axis in _REPLICAS:
+        groups, _ = axis_groups(devices, point, _REPLICAS[axis])
+        parts = groups.reshape(len(groups), instances, -1).swapaxes(1, 2)
+        groups = parts.reshape(-1, instances)
     else:
         near = devices[:, point.layout.nearest].reshape(pp, -1, point.ep, point.etp)
         places = {"etp": (0, 1, 2, 3), "ep": (0, 1, 3, 2), "expert_data": (0, 2, 3, 1)}[axis]
         groups = near.transpose(places).reshape(-1, near.shape[places[-1]])
+    if axis in _REPLICAS.values():
+        groups = groups.reshape(len(groups) * instances, -1)
     return groups, np.repeat(np.arange(pp), len(groups) // pp)

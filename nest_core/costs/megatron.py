@@ -41,6 +41,7 @@ _NUMBERS = {
     "--decoder-first-pipeline-num-layers": "first_blocks",
     "--decoder-last-pipeline-num-layers": "last_blocks",
     "--recompute-num-layers": "recompute_layers",
+    "--num-distributed-optimizer-instances": "instances",
     "--world-size": "world",
     "--nnodes": "nodes",
     "--nproc-per-node": "per_node",
@@ -121,6 +122,7 @@ def read_flags(text: str, layers: int, devices: int) -> Flags:
         found.fields["dp"] = told["dp"]
     else:
         found.fields["dp"] = max(1, world // (tp * pp * found.fields.get("cp", 1)))
+    _instances(told, found)
     found.unpriced += found.job.unpriced
     return found
 
@@ -240,6 +242,25 @@ def _sharding(told: Mapping[str, Any], found: Flags) -> None:
     zero = max(zero, SHARDING.index(told.get("sharding", "no_shard")))
     if zero:
         found.fields["zero"] = zero
+
+
+def _instances(told: Mapping[str, Any], found: Flags) -> None:
+    """Of the distributed optimizer: each shards over an equal part of dp x cp."""
+    instances = told.get("instances", 1)
+    sharers = found.fields["dp"] * found.fields.get("cp", 1)
+    if instances == 1:
+        return
+    if sharers % instances:
+        raise InputError(
+            _SPELLED["instances"], f"must divide dp x cp = {sharers}", instances, "correct it"
+        )
+    if "zero" not in found.fields:
+        found.notes.append(f"{_SPELLED['instances']} does nothing without a sharded optimizer.")
+    elif instances < sharers:
+        found.fields["zero_group"] = sharers // instances
+    else:
+        found.notes.append(f"{_SPELLED['instances']} {instances} leaves one rank each: ZeRO 0.")
+        found.fields["zero"] = 0
 
 
 def _world(told: Mapping[str, Any], devices: int, notes: list[str]) -> int:

@@ -91,8 +91,8 @@ def stage_memory(
     weights, gradients, optimizer = (
         dense * common + experts * own
         for common, own in zip(
-            state_shares(point.acting_zero, point.sharers, problem.state),
-            state_shares(point.acting_zero, point.expert_sharers, problem.state),
+            state_shares(point.acting_zero, point.shard_ranks, problem.state),
+            state_shares(point.acting_zero, point.expert_shard_ranks, problem.state),
             strict=True,
         )
     )

@@ -1,8 +1,8 @@
 """Plans as people give them: a JSON file, ``dp=8,tp=4,pp=2,…``, or a Megatron-LM command.
 
-What is left out takes a stated default: degree 1 (of etp tp), ZeRO 0, no recomputation,
-micro-batch 1, 1F1B (interleaved where a stage has several virtual stages), Megatron-LM's axis
-order, and layers cut as evenly as they go.
+What is left out takes a stated default: degree 1 (of etp tp), ZeRO 0 (over all that share weights),
+no recomputation, micro-batch 1, 1F1B (interleaved where a stage has several virtual stages),
+Megatron-LM's axis order, and layers cut as evenly as they go.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _KNOWN = (
     "etp",
     "sp",
     "zero",
+    "zero_group",
     "schedule",
     "recompute",
     "order",
@@ -40,7 +41,7 @@ _KNOWN = (
     "stage_strategies",
     "devices_used",
 )
-_STRATEGY = ("tp", "sp", "cp", "ep", "zero", "etp")
+_STRATEGY = ("tp", "sp", "cp", "ep", "zero", "etp", "zero_group")
 _BETWEEN = re.compile(r"\s*[,;\n]\s*|\s+(?=\w+\s*=)")
 
 
@@ -190,6 +191,7 @@ def parse_plan(fields: Mapping[str, Any], layers: int, *, whole_experts: bool = 
         device_order=device_order,
         schedule=schedule,
         etp=etp,
+        zero_group=_zero_group(fields.get("zero_group", "all"), degrees["dp"] * degrees["cp"]),
         **degrees,
     )
     cuts = tuple(_whole("cuts", cut, least=0) for cut in _sequence(fields, "cuts"))
@@ -258,7 +260,7 @@ def _strategies(fields: Mapping[str, Any]) -> tuple[StageStrategy, ...]:
         if not isinstance(entry, Mapping) or not set(entry) <= set(_STRATEGY):
             raise InputError(
                 "plan.stage_strategies",
-                "must hold objects of tp, sp, cp, ep, zero and etp",
+                "must hold objects of " + ", ".join(_STRATEGY),
                 entry,
                 "correct it",
             )
@@ -270,8 +272,21 @@ def _strategies(fields: Mapping[str, Any]) -> tuple[StageStrategy, ...]:
         )
         zero = _whole("zero", entry.get("zero", fields.get("zero", 0)), least=0)
         etp = _whole("etp", entry.get("etp", fields.get("etp", tp)))
-        found.append(StageStrategy(tp, sp, cp, ep, zero, etp))
+        group = entry.get("zero_group", fields.get("zero_group", "all"))
+        sharers = _whole("dp", fields.get("dp", 1)) * cp
+        found.append(StageStrategy(tp, sp, cp, ep, zero, etp, _zero_group(group, sharers)))
     return tuple(found)
+
+
+def _zero_group(value: Any, sharers: int) -> int:
+    """Ranks that ZeRO shards over; 0 for all of those that share dense weights."""
+    if value == "all":
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(
+            "plan.zero_group", f"must be all or a divisor of dp x cp = {sharers}", value, "pick one"
+        )
+    return 0 if value == sharers else value
 
 
 def _sequence(fields: Mapping[str, Any], name: str) -> tuple[Any, ...]:

@@ -55,6 +55,9 @@ class Point:
         One of `SCHEDULES`.
     interleave : int
         Virtual stages per stage; more than one under ``interleaved`` only.
+    zero_group : int
+        Neighbouring sharers of dense weights that hold one copy of what ZeRO shards; the copies
+        are kept alike by all-reduces between them. 0: all sharers, one copy.
     """
 
     tp: int
@@ -70,6 +73,7 @@ class Point:
     schedule: str = "1f1b"
     interleave: int = 1
     etp: int = 0
+    zero_group: int = 0
 
     def __post_init__(self) -> None:
         if not self.etp:
@@ -99,6 +103,26 @@ class Point:
     def expert_sharers(self) -> int:
         """Ranks that hold the same experts."""
         return self.dp * self.cp * self.tp // (self.ep * self.etp)
+
+    @property
+    def instances(self) -> int:
+        """Copies of what ZeRO shards: Megatron-LM's instances of the distributed optimizer."""
+        return max(1, self.sharers // self.zero_group) if self.zero_group else 1
+
+    @property
+    def shard_ranks(self) -> int:
+        """Ranks among which one copy of what ZeRO shards of dense weights is divided."""
+        return self.sharers // self.instances
+
+    @property
+    def expert_shard_ranks(self) -> int:
+        """The same of experts: they have as many copies."""
+        return self.expert_sharers // self.instances
+
+    @property
+    def zero_words(self) -> str:
+        """Its ZeRO stage, and its group unless that is all."""
+        return f"ZeRO {self.zero}" + (f" in groups of {self.zero_group}" if self.zero_group else "")
 
     @property
     def experts_apart(self) -> bool:
@@ -148,7 +172,7 @@ class StageStrategy:
 
     Parameters
     ----------
-    tp, sp, cp, ep, zero, etp : as of a `Point`, whose ``tp * cp`` every stage keeps.
+    tp, sp, cp, ep, zero, etp, zero_group : as of a `Point`, whose ``tp * cp`` every stage keeps.
     """
 
     tp: int
@@ -157,6 +181,7 @@ class StageStrategy:
     ep: int
     zero: int
     etp: int = 0
+    zero_group: int = 0
 
     def __post_init__(self) -> None:
         if not self.etp:
@@ -165,7 +190,7 @@ class StageStrategy:
     @classmethod
     def of(cls, point: Point) -> StageStrategy:
         """What a point has all stages do."""
-        return cls(point.tp, point.sp, point.cp, point.ep, point.zero, point.etp)
+        return cls(point.tp, point.sp, point.cp, point.ep, point.zero, point.etp, point.zero_group)
 
     def within(self, point: Point) -> Point:
         """The point at which all stages do this."""
@@ -238,6 +263,7 @@ class Plan:
             "etp": point.etp,
             "sp": point.sp,
             "zero": point.zero,
+            "zero_group": point.zero_group or "all",
             "recompute": self.recompute_summary,
             "micro_batch": point.micro_batch,
             "schedule": point.schedule,
@@ -249,5 +275,8 @@ class Plan:
             "stage_recompute": list(self.recompute),
         }
         if self.strategies:
-            fields["stage_strategies"] = [asdict(strategy) for strategy in self.strategies]
+            fields["stage_strategies"] = [
+                asdict(strategy) | {"zero_group": strategy.zero_group or "all"}
+                for strategy in self.strategies
+            ]
         return fields

@@ -230,14 +230,14 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
     return StageMemory(
         micro_batches=m,
         static=prefix(
-            dense * sum(state_shares(zero, point.sharers, state))
-            + experts * sum(state_shares(zero, point.expert_sharers, state))
+            dense * sum(state_shares(zero, point.shard_ranks, state))
+            + experts * sum(state_shares(zero, point.expert_shard_ranks, state))
         ),
         kept=prefix(table.kept_bytes),
         peak=peak_bytes(problem, point, table),
         step=prefix(
-            dense * step_share(zero, point.sharers, state)
-            + experts * step_share(zero, point.expert_sharers, state)
+            dense * step_share(zero, point.shard_ranks, state)
+            + experts * step_share(zero, point.expert_shard_ranks, state)
         ),
         in_flight=in_flight(point, m),
         deferred=deferred(point, m),
@@ -317,26 +317,58 @@ def _sharded(
 ) -> FloatArray:
     """Seconds of every layer's data-parallel collectives, shape (pp, L)."""
     kind: Kind = "reduce_scatter" if point.zero else "all_reduce"
-    dense, experts = held(table, point.pp), table.expert_parameters
-    buckets = [("data", point.sharers, dense), ("expert_data", point.expert_sharers, experts)]
-    if not point.experts_apart:
-        buckets = [("data", point.sharers, dense + experts)]
     seconds = np.zeros((point.pp, table.layers))
-    for axis, sharers, elements in buckets:
-        if sharers > 1 and elements.any():
-            time = shared.time(axis, kind).along(1)
-            sent = np.sum([time.seconds(size * elements) for size in per_parameter], axis=0)
-            seconds += np.where(elements > 0, sent, 0.0)
+    for axis, ranks, elements in buckets(point, table):
+        if ranks > 1 and elements.any():
+            seconds += _sent(shared.time(axis, kind, point.instances), elements, per_parameter)
     return seconds
+
+
+def _between(
+    point: Point, shared: Links, table: LayerTable, per_parameter: tuple[float, ...]
+) -> FloatArray:
+    """Seconds in which copies of every layer's shards are reduced, shape (pp, L)."""
+    seconds = np.zeros((point.pp, table.layers))
+    for axis, ranks, elements in buckets(point, table):
+        if elements.any():
+            time = shared.time(BETWEEN[axis], "all_reduce", point.instances)
+            seconds += _sent(time, elements / ranks, per_parameter)
+    return seconds
+
+
+BETWEEN = {"data": "replicas", "expert_data": "expert_replicas"}
+"""Axes of ranks that hold the same shard, by the axes along which shards are divided."""
+
+
+def buckets(point: Point, table: LayerTable) -> list[tuple[str, int, FloatArray]]:
+    """Axes, the ranks of one shard group each, and elements layer by layer."""
+    dense, experts = held(table, point.pp), table.expert_parameters
+    if not point.experts_apart:
+        return [("data", point.shard_ranks, dense + experts)]
+    return [
+        ("data", point.shard_ranks, dense),
+        ("expert_data", point.expert_shard_ranks, experts),
+    ]
+
+
+def _sent(time: MessageTime, elements: FloatArray, per_parameter: tuple[float, ...]) -> FloatArray:
+    """Seconds of a collective for every size per parameter, shape (pp, L)."""
+    time = time.along(1)
+    sent = np.sum([time.seconds(size * elements) for size in per_parameter], axis=0)
+    return np.where(elements > 0, sent, 0.0)
 
 
 def _once(problem: Problem, point: Point, shared: Links, table: LayerTable) -> FloatArray:
     """Seconds of what data-parallel ranks send once per iteration, shape (pp, L)."""
-    once = traffic(point.acting_zero, problem.state).sync
-    if not once or not point.shared:
+    sends = traffic(point.acting_zero, problem.state)
+    between = point.instances > 1
+    if not (sends.sync or between) or not point.shared:
         return np.zeros((point.pp, table.layers))
     table, times = condensed(table)
-    return np.repeat(_sharded(point, shared, table, once), times, axis=1)
+    once = _sharded(point, shared, table, sends.sync)
+    if between:
+        once = once + _between(point, shared, table, sends.between)
+    return np.repeat(once, times, axis=1)
 
 
 def _tied(problem: Problem, point: Point, shared: Links, table: LayerTable) -> FloatArray:
@@ -355,6 +387,6 @@ def _over(sums: FloatArray, virtual_stages: Sequence[Span]) -> float:
 
 def update_layers(problem: Problem, point: Point, table: LayerTable) -> FloatArray:
     """Seconds of the optimizer step, layer by layer."""
-    dense = update_seconds(problem, point.acting_zero, point.sharers)
-    experts = update_seconds(problem, point.acting_zero, point.expert_sharers)
+    dense = update_seconds(problem, point.acting_zero, point.shard_ranks)
+    experts = update_seconds(problem, point.acting_zero, point.expert_shard_ranks)
     return dense * held(table, point.pp) + experts * table.expert_parameters

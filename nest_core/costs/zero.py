@@ -5,6 +5,10 @@ gradients too, stage 3 the weights too; PyTorch's fully sharded data parallelism
 et al. 2023). Dense weights are shared by ``dp * cp`` ranks, experts by
 ``tp * dp * cp / (ep * etp)``.
 
+Sharded over part of them (Megatron-LM's instances of the distributed optimizer, PyTorch's hybrid
+sharding, MiCS), there are several copies of the shards; gradients are reduce-scattered within each
+and, once per iteration, all-reduced between them (Zhang et al. 2022, "MiCS", section 3.4).
+
 What is sharded is whole for a moment, layer by layer: `gathered`. Stages are here as they act
 (`nest_core.costs.plan.acting_zero`).
 """
@@ -34,11 +38,13 @@ __all__ = [
 class Traffic:
     """Bytes per parameter of every reduce-scatter and all-gather.
 
-    ``step`` once per micro-batch and layer, ``sync`` once per iteration and layer.
+    ``step`` once per micro-batch and layer, ``sync`` once per iteration and layer; ``between``
+    once per iteration of every shard, where there are copies of it.
     """
 
     step: tuple[float, ...]
     sync: tuple[float, ...]
+    between: tuple[float, ...] = ()
 
 
 def traffic(zero: int, state: StateBytes) -> Traffic:
@@ -47,37 +53,38 @@ def traffic(zero: int, state: StateBytes) -> Traffic:
     Stage 2 keeps no full gradient between micro-batches, so it reduces after each; stage 3
     also gathers the weights before the forward and the backward pass.
     """
+    between = (state.gradients, state.gradients)
     if zero == 0:
-        return Traffic((), (state.gradients, state.gradients))
+        return Traffic((), between)
     if zero == 1:
-        return Traffic((), (state.gradients, state.weights))
+        return Traffic((), (state.gradients, state.weights), between)
     if zero == 2:
-        return Traffic((state.gradients,), (state.weights,))
-    return Traffic((state.gradients, state.weights, state.weights), ())
+        return Traffic((state.gradients,), (state.weights,), between)
+    return Traffic((state.gradients, state.weights, state.weights), (), between)
 
 
-def state_shares(zero: int, sharers: int, state: StateBytes) -> tuple[float, float, float]:
-    """Bytes per parameter of weights, gradients and optimizer states on one rank."""
+def state_shares(zero: int, ranks: int, state: StateBytes) -> tuple[float, float, float]:
+    """Bytes per parameter of weights, gradients and optimizer states, sharded over ``ranks``."""
     return (
-        state.weights / (sharers if zero >= 3 else 1),
-        (state.gradients + state.own_gradients) / (sharers if zero >= 2 else 1),
-        state.optimizer / (sharers if zero >= 1 else 1),
+        state.weights / (ranks if zero >= 3 else 1),
+        (state.gradients + state.own_gradients) / (ranks if zero >= 2 else 1),
+        state.optimizer / (ranks if zero >= 1 else 1),
     )
 
 
-def step_share(zero: int, sharers: int, state: StateBytes) -> float:
+def step_share(zero: int, ranks: int, state: StateBytes) -> float:
     """Bytes per parameter that the optimizer step needs while it runs."""
-    return state.temporary / (sharers if zero >= 1 else 1)
+    return state.temporary / (ranks if zero >= 1 else 1)
 
 
-def update_seconds(problem: Problem, zero: int, sharers: int) -> float:
+def update_seconds(problem: Problem, zero: int, ranks: int) -> float:
     """Optimizer step per parameter: reads and writes states, reads gradients, writes weights."""
     state = problem.state
     touched = 2 * state.optimizer + state.gradients + state.weights
-    return touched / problem.update_Bps / (sharers if zero >= 1 else 1)
+    return touched / problem.update_Bps / (ranks if zero >= 1 else 1)
 
 
-def gathered(zero: int, sharers: int, state: StateBytes) -> tuple[float, float]:
+def gathered(zero: int, ranks: int, state: StateBytes) -> tuple[float, float]:
     """Bytes per parameter of the layer that runs, and of the one before it in the chain.
 
     Backward gives the gradients of a layer's weights in their own precision, whatever they are
@@ -91,7 +98,7 @@ def gathered(zero: int, sharers: int, state: StateBytes) -> tuple[float, float]:
     >>> [gathered(zero, 8, state) for zero in range(4)]
     [(2.0, 0.0), (2.0, 0.0), (6.0, 0.0), (8.0, 2.0)]
     """
-    if sharers == 1 or zero < 2:
+    if ranks == 1 or zero < 2:
         return state.weights, 0.0
     if zero == 2:
         return state.weights + state.gradients, 0.0
@@ -104,11 +111,11 @@ def whole_bytes(problem: Problem, point: Point, table: LayerTable) -> FloatArray
     The layer before counts for the first of a stage too: other stages' layers are not known.
     """
     total = np.zeros(table.layers)
-    for elements, sharers in (
-        (table.parameters, point.sharers),
-        (table.expert_parameters, point.expert_sharers),
+    for elements, ranks in (
+        (table.parameters, point.shard_ranks),
+        (table.expert_parameters, point.expert_shard_ranks),
     ):
-        own, before = gathered(point.acting_zero, sharers, problem.state)
+        own, before = gathered(point.acting_zero, ranks, problem.state)
         total += own * elements
         total[1:] += before * elements[:-1]
     return total

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nest_core.costs import Plan, Problem, Report
+from nest_core.costs import Plan, Point, Problem, Report
 from nest_core.errors import InputError
 from nest_core.planner import Result, SearchSpace, search
 
@@ -31,6 +31,7 @@ AXES = {
     "etp": "expert tensor parallelism",
     "sp": "sequence parallelism",
     "zero": "ZeRO stage",
+    "zero_group": "ZeRO group",
     "recompute": "recomputation",
     "micro_batch": "micro-batch",
     "schedule": "schedule",
@@ -39,7 +40,7 @@ AXES = {
 }
 """Axes of the search and what people call them."""
 
-_PER_STAGE = ("tp", "cp", "ep", "etp", "sp", "zero")
+_PER_STAGE = ("tp", "cp", "ep", "etp", "sp", "zero", "zero_group")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,9 @@ def choice(plan: Plan, axis: str) -> str:
         return " ".join(name for name in plan.point.order if getattr(plan.point, name) > 1)
     if axis == "schedule" and plan.point.interleave > 1:
         return f"interleaved, {plan.point.interleave} virtual stages"
+    if axis == "zero_group":
+        groups = [at.zero_group or "all" if at.zero else "none" for at in _stage_points(plan)]
+        return ", ".join(map(str, dict.fromkeys(groups)))
     if axis == "device_order" and isinstance(plan.point.device_order, tuple):
         return "custom"
     words = {True: "on", False: "off"}
@@ -134,6 +138,8 @@ def without(space: SearchSpace, plan: Plan, axis: str) -> list[SearchSpace]:
         return _dropped(space, "device_orders", plan.point.device_order)
     if axis == "zero":
         return _without_zero(space, plan)
+    if axis == "zero_group":
+        return _without_group(space, plan)
     return [smaller for value in _used(plan, axis) for smaller in _dropped(space, axis, value)]
 
 
@@ -153,6 +159,21 @@ def _without_zero(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
             smaller = flat + [entry for wide in deep for entry in _dropped(wide, "pp", 1)]
         found += smaller
     return found
+
+
+def _without_group(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
+    """Where nothing is sharded there is no group to choose; all is also their number."""
+    found = []
+    for at in _stage_points(plan):
+        taken = (at.zero_group,) if at.zero_group else (0, at.sharers)
+        kept = tuple(group for group in space.zero_groups if group not in taken)
+        if at.zero and kept:
+            found.append(replace(space, zero_groups=kept))
+    return list(dict.fromkeys(found))
+
+
+def _stage_points(plan: Plan) -> list[Point]:
+    return [plan.stage_point(stage) for stage in range(plan.point.pp)]
 
 
 def _only(space: SearchSpace, *, pp: int) -> list[SearchSpace]:
@@ -186,8 +207,7 @@ def _used(plan: Plan, axis: str) -> tuple[object, ...]:
     if axis == "recompute":
         return tuple(dict.fromkeys(plan.recompute))
     if axis in _PER_STAGE:
-        stages = range(plan.point.pp)
-        return tuple(dict.fromkeys(getattr(plan.stage_point(s), axis) for s in stages))
+        return tuple(dict.fromkeys(getattr(at, axis) for at in _stage_points(plan)))
     return (getattr(plan.point, axis),)
 
 

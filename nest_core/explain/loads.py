@@ -23,7 +23,7 @@ import numpy as np
 from nest_core.costs import LayerTable, Plan, Point, Problem, Report
 from nest_core.costs.links import axis_groups
 from nest_core.costs.problem import AXES_OF_CALLS
-from nest_core.costs.stages import held
+from nest_core.costs.stages import BETWEEN, buckets
 from nest_core.costs.zero import traffic
 from nest_core.explain.traffic import CLASSES
 from nest_core.layout import rank_mapping
@@ -170,7 +170,7 @@ class _Counter:
         """Count collectives of the groups of an axis."""
         network = self.problem.network
         groups, stage = axis_groups(
-            rank_mapping(network, point.layout, point.device_order), point, axis
+            rank_mapping(network, point.layout, point.device_order), point, axis, point.instances
         )
         if groups.shape[1] == 1 or not any(sends.values()):
             return
@@ -274,22 +274,30 @@ def _count_shards(counter: _Counter, report: Report, point: Point, mine: list[in
     problem = counter.problem
     table, m = _table(problem, point), point.micro_batches(problem.batch)
     kind: Kind = "reduce_scatter" if point.zero else "all_reduce"
-    dense, experts = held(table, point.pp), table.expert_parameters
-    buckets = {"data": dense, "expert_data": experts}
-    if not point.experts_apart:
-        buckets = {"data": dense + experts}
     sent = traffic(point.acting_zero, problem.state)
-    per_parameter = [(size, float(m)) for size in sent.step] + [(size, 1.0) for size in sent.sync]
-    for axis, elements in buckets.items():
-        sends: dict[int, dict[float, float]] = {}
-        for s in mine:
-            held_here = elements[_layers(report.stages[s].virtual_stages)]
-            found: dict[float, float] = defaultdict(float)
-            for size, times in per_parameter:
-                for count in held_here[held_here > 0].tolist():
-                    found[size * count] += times
-            sends[s] = dict(found)
+    within = [(size, float(m)) for size in sent.step] + [(size, 1.0) for size in sent.sync]
+    between = [(size, 1.0) for size in sent.between]
+    for axis, ranks, elements in buckets(point, table):
+        sends = _shards_sent(report, mine, elements, within)
         counter.collective(axis, point, axis, kind, sends)
+        if point.instances > 1:
+            sends = _shards_sent(report, mine, elements / ranks, between)
+            counter.collective(axis, point, BETWEEN[axis], "all_reduce", sends)
+
+
+def _shards_sent(
+    report: Report, mine: list[int], elements: FloatArray, sizes: list[tuple[float, float]]
+) -> dict[int, dict[float, float]]:
+    """Messages of some stages by their bytes; ``sizes`` per parameter, and how often."""
+    sends = {}
+    for s in mine:
+        held_here = elements[_layers(report.stages[s].virtual_stages)]
+        found: dict[float, float] = defaultdict(float)
+        for size, times in sizes:
+            for count in held_here[held_here > 0].tolist():
+                found[size * count] += times
+        sends[s] = dict(found)
+    return sends
 
 
 def _count_hops(counter: _Counter, report: Report, point: Point, mine: list[int]) -> None:

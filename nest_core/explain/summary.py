@@ -140,7 +140,7 @@ def plan_in_words(report: Report, batch: int, devices: int) -> str:
         f"{point.micro_batch} "
         f"{_plural('sequence', point.micro_batch)} per replica, {schedule_in_words(point)}"
         + (f", padded by {padding:,} {_plural('sequence', padding)}" if padding else ""),
-        f"ZeRO {point.zero}" if not report.plan.strategies else "strategies differ by stage",
+        point.zero_words if not report.plan.strategies else "strategies differ by stage",
         f"recomputation {report.plan.recompute_summary}",
     ]
     if point.dp > 1 and point.pp > 1:

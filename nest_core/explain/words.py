@@ -283,7 +283,7 @@ def _plan(report: Report) -> str:
         + (f", cp {point.cp}" if point.cp > 1 else "")
         + (f", ep {point.ep}" if point.ep > 1 else "")
         + (f", etp {point.etp}" if point.etp != point.tp else "")
-        + f", micro-batch {point.micro_batch}, ZeRO {point.zero}"
+        + f", micro-batch {point.micro_batch}, {point.zero_words}"
         f", recomputation {report.plan.recompute_summary}"
         + (f", {point.schedule}" if point.schedule != "1f1b" else "")
     )

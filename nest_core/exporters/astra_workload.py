@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nest_core.costs import Calls, LayerTable, Plan, Point, Problem
-from nest_core.costs.stages import update_layers
+from nest_core.costs.links import axis_groups
+from nest_core.costs.stages import BETWEEN, update_layers
 from nest_core.costs.zero import traffic
 from nest_core.exporters import chakra
 from nest_core.network import IntArray
@@ -84,9 +85,12 @@ def _nth(point: Point, k: int, stage: int, forward: bool) -> Pass:
     return Pass(forward, group * pp + place, (turn if forward else v - 1 - turn) * pp + stage)
 
 
+_AXES = ("tp", "cp", "etp", "ep", "data", "replicas", "expert_data", "expert_replicas", "tied")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Groups by axis: tp, cp, etp, ep, data (ranks with the same dense weights), expert_data, tied.
+    """Groups by axis, as in `nest_core.costs.links`.
 
     Parameters
     ----------
@@ -103,24 +107,12 @@ class Groups:
 def groups_of(point: Point) -> Groups:
     """All groups of a point with more than one member, numbered through."""
     ranks = point.layout.devices
-    near = ranks[:, point.layout.nearest]
-    split = near.reshape(point.pp, -1, point.ep, point.etp)
-    found = {
-        "tp": ranks.reshape(-1, point.tp),
-        "cp": ranks.reshape(point.pp, point.dp, point.cp, point.tp)
-        .transpose(0, 1, 3, 2)
-        .reshape(-1, point.cp),
-        "etp": split.reshape(-1, point.etp),
-        "ep": split.transpose(0, 1, 3, 2).reshape(-1, point.ep),
-        "data": near.transpose(0, 2, 1).reshape(-1, point.sharers),
-        "expert_data": split.transpose(0, 2, 3, 1).reshape(-1, point.expert_sharers),
-        "tied": np.stack([ranks[0].reshape(-1), ranks[-1].reshape(-1)], axis=1),
-    }
     members, number, last = {}, {}, 0
-    for axis, group in found.items():
+    for axis in _AXES:
+        group, _ = axis_groups(ranks, point, axis, point.instances)
         if group.shape[1] == 1 or (axis == "tied" and point.pp == 1):
             continue
-        if axis in ("ep", "expert_data") and not point.experts_apart:
+        if axis in ("ep", "expert_data", "expert_replicas") and not point.experts_apart:
             continue
         if axis == "etp" and point.etp == point.tp:
             continue
@@ -279,8 +271,13 @@ class _Builder:
             return []
         return self._sharing(chakra.ALL_GATHER, self.problem.state.weights, span, name)
 
-    def _sharing(self, op: int, per_parameter: float, span: slice, name: str) -> list[Step]:
-        """A collective over the ranks that share dense weights, and those that share experts."""
+    def _sharing(
+        self, op: int, per_parameter: float, span: slice, name: str, *, between: bool = False
+    ) -> list[Step]:
+        """A collective over the ranks that share dense weights, and those that share experts.
+
+        ``between`` those that hold the same shard of them.
+        """
         point, table = self.plan.point, self.table
         dense = float(table.parameters[span].sum())
         experts = float(table.expert_parameters[span].sum())
@@ -290,10 +287,12 @@ class _Builder:
             dense, experts = dense + experts, 0.0
         steps: list[Step] = []
         for axis, members, elements in (
-            ("data", point.sharers, dense),
-            ("expert_data", point.expert_sharers, experts),
+            ("data", point.shard_ranks, dense),
+            ("expert_data", point.expert_shard_ranks, experts),
         ):
-            if members > 1:
+            if between and point.instances > 1:
+                steps += _collective(name, op, per_parameter * elements / members, BETWEEN[axis])
+            elif members > 1 and not between:
                 size = per_parameter * elements / (members if op == chakra.ALL_GATHER else 1)
                 steps += _collective(name, op, size, axis)
         return steps
@@ -346,6 +345,9 @@ class _Builder:
                 steps += self._sharing(chakra.ALL_REDUCE, once[0], span, f"G{virtual_stage}")
             elif plan.point.acting_zero == 1:
                 steps += self._sharing(chakra.REDUCE_SCATTER, once[0], span, f"G{virtual_stage}")
+            steps += self._sharing(
+                chakra.ALL_REDUCE, state.gradients, span, f"S{virtual_stage}", between=True
+            )
         if plan.point.pp > 1 and self.table.tied_parameters and stage in (0, plan.point.pp - 1):
             size = self.table.tied_parameters * state.gradients
             steps += _collective("tied", chakra.ALL_REDUCE, size, "tied")

@@ -102,6 +102,7 @@ def export_deepspeed(scenario: Scenario, report: Report) -> Bundle:
     check_order(plan.point, _ORDERS, _NAME)
     check_launcher(rank_mapping, plan.point, _NAME, even=False)
     _check_axes(scenario, plan.point)
+    _check_sharding(plan.point)
     _check_training(scenario, plan.point, recompute)
     top = header(scenario, plan, VERSION)
     launch = (
@@ -240,6 +241,17 @@ def _check_axes(scenario: Scenario, point: Point) -> None:
         f"must be 1 for this family, since {_NAME}'s AutoEP knows " + ", ".join(_PRESETS),
         point.ep,
         "pin search.ep to 1",
+    )
+
+
+def _check_sharding(point: Point) -> None:
+    refuse_if(
+        point.instances > 1,
+        "plan.zero_group",
+        f"must be all for {_NAME}, which shards over all data-parallel ranks: its hpZ keeps a copy "
+        "of the weights in every node, and of nothing else",
+        point.zero_group,
+        "pin search.zero_group to all",
     )
 
 

@@ -138,6 +138,8 @@ def plan_words(plan: Plan, batch: int) -> list[Words]:
     words += _options(recompute_fields(plan))
     if point.zero:
         words.append(("--use-distributed-optimizer",))
+    if point.instances > 1:
+        words.append(("--num-distributed-optimizer-instances", str(point.instances)))
     if point.zero > 1:
         words += [
             ("--use-megatron-fsdp",),

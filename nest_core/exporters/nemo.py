@@ -256,6 +256,8 @@ def _ddp(scenario: Scenario, plan: Plan) -> Fields:
         "overlap_grad_reduce": str(overlaps),
         "overlap_param_gather": str(overlaps and point.zero > 0),
     }
+    if point.instances > 1:
+        fields["num_distributed_optimizer_instances"] = str(point.instances)
     if point.zero > 1:
         fields["use_megatron_fsdp"] = "True"
         fields["data_parallel_sharding_strategy"] = f'"{SHARDING[point.zero]}"'

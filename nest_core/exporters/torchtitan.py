@@ -7,7 +7,7 @@ configuration that torchtitan ships for the model and sets what the plan says.
 
 Its mesh is pp, dp, cp, tp from the outside in. ZeRO 3 is its fully sharded data parallelism,
 ZeRO 2 the same with parameters kept after the forward pass, ZeRO 0 replication; context-parallel
-ranks always shard.
+ranks always shard. Groups of ZeRO's are its hybrid sharding: replicas of whole shard degrees.
 
 Models are those of ``torchtitan/models/*/__init__.py``; a configuration function of the same
 tokenizer lends everything that the scenario does not hold.
@@ -95,13 +95,26 @@ def export_torchtitan(scenario: Scenario, report: Report) -> Bundle:
     )
     return Bundle(
         {"nest_plan.py": module, "launch.sh": launch},
-        (f"Tokenizer, data and learning rate are those of torchtitan's {flavour.base}.",),
+        (
+            f"Tokenizer, data and learning rate are those of torchtitan's {flavour.base}.",
+            *_reductions(scenario, plan.point),
+        ),
+    )
+
+
+def _reductions(scenario: Scenario, point: Point) -> tuple[str, ...]:
+    """What torchtitan does otherwise than is priced."""
+    if point.instances == 1 or point.pp > 1 or point.micro_batches(scenario.batch) == 1:
+        return ()
+    return (
+        "Between its replicas torchtitan reduces gradients after every micro-batch unless "
+        "set_requires_all_reduce defers it; priced is once per iteration.",
     )
 
 
 def _settings(scenario: Scenario, plan: Plan, recompute: str) -> dict[str, str]:
     point = plan.point
-    sharded = point.zero >= 2
+    replicas = point.instances if point.zero >= 2 else point.dp
     micro_batches = point.micro_batches(scenario.batch)
     # With a pipeline all micro-batches of a replica are one step; without, they add up.
     local = point.micro_batch * (micro_batches if point.pp > 1 else 1)
@@ -113,8 +126,8 @@ def _settings(scenario: Scenario, plan: Plan, recompute: str) -> dict[str, str]:
         "training.mixed_precision_param": (
             '"bfloat16"' if scenario.precision == "bf16" else '"float32"'
         ),
-        "parallelism.data_parallel_replicate_degree": str(1 if sharded else point.dp),
-        "parallelism.data_parallel_shard_degree": str(point.dp if sharded else 1),
+        "parallelism.data_parallel_replicate_degree": str(replicas),
+        "parallelism.data_parallel_shard_degree": str(point.dp // replicas),
         "parallelism.fsdp_reshard_after_forward": '"always"' if point.zero == 3 else '"never"',
         "parallelism.tensor_parallel_degree": str(point.tp),
         "parallelism.enable_sequence_parallel": str(point.sp),
@@ -160,6 +173,13 @@ def _check_sharding(point: Point) -> None:
         f"must be 2 or 3 with context parallelism for {_NAME}, whose context-parallel ranks shard",
         point.zero,
         "pin search.zero",
+    )
+    refuse_if(
+        point.zero_group % point.cp > 0,
+        "plan.zero_group",
+        f"must be a multiple of cp = {point.cp} for {_NAME}, whose context-parallel ranks shard",
+        point.zero_group,
+        "pin search.zero_group",
     )
 
 

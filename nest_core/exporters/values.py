@@ -102,7 +102,7 @@ def subject(point: Point) -> str:
     devices = point.device_order if isinstance(point.device_order, str) else "custom"
     shown += [
         f"micro-batch {point.micro_batch}",
-        f"ZeRO {point.zero}",
+        point.zero_words,
         schedule,
         f"order {'-'.join(point.order)}",
         f"{devices} devices",
@@ -128,7 +128,9 @@ def check_whole_batch(batch: int, point: Point, framework: str) -> None:
 
 def check_uniform(plan: Plan, framework: str) -> None:
     """Refuse stages that divide their layers differently."""
-    different = sorted({str((s.tp, s.sp, s.cp, s.ep, s.etp, s.zero)) for s in plan.strategies})
+    different = sorted(
+        {str((s.tp, s.sp, s.cp, s.ep, s.etp, s.zero, s.zero_group)) for s in plan.strategies}
+    )
     refuse_if(
         len(different) > 1,
         "plan.stage_strategies",

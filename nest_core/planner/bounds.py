@@ -44,12 +44,13 @@ def bounds(
     cp: IntArray,
     owners: IntArray,
     apart: BoolArray,
+    instances: IntArray,
     pp: IntArray,
     micro_batches: IntArray,
     zero: IntArray,
     rounds: FloatArray,
     transfers: FloatArray,
-    beyond: tuple[FloatArray, FloatArray],
+    beyond: tuple[FloatArray, FloatArray, FloatArray],
 ) -> Bounds:
     """Bound many points at once; all columns have shape (points,).
 
@@ -59,10 +60,10 @@ def bounds(
     rounds : what divides the fill at most; see `Columns.rounds`
     owners : ranks that hold the same experts
     apart : whether experts are shared by other ranks than dense weights
+    instances : copies of what ZeRO shards
     transfers : seconds that one micro-batch is on its way between stages at least
-    beyond : seconds per byte that collectives of dense and of expert gradients take at least to
-    leave
-        their blocks; see `beyond_blocks`
+    beyond : seconds per byte that collectives of dense and of expert gradients, and those between
+        instances, take at least to leave their blocks; see `beyond_instances`
 
     Notes
     -----
@@ -71,7 +72,7 @@ def bounds(
     """
     zero = acting_zero(zero, pp)
     state, port = problem.state, all_ports_Bps(problem)
-    sharers = dp * cp
+    sharers, owners = dp * cp // instances, owners // instances
     spread = np.maximum((1.0 - 1.0 / sharers) / port, beyond[0])
     spread_experts = np.maximum((1.0 - 1.0 / owners) / port, beyond[1])
     first = transfer_bounds.starts(zero, sharers)
@@ -104,14 +105,16 @@ def bounds(
 
     once = np.array([sum(found.sync) for found in sends])[zero]
     number = np.array([float(len(found.sync)) for found in sends])[zero]
+    between = 2.0 * state.gradients * np.maximum((1.0 - 1.0 / instances) / port, beyond[2])
+    meeting = 2.0 * transfer_bounds.starts(np.zeros_like(instances), instances)
     sent, shown, alone = _synchronised(
         *bounds_by_pair,
         1.0 - problem.overlap.data,
         entry,
-        number * first,
-        number * first_experts,
-        once * spread,
-        once * spread_experts,
+        number * first + meeting,
+        number * first_experts + np.where(apart, meeting, 0.0),
+        once * spread + between / sharers,
+        once * spread_experts + between / owners,
         update / shard,
         update / shard_experts,
     )

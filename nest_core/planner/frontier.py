@@ -19,8 +19,8 @@ from nest_core.planner.points import Columns, Points, rounds
 from nest_core.planner.queue import Queue
 from nest_core.planner.screening import Entry, Screen
 from nest_core.planner.solver import Prepared, Solver
-from nest_core.planner.space import Families, Rows, SearchSpace, enumerate_rows
-from nest_core.planner.transfer_bounds import TransferBounds, beyond_blocks
+from nest_core.planner.space import Families, Rows, SearchSpace, as_raised, divides, enumerate_rows
+from nest_core.planner.transfer_bounds import TransferBounds, beyond_instances
 
 __all__ = ["Frontier", "Opened", "lower_bounds"]
 
@@ -195,11 +195,12 @@ class Frontier:
         """Whether the rule of the space leaves the point in: a ZeRO stage that nothing replaces."""
         if not self.space.as_needed or not point.shared:
             return True
-        lower = sorted(stage for stage in self.space.zero if stage < point.zero)
-        return not any(
-            self.solver.solve(self.solver.prepare(replace(point, zero=stage)), float("inf"))[1]
-            for stage in lower
+        states = as_raised(self.space.states(point.pp, point.sharers, point.expert_sharers))
+        less = states[: states.index((point.zero, point.zero_group))]
+        prepared = (
+            self.solver.prepare(replace(point, zero=zero, zero_group=group)) for zero, group in less
         )
+        return not any(self.solver.solve(one, float("inf"))[1] for one in prepared)
 
     def bound_of(self, number: int) -> float:
         """The bound that a point had by itself."""
@@ -225,15 +226,21 @@ class Frontier:
         rows = self._smallest_micro_batches()
         pairs, entry = np.unique(self._pair[rows], return_inverse=True)
         entries = [self._entry(pair) for pair in pairs.tolist()]
-        stages = list(dict.fromkeys(self.space.zero))
-        count = len(rows) * len(stages)
+        sharers = self.rows.dp[rows] * self.rows.column("cp")[rows]
+        owners, shared = self.rows.owners[rows], self.rows.shared[rows]
+        states = [
+            (at, stage, np.where(sharers[at] == group, 0, group))
+            for group, stages, at in self._states(sharers, owners, shared)
+            for stage in dict.fromkeys(stages)
+        ]
+        which = np.concatenate([at for at, _, _ in states])
+        count, row, entry = len(which), rows[which], entry[which]
         ones = np.ones(count, dtype=np.int64)
-        row = np.tile(rows, len(stages))
-        shared = self.rows.dp[row] * self.rows.column("cp")[row] > 1
         columns = Columns(
             number=np.arange(count),
             row=row,
-            zero=np.where(shared, np.repeat(stages, len(rows)), 0),
+            zero=np.concatenate([np.where(shared[at], stage, 0) for at, stage, _ in states]),
+            group=np.concatenate([group for _, _, group in states]),
             interleave=ones,
             stashing=np.full(count, self.space.plain == "gpipe"),
             delay=(delay := np.full(count, DELAYS.get(self.space.plain, 0))),
@@ -242,7 +249,6 @@ class Frontier:
             parted=ones == 1,
             natural=ones == 1,
         )
-        entry = np.tile(entry, len(stages))
         m = self._micro_batches(row)
 
         def fitting(limit: float) -> IntArray:
@@ -263,7 +269,9 @@ class Frontier:
                 low = middle
         first = int(chosen[0])
         point = self.points.point(int(self.points.first[row[first]]))
-        return high, replace(point, zero=int(columns.zero[first]))
+        return high, replace(
+            point, zero=int(columns.zero[first]), zero_group=int(columns.group[first])
+        )
 
     def _smallest_micro_batches(self) -> IntArray:
         rows = self.rows
@@ -348,7 +356,7 @@ class Frontier:
     def _bound_rows(
         self, bounds_by_pair: LayerBounds, entry: IntArray, rows: IntArray
     ) -> FloatArray:
-        """Of every row, whatever its ZeRO stage, schedule and order."""
+        """Of every row, whatever its ZeRO stage and group, schedule and order."""
         table = self.rows
         dp, pp = table.dp[rows], table.pp[rows]
         tp, cp = (table.column(name)[rows] for name in ("tp", "cp"))
@@ -362,39 +370,64 @@ class Frontier:
         outers = [
             (np.full(len(rows), dp_out), np.full(len(rows), cp_out)) for dp_out, cp_out in ways
         ]
-        by_order = [
-            beyond_blocks(self.problem, tp, cp, reach, dp, pp, outer, parted, natural)
-            for outer, parted in outers
-        ]
-        beyond = (
-            np.min([dense for dense, _ in by_order], axis=0),
-            np.min([experts for _, experts in by_order], axis=0),
-        )
         hops = [
             self.screen.hops(bounds_by_pair.boundary[entry], rows, outer, parted, natural)[1]
             for outer, parted in outers
         ]
         transfers = 2 * np.min(hops, axis=0)
-        found = [
-            bounds(
-                self.problem,
-                self._transfer_bounds,
-                bounds_by_pair,
-                entry,
-                dp,
-                cp,
-                owners,
-                reach != 1,
-                pp,
-                m,
-                np.where(shared, stage, 0),
-                self._deepest[rows],
-                transfers,
-                beyond,
-            ).seconds
-            for stage in self.space.zero
-        ]
-        return np.asarray(np.min(found, axis=0))
+        deepest, least = self._deepest[rows], np.full(len(rows), np.inf)
+        for group, stages, at in self._states(dp * cp, owners, shared):
+            instances = dp[at] * cp[at] // group if group else np.ones_like(at)
+            known = [
+                beyond_instances(
+                    self.problem,
+                    tp[at],
+                    cp[at],
+                    reach[at],
+                    dp[at],
+                    pp[at],
+                    outer[at],
+                    parted[at],
+                    natural[at],
+                    instances,
+                )
+                for outer, parted in outers
+            ]
+            dense, experts, between = (np.min(part, axis=0) for part in zip(*known, strict=True))
+            for stage in stages:
+                seconds = bounds(
+                    self.problem,
+                    self._transfer_bounds,
+                    bounds_by_pair,
+                    entry[at],
+                    dp[at],
+                    cp[at],
+                    owners[at],
+                    reach[at] != 1,
+                    instances,
+                    pp[at],
+                    m[at],
+                    np.where(shared[at], stage, 0),
+                    deepest[at],
+                    transfers[at],
+                    (dense, experts, between),
+                ).seconds
+                least[at] = np.minimum(least[at], seconds)
+        return least
+
+    def _states(
+        self, sharers: IntArray, owners: IntArray, shared: BoolArray
+    ) -> Iterator[tuple[int, tuple[int, ...], IntArray]]:
+        """Groups of ZeRO's, the stages that go with each, and which of some rows have it."""
+        space, every = self.space, np.arange(len(shared))
+        if 0 in space.zero_groups:
+            yield 0, space.zero, every
+        else:  # what shards nothing
+            yield 0, (0,), every if 0 in space.zero else every[~shared]
+        for group in dict.fromkeys(space.zero_groups):
+            if group:
+                stages = tuple(stage for stage in space.zero if stage)
+                yield group, stages, every[divides(group, sharers, owners)]
 
     def _bound_points(
         self, bounds_by_pair: LayerBounds, entry: IntArray, columns: Columns
@@ -403,8 +436,18 @@ class Frontier:
         dp, pp = table.dp[row], table.pp[row]
         tp, cp = (table.column(name)[row] for name in ("tp", "cp"))
         reach, owners = _reach(table)[row], table.owners[row]
-        beyond = beyond_blocks(
-            self.problem, tp, cp, reach, dp, pp, columns.outer, columns.parted, columns.natural
+        instances = columns.instances(dp * cp)
+        beyond = beyond_instances(
+            self.problem,
+            tp,
+            cp,
+            reach,
+            dp,
+            pp,
+            columns.outer,
+            columns.parted,
+            columns.natural,
+            instances,
         )
         m = self._micro_batches(row)
         hops, forward = self.screen.hops(
@@ -421,6 +464,7 @@ class Frontier:
             cp,
             owners,
             reach != 1,
+            instances,
             pp,
             m,
             columns.zero,

@@ -23,7 +23,7 @@ from nest_core.planner.points import Columns, Points
 from nest_core.planner.queue import Queue
 from nest_core.planner.screening import Entry, Screen
 from nest_core.planner.solver import Prepared, Solver
-from nest_core.planner.space import Rows, SearchSpace, enumerate_rows
+from nest_core.planner.space import Rows, SearchSpace, as_raised, enumerate_rows
 from nest_core.planner.transfer_bounds import TransferBounds
 
 __all__ = ["MixedFrontier"]
@@ -38,7 +38,7 @@ class MixedFrontier:
         self.solver = Solver(problem, self.allowed, as_needed=space.as_needed)
         self.rows = _alike(enumerate_rows(problem, space))
         self._zeros = tuple(sorted(set(space.zero)))
-        one = replace(space, zero=self._zeros[:1])
+        one = replace(space, zero=self._zeros[:1], zero_groups=(0,))
         self.points = Points(problem, one, self.rows)
         self._width = self.rows.column("tp") * self.rows.column("cp")
         self.screen = Screen(problem, self.rows, self.allowed, self._zeros)
@@ -100,9 +100,11 @@ class MixedFrontier:
         for tp, sp, cp, ep, etp in zip(*(column.tolist() for column in columns), strict=True):
             if tp * cp == width and point.dp * width % (ep * etp) == 0:
                 one = StageStrategy(tp, bool(sp), cp, ep, 0, etp)
-                stages = sorted(self.space.stages_of_zero(point.pp))
-                shared = point.dp * point.cp > 1 or one.within(point).shared
-                found += [replace(one, zero=zero) for zero in (stages if shared else (0,))]
+                alike = one.within(point)
+                states = self.space.states(point.pp, alike.sharers, alike.expert_sharers)
+                found += [
+                    replace(one, zero=zero, zero_group=group) for zero, group in as_raised(states)
+                ]
         return tuple(found)
 
     def _relaxed(self) -> dict[tuple[int, int], Entry]:

@@ -1,7 +1,8 @@
 """The points of rows, numbered: as columns for bounds, or one by one as values.
 
-A row (`nest_core.planner.space`) stands for its ZeRO stages by its schedules by its orders, the
-last fastest. Points are decoded from their numbers and never all written down.
+A row (`nest_core.planner.space`) stands for its states (ZeRO stages with their groups) by its
+schedules by its orders, the last fastest. Points are decoded from their numbers and never all
+written down.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Columns:
     ----------
     number, row : (points,)
         The point's number, and its row.
-    zero, interleave : (points,)
+    zero, group, interleave : (points,)
+        ``group`` as ``zero_group`` of a `Point`.
     stashing : (points,)
         Whether the schedule is GPipe, which keeps all micro-batches in flight.
     delay : (points,)
@@ -45,6 +47,7 @@ class Columns:
     number: IntArray
     row: IntArray
     zero: IntArray
+    group: IntArray
     interleave: IntArray
     stashing: BoolArray
     delay: IntArray
@@ -56,6 +59,10 @@ class Columns:
     def __len__(self) -> int:
         return len(self.number)
 
+    def instances(self, sharers: IntArray) -> IntArray:
+        """Copies of what ZeRO shards where so many ranks hold the same weights, (points,)."""
+        return np.where(self.group > 0, sharers // np.maximum(self.group, 1), 1)
+
     def chosen(self, which: IntArray | BoolArray | slice) -> Columns:
         """Some of them."""
         return Columns(*(getattr(self, field.name)[which] for field in fields(self)))
@@ -64,15 +71,13 @@ class Columns:
 class Points:
     """The points of rows: how many each has, and each of them by its number.
 
-    The points of a row are its ZeRO stages by its schedules by its orders, the last fastest.
+    The points of a row are its states by its schedules by its orders, the last fastest.
     """
 
     def __init__(self, problem: Problem, space: SearchSpace, rows: Rows) -> None:
         self.space, self.rows = space, rows
         self.batch, self.layers = problem.batch, problem.layers
-        self._zeros = [space.stages_of_zero(pp) for pp in (1, 2)]
-        self._shared = rows.shared
-        self._pipelined = (rows.pp > 1).astype(np.int64)
+        self._states, self._held = _distinct_states(space, rows)
         whole = micro_batches(self.batch, rows.dp, rows.micro_batch) % rows.pp == 0
         depths, depth = np.unique(rows.pp, return_inverse=True)
         self._schedules = [
@@ -84,13 +89,12 @@ class Points:
         self._orders, among = _distinct_orders(problem, space, rows)
         self._alike = np.stack(wide).astype(np.int64).T @ np.array([8, 4, 2, 1]) + among
         self._kind = 2 * depth + whole
-        per_depth = np.array([len(found) for found in self._zeros])
-        self._stages = np.where(self._shared, per_depth[self._pipelined], 1)
+        per_held = np.array([len(found) for found in self._states])
         per_kind = np.array([len(found) for found in self._schedules])
         per_order = np.array([len(found) for found in self._orders])
         self._per_order = per_order[self._alike]
         self._per_schedule = per_kind[self._kind]
-        counts = self._stages * self._per_schedule * self._per_order
+        counts = per_held[self._held] * self._per_schedule * self._per_order
         self.first = np.concatenate([[0], np.cumsum(counts)])
 
     def __len__(self) -> int:
@@ -117,8 +121,8 @@ class Points:
         starts = np.cumsum(sizes) - sizes
         local = np.arange(len(row)) - np.repeat(starts, sizes)
         rest, order = np.divmod(local, self._per_order[row])
-        stage, schedule = np.divmod(rest, self._per_schedule[row])
-        kind, alike = self._kind[row], self._alike[row]
+        state, schedule = np.divmod(rest, self._per_schedule[row])
+        kind, alike, held = self._kind[row], self._alike[row], self._held[row]
         virtual_stages = _padded([[v for _, v in found] for found in self._schedules])
         stashing = _padded([[name == "gpipe" for name, _ in found] for found in self._schedules])
         delay = _padded([[DELAYS.get(name, 0) for name, _ in found] for found in self._schedules])
@@ -132,11 +136,13 @@ class Points:
         natural = _padded(
             [[device_order == "natural" for _, device_order in found] for found in self._orders]
         )
-        zeros = _padded(self._zeros)[self._pipelined[row], stage]
+        zero = _padded([[zero for zero, _ in found] for found in self._states])
+        group = _padded([[group for _, group in found] for found in self._states])
         return Columns(
             number=self.first[row] + local,
             row=row,
-            zero=np.where(self._shared[row], zeros, 0),
+            zero=zero[held, state],
+            group=group[held, state],
             interleave=virtual_stages[kind, schedule],
             stashing=stashing[kind, schedule].astype(bool),
             delay=delay[kind, schedule],
@@ -150,7 +156,8 @@ class Points:
         """One point as a value."""
         row = int(np.searchsorted(self.first, number, side="right")) - 1
         rest, order = divmod(number - int(self.first[row]), int(self._per_order[row]))
-        stage, which = divmod(rest, int(self._per_schedule[row]))
+        state, which = divmod(rest, int(self._per_schedule[row]))
+        zero, group = self._states[int(self._held[row])][state]
         rows, families = self.rows, self.rows.families
         family = int(rows.family[row])
         axes, device_order = self._orders[int(self._alike[row])][order]
@@ -161,7 +168,7 @@ class Points:
             dp=int(rows.dp[row]),
             pp=int(rows.pp[row]),
             micro_batch=int(rows.micro_batch[row]),
-            zero=self._zeros[int(self._pipelined[row])][stage] if self._shared[row] else 0,
+            zero=zero,
             order=axes,
             device_order=device_order,
             cp=int(families.cp[family]),
@@ -169,6 +176,7 @@ class Points:
             schedule=schedule,
             interleave=virtual_stages,
             etp=int(families.etp[family]),
+            zero_group=group,
         )
 
     def _valid_schedules(self, pp: int, *, rounds: bool) -> tuple[tuple[str, int], ...]:
@@ -209,6 +217,23 @@ def _padded(ragged: Sequence[Sequence[float]], dtype: type = np.int64) -> Any:
     for place, entries in enumerate(ragged):
         table[place, : len(entries)] = entries
     return table
+
+
+_States = tuple[tuple[int, int], ...]
+
+
+def _distinct_states(space: SearchSpace, rows: Rows) -> tuple[list[_States], IntArray]:
+    """Lists of ZeRO stages with their groups, and which of them every row has."""
+    sharers, owners, piped = rows.dp * rows.column("cp"), rows.owners, rows.pp > 1
+    if space.zero_groups == (0,):  # then all that share weights are alike
+        several = [space.states(pp, 2, 2) for pp in (1, 2)]
+        return [((0, 0),), *several], np.where(rows.shared, 1 + piped, 0)
+    keys = (sharers << 31 | owners) << 1 | piped
+    kinds, which = np.unique(keys, return_inverse=True)
+    found = [
+        space.states(1 + (kind & 1), kind >> 32, kind >> 1 & 2**31 - 1) for kind in kinds.tolist()
+    ]
+    return found, which
 
 
 _Orders = tuple[tuple[tuple[str, ...], str], ...]

@@ -200,16 +200,21 @@ class Screen:
         state, pp = self._problem.state, self._rows.pp[columns.row]
         sharers = self._rows.dp[columns.row] * self._rows.column("cp")[columns.row]
         owners = self._most if self._zeros else self._rows.owners
-        owners = owners[columns.row]
+        instances = columns.instances(sharers)
+        owners, sharers = owners[columns.row] // instances, sharers // instances
 
         def shares(part: Callable[[int, int], float]) -> FloatArray:
             def least(zero: int, ranks: int, stages: int) -> float:
                 chosen = self._zeros or (zero,)
                 return min(part(acting_zero(stage, stages), ranks) for stage in chosen)
 
-            return np.stack(
-                [_shares(columns.zero, ranks, pp, least) for ranks in (sharers, owners)]
+            dense, experts = (
+                _shares(columns.zero, ranks, pp, least) for ranks in (sharers, owners)
             )
+            if self._zeros:  # some strategy may hold its experts once
+                alone = _shares(columns.zero, np.ones_like(owners), pp, least)
+                experts = np.minimum(experts, alone)
+            return np.stack([dense, experts])
 
         return (
             shares(lambda zero, ranks: sum(state_shares(zero, ranks, state))),

@@ -385,7 +385,7 @@ def _why_nothing(
     )
     return needed, (
         f"no plan fits into memory: the leanest found (tp {point.tp}, {wider}pp {point.pp}, "
-        f"dp {point.dp}, micro-batch {point.micro_batch}, ZeRO {point.zero}) needs "
+        f"dp {point.dp}, micro-batch {point.micro_batch}, {point.zero_words}) needs "
         f"{at_least_gib(needed)} per device, {at_least_gib(needed - have)} more than the "
         f"{humanise_bytes(have)} there are"
     )

@@ -80,7 +80,7 @@ class Solver:
         named = point.schedule if point.schedule in DELAYS else ""
         alike = replace(point, schedule=named, interleave=min(point.interleave, 2))
         if alike not in self._costs:
-            place = replace(alike, sp=False, micro_batch=1, zero=0, schedule="")
+            place = replace(alike, sp=False, micro_batch=1, zero=0, zero_group=0, schedule="")
             if place not in self._links:
                 self._links[place] = links(self.problem, point)
             if len(self._costs) == _KEPT:

@@ -10,17 +10,29 @@ arrays, points are numbered row by row and decoded on demand. Which points are v
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from nest_core.costs import Problem, acting_zero, micro_batches
+from nest_core.costs.plan import Whole
 from nest_core.errors import InputError
 from nest_core.layout import AXES, seatings
 from nest_core.network import BoolArray, IntArray, Network
 from nest_core.planner.layouts import even_patterns
 
-__all__ = ["ORDERS", "PLAIN", "Families", "Rows", "SearchSpace", "enumerate_rows"]
+__all__ = [
+    "ORDERS",
+    "PLAIN",
+    "Families",
+    "Rows",
+    "SearchSpace",
+    "as_raised",
+    "divides",
+    "enumerate_rows",
+]
 
 ORDERS = (("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp"))
 """Megatron-LM's and Alpa's order (the replicas of a stage side by side) and NEST's."""
@@ -41,6 +53,8 @@ class SearchSpace:
     sp : tuple of bool
     etp : tuple of int
         Expert tensor degrees, see `expert_tensor`; empty: ``tp`` everywhere.
+    zero_groups : tuple of int
+        Ranks that ZeRO shards over, see `states`; 0: all that share dense weights.
     recompute : tuple of str
     orders : tuple of axis orders
     device_orders : tuple of str
@@ -77,6 +91,7 @@ class SearchSpace:
     seating: str = "consecutive"
     etp: tuple[int, ...] = ()
     layouts: str = "even"
+    zero_groups: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
         if self.mixed and self.layouts == "uneven":
@@ -131,6 +146,26 @@ class SearchSpace:
         named = tuple(dict.fromkeys(self.zero))
         return tuple(zero for zero in named if zero == acting_zero(zero, pp) or 1 not in named)
 
+    def groups_among(self, sharers: int, owners: int) -> tuple[int, ...]:
+        """Groups that ZeRO may shard over among ``sharers`` of dense weights, 0 for all.
+
+        A group of one is ZeRO 0. There are as many copies of experts, which have ``owners``, as of
+        dense weights: Megatron-LM's and torchtitan's rule.
+        """
+        found = (g for g in self.zero_groups if not g or divides(g, sharers, owners))
+        return tuple(dict.fromkeys(0 if group == sharers else group for group in found))
+
+    def states(self, pp: int, sharers: int, owners: int) -> tuple[tuple[int, int], ...]:
+        """ZeRO stages and groups that differ where so many ranks hold the same weights."""
+        if max(sharers, owners) == 1:
+            return ((0, 0),)
+        groups = self.groups_among(sharers, owners)
+        return tuple(
+            (zero, group)
+            for zero in self.stages_of_zero(pp)
+            for group in (groups if zero else (0,))
+        )
+
     def orders_among(self, wide: set[str]) -> list[tuple[str, ...]]:
         """Orders that place ranks differently where these axes are wider than 1, the first each."""
         firsts: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -160,6 +195,25 @@ class SearchSpace:
         Without a pipeline all of them do the same, and count as this one.
         """
         return next((name for name in PLAIN if name in self.schedules), "")
+
+
+def as_raised(states: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """ZeRO stages with their groups in the order in which memory makes them needed.
+
+    The least divided comes first: small groups before large ones, in each the lowest stage, as in
+    the ladder of the paper's table 7.
+
+    Examples
+    --------
+    >>> as_raised([(3, 0), (1, 0), (1, 8), (3, 8), (0, 0)])
+    [(0, 0), (1, 8), (3, 8), (1, 0), (3, 0)]
+    """
+    return sorted(states, key=lambda state: (state[0] > 0, state[1] == 0, state[1], state[0]))
+
+
+def divides(group: int, sharers: Whole, owners: Whole) -> Any:
+    """Whether a part of the sharers may be a group of ZeRO's; ``owners`` hold the same experts."""
+    return (group > 1) & (sharers % group == 0) & (owners * group % sharers == 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -283,14 +337,26 @@ def _rows(problem: Problem, space: SearchSpace) -> Rows:
     micro, dp, pp = _batches(problem, space)
     parts: list[tuple[int, IntArray]] = []
     apart = dp * pp  # devices of a replica's width
-    met = {"fits": False, "shared": False, "full": False}
+    met = {"fits": False, "shared": False, "full": False, "divided": False}
     for family, width in enumerate((families.tp * families.cp).tolist()):
         fits = width * apart <= devices
         shared = fits & (dp * width % int(families.ep[family] * families.etp[family]) == 0)
         full = shared & ((width * apart == devices) | np.bool_(space.idle_devices))
-        for name, found in (("fits", fits), ("shared", shared), ("full", full)):
+        cp, ep, etp = (int(getattr(families, name)[family]) for name in ("cp", "ep", "etp"))
+        sharers, owners = dp * cp, dp * width // (ep * etp)
+        divided = full & np.any(
+            [divides(group, sharers, owners) if group else full for group in space.zero_groups],
+            axis=0,
+        )
+        kept = divided | (full & ((0 in space.zero) | (np.maximum(sharers, owners) == 1)))
+        for name, found in (
+            ("fits", fits),
+            ("shared", shared),
+            ("full", full),
+            ("divided", divided),
+        ):
             met[name] = met[name] or bool(found.any())
-        parts.append((family, np.flatnonzero(full)))
+        parts.append((family, np.flatnonzero(kept)))
     least = int((families.tp * families.cp).min() * apart.min())
     refusals = (
         (
@@ -313,6 +379,14 @@ def _rows(problem: Problem, space: SearchSpace) -> Rows:
             "must be true when no allowed tp x cp x dp x pp equals the device count",
             space.idle_devices,
             "allow idle devices or other degrees",
+        ),
+        (
+            "divided",
+            "search.zero_group",
+            "must hold all, or a divisor of dp x cp above 1 that keeps the ranks with the same "
+            "experts equal",
+            list(space.zero_groups)[:8],
+            "add all, or allow another dp",
         ),
     )
     for name, field, rule, value, remedy in refusals:

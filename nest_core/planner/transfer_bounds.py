@@ -18,6 +18,7 @@ __all__ = [
     "all_ports_Bps",
     "alone_outside",
     "beyond_blocks",
+    "beyond_instances",
     "call_bound",
     "hop_seconds",
     "port_Bps",
@@ -116,6 +117,49 @@ def beyond_blocks(
             out = _out_bound(network, block, apart, members, wide, most) / rate
             np.maximum(share, np.where(alone, out, 0.0), out=share)
     return dense, np.where(whole, experts, 0.0)
+
+
+def beyond_instances(
+    problem: Problem,
+    tp: IntArray,
+    cp: IntArray,
+    ep: IntArray,
+    dp: IntArray,
+    pp: IntArray,
+    outer: BoolArray,
+    parted: BoolArray,
+    natural: BoolArray,
+    instances: IntArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same within instances, of which each holds what ZeRO shards once, and between them.
+
+    Where pipelines are the outermost axis an instance is a run of ranks: its groups lie like those
+    of a plan with as few replicas and more stages, and ranks of different instances that hold the
+    same shard like replicas of so much wider ones. Elsewhere nothing is known.
+    """
+    if (instances == 1).all():
+        nothing = np.zeros(len(tp))
+        return *beyond_blocks(problem, tp, cp, ep, dp, pp, outer, parted, natural), nothing
+    one, whole = np.ones_like(tp), instances == 1
+    group = dp * cp // instances
+    known = whole | ~(outer | parted)
+    dense, experts = beyond_blocks(
+        problem,
+        tp,
+        np.where(whole, cp, 1),
+        ep,
+        np.where(whole, dp, group),
+        pp * instances,
+        outer,
+        parted,
+        natural,
+    )
+    between, _ = beyond_blocks(problem, tp * group, one, one, instances, pp, outer, parted, natural)
+    return (
+        np.where(known, dense, 0.0),
+        np.where(known, experts, 0.0),
+        np.where(known & ~whole, between, 0.0),
+    )
 
 
 def _held(

@@ -87,6 +87,9 @@ def search_space(
             by_batch,
         ),
         zero=_listed(search.zero, (0, 1, 2, 3)),
+        zero_groups=tuple(
+            0 if group == "all" else group for group in _listed(search.zero_group, ("all",))
+        ),
         recompute=_recomputations(search.recompute, model),
         orders=_orders(search.order),
         device_orders=_device_orders(search.device_order, torus_of(fabric) is not None),

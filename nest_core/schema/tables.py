@@ -298,6 +298,7 @@ class RecomputeTable(_Table):
 
 Schedule = Literal["1f1b", "interleaved", "gpipe", "zb_h1", "zb_1p", "zb_2p"]
 Zero = Annotated[int, Field(ge=0, le=3)]
+ZeroGroup = Literal["all"] | Count
 Axes = list[Literal["tp", "cp", "dp", "pp"]]
 DeviceOrder = Literal["natural", "rail", "rack", "snake", "hilbert"]
 
@@ -342,6 +343,15 @@ class SearchTable(_Table):
         Zero | Annotated[list[Zero], Field(min_length=1, max_length=4)] | None,
         label("ZeRO stage", "What of the optimizer's states, gradients and weights is divided."),
     ] = None
+    zero_group: Annotated[
+        ZeroGroup | Annotated[list[ZeroGroup], Field(min_length=1, max_length=MAX_ENTRIES)],
+        label(
+            "ZeRO shards over",
+            "All replicas and their context-parallel ranks, or groups of so many neighbours among "
+            "them: gathers stay inside a group, memory is divided by it.",
+            "ranks",
+        ),
+    ] = "all"
     pad_batch: Annotated[
         bool,
         label(
@@ -392,7 +402,7 @@ class SearchTable(_Table):
         label(
             "stages",
             "Uniform: all stages divide their layers alike. Mixed: each picks its own tp, sp, cp, "
-            "ep, etp and ZeRO stage on equally many devices, which takes longer to search.",
+            "ep, etp, ZeRO stage and group on equally many devices, which takes longer to search.",
         ),
     ] = "uniform"
     memory_rule: Annotated[

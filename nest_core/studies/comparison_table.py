@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nest_core.bill.prices import Range
+from nest_core.costs.plan import Plan
 from nest_core.costs.price import Report
 from nest_core.explain.summary import NOTHING, bottleneck, quantity, schedule_in_words, share
 from nest_core.explain.validity import span_in_words
@@ -312,6 +313,10 @@ def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[Line]:
     return table
 
 
+def _zero(plan: Plan) -> str:
+    return "by stage" if plan.strategies else plan.point.zero_words.removeprefix("ZeRO ")
+
+
 _FIELDS: tuple[tuple[str, Callable[[Report], str]], ...] = (
     ("Tensor parallel, tp", lambda r: str(r.plan.point.tp)),
     ("Sequence parallel, sp", lambda r: "yes" if r.plan.point.sp else "no"),
@@ -320,7 +325,7 @@ _FIELDS: tuple[tuple[str, Callable[[Report], str]], ...] = (
     ("Pipeline stages, pp", lambda r: str(r.plan.point.pp)),
     ("Replicas, dp", lambda r: str(r.plan.point.dp)),
     ("Micro-batch, sequences", lambda r: str(r.plan.point.micro_batch)),
-    ("ZeRO stage", lambda r: str(r.plan.point.zero) if not r.plan.strategies else "by stage"),
+    ("ZeRO stage", lambda r: _zero(r.plan)),
     ("Recomputation", lambda r: r.plan.recompute_summary),
     ("Schedule", lambda r: schedule_in_words(r.plan.point)),
     ("Layers per stage", lambda r: _extent([stage.layers for stage in r.stages])),

@@ -41,6 +41,7 @@ LEFT = (
     "etp",
     "sp",
     "zero",
+    "zero_group",
     "recompute",
     "micro_batch",
     "schedule",
@@ -57,6 +58,7 @@ LEFT = (
 
 _STARS = LEFT[:-2]
 _NARROWED = {name: name for name in (*LEFT[:8], "micro_batch", "interleave")} | {
+    "zero_groups": "zero_group",
     "recompute": "recompute",
     "orders": "order",
     "device_orders": "device_order",
@@ -143,7 +145,8 @@ def _space(dice: np.random.Generator, stars: tuple[str, ...]) -> SearchSpace:
         schedules=opened("schedule", 0.8 * chunked, listed),
         interleave=opened("interleave", 0.5, (2, 3), (1, 2, 3), (3, 2), (2, 4), (4, 2)),
         mixed=mixed,
-        as_needed=some(0.25),
+        as_needed=some(0.4),
+        zero_groups=opened("zero_group", 0.3, (0, 2), (2, 0), (0, 2, 3, 4), (4, 0, 2)),
         etp=opened("etp", 0.6, (1, 2), (1, 2, 4), (2, 1)) if "etp" in stars or some(0.3) else (),
     )
 
@@ -211,7 +214,9 @@ def choices_left(oracle: Oracle) -> Iterator[str]:
             yield name
     if len({pick.etp == pick.tp for pick in picks if pick.sp}) > 1:
         yield "etp"
-    for name in Pick._fields[:-1]:
+    if len({pick.zero_group for pick in picks if pick.zero}) > 1:
+        yield "zero_group"
+    for name in ("tp", "sp", "cp", "ep", "zero"):
         if len({getattr(pick, name) for pick in picks}) > 1:
             yield name
     piped = [choice for choice in choices if choice.pp > 1]
@@ -238,6 +243,6 @@ def choices_left(oracle: Oracle) -> Iterator[str]:
         yield "pad_batch"
     if any(len(oracle.picks(choice)) > 1 for choice in piped) and space.mixed:
         yield "mixed"
-    raised = len(space.recompute) > 1 or len({pick.zero for pick in picks}) > 1
+    raised = len(space.recompute) > 1 or len({pick.sharing for pick in picks}) > 1
     if space.as_needed and raised and oracle.problem.memory_bytes < float("inf"):
         yield "as_needed"

@@ -38,6 +38,12 @@ class Pick(NamedTuple):
     ep: int
     zero: int
     etp: int = 0
+    zero_group: int = 0
+
+    @property
+    def sharing(self) -> tuple[bool, bool, int, int]:
+        """How far ZeRO goes: not at all, over how few ranks, over all of them, at which stage."""
+        return self.zero > 0, self.zero_group == 0, self.zero_group, self.zero
 
 
 class Once(NamedTuple):
@@ -187,8 +193,10 @@ class Pricer:
         self.traffic, self.strategy = traffic, strategy
         self.dense = strategy.parameters(choice.pp)
         self.experts = strategy.rows["expert_parameters"]
-        self.sharers = choice.dp * choice.cp
-        self.expert_sharers = self.sharers * choice.tp // (choice.ep * choice.expert_tensor)
+        # Ranks among which weights are sharded once; as many more hold a copy of all that.
+        owners = choice.dp * choice.cp * choice.tp // (choice.ep * choice.expert_tensor)
+        self.sharers = choice.dp * choice.cp // choice.copies
+        self.expert_sharers = owners // choice.copies
         self.micro_batches = math.ceil(problem.batch / (choice.dp * choice.micro_batch))
         w, g = problem.state.weights, problem.state.gradients
         # Under a pipeline gradients stay whole until the last micro-batch, as at stage 1.
@@ -225,18 +233,31 @@ class Pricer:
 
     def _data(self, position: int, layer: int, sizes: Sequence[float]) -> float:
         kind = "reduce_scatter" if self.zero else "all_reduce"
-        buckets = [
+        total = 0.0
+        for axis, ranks, held in self._buckets(layer):
+            if ranks > 1 and held > 0:
+                time = self.traffic.time(axis, kind, self.choice.copies)[position]
+                total += sum(seconds(time, size * held) for size in sizes)
+        return total
+
+    def _between(self, position: int, layer: int) -> float:
+        """What a layer's shards of gradients take to be added up over all copies."""
+        total = 0.0
+        if self.choice.copies > 1:
+            for axis, ranks, held in self._buckets(layer):
+                if held > 0:
+                    time = self.traffic.time(f"{axis} between", "all_reduce", self.choice.copies)
+                    shard = self.problem.state.gradients * held / ranks
+                    total += 2 * seconds(time[position], shard)
+        return total
+
+    def _buckets(self, layer: int) -> list[tuple[str, int, float]]:
+        if self.choice.ep == 1 and self.choice.expert_tensor == self.choice.tp:
+            return [("data", self.sharers, self.dense[layer] + self.experts[layer])]
+        return [
             ("data", self.sharers, self.dense[layer]),
             ("expert_data", self.expert_sharers, self.experts[layer]),
         ]
-        if self.choice.ep == 1 and self.choice.expert_tensor == self.choice.tp:
-            buckets = [("data", self.sharers, self.dense[layer] + self.experts[layer])]
-        total = 0.0
-        for axis, ranks, held in buckets:
-            if ranks > 1 and held > 0:
-                time = self.traffic.time(axis, kind)[position]
-                total += sum(seconds(time, size * held) for size in sizes)
-        return total
 
     def _layer(self, position: int, layer: int, c: int) -> tuple[float, float]:
         """Seconds of a layer, and how many of them its traffic leaves.
@@ -295,7 +316,7 @@ class Pricer:
             for held, ranks in ((self.dense, self.sharers), (self.experts, self.expert_sharers)):
                 touched = held[layer] * (2 * state.optimizer + state.gradients + state.weights)
                 total += touched / self.problem.update_Bps / (ranks if self.zero >= 1 else 1)
-            sent += self._data(position, layer, self.once)
+            sent += self._data(position, layer, self.once) + self._between(position, layer)
             left -= self.strategy.rows["forward_s"][layer]
         total += sent
         tied = self.strategy.table.tied_parameters
@@ -380,7 +401,7 @@ class Oracle:
 
     def traffic(self, choice: Choice) -> Traffic:
         """What communication costs the stages of a point."""
-        key = choice._replace(sp=False, micro_batch=1, zero=0, schedule="")
+        key = choice._replace(sp=False, micro_batch=1, zero=0, zero_group=0, schedule="")
         if key not in self._traffic:
             self._traffic[key] = Traffic(self.link_map, choice, self.problem.software)
         return self._traffic[key]
@@ -399,8 +420,23 @@ class Oracle:
     def _strategies_of(self, dp: int, pp: int) -> list[Pick]:
         """Every valid strategy; with one rank to shard over all ZeRO stages are one, named 0.
 
-        With a pipeline 1 and 2 are one, named 1 where that is allowed.
+        With a pipeline 1 and 2 are one, named 1 where that is allowed. ZeRO shards over all, or
+        over groups of neighbours, several and of several, that leave as many copies of experts.
         """
+        found = []
+        for pick in self._whole_strategies_of(dp, pp):
+            sharers = dp * pick.cp
+            owners = sharers * pick.tp // (pick.ep * pick.etp)
+            groups = {0 if size == sharers else size for size in self.space.zero_groups}
+            found += [
+                pick._replace(zero_group=size)
+                for size in (sorted(groups) if pick.zero else (0,))
+                if size == 0
+                or (size > 1 and sharers % size == 0 and owners % (sharers // size) == 0)
+            ]
+        return found
+
+    def _whole_strategies_of(self, dp: int, pp: int) -> list[Pick]:
         space = self.space
         least = min(space.zero)
         alike = pp > 1 and 1 in space.zero
@@ -473,7 +509,7 @@ class Oracle:
                     schedules, orders, self._device_orders_of(devices)
                 ):
                     if pp * v <= self.layers:
-                        tp, sp, cp, ep, zero, etp = picks[0]
+                        tp, sp, cp, ep, zero, etp, zero_group = picks[0]
                         yield Choice(
                             tp,
                             sp,
@@ -488,6 +524,7 @@ class Oracle:
                             schedule,
                             v,
                             etp,
+                            zero_group,
                         )
 
     def picks(self, choice: Choice) -> list[Pick]:
@@ -495,7 +532,7 @@ class Oracle:
         if self.space.mixed:
             every = self._strategies_of(choice.dp, choice.pp)
             return [pick for pick in every if pick.tp * pick.cp == choice.width]
-        return [Pick(choice.tp, choice.sp, choice.cp, choice.ep, choice.zero, choice.etp)]
+        return [Pick(*(getattr(choice, name) for name in Pick._fields))]
 
     def cuts(self, choice: Choice) -> Iterator[tuple[int, ...]]:
         """All cuts of the chain, but into even virtual stages only where stages have several."""
@@ -566,7 +603,13 @@ class Oracle:
         """
         limit = self.problem.memory_bytes if memory is None else memory
         if self.space.as_needed and not self.space.mixed:
-            below = [choice._replace(zero=zero) for zero in self.space.zero if zero < choice.zero]
+            own = Pick(*(getattr(choice, name) for name in Pick._fields))
+            below = [
+                choice._replace(**pick._asdict())
+                for pick in self._strategies_of(choice.dp, choice.pp)
+                if pick.sharing < own.sharing
+                and pick._replace(zero=own.zero, zero_group=own.zero_group) == own
+            ]
             if any(next(self._whole(one, limit), None) is not None for one in below):
                 return
         yield from self._whole(choice, limit)
@@ -592,13 +635,13 @@ class Oracle:
         Recomputation is raised first, then ZeRO.
         """
         found: dict[Any, list[Option]] = {}
-        for pick in sorted(self.picks(choice), key=lambda pick: pick.zero):
+        for pick in sorted(self.picks(choice), key=lambda pick: pick.sharing):
             pricer = self.pricer(choice._replace(**pick._asdict()))
             for name in self.problem.recomputations:
                 stage = pricer.stage(position, virtual_stages, self.row(name))
                 if name in self.space.recompute and stage.memory <= limit:
                     option = Option(pick, name, stage.seconds, stage.once, stage.weights)
-                    found.setdefault(pick._replace(zero=0), []).append(option)
+                    found.setdefault(pick._replace(zero=0, zero_group=0), []).append(option)
         rows = found.values()
         return [option for row in rows for option in (row[:1] if self.space.as_needed else row)]
 

@@ -46,6 +46,12 @@ class Choice(NamedTuple):
     schedule: str = "1f1b"
     interleave: int = 1
     etp: int = 0
+    zero_group: int = 0
+
+    @property
+    def copies(self) -> int:
+        """How often all that ZeRO shards exists: groups side by side shard it anew."""
+        return self.dp * self.cp // self.zero_group if self.zero_group else 1
 
     @property
     def expert_tensor(self) -> int:
@@ -396,10 +402,13 @@ class Traffic:
         outer, inner = (("dp", "cp").index(axis) for axis in reversed(inner_first))
         self.sharers = sorted(pairs, key=lambda pair: (pair[outer], pair[inner]))
         self.links = self._links()
-        self._found: dict[tuple[str, str], list[Time]] = {}
+        self._found: dict[tuple[str, str, int], list[Time]] = {}
 
-    def groups(self, axis: str) -> dict[int, list[list[int]]]:
-        """The groups of an axis, stage by stage."""
+    def groups(self, axis: str, copies: int = 1) -> dict[int, list[list[int]]]:
+        """The groups of an axis, stage by stage; those that share weights in parts side by side.
+
+        "data between" and "expert_data between" are ranks with one place in all of the parts.
+        """
         choice, rank_mapping, near = self.choice, self.rank_mapping, self.sharers
         # For experts the ranks of a stage are counted anew: those that share an expert's width
         # side by side, next to them those with the other experts, then the copies of all that.
@@ -415,21 +424,28 @@ class Traffic:
             "ep": [cell[part::wide] for cell in cells for part in range(wide)],
             "data": [[(d, c, t) for d, c in near] for t in self.ranks],
             "expert_data": [[cell[place] for cell in cells] for place in range(wide * many)],
-        }[axis]
+        }[axis.removesuffix(" between")]
+        if axis.endswith("between"):
+            rows = [
+                row[at :: len(row) // copies] for row in rows for at in range(len(row) // copies)
+            ]
+        elif copies > 1:
+            size = len(rows[0]) // copies
+            rows = [row[at : at + size] for row in rows for at in range(0, len(row), size)]
         return {
             s: [[rank_mapping[s, d, c, t] for d, c, t in row] for row in rows] for s in self.stages
         }
 
-    def time(self, axis: str, kind: str) -> list[Time]:
+    def time(self, axis: str, kind: str, copies: int = 1) -> list[Time]:
         """By stage, what a call of a kind takes while the groups of all stages run."""
-        if (axis, kind) not in self._found:
-            groups = self.groups(axis)
+        if (axis, kind, copies) not in self._found:
+            groups = self.groups(axis, copies)
             everyone = [group for stage in self.stages for group in groups[stage]]
             times = iter(self._at_once(everyone, kind))
-            self._found[axis, kind] = [
+            self._found[axis, kind, copies] = [
                 _slowest([next(times) for _ in groups[stage]]) for stage in self.stages
             ]
-        return self._found[axis, kind]
+        return self._found[axis, kind, copies]
 
     def _at_once(self, groups: Sequence[Sequence[int]], kind: str) -> list[Time]:
         if len(groups[0]) == 1:

@@ -487,21 +487,31 @@ def any_choice(dice: np.random.Generator, instance: Instance) -> Choice:
             free = tp == 1 or sp  # else all tensor-parallel ranks hold the same tokens
             ranks = tp * cp * dp // ep
             wide = [n for n in range(1, ranks + 1) if free and ranks % n == 0] or [tp]
+            etp = tp if dice.random() < 0.4 else int(dice.choice(wide))
+            zero = int(dice.integers(4))
+            groups = _zero_groups(dp * cp, dp * cp * tp // (ep * etp)) if zero else [0]
             return Choice(
                 tp=tp,
                 sp=sp,
                 dp=dp,
                 pp=pp,
                 micro_batch=micro,
-                zero=int(dice.integers(4)),
+                zero=zero,
                 order=tuple(str(axis) for axis in dice.permutation(["tp", "cp", "dp", "pp"])),
                 device_order=str(dice.choice(["natural", "rail", "rack"])),
                 cp=cp,
                 ep=ep,
                 schedule="1f1b" if v == 1 and schedule == "interleaved" else schedule,
                 interleave=v,
-                etp=tp if dice.random() < 0.4 else int(dice.choice(wide)),
+                etp=etp,
+                zero_group=int(dice.choice(groups)),
             )
+
+
+def _zero_groups(sharers: int, owners: int) -> list[int]:
+    """Parts of the sharers that ZeRO may shard over, and all of them as 0."""
+    parts = [n for n in range(2, sharers) if sharers % n == 0 and owners % (sharers // n) == 0]
+    return [0, *parts]
 
 
 def any_stages(
@@ -526,7 +536,10 @@ def any_picks(dice: np.random.Generator, choice: Choice) -> tuple[Pick, ...]:
         sp = bool(tp > 1 and dice.random() < 0.5)
         ep, zero = int(dice.choice(divisors)), int(dice.integers(4))
         halves = sp and tp % 2 == 0 and dice.random() < 0.4
-        picks.append(Pick(tp, sp, choice.width // tp, ep, zero, tp // 2 if halves else tp))
+        etp = tp // 2 if halves else tp
+        groups = _zero_groups(sharers, sharers * tp // (ep * etp)) if zero else [0]
+        group = int(dice.choice(groups))
+        picks.append(Pick(tp, sp, choice.width // tp, ep, zero, etp, group))
     return tuple(picks[:1] * choice.pp if split else picks)
 
 

@@ -97,6 +97,8 @@ def test_every_kind_of_plan_was_priced(reports):
                 "interleaved tied": point.interleave > 1 and table.tied_parameters > 0,
                 "sharded": point.zero == 3 and point.dp * point.cp > 1,
                 "sharded by context": point.zero > 0 and point.dp == 1 and point.cp > 1,
+                "copies of shards": point.zero_group > 0,
+                "copies of experts' shards": point.zero_group > 0 and point.experts_apart,
                 "launch": bool(slow),
                 "overlap": instance.problem.overlap.name == "fitted",
                 "ideal": instance.problem.overlap.name == "ideal",
@@ -108,7 +110,7 @@ def test_every_kind_of_plan_was_priced(reports):
         )
     rare = {name: seen[name] for name in seen if seen[name] < len(reports) / 60}
     assert not rare
-    assert len(seen) == 18, seen
+    assert len(seen) == 20, seen
 
 
 def test_times_of_a_stage_add_up(reports):

@@ -81,7 +81,7 @@ def _outer(choice: Choice, *, mixed: bool) -> Choice:
     """A point; where stages may differ, without what only names its first strategy."""
     if not mixed:
         return choice
-    return choice._replace(tp=choice.width, cp=1, sp=False, ep=1, zero=0, etp=0)
+    return choice._replace(tp=choice.width, cp=1, sp=False, ep=1, zero=0, etp=0, zero_group=0)
 
 
 def _picks(plan: Plan) -> tuple[Pick, ...]:
@@ -90,7 +90,7 @@ def _picks(plan: Plan) -> tuple[Pick, ...]:
         return tuple(
             Pick(*(getattr(one, name) for name in Pick._fields)) for one in plan.strategies
         )
-    return (Pick(point.tp, point.sp, point.cp, point.ep, point.zero, point.etp),) * point.pp
+    return (Pick(*(getattr(point, name) for name in Pick._fields)),) * point.pp
 
 
 def _compare(report: Report, oracle: Oracle, name: str) -> None:
@@ -187,6 +187,7 @@ def _worth(case: Case) -> set[str]:
             "etp": any(pick.etp != pick.tp for pick in best.picks),
             "sp": any(pick.sp for pick in best.picks),
             "zero": any(pick.zero for pick in best.picks),
+            "zero_group": any(pick.zero_group for pick in best.picks),
             "recompute": set(best.recompute) != {"none"},
             "micro_batch": choice.micro_batch > 1,
             "schedule": choice.schedule != "1f1b",

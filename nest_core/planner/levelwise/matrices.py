@@ -28,10 +28,10 @@ __all__ = ["LevelLinks", "level_links"]
 class LevelLinks(Links):
     """Message times by level: ``forward[l + 1]`` is that of a link at level ``l``."""
 
-    def _measured(self, axis: str, kind: Kind) -> dict[tuple[str, Kind], MessageTime]:
-        found = Links._measured(self, axis, kind)
+    def _measured(self, axis: str, kind: Kind, instances: int) -> dict[Kind, MessageTime]:
+        found = Links._measured(self, axis, kind, instances)
         members = 1 if axis == "tied" else len(self.producer_level)
-        return {key: _slowest(time).repeated(members) for key, time in found.items()}
+        return {each: _slowest(time).repeated(members) for each, time in found.items()}
 
 
 def level_links(problem: Problem, point: Point, found: Slots) -> LevelLinks:

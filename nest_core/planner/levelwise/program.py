@@ -45,7 +45,7 @@ from nest_core.network import FloatArray, IntArray
 from nest_core.planner.levelwise.kernel import Tables, best_suffixes, longest_in_memory
 from nest_core.planner.levelwise.matrices import LevelLinks, level_links
 from nest_core.planner.levelwise.slots import PAPER_ORDER, Slots, slots
-from nest_core.planner.space import SearchSpace
+from nest_core.planner.space import SearchSpace, as_raised
 
 __all__ = ["Promise", "Promises", "levelwise"]
 
@@ -211,24 +211,28 @@ class _Program:
                 self._lightest[key] = float(seconds.sum()), float(seconds.max())
         return self._lightest[key]
 
-    def _point(self, outer: _Outer, strategy: _Strategy, zero: int, pp: int) -> Point:
+    def _point(
+        self, outer: _Outer, strategy: _Strategy, pp: int, state: tuple[int, int] = (0, 0)
+    ) -> Point:
         tp, sp, cp, ep, etp = strategy
-        found = Point(
+        return Point(
             tp=tp,
             sp=sp,
             dp=outer.dp,
             pp=pp,
             micro_batch=outer.micro_batch,
-            zero=zero,
+            zero=state[0],
             order=outer.slots.order,
             cp=cp,
             ep=ep,
             etp=etp,
+            zero_group=state[1],
         )
-        return found if found.shared else replace(found, zero=0)
 
-    def _zeros(self, point: Point, pp: int) -> tuple[int, ...]:
-        return tuple(sorted(self.space.stages_of_zero(pp))) if point.shared else (0,)
+    def _states(self, outer: _Outer, strategy: _Strategy, pp: int) -> list[tuple[int, int]]:
+        """ZeRO stages with their groups, in the order in which they are raised."""
+        point = self._point(outer, strategy, pp)
+        return as_raised(self.space.states(pp, point.sharers, point.expert_sharers))
 
     def _alone(self, outer: _Outer, cutoff: float) -> Promise | None:
         """The best plan of a single stage."""
@@ -238,9 +242,9 @@ class _Program:
         taken = np.zeros(1, dtype=np.int64)
         for strategy in self.strategies(outer.width, outer.dp):
             served: set[int] = set()
-            for zero in self._zeros(self._point(outer, strategy, 0, 1), 1):
+            for state in self._states(outer, strategy, 1):
                 point = replace(
-                    self._point(outer, strategy, zero, 1),
+                    self._point(outer, strategy, 1, state),
                     device_order=outer.slots.device_order(taken),
                 )
                 m = point.micro_batches(self.problem.batch)
@@ -326,20 +330,26 @@ class _Program:
         levels = len(self.problem.network.nesting)
         for number, strategy in enumerate(self.strategies(outer.width, outer.dp)):
             shared = self._shared(outer, strategy)
-            for zero in self._zeros(self._point(outer, strategy, 0, 2), 2):
-                point = self._point(outer, strategy, zero, levels + 1)
+            slow: set[int] = set()
+            for state in self._states(outer, strategy, 2):
+                if state[1] in slow:
+                    continue
+                point = self._point(outer, strategy, levels + 1, state)
                 found = stage_costs(self.problem, point, shared)
                 each = np.diff(found.time[0, self.rows], axis=1).min(axis=0)
                 least = (m + depths - 1) * np.maximum(each.sum() / depths, each.max())
                 if least.min() >= cutoff:
-                    break  # ZeRO makes nothing faster
+                    slow.add(state[1])  # higher stages make nothing faster
+                    if state[0] <= 1:  # nor do groups where all is sent once
+                        break
+                    continue
                 points.append(point)
                 groups.append(number)
                 costs.append(found)
         return points, groups, costs
 
     def _shared(self, outer: _Outer, strategy: _Strategy) -> LevelLinks:
-        key = replace(self._point(outer, strategy, 0, 1), sp=False, micro_batch=1), outer.width
+        key = replace(self._point(outer, strategy, 1), sp=False, micro_batch=1), outer.width
         if key not in self._links:
             self._links[key] = level_links(self.problem, key[0], outer.slots)
         return self._links[key]
