@@ -7,7 +7,7 @@ A scenario (`nest_core.scenario`) is a job and a search space; a measured run
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from nest_core.costs import IDEAL_OVERLAP, NO_OVERLAP, LayerTable, Overlap, Problem, state_bytes
@@ -17,14 +17,14 @@ from nest_core.costs.tables import element_bytes, layer_table, lower_bound_table
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve, load_curve
-from nest_core.network import Network, collapse
+from nest_core.network import Dispatch, Network, collapse
 from nest_core.presets import preset_names
 from nest_core.topology import Fabric
 from nest_core.workload import Model, Strategy
 from nest_core.workload.layers import check_experts
 from nest_core.workload.recomputation import RECOMPUTE
 
-__all__ = ["OVERLAPS", "Job", "overlap_of"]
+__all__ = ["OVERLAPS", "Job", "dispatch_of", "overlap_of"]
 
 OVERLAPS = ("none", "ideal", "fitted")
 
@@ -53,6 +53,10 @@ class Job:
         See `Problem`.
     recomputations : tuple of str
         What stages may run again in backward.
+    dispatch : {"all_to_all", "once_per_node", "hybrid"}
+        How tokens reach experts: a copy per expert, per host, or per node (`Dispatch`).
+    expert_overlap : bool
+        See `Overlap`.
     """
 
     accelerator: Accelerator
@@ -69,6 +73,8 @@ class Job:
     gradient_bytes: float = 0.0
     pad_batch: bool = False
     recomputations: tuple[str, ...] = RECOMPUTE
+    dispatch: Literal["all_to_all", "once_per_node", "hybrid"] = "all_to_all"
+    expert_overlap: bool = False
 
     def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> Strategy:
         """The sub-graph strategy of a stage with these degrees."""
@@ -98,6 +104,12 @@ class Job:
             self.precision,
             recomputations=self.recomputations,
         )
+
+    @property
+    def hidden(self) -> Overlap:
+        """What hides behind compute; a model without experts has nothing for `expert_overlap`."""
+        experts = self.expert_overlap and self.model.experts > 1
+        return replace(overlap_of(self.overlap, self.accelerator), experts=experts)
 
     def lower_bound(self, tp: int, sp: bool, cp: int, ep: int, etp: int) -> LayerTable:
         """What one sequence takes and holds at least, whatever the micro-batch; see `Problem`."""
@@ -129,11 +141,12 @@ class Job:
             model_flops=model_flops(self.model, self.sequence),
             peak_flops=device.peak(self.precision),
             software=software_of(device),
-            overlap=overlap_of(self.overlap, device),
+            overlap=self.hidden,
             fragmentation=FRAGMENTATION,
             lower_bound=None if device.profile else self.lower_bound,
             pad_batch=self.pad_batch,
             recomputations=self.recomputations,
+            dispatch=dispatch_of(self.dispatch, self.model),
         )
 
 
@@ -143,6 +156,15 @@ def overlap_of(name: str, accelerator: Accelerator) -> Overlap:
         return IDEAL_OVERLAP if name == "ideal" else NO_OVERLAP
     family = accelerator.family
     return Overlap("fitted", family.overlap_tp, family.overlap_tp, family.overlap_dp)
+
+
+def dispatch_of(name: str, model: Model) -> Dispatch | None:
+    """Where tokens are sent once only; None where a copy goes to every expert, or there is one."""
+    if name == "all_to_all" or model.experts == 1:
+        return None
+    return Dispatch(
+        model.experts, model.top_k, model.expert_groups, model.top_groups, name == "once_per_node"
+    )
 
 
 def software_of(accelerator: Accelerator) -> Software:
