@@ -13,18 +13,24 @@ from typing import Literal
 from nest_core.costs import IDEAL_OVERLAP, NO_OVERLAP, LayerTable, Overlap, Problem, state_bytes
 from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.software import Software
-from nest_core.costs.tables import element_bytes, layer_table, lower_bound_table, model_flops
+from nest_core.costs.tables import (
+    dispatch_of,
+    element_bytes,
+    layer_table,
+    lower_bound_table,
+    model_flops,
+)
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve, load_curve
-from nest_core.network import Dispatch, Network, collapse
+from nest_core.network import Network, collapse
 from nest_core.presets import preset_names
 from nest_core.topology import Fabric
 from nest_core.workload import Model, Strategy
 from nest_core.workload.layers import check_experts
 from nest_core.workload.recomputation import RECOMPUTE
 
-__all__ = ["OVERLAPS", "Job", "dispatch_of", "overlap_of"]
+__all__ = ["OVERLAPS", "Job", "overlap_of"]
 
 OVERLAPS = ("none", "ideal", "fitted")
 
@@ -156,15 +162,6 @@ def overlap_of(name: str, accelerator: Accelerator) -> Overlap:
         return IDEAL_OVERLAP if name == "ideal" else NO_OVERLAP
     family = accelerator.family
     return Overlap("fitted", family.overlap_tp, family.overlap_tp, family.overlap_dp)
-
-
-def dispatch_of(name: str, model: Model) -> Dispatch | None:
-    """Where tokens are sent once only; None where a copy goes to every expert, or there is one."""
-    if name == "all_to_all" or model.experts == 1:
-        return None
-    return Dispatch(
-        model.experts, model.top_k, model.expert_groups, model.top_groups, name == "once_per_node"
-    )
 
 
 def software_of(accelerator: Accelerator) -> Software:

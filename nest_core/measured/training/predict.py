@@ -34,7 +34,7 @@ from nest_core.costs import (
 from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.parse import even_cuts
 from nest_core.costs.software import Software
-from nest_core.costs.tables import element_bytes, layer_table
+from nest_core.costs.tables import dispatch_of, element_bytes, layer_table
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve, load_curve
@@ -49,7 +49,6 @@ from nest_core.measured.training.memory import (
 )
 from nest_core.measured.training.runs import Outcome, Row, Run, Unread
 from nest_core.presets import kept_per_edition
-from nest_core.scenario.job import dispatch_of
 from nest_core.workload import Strategy
 
 __all__ = ["Prediction", "plan_of", "predict", "predict_rows", "problem_of"]
