@@ -174,6 +174,8 @@ def _fields(family: str) -> tuple[str, ...]:
         "experts": mixture,
         "top_k": mixture,
         "dense_blocks": mixture and "block" in trace,
+        "expert_groups": mixture,
+        "top_groups": mixture,
         "window": "kv_rank" not in known,
     }
     return tuple(field for field in _SIZES if field in _ALWAYS or more.get(field, field in known))

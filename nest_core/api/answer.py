@@ -30,7 +30,6 @@ from nest_core.measured.training.bands import Band
 from nest_core.network import Network, Outline
 from nest_core.planner import Progress, Result, search
 from nest_core.scenario import Scenario
-from nest_core.scenario.job import overlap_of
 from nest_core.scenario.titles import scenario_title
 from nest_core.text import plain
 from nest_core.units import at_least_gib
@@ -96,7 +95,7 @@ class Answer:
     @property
     def overlap(self) -> Overlap:
         """What is taken to hide behind compute."""
-        return overlap_of(self.scenario.overlap, self.scenario.accelerator)
+        return self.scenario.job.hidden
 
     @property
     def advice(self) -> str:

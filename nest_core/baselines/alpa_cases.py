@@ -158,7 +158,8 @@ class Cases:
         view = self.prices.problem
         alone = replace(point, dp=point.ep, pp=1, zero=0, schedule="1f1b", interleave=1)
         table = view.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
-        found = layer_seconds(view, alone, self.prices.layout(alone), table)
+        beside = np.ones(1) if view.overlap.experts else None  # at best
+        found = layer_seconds(view, alone, self.prices.layout(alone), table, beside)
         dense = table.parameters.copy()
         dense[-1] -= table.tied_parameters
         experts = table.expert_parameters

@@ -31,7 +31,16 @@ from nest_core.costs.plan import Point
 from nest_core.costs.problem import Problem
 from nest_core.costs.software import Software, most_nodes
 from nest_core.layout import rank_mapping
-from nest_core.network import IntArray, Kind, MessageTime, Network, message_time, transfers
+from nest_core.network import (
+    Dispatch,
+    IntArray,
+    Kind,
+    MessageTime,
+    Network,
+    dispatched,
+    message_time,
+    transfers,
+)
 from nest_core.network.traffic import collectives_by
 
 __all__ = ["Links", "axis_groups", "links"]
@@ -50,6 +59,7 @@ class Links:
 
     network: Network
     software: Software
+    dispatch: Dispatch | None
     point: Point
     forward: MessageTime
     producer_level: IntArray
@@ -69,6 +79,9 @@ class Links:
         groups, stage = axis_groups(devices, self.point, axis, instances)
         if groups.shape[1] == 1:
             return {kind: MessageTime.nothing(int(stage.max()) + 1)}
+        if kind == "all_to_all" and self.dispatch is not None:
+            sending = self.software.of_groups(self.network, kind, groups)
+            return {kind: dispatched(self.network, groups, self.dispatch, sending, stage)}
         if kind in ("ring", "all_to_all"):
             sending = self.software.of_groups(self.network, kind, groups)
             return {kind: message_time(self.network, kind, groups, sending, stage)}
@@ -80,11 +93,11 @@ class Links:
 
 def links(problem: Problem, point: Point) -> Links:
     """Place a point's ranks, and count who shares which link between its stages."""
-    network, software = problem.network, problem.software
+    network, software, dispatch = problem.network, problem.software, problem.dispatch
     pp = point.pp
     producer = np.full(pp, -1, dtype=np.int64)
     if pp == 1:
-        return Links(network, software, point, MessageTime.nothing(1), producer)
+        return Links(network, software, dispatch, point, MessageTime.nothing(1), producer)
     devices = rank_mapping(network, point.layout, point.device_order)
     last = pp if point.interleave > 1 else pp - 1  # whether the last stage feeds the first
     source = devices[:last].reshape(-1)
@@ -94,7 +107,7 @@ def links(problem: Problem, point: Point) -> Links:
     sending = software.transfers(outside, meshed=network.meshed_nodes)
     forward = transfers(network, source, target, sending, receiver)
     np.maximum.at(producer, receiver, network.level(source, target))
-    return Links(network, software, point, forward, producer)
+    return Links(network, software, dispatch, point, forward, producer)
 
 
 def axis_groups(

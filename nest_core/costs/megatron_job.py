@@ -32,6 +32,8 @@ _SIZES = {
     "--ffn-hidden-size": "workload.model.ffn",
     "--num-experts": "workload.model.experts",
     "--moe-router-topk": "workload.model.top_k",
+    "--moe-router-num-groups": "workload.model.expert_groups",
+    "--moe-router-group-topk": "workload.model.top_groups",
     "--moe-ffn-hidden-size": "workload.model.expert_ffn",
     "--moe-shared-expert-intermediate-size": "workload.model.shared_ffn",
     "--q-lora-rank": "workload.model.q_rank",
@@ -70,7 +72,7 @@ _CHOICES: Mapping[str, Mapping[str, tuple[str, Setting] | None]] = {
         "p2p": ("workload.context", "ring"),
         "all_gather": ("workload.context", "all_gather"),
     },
-    "--moe-token-dispatcher-type": {"alltoall": None},
+    "--moe-token-dispatcher-type": {"alltoall": ("workload.dispatch", "all_to_all")},
     "--moe-layer-freq": {"1": ("workload.model.dense_blocks", 0)},
     "--fp8-format": {
         "hybrid": ("workload.precision", "fp8"),
@@ -96,9 +98,14 @@ _SWITCHES: Mapping[str, tuple[str, Setting]] = {
     "--overlap-grad-reduce": ("workload.overlap", "fitted"),
     "--overlap-param-gather": ("workload.overlap", "fitted"),
     "--tp-comm-overlap": ("workload.overlap", "fitted"),
+    "--overlap-moe-expert-parallel-comm": ("workload.expert_overlap", True),
+    "--delay-wgrad-compute": ("workload.expert_overlap", True),  # which it is a part of
 }
 _UNSAID: Mapping[str, Setting] = {"workload.precision": "fp32", "workload.model.gated": False}
 """What Megatron-LM takes where a whole command does not say otherwise."""
+_UNSAID_OF_EXPERTS: Mapping[str, Setting] = {"workload.expert_overlap": False}
+_BACKENDS = {"deepep": "once_per_node", "hybridep": "hybrid"}
+"""What ``--moe-token-dispatcher-type flex`` dispatches by, the first where it does not say."""
 _REFINED = ("fp8", "adam_8bit")
 """Said beside a coarser word: fp8 products stand beside bf16, 8-bit states beside adam."""
 
@@ -136,6 +143,7 @@ _HARMLESS = re.compile(
     | attention-dropout | hidden-dropout | group-query-attention | multi-latent-attention
     | attention-softmax-in-fp32 | no-masked-softmax-fusion | use-mcore-models
     | moe-(aux-loss-coeff|z-loss-coeff|router-(load-balancing-type|score-function|(.*-)?bias.*))
+    | moe-(deepep|hybridep)-num-sms
     | moe-router-topk-scaling-factor | moe-grouped-gemm | moe-pad-expert-input-to-capacity
     | softmax-type | glu-linear-offset | activation-func-clamp-value
     # how sharding is switched on, read with the plan
@@ -203,7 +211,8 @@ def read_job(words: Words, *, whole: bool) -> JobFlags:
                 )
             settings[key], said[key] = value, flag
     if whole:
-        settings = {**_UNSAID, **settings}
+        experts = _UNSAID_OF_EXPERTS if "--num-experts" in words else {}
+        settings = {**_UNSAID, **experts, **settings}
     return JobFlags(settings, tuple(harmless), tuple(unpriced))
 
 
@@ -220,6 +229,10 @@ def _settings(flag: str, values: tuple[str, ...], words: Words) -> Iterator[tupl
         yield "workload.model.window", int(window[1]) + 1
     elif flag == "--moe-layer-freq" and (dense := _DENSE_FIRST.fullmatch("".join(values))):
         yield "workload.model.dense_blocks", int(dense[2] or bool(dense[1]))
+    elif flag == "--moe-token-dispatcher-type" and values == ("flex",):
+        backend = "".join(words.get("--moe-flex-dispatcher-backend", ("deepep",)))
+        if backend in _BACKENDS:
+            yield "workload.dispatch", _BACKENDS[backend]
     elif flag == "--moe-expert-capacity-factor" and len(values) == 1:
         yield "workload.capacity", _factor(flag, values[0])
     elif len(values) == 1 and (found := _CHOICES.get(flag, {}).get(values[0])) is not None:
@@ -230,6 +243,8 @@ def _assumed(flag: str, values: tuple[str, ...], words: Words) -> bool:
     """Whether a flag asks for what the costs assume anyway."""
     if flag == "--no-gradient-accumulation-fusion":
         return "--use-megatron-fsdp" in words  # which has no such fusion
+    if flag in ("--moe-flex-dispatcher-backend", "--moe-enable-deepep"):  # read with flex
+        return not values or values[0] in _BACKENDS
     return len(values) == 1 and values[0] in _CHOICES.get(flag, {})
 
 

@@ -40,6 +40,10 @@ class Overlap:
         Share of gradient synchronisation and of ZeRO's traffic.
     slowdown : float
         Seconds of compute lost per second hidden, at most 1.
+    experts : bool
+        Whether forward passes of one micro-batch run beside backward passes of another, so that
+        all-to-alls of experts hide as gradients do: behind work that does not wait for them
+        (Megatron-LM's ``--overlap-moe-expert-parallel-comm``). See `schedules.paired`.
     """
 
     name: Literal["none", "ideal", "fitted"]
@@ -47,6 +51,7 @@ class Overlap:
     pp: float = 0.0
     dp: float = 0.0
     slowdown: float = 0.0
+    experts: bool = False
 
     def __post_init__(self) -> None:
         for field in ("tp", "pp", "dp", "slowdown"):
@@ -71,6 +76,11 @@ class Overlap:
         """Seconds saved per second of data-parallel traffic that has cover."""
         return self.dp * (1.0 - self.slowdown)
 
+    def experts_saved(self, paired: FloatArray) -> FloatArray:
+        """Seconds saved per second of experts' all-to-alls, a share of which has other passes
+        beside it."""
+        return np.asarray(self.within + paired * max(0.0, self.data - self.within))
+
 
 NO_OVERLAP = Overlap("none")
 """Every transfer is exposed."""
@@ -79,9 +89,9 @@ IDEAL_OVERLAP = Overlap("ideal", 1.0, 1.0, 1.0)
 """Everything hides that finds compute to hide behind."""
 
 
-def cost(seconds: npt.ArrayLike, cover: npt.ArrayLike, saved: float) -> FloatArray:
+def cost(seconds: npt.ArrayLike, cover: npt.ArrayLike, saved: float | FloatArray) -> FloatArray:
     """What communication costs: ``seconds`` less what it saves behind its cover."""
     seconds = np.asarray(seconds, dtype=np.float64)
-    if saved == 0.0:
+    if isinstance(saved, float) and saved == 0.0:
         return seconds
     return np.asarray(seconds - saved * np.minimum(seconds, cover))

@@ -15,7 +15,7 @@ import numpy as np
 from nest_core.costs.overlap import NO_OVERLAP, Overlap
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.kept import kept_within
-from nest_core.network import BoolArray, FloatArray, IntArray, Kind, Network
+from nest_core.network import BoolArray, Dispatch, FloatArray, IntArray, Kind, Network
 from nest_core.workload.recomputation import RECOMPUTE
 
 __all__ = [
@@ -236,6 +236,8 @@ class Problem:
         What hides behind compute; named on screen.
     recomputations : tuple of str
         What the rows of tables stand for, `RECOMPUTE` first.
+    dispatch : Dispatch or None
+        Where tokens on their way to experts are sent once only; None: once per expert.
     """
 
     network: Network
@@ -254,6 +256,7 @@ class Problem:
     lower_bound: Callable[[int, bool, int, int, int], LayerTable] | None = None
     pad_batch: bool = False
     recomputations: tuple[str, ...] = RECOMPUTE
+    dispatch: Dispatch | None = None
 
     def divides(self, dp: int | IntArray, micro_batch: int | IntArray) -> bool | BoolArray:
         """Whether the batch can be divided so; padded, no replica or micro-batch is padding alone.

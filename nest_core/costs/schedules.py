@@ -41,6 +41,7 @@ __all__ = [
     "iteration_seconds",
     "paces",
     "replayed_seconds",
+    "paired",
 ]
 
 DELAYS = {"zb_h1": 1, "zb_1p": 1, "zb_2p": 2}
@@ -50,14 +51,17 @@ MOST_PASSES = 1_000_000
 """Of all stages together that are replayed one by one; a hundred bytes each."""
 
 
-def in_flight(point: Point, micro_batches: int) -> FloatArray:
+def in_flight(point: Point, micro_batches: int, *, beside: bool = False) -> FloatArray:
     """Micro-batches whose activations a position holds at its fullest, shape (pp,).
 
     Under the interleaved schedule a position holds virtual stages, and a micro-batch is ``v`` of
     them: before the first backward pass it has run ``2 (pp - s - 1) + (v - 1) pp + 1`` forward
-    passes.
+    passes. ``beside``: one more, whose expert traffic that backward pass hides; see `paired`.
     """
     after = point.pp - 1 - np.arange(point.pp)
+    if beside:
+        passes = _alone(point) + 1.0
+        return np.asarray(np.minimum(micro_batches, passes / point.interleave))
     if point.schedule == "gpipe":
         return np.full(point.pp, float(micro_batches))
     if point.schedule in DELAYS:
@@ -69,6 +73,23 @@ def in_flight(point: Point, micro_batches: int) -> FloatArray:
         virtual_stages = np.minimum(micro_batches * v, 2 * after + (v - 1) * point.pp + 1)
         return np.asarray(virtual_stages / v, dtype=np.float64)
     return np.minimum(micro_batches, after + 1).astype(np.float64)
+
+
+def paired(point: Point, micro_batches: int) -> FloatArray:
+    """Share of a position's forward passes that run beside a backward pass, shape (pp,).
+
+    Interleaved, or without a pipeline, a forward pass may run beside the backward pass of another
+    micro-batch. It then starts one pass earlier, so that neither waits for the other (Megatron-LM,
+    ``get_pp_rank_microbatches``); the first ones run alone, and the last backward passes.
+    """
+    passes = micro_batches * point.interleave
+    return np.asarray(np.maximum(passes - _alone(point), 0.0) / passes)
+
+
+def _alone(point: Point) -> FloatArray:
+    """Forward passes before the first that runs beside a backward pass, shape (pp,)."""
+    after = point.pp - 1.0 - np.arange(point.pp)
+    return np.asarray(2 * after + (point.interleave - 1) * point.pp + 1)
 
 
 def deferred(point: Point, micro_batches: int) -> FloatArray:

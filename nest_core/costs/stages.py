@@ -33,7 +33,7 @@ from nest_core.costs.problem import (
     condensed,
     prefix,
 )
-from nest_core.costs.schedules import DELAYS, deferral, deferred, in_flight
+from nest_core.costs.schedules import DELAYS, deferral, deferred, in_flight, paired
 from nest_core.costs.zero import (
     Traffic,
     state_shares,
@@ -52,6 +52,7 @@ __all__ = [
     "Traffic",
     "layer_seconds",
     "links",
+    "pairs_passes",
     "stage_costs",
     "stage_memory",
     "traffic",
@@ -75,24 +76,48 @@ class LayerSeconds:
     free: FloatArray
 
 
-def layer_seconds(problem: Problem, point: Point, shared: Links, table: LayerTable) -> LayerSeconds:
-    """What the layers of a point take, pipeline transfers left out."""
+def pairs_passes(problem: Problem, point: Point) -> bool:
+    """Whether forward passes run beside backward passes, which hide experts' all-to-alls; see
+    `paired`."""
+    return problem.overlap.experts and (point.pp == 1 or point.interleave > 1)
+
+
+def layer_seconds(
+    problem: Problem,
+    point: Point,
+    shared: Links,
+    table: LayerTable,
+    beside: FloatArray | None = None,
+) -> LayerSeconds:
+    """What the layers of a point take, pipeline transfers left out.
+
+    Parameters
+    ----------
+    beside : (pp,), optional
+        Share of forward passes that run beside a backward pass, in place of the schedule's.
+    """
     overlap = problem.overlap
     table, times = condensed(table)
     compute = table.compute_s + table.replay_s
+    if beside is None and pairs_passes(problem, point):
+        beside = paired(point, point.micro_batches(problem.batch))
     inside = np.zeros((point.pp, *compute.shape))
+    experts = np.zeros_like(inside)
     for axis in AXES_OF_CALLS:
         if axis in table.calls and getattr(point, axis) > 1:
             calls = table.calls[axis]
             time = shared.time(axis, calls.kind).along(2)
-            inside += _called(time, calls.number, calls.bytes)
+            once = experts if axis == "ep" and beside is not None else inside
+            once += _called(time, calls.number, calls.bytes)
             inside += _called(time, calls.replay_number, calls.replay_bytes)
     sent, device = inside, compute + cost(inside, compute, overlap.within)
+    if beside is not None:
+        share = overlap.experts_saved(beside[:, None, None])
+        device, sent = device + cost(experts, device - inside, share), inside + experts
     step = traffic(point.acting_zero, problem.state).step
     if step and point.shared:
         shards = _sharded(point, shared, table, step)[:, None, :]
-        device = device + cost(shards, device - inside, overlap.data)
-        sent = inside + shards
+        device, sent = device + cost(shards, device - sent, overlap.data), sent + shards
     total = np.maximum(device, table.launch_s)
     return LayerSeconds(*(np.repeat(each, times, axis=2) for each in (device, total, total - sent)))
 
@@ -239,7 +264,7 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
             dense * step_share(zero, point.shard_ranks, state)
             + experts * step_share(zero, point.expert_shard_ranks, state)
         ),
-        in_flight=in_flight(point, m),
+        in_flight=in_flight(point, m, beside=pairs_passes(problem, point)),
         deferred=deferred(point, m),
         limit=problem.tensor_bytes,
     )

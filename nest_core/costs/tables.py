@@ -16,7 +16,7 @@ from nest_core.hardware import (
     least_seconds,
 )
 from nest_core.kept import kept_within
-from nest_core.network import FloatArray, Kind
+from nest_core.network import Dispatch, FloatArray, Kind
 from nest_core.presets import edition
 from nest_core.workload import (
     Collective,
@@ -35,6 +35,7 @@ from nest_core.workload.strategies import STRATEGIES
 
 __all__ = [
     "OPTIMIZERS",
+    "dispatch_of",
     "element_bytes",
     "layer_table",
     "lower_bound_table",
@@ -97,6 +98,15 @@ def state_bytes(precision: str, optimizer: str, gradient_bytes: float = 0.0) -> 
         gradients,
         master + moments,
         temporary=4.0 if master and gradients < 4.0 else 0.0,
+    )
+
+
+def dispatch_of(name: str, model: Model) -> Dispatch | None:
+    """Where tokens are sent once only; None where a copy goes to every expert, or there is one."""
+    if name == "all_to_all" or model.experts == 1:
+        return None
+    return Dispatch(
+        model.experts, model.top_k, model.expert_groups, model.top_groups, name == "once_per_node"
     )
 
 

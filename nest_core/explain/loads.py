@@ -27,7 +27,16 @@ from nest_core.costs.stages import BETWEEN, buckets
 from nest_core.costs.zero import traffic
 from nest_core.explain.traffic import CLASSES
 from nest_core.layout import rank_mapping
-from nest_core.network import FloatArray, IntArray, Kind, Network, Phase, price_phases
+from nest_core.network import (
+    Dispatch,
+    FloatArray,
+    IntArray,
+    Kind,
+    Network,
+    Phase,
+    dispatch_phases,
+    price_phases,
+)
 from nest_core.network.groups import exchange, ring
 from nest_core.network.link_map import Routes
 from nest_core.network.traffic import reduce_scatters
@@ -174,7 +183,7 @@ class _Counter:
         )
         if groups.shape[1] == 1 or not any(sends.values()):
             return
-        ways = list(_ways(network, groups, kind))
+        ways = list(_ways(network, groups, kind, self.problem.dispatch))
         sizes = np.array(sorted({size for of in sends.values() for size in of}))
         chosen = np.zeros((int(stage.max()) + 1, len(sizes)), dtype=np.int64)
         if len(ways) > 1:
@@ -220,11 +229,15 @@ class _Counter:
         return result
 
 
-def _ways(network: Network, groups: IntArray, kind: Kind) -> Iterator[list[Phase]]:
+def _ways(
+    network: Network, groups: IntArray, kind: Kind, dispatch: Dispatch | None
+) -> Iterator[list[Phase]]:
     """The algorithms that a collective chooses from, as `nest_core.costs.links` prices them."""
     size = groups.shape[1]
     if kind == "ring":
         yield [ring(groups, volume=(size - 1) / size, steps=size - 1)]
+    elif kind == "all_to_all" and dispatch is not None:
+        yield dispatch_phases(network, groups, dispatch)
     elif kind == "all_to_all":
         yield [exchange(groups, volume=1.0 / size, steps=1.0)]
     else:

@@ -18,7 +18,14 @@ from nest_core.costs import Report
 from nest_core.costs.schedules import DELAYS
 from nest_core.exporters import chakra
 from nest_core.exporters.astra_workload import Groups, groups_of, trace, workload
-from nest_core.exporters.values import Bundle, check_uniform, header, pipelined, refuse_if
+from nest_core.exporters.values import (
+    Bundle,
+    check_plain_experts,
+    check_uniform,
+    header,
+    pipelined,
+    refuse_if,
+)
 from nest_core.formats import write_fabric
 from nest_core.layout import device_order
 from nest_core.network import IntArray, Network
@@ -56,6 +63,7 @@ def export_astra_sim(scenario: Scenario, report: Report) -> Bundle:
     """
     plan, point = report.plan, report.plan.point
     check_uniform(plan, _NAME)
+    check_plain_experts(scenario, point, _NAME)
     refuse_if(
         point.schedule in DELAYS and pipelined(point),
         "plan.schedule",

@@ -20,6 +20,7 @@ from nest_core.exporters.values import (
     Refused,
     check_launcher,
     check_order,
+    check_plain_experts,
     check_uniform,
     check_whole_batch,
     common_recomputation,
@@ -228,6 +229,7 @@ def _check_axes(scenario: Scenario, point: Point) -> None:
     )
     if pipelined(point):
         _check_pipeline(point)
+    check_plain_experts(scenario, point, _NAME)
     refuse_if(
         scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
         "plan.tp",

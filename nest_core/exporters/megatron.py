@@ -23,6 +23,7 @@ from nest_core.exporters.megatron_core import (
     Value,
     architecture,
     check_megatron,
+    overlap_fields,
     recompute_fields,
     stage_fields,
     swapped,
@@ -94,7 +95,7 @@ def export_megatron(scenario: Scenario, report: Report) -> Bundle:
         + header(scenario, plan, VERSION)
         + "# Run on every node from Megatron-LM's folder; its arguments replace the data options.\n"
         "set -euo pipefail\n"
-        + exports(_environment(plan))
+        + exports(_environment(scenario, plan))
         + array("PLAN", chosen)
         + array("MODEL", model)
         + array("TRAINING", _training_words(scenario, plan))
@@ -209,6 +210,7 @@ def _training_words(scenario: Scenario, plan: Plan) -> list[Words]:
         words.append(("--overlap-grad-reduce",))
         if point.zero:
             words.append(("--overlap-param-gather",))
+    words += _options(overlap_fields(scenario))
     words += [
         ("--lr", "1.0e-4"),
         ("--train-iters", "100"),
@@ -228,6 +230,9 @@ def _mock_data(scenario: Scenario) -> list[Words]:
     ]
 
 
-def _environment(plan: Plan) -> dict[str, str]:
-    """One queue to the device keeps collectives before the kernels; sharding forbids it."""
+def _environment(scenario: Scenario, plan: Plan) -> dict[str, str]:
+    """One queue to the device keeps collectives before the kernels; sharding forbids it, and
+    passes that run beside one another need several."""
+    if overlap_fields(scenario):
+        return {"CUDA_DEVICE_MAX_CONNECTIONS": "32"}
     return {"CUDA_DEVICE_MAX_CONNECTIONS": "" if plan.point.zero > 1 else "1"}

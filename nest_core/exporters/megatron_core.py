@@ -55,6 +55,7 @@ __all__ = [
     "architecture",
     "check_megatron",
     "layout_string",
+    "overlap_fields",
     "recompute_fields",
     "stage_fields",
     "stage_options",
@@ -113,6 +114,8 @@ def check_megatron(
     _check_training(scenario, point, framework)
     if scenario.model.experts > 1:
         _check_experts(scenario, point, framework)
+        if scenario.expert_overlap:
+            _check_expert_overlap(scenario, plan, framework)
     refuse_if(
         point.cp > 1 and scenario.sequence % (2 * point.cp),
         "workload.sequence_length_tokens",
@@ -190,6 +193,28 @@ def _check_experts(scenario: Scenario, point: Point, framework: str) -> None:
         point.ep,
         "train in bf16",
     )
+
+
+def _check_expert_overlap(scenario: Scenario, plan: Plan, framework: str) -> None:
+    point, recompute = plan.point, plan.recompute[0]
+    refused = (
+        ("spread experts (ep above 1)", point.ep == 1),
+        ("interleaved stages in a pipeline", point.pp > 1 and point.interleave == 1),
+        ("bf16, fp16 or fp8", scenario.precision not in ("bf16", "fp16", "fp8")),
+        ("recomputation of single modules other than moe, or none", _replays_experts(recompute)),
+    )
+    for needed, lacking in refused:
+        refuse_if(
+            lacking,
+            "workload.expert_overlap",
+            f"must be false for {framework} without {needed}",
+            True,
+            "pin the search to it, or leave expert_overlap out",
+        )
+
+
+def _replays_experts(recompute: str) -> bool:
+    return recompute == "full" or "moe" in modules_of(recompute)
 
 
 Value = bool | int | float | str | tuple[int, ...] | tuple[str, ...]
@@ -302,6 +327,16 @@ def _attention(model: Model) -> dict[str, Value]:
     return fields
 
 
+_BACKENDS = {"once_per_node": "deepep", "hybrid": "hybridep"}
+
+
+def overlap_fields(scenario: Scenario) -> dict[str, Value]:
+    """What lets passes of different micro-batches run beside one another; see `check_megatron`."""
+    if not scenario.expert_overlap or scenario.model.experts == 1:
+        return {}
+    return {"overlap_moe_expert_parallel_comm": True, "delay_wgrad_compute": True}
+
+
 def _experts(scenario: Scenario) -> dict[str, Value]:
     model = scenario.model
     if model.experts == 1:
@@ -313,6 +348,12 @@ def _experts(scenario: Scenario) -> dict[str, Value]:
         "moe_token_dispatcher_type": "alltoall",
         "moe_grouped_gemm": scenario.precision in ("bf16", "fp8"),
     }
+    if scenario.dispatch != "all_to_all":
+        fields["moe_token_dispatcher_type"] = "flex"
+        fields["moe_flex_dispatcher_backend"] = _BACKENDS[scenario.dispatch]
+    if model.expert_groups > 1:
+        fields["moe_router_num_groups"] = model.expert_groups
+        fields["moe_router_group_topk"] = model.top_groups
     if model.shared_ffn:
         fields["moe_shared_expert_intermediate_size"] = model.shared_ffn
     if model.dense_blocks:

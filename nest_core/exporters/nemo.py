@@ -17,6 +17,7 @@ from nest_core.exporters.megatron_core import (
     Value,
     architecture,
     check_megatron,
+    overlap_fields,
     recompute_fields,
     stage_fields,
     swapped,
@@ -201,7 +202,7 @@ def _parallel(scenario: Scenario, plan: Plan) -> Fields:
     }
     if point.etp != point.tp:
         fields["expert_tensor_parallel_size"] = str(point.etp)
-    stages = stage_fields(plan) | recompute_fields(plan)
+    stages = stage_fields(plan) | recompute_fields(plan) | overlap_fields(scenario)
     fields |= {name: _literal(value) for name, value in stages.items()}
     if point.cp > 1:
         fields["cp_comm_type"] = '"p2p"' if scenario.context == "ring" else '"all_gather"'

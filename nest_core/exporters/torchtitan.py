@@ -26,6 +26,7 @@ from nest_core.exporters.values import (
     Refused,
     check_launcher,
     check_order,
+    check_plain_experts,
     check_uniform,
     check_whole_batch,
     common_recomputation,
@@ -212,6 +213,7 @@ def _check_rest(scenario: Scenario, point: Point, recompute: str) -> None:
         2,
         "leave it out",
     )
+    check_plain_experts(scenario, point, _NAME)
     refuse_if(
         scenario.model.experts > 1 and max(point.tp, point.etp) > 1,
         "plan.tp",

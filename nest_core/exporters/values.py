@@ -25,6 +25,7 @@ __all__ = [
     "array",
     "check_launcher",
     "check_order",
+    "check_plain_experts",
     "check_uniform",
     "check_whole_batch",
     "common_recomputation",
@@ -123,6 +124,25 @@ def check_whole_batch(batch: int, point: Point, framework: str) -> None:
         f"times micro_batch = {point.micro_batch} must divide the batch of {batch} for {framework}",
         point.dp,
         "plan with search.pad_batch = false",
+    )
+
+
+def check_plain_experts(scenario: Scenario, point: Point, framework: str) -> None:
+    """Refuse experts that are reached otherwise than by plain all-to-alls, one by one."""
+    spread = scenario.model.experts > 1 and point.ep > 1
+    refuse_if(
+        spread and scenario.dispatch != "all_to_all",
+        "workload.dispatch",
+        f"must be all_to_all for {framework}, which sends a token once per expert",
+        scenario.dispatch,
+        "leave it out",
+    )
+    refuse_if(
+        spread and scenario.expert_overlap,
+        "workload.expert_overlap",
+        f"must be false for {framework}, which runs one micro-batch at a time",
+        True,
+        "leave it out",
     )
 
 

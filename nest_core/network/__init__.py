@@ -1,6 +1,7 @@
 """Networks: levels, who shares which link, and the times that follow. Never sees a plan."""
 
 from nest_core.network.collapse import collapse
+from nest_core.network.dispatch import Dispatch, dispatch_phases, dispatched
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.levels import Level, Network, Outline
 from nest_core.network.link_map import BoolArray, FloatArray, IntArray, LinkMap
@@ -12,6 +13,7 @@ from nest_core.network.tree import TreeLinkMap
 __all__ = [
     "IDEAL",
     "BoolArray",
+    "Dispatch",
     "FloatArray",
     "GraphLinkMap",
     "IntArray",
@@ -27,6 +29,8 @@ __all__ = [
     "TreeLinkMap",
     "collapse",
     "collectives",
+    "dispatch_phases",
+    "dispatched",
     "message_time",
     "price_phases",
     "transfers",

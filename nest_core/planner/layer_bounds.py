@@ -174,6 +174,7 @@ def best_case(
     natural = set(space.device_orders) == {"natural"}
     width = (int(families.tp[family]), int(families.cp[family]))
     inside = np.zeros((len(scale), *compute.shape))
+    experts = np.zeros_like(inside)
     for axis, calls in brief.calls.items():
         n = int(getattr(families, axis)[family])
         if n > 1:
@@ -193,11 +194,20 @@ def best_case(
                 )
                 if blocks is not None:
                     least = np.maximum(least, blocks.seconds(axis, calls.kind, width, size))
-                inside = inside + number * least
+                if axis == "ep" and number is calls.number and problem.overlap.experts:
+                    experts += number * least
+                else:
+                    inside += number * least
     compute = compute * scale[:, None, None]
-    device = compute + cost(inside, compute, problem.overlap.within)
+    overlap, sent = problem.overlap, inside + experts
+    device = compute + cost(sent, compute, overlap.within)
+    if overlap.experts:
+        free = device - sent  # where nothing runs beside, it leaves the most
+        device = compute + cost(inside, compute, overlap.within)
+        device = device + cost(experts, device - inside, overlap.experts_saved(np.ones(())))
+        sent = device - free
     seconds = np.repeat(np.maximum(device, brief.launch_s), times, axis=2)
-    return Case(family, table, scale, device, inside, seconds)
+    return Case(family, table, scale, device, sent, seconds)
 
 
 def _smallest_boundary(table: LayerTable) -> float:

@@ -15,6 +15,7 @@ from nest_core.costs import (
     StageStrategy,
     in_flight,
     links,
+    pairs_passes,
     stage_costs,
 )
 from nest_core.costs.schedules import DELAYS
@@ -75,19 +76,26 @@ class Solver:
         """Stage costs under a point's layout.
 
         Schedules differ in what is in flight only, but for the last stage's link to the first,
-        which interleaving has, and for W, which zero-bubble schedules delay.
+        which interleaving has, for W, which zero-bubble schedules delay, and for expert traffic
+        beside other passes.
         """
         named = point.schedule if point.schedule in DELAYS else ""
         alike = replace(point, schedule=named, interleave=min(point.interleave, 2))
+        if beside := pairs_passes(self.problem, point):
+            alike = replace(point, schedule="")
         if alike not in self._costs:
-            place = replace(alike, sp=False, micro_batch=1, zero=0, zero_group=0, schedule="")
+            v = min(point.interleave, 2)
+            place = replace(
+                alike, sp=False, micro_batch=1, zero=0, zero_group=0, schedule="", interleave=v
+            )
             if place not in self._links:
                 self._links[place] = links(self.problem, point)
             if len(self._costs) == _KEPT:
                 self._costs.pop(next(iter(self._costs)))
             self._costs[alike] = stage_costs(self.problem, point, self._links[place])
         found = self._costs[alike]
-        return replace(found, in_flight=in_flight(point, found.micro_batches))
+        held = in_flight(point, found.micro_batches, beside=beside)
+        return replace(found, in_flight=held)
 
     def prepare(
         self,

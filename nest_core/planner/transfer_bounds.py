@@ -268,10 +268,11 @@ def call_bound(
     one port, else through all of its ports, from which no protocol gets more than its reach;
     collectives of tensor parallelism also take the least of their regimes. What belongs outside a
     node or leaf leaves it: of every group that has ``g`` members there ``1 - g/n`` of the buffer,
-    in an all-to-all of every member's.
+    in an all-to-all of every member's, or what `Dispatch` leaves of it.
     """
     network, software = problem.network, problem.software
-    share = 1.0 - 1.0 / n
+    dispatch = problem.dispatch if kind == "all_to_all" else None
+    share = 1.0 - 1.0 / n if dispatch is None else (n - 1) * dispatch.copies(1, n)
     inside = natural and axis in ("tp", "etp") and network.node_size % n == 0 < network.node_size
     if axis in ("tp", "etp"):
         least = transfer_bounds.lines("all_reduce" if kind == "all_reduce" else "reduce_scatter", n)
@@ -291,7 +292,10 @@ def call_bound(
             together = -(-block // stride)
             if n > together and n * stride >= block:
                 senders = block if kind == "all_to_all" else block / together
-                out = senders * (1 - together / n) / (egress_Bps * software.reach_outside)
+                left = 1 - together / n
+                if dispatch is not None:  # what enters, of each of the block's members
+                    left = min((n - g) * dispatch.copies(g, n) / g for g in range(1, together + 1))
+                out = senders * left / (egress_Bps * software.reach_outside)
                 found = np.maximum(found, out * size)
     return np.asarray(found)
 

@@ -7,13 +7,19 @@ A scenario (`nest_core.scenario`) is a job and a search space; a measured run
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from nest_core.costs import IDEAL_OVERLAP, NO_OVERLAP, LayerTable, Overlap, Problem, state_bytes
 from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.software import Software
-from nest_core.costs.tables import element_bytes, layer_table, lower_bound_table, model_flops
+from nest_core.costs.tables import (
+    dispatch_of,
+    element_bytes,
+    layer_table,
+    lower_bound_table,
+    model_flops,
+)
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve, load_curve
@@ -53,6 +59,10 @@ class Job:
         See `Problem`.
     recomputations : tuple of str
         What stages may run again in backward.
+    dispatch : {"all_to_all", "once_per_node", "hybrid"}
+        How tokens reach experts: a copy per expert, per host, or per node (`Dispatch`).
+    expert_overlap : bool
+        See `Overlap`.
     """
 
     accelerator: Accelerator
@@ -69,6 +79,8 @@ class Job:
     gradient_bytes: float = 0.0
     pad_batch: bool = False
     recomputations: tuple[str, ...] = RECOMPUTE
+    dispatch: Literal["all_to_all", "once_per_node", "hybrid"] = "all_to_all"
+    expert_overlap: bool = False
 
     def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> Strategy:
         """The sub-graph strategy of a stage with these degrees."""
@@ -98,6 +110,12 @@ class Job:
             self.precision,
             recomputations=self.recomputations,
         )
+
+    @property
+    def hidden(self) -> Overlap:
+        """What hides behind compute; a model without experts has nothing for `expert_overlap`."""
+        experts = self.expert_overlap and self.model.experts > 1
+        return replace(overlap_of(self.overlap, self.accelerator), experts=experts)
 
     def lower_bound(self, tp: int, sp: bool, cp: int, ep: int, etp: int) -> LayerTable:
         """What one sequence takes and holds at least, whatever the micro-batch; see `Problem`."""
@@ -129,11 +147,12 @@ class Job:
             model_flops=model_flops(self.model, self.sequence),
             peak_flops=device.peak(self.precision),
             software=software_of(device),
-            overlap=overlap_of(self.overlap, device),
+            overlap=self.hidden,
             fragmentation=FRAGMENTATION,
             lower_bound=None if device.profile else self.lower_bound,
             pad_batch=self.pad_batch,
             recomputations=self.recomputations,
+            dispatch=dispatch_of(self.dispatch, self.model),
         )
 
 

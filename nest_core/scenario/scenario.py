@@ -60,7 +60,7 @@ class Scenario:
     sequence, batch : int
         Tokens per sequence, sequences per iteration.
     precision, optimizer, attention : str
-    context, imbalance, capacity, overlap, gradient_bytes, pad_batch
+    context, imbalance, capacity, overlap, gradient_bytes, pad_batch, dispatch, expert_overlap
         See `Job`.
     expert_tensor : bool
         Whether tensor parallelism divides experts where neither the search nor a plan says.
@@ -97,6 +97,8 @@ class Scenario:
     pad_batch: bool = False
     seed: int = 0
     baseline_space: Literal["own", "paper"] = "own"
+    dispatch: Literal["all_to_all", "once_per_node", "hybrid"] = "all_to_all"
+    expert_overlap: bool = False
 
     def problem(self, recompute: Iterable[str] = ()) -> Problem:
         """The arrays that this scenario's plans are priced from.
@@ -133,6 +135,8 @@ class Scenario:
             self.overlap,
             self.gradient_bytes,
             self.pad_batch,
+            dispatch=self.dispatch,
+            expert_overlap=self.expert_overlap,
         )
 
 
@@ -395,4 +399,6 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
         seed=file.baselines.seed,
         baseline_space=file.baselines.space,
         gradient_bytes=float(work.gradient_bytes or 0),
+        dispatch=work.dispatch,
+        expert_overlap=work.expert_overlap,
     )

@@ -273,6 +273,21 @@ class WorkloadTable(_Table):
         Field(ge=0, le=1_000),
         label("capacity factor", "0 drops no token.", "slots over mean"),
     ] = 0.0
+    dispatch: Annotated[
+        Literal["all_to_all", "once_per_node", "hybrid"],
+        label(
+            "expert dispatch",
+            "A copy of a token per expert, per host (DeepEP) or per NVLink domain (HybridEP).",
+        ),
+    ] = "all_to_all"
+    expert_overlap: Annotated[
+        bool,
+        label(
+            "expert overlap",
+            "All-to-alls of experts hide behind another micro-batch, without a pipeline or "
+            "interleaved.",
+        ),
+    ] = False
     overlap: Annotated[
         Literal["none", "ideal", "fitted"],
         label("overlap", "What of communication hides behind compute."),

@@ -138,6 +138,8 @@ _LATENT = {
     "kv_rank": _key("kv_lora_rank"),
     "rope_dim": _key("qk_rope_head_dim"),
     "value_dim": _key("v_head_dim"),
+    "expert_groups": _key("n_group", missing=1, null=1),
+    "top_groups": _key("topk_group", missing=1, null=1),
 }
 _DEEPSEEK_V3 = Reading(
     "deepseek_v3", _LATENT, False, _SILU | _NO_BIAS | {"moe_layer_freq": (1, None)}

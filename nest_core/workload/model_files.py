@@ -62,6 +62,12 @@ class ModelFile(BaseModel):
     kv_rank: Annotated[MaybeSize, label("key-value rank", unit="elements")] = 0
     rope_dim: Annotated[MaybeSize, label("rotary width", unit="elements")] = 0
     value_dim: Annotated[MaybeSize, label("value width", unit="elements")] = 0
+    expert_groups: Annotated[
+        Size, label("expert groups", "Of which a token picks some.", "per block")
+    ] = 1
+    top_groups: Annotated[
+        Size, label("top groups", "That hold a token's experts at most.", "groups")
+    ] = 1
     source: Annotated[str, Field(max_length=1000)] = ""
 
 

@@ -35,6 +35,8 @@ _AT_LEAST_ONE = (
     "vocabulary",
     "experts",
     "top_k",
+    "expert_groups",
+    "top_groups",
 )
 _LATENT = ("q_rank", "kv_rank", "rope_dim", "value_dim")
 _FAMILY_SIZES = ("ffn", "positions", "expert_ffn", "shared_ffn", *_LATENT)
@@ -71,6 +73,9 @@ class Model:
         Inner width of one expert.
     shared_ffn : int
         Inner width of all shared experts together.
+    expert_groups, top_groups : int
+        Equal groups of experts, and how many of them hold the experts of one token at most
+        (node-limited routing; DeepSeek-AI 2024, arXiv:2412.19437, section 2.1.2).
     dense_blocks : int
         Leading blocks with a dense MLP in a mixture of experts.
     q_rank, kv_rank, rope_dim, value_dim : int
@@ -108,6 +113,8 @@ class Model:
     kv_rank: int = 0
     rope_dim: int = 0
     value_dim: int = 0
+    expert_groups: int = 1
+    top_groups: int = 1
     source: str = ""
     graphs: tuple[Graph, ...] = ()
 
@@ -119,6 +126,14 @@ class Model:
             _refuse(self, "kv_heads", f"must divide model.heads = {self.heads}")
         if self.top_k > self.experts:
             _refuse(self, "top_k", f"must not exceed model.experts = {self.experts}")
+        if self.experts % self.expert_groups:
+            _refuse(self, "expert_groups", f"must divide model.experts = {self.experts}")
+        if self.top_groups > self.expert_groups:
+            _refuse(
+                self, "top_groups", f"must not exceed model.expert_groups = {self.expert_groups}"
+            )
+        if self.top_k > self.experts // self.expert_groups * self.top_groups:
+            _refuse(self, "top_groups", f"must hold model.top_k = {self.top_k} experts")
         self._check_mlps()
         self._check_latent()
 

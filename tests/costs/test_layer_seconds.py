@@ -129,6 +129,17 @@ def test_three_quarters_of_a_buffer_leave_each_of_four_ranks(kind, number, expec
         assert report.stages[0].micro_batch_s == pytest.approx(4 * (3.0 + expected))
 
 
+@pytest.mark.parametrize(("micro_batches", "beside"), [(1, 0.0), (2, 0.5), (8, 0.875)])
+def test_experts_hide_behind_another_micro_batch(micro_batches, beside):
+    """Of 1.5 s a fifth hides in its layer; with passes beside it four fifths of the share do."""
+    table = chain(calls={"ep": calls("all_to_all", 1.0, 2.0)})
+    for experts, hidden in ((False, 0.2), (True, 0.2 + beside * 0.6)):
+        overlap = Overlap("fitted", tp=0.2, dp=0.8, experts=experts)
+        asked = problem(table, overlap=overlap, batch=4 * micro_batches)
+        report = price(asked, plan(dp=4, ep=4))
+        assert report.stages[0].micro_batch_s == pytest.approx(4 * (3.0 + 1.5 * (1 - hidden)))
+
+
 def test_a_ring_pays_each_step_and_an_exchange_one():
     """Latency of 1 s: three steps round four ranks, one to all at once."""
     slow = collapse(Hierarchical("slow", (Tier("node", 8, 1e30, 1.0),)))

@@ -302,8 +302,14 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
         "plan.device_order must be a whole number from 0 to 10,000,000, but is -1",
     ),
     ({"stage_strategies": 5}, "plan.stage_strategies must be a list, but is 5"),
-    ({"stage_strategies": [5]}, "must hold objects of tp, sp, cp, ep, zero, etp, zero_group, but is 5"),
-    ({"stage_strategies": [{"dp": 2}]}, "must hold objects of tp, sp, cp, ep, zero, etp, zero_group"),
+    (
+        {"stage_strategies": [5]},
+        "must hold objects of tp, sp, cp, ep, zero, etp, zero_group, but is 5",
+    ),
+    (
+        {"stage_strategies": [{"dp": 2}]},
+        "must hold objects of tp, sp, cp, ep, zero, etp, zero_group",
+    ),
     ({"stage_strategies": [{"sp": 1}]}, "must have sp true or false, but is 1"),
     (
         {"interleave": 2.0},

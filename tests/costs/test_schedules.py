@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, Report, StateBytes, price
+from nest_core.costs.schedules import in_flight, paired
 from nest_core.network import collapse
 from nest_core.topology import Hierarchical, Tier
 
@@ -330,3 +331,18 @@ def test_uneven_stages_of_1f1b_never_take_longer_than_priced():
     assert min(off) > -1e-12
     assert np.median(off) < 0.02
     assert max(off) < 0.16
+
+
+@pytest.mark.parametrize(("pp", "v", "m"), [(1, 1, 1), (1, 1, 6), (2, 2, 4), (4, 2, 4), (4, 3, 16)])
+def test_passes_that_run_beside_one_another(pp, v, m):
+    """One more pass forward before the turns begin; each turn is a pair of the rest."""
+    schedule, orders = ("interleaved" if v > 1 else "1f1b"), ("tp", "cp", "dp", "pp")
+    point = Point(1, False, 1, pp, 1, 0, orders, schedule=schedule, interleave=v)
+    for s in range(pp):
+        order = interleaved(pp, s, m, v) if v > 1 else one_forward_one_backward(pp, s, m, v)
+        passes = [[one for one in order if one[0] == kind] for kind in "FB"]
+        ahead = next(at for at, one in enumerate(order) if one[0] == "B")  # its own pass included
+        pairs = len(passes[0][ahead:])
+        assert paired(point, m)[s] == pytest.approx(pairs / (m * v))
+        most = min(ahead + 1, m * v)  # what is ahead, and the pass that runs
+        assert in_flight(point, m, beside=True)[s] == pytest.approx(most / v)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from nest_core.costs import Plan, Point
 from nest_core.costs.parse import read_pasted, read_plan
+from nest_core.explain.mine import check_job
 from nest_core.exporters import Refused, export_plan
 from nest_core.exporters.astra_workload import groups_of
 from nest_core.exporters.megatron_core import layout_string, stage_options, swapped
@@ -224,6 +225,40 @@ def test_modules_to_recompute_are_named() -> None:
     single = scenario("mixtral-8x7b", "h100-spine-leaf-64", 'workload.precision="fp16"')
     with pytest.raises(Refused, match=r"must not name moe_act outside bf16 and fp8"):
         exported("megatron", single, **fields)
+
+
+@pytest.mark.parametrize(
+    ("dispatch", "words"),
+    [
+        ("all_to_all", ("alltoall", "")),
+        ("once_per_node", ("flex", "deepep")),
+        ("hybrid", ("flex", "hybridep")),
+    ],
+)
+def test_how_experts_are_reached_is_said_and_read_back(
+    dispatch: str, words: tuple[str, str]
+) -> None:
+    """Dispatcher, groups of experts and passes beside one another, in both frameworks."""
+    asked = scenario(
+        "deepseek-v3", "h100-spine-leaf-64", f'workload.dispatch="{dispatch}"',
+        "workload.expert_overlap=true",
+    )  # fmt: skip
+    fields = {"dp": 64, "ep": 64, "zero": 1, "recompute": "mlp"}
+    script = str(exported("megatron", asked, **fields).files["launch.sh"])
+    said = arguments(script)
+    flags = ("--moe-token-dispatcher-type", "--moe-flex-dispatcher-backend")
+    assert words == tuple(said[said.index(one) + 1] if one in said else "" for one in flags)
+    assert "CUDA_DEVICE_MAX_CONNECTIONS=32" in script
+    pasted = read_pasted(script, 63, 64)
+    assert pasted.unpriced == ()
+    told = {key.rpartition(".")[2]: value for key, value in pasted.settings.items()}
+    expected = {"dispatch": dispatch, "expert_overlap": True, "expert_groups": 8, "top_groups": 4}
+    assert {key: told[key] for key in expected} == expected
+    check_job(asked, pasted.settings)
+    train = str(exported("nemo", asked, **fields).files["train.py"])
+    assert f'moe_token_dispatcher_type="{words[0]}"' in train
+    assert "overlap_moe_expert_parallel_comm=True" in train
+    assert "moe_router_num_groups=8" in train
 
 
 def test_nemo_builds_what_it_says() -> None:

@@ -27,6 +27,8 @@ from planner_instances import (
     random_tables,
 )
 
+from nest_core.costs import Overlap
+from nest_core.network import Dispatch
 from nest_core.planner import ORDERS, SearchSpace
 
 MOST_PLANS = 20_000
@@ -100,7 +102,8 @@ def joint_instance(seed: int) -> Instance:
         state=random_state(seed, problem.state),
         fragmentation=0.07 * (seed % 4),
         software=random_software(seed + int(dice.integers(2))),
-        overlap=random_overlap(seed),
+        overlap=_overlap(seed),
+        dispatch=_dispatch(seed),
         pad_batch=bool(np.random.default_rng([seed, 53]).random() < 0.75),
     )
     found: Instance | None = None
@@ -111,6 +114,19 @@ def joint_instance(seed: int) -> Instance:
             break
     assert found is not None, f"seed {seed} has no plans"
     return replace(found, problem=replace(problem, memory_bytes=_memory(dice, found)))
+
+
+def _overlap(seed: int) -> Overlap:
+    """In every third case passes of different micro-batches run beside one another."""
+    return replace(random_overlap(seed), experts=seed % 3 == 1)
+
+
+def _dispatch(seed: int) -> Dispatch | None:
+    """In every other case tokens are sent once per node, some of them to few groups of experts."""
+    dice = np.random.default_rng([seed, 61])
+    ways = ((1, 1), (2, 1), (4, 2))
+    groups = ways[dice.integers(len(ways))]
+    return Dispatch(8, int(dice.integers(1, 5)), *groups) if dice.random() < 0.5 else None
 
 
 def _space(dice: np.random.Generator, stars: tuple[str, ...]) -> SearchSpace:

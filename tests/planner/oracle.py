@@ -220,16 +220,37 @@ class Pricer:
             )
         return self.memo[key]
 
-    def _inside(self, position: int, layer: int, c: int) -> float:
-        total = 0.0
+    @property
+    def _beside(self) -> bool:
+        """Whether forward passes run beside another micro-batch's backward passes."""
+        turns = self.choice.pp == 1 or self.choice.schedule == "interleaved"
+        return self.problem.overlap.experts and turns
+
+    def _first_alone(self, position: int) -> int:
+        """Passes forward before the first that has a backward pass beside it."""
+        pp, v = self.choice.pp, self.choice.interleave
+        return 2 * (pp - 1 - position) + (v - 1) * pp + 1
+
+    def _inside(self, position: int, layer: int, c: int) -> tuple[float, float]:
+        """Seconds of a layer's traffic, and of what experts send where passes run beside it."""
+        total = experts = 0.0
         for axis, (kind, number, size, again, again_size) in self.strategy.calls.items():
             time = self.traffic.time(axis, kind)[position]
-            for count, amount in (
-                (number[layer], size[layer]),
-                (again[c][layer], again_size[c][layer]),
-            ):
-                total += count * seconds(time, amount / count) if count else 0.0
-        return total
+            if number[layer]:
+                took = number[layer] * seconds(time, size[layer] / number[layer])
+                if axis == "ep" and self._beside:
+                    experts += took
+                else:
+                    total += took
+            if again[c][layer]:
+                total += again[c][layer] * seconds(time, again_size[c][layer] / again[c][layer])
+        return total, experts
+
+    def _experts_hide(self, position: int) -> float:
+        """Share: as within layers, or, for passes with others beside them, as gradients do."""
+        overlap, passes = self.problem.overlap, self.micro_batches * self.choice.interleave
+        others = max(0, passes - self._first_alone(position)) / passes
+        return overlap.tp + others * max(0.0, overlap.dp - overlap.tp)
 
     def _data(self, position: int, layer: int, sizes: Sequence[float]) -> float:
         kind = "reduce_scatter" if self.zero else "all_reduce"
@@ -269,8 +290,10 @@ class Pricer:
             rows, overlap = self.strategy.rows, self.problem.overlap
             left = rows["compute_s"][layer] + rows["replay_s"][c][layer]
             sent = 0.0
+            inside, experts = self._inside(position, layer, c)
             for traffic, share in (
-                (self._inside(position, layer, c), overlap.tp),
+                (inside, overlap.tp),
+                (experts, self._experts_hide(position)),
                 (self._data(position, layer, self.each_micro_batch), overlap.dp),
             ):
                 hidden = share * min(traffic, left)
@@ -328,6 +351,8 @@ class Pricer:
     def _in_flight(self, position: int) -> float:
         """Micro-batches of this stage whose activations are held."""
         pp, v, m = self.choice.pp, self.choice.interleave, self.micro_batches
+        if self._beside:
+            return min(m * v, self._first_alone(position) + 1) / v
         if self.choice.schedule == "gpipe":
             return m
         if self.choice.schedule == "1f1b":
@@ -403,7 +428,8 @@ class Oracle:
         """What communication costs the stages of a point."""
         key = choice._replace(sp=False, micro_batch=1, zero=0, zero_group=0, schedule="")
         if key not in self._traffic:
-            self._traffic[key] = Traffic(self.link_map, choice, self.problem.software)
+            problem = self.problem
+            self._traffic[key] = Traffic(self.link_map, choice, problem.software, problem.dispatch)
         return self._traffic[key]
 
     def pricer(self, choice: Choice) -> Pricer:

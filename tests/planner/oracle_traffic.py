@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations, permutations, product
 from typing import Any, NamedTuple
 
@@ -374,6 +374,49 @@ def exchange_times(link_map: LinkMap, groups: Sequence[Sequence[int]], software:
     return [list(times) for times in zip(*regimes, strict=True)]
 
 
+@cache
+def chosen(dispatch: Any, block: int) -> float:
+    """The part of all that tokens may choose in which one of the first experts is."""
+    each = dispatch.experts // dispatch.groups
+    ways = [
+        min(picked) < block
+        for groups in combinations(range(dispatch.groups), dispatch.top_groups)
+        for picked in combinations(
+            [group * each + at for group in groups for at in range(each)], dispatch.top_k
+        )
+    ]
+    return sum(ways) / len(ways)
+
+
+def dispatch_times(
+    link_map: LinkMap, groups: Sequence[Sequence[int]], software: Any, dispatch: Any
+) -> list[Time]:
+    """One copy of every token to each node that wants it, handed on there to who wants it."""
+    n = len(groups[0])
+
+    def copies(ranks: int) -> float:
+        return chosen(dispatch, ranks * dispatch.experts // n) / dispatch.top_k
+
+    between: list[Flow] = []
+    inside: list[Flow] = []
+    for number, group in enumerate(groups):
+        nodes: dict[Child, list[int]] = {}
+        for device in group:
+            nodes.setdefault(link_map.block(0, device), []).append(device)
+        for home, members in nodes.items():
+            for slot, device in enumerate(members):
+                for node, others in nodes.items():
+                    relay = device if node == home else others[slot % len(others)]
+                    if node != home:
+                        between.append((number, device, relay, copies(len(others)), 1))
+                    inside += [
+                        (number, relay, other, copies(1), 1) for other in others if other != relay
+                    ]
+    offered = protocols(software, "all_to_all", n, nodes_of(link_map, groups))
+    regimes = [in_chunks(link_map, [between, inside], one, len(groups)) for one in offered]
+    return [list(times) for times in zip(*regimes, strict=True)]
+
+
 Place = tuple[int, int, int, int]
 """Stage, data-parallel, context-parallel and tensor-parallel rank."""
 
@@ -393,8 +436,11 @@ def place(link_map: LinkMap, choice: Choice) -> dict[Place, int]:
 class Traffic:
     """What communication costs each stage position of one layout, counted when it is asked for."""
 
-    def __init__(self, link_map: LinkMap, choice: Choice, software: Any) -> None:
+    def __init__(
+        self, link_map: LinkMap, choice: Choice, software: Any, dispatch: Any = None
+    ) -> None:
         self.link_map, self.choice, self.software = link_map, choice, software
+        self.dispatch = dispatch
         self.rank_mapping = place(link_map, choice)
         self.stages, self.ranks = range(choice.pp), range(choice.tp)
         inner_first = [axis for axis in choice.order if axis in ("dp", "cp")]
@@ -452,6 +498,8 @@ class Traffic:
             return [[(0.0, 0.0)] for _ in groups]
         if kind == "ring":
             return ring_times(self.link_map, groups, self.software)
+        if kind == "all_to_all" and self.dispatch is not None:
+            return dispatch_times(self.link_map, groups, self.software, self.dispatch)
         if kind == "all_to_all":
             return exchange_times(self.link_map, groups, self.software)
         op = {"all_reduce": "all_reduce", "reduce_scatter": "reduce_scatter"}[kind]

@@ -123,8 +123,15 @@ def model_of(run: Run) -> Model:
         kv_rank=_size(preset, "kv_rank"),
         rope_dim=_size(preset, "rope_dim"),
         value_dim=_size(preset, "value_dim"),
+        **_groups(preset, run.experts),
         source=run.source,
     )
+
+
+def _groups(preset: dict[str, object], experts: int) -> dict[str, int]:
+    """Groups that tokens choose experts from, of a preset with as many experts."""
+    names = ("expert_groups", "top_groups")
+    return {name: _size(preset, name) or 1 for name in names if preset.get("experts") == experts}
 
 
 def _size(preset: dict[str, object], field: str) -> int:

@@ -11,7 +11,8 @@ same for all rows:
 * element-wise operators are fused by Megatron-LM's own kernels and by compilers, not by FSDP
   without one;
 * FSDP under a pipeline sends once per iteration (`_zero`);
-* experts are balanced; their slots are padded where the notes name a capacity.
+* experts are balanced; their slots are padded where the notes name a capacity;
+* tokens are sent once per expert, or as the library does that the notes name (DeepEP, HybridEP).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from nest_core.costs import (
 from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.parse import even_cuts
 from nest_core.costs.software import Software
-from nest_core.costs.tables import element_bytes, layer_table
+from nest_core.costs.tables import dispatch_of, element_bytes, layer_table
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve, load_curve
@@ -244,6 +245,7 @@ def problem_of(run: Run, accelerator: Accelerator) -> Problem:
         software=Software(_curve(accelerator.links), _curve(accelerator.network)),
         overlap=_overlap(run, accelerator),
         fragmentation=FRAGMENTATION,
+        dispatch=dispatch_of(run.fact("dispatch") or "all_to_all", model),
     )
 
 
@@ -262,13 +264,15 @@ def _overlap(run: Run, accelerator: Accelerator) -> Overlap:
     """The family's fitted shares, of the classes of traffic that this run overlaps."""
     fitted = accelerator.family
     tensor, pipeline, data = run.overlap
-    if not any(run.overlap):
+    experts = run.experts > 1 and run.fact("expert overlap") == "yes"
+    if not any((*run.overlap, experts)):
         return Overlap("none")
     return Overlap(
         "fitted",
         fitted.overlap_tp if tensor else 0.0,
         fitted.overlap_tp if pipeline else 0.0,
         fitted.overlap_dp if data else 0.0,
+        experts=experts,
     )
 
 

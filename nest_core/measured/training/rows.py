@@ -153,6 +153,8 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         "attention kind",
         "routing",
         "compiled",
+        "dispatch",
+        "expert overlap",
     )
     return Run(
         id=identity,

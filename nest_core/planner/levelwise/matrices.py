@@ -66,7 +66,9 @@ def level_links(problem: Problem, point: Point, found: Slots) -> LevelLinks:
             beta[:, level + 1] = shared.forward.beta_s_per_byte[:, met].max(axis=1)
     producer = np.arange(levels + 1) - 1
     forward = MessageTime(alpha, beta)
-    return LevelLinks(problem.network, problem.software, placed, forward, producer)
+    return LevelLinks(
+        problem.network, problem.software, problem.dispatch, placed, forward, producer
+    )
 
 
 def _slowest(time: MessageTime) -> MessageTime:

@@ -1,0 +1,166 @@
+"""Dispatch of tokens to experts that sends no token twice where once is enough.
+
+A plain all-to-all sends a token once per expert that it chose. Libraries for experts send it once
+to every node that holds any of them, to the device with the sender's place in its own node, which
+hands it on inside: once to every device. Coming back, copies are added up on the way. DeepEP counts
+hosts, HybridEP what devices reach without a NIC ([1]_, [2]_).
+
+How many copies that leaves follows from how tokens choose. Of ``E`` experts a token takes ``k``,
+all alike, so that it passes by a block of ``b`` of them with probability
+``C(E - b, k) / C(E, k)``. Node-limited routing first picks ``M`` of ``G`` equal groups of experts
+[3]_, and then ``k`` of theirs; blocks of neighbouring experts begin where a group does.
+
+References
+----------
+.. [1] DeepEP, "Normal kernels": tokens cross RDMA once per node and NVLink once per rank.
+.. [2] Megatron Core, ``--moe-flex-dispatcher-backend hybridep``: by NVLink domain.
+.. [3] DeepSeek-AI 2024 (arXiv:2412.19437), section 2.1.2, "Node-Limited Routing".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import comb
+
+import numpy as np
+
+from nest_core.errors import InputError
+from nest_core.network.groups import MOST_FLOWS
+from nest_core.network.levels import Network
+from nest_core.network.link_map import FloatArray, IntArray
+from nest_core.network.phases import MessageTime, Phase, Protocol, pipelined, price_phases
+
+__all__ = ["Dispatch", "dispatch_phases", "dispatched"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """How tokens choose experts, and where each of them is sent once only.
+
+    Parameters
+    ----------
+    experts, top_k : int
+    groups, top_groups : int
+        Groups of experts, and how many of them a token's experts lie in at most.
+    by_host : bool
+        Once per host; else once per node.
+    """
+
+    experts: int
+    top_k: int
+    groups: int = 1
+    top_groups: int = 1
+    by_host: bool = False
+
+    def blocks(self, network: Network) -> IntArray:
+        """What a token enters once, of every device; on a torus the device itself."""
+        return network.host if self.by_host or network.torus is not None else network.node
+
+    def copies(self, ranks: int, size: int) -> float:
+        """Expected copies of a token in a block of ``ranks`` of the ``size`` that share experts,
+        per expert that it chose.
+
+        Examples
+        --------
+        DeepSeek-V3 on eight nodes: so many of them hold one of a token's experts; at most four
+        where each holds a group of which four are picked.
+
+        >>> round(8 * 8 * Dispatch(256, 8).copies(8, 64), 2)
+        5.29
+        >>> round(8 * 8 * Dispatch(256, 8, 8, 4).copies(8, 64), 2)
+        3.63
+        """
+        return _reached(self, ranks * self.experts / size) / self.top_k
+
+
+@lru_cache(maxsize=4096)
+def _reached(dispatch: Dispatch, block: float) -> float:
+    """The probability that a token chose any of a block of neighbouring experts."""
+    each = dispatch.experts // dispatch.groups
+    whole, rest = divmod(block, each)
+    parts, others = int(rest > 0), dispatch.groups - int(whole) - int(rest > 0)
+    every, passes = comb(dispatch.groups, dispatch.top_groups), 0.0
+    for full in range(min(int(whole), dispatch.top_groups) + 1):
+        for part in range(parts + 1):
+            left = dispatch.top_groups - full - part
+            if 0 <= left <= others:
+                ways = comb(int(whole), full) * comb(others, left)
+                passes += (ways / every) * _passed_by(
+                    dispatch.top_groups * each, full * each + part * rest, dispatch.top_k
+                )
+    return 1.0 - passes
+
+
+def _passed_by(experts: int, block: float, chosen: int) -> float:
+    """The probability that none of ``chosen`` of the experts is in a block."""
+    free = experts - np.arange(chosen, dtype=np.float64)
+    return float(np.prod(np.maximum(free - block, 0.0) / free))
+
+
+def dispatched(
+    network: Network,
+    groups: IntArray,
+    dispatch: Dispatch,
+    protocols: tuple[Protocol, ...],
+    team: IntArray | None = None,
+) -> MessageTime:
+    """All-to-alls of all groups at once; ``bytes`` is what each member holds, a copy per expert.
+
+    Raises
+    ------
+    InputError
+        Where flows are too many.
+    """
+    phases = dispatch_phases(network, groups, dispatch)
+    return price_phases(network.link_map, phases, len(groups), protocols, team)
+
+
+def dispatch_phases(network: Network, groups: IntArray, dispatch: Dispatch) -> list[Phase]:
+    """Flows between blocks and inside them; tokens pass through both at once.
+
+    Members, in order, hold neighbouring experts. Of its own tokens a member sends one copy to
+    every other block, to the one with its place there (or, in a smaller block, that of its place
+    modulo the members), and those of its own block get theirs from it.
+    """
+    count, size = groups.shape
+    block = dispatch.blocks(network)[groups]
+    order = np.argsort(block, axis=1, kind="stable")
+    member = np.take_along_axis(groups, order, axis=1).reshape(-1)
+    block = np.take_along_axis(block, order, axis=1)
+    opens = np.ones((count, size), dtype=bool)
+    opens[:, 1:] = block[:, 1:] != block[:, :-1]
+    start = np.flatnonzero(opens)
+    own = np.cumsum(opens) - 1  # every place's block
+    held = np.diff(np.append(start, count * size))
+    row = np.repeat(np.arange(count), size)
+    slot = np.arange(count * size) - start[own]
+    number = opens.sum(axis=1)  # of a row's blocks
+    reach = (int(number.max()), int(held.max()) - 1)
+    if count * size * sum(reach) > MOST_FLOWS:
+        raise InputError(
+            "dispatch",
+            f"must not need more than {MOST_FLOWS:,} flows at once",
+            count * size * sum(reach),
+            "use smaller or fewer groups",
+        )
+    copies = np.array([dispatch.copies(ranks, size) for ranks in range(reach[1] + 2)])
+    first = np.cumsum(number) - number
+    target = first[row][:, None] + np.arange(reach[0])
+    there = (np.arange(reach[0]) < number[row][:, None]) & (target != own[:, None])
+    place, turn = np.nonzero(there)
+    target = target[place, turn]
+    relay = start[target] + slot[place] % held[target]
+    between = _phase(member, row, place, relay, copies[held[target]])
+    handed = copies[1] * (1.0 + np.bincount(relay, minlength=count * size))
+    place, apart = np.nonzero(np.arange(1, reach[1] + 1) < held[own][:, None])
+    near = start[own[place]] + (slot[place] + apart + 1) % held[own[place]]
+    inside = _phase(member, row, place, near, handed[place])
+    phases = [phase for phase in (between, inside) if len(phase.source)]
+    return [pipelined(phases)] if len(phases) > 1 else phases
+
+
+def _phase(
+    member: IntArray, row: IntArray, source: IntArray, target: IntArray, volume: FloatArray
+) -> Phase:
+    return Phase(member[source], member[target], row[source], volume, np.ones(len(source)))
