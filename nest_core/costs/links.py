@@ -59,10 +59,10 @@ class Links:
 
     network: Network
     software: Software
-    dispatch: Dispatch | None
     point: Point
     forward: MessageTime
     producer_level: IntArray
+    dispatch: Dispatch | None = None
     _found: dict[tuple[str, Kind, int], MessageTime] = field(default_factory=dict)
 
     def time(self, axis: str, kind: Kind, instances: int = 1) -> MessageTime:
@@ -97,7 +97,7 @@ def links(problem: Problem, point: Point) -> Links:
     pp = point.pp
     producer = np.full(pp, -1, dtype=np.int64)
     if pp == 1:
-        return Links(network, software, dispatch, point, MessageTime.nothing(1), producer)
+        return Links(network, software, point, MessageTime.nothing(1), producer, dispatch)
     devices = rank_mapping(network, point.layout, point.device_order)
     last = pp if point.interleave > 1 else pp - 1  # whether the last stage feeds the first
     source = devices[:last].reshape(-1)
@@ -107,7 +107,7 @@ def links(problem: Problem, point: Point) -> Links:
     sending = software.transfers(outside, meshed=network.meshed_nodes)
     forward = transfers(network, source, target, sending, receiver)
     np.maximum.at(producer, receiver, network.level(source, target))
-    return Links(network, software, dispatch, point, forward, producer)
+    return Links(network, software, point, forward, producer, dispatch)
 
 
 def axis_groups(

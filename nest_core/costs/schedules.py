@@ -40,8 +40,8 @@ __all__ = [
     "in_flight",
     "iteration_seconds",
     "paces",
-    "replayed_seconds",
     "paired",
+    "replayed_seconds",
 ]
 
 DELAYS = {"zb_h1": 1, "zb_1p": 1, "zb_2p": 2}

@@ -79,7 +79,8 @@ class LayerSeconds:
 def pairs_passes(problem: Problem, point: Point) -> bool:
     """Whether forward passes run beside backward passes, which hide experts' all-to-alls; see
     `paired`."""
-    return problem.overlap.experts and (point.pp == 1 or point.interleave > 1)
+    alone = point.pp == 1 and point.schedule != "gpipe"
+    return problem.overlap.experts and (alone or point.interleave > 1)
 
 
 def layer_seconds(

@@ -34,6 +34,8 @@ class Tables(NamedTuple):
         Rows of tables whose recomputation may be used.
     transfer_saved : float
         Seconds saved per second of transfers that has compute to hide behind.
+    paired : int
+        Passes by which a stage runs further ahead where passes are paired; see `in_flight`.
     limit : float
         Bytes that tensors may hold.
     """
@@ -46,6 +48,7 @@ class Tables(NamedTuple):
     working: FloatArray
     allowed: IntArray
     transfer_saved: float
+    paired: int
     limit: float
 
 
@@ -193,6 +196,8 @@ def _covered(tables: Tables, cases: Cases, p: int, cap: float) -> bool:
         in_flight = m if cases.stashing[p] else min(m, pp - s)
         if cases.delay[p] > 0:
             in_flight = min(m, cases.delay[p] * (pp - 1) + 1)
+        if pp == 1:
+            in_flight = min(m, in_flight + tables.paired)
         copy = tables.tied[t] if j == layers and pp > 1 else 0.0
         arrive = _hop(cases.hops, p, pp, s) if s > 0 else 0.0
         transfer = arrive + retire
@@ -286,7 +291,7 @@ def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
             for s in range(stages):
                 lightest = np.inf
                 after = stages - 1 - s
-                in_flight = min(m * v, 2 * after + (v - 1) * stages + 1) / v
+                in_flight = min(m * v, 2 * after + (v - 1) * stages + 1 + tables.paired) / v
                 retire = (v - 1) * cases.hops.near[p]
                 if after > 0:
                     retire = v * _hop(cases.hops, p, stages, s + 1)

@@ -170,6 +170,7 @@ class Screen:
             working=np.stack([each.working for each in entries]),
             allowed=self._allowed,
             transfer_saved=self._problem.overlap.transfer,
+            paired=int(self._problem.overlap.experts),
             limit=limit,
         )
 

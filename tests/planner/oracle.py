@@ -223,7 +223,8 @@ class Pricer:
     @property
     def _beside(self) -> bool:
         """Whether forward passes run beside another micro-batch's backward passes."""
-        turns = self.choice.pp == 1 or self.choice.schedule == "interleaved"
+        alone = self.choice.pp == 1 and self.choice.schedule != "gpipe"
+        turns = alone or self.choice.schedule == "interleaved"
         return self.problem.overlap.experts and turns
 
     def _first_alone(self, position: int) -> int:

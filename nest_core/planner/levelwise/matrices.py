@@ -67,7 +67,7 @@ def level_links(problem: Problem, point: Point, found: Slots) -> LevelLinks:
     producer = np.arange(levels + 1) - 1
     forward = MessageTime(alpha, beta)
     return LevelLinks(
-        problem.network, problem.software, problem.dispatch, placed, forward, producer
+        problem.network, problem.software, placed, forward, producer, problem.dispatch
     )
 
 
