@@ -482,7 +482,7 @@ class Frontier:
         fits = self.screen.fits(entries, entry, columns, m, cap, self.problem.tensor_bytes)
         least = self.screen.even(entries, entry, columns, m, limits.sync)
         if self.space.layouts == "uneven":
-            uneven = self.screen.uneven(entries, entry, columns, m, limits.sync)
+            uneven = self.screen.uneven(entries, entry, columns, m, limits.sync, cutoff)
             least = np.minimum(least, uneven)
         tighter = Bounds(np.maximum(limits.seconds, least), limits.total, limits.sync)
         return tighter, fits & (least <= cutoff) & (least < float("inf"))

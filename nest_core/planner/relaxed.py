@@ -157,15 +157,17 @@ def evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
     return _evens(tables, cases, sync)
 
 
-def unevens(tables: Tables, cases: Cases, layouts: Layouts, sync: FloatArray) -> FloatArray:
-    """The same of points with uneven virtual stages.
+def unevens(
+    tables: Tables, cases: Cases, layouts: Layouts, sync: FloatArray, cutoff: float
+) -> FloatArray:
+    """The same of points with uneven virtual stages; infinite above the cutoff too.
 
     Notes
     -----
     A stage starts when those before it have run their first virtual stages forward, and those end
     with them backward. Before its first backward pass it holds all that it has run forward.
     """
-    return _unevens(tables, cases, layouts, sync)
+    return _unevens(tables, cases, layouts, sync, cutoff)
 
 
 @compiled
@@ -343,70 +345,85 @@ def _evens(tables: Tables, cases: Cases, sync: FloatArray) -> FloatArray:
 def _runs(tables: Tables, cases: Cases, p: int, c: int, layer: int) -> float:
     """Bytes that live only while a layer runs."""
     t = cases.table[p]
-    dense, experts = tables.dense[t], tables.experts[t]
-    wide = dense[layer + 1] - dense[layer]
-    if layer == dense.shape[0] - 2:
+    wide = tables.dense[t, layer + 1] - tables.dense[t, layer]
+    if layer == tables.dense.shape[1] - 2:
         wide += tables.tied[t]
     found = tables.working[t, c, layer] + cases.whole[0, p] * wide
-    found += cases.whole[1, p] * (experts[layer + 1] - experts[layer])
+    found += cases.whole[1, p] * (tables.experts[t, layer + 1] - tables.experts[t, layer])
     if layer > 0:
-        found += cases.fetched[0, p] * (dense[layer] - dense[layer - 1])
-        found += cases.fetched[1, p] * (experts[layer] - experts[layer - 1])
+        found += cases.fetched[0, p] * (tables.dense[t, layer] - tables.dense[t, layer - 1])
+        found += cases.fetched[1, p] * (tables.experts[t, layer] - tables.experts[t, layer - 1])
     return float(found)
 
 
 @compiled
-def _lightest(
-    tables: Tables, cases: Cases, p: int, cuts: IntArray, s: int, transfer: float
-) -> tuple[float, float]:
-    """Seconds of a stage in a layout, and of its first virtual stage, without recomputation that
-    it can do without; infinite where it does not fit."""
+def _fits(tables: Tables, cases: Cases, layouts: Layouts, at: int, p: int, s: int, c: int) -> bool:
+    """Whether a stage of a layout may fit: of layers that run, the first and the last count."""
     t, stages, v = cases.table[p], cases.pp[p], cases.interleave[p]
-    dense, experts, layers = tables.dense[t], tables.experts[t], tables.dense.shape[1] - 1
     ahead = 2 * (stages - 1 - s) + (v - 1) * stages + 1
-    ahead = min(ahead, cases.micro_batches[p] * v)
-    lightest, soonest = np.inf, np.inf
-    for n in range(tables.allowed.shape[0]):
-        c = tables.allowed[n]
-        high, elements, routed, activations, within = 0.0, 0.0, 0.0, 0.0, 0.0
-        for k in range(v):
-            i, j = cuts[k * stages + s], cuts[k * stages + s + 1]
-            high = max(high, _runs(tables, cases, p, c, i), _runs(tables, cases, p, c, j - 1))
-            elements += dense[j] - dense[i]
-            if j == layers:
-                elements += tables.tied[t]
-            routed += experts[j] - experts[i]
-            within += tables.time[t, c, j] - tables.time[t, c, i]
-            done, rest = divmod(ahead, stages * v)
-            forward = done * stages + min(max(rest - k * stages, 0), stages)
-            activations += forward * (tables.kept[t, c, j] - tables.kept[t, c, i])
-        used = elements * cases.held[0, p] + routed * cases.held[1, p]
-        steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
-        used += max(activations + high, steps)
-        if used <= tables.limit * (1.0 + 1e-12):
-            load = within + transfer - tables.transfer_saved * min(transfer, within)
-            lightest = min(lightest, load)
-            soonest = min(soonest, tables.time[t, c, cuts[s + 1]] - tables.time[t, c, cuts[s]])
-    return lightest, soonest
+    done, rest = divmod(min(ahead, cases.micro_batches[p] * v), stages * v)
+    elements, routed, activations = 0.0, 0.0, 0.0
+    for k in range(v):
+        i, j = layouts.cuts[at, k * stages + s], layouts.cuts[at, k * stages + s + 1]
+        elements += tables.dense[t, j] - tables.dense[t, i]
+        routed += tables.experts[t, j] - tables.experts[t, i]
+        forward = done * stages + min(max(rest - k * stages, 0), stages)
+        activations += forward * (tables.kept[t, c, j] - tables.kept[t, c, i])
+    last = layouts.cuts[at, (v - 1) * stages + s + 1] - 1
+    if last == tables.dense.shape[1] - 2:
+        elements += tables.tied[t]
+    high = _runs(tables, cases, p, c, layouts.cuts[at, s])
+    high = max(high, _runs(tables, cases, p, c, last))
+    steps = elements * cases.stepping[0, p] + routed * cases.stepping[1, p]
+    used = elements * cases.held[0, p] + routed * cases.held[1, p]
+    return bool(used + max(activations + high, steps) <= tables.limit * (1.0 + 1e-12))
 
 
 @compiled
-def _unevens(tables: Tables, cases: Cases, layouts: Layouts, sync: FloatArray) -> FloatArray:
-    least = np.full(len(cases.table), np.inf)
-    for p in range(len(least)):
-        stages, v, m = cases.pp[p], cases.interleave[p], cases.micro_batches[p]
-        for layout in range(layouts.first[p, 0], layouts.first[p, 1]):
+def _lightest(
+    tables: Tables, cases: Cases, layouts: Layouts, at: int, p: int, s: int, transfer: float
+) -> float:
+    """Seconds of a stage of a layout at least; infinite where it does not fit."""
+    t, stages = cases.table[p], cases.pp[p]
+    lightest = np.inf
+    for n in range(tables.allowed.shape[0]):
+        c = tables.allowed[n]
+        within = 0.0
+        for part in range(s, stages * cases.interleave[p], stages):
+            within += tables.time[t, c, layouts.cuts[at, part + 1]]
+            within -= tables.time[t, c, layouts.cuts[at, part]]
+        load = within + transfer - tables.transfer_saved * min(transfer, within)
+        if load < lightest and _fits(tables, cases, layouts, at, p, s, c):
+            lightest = load
+    return float(lightest)
+
+
+@compiled
+def _unevens(
+    tables: Tables, cases: Cases, layouts: Layouts, sync: FloatArray, cutoff: float
+) -> FloatArray:
+    found = np.full(len(cases.table), np.inf)
+    for p in range(len(found)):
+        t, stages, v = cases.table[p], cases.pp[p], cases.interleave[p]
+        least = np.nextafter(cutoff, np.inf)
+        for at in range(layouts.first[p, 0], layouts.first[p, 1]):
             longest, before = 0.0, 0.0
             arrive = (v - 1) * cases.hops.near[p]  # as in `_evens`
             for s in range(stages):
                 retire = (v - 1) * cases.hops.near[p]
                 if s < stages - 1:
                     retire = v * _hop(cases.hops, p, stages, s + 1)
-                load, first = _lightest(tables, cases, p, layouts.cuts[layout], s, arrive + retire)
+                load = _lightest(tables, cases, layouts, at, p, s, arrive + retire)
                 arrive = retire
-                longest = max(longest, m * load + before)
-                before += first
-                if longest + sync[p] >= least[p]:
+                longest = max(longest, cases.micro_batches[p] * load + before)
+                if longest + sync[p] >= least:
                     break
-            least[p] = min(least[p], longest + sync[p])
-    return least
+                first = np.inf
+                for n in range(tables.allowed.shape[0]):
+                    time = tables.time[t, tables.allowed[n], layouts.cuts[at, s + 1]]
+                    time -= tables.time[t, tables.allowed[n], layouts.cuts[at, s]]
+                    first = min(first, time)
+                before += first
+            if longest + sync[p] < least:
+                found[p] = least = longest + sync[p]
+    return found

@@ -149,6 +149,7 @@ class Screen:
         columns: Columns,
         micro_batches: IntArray,
         sync: FloatArray,
+        cutoff: float,
     ) -> FloatArray:
         """`unevens` of interleaved points; 0 for others."""
         least = np.zeros(len(columns))
@@ -157,7 +158,7 @@ class Screen:
             cases = self._cases(entries, entry[cut], columns.chosen(cut), micro_batches[cut])
             tables = self._tables(entries, self._problem.tensor_bytes)
             layouts = _layouts(self._problem.layers, cases.pp, cases.interleave)
-            least[cut] = unevens(tables, cases, layouts, sync[cut])
+            least[cut] = unevens(tables, cases, layouts, sync[cut], cutoff)
         return least
 
     def _tables(self, entries: list[Entry], limit: float) -> Tables:

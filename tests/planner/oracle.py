@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import combinations, pairwise, product
 from typing import Any, NamedTuple
 
+from oracle_layouts import Passes, last_pass, layouts, most_held
 from oracle_traffic import Choice, LinkMap, Traffic, seconds
 
 CHOICES = ("none", "selective", "full")
@@ -67,6 +68,7 @@ class Worked(NamedTuple):
     once: Once
     memory: float
     weights: float = 0.0
+    passes: Passes = ()
 
 
 class Stage(NamedTuple):
@@ -85,6 +87,7 @@ class Option(NamedTuple):
     seconds: float
     once: Once
     weights: float = 0.0
+    passes: Passes = ()
 
 
 class Whole(NamedTuple):
@@ -205,18 +208,21 @@ class Pricer:
         self.once = ((g, g), (g, w), (w,), ())[zero]
         self.whole = (w, w, w + g, w + g + w)[zero]
         self.fetched = w if zero == 3 else 0.0
-        self.memo: dict[tuple[int, VirtualStages, int], Worked] = {}
+        self.memo: dict[tuple[int, VirtualStages, int, bool], Worked] = {}
         self.layers: dict[tuple[int, int, int], tuple[float, float]] = {}
 
-    def stage(self, position: int, virtual_stages: VirtualStages, c: int) -> Worked:
-        """Time and memory of one stage, whatever the other cuts are."""
-        key = position, virtual_stages, c
+    def stage(
+        self, position: int, virtual_stages: VirtualStages, c: int, uneven: bool = False
+    ) -> Worked:
+        """Time and memory of one stage, whatever the other cuts are but for their evenness."""
+        key = position, virtual_stages, c, uneven
         if key not in self.memo:
             self.memo[key] = Worked(
                 self._passes(position, virtual_stages, c)[0],
                 self._once(position, virtual_stages, c),
-                self._memory(position, virtual_stages, c),
+                self._memory(position, virtual_stages, c, uneven),
                 math.fsum(self.strategy.rows["weight_s"][slice(*virtual_stages[0])]),
+                self._each(position, virtual_stages, c) if uneven else (),
             )
         return self.memo[key]
 
@@ -332,6 +338,31 @@ class Pricer:
         lost = overlap.slowdown * hidden
         return works + hops - hidden + lost, left - hidden + lost
 
+    def _each(self, position: int, virtual_stages: VirtualStages, c: int) -> Passes:
+        """Every virtual stage's passes; what hides of transfers is shared as they are.
+
+        What is neither compute nor replayed falls into both passes alike.
+        """
+        rows = self.strategy.rows
+        inside = [
+            [self._layer(position, layer, c) for layer in range(first, end)]
+            for first, end in virtual_stages
+        ]
+        hops = [self._hops(position, (span,)) for span in virtual_stages]
+        left = math.fsum(one for layers in inside for _, one in layers)
+        overlap, sent = self.problem.overlap, math.fsum(hops)
+        saved = overlap.pp * (1 - overlap.slowdown) * min(sent, left)
+        found = []
+        for (first, end), layers, hop in zip(virtual_stages, inside, hops, strict=True):
+            works = math.fsum(one for one, _ in layers)
+            both = works + (hop - saved * hop / sent if sent else 0.0)
+            bare = math.fsum(
+                rows["compute_s"][layer] + rows["replay_s"][c][layer] for layer in range(first, end)
+            )
+            forward = math.fsum(rows["forward_s"][first:end]) + (both - bare) / 2
+            found.append((forward, both - forward))
+        return found
+
     def _once(self, position: int, virtual_stages: VirtualStages, c: int) -> Once:
         choice, state, overlap = self.choice, self.problem.state, self.problem.overlap
         works, left = self._passes(position, virtual_stages, c)
@@ -368,7 +399,7 @@ class Pricer:
         """Micro-batches whose backward pass is over and whose gradients of weights are not."""
         return min(self.micro_batches - 1, ROUNDS.get(self.choice.schedule, 0) * position)
 
-    def _memory(self, position: int, virtual_stages: VirtualStages, c: int) -> float:
+    def _memory(self, position: int, virtual_stages: VirtualStages, c: int, uneven: bool) -> float:
         state, rows = self.problem.state, self.strategy.rows
         layers = [layer for first, end in virtual_stages for layer in range(first, end)]
         total = stepping = 0.0
@@ -390,7 +421,11 @@ class Pricer:
                     peaks[layer] += self.fetched * whole[layer - 1]
         kept = math.fsum(rows["kept_bytes"][c][layer] for layer in layers)
         again = math.fsum(rows["kept_bytes"][0][layer] for layer in layers)
-        passes = self._in_flight(position) * kept + max(peaks.values())
+        held = self._in_flight(position) * kept
+        if uneven:
+            each = [math.fsum(rows["kept_bytes"][c][first:end]) for first, end in virtual_stages]
+            held = most_held(self.choice.pp, position, self.micro_batches, each)
+        passes = held + max(peaks.values())
         passes += self._late(position) * again
         tensors = total + max(passes, stepping)
         return tensors * (1 + self.problem.fragmentation) + self.problem.reserved_bytes
@@ -490,7 +525,8 @@ class Oracle:
                     yield schedule, 1
             elif pp > 1 and micro_batches % pp == 0:
                 for v in space.interleave:
-                    if v > 1 and any(evenly(self.layers, pp * v)):
+                    uneven = space.layouts == "uneven" and pp * v <= self.layers
+                    if v > 1 and (uneven or any(evenly(self.layers, pp * v))):
                         yield schedule, v
 
     def _orders_of(self, dp: int, pp: int, picks: Sequence[Pick]) -> list[tuple[str, ...]]:
@@ -562,9 +598,13 @@ class Oracle:
         return [Pick(*(getattr(choice, name) for name in Pick._fields))]
 
     def cuts(self, choice: Choice) -> Iterator[tuple[int, ...]]:
-        """All cuts of the chain, but into even virtual stages only where stages have several."""
+        """All cuts of the chain, but into the layouts that are open where stages have several."""
         if choice.schedule == "interleaved":
-            yield from evenly(self.layers, choice.pp * choice.interleave)
+            parts = choice.pp * choice.interleave
+            even = list(evenly(self.layers, parts))
+            yield from even
+            if self.space.layouts == "uneven":
+                yield from (cuts for cuts in layouts(self.layers, parts) if cuts not in even)
             return
         for inner in combinations(range(1, self.layers), choice.pp - 1):
             yield (0, *inner, self.layers)
@@ -593,14 +633,20 @@ class Oracle:
         for position, name in enumerate(recompute):
             own = choice._replace(**picks[position]._asdict()) if picks else choice
             spans = tuple(virtual_stages[position :: choice.pp])
-            stages.append(self.pricer(own).stage(position, spans, self.row(name)))
+            stages.append(
+                self.pricer(own).stage(position, spans, self.row(name), self.uneven(choice, cuts))
+            )
         loads = [one.seconds for one in stages]
         once = syncs(cuts, loads, [one.once for one in stages])
         found = tuple(
             Stage(one.seconds, sync, one.memory) for one, sync in zip(stages, once, strict=True)
         )
-        weights = [one.weights for one in stages]
-        return Priced(self.seconds(choice, loads, once, weights), found)
+        weights, passes = [one.weights for one in stages], [one.passes for one in stages]
+        return Priced(self.seconds(choice, loads, once, weights, passes), found)
+
+    def uneven(self, choice: Choice, cuts: Sequence[int]) -> bool:
+        """Whether a plan has virtual stages that are not equal."""
+        return choice.interleave > 1 and tuple(cuts) not in evenly(self.layers, len(cuts) - 1)
 
     def seconds(
         self,
@@ -608,9 +654,15 @@ class Oracle:
         loads: Sequence[float],
         once: Sequence[float],
         weights: Sequence[float],
+        passes: Sequence[Passes] = (),
     ) -> float:
-        """Iteration time of one plan; zero-bubble, of the stage that all the others make wait."""
+        """Iteration time of one plan; zero-bubble, of the stage that all the others make wait.
+
+        With virtual stages that are not equal, when the last of the ``passes`` is over.
+        """
         m = math.ceil(self.problem.batch / (choice.dp * choice.micro_batch))
+        if any(passes):
+            return last_pass(m, passes) + max(once)
         others = choice.pp - 1
         if choice.schedule in ROUNDS and others:
             late = min(m - 1, ROUNDS[choice.schedule] * others) / others
@@ -642,12 +694,13 @@ class Oracle:
         yield from self._whole(choice, limit)
 
     def _whole(self, choice: Choice, limit: float) -> Iterator[Whole]:
-        fitting: dict[tuple[int, VirtualStages], list[Option]] = {}
+        fitting: dict[tuple[int, VirtualStages, bool], list[Option]] = {}
         for cuts in self.cuts(choice):
+            uneven = self.uneven(choice, cuts)
             virtual_stages = list(pairwise(cuts))
             rows = []
             for position in range(choice.pp):
-                key = position, tuple(virtual_stages[position :: choice.pp])
+                key = position, tuple(virtual_stages[position :: choice.pp]), uneven
                 if key not in fitting:
                     fitting[key] = self._options(choice, *key, limit)
                 rows.append(fitting[key])
@@ -655,7 +708,12 @@ class Oracle:
                 yield Whole(cuts, stages)
 
     def _options(
-        self, choice: Choice, position: int, virtual_stages: VirtualStages, limit: float
+        self,
+        choice: Choice,
+        position: int,
+        virtual_stages: VirtualStages,
+        uneven: bool,
+        limit: float,
     ) -> list[Option]:
         """What a stage may do that fits; as needed, of each width the first that does.
 
@@ -665,9 +723,11 @@ class Oracle:
         for pick in sorted(self.picks(choice), key=lambda pick: pick.sharing):
             pricer = self.pricer(choice._replace(**pick._asdict()))
             for name in self.problem.recomputations:
-                stage = pricer.stage(position, virtual_stages, self.row(name))
+                stage = pricer.stage(position, virtual_stages, self.row(name), uneven)
                 if name in self.space.recompute and stage.memory <= limit:
-                    option = Option(pick, name, stage.seconds, stage.once, stage.weights)
+                    option = Option(
+                        pick, name, stage.seconds, stage.once, stage.weights, stage.passes
+                    )
                     found.setdefault(pick._replace(zero=0, zero_group=0), []).append(option)
         rows = found.values()
         return [option for row in rows for option in (row[:1] if self.space.as_needed else row)]
@@ -676,8 +736,8 @@ class Oracle:
         """The best plan of a point that fits."""
         fastest, least = None, math.inf
         for plan in self.plans(choice, memory=memory):
-            _, _, loads, once, weights = zip(*plan.stages, strict=True)
-            told = self.seconds(choice, loads, syncs(plan.cuts, loads, once), weights)
+            _, _, loads, once, weights, passes = zip(*plan.stages, strict=True)
+            told = self.seconds(choice, loads, syncs(plan.cuts, loads, once), weights, passes)
             if told < least:
                 fastest, least = plan, told
         if fastest is None:

@@ -1,0 +1,111 @@
+"""Uneven layouts of virtual stages against every plan of small instances, over concrete devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracle import Oracle
+from oracle_layouts import layouts
+from planner_instances import any_choice, any_picks, any_stages, large_instance, random_instance
+
+from nest_core.costs import IDEAL_OVERLAP, Plan, Point, StageStrategy, price
+from nest_core.errors import InputError
+from nest_core.planner import audit, search
+from nest_core.planner.layouts import even_patterns, uneven_patterns
+
+
+@pytest.mark.parametrize(("layers", "pp", "v"), [(9, 2, 2), (10, 2, 2), (13, 2, 3), (14, 3, 2)])
+def test_the_layouts_are_those_that_the_documented_set_has(layers, pp, v):
+    told = set(layouts(layers, pp * v)) - set(even_patterns(layers, pp, v))
+    found = uneven_patterns(layers, pp, v)
+    assert set(found) == told
+    assert len(found) == len(told)
+    for cuts in found:
+        assert Plan(
+            Point(1, False, 1, pp, 1, 0, (), schedule="interleaved", interleave=v), cuts, ()
+        ).uneven
+
+
+def test_what_people_write_by_hand_is_among_the_layouts():
+    """DeepSeek-V3's 61 blocks in 32 virtual stages, the embedding with one of them and the loss
+    alone; 126 blocks of Llama 3.1 405B with ends that are a block short; 80 blocks, three rounds
+    of four, three and three on eight stages."""
+    for blocks, pp, v, sizes in (
+        (61, 16, 2, [*[2] * 31, 1]),
+        (126, 8, 8, [2] * 64),
+        (126, 16, 3, [3] * 32 + [2] * 16),
+        (80, 8, 3, [5, *[4] * 7, *[3] * 15, 4]),
+    ):
+        cuts = (0, *np.cumsum(sizes).tolist())
+        assert cuts in (*even_patterns(blocks + 2, pp, v), *uneven_patterns(blocks + 2, pp, v))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_layout_is_priced_as_over_concrete_devices(seed):
+    """Any cuts at all, with transfers, recomputation and strategies from stage to stage."""
+    instance, dice = large_instance(seed), np.random.default_rng([seed, 21])
+    problem = replace(instance.problem, overlap=IDEAL_OVERLAP) if seed % 2 else instance.problem
+    oracle = Oracle(instance.fabric, problem, instance.space)
+    for _ in range(40):
+        choice = any_choice(dice, instance)
+        if choice.interleave > 1:
+            break
+    cuts, recompute = any_stages(dice, instance, choice)
+    picks = any_picks(dice, choice) if seed % 4 == 3 else ()
+    strategies = tuple(StageStrategy(*pick) for pick in picks)
+    report = price(problem, Plan(Point(*choice), cuts, recompute, strategies))
+    told = oracle.price(choice, cuts, recompute, picks)
+    assert report.iteration_s == pytest.approx(told.seconds, rel=1e-9), choice
+    assert sum(seconds for _, seconds in report.terms) == pytest.approx(report.iteration_s)
+    for stage, mine in zip(report.stages, told.stages, strict=True):
+        assert stage.memory.total == pytest.approx(mine.memory, rel=1e-9)
+        if report.plan.uneven:
+            assert sum(map(sum, stage.passes)) == pytest.approx(stage.micro_batch_s, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_search_finds_the_best_of_every_layout(seed):
+    """Its seconds are the oracle's minimum, and no bound excludes what is better."""
+    instance = random_instance(seed)
+    space = replace(
+        instance.space,
+        schedules=("interleaved",) if seed % 3 else ("1f1b", "interleaved"),
+        interleave=(1, 2, 3),
+        layouts="uneven",
+    )
+    oracle = Oracle(instance.fabric, instance.problem, space)
+    choices = list(oracle.choices())
+    if not choices:
+        with pytest.raises(InputError):
+            search(instance.problem, space)
+        return
+    ranking = oracle.ranking()
+    result = search(instance.problem, space)
+    assert (result.best is None) == (not ranking)
+    assert result.certificate.points == len(choices)
+    if result.best is not None:
+        assert result.certificate.proven
+        assert result.best.iteration_s == pytest.approx(ranking[0].seconds, rel=1e-9)
+    assert not audit(instance.problem, space, result, 20, seed).violations
+
+
+def test_uneven_layouts_win_somewhere():
+    """The enumeration above is of instances that tell them from even ones."""
+    won = 0
+    for seed in (2, 3, 5, 6, 7, 8, 10, 11, 12, 13):
+        instance = random_instance(seed)
+        space = replace(instance.space, schedules=("interleaved",), interleave=(2, 3))
+        try:
+            best = search(instance.problem, replace(space, layouts="uneven")).best
+        except InputError:  # no pipeline that divides the micro-batches
+            continue
+        won += best is not None and best.plan.uneven
+    assert won > 2
+
+
+def test_uneven_layouts_want_stages_alike():
+    instance = random_instance(0)
+    with pytest.raises(InputError, match=r"search\.layouts must be even where stages are mixed"):
+        replace(instance.space, mixed=True, layouts="uneven")
