@@ -27,7 +27,7 @@ from nest_core.layout import rank_mapping
 from nest_core.network import IntArray, Kind, MessageTime, Network, message_time, transfers
 from nest_core.network.traffic import collectives_by
 
-__all__ = ["Links", "axis_groups", "links"]
+__all__ = ["Links", "axis_groups", "group_times", "links"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,15 +56,30 @@ class Links:
     def _measured(self, axis: str, kind: Kind) -> dict[tuple[str, Kind], MessageTime]:
         devices = rank_mapping(self.network, self.point.layout, self.point.device_order)
         groups, stage = axis_groups(devices, self.point, axis)
-        if groups.shape[1] == 1:
-            return {(axis, kind): MessageTime.nothing(int(stage.max()) + 1)}
-        if kind in ("ring", "all_to_all"):
-            sending = self.software.of_groups(self.network, kind, groups)
-            return {(axis, kind): message_time(self.network, kind, groups, sending, stage)}
-        both: tuple[Kind, ...] = ("all_reduce", "reduce_scatter")
-        libraries = [self.software.of_groups(self.network, each, groups) for each in both]
-        found = collectives_by(self.network, groups, libraries, stage)
-        return {(axis, each): time for each, time in zip(both, found, strict=True)}
+        found = group_times(self.network, self.software, kind, groups, stage)
+        return {(axis, each): time for each, time in found.items()}
+
+
+def group_times(
+    network: Network, software: Software, kind: Kind, groups: IntArray, team: IntArray
+) -> dict[Kind, MessageTime]:
+    """One call of a kind in all groups at once, by team; also of kinds that are counted with it.
+
+    Parameters
+    ----------
+    groups : (groups, members)
+    team : (groups,)
+        Groups that wait for one another: a member of the time for each.
+    """
+    if groups.shape[1] == 1:
+        return {kind: MessageTime.nothing(int(team.max()) + 1)}
+    if kind in ("ring", "all_to_all"):
+        sending = software.of_groups(network, kind, groups)
+        return {kind: message_time(network, kind, groups, sending, team)}
+    both: tuple[Kind, ...] = ("all_reduce", "reduce_scatter")
+    libraries = [software.of_groups(network, each, groups) for each in both]
+    found = collectives_by(network, groups, libraries, team)
+    return dict(zip(both, found, strict=True))
 
 
 def links(problem: Problem, point: Point) -> Links:
