@@ -42,7 +42,7 @@ MATRIX_CLASSES = {
     "pp": ("pp", "pipeline"),
     "dp": ("data", "data"),
     "edp": ("expert_data", "expert data"),
-    "tied": ("tied", "tied embedding"),
+    "tied": ("tied", "tied copies"),
 }
 """Classes by name: the axis of their groups (`nest_core.costs.links`), and what people read."""
 
