@@ -10,11 +10,13 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.explain.summary import Headline
 from nest_core.figures.collectives import bandwidth_figure, size_label, time_figure
+from nest_core.figures.cost_matrices import cost_matrices_figure
 from nest_core.hardware.collectives.library import KIND, Library, load_library
 from nest_core.measured.collectives.sweep import LIBRARY_NETWORK, Measured, Sweep, load_measured
 from nest_core.network.algorithms import ALGORITHMS, OPS
 from nest_core.presets import edition, load_toml, named_file
 from nest_core.quoting import as_markdown
+from nest_core.scenario import scenario_document
 from nest_studio.fabric_widgets import (
     FabricRequest,
     fabric_document,
@@ -22,12 +24,28 @@ from nest_studio.fabric_widgets import (
     fabric_standards,
 )
 from nest_studio.fields import ADDRESS, Choice, said
-from nest_studio.jobs import awaited
+from nest_studio.forms import DEFAULT_SCENARIO, Request
+from nest_studio.jobs import Job, awaited, submitted, there
 from nest_studio.own_fabric import OWN
 from nest_studio.show import HeadlineRow, PicturePlace, facts, mark_results, table
-from nest_studio.tasks.fabrics import CollectiveRequest, FabricAnswer, fabric_sweep
+from nest_studio.tasks.fabrics import (
+    CollectiveRequest,
+    FabricAnswer,
+    fabric_sweep,
+    with_overrides,
+)
+from nest_studio.tasks.plans import level_matrices
+from nest_studio.tasks.requests import request_text
 
-__all__ = ["DEFAULT_FABRIC", "explorer", "fabric_form", "heading", "levels", "no_heading"]
+__all__ = [
+    "DEFAULT_FABRIC",
+    "explorer",
+    "fabric_form",
+    "heading",
+    "level_costs",
+    "levels",
+    "no_heading",
+]
 
 IDEAL_LINKS = "ideal links"
 DEFAULT_FABRIC = "h100-spine-leaf-1024"
@@ -37,6 +55,7 @@ LIBRARY, FASTEST = "as plans", "fastest"
 OPERATIONS = {name.replace("_", "-"): name for name in OPS}
 CONCURRENT = ("one", "all")
 SWEPT = "last sweep"
+MATRICES = "Running NEST's level-wise program"
 MEASURED_NONE = "There are no measured runs of this group."
 
 
@@ -81,11 +100,41 @@ def no_heading(lacking: str) -> None:
     HeadlineRow(tuple(Headline(name, "–", "once it is a fabric", ()) for name in names))
 
 
-def levels(answer: FabricAnswer) -> None:
-    """The levels as a table, and as a map of who meets whom where."""
+def levels(request: FabricRequest, answer: FabricAnswer) -> None:
+    """The levels as a table with what a job costs on them, and as a map of who meets whom where."""
     left, right = st.columns([3, 2], gap="medium")
     left.html(table(answer.finding, "Levels; bandwidth is one way", answer.levels))
+    with left:
+        level_costs(request)
     PicturePlace("fabric-levels", right).draw(answer.map)
+
+
+@st.fragment
+def level_costs(request: FabricRequest) -> None:
+    """Level-wise cost matrices of the job that was planned last, or the standard one, on it."""
+    planned: tuple[Request, str] | None = st.session_state.get("last good")
+    document, overrides = scenario_document(DEFAULT_SCENARIO)[0], dict[str, Any]()
+    if planned is not None:
+        document, overrides = planned[0].document, planned[0].overrides
+    job_only = {key: value for key, value in overrides.items() if not key.startswith("fabric")}
+    fabric = with_overrides(request.document, request.overrides)
+    place = PicturePlace("cost-matrices")
+    try:
+        job = _matrices_job(request_text(document, job_only | {"fabric": fabric}))
+        found = job.result(0) if there(job, MATRICES, key="level-costs") else None
+    except InputError as error:
+        place.draw(cost_matrices_figure(None, str(error)))
+        return
+    if found is None:
+        place.draw(cost_matrices_figure(None, f"{MATRICES} …"))
+        return
+    title, picture = found
+    place.draw(picture)
+    facts(f"Job: {title}, as planned last or as the Plan page begins.", kind="nest-quiet")
+
+
+def _matrices_job(text: str) -> Job:
+    return submitted(level_matrices, text, urgent=False, place="level-costs")
 
 
 def explorer(request: FabricRequest, text: str, answer: FabricAnswer) -> None:

@@ -211,7 +211,7 @@ def _reveal(
 def _pictures(shown: Lesson, found: Reveal, *, large: bool) -> None:
     """Side by side where they are small, else one above the other."""
     pictures = lesson_pictures(found.found)
-    beside = len(pictures) > 1 and not large and shown.key != "levels"
+    beside = len(pictures) > 1 and not large and shown.key not in ("levels", "program")
     places = st.columns(len(pictures)) if beside else [st.container() for _ in pictures]
     for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
         PicturePlace(f"{shown.key}-{number}", place).draw(enlarged(picture) if large else picture)

@@ -16,6 +16,7 @@ from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.topology import Fabric
 from nest_studio.forms import Request
 from nest_studio.jobs import Job, Stopped, WorkerCrash, submitted
+from nest_studio.tasks.plans import Levelwise, levelwise_program
 from nest_studio.tasks.requests import best_plan, priced_baselines, request_scenario, request_text
 
 __all__ = [
@@ -24,8 +25,10 @@ __all__ = [
     "baselines_of",
     "baselines_within",
     "canonical",
+    "every_baseline",
     "fabric_of",
     "is_there_soon",
+    "levelwise_of",
     "scenario_of",
     "submit_baselines",
     "submit_plan",
@@ -72,12 +75,14 @@ def is_there_soon(text: str) -> bool:
 
 
 def submit_baselines(text: str) -> None:
-    """Have the baselines for a canonical request priced, and give up this session's last job."""
+    """Have the baselines for a canonical request priced, and give up this session's last jobs."""
     _baselines(text, "baselines")
+    if "nest" in scenario_of(text).baselines:
+        _levelwise(text, "level-wise program")
 
 
 def baselines_within(text: str, seconds: float) -> tuple[Baseline, ...] | None:
-    """The baselines if they are there in time."""
+    """The baselines but NEST's program if they are there in time."""
     job = _baselines(text)
     try:
         found: tuple[Baseline, ...] = job.result(seconds)
@@ -91,11 +96,37 @@ def baselines_within(text: str, seconds: float) -> tuple[Baseline, ...] | None:
 
 
 def baselines_of(text: str) -> tuple[Baseline, ...]:
-    """The baselines when they are there; a newer run of the page ends the wait."""
+    """The baselines but NEST's program, waited for; a newer run of the page ends the wait."""
     while (baselines := baselines_within(text, POLL_S)) is None:
         # Streamlit stops a run only where it touches the session.
         st.session_state["baselines awaited"] = True
     return baselines
+
+
+def levelwise_of(text: str) -> Levelwise | None:
+    """NEST's program beside our plan, likewise; None where it is not asked for or has no result."""
+    if "nest" not in scenario_of(text).baselines:
+        return None
+    while True:
+        try:
+            found: Levelwise | None = _levelwise(text).result(POLL_S)
+        except TimeoutError:
+            st.session_state["baselines awaited"] = True
+        except Stopped:
+            continue
+        except WorkerCrash:
+            return None
+        else:
+            return found
+
+
+def every_baseline(text: str) -> tuple[Baseline, ...]:
+    """All baselines of a canonical request, in its order, when they are there."""
+    nest = levelwise_of(text)
+    known = {entry.name: entry for entry in baselines_of(text)}
+    if nest is not None:
+        known["nest"] = nest.baseline
+    return tuple(known[name] for name in scenario_of(text).baselines if name in known)
 
 
 def baselines_missing(text: str) -> str:
@@ -109,3 +140,9 @@ def _plan(text: str, place: str = "") -> Job:
 
 def _baselines(text: str, place: str = "") -> Job:
     return submitted(priced_baselines, text, urgent=False, place=place)
+
+
+def _levelwise(text: str, place: str = "") -> Job:
+    best = answer_of(text).best
+    ours_s = best.iteration_s if best else None
+    return submitted(levelwise_program, text, ours_s, urgent=False, place=place)

@@ -10,7 +10,9 @@ from nest_core.api.answer import Answer
 from nest_core.explain.summary import certificate_line, plan_in_words, proven_over, stage_rows
 from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 from nest_core.figures import Entry, balance_figure, memory_figure, throughput_figure
+from nest_core.figures.cost_matrices import cost_matrices_figure
 from nest_core.figures.fabric import PAINTS
+from nest_core.figures.waterfall import waterfall_figure
 from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem, scenario_title
@@ -20,13 +22,13 @@ from nest_studio.fields import one_of
 from nest_studio.forms import Request, pinned_title, scenario_heading, use_memory
 from nest_studio.jobs import submitted, there
 from nest_studio.pins import pin_button
-from nest_studio.plan_state import answer_of, baselines_of
+from nest_studio.plan_state import answer_of, baselines_of, every_baseline
 from nest_studio.scenario_file import command_line, scenario_toml
 from nest_studio.show import PicturePlace, download, facts, mark_results
-from nest_studio.tasks.plans import plan_pictures
+from nest_studio.tasks.plans import Levelwise, plan_pictures
 from nest_studio.tour import tour_button
 
-__all__ = ["Comparison", "heading", "pictures", "plan_facts", "stage_table"]
+__all__ = ["BesideLevelwise", "Comparison", "heading", "pictures", "plan_facts", "stage_table"]
 
 LAST = "last pictures"
 DRAWN = ("drawn-timeline", "drawn-placement")
@@ -111,6 +113,28 @@ class Comparison:
         self._memory.draw(memory_figure(rows, self._scenario.accelerator.memory_bytes))
 
 
+class BesideLevelwise:
+    """What NEST's level-wise program read, and what it promised, takes and loses beside ours."""
+
+    def __init__(self) -> None:
+        left, right = st.columns(2, gap="medium")
+        self._matrices = PicturePlace("cost-matrices", left)
+        self._waterfall = PicturePlace("waterfall", right)
+        self._say("NEST's level-wise program is being run")
+
+    def draw(self, found: Levelwise | None) -> None:
+        """Draw both in place of what said that they are to come; None: there is no result."""
+        if found is None:
+            self._say("NEST's level-wise program has no result")
+        else:
+            self._matrices.draw(found.matrices)
+            self._waterfall.draw(found.waterfall)
+
+    def _say(self, why: str) -> None:
+        self._matrices.draw(cost_matrices_figure(None, why))
+        self._waterfall.draw(waterfall_figure(None, None, why))
+
+
 @st.fragment
 def pictures(answer: Answer, text: str) -> None:
     """One iteration pass by pass; the fabric painted with the plan, beside its levels or loads."""
@@ -164,5 +188,5 @@ def _sentence(text: str) -> str:
 
 def _plan_json(text: str) -> str:
     return json.dumps(
-        plain(answer_of(text, baselines_of(text)).to_json()), indent=2, allow_nan=False
+        plain(answer_of(text, every_baseline(text)).to_json()), indent=2, allow_nan=False
     )

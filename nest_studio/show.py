@@ -1,6 +1,6 @@
 """How pages show what the core returns: pictures, headlines, facts.
 
-Places are made once per run and can be drawn twice: what stood there stays visible until the
+Places are made once per run and can be drawn again: what stood there stays visible until the
 new content replaces it, so a page neither jumps nor goes blank while it redraws.
 """
 
@@ -176,13 +176,15 @@ class PicturePlace:
         self._place = place.container()
         self._parts: tuple[Any, Any, Any] | None = None
         self._shown: Picture | None = None
+        self._draws = 0
 
     def draw(self, shown: Picture) -> None:
         """Draw a picture in place of what stood here."""
-        # One run may draw twice, and a chart's key may occur once.
+        # One run may draw several times, and a chart's key may occur once.
         again, self._shown = self._shown is not None, shown
         head, plot, foot = self._parts or (self._place,) * 3
-        chart = f"plot-{self._key}-again" if again else f"plot-{self._key}"
+        chart = f"plot-{self._key}{'-again' * self._draws}"
+        self._draws += 1
         settle(self._format, Choice(FORMATS))
         kind = st.session_state.get(self._format, FORMATS[0])
         head = head.html(_head(shown))

@@ -99,7 +99,7 @@ def show_answer(
         edit_button(asked.preset, text, answer)
         take_along(request, answer)
     with st.container(key="results-below"):
-        levels(answer)
+        levels(request, answer)
         bill_section(text, answer)
         explorer(request, text, answer)
         beside(request)

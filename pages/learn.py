@@ -1,4 +1,4 @@
-"""Eight guided lessons: predict, reveal, explain."""
+"""Nine guided lessons: predict, reveal, explain."""
 
 import streamlit as st
 

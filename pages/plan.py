@@ -20,13 +20,16 @@ from nest_studio.plan_state import (
     baselines_of,
     baselines_within,
     canonical,
+    every_baseline,
     fabric_of,
     is_there_soon,
+    levelwise_of,
     scenario_of,
     submit_baselines,
     submit_plan,
 )
 from nest_studio.plan_view import (
+    BesideLevelwise,
     Comparison,
     heading,
     pictures,
@@ -96,6 +99,7 @@ def show_answer(request: Request, text: str) -> None:
     plan_facts(answer)
     submit_baselines(text)
     comparison = Comparison(scenario)
+    beside = BesideLevelwise() if "nest" in scenario.baselines else None
     pictures(answer, text)
     stage_table(answer)
     why_section(answer, text)
@@ -106,8 +110,14 @@ def show_answer(request: Request, text: str) -> None:
         baselines = baselines_of(text)
     if missing := baselines_missing(text):
         facts(f"There are no baselines beside our plan: {missing}.", kind="nest-quiet")
-    st.session_state["baselines"] = baselines
     row.update(replace(answer, baselines=baselines).headlines())
+    if beside is not None:
+        earlier = st.session_state.get("baselines", ())
+        ours, *others = entries(result, baselines, answer.band)
+        comparison.draw((ours, *pending_entries(result, ["nest"], earlier)[1:], *others))
+        beside.draw(levelwise_of(text))
+        baselines = every_baseline(text)
+    st.session_state["baselines"] = baselines
     comparison.draw(entries(result, baselines, answer.band))
 
 

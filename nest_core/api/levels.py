@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.display import network_html
-from nest_core.api.scenario import Named, load_fabric
+from nest_core.api.scenario import Named, Scenario, load, load_fabric
+from nest_core.api.words import plan_words
+from nest_core.baselines.nest import find
+from nest_core.costs import Problem
+from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_matrices
 from nest_core.formats.exchange import caveats
 from nest_core.network import Network, collapse
 from nest_core.network.error import collapse_error
@@ -18,7 +22,39 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-__all__ = ["Levels", "levels"]
+__all__ = ["Levels", "LevelwisePlan", "levels"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelwisePlan:
+    """What NEST's level-wise program makes of a scenario, and the matrices that it read.
+
+    Parameters
+    ----------
+    matrices : CostMatrices or None
+        None where it has no plan.
+    promised_s : float or None
+        Seconds of an iteration that it expected.
+    reason : str
+        Why it has no plan; empty otherwise.
+    """
+
+    matrices: CostMatrices | None
+    promised_s: float | None
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that a scenario adds to ``nest-studio levels --json``."""
+        found = self.matrices
+        return {
+            "cost_matrices": found.to_json() if found else None,
+            "level_wise_program": {
+                "plan": found.plan.to_json() if found else None,
+                "own_levels": found.own_json() if found else None,
+                "promised_s": self.promised_s,
+                "reason": self.reason or None,
+            },
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,9 +64,12 @@ class Levels:
     Parameters
     ----------
     network : Network
+    program : LevelwisePlan or None
+        Of a scenario on the fabric, where one was given.
     """
 
     network: Network
+    program: LevelwisePlan | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The fields of ``nest-studio levels --json``."""
@@ -51,6 +90,7 @@ class Levels:
             ],
             "collapse_error": collapse_error(self.network),
             "notes": caveats(self.network),
+            **(self.program.to_json() if self.program else {}),
         }
 
     def to_frame(self) -> pd.DataFrame:
@@ -60,9 +100,12 @@ class Levels:
         return pd.DataFrame(self.to_json()["levels"])
 
     def plot(self) -> go.Figure:
-        """Which pairs of devices communicate on which level."""
+        """Which pairs of devices communicate on which level, or a scenario's cost matrices."""
+        from nest_core.figures.cost_matrices import cost_matrices_figure
         from nest_core.figures.levels import level_figure
 
+        if self.program and self.program.matrices:
+            return cost_matrices_figure(self.program.matrices).titled()
         return level_figure(self.network).titled()
 
     def __str__(self) -> str:
@@ -72,13 +115,16 @@ class Levels:
         return network_html(self.network)
 
 
-def levels(fabric: Fabric | Named) -> Levels:
+def levels(fabric: Fabric | Named, scenario: Scenario | Named | None = None) -> Levels:
     """Collapse a fabric into levels: classes of pairs of devices that communicate alike.
 
     Parameters
     ----------
     fabric : Fabric, str, Path or mapping
         As `load_fabric` returns or takes it.
+    scenario : Scenario, str, Path or mapping, optional
+        A job to plan on this fabric in place of its own by NEST's level-wise program, for the
+        level-wise cost matrices.
 
     Raises
     ------
@@ -89,8 +135,22 @@ def levels(fabric: Fabric | Named) -> Levels:
     --------
     >>> levels("h100-spine-leaf-1024").to_frame()["name"].tolist()
     ['node', 'leaf', 'spine']
+    >>> levels("h100-spine-leaf-64", "llama2-7b-64-h100").program.matrices.own_json()
+    {'dp': ['spine']}
     """
+    if scenario is not None:
+        problem, program = _levelwise(load(scenario).with_(fabric=fabric))
+        return Levels(problem.network, program)
     return Levels(collapse(fabric if isinstance(fabric, Fabric) else load_fabric(fabric)))
+
+
+def _levelwise(scenario: Scenario) -> tuple[Problem, LevelwisePlan]:
+    values = scenario.values
+    problem = values.problem()
+    space = values.space.seated_on(problem.network)
+    found = find(problem, space, values.time_limit_s)
+    matrices = cost_matrices(problem, found.plan) if found.plan else None
+    return problem, LevelwisePlan(matrices, found.promised_s, found.reason)
 
 
 def _text(fields: Mapping[str, Any]) -> str:
@@ -116,4 +176,30 @@ def _text(fields: Mapping[str, Any]) -> str:
             "\nworst relative difference over the planner's patterns; plans are priced on the links"
         )
         + "".join(f"\n! {note}" for note in fields["notes"])
+        + (_matrices_text(fields) if "cost_matrices" in fields else "")
+    )
+
+
+def _matrices_text(fields: Mapping[str, Any]) -> str:
+    """Level-wise cost matrices: a row for each level, outermost first, own cells starred."""
+    cells, program = fields["cost_matrices"], fields["level_wise_program"]
+    if cells is None:
+        return f"\n\nno level-wise cost matrices: {program['reason']}"
+    if not cells:
+        return "\n\nno level-wise cost matrices: the program's plan sends nothing"
+    own = program["own_levels"]
+    rows = [
+        [level]
+        + [
+            f"{row[level]:.3g}{' *' if level in own[name] else ''}"
+            if row[level] is not None
+            else "–"
+            for name, row in cells.items()
+        ]
+        for level in reversed(next(iter(cells.values())))
+    ]
+    return (
+        "\n\nlevel-wise cost matrices, seconds of an iteration if a class reaches up to a level"
+        f"\n(* the plan of NEST's level-wise program: {plan_words(program['plan'])})\n"
+        + table(["level", *(MATRIX_CLASSES[name][1] for name in cells)], rows)
     )

@@ -72,14 +72,16 @@ def waterfall(
 ) -> Waterfall | None:
     """What makes the program's plan slower than the exact search's; None without either.
 
-    Restrictions are lifted one after another: the memory rule (the program without it), the
-    objective (the exact search on levels under 1F1B), levels (the same on links), the schedule.
-    Every plan on the way is priced on the fabric.
+    Restrictions are lifted one after another: the memory rule (the program without it, at its
+    plan's data-parallel degree and micro-batch), the objective (the exact search on levels under
+    1F1B), levels (the same on links), the schedule. Every plan on the way is priced on the fabric.
     """
     if not entry.feasible or entry.report is None or entry.promised_s is None:
         return None
     view, plain = on_levels(problem), replace(space, schedules=("1f1b",))
-    free = levelwise(view, space, rule=False, within_s=entry.promised_s, time_limit_s=time_limit_s)
+    at = entry.report.plan.point
+    here = replace(space, dp=(at.dp,), micro_batch=(at.micro_batch,))
+    free = levelwise(view, here, rule=False, within_s=entry.promised_s, time_limit_s=time_limit_s)
     took = entry.report.iteration_s
     lifted = min([took, *(_seconds(problem, promise.plan) for promise in free.best)])
     on_view = search(view, plain, time_limit_s=time_limit_s).best

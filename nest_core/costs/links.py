@@ -43,7 +43,7 @@ from nest_core.network import (
 )
 from nest_core.network.traffic import collectives_by
 
-__all__ = ["Links", "axis_groups", "links"]
+__all__ = ["Links", "axis_groups", "group_times", "links"]
 
 _REPLICAS = {"replicas": "data", "expert_replicas": "expert_data"}
 
@@ -77,18 +77,39 @@ class Links:
     def _measured(self, axis: str, kind: Kind, instances: int) -> dict[Kind, MessageTime]:
         devices = rank_mapping(self.network, self.point.layout, self.point.device_order)
         groups, stage = axis_groups(devices, self.point, axis, instances)
-        if groups.shape[1] == 1:
-            return {kind: MessageTime.nothing(int(stage.max()) + 1)}
-        if kind == "all_to_all" and self.dispatch is not None:
-            sending = self.software.of_groups(self.network, kind, groups)
-            return {kind: dispatched(self.network, groups, self.dispatch, sending, stage)}
-        if kind in ("ring", "all_to_all"):
-            sending = self.software.of_groups(self.network, kind, groups)
-            return {kind: message_time(self.network, kind, groups, sending, stage)}
-        both: tuple[Kind, ...] = ("all_reduce", "reduce_scatter")
-        libraries = [self.software.of_groups(self.network, each, groups) for each in both]
-        found = collectives_by(self.network, groups, libraries, stage)
-        return dict(zip(both, found, strict=True))
+        return group_times(self.network, self.software, kind, groups, stage, self.dispatch)
+
+
+def group_times(
+    network: Network,
+    software: Software,
+    kind: Kind,
+    groups: IntArray,
+    team: IntArray,
+    dispatch: Dispatch | None = None,
+) -> dict[Kind, MessageTime]:
+    """One call of a kind in all groups at once, by team; also of kinds that are counted with it.
+
+    Parameters
+    ----------
+    groups : (groups, members)
+    team : (groups,)
+        Groups that wait for one another: a member of the time for each.
+    dispatch : Dispatch, optional
+        How all-to-alls of experts go; None: to every rank on its own.
+    """
+    if groups.shape[1] == 1:
+        return {kind: MessageTime.nothing(int(team.max()) + 1)}
+    if kind == "all_to_all" and dispatch is not None:
+        sending = software.of_groups(network, kind, groups)
+        return {kind: dispatched(network, groups, dispatch, sending, team)}
+    if kind in ("ring", "all_to_all"):
+        sending = software.of_groups(network, kind, groups)
+        return {kind: message_time(network, kind, groups, sending, team)}
+    both: tuple[Kind, ...] = ("all_reduce", "reduce_scatter")
+    libraries = [software.of_groups(network, each, groups) for each in both]
+    found = collectives_by(network, groups, libraries, team)
+    return dict(zip(both, found, strict=True))
 
 
 def links(problem: Problem, point: Point) -> Links:

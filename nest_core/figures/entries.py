@@ -15,7 +15,7 @@ from nest_core.units import humanise_bytes
 
 __all__ = ["Entry", "entries", "pending_entries"]
 
-OURS = "Ours"
+OURS = "Exact search (ours)"
 Bands = Callable[[Report | None], Band | None]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from nest_core.baselines import NAMES
 from nest_core.explain import quantity
 from nest_core.explain.validity import Span, rate_span, span_in_words
 from nest_core.figures.entries import Entry
@@ -71,7 +72,7 @@ def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
     end = 1.3 * largest / scale
     layout = frame(
         50 + _BAR_HEIGHT * len(entries),
-        (148, 24, 4, 46),
+        (196, 24, 4, 46),
         barmode="overlay",
         xaxis=value_axis(f"throughput, {unit}") | {"range": [0, end]},
         yaxis=rows_axis([_tick(e) for e in entries]),
@@ -161,4 +162,5 @@ def _finding(entries: Sequence[Entry]) -> str:
 
 
 def _runs(entry: Entry) -> bool:
-    return not entry.ours and entry.feasible
+    """Whether it is a rival that can be run; NEST's program is a planner of this product."""
+    return not entry.ours and entry.feasible and entry.name != NAMES["nest"]

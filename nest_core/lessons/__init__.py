@@ -1,4 +1,4 @@
-"""Eight guided lessons: predict, reveal, explain.
+"""Nine guided lessons: predict, reveal, explain.
 
 Examples
 --------
@@ -32,6 +32,7 @@ from nest_core.lessons.lesson import (
 from nest_core.lessons.levels import LEVELS
 from nest_core.lessons.oversubscription import OVERSUBSCRIPTION
 from nest_core.lessons.paper_table import PAPER_TABLE
+from nest_core.lessons.program import PROGRAM
 from nest_core.lessons.stash import STASH
 from nest_core.lessons.zero import ZERO
 
@@ -61,6 +62,7 @@ LESSONS = (
     OVERSUBSCRIPTION,
     EXPERTS,
     PAPER_TABLE,
+    PROGRAM,
 )
 """In the order in which they are taught."""
 

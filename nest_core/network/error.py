@@ -29,7 +29,7 @@ from nest_core.network.phases import Phase, price_phases
 from nest_core.network.traffic import hierarchical_reduce_scatter, ring_reduce_scatter
 from nest_core.network.tree import TreeLinkMap, TreeTier
 
-__all__ = ["collapse_error", "levels_only"]
+__all__ = ["block_levels", "collapse_error", "levels_only"]
 
 MESSAGE = 2.0**30
 FEW_DEVICES = 16_384
@@ -48,10 +48,7 @@ def levels_only(network: Network) -> Network:
     nested = all(level.kind == "nested" for level in network.levels)
     tiers: list[TreeTier] = []
     child, within, port = devices, -1, np.inf
-    for index, group in enumerate(network.nesting):
-        members = np.flatnonzero(group == group[0])
-        met = int(link_map.level(np.full(len(members), members[0]), members).max())
-        number = index if nested and len(network.levels) == len(network.nesting) else max(0, met)
+    for group, number in zip(network.nesting, block_levels(network), strict=True):
         level = network.levels[number]
         size = np.bincount(child)
         capacity = np.full(len(size), level.capacity_Bps)
@@ -67,6 +64,19 @@ def levels_only(network: Network) -> Network:
         tiers.append(TreeTier(child, group, capacity, one_link, level.latency_s, owned))
         child, within = group, number
     return replace(network, link_map=TreeLinkMap(tuple(tiers)), torus=None)
+
+
+def block_levels(network: Network) -> tuple[int, ...]:
+    """The level of every block of the nesting: its own, or where its farthest devices meet."""
+    nested = all(level.kind == "nested" for level in network.levels)
+    if nested and len(network.levels) == len(network.nesting):
+        return tuple(range(len(network.nesting)))
+    found = []
+    for group in network.nesting:
+        members = np.flatnonzero(group == group[0])
+        met = network.link_map.level(np.full(len(members), members[0]), members)
+        found.append(max(0, int(met.max())))
+    return tuple(found)
 
 
 def collapse_error(network: Network) -> float:

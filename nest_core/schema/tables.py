@@ -438,7 +438,7 @@ class BaselinesTable(_Table):
     names: Annotated[
         list[Literal["nest", "manual", "mcmc", "phaze", "alpa_e", "mist"]],
         label("baselines", short="baselines"),
-    ] = ["manual", "mcmc", "phaze", "alpa_e", "mist"]
+    ] = ["nest", "manual", "mcmc", "phaze", "alpa_e", "mist"]
     space: Annotated[
         Literal["own", "paper"],
         label(

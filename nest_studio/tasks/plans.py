@@ -8,19 +8,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nest_core.baselines import Baseline, evaluate_baselines, nest
 from nest_core.costs.placement import RankMapping, rank_mapping_of
 from nest_core.costs.price import Report
 from nest_core.costs.timeline import timeline
 from nest_core.errors import InputError
 from nest_core.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
+from nest_core.explain.cost_matrices import cost_matrices
 from nest_core.explain.loads import link_loads
 from nest_core.figures import Picture, fabric_figure, level_figure, timeline_figure
+from nest_core.figures.cost_matrices import cost_matrices_figure
 from nest_core.figures.fabric import Paint
 from nest_core.figures.linkload import linkload_figure
-from nest_studio.tasks.requests import Stop, Tell, announced, request_problem, request_scenario
+from nest_core.figures.waterfall import waterfall_figure
+from nest_core.scenario.titles import scenario_title
+from nest_studio.tasks.requests import (
+    LONGEST_BASELINE_S,
+    Stop,
+    Tell,
+    announced,
+    request_problem,
+    request_scenario,
+)
 
 __all__ = [
+    "Levelwise",
     "PlanPictures",
+    "level_matrices",
+    "levelwise_program",
     "plan_bindings",
     "plan_equations",
     "plan_pictures",
@@ -67,6 +82,53 @@ def plan_pictures(
         fabric_figure(network, best.plan, paint, loads),
         linkload_figure(loads) if loads else level_figure(network),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Levelwise:
+    """NEST's level-wise program beside the exact search.
+
+    Parameters
+    ----------
+    baseline : Baseline
+    matrices : Picture
+        What the program read.
+    waterfall : Picture
+        What it promised, takes, and loses by.
+    """
+
+    baseline: Baseline
+    matrices: Picture
+    waterfall: Picture
+
+
+@announced("running NEST's level-wise program")
+def levelwise_program(text: str, ours_s: float | None) -> Levelwise:
+    """NEST's program on a request, beside the seconds of our plan; None: there is none."""
+    scenario, problem = request_scenario(text), request_problem(text)
+    (found,) = evaluate_baselines(
+        problem,
+        scenario.space,
+        scenario.model,
+        ("nest",),
+        as_in_paper=scenario.baseline_space == "paper",
+        time_limit_s=min(scenario.time_limit_s, LONGEST_BASELINE_S),
+        ours_s=ours_s,
+    )
+    read = cost_matrices(problem, found.report.plan) if found.report else None
+    return Levelwise(
+        found, cost_matrices_figure(read, found.reason), waterfall_figure(found, ours_s)
+    )
+
+
+@announced("running NEST's level-wise program")
+def level_matrices(text: str) -> tuple[str, Picture]:
+    """What a request is called, and the level-wise cost matrices of NEST's program on it."""
+    scenario, problem = request_scenario(text), request_problem(text)
+    limit_s = min(scenario.time_limit_s, LONGEST_BASELINE_S)
+    found = nest.find(problem, scenario.space.seated_on(problem.network), limit_s)
+    read = cost_matrices(problem, found.plan) if found.plan else None
+    return scenario_title(scenario), cost_matrices_figure(read, found.reason)
 
 
 @announced("pricing it with more of each resource")

@@ -26,6 +26,7 @@ from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.units import humanise_seconds
 
 __all__ = [
+    "LONGEST_BASELINE_S",
     "announced",
     "best_plan",
     "import_tasks",
@@ -114,13 +115,14 @@ def best_plan(text: str, *, progress: Tell, stop: Stop) -> tuple[Result, Outline
 
 
 def priced_baselines(text: str, *, progress: Tell, stop: Stop) -> tuple[Baseline, ...] | None:
-    """All baselines of a request, one after another; None once stopped."""
+    """The baselines of a request but NEST's program, one after another; None once stopped."""
     scenario, problem = request_scenario(text), request_problem(text)
     found: list[Baseline] = []
-    for number, name in enumerate(scenario.baselines):
+    names = [name for name in scenario.baselines if name != "nest"]
+    for number, name in enumerate(names):
         if stop():
             return None
-        progress(number / len(scenario.baselines), name)
+        progress(number / len(names), name)
         found += evaluate_baselines(
             problem,
             scenario.space,

@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-PLOTS = 6
+PLOTS = 8
 HEADLINES = 5
 """Of a page; the time to train stands further down."""
 

@@ -11,7 +11,7 @@ from nest_core.formats import read_fabric
 
 pytestmark = pytest.mark.browser
 
-PLOTS_OF_A_FABRIC = 4
+PLOTS_OF_A_FABRIC = 5
 
 
 def enter(window):

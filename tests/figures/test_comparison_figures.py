@@ -255,7 +255,7 @@ def test_stale_rows_are_faint_and_claim_nothing(answered):
     assert all(bar.opacity < 0.5 for bar in bars)
     first = pending_entries(example.result, names, ())
     assert [row.report is None for row in first] == [False] + [True] * 5
-    assert [row.name for row in first] == ["Ours", *(NAMES[name] for name in names)]
+    assert [row.name for row in first] == ["Exact search (ours)", *(NAMES[name] for name in names)]
 
 
 def test_heights_do_not_depend_on_the_data(answered):

@@ -150,11 +150,11 @@ def test_rows_of_a_comparison_say_whose_bar_it_is(answered):
     example = answered("llama2-7b-64-h100")
     rows = balance_figure(entries(example.result, example.baselines)).rows()
     stages = example.result.best.stages
-    mine = [row for row in rows if row["label"].startswith("Ours, stage 1,")]
+    mine = [row for row in rows if row["label"].startswith("Exact search (ours), stage 1,")]
     assert sum(row["y"] for row in mine) == pytest.approx(example.result.best.iteration_s, rel=1e-4)
     assert len({row["series"] for row in mine}) == len(mine)
     assert len(stages) == len(
-        {row["label"].split(",")[1] for row in rows if "Ours" in row["label"]}
+        {row["label"].split(",")[1] for row in rows if "Exact search (ours)" in row["label"]}
     )
 
 

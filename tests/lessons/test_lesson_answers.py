@@ -15,9 +15,13 @@ from nest_core.lessons.experts import spreads
 from nest_core.lessons.levels import cells, chosen_cuts
 from nest_core.lessons.oversubscription import widths
 from nest_core.lessons.paper_table import leads
+from nest_core.lessons.program import SECONDS as PROGRAM_SECONDS
+from nest_core.lessons.program import UNITS as PROGRAM_UNITS
+from nest_core.lessons.program import chain, chosen, iteration, path, states
 from nest_core.lessons.stash import priced
 from nest_core.lessons.zero import zero_stages
-from nest_core.planner import search
+from nest_core.planner import SearchSpace, search
+from nest_core.planner.levelwise import PAPER_ORDER, levelwise
 from nest_core.scenario import resolve_scenario
 
 GIB = 2.0**30
@@ -359,3 +363,62 @@ def test_one_unit_makes_transfers_a_thousand_times_longer():
     }
     assert moved["bert"] > 0.1
     assert moved["llama2"] < 0.01
+
+
+# Lesson 9: every plan of stages two devices wide, with gaps, by hand.
+
+
+def _program_plans(slots=4, layers=4):
+    """Stages' places from the far end, last stage first, and cuts."""
+    for stages in range(1, slots + 1):
+        for taken in itertools.combinations(range(slots), stages):
+            for inner in itertools.combinations(range(1, layers), stages - 1):
+                yield taken, (0, *inner, layers)
+
+
+def _program_loads(taken, cuts):
+    """Nodes hold two places; a unit takes half a second inside one, two seconds between them."""
+    places = taken[::-1]
+    hops = [0.5 if here // 2 == there // 2 else 2.0 for here, there in itertools.pairwise(places)]
+    loads = []
+    for number, (first, end) in enumerate(itertools.pairwise(cuts)):
+        load = sum(PROGRAM_SECONDS[first:end])
+        load += hops[number - 1] * PROGRAM_UNITS[first] if number else 0.0
+        load += hops[number] * PROGRAM_UNITS[end] if number < len(hops) else 0.0
+        loads.append(load)
+    return loads
+
+
+def test_the_programs_lesson_answers_as_every_plan_and_as_the_program_itself():
+    best, cuts = min(
+        ((4 + len(taken) - 1) * max(_program_loads(taken, cuts)), cuts)
+        for taken, cuts in _program_plans()
+    )
+    assert iteration(chosen()) == best
+    assert (*(one.first for one in path(chosen())), 4) == cuts
+    space = SearchSpace(
+        tp=(2,), sp=(True,), dp=(1,), pp=(1, 2, 3, 4), micro_batch=(1,), zero=(0,),
+        recompute=("none",), orders=(PAPER_ORDER,),
+    )  # fmt: skip
+    (promise,) = levelwise(chain(), space).best
+    assert promise.seconds == pytest.approx(best)
+    assert promise.plan.cuts == cuts
+
+
+@pytest.mark.parametrize("state", states(), ids=lambda one: f"{one.stages}-{one.level}-{one.first}")
+def test_every_state_is_the_least_of_all_suffixes(state):
+    """Layers before the suffix stand for its producer, at its place."""
+    every = []
+    for taken, cuts in _program_plans():
+        if state.level is None:
+            if len(taken) == state.stages:
+                every.append(max(_program_loads(taken, cuts)))
+        elif len(taken) == state.stages + 1 and cuts[1] == state.first:
+            far = taken[-1] // 2 != taken[-2] // 2
+            if far == bool(state.level):
+                every.append(max(_program_loads(taken, cuts)[1:]))
+    assert state.best.slowest == min(every)
+
+
+def test_the_programs_question():
+    assert _right("program").startswith(f"{2 * chosen().stages}: ")

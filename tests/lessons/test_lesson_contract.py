@@ -20,10 +20,10 @@ def _drawn(reveal):
     return [picture.plot.to_json() for picture in lesson_pictures(reveal.found)]
 
 
-def test_there_are_eight_with_names_of_their_own():
-    assert len(LESSONS) == 8
+def test_there_are_nine_with_names_of_their_own():
+    assert len(LESSONS) == 9
     for field in ("key", "short", "title"):
-        assert len({getattr(one, field) for one in LESSONS}) == 8
+        assert len({getattr(one, field) for one in LESSONS}) == 9
 
 
 @EVERY

@@ -14,7 +14,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest, app_test
 
 from nest_core.store import Database
-from nest_studio import jobs, plan_state
+from nest_studio import fabric_view, jobs, plan_state
 
 # As servers do before their first visitor (`readiness`): Streamlit and plotly import it when they
 # first need it, the one for a page and the other where a worker's figure arrives, both at once.
@@ -75,7 +75,14 @@ def no_baselines(request, monkeypatch):
         job._ended.set()
         return job
 
+    def no_program(text, place=""):
+        job = jobs.Job(f"level-wise program {text}")
+        job._ended.set()
+        return job
+
     monkeypatch.setattr(plan_state, "_baselines", none_of_them)
+    monkeypatch.setattr(plan_state, "_levelwise", no_program)
+    monkeypatch.setattr(fabric_view, "_matrices_job", no_program)
 
 
 @pytest.fixture

@@ -38,10 +38,10 @@ def light_page(not_made_here, fabric_page):
 def test_the_server_makes_no_part_of_an_answer(light_page, name):
     page = light_page(fabric=name, beside="drawn-8")
     assert not page.exception
-    assert len(page.get("plotly_chart")) == 6
+    assert len(page.get("plotly_chart")) == 7
     page.number_input(key="collective.devices").set_value(4).run()
     assert not page.exception
-    assert len(page.get("plotly_chart")) == 6
+    assert len(page.get("plotly_chart")) == 7
 
 
 def test_the_server_writes_and_reads_no_other_format(light_page):
@@ -79,5 +79,5 @@ def test_what_takes_too_much_is_one_sentence_and_the_page_stands(fabric_page, mo
         "Pricing every algorithm at every size has no result: it takes more than 0.4 GiB, the "
         "most that this studio gives one request."
     )
-    assert len(page.get("plotly_chart")) == 2
+    assert len(page.get("plotly_chart")) == 3
     assert {metric.label: metric.value for metric in page.metric}["Devices"] == "1,056"

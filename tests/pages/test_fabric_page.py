@@ -17,7 +17,7 @@ from nest_core.units import humanise_rate
 from nest_studio import jobs
 from nest_studio.tasks.fabrics import fabric_sweep
 
-CHARTS = 4
+CHARTS = 5
 
 # One preset of every kind, and what is peculiar among them; `tests/figures` draws them all.
 KINDS = (

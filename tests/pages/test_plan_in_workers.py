@@ -36,7 +36,7 @@ def test_the_server_makes_no_part_of_an_answer(light_page):
     page = light_page(**SMALL)
     assert not page.exception
     assert page.metric[0].value.endswith("tokens/s")
-    assert len(page.get("plotly_chart")) == 6
+    assert len(page.get("plotly_chart")) == 8
     shown = text_of(page)
     for words in ("Level at which two devices meet", "one cell per device", "Why this plan"):
         assert words in shown

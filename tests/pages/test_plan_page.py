@@ -17,7 +17,7 @@ from nest_studio import jobs, plan_state
 from nest_studio.jobs import Job
 from nest_studio.scenario_file import command_line, scenario_toml
 
-CHARTS = 6
+CHARTS = 8
 
 # One preset of every kind, and what is peculiar among them; `tests/figures` draws them all.
 KINDS = (

@@ -10,6 +10,10 @@ import plotly.graph_objects as go
 
 from nest_core.figures.lessons.curves import crossing_picture, ratio_picture
 from nest_core.figures.lessons.dynamic_table import mapping_picture, table_picture
+from nest_core.figures.lessons.program_table import (
+    program_devices_picture,
+    program_table_picture,
+)
 from nest_core.figures.lessons.stacks import (
     expert_memory_picture,
     expert_time_picture,
@@ -27,6 +31,7 @@ from nest_core.lessons.experts import Spreads
 from nest_core.lessons.levels import Table
 from nest_core.lessons.oversubscription import Widths
 from nest_core.lessons.paper_table import Leads
+from nest_core.lessons.program import Fill
 from nest_core.lessons.stash import Stash
 from nest_core.lessons.zero import ZeroStages
 
@@ -42,6 +47,7 @@ _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
     Widths: (widths_picture,),
     Spreads: (expert_memory_picture, expert_time_picture),
     Leads: (leads_picture,),
+    Fill: (program_devices_picture, program_table_picture),
 }
 
 PROJECTOR = 1.7

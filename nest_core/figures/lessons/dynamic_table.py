@@ -9,15 +9,15 @@ import plotly.graph_objects as go
 from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, frame, hidden_axis, note
 from nest_core.lessons.levels import LAYERS, SECONDS, STAGES, UNITS, Cell, Table, hop_seconds
 
-__all__ = ["mapping_picture", "table_picture"]
+__all__ = ["LATER", "ON", "box", "drawing", "mapping_picture", "table_picture", "words"]
 
 _LEVELS = ("same node", "other node")
 _DEVICES = 4
 _PER_NODE = 2
-_LATER = "#A6CCE3"
+LATER = "#A6CCE3"
 """A tint of the accent: stages placed before."""
 _WHITE, _DARK = "#FFFFFF", "#12212B"
-_ON = {ACCENT: _WHITE, _LATER: _DARK}
+ON = {ACCENT: _WHITE, LATER: _DARK}
 """Text on a filled box."""
 
 
@@ -31,18 +31,19 @@ def mapping_picture(found: Table) -> Picture:
         "Above, devices in two nodes; below, layers with their seconds, and units of data between",
         "Dark: the stage being placed; pale: stages placed before; dashed: a stage without a "
         "device yet, at the distance that the row assumes.",
-        _drawing(250, [0, _DEVICES], [-0.05, 2.25], shapes + layer_shapes, notes + layer_notes),
-        (("being placed", ACCENT), ("placed before", _LATER), ("unknown", LIMIT)),
+        drawing(250, [0, _DEVICES], [-0.05, 2.25], shapes + layer_shapes, notes + layer_notes),
+        (("being placed", ACCENT), ("placed before", LATER), ("unknown", LIMIT)),
     )
 
 
-def _drawing(
+def drawing(
     height: int,
     x: list[float],
     y: list[float],
     shapes: list[dict[str, Any]],
     notes: list[dict[str, Any]],
 ) -> go.Figure:
+    """Shapes and words on a plane without axes; ``x`` and ``y`` are its ends."""
     # Plotly draws axes only where there is a trace.
     corner = {"type": "scatter", "x": [x[0]], "y": [y[0]], "mode": "markers", "opacity": 0}
     return go.Figure(
@@ -70,27 +71,27 @@ def _mapping_finding(found: Table, cell: Cell | None) -> str:
 
 def _nodes(found: Table, cell: Cell | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     shapes = [
-        _box(node * _PER_NODE + 0.04, (node + 1) * _PER_NODE - 0.04, 1.02, 1.95, FAINT, None)
+        box(node * _PER_NODE + 0.04, (node + 1) * _PER_NODE - 0.04, 1.02, 1.95, FAINT, None)
         for node in range(_DEVICES // _PER_NODE)
     ]
     notes = [
-        _note(f"node {node + 1}", (node + 0.5) * _PER_NODE, 2.08)
+        words(f"node {node + 1}", (node + 0.5) * _PER_NODE, 2.08)
         for node in range(_DEVICES // _PER_NODE)
     ]
     taken = {} if cell is None else _placed(found, cell)
     asked = None if cell is None else _assumed_device(found, cell)
     for device in range(_DEVICES):
-        notes.append(_note(f"device {device}", device + 0.5, 1.17, size=11))
-        box = _box(device + 0.12, device + 0.88, 1.32, 1.8, MUTED, None)
+        notes.append(words(f"device {device}", device + 0.5, 1.17, size=11))
+        shape = box(device + 0.12, device + 0.88, 1.32, 1.8, MUTED, None)
         if cell is not None and device == asked:
-            box["line"] = {"color": LIMIT, "width": 1.5, "dash": "dash"}
-            notes.append(_note(f"stage {cell.stage}?", device + 0.5, 1.55, colour=LIMIT))
+            shape["line"] = {"color": LIMIT, "width": 1.5, "dash": "dash"}
+            notes.append(words(f"stage {cell.stage}?", device + 0.5, 1.55, colour=LIMIT))
         elif cell is not None and device in taken:
             stage = taken[device]
-            box["fillcolor"] = ACCENT if stage == cell.stage else _LATER
-            text, colour = f"<b>stage {stage + 1}</b>", _ON[box["fillcolor"]]
-            notes.append(_note(text, device + 0.5, 1.55, colour=colour))
-        shapes.append(box)
+            shape["fillcolor"] = ACCENT if stage == cell.stage else LATER
+            text, colour = f"<b>stage {stage + 1}</b>", ON[shape["fillcolor"]]
+            notes.append(words(text, device + 0.5, 1.55, colour=colour))
+        shapes.append(shape)
     if cell is not None and cell.level is not None:
         notes.append(_assumption(found, cell))
     return shapes, notes
@@ -127,7 +128,7 @@ def _assumption(found: Table, cell: Cell) -> dict[str, Any]:
     if cell.stage < STAGES - 1:
         after = found.between[cell.stage]
         text += f"<br>known: consumer in the {_LEVELS[after]}, {hop_seconds()[after]:g} s per unit"
-    return _note(text, _DEVICES / 2, 0.83, colour=LIMIT)
+    return words(text, _DEVICES / 2, 0.83, colour=LIMIT)
 
 
 def _layers(found: Table, cell: Cell | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -136,18 +137,18 @@ def _layers(found: Table, cell: Cell | None) -> tuple[list[dict[str, Any]], list
     for layer in range(LAYERS):
         fill = None
         if cell is not None and owner[layer] is not None:
-            fill = ACCENT if owner[layer] == cell.stage else _LATER
-        shapes.append(_box(layer + 0.16, layer + 0.84, 0.2, 0.62, MUTED, fill))
+            fill = ACCENT if owner[layer] == cell.stage else LATER
+        shapes.append(box(layer + 0.16, layer + 0.84, 0.2, 0.62, MUTED, fill))
         notes.append(
-            _note(
+            words(
                 f"layer {layer + 1}: {SECONDS[layer]:g} s",
                 layer + 0.5,
                 0.41,
-                colour=_ON.get(fill or ""),
+                colour=ON.get(fill or ""),
             )
         )
         if layer:
-            notes.append(_note(f"{UNITS[layer]:g}", layer, 0.41, size=12))
+            notes.append(words(f"{UNITS[layer]:g}", layer, 0.41, size=12))
     return shapes, notes
 
 
@@ -186,7 +187,7 @@ def table_picture(found: Table) -> Picture:
                 continue
             one, read = filled.get(key), _is_read(found, key, last)
             now = one is not None and one is last
-            box = _box(
+            shape = box(
                 first + 0.04,
                 first + 0.96,
                 high - 0.92,
@@ -195,14 +196,14 @@ def table_picture(found: Table) -> Picture:
                 ACCENT if now else None,
                 2.5 if read else 1.0,
             )
-            shapes.append(box)
+            shapes.append(shape)
             if one is not None:
                 _add_value(values, one, high, bold=now or read)
                 if now:
-                    notes.append(_note(_bold(one), first + 0.5, high - 0.5, 15, _WHITE))
+                    notes.append(words(_bold(one), first + 0.5, high - 0.5, 15, _WHITE))
     top = len(rows) + 0.3
-    notes += [_note(f"from layer {layer + 1}", layer + 0.5, top) for layer in range(LAYERS)]
-    plot = _drawing(
+    notes += [words(f"from layer {layer + 1}", layer + 0.5, top) for layer in range(LAYERS)]
+    plot = drawing(
         54 + 36 * len(rows), [-1.75, float(LAYERS)], [-0.02, len(rows) + 0.6], shapes, notes
     )
     plot.add_trace(values)
@@ -268,10 +269,10 @@ def _table_finding(found: Table, last: Cell | None) -> str:
 
 def _row_name(stage: int, level: int | None, high: float) -> dict[str, Any]:
     producer = "no producer" if level is None else f"producer in the {_LEVELS[level]}"
-    return _note(f"<b>stage {stage + 1}</b>, {producer}", -1.72, high - 0.5) | {"xanchor": "left"}
+    return words(f"<b>stage {stage + 1}</b>, {producer}", -1.72, high - 0.5) | {"xanchor": "left"}
 
 
-def _box(
+def box(
     left: float,
     right: float,
     low: float,
@@ -280,6 +281,7 @@ def _box(
     fill: str | None,
     width: float = 1.0,
 ) -> dict[str, Any]:
+    """A rectangle; ``fill`` None: empty."""
     return {
         "type": "rect",
         "x0": left,
@@ -291,7 +293,8 @@ def _box(
     }
 
 
-def _note(
+def words(
     text: str, x: float, y: float, size: int = 13, colour: str | None = None
 ) -> dict[str, Any]:
+    """Words at a place."""
     return note(text, x, y, font={"size": size} | ({"color": colour} if colour else {}))

@@ -1,0 +1,464 @@
+"""Lesson 9, NEST's level-wise program on eight devices, state by state.
+
+Two nodes of four devices, four layers, stages two devices wide. The table is the paper's
+``dp[l][i][k][e]``: the least slowest stage of ``e`` stages that hold layers ``i`` to the end on
+``k`` devices counted from the far end, the producer at level ``l``. What a unit of data takes at a
+level is read from the matrices of `nest_core.planner.levelwise`; which levels are real follows
+from its slots: the producer of a stage that ends a node is in the other one, and a nearer stage
+can be that far only by leaving devices idle.
+
+References
+----------
+NEST, MLSys 2026, section 4 and algorithm 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cache
+
+from nest_core.costs import Point, Problem
+from nest_core.lessons.lesson import (
+    Brief,
+    Choice,
+    Control,
+    Formula,
+    Lesson,
+    Notes,
+    Question,
+    Reveal,
+    Rows,
+    Settings,
+)
+from nest_core.lessons.teaching import bare_chain
+from nest_core.network import Network, collapse
+from nest_core.planner.levelwise import PAPER_ORDER, Slots, level_links, slots
+from nest_core.topology import Hierarchical, Tier
+
+__all__ = [
+    "LAYERS",
+    "LEVEL_NAMES",
+    "PROGRAM",
+    "SECONDS",
+    "UNITS",
+    "WIDTH",
+    "Fill",
+    "State",
+    "Way",
+    "chain",
+    "chosen",
+    "hop_seconds",
+    "iteration",
+    "path",
+    "places",
+    "states",
+]
+
+SECONDS = (6.0, 4.0, 8.0, 8.0)
+"""Of a micro-batch on two devices, forward and backward, their own traffic included."""
+UNITS = (0.0, 3.0, 2.0, 1.0, 0.0)
+"""Data that enters layer ``i``; none at either end."""
+LAYERS = len(SECONDS)
+WIDTH = 2
+MICRO_BATCHES = 4
+LEVEL_NAMES = ("same node", "other node")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to fill a state.
+
+    Parameters
+    ----------
+    end : int
+        The stage takes the layers up to this one, exclusive.
+    after : tuple of int or None
+        Stages and level of the state that it goes on with; None for the last stage.
+    load : float
+        Seconds of the stage.
+    rest : float
+        What that state holds; 0 after the last stage.
+    """
+
+    end: int
+    after: tuple[int, int] | None
+    load: float
+    rest: float
+
+    @property
+    def slowest(self) -> float:
+        """Seconds of the slowest stage from here on."""
+        return max(self.load, self.rest)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A cell of the table.
+
+    Parameters
+    ----------
+    stages : int
+        That hold layers ``first`` to the end.
+    level : int or None
+        Of the link to their producer; None where they hold all layers.
+    first : int
+    slot, producer : int
+        Where their first stage sits, and where its producer would: slots from the far end.
+    ways : tuple of Way
+    """
+
+    stages: int
+    level: int | None
+    first: int
+    slot: int
+    producer: int
+    ways: tuple[Way, ...]
+
+    @property
+    def best(self) -> Way:
+        """The least; the earliest cut among equals."""
+        return min(self.ways, key=lambda one: one.slowest)
+
+    @property
+    def devices(self) -> int:
+        """Devices used and passed over before the producer's, or in all without one."""
+        return WIDTH * (self.slot + 1 if self.level is None else self.producer)
+
+
+@cache
+def network() -> Network:
+    """Two nodes of four devices; a "byte" is a unit of data."""
+    tiers = (Tier("node", 4, 2.0, 0.0, "device"), Tier("rack", 2, 1.0, 0.0, "child"))
+    return collapse(Hierarchical("eight devices", tiers))
+
+
+@cache
+def chain() -> Problem:
+    """The layers on these devices."""
+    return bare_chain(network(), SECONDS, (0.0,) * LAYERS, UNITS, MICRO_BATCHES)
+
+
+@cache
+def places() -> Slots:
+    """Where stages may sit, from the far end."""
+    found = slots(network(), PAPER_ORDER, 1, WIDTH)
+    if found is None:
+        raise ValueError("two devices fit into a node of four")
+    return found
+
+
+@cache
+def hop_seconds() -> tuple[float, ...]:
+    """Seconds of a unit of data over a link of each level, as the program reads them."""
+    point = Point(WIDTH, True, 1, len(places()), 1, 0, PAPER_ORDER)
+    forward = level_links(chain(), point, places()).forward.seconds(1.0)
+    return tuple(forward[1:].tolist())
+
+
+def _level(slot: int, producer: int) -> int:
+    return int(places().level[slot + 1 : producer + 1].max())
+
+
+@cache
+def states() -> tuple[State, ...]:
+    """The table in the order in which it is filled: fewest stages first, last layers first.
+
+    Of states that differ in their devices alone, the one with the fewest is kept.
+    """
+    found: list[State] = []
+    for stages in range(1, min(len(places()), LAYERS) + 1):
+        # Where the first of so many stages may sit, and what it goes on with there.
+        before = {one.level: one.producer for one in found if one.stages == stages - 1}
+        before.pop(None, None)
+        sits = {0: [None]} if stages == 1 else {}
+        for level, slot in before.items():
+            sits.setdefault(slot, []).append(level)
+        for level in range(len(hop_seconds())):
+            fewest = [
+                (producer, slot)
+                for slot in sits
+                for producer in range(slot + 1, len(places()))
+                if _level(slot, producer) == level
+            ]
+            if fewest:
+                producer, slot = min(fewest)
+                for first in reversed(range(1, LAYERS - stages + 1)):
+                    ways = _ways(found, stages, first, level, sits[slot])
+                    found.append(State(stages, level, first, slot, producer, ways))
+        every = [(slot, level) for slot in sits for level in sits[slot]]
+        ways = _ways(found, stages, 0, None, [level for _, level in every])
+        best = min(ways, key=lambda one: one.slowest)
+        slot = next(slot for slot, level in every if _after(stages, level) == best.after)
+        found.append(State(stages, None, 0, slot, slot, ways))
+    return tuple(found)
+
+
+def _after(stages: int, level: int | None) -> tuple[int, int] | None:
+    return None if level is None else (stages - 1, level)
+
+
+def _ways(
+    found: list[State], stages: int, first: int, level: int | None, afters: list[int | None]
+) -> tuple[Way, ...]:
+    ways = []
+    for after in afters:
+        rest = {
+            one.first: one.best.slowest
+            for one in found
+            if after is not None and (one.stages, one.level) == (stages - 1, after)
+        }
+        ends = [LAYERS] if stages == 1 else [end for end in sorted(rest) if end > first]
+        for end in ends:
+            load = _load(first, end, level, after)
+            ways.append(Way(end, _after(stages, after), load, rest.get(end, 0.0)))
+    return tuple(ways)
+
+
+def _load(first: int, end: int, before: int | None, after: int | None) -> float:
+    hops = hop_seconds()
+    arrives = hops[before] * UNITS[first] if before is not None else 0.0
+    returns = hops[after] * UNITS[end] if after is not None else 0.0
+    return sum(SECONDS[first:end]) + arrives + returns
+
+
+def path(state: State) -> tuple[State, ...]:
+    """A state and those that it goes on with, down to the last stage."""
+    found = [state]
+    while (best := found[-1].best).after is not None:
+        stages, level = best.after
+        found.append(
+            next(
+                one
+                for one in states()
+                if (one.stages, one.level, one.first) == (stages, level, best.end)
+            )
+        )
+    return tuple(found)
+
+
+def iteration(state: State) -> float:
+    """Seconds of an iteration of a state that holds all layers: the paper's objective."""
+    return (MICRO_BATCHES + state.stages - 1) * state.best.slowest
+
+
+def chosen() -> State:
+    """The state with the shortest iteration, the fewest stages among equals."""
+    return min((one for one in states() if one.level is None), key=iteration)
+
+
+_STEPS = tuple(range(len(states()) + 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """The table so far.
+
+    Parameters
+    ----------
+    filled : tuple of State
+        In order; the last is the one just filled.
+    shown : tuple of State
+        What devices and layers show: the path of the state just filled, or of the answer.
+    done : bool
+        Whether the answer is traced back.
+    """
+
+    filled: tuple[State, ...]
+    shown: tuple[State, ...]
+    done: bool
+
+
+def _show(settings: Settings) -> Reveal:
+    step, whole = int(settings["step"]), states()
+    filled, done = whole[:step], step > len(whole)
+    last = chosen() if done else filled[-1] if filled else None
+    found = Fill(filled, path(last) if last else (), done)
+    formulas = [_recurrence(last)] if last else []
+    tables: tuple[Rows, ...] = ()
+    if done:
+        tables = (_objective(),)
+    elif last:
+        tables = (_compared(last),)
+    return Reveal(found, _told(found, last), (*formulas, _matrices()), tables)
+
+
+def _told(found: Fill, last: State | None) -> tuple[str, ...]:
+    if last is None:
+        return (
+            "The table is filled from the last stage to the first. Layers and devices are counted "
+            "from the far end, so that what is known never moves.",
+            "Step forward to fill the first state.",
+        )
+    if found.done:
+        best = found.shown[0]
+        idle = WIDTH * (best.slot + 1 - best.stages)
+        return (
+            f"The shortest iteration has {best.stages} stages on {WIDTH * best.stages} devices"
+            + (f" and leaves {idle} idle between them" if idle else "")
+            + f": {iteration(best):g} s. It is read back along the outlined states.",
+            "The plan is exact for what the program counts: the slowest stage. The exact search "
+            "weighs the sum of the stages too, and links in place of levels.",
+        )
+    many = f"{last.stages} stage{'s' if last.stages > 1 else ''}"
+    if last.level is None:
+        return (
+            f"All layers on {many}: there is no producer, and this row can be an answer.",
+            f"The slowest stage takes {last.best.slowest:g} s: an iteration of {MICRO_BATCHES} "
+            f"micro-batches {iteration(last):g} s.",
+        )
+    skipped = WIDTH * (last.producer - last.slot - 1)
+    return (
+        f"{many} from layer {last.first + 1} on; the stage before sits in the "
+        f"{LEVEL_NAMES[last.level]}, {last.devices} devices from the far end.",
+        f"To have it that far, {skipped} devices stay idle."
+        if skipped
+        else "That is the next free place, so no device is passed over.",
+    )
+
+
+def _recurrence(last: State) -> Formula:
+    best = last.best
+    producer = "–" if last.level is None else str(last.level)
+    rest = f", {best.rest:g}" if best.after else ""
+    return Formula(
+        "The state just filled, seconds" if last.level is not None else "All layers, seconds",
+        "dp[l][i][k][e] = min over j, l' of max(load(i..j-1; l, l'), dp[l'][j][k - a][e - 1])",
+        f"dp[{producer}][{last.first}][{last.devices}][{last.stages}] = max({best.load:g}{rest}) = "
+        f"{best.slowest:g}, with j = {best.end}",
+        "NEST, MLSys 2026, algorithm 1; a = 2 devices per stage",
+    )
+
+
+def _matrices() -> Formula:
+    inside, across = hop_seconds()
+    return Formula(
+        "What the program knows of the fabric",
+        "seconds of a unit of data, by level",
+        f"{LEVEL_NAMES[0]}: {inside:g}; {LEVEL_NAMES[1]}: {across:g}, as both devices of a stage "
+        "share their node's uplink",
+        "method.md, NEST's level-wise cost matrices",
+    )
+
+
+def _compared(last: State) -> Rows:
+    lines = tuple(
+        {
+            "stage takes layers": f"{last.first + 1}"
+            + (f" to {one.end}" if one.end > last.first + 1 else ""),
+            "consumer": LEVEL_NAMES[one.after[1]] if one.after else "none",
+            "its load, s": f"{one.load:g}",
+            "goes on with, s": f"{one.rest:g}" if one.after else "–",
+            "slowest, s": f"{one.slowest:g}",
+            "": "least" if one == last.best else "",
+        }
+        for one in last.ways
+    )
+    return Rows("What the state was the least of", "One line per cut and level of the link", lines)
+
+
+def _objective() -> Rows:
+    best = chosen()
+    lines = tuple(
+        {
+            "stages": str(one.stages),
+            "slowest, s": f"{one.best.slowest:g}",
+            "(m + S - 1) max t, s": f"{iteration(one):g}",
+            "": "chosen" if one == best else "",
+        }
+        for one in states()
+        if one.level is None
+    )
+    return Rows("Which answer is taken", f"m = {MICRO_BATCHES} micro-batches", lines)
+
+
+@cache
+def _brief() -> Brief:
+    best = chosen()
+    idle = network().devices - WIDTH * best.stages
+    packed = _packed()
+    return Brief(
+        Question(
+            "Stages are two devices wide, and the program may leave devices idle. How many of the "
+            "eight work in its best plan?",
+            "b",
+            f"{network().devices - idle}: {best.stages} stages, {idle} devices idle. With no gap "
+            f"between them the best {best.stages} stages take {packed:g} s, not "
+            f"{iteration(best):g} s.",
+            (
+                Choice("a", "8: every device that works makes it faster"),
+                Choice(
+                    "b",
+                    f"{network().devices - idle}: a gap puts the node's edge where little "
+                    "data flows",
+                ),
+                Choice("c", "4: one node, so that nothing crosses"),
+                Choice("d", "2: one stage, so that nothing is sent"),
+            ),
+        ),
+        Notes(
+            15,
+            f"{network().devices - idle}. The pipeline crosses between nodes where one unit "
+            "flows instead of two or three.",
+            (
+                ("8, all of them", "Four stages have to cross the nodes where two units flow."),
+                ("4, one node", "Two stages have too much to compute each."),
+                ("2, one stage", "Nothing is sent, and nothing runs beside it."),
+            ),
+            (
+                "Which states have the other node as their level, and why so few?",
+                "With 40 micro-batches, is the plan the same? What does (m + S - 1) weigh then?",
+                "The exact search minimises the sum of stages as well. Where would it differ?",
+            ),
+        ),
+    )
+
+
+def _packed() -> float:
+    """The best of as many stages as chosen, with no device idle between them."""
+    count, between = chosen().stages, places().level.tolist()
+    every = [
+        max(
+            _load(
+                first,
+                end,
+                between[count - place] if place else None,
+                between[count - 1 - place] if place < count - 1 else None,
+            )
+            for place, (first, end) in enumerate(itertools.pairwise((0, *inner, LAYERS)))
+        )
+        for inner in itertools.combinations(range(1, LAYERS), count - 1)
+    ]
+    return (MICRO_BATCHES + count - 1) * min(every)
+
+
+def _lead() -> str:
+    times = ", ".join(f"{one:g}" for one in SECONDS)
+    data = ", ".join(f"{one:g}" for one in UNITS[1:-1])
+    inside, across = hop_seconds()
+    return (
+        f"{LAYERS} layers take {times} s on two devices; between them flow {data} units of data. "
+        f"Two nodes of four devices; a unit takes {inside:g} s within a node and {across:g} s "
+        f"between nodes. {MICRO_BATCHES} micro-batches: an iteration takes (m + S - 1) times the "
+        "slowest of S stages."
+    )
+
+
+PROGRAM = Lesson(
+    "program",
+    "Program",
+    "NEST's level-wise program, state by state",
+    _lead(),
+    (
+        Control(
+            "step",
+            "Step",
+            _STEPS,
+            0,
+            f"States filled: 0 to {_STEPS[-2]}, last stage first; then the answer is read back.",
+            stepped=True,
+        ),
+    ),
+    _brief,
+    _show,
+)
