@@ -6,7 +6,7 @@ from nest_studio.learn_view import learn_style, lesson_bar, presenting, show_les
 from nest_studio.show import page_style
 
 page_style()
-left, right = st.columns([5, 2], vertical_alignment="center")
+left, right = st.columns([6, 1], vertical_alignment="center")
 with right:
     large = presenting()
 learn_style(large=large)

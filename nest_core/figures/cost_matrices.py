@@ -161,7 +161,7 @@ def _finding(found: CostMatrices) -> str:
     if told:
         return told
     own = np.where(found.own, found.seconds, 0.0)
-    row, level = np.unravel_index(int(own.argmax()), own.shape)
+    row, level = divmod(int(own.argmax()), own.shape[1])
     name = list(found.ranks)[row]
     return (
         f"{capital(MATRIX_CLASSES[name][1])} traffic has to reach level {found.levels[level].name}"

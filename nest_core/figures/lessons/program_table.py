@@ -36,7 +36,7 @@ def program_devices_picture(found: Fill) -> Picture:
         shapes.append(box(left + 0.06, right - 0.06, 1.0, 1.95, FAINT, None))
         notes.append(words(f"node {node + 1}", (left + right) / 2, 2.08))
     for slot, placed in enumerate(places().devices[:, 0].tolist()):
-        text, fill, dashed = _seat(found, slot)
+        text, fill, dashed = _standing(found, slot)
         for device in placed:
             shape = box(device + 0.1, device + 0.9, 1.32, 1.8, MUTED, fill)
             if dashed:
@@ -57,7 +57,7 @@ def program_devices_picture(found: Fill) -> Picture:
     )
 
 
-def _seat(found: Fill, slot: int) -> tuple[str, str | None, bool]:
+def _standing(found: Fill, slot: int) -> tuple[str, str | None, bool]:
     """What stands on the devices of a slot, its fill, and whether it is only assumed."""
     for number, state in enumerate(found.shown):
         if state.slot == slot:
@@ -81,15 +81,17 @@ def _devices_finding(found: Fill) -> str:
         return f"{many} with all layers, on {first.devices} devices from the far end"
     return (
         f"{many} and their gaps take {first.devices} devices; the next sits in the "
-        + (LEVEL_NAMES[first.level])
+        f"{LEVEL_NAMES[first.level]}"
     )
 
 
 def _layers(found: Fill, devices: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     owner: list[str | None] = [None] * LAYERS
+    stage: list[str] = [""] * LAYERS
     for number, state in enumerate(found.shown):
         for layer in range(state.first, state.best.end):
             owner[layer] = LATER if number and not found.done else ACCENT
+            stage[layer] = f", e = {state.stages}"
     shapes, notes = [], []
     step = devices / LAYERS
     for layer, fill in enumerate(owner):
@@ -97,7 +99,10 @@ def _layers(found: Fill, devices: int) -> tuple[list[dict[str, Any]], list[dict[
         shapes.append(box(layer * step + 0.3, (layer + 1) * step - 0.3, 0.2, 0.62, MUTED, fill))
         notes.append(
             words(
-                f"layer {layer + 1}: {SECONDS[layer]:g} s", middle, 0.41, colour=ON.get(fill or "")
+                f"layer {layer + 1}: {SECONDS[layer]:g} s{stage[layer]}",
+                middle,
+                0.41,
+                colour=ON.get(fill or ""),
             )
         )
         if layer:
