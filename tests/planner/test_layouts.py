@@ -140,8 +140,10 @@ def test_uneven_layouts_win_somewhere_and_in_just_the_memory_that_they_take():
         if best is not None and best.plan.uneven:
             won += 1
             fullest = max(stage.memory.total for stage in best.stages)
-            tight = search(replace(instance.problem, memory_bytes=fullest * (1 + 1e-9)), space)
-            assert tight.best.iteration_s == best.iteration_s
+            problem = replace(instance.problem, memory_bytes=fullest * (1 + 1e-9))
+            tight = search(problem, space, within_s=best.iteration_s).best
+            assert tight is not None, seed
+            assert tight.iteration_s == best.iteration_s
     assert won > 2
 
 
