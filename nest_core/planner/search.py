@@ -14,11 +14,13 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nest_core.costs import Plan, Point, Problem, Report, price
+from nest_core.errors import InputError
 from nest_core.layout import DEVICE_ORDERS, seatings_among
 from nest_core.planner.frontier import Frontier, Opened
 from nest_core.planner.mixed import MixedFrontier
@@ -159,18 +161,20 @@ def search(
         return clock() - began > time_limit_s or (stop is not None and stop())
 
     leading = _Leading(top, within_s)
-    if space.mixed and top == 1 and not space.as_needed:
-        # Plans with equal stages are among those with mixed ones.
-        uniform = search(
-            problem,
-            replace(space, mixed=False),
-            time_limit_s=time_limit_s / 2,
-            clock=clock,
-            within_s=within_s,
-            stop=stop,
-        )
-        if uniform.best is not None:
-            leading.offer(uniform.best.iteration_s, uniform.best.plan)
+    plain = replace(space, mixed=False, layouts="even")
+    if plain != space and top == 1 and not space.as_needed:
+        # Plans with equal stages are among those with mixed ones, even layouts among all.
+        with suppress(InputError):  # there may be no even ones
+            uniform = search(
+                problem,
+                plain,
+                time_limit_s=time_limit_s / 2,
+                clock=clock,
+                within_s=within_s,
+                stop=stop,
+            )
+            if uniform.best is not None:
+                leading.offer(uniform.best.iteration_s, uniform.best.plan)
     points = frontier or _frontier(problem, space)
     found = _best_first(points, leading, over, progress)
     reports = tuple(price(problem, plan) for _, plan in leading.found)

@@ -238,6 +238,15 @@ REFUSED = [
     ("--pipeline-model-parallel-layout 'Et*95L'", "must hold the model's 96 blocks, but is 95"),
     ("--pipeline-model-parallel-layout 'Et*96mL'", "must hold no multi-token prediction"),
     ("--pipeline-model-parallel-layout 't*96EL'", "must name the embedding E, blocks t and the"),
+    ("--pipeline-model-parallel-layout 'Et*97L'", "must hold the model's 96 blocks, but is 97"),
+    ("--pipeline-model-parallel-layout 't*96L'", "must name the embedding E, blocks t and the"),
+    ("--pipeline-model-parallel-layout 'Et*96'", "must name the embedding E, blocks t and the"),
+    ("--pipeline-model-parallel-layout 'Et*50,x,t*46L'", "must name the embedding E, blocks t"),
+    (
+        "--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 "
+        "--pipeline-model-parallel-layout 'Et*12|(t*12|)*6t*12L'",
+        "must give either --num-virtual-stages-per-pipeline-rank or --pipeline-model-parallel-la",
+    ),
     ("--pipeline-model-parallel-layout 'Et*99999*99999*99999L'", "must"),
     (
         "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*96L|'",
