@@ -11,6 +11,7 @@ from nest_core.costs import Point
 from nest_core.costs.links import Links
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.hardware import load_accelerator
+from nest_core.hardware.collectives import load_curve
 from nest_core.measured.collectives.sweep import sweep
 from nest_core.network import MessageTime, collapse, transfers
 from nest_core.network.collective import KINDS, collective, member_groups
@@ -65,6 +66,21 @@ def test_plans_explorer_and_command_agree_to_the_bit(fabric, axis, op, capsys):
             assert answer.time_s == seconds
         command(fabric, op, 1e6, size, stride, "all", accelerator=accelerator, as_json=True)
         assert json.loads(capsys.readouterr().out)["time_s"] == told[SIZES == 1e6][0]
+
+
+def test_libraries_with_trees_have_one_price_too():
+    """Tensor parallelism of 16 over two nodes whose library was measured to run trees there."""
+    network, inside = NETWORKS["h100-spine-leaf-64"], software("h100-80gb").inside
+    speaks = Software(inside, load_curve("network-efa"))
+    told = planned(network, speaks, "all_reduce", "tp", 16).seconds(SIZES[:, None])[:, 0]
+    asked = {"concurrent": "all", "algorithm": "library"}
+    found = sweep(network, "all_reduce", 16, software=speaks, sizes=SIZES, **asked)
+    assert found.seconds == pytest.approx(2 * told, rel=0, abs=0)
+    assert found.algorithms[-1] == "double_binary_tree"
+    groups = np.arange(64).reshape(-1, 16)
+    sending = speaks.of_groups(network, "all_reduce", groups)
+    answer = collective(network, "all_reduce", 1e9, 16, protocols=sending, **asked)
+    assert (answer.time_s, answer.algorithm) == (found.seconds[-2], "double_binary_tree")
 
 
 def test_a_large_message_over_nvlink_and_nics_takes_the_slower_of_the_two():
