@@ -40,7 +40,7 @@ from nest_core.network import (
 )
 from nest_core.network.groups import exchange, ring
 from nest_core.network.link_map import Routes
-from nest_core.network.traffic import reduce_scatters, tree_all_reduce
+from nest_core.network.traffic import reduce_scatters, tree_all_reduce, trees
 
 __all__ = ["Loads", "TierLoad", "link_loads"]
 
@@ -249,8 +249,8 @@ def _ways(
     else:
         for way in reduce_scatters(network).values():
             yield way(network, groups), sent
-        if trees := tuple(protocol for protocol in sent if protocol.tree):
-            yield tree_all_reduce(network, groups), trees
+        if along := trees(network, sent):
+            yield tree_all_reduce(network, groups), along
 
 
 def _table(problem: Problem, point: Point) -> LayerTable:

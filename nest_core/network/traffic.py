@@ -49,6 +49,7 @@ __all__ = [
     "ring_reduce_scatter",
     "transfers",
     "tree_all_reduce",
+    "trees",
 ]
 
 Kind = Literal["all_reduce", "reduce_scatter", "all_to_all", "ring"]
@@ -118,10 +119,9 @@ def collectives_by(
     by_way = [price_phases(network.link_map, way, count, every, team).split(sizes) for way in ways]
     found = [first.fastest(*others) for first, *others in zip(*by_way, strict=True)]
     for number, library in enumerate(libraries):
-        trees = tuple(protocol for protocol in library if protocol.tree)
-        if trees:
-            along = tree_all_reduce(network, groups)
-            priced = price_phases(network.link_map, along, count, trees, team)
+        if along := trees(network, library):
+            tree = tree_all_reduce(network, groups)
+            priced = price_phases(network.link_map, tree, count, along, team)
             found[number] = found[number].fastest(priced)
     return found
 
@@ -160,8 +160,8 @@ def by_algorithm(
     """What `message_time` chooses from, by the name of the algorithm."""
     names = algorithms(network, kind)
     sizes = [len(protocols)] * len(names)
-    if trees := sum(protocol.tree for protocol in protocols):
-        names, sizes = (*names, "double_binary_tree"), [*sizes, trees]
+    if along := trees(network, protocols):
+        names, sizes = (*names, "double_binary_tree"), [*sizes, len(along)]
     time = message_time(network, kind, groups, protocols)
     return dict(zip(names, time.split(sizes), strict=True))
 
@@ -184,14 +184,36 @@ def _passed_round(
 
 
 def reduce_scatters(network: Network) -> dict[str, Callable[[Network, IntArray], list[Phase]]]:
-    """The reduce-scatters that libraries choose from, by name."""
+    """The reduce-scatters that libraries choose from, by name.
+
+    Raises
+    ------
+    InputError
+        If the network's algorithm is none that runs on it.
+    """
+    known: dict[str, Callable[[Network, IntArray], list[Phase]]] = {"ring": _one_ring}
     if network.torus is not None:
-        return {"ring": _one_ring, "multi_ring": _all_dimensions}
-    return {
-        "ring": _one_ring,
-        "multi_rail": multi_rail_reduce_scatter,
-        "hierarchical_halving": hierarchical_reduce_scatter,
-    }
+        known |= {"multi_ring": _all_dimensions}
+    else:
+        known |= {
+            "multi_rail": multi_rail_reduce_scatter,
+            "hierarchical_halving": hierarchical_reduce_scatter,
+        }
+    if not network.algorithm:
+        return known
+    if network.algorithm not in known:
+        raise InputError(
+            "workload.collectives",
+            "must be an algorithm that runs on this fabric",
+            network.algorithm,
+            f"pick library, {', '.join(known)}",
+        )
+    return {network.algorithm: known[network.algorithm]}
+
+
+def trees(network: Network, protocols: tuple[Protocol, ...]) -> tuple[Protocol, ...]:
+    """Those of a library's protocols that run all-reduces along trees, too."""
+    return tuple(protocol for protocol in protocols if protocol.tree and not network.algorithm)
 
 
 def multi_rail_reduce_scatter(network: Network, groups: IntArray) -> list[Phase]:
