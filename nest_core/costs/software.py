@@ -180,6 +180,7 @@ class Software:
                 inside=reached,
                 outside=term.efficiency,
                 steps_inside=devices // nodes - 1,
+                tree=self.between.trees and op == "all_reduce" and nodes == 2,
             )
             for term in self.between.terms(op, devices, nodes=nodes)
         )

@@ -34,12 +34,13 @@ from nest_core.network import (
     Kind,
     Network,
     Phase,
+    Protocol,
     dispatch_phases,
     price_phases,
 )
 from nest_core.network.groups import exchange, ring
 from nest_core.network.link_map import Routes
-from nest_core.network.traffic import reduce_scatters
+from nest_core.network.traffic import reduce_scatters, tree_all_reduce, trees
 
 __all__ = ["Loads", "TierLoad", "link_loads"]
 
@@ -183,19 +184,17 @@ class _Counter:
         )
         if groups.shape[1] == 1 or not any(sends.values()):
             return
-        ways = list(_ways(network, groups, kind, self.problem.dispatch))
+        sent = self.problem.software.of_groups(network, kind, groups)
+        ways = list(_ways(network, groups, kind, sent, self.problem.dispatch))
         sizes = np.array(sorted({size for of in sends.values() for size in of}))
         chosen = np.zeros((int(stage.max()) + 1, len(sizes)), dtype=np.int64)
         if len(ways) > 1:
-            sent = self.problem.software.of_groups(network, kind, groups)
             seconds = [
-                price_phases(network.link_map, way, len(groups), sent, stage)
-                .along(1)
-                .seconds(sizes)
-                for way in ways
+                price_phases(network.link_map, way, len(groups), by, stage).along(1).seconds(sizes)
+                for way, by in ways
             ]
             chosen = np.argmin(seconds, axis=0)
-        for number, way in enumerate(ways):
+        for number, (way, _) in enumerate(ways):
             total = np.zeros(len(chosen))
             for s, of in sends.items():
                 picked = chosen[s] == number
@@ -230,19 +229,28 @@ class _Counter:
 
 
 def _ways(
-    network: Network, groups: IntArray, kind: Kind, dispatch: Dispatch | None
-) -> Iterator[list[Phase]]:
-    """The algorithms that a collective chooses from, as `nest_core.costs.links` prices them."""
+    network: Network,
+    groups: IntArray,
+    kind: Kind,
+    sent: tuple[Protocol, ...],
+    dispatch: Dispatch | None,
+) -> Iterator[tuple[list[Phase], tuple[Protocol, ...]]]:
+    """The algorithms that a collective chooses from, as `nest_core.costs.links` prices them.
+
+    Each with the protocols that run it.
+    """
     size = groups.shape[1]
     if kind == "ring":
-        yield [ring(groups, volume=(size - 1) / size, steps=size - 1)]
+        yield [ring(groups, volume=(size - 1) / size, steps=size - 1)], sent
     elif kind == "all_to_all" and dispatch is not None:
-        yield dispatch_phases(network, groups, dispatch)
+        yield dispatch_phases(network, groups, dispatch), sent
     elif kind == "all_to_all":
-        yield [exchange(groups, volume=1.0 / size, steps=1.0)]
+        yield [exchange(groups, volume=1.0 / size, steps=1.0)], sent
     else:
         for way in reduce_scatters(network).values():
-            yield way(network, groups)
+            yield way(network, groups), sent
+        if along := trees(network, sent):
+            yield tree_all_reduce(network, groups), along
 
 
 def _table(problem: Problem, point: Point) -> LayerTable:

@@ -31,7 +31,7 @@ from nest_core.network.bottleneck import describe
 from nest_core.network.levels import Network
 from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import IDEAL, Phase, Protocol, check_size, price_phases
-from nest_core.network.traffic import Kind, algorithms, message_time
+from nest_core.network.traffic import Kind, algorithms, by_algorithm, message_time
 
 __all__ = ["KINDS", "Candidate", "CollectiveAnswer", "bus_factor", "collective", "member_groups"]
 
@@ -190,11 +190,11 @@ def _by_library(
         listable = names if network.torus is not None else names[:1]
         stages = [algorithm_stages(op, name, network, groups) for name in listable]
         _refuse_crossings(sum(_crossed(network, of) for of in stages))
+    ways = by_algorithm(network, kind, groups, protocols)
     time = message_time(network, kind, groups, protocols)
     time_s = parts * float(time.seconds(size_bytes).max())
     found = [
-        Candidate(name, parts * float(way.seconds(size_bytes).max()))
-        for name, way in zip(names, time.split([len(protocols)] * len(names)), strict=True)
+        Candidate(name, parts * float(way.seconds(size_bytes).max())) for name, way in ways.items()
     ]
     found.sort(key=lambda entry: entry.time_s or 0.0)
     best = found[0].algorithm

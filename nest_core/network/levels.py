@@ -116,6 +116,8 @@ class Network:
         Set where collectives run over the dimensions of a torus.
     hosts : int array (devices,) or None
         Host of every device, where a node has several.
+    algorithm : str
+        The only reduce-scatter that libraries run on it; empty: whichever is fastest.
     """
 
     devices: int
@@ -124,6 +126,7 @@ class Network:
     nesting: tuple[IntArray, ...]
     torus: TorusShape | None = None
     hosts: IntArray | None = None
+    algorithm: str = ""
 
     @property
     def meshed_nodes(self) -> bool:

@@ -51,6 +51,8 @@ class Protocol:
         what a ring sends.
     steps_inside : float or None
         Steps inside a node in place of the algorithm's own.
+    tree : bool
+        Whether it runs all-reduces over two nodes along trees, too.
     """
 
     base_s: float = 0.0
@@ -59,6 +61,7 @@ class Protocol:
     inside: float = 1.0
     outside: float = 1.0
     steps_inside: float | None = None
+    tree: bool = False
 
 
 IDEAL = (Protocol(),)

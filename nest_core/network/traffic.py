@@ -6,6 +6,8 @@ all-reduce is a reduce-scatter and an all-gather:
 * ``ring``: one ring over the members in the order given;
 * ``multi_rail``: NCCL's rings, one per device of a node on its part of the buffer, chunks passing
   through NVLink and NICs at once;
+* ``double_binary_tree``: an all-reduce over two nodes of libraries that run it there
+  (`Protocol.tree`): chains inside nodes, half of the buffer up and half down between them;
 * ``hierarchical_halving``: level by level over nested blocks, ``ceil(log2 n)`` steps at each, one
   level after the other (Thakur, Rabenseifner and Gropp 2005), short where messages are;
 * ``multi_ring`` on tori: rings both ways over every dimension at once.
@@ -36,6 +38,7 @@ from nest_core.network.tree import TreeLinkMap
 __all__ = [
     "Kind",
     "algorithms",
+    "by_algorithm",
     "collectives",
     "collectives_by",
     "hierarchical_reduce_scatter",
@@ -45,6 +48,8 @@ __all__ = [
     "reduce_scatters",
     "ring_reduce_scatter",
     "transfers",
+    "tree_all_reduce",
+    "trees",
 ]
 
 Kind = Literal["all_reduce", "reduce_scatter", "all_to_all", "ring"]
@@ -96,7 +101,10 @@ def collectives_by(
     libraries: list[tuple[Protocol, ...]],
     team: IntArray | None = None,
 ) -> list[MessageTime]:
-    """The same once per set of protocols, for one count of the links."""
+    """The same once per set of protocols, for one count of the links.
+
+    Protocols with trees run them after all others.
+    """
     count, size = groups.shape
     if size == 1:
         nothing = MessageTime.nothing(count if team is None else int(team.max()) + 1)
@@ -109,7 +117,13 @@ def collectives_by(
     every = tuple(protocol for library in libraries for protocol in library)
     sizes = [len(library) for library in libraries]
     by_way = [price_phases(network.link_map, way, count, every, team).split(sizes) for way in ways]
-    return [first.fastest(*others) for first, *others in zip(*by_way, strict=True)]
+    found = [first.fastest(*others) for first, *others in zip(*by_way, strict=True)]
+    for number, library in enumerate(libraries):
+        if along := trees(network, library):
+            tree = tree_all_reduce(network, groups)
+            priced = price_phases(network.link_map, tree, count, along, team)
+            found[number] = found[number].fastest(priced)
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -140,8 +154,20 @@ def message_time(
     return collectives(network, groups, protocols, team)
 
 
+def by_algorithm(
+    network: Network, kind: Kind, groups: IntArray, protocols: tuple[Protocol, ...] = IDEAL
+) -> dict[str, MessageTime]:
+    """What `message_time` chooses from, by the name of the algorithm."""
+    names = algorithms(network, kind)
+    sizes = [len(protocols)] * len(names)
+    if along := trees(network, protocols):
+        names, sizes = (*names, "double_binary_tree"), [*sizes, len(along)]
+    time = message_time(network, kind, groups, protocols)
+    return dict(zip(names, time.split(sizes), strict=True))
+
+
 def algorithms(network: Network, kind: Kind) -> tuple[str, ...]:
-    """Names of what `message_time` chooses from, in the order of its regimes."""
+    """Names of what every library chooses from, in the order of the regimes."""
     if kind == "ring":
         return ("ring",)
     return ("direct",) if kind == "all_to_all" else tuple(reduce_scatters(network))
@@ -158,14 +184,36 @@ def _passed_round(
 
 
 def reduce_scatters(network: Network) -> dict[str, Callable[[Network, IntArray], list[Phase]]]:
-    """The reduce-scatters that libraries choose from, by name."""
+    """The reduce-scatters that libraries choose from, by name.
+
+    Raises
+    ------
+    InputError
+        If the network's algorithm is none that runs on it.
+    """
+    known: dict[str, Callable[[Network, IntArray], list[Phase]]] = {"ring": _one_ring}
     if network.torus is not None:
-        return {"ring": _one_ring, "multi_ring": _all_dimensions}
-    return {
-        "ring": _one_ring,
-        "multi_rail": multi_rail_reduce_scatter,
-        "hierarchical_halving": hierarchical_reduce_scatter,
-    }
+        known |= {"multi_ring": _all_dimensions}
+    else:
+        known |= {
+            "multi_rail": multi_rail_reduce_scatter,
+            "hierarchical_halving": hierarchical_reduce_scatter,
+        }
+    if not network.algorithm:
+        return known
+    if network.algorithm not in known:
+        raise InputError(
+            "workload.collectives",
+            "must be an algorithm that runs on this fabric",
+            network.algorithm,
+            f"pick library, {', '.join(known)}",
+        )
+    return {network.algorithm: known[network.algorithm]}
+
+
+def trees(network: Network, protocols: tuple[Protocol, ...]) -> tuple[Protocol, ...]:
+    """Those of a library's protocols that run all-reduces along trees, too."""
+    return tuple(protocol for protocol in protocols if protocol.tree and not network.algorithm)
 
 
 def multi_rail_reduce_scatter(network: Network, groups: IntArray) -> list[Phase]:
@@ -222,10 +270,27 @@ def ring_reduce_scatter(groups: IntArray) -> list[Phase]:
     return [ring(groups, volume=(size - 1) / size, steps=size - 1)]
 
 
-def hierarchical_reduce_scatter(network: Network, groups: IntArray) -> list[Phase]:
+def tree_all_reduce(network: Network, groups: IntArray) -> list[Phase]:
+    """Half of an all-reduce over two nodes on two trees, one rooted in each (NCCL).
+
+    Chunks pass down chains inside a node and to the other at once. A node sends half of the buffer
+    up one tree and half down the other, so half of all that a ring sends leaves it.
+    """
+    ends = (network.node, np.zeros_like(network.node))
+    return [pipelined(hierarchical_reduce_scatter(network, groups, ends))]
+
+
+def hierarchical_reduce_scatter(
+    network: Network, groups: IntArray, nesting: tuple[IntArray, ...] = ()
+) -> list[Phase]:
     """Level by level, halving at each; a level exchanges what those inside have left.
 
     In nodes without a switch every device sends to all others at once over their own links.
+
+    Parameters
+    ----------
+    nesting : tuple of int array (devices,), optional
+        Blocks of the levels; by default the network's.
     """
     direct = 1 if network.meshed_nodes else 0
     return [
@@ -234,7 +299,7 @@ def hierarchical_reduce_scatter(network: Network, groups: IntArray) -> list[Phas
         else entry.phase(
             volume=(entry.fan - 1) / entry.fan * entry.shard, steps=np.ceil(np.log2(entry.fan))
         )
-        for entry in block_rings(groups, network.nesting, direct)
+        for entry in block_rings(groups, nesting or network.nesting, direct)
     ]
 
 

@@ -24,6 +24,7 @@ from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve, load_curve
 from nest_core.network import Network, collapse
+from nest_core.network.traffic import reduce_scatters
 from nest_core.presets import preset_names
 from nest_core.topology import Fabric
 from nest_core.workload import Model, Strategy
@@ -63,6 +64,8 @@ class Job:
         How tokens reach experts: a copy per expert, per host, or per node (`Dispatch`).
     expert_overlap : bool
         See `Overlap`.
+    collectives : str
+        The algorithm of reduce-scatters, all-gathers and all-reduces; ``library``: the fastest.
     """
 
     accelerator: Accelerator
@@ -81,6 +84,7 @@ class Job:
     recomputations: tuple[str, ...] = RECOMPUTE
     dispatch: Literal["all_to_all", "once_per_node", "hybrid"] = "all_to_all"
     expert_overlap: bool = False
+    collectives: str = "library"
 
     def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> Strategy:
         """The sub-graph strategy of a stage with these degrees."""
@@ -135,8 +139,12 @@ class Job:
         """
         device = self.accelerator
         bandwidth = device.memory_bandwidth_Bps * device.family.memory_efficiency
+        network = fabric if isinstance(fabric, Network) else collapse(fabric)
+        if self.collectives != "library":
+            network = replace(network, algorithm=self.collectives)
+            reduce_scatters(network)  # refuses what does not run on it
         return Problem(
-            network=fabric if isinstance(fabric, Network) else collapse(fabric),
+            network=network,
             table=self.table,
             batch=self.batch,
             tokens=self.sequence,

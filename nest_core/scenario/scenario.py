@@ -60,7 +60,8 @@ class Scenario:
     sequence, batch : int
         Tokens per sequence, sequences per iteration.
     precision, optimizer, attention : str
-    context, imbalance, capacity, overlap, gradient_bytes, pad_batch, dispatch, expert_overlap
+    context, imbalance, capacity, overlap, gradient_bytes, pad_batch, dispatch, expert_overlap,
+    collectives
         See `Job`.
     expert_tensor : bool
         Whether tensor parallelism divides experts where neither the search nor a plan says.
@@ -99,6 +100,7 @@ class Scenario:
     baseline_space: Literal["own", "paper"] = "own"
     dispatch: Literal["all_to_all", "once_per_node", "hybrid"] = "all_to_all"
     expert_overlap: bool = False
+    collectives: str = "library"
 
     def problem(self, recompute: Iterable[str] = ()) -> Problem:
         """The arrays that this scenario's plans are priced from.
@@ -137,6 +139,7 @@ class Scenario:
             self.pad_batch,
             dispatch=self.dispatch,
             expert_overlap=self.expert_overlap,
+            collectives=self.collectives,
         )
 
 
@@ -400,5 +403,6 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
         baseline_space=file.baselines.space,
         gradient_bytes=float(work.gradient_bytes or 0),
         dispatch=work.dispatch,
+        collectives=work.collectives,
         expert_overlap=work.expert_overlap,
     )

@@ -256,6 +256,10 @@ class WorkloadTable(_Table):
         Literal["ring", "all_gather"],
         label("context exchange", "How context-parallel ranks see each other's keys and values."),
     ] = "ring"
+    collectives: Annotated[
+        Literal["library", "ring", "multi_rail", "hierarchical_halving", "multi_ring"],
+        label("collectives", "What the communication library runs; library: the fastest of all."),
+    ] = "library"
     expert_tensor: Annotated[
         bool,
         label(

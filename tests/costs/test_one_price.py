@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +11,14 @@ import pytest
 from nest_core.costs import Point
 from nest_core.costs.links import Links
 from nest_core.costs.software import LINKS_ALONE, Software
+from nest_core.errors import InputError
 from nest_core.hardware import load_accelerator
+from nest_core.hardware.collectives import load_curve
 from nest_core.measured.collectives.sweep import sweep
-from nest_core.network import MessageTime, collapse, transfers
+from nest_core.network import MessageTime, collapse, price_phases, transfers
 from nest_core.network.collective import KINDS, collective, member_groups
-from nest_core.scenario import load_fabric
+from nest_core.network.traffic import ring_reduce_scatter
+from nest_core.scenario import load_fabric, load_scenario
 from nest_core.scenario.job import software_of
 from nest_studio.commands.collective import collective as command
 
@@ -65,6 +69,41 @@ def test_plans_explorer_and_command_agree_to_the_bit(fabric, axis, op, capsys):
             assert answer.time_s == seconds
         command(fabric, op, 1e6, size, stride, "all", accelerator=accelerator, as_json=True)
         assert json.loads(capsys.readouterr().out)["time_s"] == told[SIZES == 1e6][0]
+
+
+def test_libraries_with_trees_have_one_price_too():
+    """Tensor parallelism of 16 over two nodes whose library was measured to run trees there."""
+    network, inside = NETWORKS["h100-spine-leaf-64"], software("h100-80gb").inside
+    speaks = Software(inside, load_curve("network-efa"))
+    told = planned(network, speaks, "all_reduce", "tp", 16).seconds(SIZES[:, None])[:, 0]
+    asked = {"concurrent": "all", "algorithm": "library"}
+    found = sweep(network, "all_reduce", 16, software=speaks, sizes=SIZES, **asked)
+    assert found.seconds == pytest.approx(2 * told, rel=0, abs=0)
+    assert found.algorithms[-1] == "double_binary_tree"
+    groups = np.arange(64).reshape(-1, 16)
+    sending = speaks.of_groups(network, "all_reduce", groups)
+    answer = collective(network, "all_reduce", 1e9, 16, protocols=sending, **asked)
+    assert (answer.time_s, answer.algorithm) == (found.seconds[-2], "double_binary_tree")
+
+
+@pytest.mark.parametrize("kind", ["all_reduce", "reduce_scatter"])
+def test_a_named_algorithm_prices_every_collective(kind):
+    """``workload.collectives = "ring"``: no other algorithm, and no trees, where they were open."""
+    speaks = Software(software("h100-80gb").inside, load_curve("network-efa"))
+    network = replace(NETWORKS["h100-spine-leaf-64"], algorithm="ring")
+    groups = np.arange(64).reshape(-1, 16)
+    sending = speaks.of_groups(network, kind, groups)
+    alone = price_phases(network.link_map, ring_reduce_scatter(groups), len(groups), sending)
+    told = planned(network, speaks, kind, "tp", 16).seconds(SIZES[:, None])[:, 0]
+    assert told == pytest.approx(alone.seconds(SIZES[:, None]).max(axis=1), rel=0, abs=0)
+
+
+def test_an_algorithm_that_does_not_run_on_a_fabric_is_refused():
+    text = r"workload\.collectives must be an algorithm that runs on this fabric, but is 'multi_r"
+    for scenario, named in (("llama2-7b-64-tpu-torus", "rail"), ("llama2-7b-64-h100", "ring")):
+        asked = load_scenario(scenario, [f'workload.collectives="multi_{named}"'])
+        with pytest.raises(InputError, match=text):
+            asked.problem()
 
 
 def test_a_large_message_over_nvlink_and_nics_takes_the_slower_of_the_two():

@@ -2,8 +2,9 @@
 
 Every row of ``contention_64.csv`` (its README says how it was simulated) where the file is at
 hand, and always those of ``tests/data/contention_subset.csv``: every 13th row of it.
-Deterministic rows agree to 0.1 %. Rows under static ECMP are the mean of five hash draws, ours of
-64, so they differ by chance.
+Deterministic rows agree to 0.1 %. Rows under static ECMP are the mean of five hash draws, whose
+spread is up to 23 %, so they differ from the mean of 64 by chance; against flows simulated here,
+with the same hashes, the mean of 32 draws agrees to 0.1 %.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 from fabric_specs import tree
 
-from nest_core.network import Network, collapse, price_phases
+from nest_core.network import Network, Phase, collapse, price_phases
 from nest_core.network.clusters import graph_network
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.patterns import pattern_phases
@@ -92,15 +93,18 @@ def network(fabric: str, nic: str, ratio: float) -> Network:
     return replace(found, nesting=nesting, link_map=replace(found.link_map, variants=draws))
 
 
-def seconds(row: dict[str, str]) -> float:
+def phases_of(row: dict[str, str]) -> tuple[Network, list[Phase]]:
     fabric = network(row["fabric"], row["nic"], float(row["oversub"]))
     replica = int(row["K"])
     if row["pattern"].startswith("pp"):
         stage = int(float(row["stage_devs"]))
-        phases = pattern_phases(fabric, "pp", replica, stage, row["dirs"])
-    else:
-        kind = "dp_ring" if row["pattern"] == "dp_ring_strided" else "dp_hier"
-        phases = pattern_phases(fabric, kind, replica)
+        return fabric, pattern_phases(fabric, "pp", replica, stage, row["dirs"])
+    kind = "dp_ring" if row["pattern"] == "dp_ring_strided" else "dp_hier"
+    return fabric, pattern_phases(fabric, kind, replica)
+
+
+def seconds(row: dict[str, str]) -> float:
+    fabric, phases = phases_of(row)
     return float(price_phases(fabric.link_map, phases, 1).seconds(float(row["bytes"]))[0])
 
 
@@ -132,6 +136,61 @@ def test_every_row_agrees_with_simulation(shared_data, fabric):
     some = [row for row in rows if row["fabric"].startswith(fabric)]
     assert some
     check(some)
+
+
+def simulated(paths: list[list[int]], volumes: np.ndarray, capacity: np.ndarray) -> float:
+    """Seconds until the last of some flows has ended; rates are max-min fair at every time."""
+    crosses = np.zeros((len(paths), len(capacity)))
+    for flow, links in enumerate(paths):
+        crosses[flow, links] = 1.0
+    left, now = np.array(volumes, dtype=float), 0.0
+    while (left > 0).any():
+        rate, room, free = np.zeros(len(paths)), capacity.astype(float).copy(), left > 0
+        while free.any():
+            wanted = crosses[free].sum(axis=0)
+            share = np.where(wanted > 0, room / np.maximum(wanted, 1.0), np.inf)
+            full = np.argmin(share)
+            here = free & (crosses[:, full] > 0)
+            rate[here] = share[full]
+            room -= share[full] * crosses[here].sum(axis=0)
+            free &= ~here
+        step = (left[rate > 0] / rate[rate > 0]).min()
+        now += step
+        left = np.where(left - rate * step > 1e-9 * volumes, left - rate * step, 0.0)
+    return now
+
+
+def check_draws(row: dict[str, str], draws: int) -> None:
+    fabric, phases = phases_of(row)
+    link_map = replace(fabric.link_map, variants=draws)
+    flows = 0.0
+    for draw in range(draws):
+        for phase in phases:
+            routes = link_map.routes(phase.source, phase.target, draw)
+            paths = [routes.link_group[routes.flow == f].tolist() for f in range(len(phase.source))]
+            flows += simulated(paths, phase.volume, link_map.capacity_Bps) / draws
+    counted = price_phases(link_map, phases, 1).beta_s_per_byte[0, 0]
+    assert counted == pytest.approx(flows, rel=0.001), row
+
+
+HASHED = [row for row in rows_of(SUBSET) if row["fabric"] == "spineleaf"]
+
+
+@pytest.mark.parametrize("nic", ["shared", "rail8"])
+def test_the_mean_over_hash_draws_agrees_with_simulated_flows(nic):
+    """A failure: a draw's slowest link is not what its slowest flow waits for."""
+    for row in HASHED:
+        if row["nic"] == nic:
+            check_draws(row, 32)
+
+
+@pytest.mark.check
+def test_every_hashed_row_agrees_with_simulated_flows(shared_data):
+    rows = rows_of(shared_data / "contention_64.csv")
+    hashed = [row for row in rows if row["fabric"] == "spineleaf"]
+    assert len(hashed) == 304
+    for row in hashed:
+        check_draws(row, 32)
 
 
 def test_contention_is_what_makes_the_difference(shared_data):

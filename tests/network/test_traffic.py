@@ -10,11 +10,21 @@ import pytest
 from fabric_specs import CLOS, EVERY, EXPLICIT, HIERARCHIES, clos, torus, tree
 from routes import Counter
 
-from nest_core.network import MessageTime, collapse, collectives, price_phases, transfers
+from nest_core.network import (
+    MessageTime,
+    Protocol,
+    collapse,
+    collectives,
+    message_time,
+    price_phases,
+    transfers,
+)
 from nest_core.network.traffic import (
+    by_algorithm,
     hierarchical_reduce_scatter,
     multi_ring_reduce_scatter,
     ring_reduce_scatter,
+    tree_all_reduce,
 )
 from nest_core.topology import Fabric
 
@@ -125,6 +135,23 @@ def test_a_ring_wins_where_the_exchange_is_crowded():
     found = collectives(collapse(fabric), np.array([[0, 1, 2, 4]]))
     assert found.seconds(GB) == pytest.approx(3 * 1.5 * US + 3 / 4)
     assert found.seconds(1.0) == pytest.approx(2.5 * US, rel=1e-2)
+
+
+def test_a_tree_over_two_nodes_sends_half_of_what_rings_do():
+    """Sixteen devices: half of an eighth of the buffer per port, where a ring sends 15/16 of it.
+
+    Inside, chains take 7/8 of the buffer at 450 GB/s at the same time; three steps and one.
+    """
+    fabric = tree((8, 450, 0.5, "device", 1), (2, 10, 1.5, "device", 1))
+    network, group = collapse(fabric), np.arange(16)[None]
+    half = price_phases(network.link_map, tree_all_reduce(network, group), 1)
+    assert both(half) == rows((3 * 0.5 + 1.5, 1 / 2 / 8 / 10))
+    trees = (Protocol(tree=True),)
+    by = by_algorithm(network, "all_reduce", group, trees)
+    assert by["double_binary_tree"].seconds(GB) == half.seconds(GB)
+    assert by["multi_rail"].seconds(GB) == pytest.approx(15 / 16 / 8 / 10, rel=1e-3)
+    assert message_time(network, "all_reduce", group, trees).seconds(GB) == half.seconds(GB)
+    assert "double_binary_tree" not in by_algorithm(network, "all_reduce", group)
 
 
 def test_mixing_up_who_owns_an_uplink_costs_a_factor_of_five():

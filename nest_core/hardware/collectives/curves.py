@@ -106,6 +106,8 @@ class Curve:
     bandwidths : tuple of (str, float)
         Link rate, bytes/s per device and direction, by the word that names an accelerator (or
         a kind of network).
+    trees : bool
+        Whether all-reduces over two nodes were measured to run along trees.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Curve:
     in_network_from: int | None = None
     shares: tuple[tuple[int, float], ...] = ()
     bandwidths: tuple[tuple[str, float], ...] = ()
+    trees: bool = False
 
     def share(self, devices: int) -> float:
         """Part of a device's links that ``devices`` of them can use."""

@@ -153,6 +153,7 @@ def curve_from(document: Mapping[str, Any], name: str) -> Curve:
                 (str(word), _number(rate, f"{name}.bandwidths_GBps.{word}") * GB)
                 for word, rate in rates.items()
             ),
+            trees=_one_of(document.get("trees", False), (False, True), f"{name}.trees"),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -177,6 +178,8 @@ def curve_toml(curve: Curve, notes: Mapping[str, object], facts: str) -> str:
     lines = [f'link = "{curve.link}"', f"latency_us = {_digits(curve.latency_s / MICROSECOND)}"]
     if curve.in_network_from is not None:
         lines.append(f"in_network_from = {curve.in_network_from}")
+    if curve.trees:
+        lines.append("trees = true")
     lines += [f"facts = {_quoted(facts)}", "", "[bandwidths_GBps]"]
     lines += [f"{_quoted(word)} = {_digits(rate / GB)}" for word, rate in curve.bandwidths]
     for devices, share in curve.shares:

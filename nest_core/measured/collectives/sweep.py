@@ -32,7 +32,7 @@ from nest_core.network.collective import (
     collective,
     member_groups,
 )
-from nest_core.network.traffic import algorithms
+from nest_core.network.traffic import by_algorithm
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.units import MICROSECOND
 
@@ -169,10 +169,10 @@ def _by_library(
     """What plans are priced by, and by which algorithm, at every size."""
     kind, parts = KINDS[op]
     sending = software.of_groups(network, kind, groups)
+    each = by_algorithm(network, kind, groups, sending)
+    names = list(each)
+    best = np.argmin([way.seconds(sizes[:, None]).max(axis=1) for way in each.values()], axis=0)
     time = message_time(network, kind, groups, sending)
-    names = algorithms(network, kind)
-    each = time.split([len(sending)] * len(names))
-    best = np.argmin([way.seconds(sizes[:, None]).max(axis=1) for way in each], axis=0)
     seconds = parts * time.seconds(sizes[:, None]).max(axis=1)
     return np.asarray(seconds), tuple(names[index] for index in best)
 

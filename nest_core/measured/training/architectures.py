@@ -9,6 +9,7 @@ else from a preset of the same structure.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.measured.training.runs import Run
@@ -128,7 +129,7 @@ def model_of(run: Run) -> Model:
     )
 
 
-def _groups(preset: dict[str, object], experts: int) -> dict[str, int]:
+def _groups(preset: dict[str, object], experts: int) -> dict[str, Any]:
     """Groups that tokens choose experts from, of a preset with as many experts."""
     names = ("expert_groups", "top_groups")
     return {name: _size(preset, name) or 1 for name in names if preset.get("experts") == experts}
