@@ -370,6 +370,8 @@ class Frontier:
         outers = [
             (np.full(len(rows), dp_out), np.full(len(rows), cp_out)) for dp_out, cp_out in ways
         ]
+        # The least of all orders is nothing where one of them says nothing of instances.
+        unknown = [found for found, way in zip(outers, ways, strict=True) if any(way)][:1]
         hops = [
             self.screen.hops(bounds_by_pair.boundary[entry], rows, outer, parted, natural)[1]
             for outer, parted in outers
@@ -391,7 +393,7 @@ class Frontier:
                     natural[at],
                     instances,
                 )
-                for outer, parted in outers
+                for outer, parted in (unknown or outers if group else outers)
             ]
             dense, experts, between = (np.min(part, axis=0) for part in zip(*known, strict=True))
             for stage in stages:

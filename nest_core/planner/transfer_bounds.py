@@ -137,12 +137,13 @@ def beyond_instances(
     of a plan with as few replicas and more stages, and ranks of different instances that hold the
     same shard like replicas of so much wider ones. Elsewhere nothing is known.
     """
-    if (instances == 1).all():
-        nothing = np.zeros(len(tp))
+    nothing, one, whole = np.zeros(len(tp)), np.ones_like(tp), instances == 1
+    if whole.all():
         return *beyond_blocks(problem, tp, cp, ep, dp, pp, outer, parted, natural), nothing
-    one, whole = np.ones_like(tp), instances == 1
     group = dp * cp // instances
     known = whole | ~(outer | parted)
+    if not known.any():
+        return nothing, nothing, nothing
     dense, experts = beyond_blocks(
         problem,
         tp,
