@@ -20,7 +20,7 @@ from nest_core.planner.queue import Queue
 from nest_core.planner.screening import Entry, Screen
 from nest_core.planner.solver import Prepared, Solver
 from nest_core.planner.space import Families, Rows, SearchSpace, as_raised, divides, enumerate_rows
-from nest_core.planner.transfer_bounds import TransferBounds, beyond_instances
+from nest_core.planner.transfer_bounds import TransferBounds, beyond_blocks, beyond_instances
 
 __all__ = ["Frontier", "Opened", "lower_bounds"]
 
@@ -378,22 +378,23 @@ class Frontier:
         deepest, least = self._deepest[rows], np.full(len(rows), np.inf)
         for group, stages, at in self._states(dp * cp, owners, shared):
             instances = dp[at] * cp[at] // group if group else np.ones_like(at)
-            known = [
-                beyond_instances(
-                    self.problem,
-                    tp[at],
-                    cp[at],
-                    reach[at],
-                    dp[at],
-                    pp[at],
-                    outer[at],
-                    parted[at],
-                    natural[at],
-                    instances,
-                )
-                for outer, parted in outers
-            ]
-            dense, experts, between = (np.min(part, axis=0) for part in zip(*known, strict=True))
+            dense = experts = between = np.zeros(len(at))
+            if not group:  # in groups it counts for opened points only
+                known = [
+                    beyond_blocks(
+                        self.problem,
+                        tp[at],
+                        cp[at],
+                        reach[at],
+                        dp[at],
+                        pp[at],
+                        outer[at],
+                        parted[at],
+                        natural[at],
+                    )
+                    for outer, parted in outers
+                ]
+                dense, experts = (np.min(part, axis=0) for part in zip(*known, strict=True))
             for stage in stages:
                 seconds = bounds(
                     self.problem,
@@ -427,7 +428,10 @@ class Frontier:
         for group in dict.fromkeys(space.zero_groups):
             if group:
                 stages = tuple(stage for stage in space.zero if stage)
-                yield group, stages, every[divides(group, sharers, owners)]
+                parts = divides(group, sharers, owners)
+                # A group of all is the state of all, where that is allowed.
+                parts &= (sharers > group) | (0 not in space.zero_groups)
+                yield group, stages, every[parts]
 
     def _bound_points(
         self, bounds_by_pair: LayerBounds, entry: IntArray, columns: Columns

@@ -133,28 +133,40 @@ def beyond_instances(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The same within instances, of which each holds what ZeRO shards once, and between them.
 
-    Where pipelines are the outermost axis an instance is a run of ranks: its groups lie like those
-    of a plan with as few replicas and more stages, and ranks of different instances that hold the
-    same shard like replicas of so much wider ones. Elsewhere nothing is known.
+    An instance is a run of ranks: of a stage, its groups lying like those of a plan with as few
+    replicas and more stages, or where replicas are the outermost axis of all stages of some
+    replicas, as in a plan of those alone. Ranks of different instances that hold the same shard lie
+    like replicas of so much wider ones. Elsewhere nothing is known.
     """
-    if (instances == 1).all():
-        nothing = np.zeros(len(tp))
-        return *beyond_blocks(problem, tp, cp, ep, dp, pp, outer, parted, natural), nothing
     one, whole = np.ones_like(tp), instances == 1
+    nothing, never = np.zeros(len(tp)), np.zeros(len(tp), dtype=bool)
+    if whole.all():
+        return *beyond_blocks(problem, tp, cp, ep, dp, pp, outer, parted, natural), nothing
     group = dp * cp // instances
-    known = whole | ~(outer | parted)
+    inside = ~(outer | parted)
+    known = whole | inside | (outer & ~parted & (group % cp == 0))
     dense, experts = beyond_blocks(
         problem,
         tp,
-        np.where(whole, cp, 1),
+        np.where(whole | outer, cp, 1),
         ep,
-        np.where(whole, dp, group),
-        pp * instances,
+        np.where(whole, dp, np.where(outer, np.maximum(group // cp, 1), group)),
+        np.where(outer, pp, pp * instances),
         outer,
         parted,
         natural,
     )
-    between, _ = beyond_blocks(problem, tp * group, one, one, instances, pp, outer, parted, natural)
+    between, _ = beyond_blocks(
+        problem,
+        tp * group * np.where(outer, pp, 1),
+        one,
+        one,
+        instances,
+        np.where(outer, 1, pp),
+        never,
+        never,
+        natural,
+    )
     return (
         np.where(known, dense, 0.0),
         np.where(known, experts, 0.0),

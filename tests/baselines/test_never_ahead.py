@@ -62,6 +62,7 @@ def belongs(scenario: Scenario, entry: Baseline) -> None:
         assert at.cp in space.cp
         assert at.ep in space.ep
         assert at.zero in space.zero or (at.sharers == 1 and at.zero == 0)
+        assert not at.zero or at.zero_group in space.groups_among(at.sharers, at.expert_sharers)
     assert point.pp in space.pp
     assert point.dp in space.dp
     assert point.micro_batch in space.micro_batch
@@ -84,6 +85,19 @@ def test_no_baseline_is_ahead_on_a_small_preset(name):
     assert all(entry.report is not None for entry in found.values())
 
 
+def test_no_baseline_leaves_the_groups_that_zero_may_have():
+    pins = ("search.zero=[1,3]", "search.zero_group=[4,8]", "search.tp=[1,2]", "search.pp=[1,2]")
+    scenario = load_scenario("llama2-7b-64-h100", (*pins, "search.dp={min=16}", "search.cp=1"))
+    found = check(scenario)
+    met = {
+        name: entry.report.plan.point.zero_group for name, entry in found.items() if entry.report
+    }
+    assert set(met) == set(NAMES) - {"nest"}
+    promised = evaluate_baselines(scenario.problem(), scenario.space, scenario.model, ("nest",))
+    groups = {*met.values(), promised[0].report.plan.point.zero_group}
+    assert groups <= {4, 8}
+
+
 @pytest.mark.check
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -98,6 +112,7 @@ def settings(dice: random.Random) -> list[str]:
         f"workload.global_batch_sequences={dice.choice([96, 256, 720, 1000, 1024])}",
         f"accelerator.memory_GiB={dice.choice([8.0, 16.0, 24.0, 40.0, 192.0])}",
         f"search.zero={dice.choice(['0', '1', '[0, 2]', '3'])}",
+        "search.zero_group=" + dice.choice(["8", "[2, 4, 8]", '["all", 2, 16]']),
         f"search.sp={dice.choice(['true', 'false'])}",
         f'search.recompute={dice.choice(["""["none"]""", """["full"]""", """["none", "full"]"""])}',
         f"search.idle_devices={dice.choice(['true', 'false'])}",

@@ -264,6 +264,10 @@ REFUSED = [
         "--pipeline-model-parallel-size 5 --account-for-loss-in-pipeline-split",
         "must make 5 stages divide the counted layers, but is 97",
     ),
+    (
+        "--use-distributed-optimizer --num-distributed-optimizer-instances 3",
+        "must divide dp x cp = 64, but is 3",
+    ),
     ("--tensor-model-parallel-size $TP", "write the number in place of the variable"),
 ]
 
@@ -291,6 +295,21 @@ def test_modules_to_recompute_are_read():
     idle = read_pasted("--recompute-modules mlp", LAYERS, 8)
     assert idle.plan.recompute == ("none",)
     assert idle.notes == ("--recompute-modules does nothing without selective recomputation.",)
+
+
+def test_instances_of_the_distributed_optimizer_are_groups_of_zero():
+    shared = "--context-parallel-size 2 --num-distributed-optimizer-instances 4"
+    point = read_plan(f"--use-distributed-optimizer {shared}", LAYERS, 64).point
+    assert (point.dp, point.zero, point.zero_group, point.instances) == (32, 1, 16, 4)
+    idle = read_pasted(shared, LAYERS, 64)
+    assert idle.plan.point.zero_group == 0
+    assert idle.notes == (
+        "--num-distributed-optimizer-instances does nothing without a sharded optimizer.",
+    )
+    alone = read_pasted(
+        "--use-distributed-optimizer --num-distributed-optimizer-instances 64", LAYERS, 64
+    )
+    assert (alone.plan.point.zero, len(alone.notes)) == (0, 1)
 
 
 def test_harmless_contradictions_are_notes():

@@ -84,13 +84,16 @@ def drawn_plans(draw: st.DrawFn, asked: Scenario, devices: int = 64) -> Plan:
         st.sets(st.integers(1, layers - 1), min_size=pp * v - 1, max_size=pp * v - 1)
         | st.just(None)
     )
+    zero, sharers = draw(st.integers(0, 3)), dp * cp
+    parts = [n for n in rooms if 1 < n < sharers and tp * cp * dp // (ep * etp) * n % sharers == 0]
     point = Point(
         tp=tp,
         sp=sp,
         dp=dp,
         pp=pp,
         micro_batch=draw(st.sampled_from([1, 2])),
-        zero=draw(st.integers(0, 3)),
+        zero=zero,
+        zero_group=draw(st.sampled_from([0, *parts])) if zero else 0,
         order=draw(st.sampled_from(ORDERS)),
         device_order=draw(st.sampled_from(["natural", "natural", "rack", "rail"])),
         cp=cp,

@@ -89,7 +89,7 @@ def test_torchtitan_gets_the_plan(data: st.DataObject) -> None:
     found = config.parallelism
     shard, copies = found.data_parallel_shard_degree, found.data_parallel_replicate_degree
     assert shard * copies == point.dp
-    assert (shard > 1) == (point.zero >= 2 and point.dp > 1)
+    assert copies == (point.instances if point.zero >= 2 else point.dp)
     if point.zero >= 2:
         assert found.fsdp_reshard_after_forward == ("always" if point.zero == 3 else "never")
     assert found.tensor_parallel_degree == point.tp

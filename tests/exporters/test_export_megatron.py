@@ -102,7 +102,22 @@ def megatron_ranks(point: Point, expert: bool) -> dict[str, set[tuple[int, ...]]
     for axis in axes:
         moved = np.moveaxis(grid, len(axes) - 1 - axes.index(axis), -1)
         found[axis] = {tuple(row) for row in moved.reshape(-1, sizes[axis]).tolist()}
+    both = [len(axes) - 1 - axes.index(axis) for axis in ("dp", "second")]
+    sharers = np.moveaxis(grid, both, (-2, -1)).reshape(-1, third * second)
+    found["dp and second"] = {tuple(sorted(row)) for row in sharers.tolist()}
     return found
+
+
+def partial_groups(
+    whole: set[tuple[int, ...]], instances: int
+) -> tuple[set[tuple[int, ...]], set[tuple[int, ...]]]:
+    """Groups within and between optimizer instances, as Megatron Core cuts a list of ranks."""
+    within, between = set(), set()
+    for ranks in whole:
+        size = len(ranks) // instances
+        within |= {ranks[at : at + size] for at in range(0, len(ranks), size)}
+        between |= {ranks[at::size] for at in range(size)}
+    return within, between
 
 
 @pytest.mark.sampled(2)
@@ -128,16 +143,19 @@ def test_ranks_meet_those_of_the_layout(target: str, data: st.DataObject) -> Non
         for axis, rows in groups_of(point).members.items()
     }
     dense, experts = megatron_ranks(point, False), megatron_ranks(point, True)
+    n = point.instances
     pairs = [
         ("tp", dense["tp"]),
         ("cp", dense["second"]),
         ("etp", experts["tp"]),
         ("ep", experts["second"]),
-        ("expert_data", experts["dp"]),
+        *zip(("data", "replicas"), partial_groups(dense["dp and second"], n), strict=True),
+        *zip(("expert_data", "expert_replicas"), partial_groups(experts["dp"], n), strict=True),
     ]
     for axis, theirs in pairs:
         if axis in ours:
             assert {tuple(sorted(row)) for row in ours[axis]} == theirs
+    assert ("replicas" in ours) == (n > 1)
     stage = point.layout.stage_of(point.devices_used)
     assert all(sorted(stage[list(row)]) == list(range(point.pp)) for row in dense["pp"])
     assert dense["pp"] == experts["pp"]  # Megatron Core asserts it

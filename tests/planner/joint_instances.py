@@ -180,8 +180,9 @@ def _trimmed(
         oracle = instance.oracle
         choices = list(oracle.choices())
         plans = sum(oracle.count(choice) for choice in choices)
-        if not plans:
-            return None
+        named = (pick.zero for choice in choices for pick in oracle.picks(choice))
+        if not plans or not (0 in instance.space.zero_groups or any(named)):
+            return None  # groups of which none divides anything are refused
         if plans <= MOST_PLANS and len(choices) <= _MOST_POINTS:
             return instance
         space = instance.space
