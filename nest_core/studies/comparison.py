@@ -115,7 +115,8 @@ def run(
         the network; a value of null is what the first network costs or draws.
         ``failures``: whether one failed switch is tried, true if absent. ``level_wise``: whether
         NEST's level-wise program plans beside the exact search, false if absent.
-        ``device_usd``: US dollars of an accelerator with its share of the server; null or absent for what is assumed.
+        ``device_usd``: US dollars of an accelerator with its share of the server; null or absent
+        for what is assumed.
     folders : sequence of Path or None, optional
         Where each scenario's paths start; without one every name in it must be a preset's.
     progress : callable (share, words), optional

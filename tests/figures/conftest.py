@@ -10,7 +10,6 @@ from nest_core.api.answer import Answer, answer
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario
 
-
 # NEST's program, which takes longest, has figures and tests of its own.
 RIVALS = 'baselines.names=["manual", "mcmc", "phaze", "alpa_e", "mist"]'
 
