@@ -119,13 +119,16 @@ def _request(scenario: str, overrides: dict[str, Any]) -> Request:
     return Request(scenario, document, overrides)
 
 
-def inputs_of(every: Sequence[Entry], budget: Any, *, failures: bool) -> dict[str, Any]:
+def inputs_of(
+    every: Sequence[Entry], budget: Any, *, failures: bool, level_wise: bool
+) -> dict[str, Any]:
     """What `nest_core.studies.comparison.run` takes."""
     listed = []
     for one in every:
         document, _ = scenario_document(one["scenario"])
         listed.append({"name": one["name"], "document": document, "overrides": one["overrides"]})
-    return {"entries": listed, "budget": budget, "failures": failures}
+    asked = {"entries": listed, "budget": budget, "failures": failures}
+    return asked | ({"level_wise": True} if level_wise else {})
 
 
 def sound(every: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
@@ -224,6 +227,7 @@ def use_inputs(inputs: Mapping[str, Any]) -> None:
         st.toast(f"This page cannot ask for a budget of {value:g}: that of the first stands here.")
     st.session_state["compare.budget_value"] = held[0] if held else None
     st.session_state["compare.failures"] = bool(inputs.get("failures", True))
+    st.session_state["compare.level_wise"] = bool(inputs.get("level_wise", False))
     price = field_of(DEVICE_USD, empty=True).held(inputs.get("device_usd"))
     st.session_state["compare.device_usd"] = price[0] if price else None
     st.session_state[_OPENS] = True

@@ -45,6 +45,7 @@ __all__ = [
     "chosen_budget",
     "chosen_device",
     "chosen_failures",
+    "chosen_level_wise",
     "comparison_table",
     "figures",
     "scenario_rows",
@@ -185,6 +186,20 @@ def chosen_failures() -> bool:
     )
 
 
+def chosen_level_wise() -> bool:
+    """Whether NEST's program is asked for."""
+    return bool(
+        st.toggle(
+            "NEST's level-wise program",
+            False,
+            key="compare.level_wise",
+            bind=ADDRESS,
+            help="The paper's own program beside the exact search: what it promised, what it "
+            "takes, and what the difference comes from. Some seconds for each scenario.",
+        )
+    )
+
+
 def scenario_rows(drawn: Sequence[Entry]) -> None:
     """What is compared: names to edit, order, and ways to take one out.
 
@@ -275,7 +290,7 @@ def figures(key: str, comparison: Comparison, *, pending: bool) -> None:
     PicturePlace("compare-balance").draw(balance)
     PicturePlace("compare-levels").draw(levels)
     if pending:
-        facts("Equal budget and failed switches are being planned …", kind="nest-quiet")
+        facts("What takes several more searches is being planned …", kind="nest-quiet")
     _abreast("asked", asked)
 
 

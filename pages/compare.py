@@ -13,6 +13,7 @@ from nest_studio.compare_view import (
     chosen_budget,
     chosen_device,
     chosen_failures,
+    chosen_level_wise,
     comparison_table,
     figures,
     scenario_rows,
@@ -40,7 +41,8 @@ def main() -> None:
     problem = st.container(key="problem")
     with st.sidebar:
         sidebar_controls()
-        budget, failures, money = chosen_budget(), chosen_failures(), st.container()
+        budget, failures = chosen_budget(), chosen_failures()
+        level_wise, money = chosen_level_wise(), st.container()
     facts("Which is better?", kind="nest-scenario")
     if unread:
         st.warning(unread)
@@ -57,7 +59,8 @@ def main() -> None:
     found, pending = None, False
     with told(problem.error):
         if len(good) >= FEWEST:
-            found, pending = answered(inputs_of(good, budget, failures=failures))
+            asked = inputs_of(good, budget, failures=failures, level_wise=level_wise)
+            found, pending = answered(asked)
     mark_results(earlier=found is None)
     shown: Shown | None = found or st.session_state.get(SHOWN)
     if shown is not None:
@@ -72,10 +75,11 @@ def main() -> None:
 def answered(inputs: dict[str, Any]) -> tuple[Shown | None, bool]:
     """The comparison, once it is there, and whether more of it is to come.
 
-    Plans come first; equal budget and failed switches, which take several more searches each,
-    follow. What is awaited shows its progress here.
+    Plans come first; equal budget, failed switches and NEST's program, which take several more
+    searches each, follow. What is awaited shows its progress here.
     """
-    plain = inputs | {"budget": None, "failures": False}
+    plain = {key: value for key, value in inputs.items() if key != "level_wise"}
+    plain |= {"budget": None, "failures": False}
     both = [inputs] if inputs == plain else [plain, inputs]
     jobs = [
         submitted(compared, one, urgent=place == 0, place=f"{ASKED} {place}")
@@ -84,9 +88,7 @@ def answered(inputs: dict[str, Any]) -> tuple[Shown | None, bool]:
     if len(both) == 1:
         given_up(f"{ASKED} 1")
     found: Shown | None = None
-    for job, one, what in zip(
-        jobs, both, ("Comparing", "Equal budget and failed switches"), strict=False
-    ):
+    for job, one, what in zip(jobs, both, ("Comparing", "More searches"), strict=False):
         if not there(job, what, key=f"compare-{what.split()[0].lower()}"):
             return found, found is not None
         found = job.key, job.result(0), one

@@ -55,6 +55,7 @@ ABOVE_FOUNDATIONS = {
     },
     "exporters": {"costs", "formats", "layout", "network", "scenario", "workload"},
     "studies": {
+        "baselines",
         "bill",
         "costs",
         "explain",

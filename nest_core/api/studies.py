@@ -225,6 +225,7 @@ def compare(
     *,
     budget: Mapping[str, Any] | None = None,
     failures: bool = True,
+    level_wise: bool = False,
     device_usd: float | None = None,
 ) -> Compared:
     """Solve two to six scenarios and read them against the first.
@@ -238,6 +239,8 @@ def compare(
         fabric is scaled to it too; None is what the first network takes.
     failures : bool
         Whether one failed switch is tried.
+    level_wise : bool
+        Whether NEST's level-wise program plans beside the exact search.
     device_usd : float, optional
         US dollars of an accelerator with its share of the server; the listed estimate without it.
 
@@ -246,8 +249,9 @@ def compare(
     InputError
         For scenarios or a budget that are none.
     """
-    if not isinstance(failures, bool):
-        raise InputError("failures", "must be True or False", failures, "give one of them")
+    for name, given in (("failures", failures), ("level_wise", level_wise)):
+        if not isinstance(given, bool):
+            raise InputError(name, "must be True or False", given, "give one of them")
     asked = (
         {name: load(each) for name, each in scenarios.items()}
         if isinstance(scenarios, Mapping)
@@ -260,6 +264,7 @@ def compare(
         ],
         "budget": budget,
         "failures": failures,
+        "level_wise": level_wise,
         "device_usd": device_usd,
     }
     return Compared(comparison.run(inputs, folders=[one.folder for one in asked.values()]))

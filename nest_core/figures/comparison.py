@@ -27,7 +27,7 @@ from nest_core.figures.style import TIME_COLOURS, Picture, axis_unit, plain, poi
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.whole_cost import Design, DevicePrice, Lead, break_even, lead
-from nest_core.units import humanise
+from nest_core.units import humanise, humanise_seconds
 
 __all__ = ["SCENARIO_COLOURS", "pictures", "value_picture"]
 
@@ -38,7 +38,7 @@ def pictures(comparison: Comparison) -> tuple[Picture, ...]:
     """All figures of a comparison.
 
     Throughput; price and power of the network; throughput per dollar of network and accelerators;
-    at equal budget and without one switch, where asked for; stage balance; levels.
+    at equal budget, without one switch, and NEST's program, where asked for; stage balance; levels.
     """
     every = comparison.candidates
     found = [_throughput(every), _cost(every), value_picture(comparison)]
@@ -46,6 +46,8 @@ def pictures(comparison: Comparison) -> tuple[Picture, ...]:
         found.append(_equal_budget(comparison))
     if any(one.losses for one in every):
         found.append(losses_picture(every))
+    if any(one.nest for one in every):
+        found.append(_level_wise(every))
     return (*found, _balance(every), levels_picture(every))
 
 
@@ -97,6 +99,47 @@ def _cost(every: Sequence[Candidate]) -> Picture:
                 _range_panel("power", power, "W", watts),
             ],
         ),
+    )
+
+
+def _level_wise(every: Sequence[Candidate]) -> Picture:
+    """Iterations under both planners, and what NEST's promised; one scale for all."""
+    runs = [one.nest if one.nest and one.nest.feasible else None for one in every]
+    ours = [one.report.iteration_s if one.report else None for one in every]
+    takes = [run.report.iteration_s if run and run.report else None for run in runs]
+    promised = [run.promised_s if run else None for run in runs]
+    scale, unit = axis_unit(max([*(value or 0.0 for value in ours + takes), 1e-9]), "s")
+    panels = [
+        Panel(
+            f"{name}, {unit}",
+            tuple(value and value / scale for value in values),
+            tuple(humanise_seconds(value) if value else "no plan" for value in values),
+            (None,) * len(every),
+        )
+        for name, values in (
+            ("exact search (ours)", ours),
+            ("NEST takes", takes),
+            ("NEST promised", promised),
+        )
+    ]
+    ratios = [
+        (there / here - 1.0, one.name)
+        for one, here, there in zip(every, ours, takes, strict=True)
+        if here and there
+    ]
+    if not ratios:
+        finding = "NEST's level-wise program has no plan here"
+    elif max(abs(ratio) for ratio, _ in ratios) < _SAME:
+        finding = "NEST's level-wise program and the exact search tie everywhere"
+    else:
+        ratio, name = max(ratios, key=lambda pair: abs(pair[0]))
+        way = "slower" if ratio > 0 else "faster"
+        finding = f"NEST's level-wise program is up to {share(abs(ratio))} {way} ({name})"
+    return Picture(
+        finding,
+        f"Iteration under the exact search and NEST, level-wise program (paper), {unit}",
+        "Shorter is better. What makes the difference stands in the table, cause by cause.",
+        bars(every, panels),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from nest_core.baselines import Baseline
 from nest_core.bill.bill import Bill
 from nest_core.costs.price import Report
 from nest_core.explain.validity import Span, rate_span
@@ -47,6 +48,8 @@ class Candidate:
         not say which switches it has.
     at_budget : AtBudget or None
         None where no budget was given.
+    nest : Baseline or None
+        NEST's level-wise program, where it was asked for.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Candidate:
     settings: tuple[tuple[str, str], ...]
     losses: tuple[Loss, ...] = ()
     at_budget: AtBudget | None = None
+    nest: Baseline | None = None
 
     @property
     def tokens_per_s(self) -> float | None:

@@ -15,9 +15,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from nest_core.baselines import Baseline, evaluate_baselines
 from nest_core.bill.bill import Bill, bill
 from nest_core.bill.prices import Prices, load_prices
 from nest_core.costs.price import Report
+from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.explain.validity import validity_of
 from nest_core.network.blocks import level_blocks
@@ -111,8 +113,10 @@ def run(
         as `resolve_scenario` takes it (``overrides`` may be absent or null).
         ``budget``: null, or ``{"kind": "price" | "power", "value"}`` with US dollars or watts for
         the network; a value of null is what the first network costs or draws.
-        ``failures``: whether one failed switch is tried, true if absent. ``device_usd``: US dollars
-        of an accelerator with its share of the server; null or absent for what is assumed.
+        ``failures``: whether one failed switch is tried, true if absent. ``level_wise``: whether
+        NEST's level-wise program plans beside the exact search, false if absent.
+        ``device_usd``: US dollars of an accelerator with its share of the server; null or absent
+        for what is assumed.
     folders : sequence of Path or None, optional
         Where each scenario's paths start; without one every name in it must be a preset's.
     progress : callable (share, words), optional
@@ -134,7 +138,8 @@ def run(
     device_usd = None if device_usd is None else DEVICE_USD.checked(device_usd)
     keys = differing([settings_of(e.document, e.overrides, e.folder) for e in entries])
     failures = bool(inputs.get("failures", True))
-    work = _Work(prices, budget, keys, failures, progress, stop)
+    level_wise = bool(inputs.get("level_wise", False))
+    work = _Work(prices, budget, keys, failures, level_wise, progress, stop)
     work.total = sum(work.steps(scenario) for scenario in scenarios)
     candidates = tuple(
         work.candidate(entry, scenario, found)
@@ -165,6 +170,7 @@ class _Work:
     budget: Budget | None
     keys: tuple[str, ...]
     failures: bool
+    level_wise: bool
     progress: Tell | None
     stop: Stop | None
     total: int = 1
@@ -173,7 +179,7 @@ class _Work:
     def steps(self, scenario: Scenario) -> int:
         """Searches that a candidate takes."""
         at_risk = len(tiers_at_risk(scenario.fabric)) if self.failures else 0
-        return 1 + at_risk + (self.budget is not None)
+        return 1 + at_risk + (self.budget is not None) + self.level_wise
 
     def step(self, words: str) -> None:
         if self.progress is not None:
@@ -199,7 +205,25 @@ class _Work:
             settings=tuple((key, own.get(key, "")) for key in self.keys),
             losses=self._losses(entry, scenario, report),
             at_budget=self._at_budget(entry, scenario),
+            nest=self._nest(entry, scenario, problem, report),
         )
+
+    def _nest(
+        self, entry: _Entry, scenario: Scenario, problem: Problem, report: Report | None
+    ) -> Baseline | None:
+        if not self.level_wise:
+            return None
+        self.step(f"{entry.name}, NEST's level-wise program")
+        (found,) = evaluate_baselines(
+            problem,
+            scenario.space,
+            scenario.model,
+            ("nest",),
+            as_in_paper=scenario.baseline_space == "paper",
+            time_limit_s=scenario.time_limit_s,
+            ours_s=report.iteration_s if report else None,
+        )
+        return found
 
     def _losses(self, entry: _Entry, scenario: Scenario, report: Report | None) -> tuple[Loss, ...]:
         found = []

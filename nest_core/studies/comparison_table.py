@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+from nest_core.baselines import NAMES, Waterfall
 from nest_core.bill.prices import Range
 from nest_core.costs.plan import Plan
 from nest_core.costs.price import Report
@@ -19,6 +20,7 @@ __all__ = ["Line", "lines"]
 
 Value = float | str | None
 _SAME = 5e-4
+_NOTHING_S = 1e-9
 _FAILED = "One switch failed"
 
 
@@ -70,6 +72,7 @@ def lines(
     """
     return (
         *_result(candidates),
+        *_level_wise(candidates),
         *_cost(candidates),
         *_whole(candidates, device_usd),
         *_failed(candidates),
@@ -144,6 +147,33 @@ def _result(every: Sequence[Candidate]) -> list[Line]:
             _numbers(part, "Distance from the optimum at most", "1", gaps, share, beside=False)
         )
     return found
+
+
+def _level_wise(every: Sequence[Candidate]) -> list[Line]:
+    """What NEST's program promised, takes, and loses by; nothing where it was not asked for."""
+    if all(one.nest is None for one in every):
+        return []
+    part = NAMES["nest"]
+    found = [one.nest for one in every]
+    runs = [one.report if one and one.feasible else None for one in found]
+    takes = [run.iteration_s if run else None for run in runs]
+    promised = [one.promised_s if one and one.feasible else None for one in found]
+    falls = [one.waterfall if one else None for one in found]
+    told = [
+        _numbers(part, "Iteration time", "s", takes, humanise_seconds, beside=False),
+        _numbers(part, "Promised", "s", promised, humanise_seconds, beside=False),
+    ]
+    for term in fields(Waterfall):
+        lost = [getattr(fall, term.name) if fall else None for fall in falls]
+        cause = f"Lost to its {term.name.replace('_', ' ')}"
+        told.append(_numbers(part, cause, "s", lost, _signed_seconds, beside=False))
+    return told
+
+
+def _signed_seconds(value: float) -> str:
+    if abs(value) < _NOTHING_S:
+        return "0"
+    return f"{'−' if value < 0 else ''}{humanise_seconds(abs(value))}"
 
 
 def _of(every: Sequence[Candidate], field: str) -> list[float | None]:

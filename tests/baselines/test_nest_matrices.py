@@ -13,7 +13,7 @@ from nest_core.explain.traffic import traffic_of
 _NAMES = {"data": "dp", "expert_data": "edp", "transfers": "pp"}
 
 
-@pytest.mark.parametrize("seed", (1, 2, 4, 5, 6, 8, 9, 10, 11))
+@pytest.mark.parametrize("seed", [1, 2, 4, 5, 6, 8, 9, 10, 11])
 def test_own_cells_are_what_the_program_promised_class_by_class(seed):
     """Leaving each class out of a plan's price on levels says the same, by other code."""
     small = small_problem(seed, experts=seed % 2 == 1)
