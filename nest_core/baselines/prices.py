@@ -19,7 +19,6 @@ from nest_core.costs import (
     StageCosts,
     in_flight,
     links,
-    pairs_passes,
     stage_costs,
 )
 from nest_core.costs.schedules import DELAYS, iteration_seconds, paces
@@ -54,7 +53,7 @@ class Prices:
             return self._stages[point]
         own = point.schedule if point.schedule in DELAYS else "1f1b"
         key = replace(point, schedule=own, interleave=min(point.interleave, 2))
-        if pairs_passes(self.problem, point):
+        if self.problem.overlap.experts:
             key = point
         if key != point:
             costs = self.stages(key)

@@ -13,7 +13,7 @@ from nest_core.costs.plan import (
 from nest_core.costs.price import Memory, Report, Stage, check_plan, price
 from nest_core.costs.problem import RECOMPUTE, Calls, LayerTable, Problem, StateBytes
 from nest_core.costs.schedules import in_flight
-from nest_core.costs.stages import StageCosts, links, pairs_passes, stage_costs, traffic
+from nest_core.costs.stages import StageCosts, links, stage_costs, traffic
 from nest_core.costs.tables import state_bytes
 from nest_core.costs.zero import state_shares
 
@@ -40,7 +40,6 @@ __all__ = [
     "in_flight",
     "links",
     "micro_batches",
-    "pairs_passes",
     "price",
     "stage_costs",
     "state_bytes",

@@ -102,7 +102,7 @@ def stage_memory(
     stash = (float(costs.in_flight[s]) - 1) * kept
     if uneven:
         each = np.array([table.kept_bytes[c, i:j].sum() for i, j in virtual_stages])
-        order = fullest_order(point, costs.micro_batches)
+        order = fullest_order(point, costs.micro_batches, beside=costs.beside)
         stash = float(order.most_held(np.tile(each, (point.pp, 1)))[s]) - kept
     stash += float(costs.deferred[s]) * float(table.kept_bytes[0, layers].sum())
     working = float(table.working_bytes[c, fullest])

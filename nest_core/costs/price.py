@@ -23,6 +23,7 @@ from nest_core.costs.stages import (
     StageCosts,
     layer_seconds,
     links,
+    pairs_passes,
     stage_costs,
     update_layers,
 )
@@ -144,7 +145,8 @@ def price(problem: Problem, plan: Plan) -> Report:
     steady, fill = m * float(loads.max()), fill_seconds(point, m, loads, spared)
     if plan.uneven:
         passes = np.array([work.passes for work in works])
-        fill = max(0.0, replayed_seconds(point, m, passes) - steady)  # rounding
+        ended = replayed_seconds(point, m, passes, beside=pairs_passes(problem, point))
+        fill = max(0.0, ended - steady)  # rounding
     iteration = steady + fill + float(syncs.max())
     stages = tuple(
         _stage(problem, plan, grounds[points[s]], s, work, iteration)

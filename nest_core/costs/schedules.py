@@ -159,8 +159,8 @@ class PassOrder:
     virtual_stage: IntArray
 
     @classmethod
-    def of(cls, point: Point, micro_batches: int) -> PassOrder:
-        """The order of a point's schedule."""
+    def of(cls, point: Point, micro_batches: int, *, beside: bool = False) -> PassOrder:
+        """The order of a point's schedule; ``beside``: as where passes are `paired`."""
         if point.schedule in DELAYS:
             return cls(*_delayed(point, micro_batches))
         v, pp = point.interleave, point.pp
@@ -173,7 +173,7 @@ class PassOrder:
         way = np.zeros((pp, 2 * len(number)), dtype=np.int64)
         which, virtual_stage = np.zeros_like(way), np.zeros_like(way)
         for s in range(pp):
-            first, second = _places(point, s, len(number))
+            first, second = _places(point, s, len(number), beside=beside)
             way[s, second] = 1
             which[s, first] = which[s, second] = micro_batch
             virtual_stage[s, first], virtual_stage[s, second] = there, back
@@ -211,16 +211,18 @@ class PassOrder:
         return np.asarray(held.cumsum(axis=-1).max(axis=-1))
 
 
-def fullest_order(point: Point, micro_batches: int) -> PassOrder:
+def fullest_order(point: Point, micro_batches: int, *, beside: bool = False) -> PassOrder:
     """Passes of an interleaved point up to where every stage has been at its fullest.
 
     A stage is ahead by two groups of ``pp`` micro-batches at most, and after them holds the same
     virtual stages again with every group.
     """
-    return PassOrder.of(point, min(micro_batches, 3 * point.pp))
+    return PassOrder.of(point, min(micro_batches, 3 * point.pp), beside=beside)
 
 
-def replayed_seconds(point: Point, micro_batches: int, pass_s: FloatArray) -> float:
+def replayed_seconds(
+    point: Point, micro_batches: int, pass_s: FloatArray, *, beside: bool = False
+) -> float:
     """When the last pass of an interleaved point ends.
 
     Beyond `MOST_PASSES` every further group of ``pp`` micro-batches takes as long as the last.
@@ -228,9 +230,10 @@ def replayed_seconds(point: Point, micro_batches: int, pass_s: FloatArray) -> fl
     groups = micro_batches // point.pp
     most = max(2, MOST_PASSES // (2 * point.interleave * point.pp**2))
     if groups <= most:
-        return PassOrder.of(point, micro_batches).seconds(pass_s)
+        return PassOrder.of(point, micro_batches, beside=beside).seconds(pass_s)
     ended, before = (
-        PassOrder.of(point, number * point.pp).seconds(pass_s) for number in (most, most - 1)
+        PassOrder.of(point, number * point.pp, beside=beside).seconds(pass_s)
+        for number in (most, most - 1)
     )
     return ended + (groups - most) * (ended - before)
 
@@ -249,11 +252,13 @@ def _delayed(point: Point, m: int) -> tuple[IntArray, IntArray, IntArray]:
     return ways[order], which[order], np.zeros_like(order)
 
 
-def _places(point: Point, s: int, count: int) -> tuple[IntArray, IntArray]:
+def _places(point: Point, s: int, count: int, *, beside: bool) -> tuple[IntArray, IntArray]:
     """Where in a stage's order its forward and its backward passes stand."""
     number = np.arange(count)
     after = point.pp - 1 - s
-    if point.schedule == "gpipe":
+    if beside:
+        ahead = min(int(_alone(point)[s]), count)
+    elif point.schedule == "gpipe":
         ahead = count
     elif point.schedule == "interleaved":
         ahead = min(2 * after + (point.interleave - 1) * point.pp, count)

@@ -142,6 +142,8 @@ class StageMemory:
         Micro-batches whose activations a position holds.
     deferred : (pp,)
         Micro-batches beside them of which all is held for W: zero-bubble schedules delay it.
+    beside : bool
+        Whether forward passes run beside backward passes; see `pairs_passes`.
     limit : float
         Bytes that tensors may hold.
     """
@@ -153,6 +155,7 @@ class StageMemory:
     step: FloatArray
     in_flight: FloatArray
     deferred: FloatArray
+    beside: bool
     limit: float
 
     def used(self, s: int, i: int, j: int, c: int) -> float:
@@ -252,7 +255,7 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     state, zero = problem.state, point.acting_zero
     dense, experts = held(table, point.pp), table.expert_parameters
-    m = point.micro_batches(problem.batch)
+    m, beside = point.micro_batches(problem.batch), pairs_passes(problem, point)
     return StageMemory(
         micro_batches=m,
         static=prefix(
@@ -265,8 +268,9 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
             dense * step_share(zero, point.shard_ranks, state)
             + experts * step_share(zero, point.expert_shard_ranks, state)
         ),
-        in_flight=in_flight(point, m, beside=pairs_passes(problem, point)),
+        in_flight=in_flight(point, m, beside=beside),
         deferred=deferred(point, m),
+        beside=beside,
         limit=problem.tensor_bytes,
     )
 

@@ -36,6 +36,7 @@ import numpy as np
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.costs.schedules import DELAYS, MOST_PASSES, PassOrder
+from nest_core.costs.stages import pairs_passes
 from nest_core.errors import InputError
 from nest_core.network import BoolArray, FloatArray, IntArray
 
@@ -134,7 +135,7 @@ def timeline(problem: Problem, report: Report) -> Timeline:
             passes,
             "lower the batch or raise the micro-batch",
         )
-    order = PassOrder.of(point, m)
+    order = PassOrder.of(point, m, beside=pairs_passes(problem, point))
     parts = _parts(problem, report, m)
     begun = order.starts(parts.sum(axis=3))
     update = _updates(problem, report, m)

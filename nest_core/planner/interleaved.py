@@ -43,7 +43,7 @@ def solve_interleaved(
                 best = seconds, cuts, chosen
     if layouts == "even":
         return best
-    order = fullest_order(point, choices.costs[0].micro_batches)
+    order = fullest_order(point, choices.costs[0].micro_batches, beside=choices.costs[0].beside)
     for cuts in uneven_patterns(layers, point.pp, point.interleave):
         work = _of_virtual_stages(point, choices, np.array(cuts), order)
         for seconds, chosen in _replayed(point, choices, cuts, work, min(best[0], cutoff)):
@@ -115,7 +115,7 @@ def _replayed(
     synchronisation than it might: no pass that gets longer ends the last one sooner.
     """
     load, m, places = work.load, work.micro_batches, np.arange(point.pp)
-    least = load.min(axis=1).max()
+    least, beside = load.min(axis=1).max(), choices.costs[0].beside
     if m * least >= cutoff * (1 + 1e-12):
         return
     passes = _passes(point.pp, choices, cuts)
@@ -136,7 +136,7 @@ def _replayed(
             first = seconds[:, 0].sum(axis=1)
             low = float((m * load[places, chosen] + first.cumsum() - first).max())
             if low + once <= cutoff * (1 + 1e-12):
-                ended = max(m * pace, replayed_seconds(point, m, seconds)) + once
+                ended = max(m * pace, replayed_seconds(point, m, seconds, beside=beside)) + once
                 cutoff = min(cutoff, ended)
                 yield ended, chosen
 

@@ -15,7 +15,6 @@ from nest_core.costs import (
     StageStrategy,
     in_flight,
     links,
-    pairs_passes,
     stage_costs,
 )
 from nest_core.costs.schedules import DELAYS
@@ -81,8 +80,8 @@ class Solver:
         """
         named = point.schedule if point.schedule in DELAYS else ""
         alike = replace(point, schedule=named, interleave=min(point.interleave, 2))
-        if beside := pairs_passes(self.problem, point):
-            alike = replace(point, schedule="")
+        if self.problem.overlap.experts:
+            alike = point
         if alike not in self._costs:
             v = min(point.interleave, 2)
             place = replace(
@@ -94,7 +93,7 @@ class Solver:
                 self._costs.pop(next(iter(self._costs)))
             self._costs[alike] = stage_costs(self.problem, point, self._links[place])
         found = self._costs[alike]
-        held = in_flight(point, found.micro_batches, beside=beside)
+        held = in_flight(point, found.micro_batches, beside=found.beside)
         return replace(found, in_flight=held)
 
     def prepare(

@@ -10,7 +10,7 @@ from plain_chain import chain, problem
 
 from nest_core.costs import Point
 from nest_core.costs.links import links
-from nest_core.network import collapse
+from nest_core.network import Dispatch, collapse
 from nest_core.planner.transfer_bounds import TransferBounds, beyond_blocks, call_bound, hop_seconds
 from nest_core.scenario import load_scenario
 from nest_core.topology import Clos, Hierarchical, Tier
@@ -164,6 +164,28 @@ def test_no_exchange_of_experts_is_faster_than_its_bound(tp, ep, dp, pp):
     assert bound[0] <= placed.min() * (1 + 1e-12)
     if tp * pp % 32 == 0:  # every expert in a rack of its own
         assert bound[0] > 0.99 * placed.max()
+
+
+@pytest.mark.parametrize(
+    "dispatch", [Dispatch(8, 1), Dispatch(24, 6), Dispatch(24, 4, 4, 2)], ids=str
+)
+@pytest.mark.parametrize("order", [("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp")])
+def test_no_dispatch_is_faster_than_its_bound(dispatch, order):
+    """Nor is the bound far off where whole nodes, or no two in a rack, share the experts."""
+    tight = 0
+    for tp, ep, dp, pp in EXPERTS:
+        if dispatch.experts % ep:
+            continue
+        case = replace(problem(chain(pp)), network=FABRIC, dispatch=dispatch)
+        point = Point(tp=tp, sp=True, dp=dp, pp=pp, micro_batch=1, zero=0, order=order, ep=ep)
+        placed = links(case, point).time("ep", "all_to_all").seconds(BYTES)
+        stride = tp * pp if order[2] == "pp" else tp
+        bound = call_bound(
+            case, TransferBounds(case), "ep", "all_to_all", ep, stride, np.array([BYTES]), True
+        )
+        assert bound[0] <= placed.min() * (1 + 1e-12), (tp, ep, dp, pp)
+        tight += bound[0] > 0.99 * placed.max()
+    assert tight > 10
 
 
 def clos(**changes):

@@ -102,6 +102,7 @@ def model_of(run: Run) -> Model:
         )
     dense = min(run.dense_layers or _size(preset, "dense_blocks"), run.layers - 1)
     mixture = run.experts > 1
+    groups, top_groups = _groups(preset, run.experts)
     return Model(
         name=run.model,
         family=family,
@@ -124,15 +125,17 @@ def model_of(run: Run) -> Model:
         kv_rank=_size(preset, "kv_rank"),
         rope_dim=_size(preset, "rope_dim"),
         value_dim=_size(preset, "value_dim"),
-        **_groups(preset, run.experts),
+        expert_groups=groups,
+        top_groups=top_groups,
         source=run.source,
     )
 
 
-def _groups(preset: dict[str, object], experts: int) -> dict[str, Any]:
-    """Groups that tokens choose experts from, of a preset with as many experts."""
-    names = ("expert_groups", "top_groups")
-    return {name: _size(preset, name) or 1 for name in names if preset.get("experts") == experts}
+def _groups(preset: dict[str, object], experts: int) -> tuple[int, int]:
+    """Groups that tokens choose experts from, of a preset with as many experts; else one."""
+    if preset.get("experts") != experts:
+        return 1, 1
+    return _size(preset, "expert_groups") or 1, _size(preset, "top_groups") or 1
 
 
 def _size(preset: dict[str, object], field: str) -> int:

@@ -75,13 +75,15 @@ state takes the same default everywhere (`nest_core/measured/training/`).
 
 
 MIXTURES_APART = (
-    "- *Too slow*, DeepSeek-V3 on B200 with ep 32 and on H100 with ep 64: three quarters and half "
-    "of the predicted time are the experts' all-to-alls between nodes. Every copy of a token is "
-    "priced as a message of its own; DeepEP, which the notes of the H100 row name, sends a token "
-    "once to a node and hands its copies on inside, and that is not priced.",
+    "- *Too slow*, DeepSeek-V3 on B200 with ep 32: most of the predicted time are the experts' "
+    "all-to-alls between nodes, a copy of a token per expert. Megatron-Bridge's recipes for B200 "
+    "name HybridEP, which sends one per node, but the row does not: so dispatched the prediction "
+    "is 25.7 s instead of 59.4, against 19.7 measured, and 22.7 s with expert overlap. Rows whose "
+    "notes name DeepEP are priced with it, by which DeepSeek-V3 and Kimi K2 on H100 went from 35 "
+    "to 62 % too slow to at most 12 % off.",
     "- *Too slow*, GPT-OSS-120B on H100: the table leaves ep open and the example's configuration "
     "has 8 or 64. At 8 the weights of an eighth of the experts are gathered per micro-batch; at 64 "
-    "the prediction is 4.89 s instead of 11.26, against 4.30 measured.",
+    "the prediction is 4.46 s instead of 11.13, against 4.30 measured.",
     "- *Too fast* (Qwen3-30B-A3B, Qwen3-235B-A22B, GPT-OSS-120B). Early containers of "
     "Megatron-Bridge, or recipes that later ones replaced: the same models on equal devices with "
     "the same batch took 22 s instead of 49 (Qwen3-235B-A22B on B300, micro-batches of 2 for 1), "

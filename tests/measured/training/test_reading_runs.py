@@ -8,7 +8,9 @@ import pytest
 from run_tables import PLAIN, SUBSET, TABLES, as_csv
 
 from nest_core.errors import InputError
+from nest_core.hardware import load_accelerator
 from nest_core.measured.training import Outcome, read_runs
+from nest_core.measured.training.predict import problem_of
 from nest_core.measured.training.reading import MEASURED_COLUMNS, is_training
 from nest_core.measured.training.rows import DEFAULTS
 
@@ -120,6 +122,24 @@ def test_notes_give_facts_of_the_configuration(one):
     assert one(notes="BF16 grad reduce").run.gradient_bytes == 2
     assert one(precision="bf16-mixed(fp32 grad accum)").run.gradient_bytes == 4
     assert one(notes="1 dense + 3 MoE layers, MLA").run.dense_layers == 1
+
+
+@pytest.mark.parametrize(
+    ("notes", "dispatch", "beside"),
+    [
+        ("TE + DeepEP; fake-balanced gate", "once_per_node", False),
+        ("flex/HybridEP, moe_a2a_overlap", "hybrid", True),
+        ("MoE force-balanced, dropless", None, False),
+    ],
+)
+def test_how_experts_are_reached_is_what_the_notes_say(one, notes, dispatch, beside):
+    """Nothing but the notes tells; a plain all-to-all is the rest."""
+    run = one(notes=notes, experts="8", topk="2", ep="2").run
+    assert run.fact("dispatch") == dispatch
+    priced = problem_of(run, load_accelerator("h100-80gb"))
+    assert (priced.dispatch is None) == (dispatch is None)
+    assert dispatch is None or priced.dispatch.by_host == (dispatch == "once_per_node")
+    assert priced.overlap.experts == beside
 
 
 def test_times_and_memory_are_measured_apart(one):
