@@ -171,7 +171,7 @@ def states() -> tuple[State, ...]:
         # Where the first of so many stages may sit, and what it goes on with there.
         before = {one.level: one.producer for one in found if one.stages == stages - 1}
         before.pop(None, None)
-        sits = {0: [None]} if stages == 1 else {}
+        sits: dict[int, list[int | None]] = {0: [None]} if stages == 1 else {}
         for level, slot in before.items():
             sits.setdefault(slot, []).append(level)
         for level in range(len(hop_seconds())):

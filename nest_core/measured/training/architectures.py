@@ -9,7 +9,6 @@ else from a preset of the same structure.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.measured.training.runs import Run
