@@ -238,6 +238,12 @@ def test_the_overlap_that_is_printed_is_the_one_assumed(name, command, capsys, r
         (IDEAL_OVERLAP, "Overlap: ideal, communication hides wherever it finds compute to hide "),
         (Overlap("fitted"), "Overlap: fitted (family h100), nothing hides behind compute."),
         (
+            Overlap("fitted", 0.6, 0.5, 0.75, experts=True),
+            "Overlap: fitted (family h100), 60 % within layers, 50 % of pipeline transfers, 75 % "
+            "of gradients, states and experts beside another micro-batch hide where compute "
+            "covers them.",
+        ),
+        (
             Overlap("fitted", 0.6, 0.5, 0.75, 0.1),
             "Overlap: fitted (family h100), 60 % within layers, 50 % of pipeline transfers, 75 % "
             "of gradients and states hide where compute covers them, slowing it by 10 % of that.",

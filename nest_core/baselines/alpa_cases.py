@@ -8,6 +8,7 @@ over all cases, so that few are ever costed.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from math import gcd
 
 import numpy as np
 
@@ -156,7 +157,9 @@ class Cases:
         parallelism needs tells what layers take; ZeRO and transfers between stages only add.
         """
         view = self.prices.problem
-        alone = replace(point, dp=point.ep, pp=1, zero=0, schedule="1f1b", interleave=1)
+        own = point.ep * point.etp
+        least = own // gcd(own, point.tp * point.cp)  # replicas that experts are spread over
+        alone = replace(point, dp=least, pp=1, zero=0, schedule="1f1b", interleave=1)
         table = view.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
         beside = np.ones(1) if view.overlap.experts else None  # at best
         found = layer_seconds(view, alone, self.prices.layout(alone), table, beside)

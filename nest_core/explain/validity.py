@@ -278,7 +278,12 @@ def overlap_in_words(overlap: Overlap, accelerator: Accelerator) -> str:
     shares = (
         (overlap.tp, "within layers"),
         (overlap.pp, "of pipeline transfers"),
-        (overlap.dp, "of gradients and states"),
+        (
+            overlap.dp,
+            "of gradients, states and experts beside another micro-batch"
+            if overlap.experts
+            else "of gradients and states",
+        ),
     )
     if not any(part for part, _ in shares):
         return f"Overlap: fitted ({origin}), nothing hides behind compute."

@@ -11,6 +11,7 @@ from small_problems import Priced, Small, every_cut, every_point, small_problem
 from nest_core.baselines import alpa_e
 from nest_core.baselines.blind import mesh, row_length
 from nest_core.costs import Plan, price
+from nest_core.scenario import load_scenario
 
 FAMILIES = {
     "degrees": {"pp": (1, 2, 3, 4)},
@@ -99,3 +100,16 @@ def test_all_devices_work_in_one_pipeline_if_any_point_allows_it(seed):
     points = shapes(small.problem, list(every_point(small.problem, small.space)))
     assert plan.point.devices_used == points[0].devices_used
     assert plan.point.order == ("tp", "cp", "dp", "pp")
+
+
+def test_experts_over_tensor_parallel_ranks_need_no_more_devices_than_there_are():
+    """A crash: experts of eight, whole on each of 16 tensor-parallel ranks, on 64 devices."""
+    asked = load_scenario(
+        "llama2-7b-64-h100",
+        ['workload.model="mixtral-8x7b"', "workload.global_batch_sequences=64", "search.tp=16",
+         "search.ep=8", "search.etp=1", "search.sp=true", "search.cp=1", "search.pp=1",
+         "search.micro_batch_sequences=1"],
+    )  # fmt: skip
+    found = alpa_e.find(asked.problem(), asked.space)
+    assert found.plan is not None
+    assert (found.plan.point.ep, found.plan.point.etp) == (8, 1)
