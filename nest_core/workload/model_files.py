@@ -110,7 +110,7 @@ def _file(name: str, folder: Path | None, field: str) -> Path:
         name,
         folder,
         field=field,
-        file="config.json or a trace",
+        file="config.json or trace",
         table=True,
         is_path=lambda name, _: name.endswith(".json"),
     )
