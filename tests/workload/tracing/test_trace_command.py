@@ -90,7 +90,7 @@ def test_people_read_a_table(capsys):
 
 WRONG = [
     ([], "MODEL must be given"),
-    (["llama3-8c"], "must be a preset, a path to a config.json or a table"),
+    (["llama3-8c"], "must be a preset, a path to a config.json or trace or a table"),
     (["llama3-8b", "--output", "x.json"], "--output must come with package.module:build"),
     (["llama3-8b", "--write-presets"], "--write-presets must stand alone"),
     (["llama3-8b", "--strategy", "tp"], "--strategy must set each of tp, sp,"),
