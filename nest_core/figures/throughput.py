@@ -72,7 +72,7 @@ def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
     end = 1.3 * largest / scale
     layout = frame(
         50 + _BAR_HEIGHT * len(entries),
-        (196, 24, 4, 46),
+        (232, 24, 4, 46),
         barmode="overlay",
         xaxis=value_axis(f"throughput, {unit}") | {"range": [0, end]},
         yaxis=rows_axis([_tick(e) for e in entries]),

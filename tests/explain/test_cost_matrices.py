@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import nest_core as nest
-from nest_core.costs import Calls, LayerTable, Plan, Point, Problem, StateBytes
+from nest_core.baselines.nest import on_levels
+from nest_core.costs import Calls, LayerTable, Plan, Point, Problem, StateBytes, price
 from nest_core.explain.cost_matrices import cost_matrices
 from nest_core.network import collapse
 from nest_core.planner.levelwise import PAPER_ORDER
@@ -65,6 +68,22 @@ def test_cells_are_messages_times_what_a_level_gives_a_device():
     assert found["dp"] == pytest.approx(
         {"node": 2 * (0.5 + 10 / 10), "rack": 2 * (1.0 + 4 * 10 / 4)}
     )
+
+
+def test_shards_over_a_part_of_the_replicas_meet_nearer():
+    """Eight replicas of one device, shards among four of them: a node holds a group."""
+    point = Point(1, False, 8, 1, 1, 1, PAPER_ORDER, zero_group=4)
+    plan = Plan(point, (0, 2), ("none",))
+    problem = replace(_problem(), batch=8)
+    parts, whole = (
+        cost_matrices(problem, one)
+        for one in (plan, replace(plan, point=replace(point, zero_group=0)))
+    )
+    assert parts.ranks["dp"] == 4
+    assert parts.own_json()["dp"] == ["node"]
+    assert whole.own_json()["dp"] == ["rack"]
+    spent = price(on_levels(problem), plan).stages[0].communication_s
+    assert parts.to_json()["dp"]["node"] == pytest.approx(spent)
 
 
 def test_the_plans_own_cells_are_where_its_groups_end():
