@@ -272,9 +272,9 @@ class Frontier:
         self._entry(pair := int(self._pair[row[0]]))
         columns = self.points.columns(row)
         columns = columns.chosen(columns.number == number)
-        limits = self._bound_points(self._bounds_of[pair, 0], np.zeros(1, dtype=np.int64), columns)
-        one = Opened(columns, limits, REFINED)
-        placed, _ = self.place(one, 0, float("inf"))
+        known = self._bounds_of[pair, 0, self._exact]
+        limits = self._bound_points(known, np.zeros(1, dtype=np.int64), columns)
+        placed, _ = self.place(Opened(columns, limits, REFINED), 0, float("inf"))
         return max(float(placed.limits.seconds[0]), float(self.queue.low[row[0]]))
 
     def leanest(self) -> tuple[float, Point | None]:
