@@ -28,7 +28,6 @@ __all__ = ["PLACED", "REFINED", "ROUGH", "Frontier", "Opened", "lower_bounds"]
 _ONE = np.ones(1)
 _REFINED = 32
 _MOST_PLACED = 256
-_FEW_TABLES = 1024  # so many are made for bounds at once
 ROUGH, REFINED, PLACED = range(3)
 """Stages of `Opened` points."""
 
@@ -109,15 +108,15 @@ class Frontier:
         self._micros, which = np.unique(self.rows.micro_batch, return_inverse=True)
         self._pair = self.rows.family * len(self._micros) + which
         self._deepest = self.points.deepest()
-        self._exact = problem.lower_bound is None or (
-            len(self.rows.families) * len(self._micros) <= _FEW_TABLES
-        )
+        # Tables are made for whole rows at once, but where experts can be divided in many ways.
+        whole, _ = self.rows.families.without_experts()
+        self._exact = problem.lower_bound is None or len(whole) == len(self.rows.families)
         self.screen = Screen(problem, self.rows, self.allowed)
         self._entries: dict[tuple[int, int, bool], Entry] = {}
         self._bounds_of: dict[tuple[int, int, bool], LayerBounds] = {}
         self._transfer_bounds = TransferBounds(problem)
         self._blocks = BlockBounds(problem, space)
-        self._placed, self._together = PlacedBounds(self.points, self.solver), 1
+        self._placed, self._placings = PlacedBounds(self.points, self.solver), 0
         everything = np.arange(len(self.rows))
         self.queue = Queue(self._bound_rows(self._lower_bounds(), self._pair, everything))
 
@@ -137,7 +136,7 @@ class Frontier:
         found.screen = Screen(problem, self.rows, self.allowed)
         found._entries, found._bounds_of, found._transfer_bounds = {}, {}, TransferBounds(problem)
         found._blocks = BlockBounds(problem, self.space)
-        found._placed, found._together = PlacedBounds(self.points, found.solver), 1
+        found._placed, found._placings = PlacedBounds(self.points, found.solver), 0
         found.queue = Queue(self.queue.low / factor)
         return found
 
@@ -145,7 +144,7 @@ class Frontier:
         """The points of rows that may come in under the cutoff, or fit at all."""
         points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
         pairs, entry = np.unique(self._pair[rows], return_inverse=True)
-        found = [self._entry(pair) for pair in pairs.tolist()]
+        found = [self._entry(pair, exact=self._exact) for pair in pairs.tolist()]
         bounds_by_pair = LayerBounds.joined(
             [self._bounds_of[pair, 0, self._exact] for pair in pairs.tolist()]
         )
@@ -190,14 +189,20 @@ class Frontier:
         return refined, len(near)
 
     def place(self, opened: Opened, first: int, cutoff: float) -> tuple[Opened, int]:
-        """The same of refined points under bounds that know where their ranks sit."""
-        part = slice(first, first + self._together)
-        self._together = min(2 * self._together, _MOST_PLACED)
+        """The same of refined points under bounds that know where their ranks sit.
+
+        More at once the more there were: few are placed in vain where few are needed.
+        """
+        size = min(max(1, self._placings // 8), _MOST_PLACED)
+        self._placings += size
+        part = slice(first, first + size)
         columns, limits = opened.columns.chosen(part), opened.limits.chosen(part)
         looked_at = len(columns)
-        apart = self.rows.reach[columns.row] != 1
-        for exact, with_experts in ((False, False), (True, False), (True, True)):
-            _, known, entry = self._spread(columns, exact=exact)
+        for with_experts in (False, True):
+            apart = self.rows.reach[columns.row] != 1
+            if with_experts and not apart.any():
+                break
+            _, known, entry = self._spread(columns)
             dense = self._placed.dense(columns)
             own = self._placed.experts(columns) if with_experts else np.zeros(1)
             experts = np.where(apart, own, dense)
@@ -205,9 +210,6 @@ class Frontier:
             limits = self._raised(limits, columns, known, entry, (transfers, dense, experts))
             near = limits.seconds <= cutoff
             columns, limits = columns.chosen(near), limits.chosen(near)
-            apart = self.rows.reach[columns.row] != 1
-            if not len(columns) or (exact and not apart.any()):
-                break
         return Opened.sorted(columns, limits, PLACED), looked_at
 
     def _raised(
@@ -229,19 +231,13 @@ class Frontier:
         seconds = np.maximum(own.seconds, limits.seconds + np.where(plain, more, 0.0))
         return Bounds(seconds, total, sync)
 
-    def _spread(
-        self, columns: Columns, *, exact: bool = False
-    ) -> tuple[list[Entry], LayerBounds, IntArray]:
+    def _spread(self, columns: Columns) -> tuple[list[Entry], LayerBounds, IntArray]:
         """Entries of points that know how far apart experts lie, and which is whose."""
         keys = np.stack([self._pair[columns.row], self._apart(columns)])
         keys, entry = np.unique(keys, axis=1, return_inverse=True)
         pairs = keys.T.tolist()
-        entries = [self._entry(pair, apart, exact=exact) for pair, apart in pairs]
-        return (
-            entries,
-            LayerBounds.joined([self._bounds_of[p, a, exact or self._exact] for p, a in pairs]),
-            entry,
-        )
+        entries = [self._entry(pair, apart, exact=True) for pair, apart in pairs]
+        return entries, LayerBounds.joined([self._bounds_of[p, a, True] for p, a in pairs]), entry
 
     def prepare(self, opened: Opened, index: int) -> Prepared:
         """Stage costs of an opened point."""
@@ -269,10 +265,10 @@ class Frontier:
     def bound_of(self, number: int) -> float:
         """The bound that a point had by itself."""
         row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
-        self._entry(pair := int(self._pair[row[0]]))
+        self._entry(pair := int(self._pair[row[0]]), exact=True)
         columns = self.points.columns(row)
         columns = columns.chosen(columns.number == number)
-        known = self._bounds_of[pair, 0, self._exact]
+        known = self._bounds_of[pair, 0, True]
         limits = self._bound_points(known, np.zeros(1, dtype=np.int64), columns)
         placed, _ = self.place(Opened(columns, limits, REFINED), 0, float("inf"))
         return max(float(placed.limits.seconds[0]), float(self.queue.low[row[0]]))
@@ -288,7 +284,7 @@ class Frontier:
             return 0.0, None
         rows = self._smallest_micro_batches()
         pairs, entry = np.unique(self._pair[rows], return_inverse=True)
-        entries = [self._entry(pair) for pair in pairs.tolist()]
+        entries = [self._entry(pair, exact=True) for pair in pairs.tolist()]
         sharers = self.rows.dp[rows] * self.rows.column("cp")[rows]
         owners, shared = self.rows.owners[rows], self.rows.shared[rows]
         states = [
@@ -389,13 +385,12 @@ class Frontier:
         return np.where(columns.outer & columns.natural & alone, apart, 0)
 
     def _entry(self, pair: int, apart: int = 0, *, exact: bool = False) -> Entry:
-        """By the family's lower bounds, unless tables are few or ``exact``: by its own table."""
-        exact = exact or self._exact
+        """By the family's lower bounds; ``exact``: by the table of the micro-batch itself."""
         key = pair, apart, exact
         if key not in self._entries:
             family, micro = divmod(pair, len(self._micros))
             families, times = self.rows.families, float(self._micros[micro])
-            if self.problem.lower_bound is None or exact:
+            if exact or self.problem.lower_bound is None:
                 table, times = self._table(family, int(times)), 1.0
             else:
                 table = self.problem.lower_bound(*families.one(family))

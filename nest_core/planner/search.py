@@ -311,10 +311,10 @@ def _best_first(
             known, looked_at = nearer(opened, index, leading.cutoff)
             found.waiting -= looked_at - len(known)
             add(opened, index + looked_at)
-            if known.stage < PLACED or not len(known):
+            if known.stage < PLACED or looked_at == 1 or not len(known):
                 add(known, 0)
                 continue
-            # The first is tried at once: a better time to beat excludes more.
+            # The first of many is tried at once: a better time to beat excludes more.
             opened, index, bound = known, 0, float("inf")
         if prepared is None:
             add(opened, index + 1)
