@@ -23,7 +23,7 @@ those ranks, in the order in which they are numbered.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -63,16 +63,25 @@ class Links:
     forward: MessageTime
     producer_level: IntArray
     dispatch: Dispatch | None = None
-    _found: dict[tuple[str, Kind, int], MessageTime] = field(default_factory=dict)
+    _found: dict[tuple[str, Kind, int, int, int], MessageTime] = field(default_factory=dict)
 
     def time(self, axis: str, kind: Kind, instances: int = 1) -> MessageTime:
         """What one call of a kind takes in an axis' groups, by bytes; see `Calls`."""
-        key = axis, kind, instances
-        if key not in self._found:
-            measured = self._measured(axis, kind, instances)
-            for each, time in measured.items():
-                self._found[axis, each, instances] = time
-        return self._found[key]
+        ep, etp = self.point.ep, self.point.etp
+        named = _REPLICAS.get(axis, axis)
+        parts = {"ep": (ep, etp), "etp": (1, etp), "expert_data": (ep * etp, 1)}.get(named, (1, 1))
+        if (axis, kind, instances, *parts) not in self._found:
+            for each, time in self._measured(axis, kind, instances).items():
+                self._found[axis, each, instances, *parts] = time
+        return self._found[axis, kind, instances, *parts]
+
+    def of(self, point: Point) -> Links:
+        """Those of a point whose ranks sit alike; what was priced for either is known to both."""
+        return replace(self, point=point)
+
+    def sharing(self, others: Links) -> Links:
+        """Other transfers among the same ranks, with what was priced for these."""
+        return replace(others, _found=self._found)
 
     def _measured(self, axis: str, kind: Kind, instances: int) -> dict[Kind, MessageTime]:
         devices = rank_mapping(self.network, self.point.layout, self.point.device_order)

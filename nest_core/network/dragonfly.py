@@ -124,6 +124,11 @@ class DragonflyLinkMap(LinkMap):
         """Hash draws."""
         return ECMP_DRAWS if self.fabric.routing == "ecmp" else 1
 
+    def egress_Bps(self, block: int, *, alike: bool = False) -> float:
+        """A node's port, which all of its devices share."""
+        del alike
+        return self.rates_Bps[1] if block == 0 else float("inf")
+
     def faster(self, tier: int, factor: float) -> DragonflyLinkMap:
         """The same dragonfly with the links of one tier wider."""
         a, b, c, d = (

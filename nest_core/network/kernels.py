@@ -36,21 +36,29 @@ def busiest(
     capacity: FloatArray,
     one_link: FloatArray,
     outside: BoolArray,
-    load: FloatArray,
     owners: int,
 ) -> FloatArray:
-    """Per owner the longest that one of its crossings takes inside nodes and outside, (2, owners).
+    """Per owner the longest that one of its crossings takes inside nodes and outside.
 
-    ``load`` comes as zeros, one for every link group.
+    Parameters
+    ----------
+    link_group : (draws, crossings)
+
+    Returns
+    -------
+    float array (draws, 2, owners)
     """
-    worst = np.zeros((2, owners))
-    for k in range(len(flow)):
-        load[link_group[k]] += share[k] * volume[flow[k]]
-    for k in range(len(flow)):
-        at, sent = link_group[k], flow[k]
-        taken = max(load[at] / capacity[at], share[k] * volume[sent] / one_link[at])
-        side = 1 if outside[at] else 0
-        worst[side, owner[sent]] = max(worst[side, owner[sent]], taken)
+    worst = np.zeros((len(link_group), 2, owners))
+    load = np.zeros(len(capacity))
+    for draw in range(len(link_group)):
+        load[:] = 0.0
+        for k in range(len(flow)):
+            load[link_group[draw, k]] += share[k] * volume[flow[k]]
+        for k in range(len(flow)):
+            at, sent = link_group[draw, k], flow[k]
+            taken = max(load[at] / capacity[at], share[k] * volume[sent] / one_link[at])
+            side = 1 if outside[at] else 0
+            worst[draw, side, owner[sent]] = max(worst[draw, side, owner[sent]], taken)
     return worst
 
 
@@ -99,34 +107,38 @@ def climbs(
     up_hash: IntArray,
     down_hash: IntArray,
 ) -> tuple[IntArray, IntArray]:
-    """Crossings of flows from tier ``lowest`` up to where they meet: flow and link group, in order.
+    """Crossings of flows from tier ``lowest`` up to where they meet, in order.
 
-    Hashes of the flows fix the link on the way up and down; if empty, the target does.
+    Hashes of the flows, (draws, flows), fix the link on the way up and down; if empty, the target
+    does. Returns the flow of every crossing, and the link groups under every draw.
     """
     count = 0
     for flow in range(len(source)):
         if met[flow] >= 0:
             count += 2 * max(0, met[flow] + 1 - max(lowest, ways.leaves_by[met[flow]]))
     flows = np.empty(count, dtype=np.int64)
-    link_groups = np.empty(count, dtype=np.int64)
+    draws = len(up_hash)
+    link_groups = np.empty((draws, count), dtype=np.int64)
+    hashes = up_hash.shape[1] > 0
     at = 0
     for flow in range(len(source)):
         if met[flow] < 0:
             continue
         a, b = source[flow], target[flow]
         for tier in range(max(lowest, ways.leaves_by[met[flow]]), met[flow] + 1):
-            up, down, group_links = ways.child[tier, a], ways.child[tier, b], ways.group_links[tier]
-            if group_links > 1:
-                key = up_hash[flow] if len(up_hash) else ways.rank[tier, b]
-                one_link = key % ways.links[tier, a]
-                other = one_link
-                parallel = ways.parallel[tier]
-                if len(down_hash) and parallel > 1:
-                    other = one_link // parallel * parallel + down_hash[flow] % parallel
-                up = up * group_links + one_link
-                down = down * group_links + other % ways.links[tier, b]
+            group_links, parallel = ways.group_links[tier], ways.parallel[tier]
             flows[at] = flows[at + 1] = flow
-            link_groups[at] = ways.offset[tier] + 2 * up
-            link_groups[at + 1] = ways.offset[tier] + 2 * down + 1
+            for draw in range(draws):
+                up, down = ways.child[tier, a], ways.child[tier, b]
+                if group_links > 1:
+                    key = up_hash[draw, flow] if hashes else ways.rank[tier, b]
+                    one_link = key % ways.links[tier, a]
+                    other = one_link
+                    if hashes and parallel > 1:
+                        other = one_link // parallel * parallel + down_hash[draw, flow] % parallel
+                    up = up * group_links + one_link
+                    down = down * group_links + other % ways.links[tier, b]
+                link_groups[draw, at] = ways.offset[tier] + 2 * up
+                link_groups[draw, at + 1] = ways.offset[tier] + 2 * down + 1
             at += 2
     return flows, link_groups

@@ -11,6 +11,7 @@ Units: bytes/s per direction, seconds one way.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -126,6 +127,15 @@ class LinkMap(ABC):
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
         """Link groups that flows cross; ``source`` and ``target`` have shape (flows,)."""
 
+    def draws(self, source: IntArray, target: IntArray) -> Iterator[tuple[Routes, IntArray]]:
+        """`routes` of every variant, and the link groups of as many as differ in those alone.
+
+        The latter have shape (variants, crossings).
+        """
+        for variant in range(self.variants):
+            routes = self.routes(source, target, variant)
+            yield routes, routes.link_group[None]
+
 
 def innermost(nesting: tuple[IntArray, ...], source: IntArray, target: IntArray) -> IntArray:
     """Innermost level whose group holds both devices; −1 for a device and itself."""
@@ -147,14 +157,19 @@ def joined(
     return np.concatenate(flow), np.concatenate(link_group), np.concatenate(share)
 
 
-def hashed(source: IntArray, target: IntArray, seed: int) -> IntArray:
+def hashed(source: IntArray, target: IntArray, seed: int | IntArray) -> IntArray:
     """A fixed pseudo-random number per (source, target, seed), as a switch's hash gives.
+
+    Seeds that are an array are broadcast with the others.
 
     The mixing steps are splitmix64's (Steele, Lea and Flood, OOPSLA 2014).
     """
     mixed = source.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= target.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
-    mixed += np.uint64((seed * 0x165667B19E3779F9) % 2**64)
+    if isinstance(seed, int):
+        mixed += np.uint64((seed * 0x165667B19E3779F9) % 2**64)
+    else:
+        mixed = mixed + seed.astype(np.uint64) * np.uint64(0x165667B19E3779F9)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed ^= mixed >> np.uint64(shift)
         mixed *= np.uint64(factor)

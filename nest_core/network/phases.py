@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.errors import InputError
-from nest_core.network.link_map import FloatArray, IntArray, LinkMap
+from nest_core.network.link_map import FloatArray, IntArray, LinkMap, Routes
 
 __all__ = [
     "IDEAL",
@@ -193,67 +193,74 @@ def price_phases(
     """
     from nest_core.network.kernels import slowest  # see there
 
+    base = np.zeros((len(protocols), owners)) + _columns(protocols)[0]
+    first = np.repeat(base[None], link_map.variants, axis=0)
+    each = np.zeros_like(first)
+    for phase in phases:
+        draw = 0
+        for routes, link_groups in link_map.draws(phase.source, phase.target):
+            some = slice(draw, draw + len(link_groups))
+            for wait in _waits(phase, routes, owners, protocols):
+                first[some] += wait
+            each[some] += sent(protocols, _worst(link_map, phase, routes, link_groups, owners))
+            draw += len(link_groups)
     alpha = np.zeros((len(protocols), owners if team is None else int(team.max(initial=-1)) + 1))
     beta = np.zeros_like(alpha)
-    for variant in range(link_map.variants):
-        first, each = _one_draw(link_map, phases, owners, protocols, variant)
+    for of_first, of_each in zip(first, each, strict=True):
         if team is not None:
-            first = slowest(first, team, alpha.shape[1])
-            each = slowest(each, team, alpha.shape[1])
-        alpha += first / link_map.variants
-        beta += each / link_map.variants
+            of_first = slowest(of_first, team, alpha.shape[1])
+            of_each = slowest(of_each, team, alpha.shape[1])
+        alpha += of_first / link_map.variants
+        beta += of_each / link_map.variants
     return MessageTime(alpha, beta)
 
 
-def _one_draw(
-    link_map: LinkMap,
-    phases: list[Phase],
-    owners: int,
-    protocols: tuple[Protocol, ...],
-    variant: int,
-) -> tuple[FloatArray, FloatArray]:
-    """Alpha and beta of every owner under one draw of the routes, shape (protocols, owners)."""
-    from nest_core.network.kernels import busiest, longest  # see there
+def _worst(
+    link_map: LinkMap, phase: Phase, routes: Routes, link_groups: IntArray, owners: int
+) -> FloatArray:
+    """Seconds per byte of the slowest links of every owner under each draw; see `sent`."""
+    from nest_core.network.kernels import busiest  # see there
 
-    alpha = np.zeros((len(protocols), owners)) + _columns(protocols)[0]
-    beta = np.zeros((len(protocols), owners))
-    for phase in phases:
-        routes = link_map.routes(phase.source, phase.target, variant)
-        worst = busiest(
-            routes.flow,
-            routes.link_group,
-            routes.share,
-            phase.volume,
-            phase.owner,
-            link_map.capacity_Bps,
-            link_map.link_Bps,
-            link_map.outside,
-            np.zeros(len(link_map.capacity_Bps)),
-            owners,
-        )
-        turn = np.zeros(len(phase.source), dtype=np.int64) if phase.turn is None else phase.turn
-        waits = longest(
-            phase.owner,
-            turn,
-            phase.steps,
-            routes.latency_s,
-            routes.outside,
-            int(turn.max(initial=-1)) + 1,
-            owners,
-        )
-        for wait in zip(*waits, strict=True):
-            alpha += started(protocols, *wait)
-        beta += sent(protocols, worst)
-    return alpha, beta
+    return busiest(
+        routes.flow,
+        link_groups,
+        routes.share,
+        phase.volume,
+        phase.owner,
+        link_map.capacity_Bps,
+        link_map.link_Bps,
+        link_map.outside,
+        owners,
+    )
+
+
+def _waits(
+    phase: Phase, routes: Routes, owners: int, protocols: tuple[Protocol, ...]
+) -> tuple[FloatArray, ...]:
+    """Seconds of latency of every owner, turn by turn, shape (protocols, owners) each."""
+    from nest_core.network.kernels import longest  # see there
+
+    turn = np.zeros(len(phase.source), dtype=np.int64) if phase.turn is None else phase.turn
+    found = longest(
+        phase.owner,
+        turn,
+        phase.steps,
+        routes.latency_s,
+        routes.outside,
+        int(turn.max(initial=-1)) + 1,
+        owners,
+    )
+    return tuple(started(protocols, *wait) for wait in zip(*found, strict=True))
 
 
 def sent(protocols: tuple[Protocol, ...], worst: FloatArray) -> FloatArray:
-    """Seconds per byte, (protocols, owners), of the slowest links, (2, owners).
+    """Seconds per byte, (..., protocols, owners), of the slowest links, (..., 2, owners).
 
     They are those inside nodes and outside. Protocols differ in what they make of the two.
     """
     _, _, _, inside, outside, _ = _columns(protocols)
-    return np.asarray(np.maximum(worst[0] / inside, worst[1] / outside))
+    near, far = worst[..., :1, :], worst[..., 1:, :]
+    return np.asarray(np.maximum(near / inside, far / outside))
 
 
 def started(

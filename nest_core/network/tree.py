@@ -9,6 +9,7 @@ and need not nest: on rail-optimised fabrics the leaf groups cut across the node
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -247,6 +248,15 @@ class TreeLinkMap(LinkMap):
 
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
         """Up the source's uplinks and down the target's, below the tier where they meet."""
+        return self._drawn(source, target, np.array([variant]))[0]
+
+    def draws(self, source: IntArray, target: IntArray) -> Iterator[tuple[Routes, IntArray]]:
+        """All of them: only the links that flows are hashed onto differ."""
+        yield self._drawn(source, target, np.arange(self.variants))
+
+    def _drawn(
+        self, source: IntArray, target: IntArray, variants: IntArray
+    ) -> tuple[Routes, IntArray]:
         flows = np.arange(len(source))
         parts: list[tuple[IntArray, IntArray, FloatArray]] = []
         met = self.level(source, target)
@@ -262,9 +272,12 @@ class TreeLinkMap(LinkMap):
             a, b = first[stays], last[stays]
             parts += self._inside(flows[stays], a, b)
             latency[stays] = self._inside_s(a, b)
-        parts += self._uplinks(flows, first, last, met, variant)
+        flow, link_groups = self._climbs(first, last, met, variants)
+        parts.append((flow, link_groups[0], np.ones(len(flow))))
         flow, link_group, share = joined(parts)
-        return Routes(flow, link_group, share, latency, met > 0)
+        before = np.broadcast_to(link_group, (len(variants), len(link_group)))
+        every = np.concatenate([before[:, : len(flow) - link_groups.shape[1]], link_groups], axis=1)
+        return Routes(flow, link_group, share, latency, met > 0), every
 
     def _ends(self, source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
         """Where flows leave and enter the rails: devices that forward inside their node.
@@ -303,20 +316,23 @@ class TreeLinkMap(LinkMap):
         if self.scale_up is not None:
             crossing, link_group, share = self.scale_up.crossings(source, target)
             return [(flows[crossing], link_group, share)]
-        return self._uplinks(flows, source, target, np.zeros(len(flows), np.int64), 0)
+        met, once = np.zeros(len(flows), np.int64), np.zeros(1, np.int64)
+        flow, link_groups = self._climbs(source, target, met, once)
+        return [(flows[flow], link_groups[0], np.ones(len(flow)))]
 
-    def _uplinks(
-        self, flows: IntArray, source: IntArray, target: IntArray, met: IntArray, variant: int
-    ) -> list[tuple[IntArray, IntArray, FloatArray]]:
+    def _climbs(
+        self, source: IntArray, target: IntArray, met: IntArray, variants: IntArray
+    ) -> tuple[IntArray, IntArray]:
+        """Crossings of the tiers: flows, and link groups under each draw."""
         from nest_core.network.kernels import climbs  # see there
 
-        up = down = np.zeros(0, dtype=np.int64)
+        up = down = np.zeros((len(variants), 0), dtype=np.int64)
         if self.hashed:
-            up = hashed(source, target, self.seed + variant)
-            down = hashed(target, source, self.seed + variant + _DOWN)
+            seeds = self.seed + variants[:, None]
+            up = hashed(source, target, seeds)
+            down = hashed(target, source, seeds + _DOWN)
         lowest = 0 if self.scale_up is None else 1
-        flow, link_group = climbs(self._ways, source, target, met, lowest, up, down)
-        return [(flows[flow], link_group, np.ones(len(flow)))]
+        return climbs(self._ways, source, target, met, lowest, up, down)
 
 
 def _nest(tiers: tuple[TreeTier, ...]) -> bool:

@@ -15,17 +15,21 @@ from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.block_bounds import BlockBounds
 from nest_core.planner.bounds import Bounds, bounds
 from nest_core.planner.layer_bounds import LayerBounds, best_case, layer_bounds, untied
+from nest_core.planner.placed_bounds import PlacedBounds
 from nest_core.planner.points import Columns, Points, rounds
 from nest_core.planner.queue import Queue
 from nest_core.planner.screening import Entry, Screen
 from nest_core.planner.solver import Prepared, Solver
-from nest_core.planner.space import Families, Rows, SearchSpace, as_raised, divides, enumerate_rows
+from nest_core.planner.space import Families, SearchSpace, as_raised, divides, enumerate_rows
 from nest_core.planner.transfer_bounds import TransferBounds, beyond_blocks, beyond_instances
 
-__all__ = ["Frontier", "Opened", "lower_bounds"]
+__all__ = ["PLACED", "REFINED", "ROUGH", "Frontier", "Opened", "lower_bounds"]
 
 _ONE = np.ones(1)
 _REFINED = 32
+_MOST_PLACED = 256
+ROUGH, REFINED, PLACED = range(3)
+"""Stages of `Opened` points."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,15 +40,16 @@ class Opened:
     ----------
     columns : Columns
     limits : Bounds
-    refined : bool
-        Whether the bounds know that layers do not divide; see `Frontier.refine`.
+    stage : int
+        What the bounds know: `ROUGH`; that layers do not divide (`REFINED`, see `Frontier.refine`);
+        and where ranks sit (`PLACED`, see `Frontier.place`).
     points, misfit : int
         Points of the opened rows, and those that no cut fits into memory, where that was looked at.
     """
 
     columns: Columns
     limits: Bounds
-    refined: bool
+    stage: int
     points: int = 0
     misfit: int = 0
 
@@ -53,11 +58,11 @@ class Opened:
 
     @classmethod
     def sorted(
-        cls, columns: Columns, limits: Bounds, refined: bool, points: int = 0, misfit: int = 0
+        cls, columns: Columns, limits: Bounds, stage: int, points: int = 0, misfit: int = 0
     ) -> Opened:
         """Points in the order of their bounds."""
         order = np.argsort(limits.seconds, kind="stable")
-        return cls(columns.chosen(order), limits.chosen(order), refined, points, misfit)
+        return cls(columns.chosen(order), limits.chosen(order), stage, points, misfit)
 
 
 def lower_bounds(
@@ -67,16 +72,14 @@ def lower_bounds(
 
     One table per family where the problem has lower bounds, else one for every micro-batch.
     """
-    columns = (families.tp, families.sp, families.cp, families.ep, families.etp)
-    for family, (tp, sp, cp, ep, etp) in enumerate(
-        zip(*(c.tolist() for c in columns), strict=True)
-    ):
+    for family in range(len(families)):
+        tp, sp, cp, ep, etp = families.one(family)
         if problem.lower_bound is not None:
-            table = problem.lower_bound(tp, bool(sp), cp, ep, etp)
+            table = problem.lower_bound(tp, sp, cp, ep, etp)
             yield family, table, np.arange(len(micros)), micros.astype(np.float64)
             continue
         for place, micro in enumerate(micros.tolist()):
-            table = problem.table(tp, bool(sp), micro, cp, ep, etp)
+            table = problem.table(tp, sp, micro, cp, ep, etp)
             yield family, table, np.array([place]), _ONE
 
 
@@ -105,11 +108,15 @@ class Frontier:
         self._micros, which = np.unique(self.rows.micro_batch, return_inverse=True)
         self._pair = self.rows.family * len(self._micros) + which
         self._deepest = self.points.deepest()
+        # Tables are made for whole rows at once, but where experts can be divided in many ways.
+        whole, _ = self.rows.families.without_experts()
+        self._exact = problem.lower_bound is None or len(whole) == len(self.rows.families)
         self.screen = Screen(problem, self.rows, self.allowed)
-        self._entries: dict[tuple[int, int], Entry] = {}
-        self._bounds_of: dict[int, LayerBounds] = {}
+        self._entries: dict[tuple[int, int, bool], Entry] = {}
+        self._bounds_of: dict[tuple[int, int, bool], LayerBounds] = {}
         self._transfer_bounds = TransferBounds(problem)
         self._blocks = BlockBounds(problem, space)
+        self._placed, self._placings = PlacedBounds(self.points, self.solver), 0
         everything = np.arange(len(self.rows))
         self.queue = Queue(self._bound_rows(self._lower_bounds(), self._pair, everything))
 
@@ -129,6 +136,7 @@ class Frontier:
         found.screen = Screen(problem, self.rows, self.allowed)
         found._entries, found._bounds_of, found._transfer_bounds = {}, {}, TransferBounds(problem)
         found._blocks = BlockBounds(problem, self.space)
+        found._placed, found._placings = PlacedBounds(self.points, found.solver), 0
         found.queue = Queue(self.queue.low / factor)
         return found
 
@@ -136,8 +144,10 @@ class Frontier:
         """The points of rows that may come in under the cutoff, or fit at all."""
         points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
         pairs, entry = np.unique(self._pair[rows], return_inverse=True)
-        found = [self._entry(pair) for pair in pairs.tolist()]
-        bounds_by_pair = LayerBounds.joined([self._bounds_of[pair] for pair in pairs.tolist()])
+        found = [self._entry(pair, exact=self._exact) for pair in pairs.tolist()]
+        bounds_by_pair = LayerBounds.joined(
+            [self._bounds_of[pair, 0, self._exact] for pair in pairs.tolist()]
+        )
         near = self._bound_rows(bounds_by_pair, entry, rows) <= cutoff
         rows, entry = rows[near], entry[near]
         columns = self.points.columns(rows)
@@ -150,7 +160,7 @@ class Frontier:
         columns, limits = columns.chosen(near), limits.chosen(near)
         limits, fits = self._covered(found, place[columns.row], columns, limits, cutoff)
         misfit = int((~fits).sum()) if cutoff == float("inf") else 0
-        return Opened.sorted(columns.chosen(fits), limits.chosen(fits), False, points, misfit)
+        return Opened.sorted(columns.chosen(fits), limits.chosen(fits), ROUGH, points, misfit)
 
     def refine(self, opened: Opened, first: int, cutoff: float) -> tuple[Opened, int]:
         """Some opened points under bounds that know the longest stage, and how many those were.
@@ -159,9 +169,7 @@ class Frontier:
         """
         part = slice(first, first + _REFINED)
         columns, limits = opened.columns.chosen(part), opened.limits.chosen(part)
-        keys = np.stack([self._pair[columns.row], self._apart(columns)])
-        keys, entry = np.unique(keys, axis=1, return_inverse=True)
-        entries = [self._entry(pair, apart) for pair, apart in keys.T.tolist()]
+        entries, _, entry = self._spread(columns)
         m, v = self._micro_batches(columns.row), columns.rounds
         low = (limits.seconds - limits.sync - limits.total / v) / np.maximum(m - 1.0 / v, 1.0 / m)
         least = self.screen.longest(
@@ -177,7 +185,59 @@ class Frontier:
         seconds = np.where(columns.interleave == 1, limits.total / v + longest + limits.sync, 0.0)
         limits = Bounds(np.maximum(limits.seconds, seconds), limits.total, limits.sync)
         near = fits & (limits.seconds <= cutoff)
-        return Opened.sorted(columns.chosen(near), limits.chosen(near), True), len(near)
+        refined = Opened.sorted(columns.chosen(near), limits.chosen(near), REFINED)
+        return refined, len(near)
+
+    def place(self, opened: Opened, first: int, cutoff: float) -> tuple[Opened, int]:
+        """The same of refined points under bounds that know where their ranks sit.
+
+        More at once the more there were: few are placed in vain where few are needed.
+        """
+        size = min(max(1, self._placings // 8), _MOST_PLACED)
+        self._placings += size
+        part = slice(first, first + size)
+        columns, limits = opened.columns.chosen(part), opened.limits.chosen(part)
+        looked_at = len(columns)
+        for with_experts in (False, True):
+            apart = self.rows.reach[columns.row] != 1
+            if with_experts and not apart.any():
+                break
+            _, known, entry = self._spread(columns)
+            dense = self._placed.dense(columns)
+            own = self._placed.experts(columns) if with_experts else np.zeros(1)
+            experts = np.where(apart, own, dense)
+            transfers = self._placed.transfers(columns, known.boundary[entry])
+            limits = self._raised(limits, columns, known, entry, (transfers, dense, experts))
+            near = limits.seconds <= cutoff
+            columns, limits = columns.chosen(near), limits.chosen(near)
+        return Opened.sorted(columns, limits, PLACED), looked_at
+
+    def _raised(
+        self,
+        limits: Bounds,
+        columns: Columns,
+        known: LayerBounds,
+        entry: IntArray,
+        placed: tuple[FloatArray, FloatArray, FloatArray],
+    ) -> Bounds:
+        """Bounds of refined points with what is known of their layouts.
+
+        The longest stage stays as long where all else takes longer.
+        """
+        own = self._bound_points(known, entry, columns, placed)
+        total, sync = np.maximum(limits.total, own.total), np.maximum(limits.sync, own.sync)
+        more = (total - limits.total) + (sync - limits.sync)
+        plain = columns.rounds == 1
+        seconds = np.maximum(own.seconds, limits.seconds + np.where(plain, more, 0.0))
+        return Bounds(seconds, total, sync)
+
+    def _spread(self, columns: Columns) -> tuple[list[Entry], LayerBounds, IntArray]:
+        """Entries of points that know how far apart experts lie, and which is whose."""
+        keys = np.stack([self._pair[columns.row], self._apart(columns)])
+        keys, entry = np.unique(keys, axis=1, return_inverse=True)
+        pairs = keys.T.tolist()
+        entries = [self._entry(pair, apart, exact=True) for pair, apart in pairs]
+        return entries, LayerBounds.joined([self._bounds_of[p, a, True] for p, a in pairs]), entry
 
     def prepare(self, opened: Opened, index: int) -> Prepared:
         """Stage costs of an opened point."""
@@ -205,14 +265,13 @@ class Frontier:
     def bound_of(self, number: int) -> float:
         """The bound that a point had by itself."""
         row = np.array([int(np.searchsorted(self.points.first, number, side="right")) - 1])
-        self._entry(pair := int(self._pair[row[0]]))
+        self._entry(pair := int(self._pair[row[0]]), exact=True)
         columns = self.points.columns(row)
-        limits = self._bound_points(
-            self._bounds_of[pair], np.zeros(len(columns), dtype=np.int64), columns
-        )
-        return max(
-            float(limits.seconds[columns.number == number][0]), float(self.queue.low[row[0]])
-        )
+        columns = columns.chosen(columns.number == number)
+        known = self._bounds_of[pair, 0, True]
+        limits = self._bound_points(known, np.zeros(1, dtype=np.int64), columns)
+        placed, _ = self.place(Opened(columns, limits, REFINED), 0, float("inf"))
+        return max(float(placed.limits.seconds[0]), float(self.queue.low[row[0]]))
 
     def leanest(self) -> tuple[float, Point | None]:
         """Bytes of tensors that are enough for some point, and that point, to 1e-4.
@@ -225,7 +284,7 @@ class Frontier:
             return 0.0, None
         rows = self._smallest_micro_batches()
         pairs, entry = np.unique(self._pair[rows], return_inverse=True)
-        entries = [self._entry(pair) for pair in pairs.tolist()]
+        entries = [self._entry(pair, exact=True) for pair in pairs.tolist()]
         sharers = self.rows.dp[rows] * self.rows.column("cp")[rows]
         owners, shared = self.rows.owners[rows], self.rows.shared[rows]
         states = [
@@ -282,35 +341,36 @@ class Frontier:
         return np.asarray(order[first])
 
     def _lower_bounds(self) -> LayerBounds:
-        """Of every family at every micro-batch."""
+        """Of every family at every micro-batch.
+
+        Where the problem has lower bounds, those of families whose experts are all on every rank:
+        to divide them adds communication, and leaves each rank as much to compute.
+        """
+        families, micros = self.rows.families, self._micros
+        exact = self.problem.lower_bound is None
+        plain, which = families.without_experts() if not exact else (families, slice(None))
         cases = (
             best_case(
                 self.problem,
                 self.space,
                 self._transfer_bounds,
-                self.rows.families,
+                plain,
                 family,
                 table,
                 scale,
                 blocks=self._blocks,
             )
-            for family, table, _, scale in lower_bounds(
-                self.problem, self.rows.families, self._micros
-            )
+            for family, table, _, scale in lower_bounds(self.problem, plain, micros)
         )
-        exact = self.problem.lower_bound is None
-        return layer_bounds(self.rows.families, cases, self.allowed, exact=exact)
+        found = layer_bounds(plain, cases, self.allowed, exact=exact)
+        every = np.arange(len(plain) * len(micros)).reshape(len(plain), -1)[which].reshape(-1)
+        held = plain.ep * plain.etp
+        parts = (families.ep * families.etp) / held[which]
+        return found.of(every, np.repeat(parts, len(micros)))
 
     def _table(self, family: int, micro: int) -> LayerTable:
-        found = self.rows.families
-        return self.problem.table(
-            int(found.tp[family]),
-            bool(found.sp[family]),
-            micro,
-            int(found.cp[family]),
-            int(found.ep[family]),
-            int(found.etp[family]),
-        )
+        tp, sp, cp, ep, etp = self.rows.families.one(family)
+        return self.problem.table(tp, sp, micro, cp, ep, etp)
 
     def _apart(self, columns: Columns) -> IntArray:
         """How far apart the experts of a group lie at least, where pipelines lie in between.
@@ -324,10 +384,16 @@ class Frontier:
         alone = (cp == 1) & (ep > 1) & (etp == tp)
         return np.where(columns.outer & columns.natural & alone, apart, 0)
 
-    def _entry(self, pair: int, apart: int = 0) -> Entry:
-        if (pair, apart) not in self._entries:
+    def _entry(self, pair: int, apart: int = 0, *, exact: bool = False) -> Entry:
+        """By the family's lower bounds; ``exact``: by the table of the micro-batch itself."""
+        key = pair, apart, exact
+        if key not in self._entries:
             family, micro = divmod(pair, len(self._micros))
-            table, families = self._table(family, int(self._micros[micro])), self.rows.families
+            families, times = self.rows.families, float(self._micros[micro])
+            if exact or self.problem.lower_bound is None:
+                table, times = self._table(family, int(times)), 1.0
+            else:
+                table = self.problem.lower_bound(*families.one(family))
             case = best_case(
                 self.problem,
                 self.space,
@@ -335,23 +401,22 @@ class Frontier:
                 families,
                 family,
                 table,
-                _ONE,
+                np.array([times]),
                 apart,
                 self._blocks,
             )
-            bounds_of_pair = layer_bounds(families, [case], self.allowed)
-            if not apart:
-                self._bounds_of[pair] = bounds_of_pair
-            self._entries[pair, apart] = Entry(
+            bounds_of_pair = layer_bounds(families, [case], self.allowed, exact=exact)
+            self._bounds_of[key] = bounds_of_pair
+            self._entries[key] = Entry(
                 float(bounds_of_pair.boundary[0]),
                 prefix(case.seconds[0]),
                 prefix(untied(table)),
                 prefix(table.expert_parameters),
                 table.tied_parameters,
-                prefix(table.kept_bytes),
-                table.working_bytes,
+                prefix(table.kept_bytes * times),
+                table.working_bytes * times,
             )
-        return self._entries[pair, apart]
+        return self._entries[key]
 
     def _bound_rows(
         self, bounds_by_pair: LayerBounds, entry: IntArray, rows: IntArray
@@ -360,7 +425,7 @@ class Frontier:
         table = self.rows
         dp, pp = table.dp[rows], table.pp[rows]
         tp, cp = (table.column(name)[rows] for name in ("tp", "cp"))
-        reach, owners, shared = _reach(table)[rows], table.owners[rows], table.shared[rows]
+        reach, owners, shared = table.reach[rows], table.owners[rows], table.shared[rows]
         m = self._micro_batches(rows)
         natural = np.full(len(rows), set(self.space.device_orders) == {"natural"})
         ways = {
@@ -434,12 +499,23 @@ class Frontier:
                 yield group, stages, every[parts]
 
     def _bound_points(
-        self, bounds_by_pair: LayerBounds, entry: IntArray, columns: Columns
+        self,
+        bounds_by_pair: LayerBounds,
+        entry: IntArray,
+        columns: Columns,
+        placed: tuple[FloatArray, FloatArray, FloatArray] | None = None,
     ) -> Bounds:
+        """Bounds of points.
+
+        Parameters
+        ----------
+        placed : (points,) each, optional
+            `PlacedBounds` of transfers, of dense and of expert gradients.
+        """
         table, row = self.rows, columns.row
         dp, pp = table.dp[row], table.pp[row]
         tp, cp = (table.column(name)[row] for name in ("tp", "cp"))
-        reach, owners = _reach(table)[row], table.owners[row]
+        reach, owners = table.reach[row], table.owners[row]
         instances = columns.instances(dp * cp)
         beyond = beyond_instances(
             self.problem,
@@ -459,6 +535,10 @@ class Frontier:
         )
         v = columns.interleave
         transfers = 2 * (v * forward + (v - 1) * hops.near)
+        if placed is not None:
+            transfers = np.maximum(transfers, placed[0])
+            dense, experts, between = beyond
+            beyond = np.maximum(dense, placed[1]), np.maximum(experts, placed[2]), between
         return bounds(
             self.problem,
             self._transfer_bounds,
@@ -502,9 +582,3 @@ class Frontier:
         times = np.where(m > share, m - share, 1.0)
         cap = np.where(m > share, (room - limits.total * share) / times, room)
         return np.asarray(cap * (1 + 1e-12))
-
-
-def _reach(rows: Rows) -> IntArray:
-    """Tensor-parallel groups that share experts, (rows,); 0 where they are within one."""
-    tp, ep, etp = (rows.column(name) for name in ("tp", "ep", "etp"))
-    return np.where(ep * etp % tp == 0, ep * etp // tp, 0)

@@ -52,6 +52,11 @@ class LayerBounds:
     host: FloatArray
     backward: FloatArray
 
+    def of(self, which: IntArray, parts: FloatArray) -> LayerBounds:
+        """Some entries, whose experts are divided among ``parts`` times as many ranks each."""
+        chosen = {field.name: getattr(self, field.name)[which] for field in fields(self)}
+        return LayerBounds(**{**chosen, "experts": chosen["experts"] / parts[:, None]})
+
     @classmethod
     def joined(cls, parts: Sequence[LayerBounds]) -> LayerBounds:
         """Entries of several, one after another."""

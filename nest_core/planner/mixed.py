@@ -17,7 +17,7 @@ from nest_core.costs import Point, Problem, StageStrategy, micro_batches
 from nest_core.costs.problem import prefix
 from nest_core.network import BoolArray, FloatArray, IntArray
 from nest_core.planner.bounds import Bounds
-from nest_core.planner.frontier import Frontier, Opened, lower_bounds
+from nest_core.planner.frontier import PLACED, Frontier, Opened, lower_bounds
 from nest_core.planner.layer_bounds import best_case, untied
 from nest_core.planner.points import Columns, Points
 from nest_core.planner.queue import Queue
@@ -63,11 +63,13 @@ class MixedFrontier:
         columns, seconds = columns.chosen(fits), seconds[fits]
         points = int((self.points.first[rows + 1] - self.points.first[rows]).sum())
         limits = Bounds(seconds, self._total[columns.row], np.zeros(len(columns)))
-        return Opened.sorted(columns, limits, True, points, misfit)
+        return Opened.sorted(columns, limits, PLACED, points, misfit)
 
     def refine(self, opened: Opened, first: int, cutoff: float) -> tuple[Opened, int]:
         """Nothing is left to refine."""
         return opened, len(opened)
+
+    place = refine
 
     def prepare(self, opened: Opened, index: int) -> Prepared:
         """Stage costs of an opened point under every strategy."""

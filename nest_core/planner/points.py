@@ -152,6 +152,11 @@ class Points:
             natural=natural[alike, order].astype(bool),
         )
 
+    def orders(self, columns: Columns) -> tuple[IntArray, IntArray]:
+        """Which order places the ranks of points: of which list, and which of it."""
+        local = columns.number - self.first[columns.row]
+        return self._alike[columns.row], local % self._per_order[columns.row]
+
     def point(self, number: int) -> Point:
         """One point as a value."""
         row = int(np.searchsorted(self.first, number, side="right")) - 1

@@ -22,7 +22,7 @@ import numpy as np
 from nest_core.costs import Plan, Point, Problem, Report, price
 from nest_core.errors import InputError
 from nest_core.layout import DEVICE_ORDERS, seatings_among
-from nest_core.planner.frontier import Frontier, Opened
+from nest_core.planner.frontier import PLACED, ROUGH, Frontier, Opened
 from nest_core.planner.mixed import MixedFrontier
 from nest_core.planner.solver import Prepared
 from nest_core.planner.space import SearchSpace
@@ -274,8 +274,9 @@ def _best_first(
 ) -> _Found:
     """Take the point with the least bound, until that cannot be among the best.
 
-    A point is taken up to four times: as the next of the rows opened with it, with the bound that
-    knows its longest stage, with that of its real layout, and to be solved. Rows are opened when
+    A point is taken up to five times: as the next of the rows opened with it, with the bound that
+    knows its longest stage, with that of where its ranks sit, with that of its stage costs, and to
+    be solved. Rows are opened when
     one of theirs may be the least.
     """
     found = _Found(len(frontier), [], 0, float("inf"))
@@ -309,12 +310,16 @@ def _best_first(
         if over():
             return _cut_short(found, frontier, waiting, leading.cutoff)
         bound, _, opened, index, prepared = heapq.heappop(waiting)
-        if not opened.refined:
-            refined, looked_at = frontier.refine(opened, index, leading.cutoff)
-            found.waiting -= looked_at - len(refined)
-            add(refined, 0)
+        if opened.stage < PLACED:
+            nearer = frontier.refine if opened.stage == ROUGH else frontier.place
+            known, looked_at = nearer(opened, index, leading.cutoff)
+            found.waiting -= looked_at - len(known)
             add(opened, index + looked_at)
-            continue
+            if known.stage < PLACED or looked_at == 1 or not len(known):
+                add(known, 0)
+                continue
+            # The first of many is tried at once: a better time to beat excludes more.
+            opened, index, bound = known, 0, float("inf")
         if prepared is None:
             add(opened, index + 1)
             prepared = frontier.prepare(opened, index)
@@ -336,7 +341,8 @@ def _best_first(
         else:
             found.solved.append(int(opened.columns.number[index]))
         if progress is not None:
-            progress(_progress(found, leading, min(bound, frontier.queue.least)))
+            least = min([bound, frontier.queue.least, *(entry[0] for entry in waiting[:1])])
+            progress(_progress(found, leading, least))
 
 
 def _cut_short(

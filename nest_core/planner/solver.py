@@ -19,6 +19,7 @@ from nest_core.costs import (
 )
 from nest_core.costs.schedules import DELAYS
 from nest_core.costs.stages import Links
+from nest_core.layout import Layout
 from nest_core.network import FloatArray, IntArray
 from nest_core.planner.interleaved import solve_interleaved
 from nest_core.planner.program import Choices, solve_point
@@ -68,7 +69,7 @@ class Solver:
     ) -> None:
         self.problem, self.allowed, self.as_needed = problem, allowed, as_needed
         self.layouts = layouts
-        self._links: dict[Point, Links] = {}
+        self._links: dict[tuple[Layout, str, bool], Links] = {}
         self._costs: dict[Point, StageCosts] = {}
 
     def costs(self, point: Point) -> StageCosts:
@@ -83,18 +84,22 @@ class Solver:
         if self.problem.overlap.experts:
             alike = point
         if alike not in self._costs:
-            v = min(point.interleave, 2)
-            place = replace(
-                alike, sp=False, micro_batch=1, zero=0, zero_group=0, schedule="", interleave=v
-            )
-            if place not in self._links:
-                self._links[place] = links(self.problem, point)
             if len(self._costs) == _KEPT:
                 self._costs.pop(next(iter(self._costs)))
-            self._costs[alike] = stage_costs(self.problem, point, self._links[place])
+            self._costs[alike] = stage_costs(self.problem, point, self.links(point))
         found = self._costs[alike]
         held = in_flight(point, found.micro_batches, beside=found.beside)
         return replace(found, in_flight=held)
+
+    def links(self, point: Point) -> Links:
+        """Links under a point's layout, which many points share, whatever experts they have."""
+        around = point.interleave > 1
+        key = point.layout, point.device_order
+        if (*key, around) not in self._links:
+            made = links(self.problem, point)
+            alike = self._links.get((*key, not around))
+            self._links[*key, around] = alike.sharing(made) if alike else made
+        return self._links[*key, around].of(point)
 
     def prepare(
         self,

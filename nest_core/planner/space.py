@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -229,6 +229,23 @@ class Families:
     def __len__(self) -> int:
         return len(self.tp)
 
+    def one(self, family: int) -> tuple[int, bool, int, int, int]:
+        """``tp``, ``sp``, ``cp``, ``ep`` and ``etp`` of one."""
+        tp, sp, cp, ep, etp = (
+            int(column[family]) for column in (self.tp, self.sp, self.cp, self.ep, self.etp)
+        )
+        return tp, bool(sp), cp, ep, etp
+
+    def without_experts(self) -> tuple[Families, IntArray]:
+        """Families with all experts on every rank, and which of them each family is then.
+
+        Where tensor parallelism divides experts too, it still does.
+        """
+        etp = np.where(self.etp == self.tp, self.tp, 1)
+        keys = np.stack([self.tp, self.sp, self.cp, np.ones_like(self.tp), etp])
+        distinct, which = np.unique(keys, axis=1, return_inverse=True)
+        return Families(*distinct), which
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
@@ -246,6 +263,7 @@ class Rows:
     micro_batch: IntArray
     dp: IntArray
     pp: IntArray
+    _columns: dict[str, IntArray] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.family)
@@ -257,13 +275,25 @@ class Rows:
 
     def column(self, name: str) -> IntArray:
         """``tp``, ``sp``, ``cp``, ``ep`` or ``etp`` of every row."""
-        return np.asarray(getattr(self.families, name)[self.family])
+        if name not in self._columns:
+            self._columns[name] = np.asarray(getattr(self.families, name)[self.family])
+        return self._columns[name]
 
     @property
     def owners(self) -> IntArray:
         """Ranks that hold the same experts, (rows,)."""
-        tp, cp, ep, etp = (self.column(name) for name in ("tp", "cp", "ep", "etp"))
-        return np.asarray(tp * cp * self.dp // (ep * etp))
+        if "owners" not in self._columns:
+            tp, cp, ep, etp = (self.column(name) for name in ("tp", "cp", "ep", "etp"))
+            self._columns["owners"] = np.asarray(tp * cp * self.dp // (ep * etp))
+        return self._columns["owners"]
+
+    @property
+    def reach(self) -> IntArray:
+        """Tensor-parallel groups that share experts, (rows,); 0 where they are within one."""
+        if "reach" not in self._columns:
+            tp, ep, etp = (self.column(name) for name in ("tp", "ep", "etp"))
+            self._columns["reach"] = np.where(ep * etp % tp == 0, ep * etp // tp, 0)
+        return self._columns["reach"]
 
     @property
     def shared(self) -> BoolArray:
@@ -389,9 +419,9 @@ def _rows(problem: Problem, space: SearchSpace) -> Rows:
             "add all, or allow another dp",
         ),
     )
-    for name, field, rule, value, remedy in refusals:
+    for name, axis, rule, value, remedy in refusals:
         if not met[name]:
-            raise InputError(field, rule, value, remedy)
+            raise InputError(axis, rule, value, remedy)
     chosen = np.concatenate([where for _, where in parts])
     owner = np.repeat([number for number, _ in parts], [len(where) for _, where in parts])
     return Rows(families, owner, micro[chosen], dp[chosen], pp[chosen])
@@ -432,10 +462,10 @@ def _batches(problem: Problem, space: SearchSpace) -> tuple[IntArray, IntArray, 
         ),
     )
     keep = np.ones(micro.shape, dtype=bool)
-    for passes, field, rule, value, remedy in rules:
+    for passes, axis, rule, value, remedy in rules:
         keep &= passes
         if not keep.any():
-            raise InputError(field, rule, value, remedy)
+            raise InputError(axis, rule, value, remedy)
     return micro[keep], dp[keep], pp[keep]
 
 

@@ -18,7 +18,7 @@ from nest_core.workload.graph import Graph, count
 from nest_core.workload.models import Model, sizes
 from nest_core.workload.operators import Operator, kept_bytes, operators
 from nest_core.workload.recomputation import MODULES, WITHOUT_OUTPUT, module_nodes, modules_of
-from nest_core.workload.strategies import STRATEGIES, Rewrite, Strategy, rewritten
+from nest_core.workload.strategies import STRATEGIES, Rewrite, Strategy, without_experts
 
 __all__ = [
     "Chain",
@@ -204,22 +204,37 @@ def check_modules(model: Model, recomputations: Iterable[str], field: str) -> No
 
 def layer_graph(model: Model, kind: str, strategy: Strategy) -> Graph:
     """What one rank runs of a kind of layer, as a graph with its collectives."""
-    # Rewrites do not depend on how many sequences a micro-batch holds, nor those of layers without
-    # experts on how experts are divided.
-    shape = replace(strategy, micro_batch=1, width=2.0)
-    if kind != "moe_block":
-        shape = replace(shape, ep=1, etp=strategy.tp)
+    # Rewrites do not depend on how many sequences a micro-batch holds.
+    shape = replace(_read(kind, strategy), micro_batch=1, width=2.0)
     return _rewritten(model, kind, shape, tuple(STRATEGIES.values()))
 
 
-@kept_per_edition(4096)
+def _read(kind: str, strategy: Strategy) -> Strategy:
+    """What a kind of layer reads of a strategy: without experts, not how those are divided."""
+    return strategy if kind == "moe_block" else replace(strategy, ep=1, etp=strategy.tp)
+
+
+@kept_per_edition(8192)
 def _rewritten(
     model: Model, kind: str, strategy: Strategy, registered: tuple[Rewrite, ...]
 ) -> Graph:
-    return rewritten(model.trace[kind], strategy, sizes(model, 1, strategy.sequence))
+    """What `rewritten` makes of a layer; strategies that begin alike share the steps there."""
+    if not registered:
+        return model.trace[kind]
+    *earlier, last = registered
+    before = _rewritten(model, kind, without_experts(last, strategy), tuple(earlier))
+    return last(before, strategy, sizes(model, 1, strategy.sequence))
 
 
 def _layer(model: Model, kind: str, strategy: Strategy) -> Layer:
+    return _evaluated(model, kind, _read(kind, strategy), tuple(STRATEGIES.values()))
+
+
+@kept_per_edition(256)
+def _evaluated(
+    model: Model, kind: str, strategy: Strategy, registered: tuple[Rewrite, ...]
+) -> Layer:
+    del registered  # `layer_graph` reads them
     at = sizes(model, strategy.micro_batch, strategy.sequence)
     graph = layer_graph(model, kind, strategy)
     found = operators(graph, at, strategy.width)

@@ -16,6 +16,7 @@ Llama 3 (arXiv:2407.21783), section 3.3.2, all-gathered keys and values; Lepikhi
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from nest_core.workload.graph import Graph, Sizes
 from nest_core.workload.strategies.context import context_parallel
@@ -29,7 +30,15 @@ from nest_core.workload.strategies.kernels import (
 from nest_core.workload.strategies.strategy import Strategy
 from nest_core.workload.strategies.tensor import sequence_parallel, tensor_parallel
 
-__all__ = ["STRATEGIES", "Rewrite", "Strategy", "connected", "register", "rewritten"]
+__all__ = [
+    "STRATEGIES",
+    "Rewrite",
+    "Strategy",
+    "connected",
+    "register",
+    "rewritten",
+    "without_experts",
+]
 
 Rewrite = Callable[[Graph, Strategy, Sizes], Graph]
 """A strategy; it returns the graph unchanged where it does not apply."""
@@ -64,3 +73,16 @@ def rewritten(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
     for rewrite in STRATEGIES.values():
         graph = rewrite(graph, strategy, sizes)
     return graph
+
+
+def without_experts(rewrite: Rewrite, strategy: Strategy) -> Strategy:
+    """What those that `rewritten` applies before ``rewrite`` read of a strategy.
+
+    Of how experts are divided only whether that is as tensor parallelism divides; and not even
+    ``ep`` before the rewrite that says so.
+    """
+    if rewrite not in (expert_parallel, expert_tensor_parallel):
+        return strategy
+    ep = 1 if rewrite is expert_parallel else strategy.ep
+    other = 2 if strategy.tp == 1 else 1
+    return replace(strategy, ep=ep, etp=strategy.tp if strategy.etp == strategy.tp else other)

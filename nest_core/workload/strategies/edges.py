@@ -80,7 +80,7 @@ def connected(graph: Graph, context: str = "ring") -> Graph:
             )
             for number, name in enumerate(node.inputs)
         ]
-        done[node.name] = replace(node, inputs=tuple(inputs))
+        done[node.name] = _reading(node, tuple(inputs))
         if _partial(bare, node, "etp"):
             reads[node.name] = after(
                 node, "sum", "etp", ("reduce_scatter",), ("all_gather",), node.split
@@ -119,10 +119,14 @@ def _without_collectives(graph: Graph) -> Graph:
         return name
 
     kept = [node for node in graph.nodes if node.op != "collective"]
-    rewired = [replace(node, inputs=tuple(map(origin, node.inputs))) for node in kept]
+    rewired = [_reading(node, tuple(map(origin, node.inputs))) for node in kept]
     last = origin(graph.output.name)
     rewired.sort(key=lambda node: node.name == last)
     return Graph(graph.kind, tuple(rewired))
+
+
+def _reading(node: Node, inputs: tuple[str, ...]) -> Node:
+    return node if inputs == node.inputs else replace(node, inputs=inputs)
 
 
 def _entered(

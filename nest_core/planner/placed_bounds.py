@@ -1,0 +1,97 @@
+"""What communication takes at least where the ranks of points sit, each layout placed once.
+
+`nest_core.planner.transfer_bounds` knows little of tori, dragonflies, drawn graphs, hashed routes
+and seatings. Here links are counted as prices count them, for points that nothing else excludes:
+many share a layout, whatever their micro-batch, ZeRO stage and schedule.
+
+Notes
+-----
+Each figure is the least over the positions of stages, and over the regimes of the communication
+library, so that no cut and no size of message undercuts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nest_core.network import BoolArray, FloatArray, IntArray, Kind
+from nest_core.planner.points import Columns, Points
+from nest_core.planner.solver import Solver
+
+__all__ = ["PlacedBounds"]
+
+
+class PlacedBounds:
+    """Lower bounds of points by the links of their own layouts.
+
+    Parameters
+    ----------
+    points : Points
+    solver : Solver
+        Knows the links of every layout.
+    """
+
+    def __init__(self, points: Points, solver: Solver) -> None:
+        self._points, self._solver = points, solver
+        self._known: dict[tuple[float, ...], tuple[float, ...]] = {}
+
+    def transfers(self, columns: Columns, boundary: FloatArray) -> FloatArray:
+        """Seconds that one micro-batch is on its way between stages, (points,).
+
+        Parameters
+        ----------
+        boundary : (points,)
+            Bytes that a rank sends to the next stage.
+        """
+        v = columns.interleave
+
+        def hops(which: int) -> tuple[float, float]:
+            own = self._solver.links(self._points.point(int(columns.number[which])))
+            seconds = own.forward.seconds(boundary[which])
+            return float(seconds[1:].sum()), float(seconds[0])
+
+        each = self._by_layout(0, columns, [v > 1, boundary], hops)
+        return np.asarray(2 * (v * each[:, 0] + (v - 1) * each[:, 1]))
+
+    def dense(self, columns: Columns) -> FloatArray:
+        """Seconds per byte of what the ranks that share dense weights send, (points,)."""
+        return self._gradients(1, "data", columns, [])
+
+    def experts(self, columns: Columns) -> FloatArray:
+        """The same of those that share experts; their own groups only, see `Point`."""
+        rows = self._points.rows
+        wide = (rows.column("ep") * rows.column("etp"))[columns.row]
+        return self._gradients(2, "expert_data", columns, [wide])
+
+    def _gradients(
+        self, figure: int, axis: str, columns: Columns, further: list[IntArray]
+    ) -> FloatArray:
+        def least(which: int) -> tuple[float]:
+            point = self._points.point(int(columns.number[which]))
+            kind: Kind = "reduce_scatter" if point.zero else "all_reduce"
+            time = self._solver.links(point).time(axis, kind, point.instances)
+            return (float(time.beta_s_per_byte.min()),)
+
+        others = [columns.zero > 0, columns.group, *further]
+        return self._by_layout(figure, columns, others, least)[:, 0]
+
+    def _by_layout(
+        self,
+        figure: int,
+        columns: Columns,
+        further: list[IntArray | FloatArray | BoolArray],
+        of: Callable[[int], tuple[float, ...]],
+    ) -> FloatArray:
+        """A figure of one point of each layout, and of what else it depends on, (points, ...)."""
+        rows, row = self._points.rows, columns.row
+        degrees = [rows.column("tp")[row], rows.column("cp")[row], rows.dp[row], rows.pp[row]]
+        keys = np.stack([*degrees, *self._points.orders(columns), *further]).astype(np.float64)
+        distinct, first, alike = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        found = []
+        for key, which in zip(distinct.T.tolist(), first.tolist(), strict=True):
+            if (figure, *key) not in self._known:
+                self._known[figure, *key] = of(which)
+            found.append(self._known[figure, *key])
+        return np.array(found)[alike]
