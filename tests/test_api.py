@@ -193,7 +193,7 @@ WRONG = {
         lambda s: nest.levels(3),
     "accelerator must be one of the presets, but is 'x': pick ":
         lambda s: nest.load_accelerator("x"),
-    "workload.model must be a preset, a path to a config.json or trace or a table, but is 'x': pick ":
+    "workload.model must be a preset, a path to a config.json or trace or a table, but is 'x':":
         lambda s: nest.load_model("x"),
     "plan must be a file's name, the fields of a plan or a command, but is 5: give one.":
         lambda s: nest.price(s, 5),

@@ -60,7 +60,7 @@ class Waterfall:
     levels : float
         Levels in place of links, under the exact search with 1F1B.
     widths : float
-        Unequal widths. The program has none yet: 0.
+        Unequal widths: its plan against the best of its plans whose stages are equally wide.
     """
 
     schedule: float

@@ -8,7 +8,7 @@ recurrence over level, layer, devices and stages, memory inside.
 (`nest_core.network.error.levels_only`). The plans that it promises most of are priced on the
 fabric, and the fastest of them is its answer, shown with what it promised.
 
-**Simplified**: stages of a plan have equal widths; the paper allows unequal ones.
+**Simplified**: unequal widths are tried in the paper's own axis order only.
 
 **Why that is fair to it**: it has every axis that our search has but other schedules than 1F1B,
 which the paper's memory and time assume, the same layer costs, and of its best promises the one
@@ -51,15 +51,17 @@ def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf"
     """
     _check(space)
     found = levelwise(on_levels(problem), space, top=TOP, time_limit_s=time_limit_s)
-    origin = "level-wise program of the paper, stages of equal width"
+    origin = "level-wise program of the paper"
     if not found.best:
         late = "the time limit was over before any plan was found: raise time_limit_s"
-        none = "no plan with stages of equal width fits into memory under 1F1B"
+        none = "no plan fits into memory under 1F1B"
         return Found(None, origin, none if found.proven else late)
     if not found.proven:
         gap = 1.0 - found.lower_bound_s / found.best[0].seconds
-        origin += f", stopped by the time limit within {gap:.1%} of its best promise"
+        origin += f", searched in part: none is promised in {gap:.1%} less"
     chosen = min(found.best, key=lambda promise: _seconds(problem, promise.plan))
+    if chosen.plan.ragged:
+        origin += ", stages of unequal width"
     return Found(chosen.plan, origin, promised_s=chosen.seconds)
 
 
@@ -72,18 +74,28 @@ def waterfall(
 ) -> Waterfall | None:
     """What makes the program's plan slower than the exact search's; None without either.
 
-    Restrictions are lifted one after another: the memory rule (the program without it, at its
-    plan's data-parallel degree and micro-batch), the objective (the exact search on levels under
-    1F1B), levels (the same on links), the schedule. Every plan on the way is priced on the fabric.
+    Unequal widths, which the exact search has not, are taken away first. Then restrictions are
+    lifted one after another: the memory rule (the program without it, at its plan's data-parallel
+    degree and micro-batch), the objective (the exact search on levels under 1F1B), levels (the
+    same on links), the schedule. Every plan on the way is priced on the fabric.
     """
     if not entry.feasible or entry.report is None or entry.promised_s is None:
         return None
     view, plain = on_levels(problem), replace(space, schedules=("1f1b",))
-    at = entry.report.plan.point
-    here = replace(space, dp=(at.dp,), micro_batch=(at.micro_batch,))
-    free = levelwise(view, here, rule=False, within_s=entry.promised_s, time_limit_s=time_limit_s)
-    took = entry.report.iteration_s
-    lifted = min([took, *(_seconds(problem, promise.plan) for promise in free.best)])
+    plan, took, within = entry.report.plan, entry.report.iteration_s, entry.promised_s
+    alike = took
+    if plan.ragged:
+        equal = levelwise(view, space, unequal=False, top=TOP, time_limit_s=time_limit_s)
+        if not equal.best:
+            return None
+        chosen = min(equal.best, key=lambda promise: _seconds(problem, promise.plan))
+        plan, within = chosen.plan, chosen.seconds
+        alike = _seconds(problem, plan)
+    here = replace(space, dp=(plan.point.dp,), micro_batch=(plan.point.micro_batch,))
+    free = levelwise(
+        view, here, rule=False, unequal=False, within_s=within, time_limit_s=time_limit_s
+    )
+    lifted = min([alike, *(_seconds(problem, promise.plan) for promise in free.best)])
     on_view = search(view, plain, time_limit_s=time_limit_s).best
     on_links = search(problem, plain, time_limit_s=time_limit_s).best
     if ours_s is None:
@@ -94,10 +106,10 @@ def waterfall(
     by_levels = _seconds(problem, on_view.plan)
     return Waterfall(
         schedule=on_links.iteration_s - ours_s,
-        memory_rule=took - lifted,
+        memory_rule=alike - lifted,
         objective=lifted - by_levels,
         levels=by_levels - on_links.iteration_s,
-        widths=0.0,
+        widths=took - alike,
     )
 
 

@@ -14,6 +14,14 @@ _DEGREES = ("tp", "cp", "ep", "etp", "dp", "pp", "micro_batch", "interleave")
 def check_plan(problem: Problem, plan: Plan) -> None:
     """Refuse plans that do not exist on this problem; InputError names the field."""
     point = plan.point
+    if plan.strategies and len(plan.strategies) != point.pp:
+        raise InputError(
+            "plan.stage_strategies",
+            f"must name one strategy for each of {point.pp} stages",
+            len(plan.strategies),
+            "give one per stage, or none",
+        )
+    _check_devices(problem, plan)
     _check_degrees(problem, point)
     _check_schedule(problem, point)
     _check_strategies(problem, plan)
@@ -50,8 +58,18 @@ def check_plan(problem: Problem, plan: Plan) -> None:
         )
 
 
+def _check_devices(problem: Problem, plan: Plan) -> None:
+    devices, point = problem.network.devices, plan.point
+    if plan.devices_used > devices:
+        raise InputError(
+            "plan",
+            f"must use at most the fabric's {devices} devices",
+            plan.devices_used,
+            "lower dp, tp or pp" if point.cp == 1 else "lower dp, tp, cp or pp",
+        )
+
+
 def _check_degrees(problem: Problem, point: Point) -> None:
-    devices = problem.network.devices
     for field in _DEGREES:
         if getattr(point, field) < 1:
             raise InputError(
@@ -59,13 +77,6 @@ def _check_degrees(problem: Problem, point: Point) -> None:
             )
     if point.zero not in (0, 1, 2, 3):
         raise InputError("plan.zero", "must be 0, 1, 2 or 3", point.zero, "pick a ZeRO stage")
-    if point.devices_used > devices:
-        raise InputError(
-            "plan",
-            f"must use at most the fabric's {devices} devices",
-            point.devices_used,
-            "lower dp, tp or pp" if point.cp == 1 else "lower dp, tp, cp or pp",
-        )
     _check_experts(point)
     _check_zero_group(point)
     if problem.pad_batch and not problem.divides(point.dp, point.micro_batch):
@@ -142,13 +153,11 @@ def _check_strategies(problem: Problem, plan: Plan) -> None:
     point = plan.point
     if not plan.strategies:
         return
-    if len(plan.strategies) != point.pp:
-        raise InputError(
-            "plan.stage_strategies",
-            f"must name one strategy for each of {point.pp} stages",
-            len(plan.strategies),
-            "give one per stage, or none",
-        )
+    for s in range(point.pp):
+        _check_degrees(problem, plan.stage_point(s))
+    if plan.ragged:
+        _check_ragged(plan)
+        return
     inner, outer = sorted((point.order.index("tp"), point.order.index("cp")))
     widths = {(strategy.tp, strategy.cp) for strategy in plan.strategies}
     if len(widths) > 1 and inner < point.order.index("pp") < outer:
@@ -158,15 +167,24 @@ def _check_strategies(problem: Problem, plan: Plan) -> None:
             list(point.order),
             "a stage keeps its devices whatever it makes of tp and cp only then",
         )
-    for s, strategy in enumerate(plan.strategies):
-        _check_degrees(problem, plan.stage_point(s))
-        if strategy.tp * strategy.cp != point.tp * point.cp:
-            raise InputError(
-                f"plan.stage_strategies[{s}]",
-                f"must keep tp x cp = {point.tp * point.cp}, the devices of a stage",
-                strategy.tp * strategy.cp,
-                "change tp or cp",
-            )
+
+
+def _check_ragged(plan: Plan) -> None:
+    point = plan.point
+    if set(point.order[:2]) != {"tp", "cp"}:
+        raise InputError(
+            "plan.order",
+            "must begin with tp and cp where stages differ in width",
+            list(point.order),
+            "name dp and pp after them",
+        )
+    if point.schedule == "interleaved":
+        raise InputError(
+            "plan.schedule",
+            "must not be interleaved where stages differ in width",
+            point.schedule,
+            "give 1f1b",
+        )
 
 
 def _check_schedule(problem: Problem, point: Point) -> None:

@@ -24,6 +24,7 @@ those ranks, in the order in which they are numbered.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from nest_core.costs.software import Software, most_nodes
 from nest_core.layout import rank_mapping
 from nest_core.network import (
     Dispatch,
+    FloatArray,
     IntArray,
     Kind,
     MessageTime,
@@ -43,9 +45,18 @@ from nest_core.network import (
 )
 from nest_core.network.traffic import collectives_by
 
-__all__ = ["Links", "axis_groups", "group_times", "links"]
+__all__ = ["Hops", "Links", "axis_groups", "group_times", "hop_times", "links"]
 
 _REPLICAS = {"replicas": "data", "expert_replicas": "expert_data"}
+
+
+class Hops(NamedTuple):
+    """Flows between stages: devices, the receiving stage, and what each sends of the message."""
+
+    source: IntArray
+    target: IntArray
+    receiver: IntArray
+    share: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,13 +78,21 @@ class Links:
 
     def time(self, axis: str, kind: Kind, instances: int = 1) -> MessageTime:
         """What one call of a kind takes in an axis' groups, by bytes; see `Calls`."""
+        key = self._key(axis, kind, instances)
+        if key not in self._found:
+            for each, time in self._measured(axis, kind, instances).items():
+                self.put(axis, each, instances, time)
+        return self._found[key]
+
+    def put(self, axis: str, kind: Kind, instances: int, time: MessageTime) -> None:
+        """Take a time for what `time` answers."""
+        self._found[self._key(axis, kind, instances)] = time
+
+    def _key(self, axis: str, kind: Kind, instances: int) -> tuple[str, Kind, int, int, int]:
         ep, etp = self.point.ep, self.point.etp
         named = _REPLICAS.get(axis, axis)
         parts = {"ep": (ep, etp), "etp": (1, etp), "expert_data": (ep * etp, 1)}.get(named, (1, 1))
-        if (axis, kind, instances, *parts) not in self._found:
-            for each, time in self._measured(axis, kind, instances).items():
-                self._found[axis, each, instances, *parts] = time
-        return self._found[axis, kind, instances, *parts]
+        return axis, kind, instances, *parts
 
     def of(self, point: Point) -> Links:
         """Those of a point whose ranks sit alike; what was priced for either is known to both."""
@@ -83,9 +102,27 @@ class Links:
         """Other transfers among the same ranks, with what was priced for these."""
         return replace(others, _found=self._found)
 
-    def _measured(self, axis: str, kind: Kind, instances: int) -> dict[Kind, MessageTime]:
+    def groups(self, axis: str, instances: int = 1) -> tuple[IntArray, IntArray]:
+        """Devices of all groups of an axis (groups, members), and the stage of each."""
         devices = rank_mapping(self.network, self.point.layout, self.point.device_order)
-        groups, stage = axis_groups(devices, self.point, axis, instances)
+        return axis_groups(devices, self.point, axis, instances)
+
+    def hops(self) -> Hops:
+        """What goes from stage to stage, from producers to consumers."""
+        return placed_hops(self.network, self.point)
+
+    @property
+    def hop_ranks(self) -> int:
+        """Ranks whose messages ``forward`` prices together."""
+        return 1
+
+    @property
+    def tied_share(self) -> float:
+        """What ends of a tied copy exchange, of what a rank holds of it."""
+        return 1.0
+
+    def _measured(self, axis: str, kind: Kind, instances: int) -> dict[Kind, MessageTime]:
+        groups, stage = self.groups(axis, instances)
         return group_times(self.network, self.software, kind, groups, stage, self.dispatch)
 
 
@@ -124,20 +161,33 @@ def group_times(
 def links(problem: Problem, point: Point) -> Links:
     """Place a point's ranks, and count who shares which link between its stages."""
     network, software, dispatch = problem.network, problem.software, problem.dispatch
+    if point.pp == 1:
+        none = MessageTime.nothing(1)
+        return Links(network, software, point, none, np.full(1, -1, dtype=np.int64), dispatch)
+    hops = hop_times(problem, placed_hops(network, point))
+    return Links(network, software, point, *hops, dispatch)
+
+
+def hop_times(problem: Problem, hops: Hops) -> tuple[MessageTime, IntArray]:
+    """``forward`` and ``producer_level`` of `Links`."""
+    network, software = problem.network, problem.software
+    outside = most_nodes(network, np.stack([hops.source, hops.target], axis=1)) > 1
+    sending = software.transfers(outside, meshed=network.meshed_nodes)
+    forward = transfers(network, hops.source, hops.target, sending, hops.receiver, hops.share)
+    producer = np.full(int(hops.receiver.max()) + 1, -1, dtype=np.int64)
+    np.maximum.at(producer, hops.receiver, network.level(hops.source, hops.target))
+    return forward, producer
+
+
+def placed_hops(network: Network, point: Point) -> Hops:
+    """What goes from stage to stage where all have one width."""
     pp = point.pp
-    producer = np.full(pp, -1, dtype=np.int64)
-    if pp == 1:
-        return Links(network, software, point, MessageTime.nothing(1), producer, dispatch)
     devices = rank_mapping(network, point.layout, point.device_order)
     last = pp if point.interleave > 1 else pp - 1  # whether the last stage feeds the first
     source = devices[:last].reshape(-1)
     target = np.roll(devices, -1, axis=0)[:last].reshape(-1)
     receiver = np.repeat(np.arange(1, last + 1) % pp, devices[0].size)
-    outside = most_nodes(network, np.stack([source, target], axis=1)) > 1
-    sending = software.transfers(outside, meshed=network.meshed_nodes)
-    forward = transfers(network, source, target, sending, receiver)
-    np.maximum.at(producer, receiver, network.level(source, target))
-    return Links(network, software, point, forward, producer, dispatch)
+    return Hops(source, target, receiver, np.ones(len(source)))
 
 
 def axis_groups(

@@ -110,7 +110,7 @@ def _parts(plan: Plan) -> dict[str, IntArray]:
     columns: dict[str, list[IntArray]] = {name: [] for name in ("rank", *_COORDINATES, "ep")}
     for stage in range(plan.point.pp):
         point = plan.stage_point(stage)
-        ranks = point.layout.devices[stage]
+        ranks = plan.ranks[stage]
         middle = np.arange(ranks.shape[0])
         expert = np.empty_like(middle)
         expert[point.layout.nearest] = middle % point.ep

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
-from nest_core.layout import DeviceOrder, Layout
+from nest_core.layout import DeviceOrder, Layout, ragged_ranks
 from nest_core.network import IntArray
 
 __all__ = [
@@ -172,7 +172,8 @@ class StageStrategy:
 
     Parameters
     ----------
-    tp, sp, cp, ep, zero, etp, zero_group : as of a `Point`, whose ``tp * cp`` every stage keeps.
+    tp, sp, cp, ep, zero, etp, zero_group : as of a `Point`; a plan in which ``tp * cp`` differs
+        is ragged.
     """
 
     tp: int
@@ -235,6 +236,32 @@ class Plan:
         return len(set(inner)) > 1 or first != last or first - inner[0] not in (0, 1)
 
     @property
+    def widths(self) -> tuple[int, ...]:
+        """Devices of each stage of one replica, tp x cp."""
+        if not self.strategies:
+            return (self.point.tp * self.point.cp,) * self.point.pp
+        return tuple(one.tp * one.cp for one in self.strategies)
+
+    @property
+    def ragged(self) -> bool:
+        """Whether stages differ in width."""
+        return bool(self.strategies) and len(set(self.widths)) > 1
+
+    @property
+    def devices_used(self) -> int:
+        """Number of devices that work."""
+        return self.point.dp * sum(self.widths) if self.strategies else self.point.devices_used
+
+    @property
+    def ranks(self) -> tuple[IntArray, ...]:
+        """Rank numbers of every stage, each of shape (dp * cp, tp); dp * cp counts dp slowest."""
+        points = [self.stage_point(s) for s in range(self.point.pp)]
+        if self.ragged:
+            degrees = [(point.tp, point.cp) for point in points]
+            return ragged_ranks(degrees, self.point.dp, self.point.order)
+        return tuple(point.layout.devices[s] for s, point in enumerate(points))
+
+    @property
     def recompute_summary(self) -> str:
         """The common choice, or ``mixed``."""
         return self.recompute[0] if len(set(self.recompute)) == 1 else "mixed"
@@ -270,7 +297,7 @@ class Plan:
             "interleave": point.interleave,
             "order": list(point.order),
             "device_order": point.device_order,
-            "devices_used": point.devices_used,
+            "devices_used": self.devices_used,
             "cuts": list(self.cuts),
             "stage_recompute": list(self.recompute),
         }

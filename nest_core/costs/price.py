@@ -16,13 +16,13 @@ from nest_core.costs.checks import check_plan
 from nest_core.costs.memory import Memory, stage_memory
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import LayerTable, Problem
+from nest_core.costs.ragged import plan_links
 from nest_core.costs.schedules import fill_seconds, paces, replayed_seconds
 from nest_core.costs.stages import (
     LayerSeconds,
     Links,
     StageCosts,
     layer_seconds,
-    links,
     pairs_passes,
     stage_costs,
     update_layers,
@@ -113,7 +113,8 @@ class Report:
 def price(problem: Problem, plan: Plan) -> Report:
     """Time, terms and memory of a plan.
 
-    A stage with a strategy of its own is priced as if all others used it too.
+    A stage with a strategy of its own is priced as if all others used it too; in a ragged plan
+    every stage is priced on its own devices (`nest_core.costs.ragged`).
 
     Raises
     ------
@@ -124,7 +125,7 @@ def price(problem: Problem, plan: Plan) -> Report:
     check_plan(problem, plan)
     point = plan.point
     points = [plan.stage_point(s) for s in range(point.pp)]
-    grounds = {at: _ground(problem, at) for at in dict.fromkeys(points)}
+    grounds = {at: _ground(problem, plan, at) for at in dict.fromkeys(points)}
     virtual_stages = [
         (plan.virtual_stages(s), problem.row(plan.recompute[s])) for s in range(point.pp)
     ]
@@ -194,8 +195,8 @@ class _Ground:
     update: FloatArray
 
 
-def _ground(problem: Problem, point: Point) -> _Ground:
-    shared = links(problem, point)
+def _ground(problem: Problem, plan: Plan, point: Point) -> _Ground:
+    shared = plan_links(problem, plan, point)
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     return _Ground(
         point,

@@ -50,6 +50,7 @@ __all__ = [
     "StageCosts",
     "StageMemory",
     "Traffic",
+    "hop_seconds",
     "layer_seconds",
     "links",
     "pairs_passes",
@@ -279,7 +280,7 @@ def stage_costs(problem: Problem, point: Point, shared: Links) -> StageCosts:
     """All stages of a point, in O(pp * L) memory."""
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     memory = stage_memory(problem, point)
-    arrive, retire = _hops(point, shared, table)
+    arrive, retire = hop_seconds(point, shared, table)
     layers = layer_seconds(problem, point, shared, table)
     once = _once(problem, point, shared, table)
     return StageCosts(
@@ -318,7 +319,7 @@ def _called(time: MessageTime, number: FloatArray, size: FloatArray) -> FloatArr
     return number * time.seconds(size / np.where(number > 0, number, 1.0))
 
 
-def _hops(point: Point, shared: Links, table: LayerTable) -> tuple[FloatArray, FloatArray]:
+def hop_seconds(point: Point, shared: Links, table: LayerTable) -> tuple[FloatArray, FloatArray]:
     """Seconds of the transfers into a virtual stage, by its first layer and by its end.
 
     Tensor-parallel ranks that hold the same tensor send a part each and gather it again on
@@ -329,7 +330,8 @@ def _hops(point: Point, shared: Links, table: LayerTable) -> tuple[FloatArray, F
     whole = table.boundary_bytes
     alike = point.tp > 1 and not point.sp  # every rank of a stage holds the whole tensor
     sizes, which = np.unique(whole, return_inverse=True)
-    hop = shared.forward.along(1).seconds(sizes / point.tp if alike else sizes)[:, which]
+    own = sizes / point.tp if alike else sizes
+    hop = shared.forward.along(1).seconds(own * shared.hop_ranks)[:, which]
     gather = np.zeros((point.pp, table.layers + 1))
     if alike:
         gathered = shared.time("tp", "reduce_scatter").along(1).seconds(sizes)
@@ -405,7 +407,7 @@ def _tied(problem: Problem, point: Point, shared: Links, table: LayerTable) -> F
     """Seconds in which the ends of a pipeline synchronise their copies, shape (pp,)."""
     base = np.zeros(point.pp)
     if point.pp > 1 and table.tied_parameters:
-        size = table.tied_parameters * problem.state.gradients
+        size = table.tied_parameters * shared.tied_share * problem.state.gradients
         base[[0, -1]] = 2 * shared.time("tied", "all_reduce").seconds(size)[0]
     return base
 

@@ -23,12 +23,12 @@ import numpy as np
 
 from nest_core.baselines.nest import on_levels
 from nest_core.costs import LayerTable, Plan, Point, Problem, links, stage_costs
-from nest_core.costs.links import Links, axis_groups, group_times
+from nest_core.costs.links import Links, group_times
 from nest_core.costs.overlap import NO_OVERLAP
+from nest_core.costs.ragged import plan_links
 from nest_core.costs.software import most_nodes
 from nest_core.costs.stages import BETWEEN
 from nest_core.explain.traffic import with_tables
-from nest_core.layout import rank_mapping
 from nest_core.network import BoolArray, FloatArray, IntArray, Kind, MessageTime, Network, transfers
 from nest_core.network.error import block_levels
 from nest_core.planner.levelwise import level_links, slots
@@ -131,7 +131,7 @@ def cost_matrices(problem: Problem, plan: Plan) -> CostMatrices:
     stages: dict[Point, list[int]] = {}
     for stage in range(pp):
         stages.setdefault(plan.stage_point(stage), []).append(stage)
-    read = {point: _read(view, point) for point in stages}
+    read = {point: _read(view, plan, point) for point in stages}
     ranks, rows, owned = {}, [], []
     for name in MATRIX_CLASSES:
         size = max(_ranks(point, name) for point in stages)
@@ -140,7 +140,7 @@ def cost_matrices(problem: Problem, plan: Plan) -> CostMatrices:
         for point, members in stages.items():
             if _ranks(point, name) < 2:
                 continue
-            mine = _ends(view.network, plan, point, members, name)
+            mine = _ends(view, plan, point, members, name)
             only = replace(
                 with_tables(view, partial(_only, name, point)),
                 overlap=NO_OVERLAP,
@@ -179,24 +179,33 @@ def _ranks(point: Point, name: str) -> int:
     }[name]
 
 
-def _read(view: Problem, point: Point) -> Links:
+def _read(view: Problem, plan: Plan, point: Point) -> Links:
     """What the program read for stages of a point; a single stage it prices where it sits."""
     found = slots(view.network, point.order, point.dp, point.tp * point.cp)
     if point.pp == 1 or found is None:
         return links(view, point)
-    return level_links(view, point, found)
+    alike = level_links(view, point, found)
+    if not plan.ragged:
+        return alike
+    placed = plan_links(view, plan, point)  # hops to stages of other widths, by a rank's bytes
+    times = (placed.forward.alpha_s, placed.forward.beta_s_per_byte * placed.hop_ranks)
+    alpha, beta = np.zeros((2, len(times[0]), len(alike.producer_level)))
+    for level in alike.producer_level[1:].tolist():
+        met = placed.producer_level == level
+        alpha[:, 1 + level] = times[0][:, met].max(axis=1, initial=0.0)
+        beta[:, 1 + level] = times[1][:, met].max(axis=1, initial=0.0)
+    return replace(alike, forward=MessageTime(alpha, beta))
 
 
-def _ends(network: Network, plan: Plan, point: Point, members: list[int], name: str) -> set[int]:
+def _ends(view: Problem, plan: Plan, point: Point, members: list[int], name: str) -> set[int]:
     """Levels at which groups of a class end in some stages of the plan."""
-    devices = rank_mapping(network, point.layout, point.device_order)
+    placed = plan_links(view, plan, point)
     if name == "pp":
-        met = [network.level(devices[s - 1], devices[s]).max() for s in members if s > 0]
-        return {int(level) for level in met}
-    groups, stage = axis_groups(devices, point, MATRIX_CLASSES[name][0], point.instances)
+        return {int(placed.producer_level[s]) for s in members if s > 0}
+    groups, stage = placed.groups(MATRIX_CLASSES[name][0], point.instances)
     if name != "tied":
         groups, stage = groups[np.isin(stage, members)], stage[np.isin(stage, members)]
-    reach = network.level(groups[:, :1], groups).max(axis=1)
+    reach = view.network.level(groups[:, :1], groups).max(axis=1)
     return {int(reach[stage == one].max()) for one in np.unique(stage)}
 
 
@@ -221,8 +230,6 @@ def _shared(
         else:
             return None
         forward = one.repeated(point.pp)
-        if point.tp > 1:  # parts that ranks received are gathered where the plan has them
-            found["tp", "reduce_scatter", 1] = _first(read.time("tp", "reduce_scatter"), point.pp)
     else:
         kind = _kind(view, point, name)
         if kind is None:
@@ -241,8 +248,14 @@ def _shared(
         if copies > 1:  # copies of shards are reduced where the plan has them
             between = read.time(BETWEEN[axis], "all_reduce", copies)
             found[BETWEEN[axis], "all_reduce", copies] = _first(between, point.pp)
+    if point.tp > 1:  # parts that ranks received are gathered where the plan has them
+        gathered = _first(read.time("tp", "reduce_scatter"), point.pp)
+        found.setdefault(("tp", "reduce_scatter", 1), gathered)
     producer = np.full(point.pp, level)
-    return Links(network, view.software, point, forward, producer, view.dispatch, found)
+    shared = Links(network, view.software, point, forward, producer, view.dispatch)
+    for key, time in found.items():
+        shared.put(*key, time)
+    return shared
 
 
 def _first(time: MessageTime, members: int) -> MessageTime:

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.costs import LayerTable, Plan, Point, Problem, Report
-from nest_core.costs.links import axis_groups
+from nest_core.costs.links import Links
 from nest_core.costs.problem import AXES_OF_CALLS
+from nest_core.costs.ragged import plan_links
 from nest_core.costs.stages import BETWEEN, buckets
 from nest_core.costs.zero import traffic
 from nest_core.explain.traffic import CLASSES
-from nest_core.layout import rank_mapping
 from nest_core.network import (
     Dispatch,
     FloatArray,
@@ -146,8 +146,8 @@ def link_loads(problem: Problem, report: Report) -> Loads:
         Of a plan whose stages may have strategies of their own: each then sends what it would if
         all had that one, as it is priced.
     """
-    counter = _Counter(problem)
     plan = report.plan
+    counter = _Counter(problem, plan)
     points = [plan.stage_point(s) for s in range(plan.point.pp)]
     for point in dict.fromkeys(points):
         mine = [s for s, at in enumerate(points) if at == point]
@@ -171,17 +171,22 @@ def _busy(network: Network, loads: Mapping[str, FloatArray], seconds: float) -> 
 class _Counter:
     """Adds messages up, link by link, and remembers who sent what where."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, plan: Plan) -> None:
+        self.problem, self.plan = problem, plan
+        self._links: dict[Point, Links] = {}
         self.loads: dict[str, FloatArray] = {}
         self._walked: list[tuple[IntArray, IntArray, Routes]] = []
+
+    def links(self, point: Point) -> Links:
+        """Who sends to whom where stages do what a point says."""
+        if point not in self._links:
+            self._links[point] = plan_links(self.problem, self.plan, point)
+        return self._links[point]
 
     def collective(self, name: str, point: Point, axis: str, kind: Kind, sends: Sends) -> None:
         """Count collectives of the groups of an axis."""
         network = self.problem.network
-        groups, stage = axis_groups(
-            rank_mapping(network, point.layout, point.device_order), point, axis, point.instances
-        )
+        groups, stage = self.links(point).groups(axis, point.instances)
         if groups.shape[1] == 1 or not any(sends.values()):
             return
         sent = self.problem.software.of_groups(network, kind, groups)
@@ -341,13 +346,12 @@ def _count_hops(counter: _Counter, report: Report, point: Point, mine: list[int]
         ]
         received[s] = m * sum(boundary[i] for i, _ in report.stages[s].virtual_stages)
         gathered[s] = _equal(np.ones(len(ends)), boundary[ends], m)
-    devices = rank_mapping(problem.network, point.layout, point.device_order).reshape(pp, -1)
-    before = np.roll(devices, 1, axis=0).reshape(-1)
-    after, stage = devices.reshape(-1), np.repeat(np.arange(pp), devices.shape[1])
-    sent = received[stage] / (point.tp if alike else 1)
-    one = np.ones(len(stage))
-    for source, target in ((before, after), (after, before)):
-        counter.flows("transfers", Phase(source, target, stage, one, one), sent)
+    shared = counter.links(point)
+    hops = shared.hops()
+    sent = received[hops.receiver] * shared.hop_ranks / (point.tp if alike else 1)
+    one = np.ones(len(sent))
+    for source, target in ((hops.source, hops.target), (hops.target, hops.source)):
+        counter.flows("transfers", Phase(source, target, hops.receiver, hops.share, one), sent)
     if alike:
         counter.collective("transfers", point, "tp", "reduce_scatter", gathered)
 
@@ -356,5 +360,6 @@ def _count_tied(counter: _Counter, plan: Plan) -> None:
     """The two copies of a tied embedding, once per iteration."""
     problem, point = counter.problem, plan.stage_point(0)
     size = _table(problem, point).tied_parameters * problem.state.gradients
+    size *= counter.links(point).tied_share
     if point.pp > 1 and size > 0:
         counter.collective("tied", point, "tied", "all_reduce", {0: {size: 2.0}})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nest_core.costs import Point, Report, Stage
+from nest_core.costs import Plan, Point, Report, Stage
 from nest_core.hardware import Accelerator
 from nest_core.layout import DeviceOrder, seatings_among
 from nest_core.planner import Certificate, Result
@@ -127,14 +127,12 @@ def model_in_words(model: Model) -> str:
 def plan_in_words(report: Report, batch: int, devices: int) -> str:
     """A plan as one sentence in the field's terms."""
     point = report.plan.point
-    idle = devices - point.devices_used
+    idle = devices - report.plan.devices_used
     padding = point.dp * point.micro_batches(batch) * point.micro_batch - batch
     parts = [
         f"{point.dp:,} {_plural('replica', point.dp)} (dp {point.dp})",
         f"{point.pp} pipeline {_plural('stage', point.pp)} (pp {point.pp})",
-        f"tensor parallelism over {point.tp} {_plural('device', point.tp)} (tp {point.tp}"
-        + (", with sequence parallelism)" if point.sp else ")"),
-        *_beside_tensor(point),
+        *_within_stages(report.plan),
         f"{point.micro_batches(batch):,} "
         f"{'micro-batch' if point.micro_batches(batch) == 1 else 'micro-batches'} of "
         f"{point.micro_batch} "
@@ -160,6 +158,19 @@ def seated_in_words(order: DeviceOrder) -> list[str]:
     (['seated 8 per node'], [], [])
     """
     return [f"seated {name}" for name in seatings_among([order] if isinstance(order, str) else [])]
+
+
+def _within_stages(plan: Plan) -> list[str]:
+    """How stages divide their layers; of unequal ones their devices."""
+    point = plan.point
+    if plan.ragged:
+        widths = ", ".join(map(str, plan.widths))
+        return [f"stages of unequal width, {widths} devices per replica"]
+    tensor = f"tensor parallelism over {point.tp} {_plural('device', point.tp)} (tp {point.tp}"
+    return [
+        tensor + (", with sequence parallelism)" if point.sp else ")"),
+        *_beside_tensor(point),
+    ]
 
 
 def _beside_tensor(point: Point) -> list[str]:

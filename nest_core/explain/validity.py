@@ -109,7 +109,7 @@ def validity_of(
             plan,
             scenario.precision,
             scenario.sequence,
-            plan.point.devices_used,
+            plan.devices_used,
             known,
         )
         if found is not None:
@@ -157,7 +157,7 @@ def _differences(scenario: Scenario, node: int, plan: Plan, band: Band) -> tuple
     model, point = scenario.model, plan.point
     device, machine = _device(scenario.accelerator), _machine(scenario.accelerator)
     per_node = machine.per_node if machine and device == band.cell[0] else node
-    one_node = point.devices_used <= per_node
+    one_node = plan.devices_used <= per_node
     kind = kind_of(point.zero, point.pp)
     here = cell(device, kind, model.experts, scenario.precision, one_node)
     words = (
@@ -170,7 +170,7 @@ def _differences(scenario: Scenario, node: int, plan: Plan, band: Band) -> tuple
     pairs = zip(words, here, band.cell, strict=True)
     found = [word for word, ours, theirs in pairs if ours != theirs]
     for name, value, (low, high) in (
-        ("devices", point.devices_used, band.devices),
+        ("devices", plan.devices_used, band.devices),
         ("parameters", model.parameters, band.parameters),
         ("tokens per sequence", scenario.sequence, band.tokens),
         ("tensor-parallel ranks", point.tp, band.tp),
@@ -192,7 +192,7 @@ def _size(value: float) -> str:
 def _caveat(accelerator: Accelerator, network: Network | Outline, plan: Plan) -> str:
     """Says so where devices have much less between nodes than the measured clusters gave them."""
     machine = _machine(accelerator)
-    if machine is None or plan.point.devices_used <= machine.per_node:
+    if machine is None or plan.devices_used <= machine.per_node:
         return ""
     outside = [level for level in network.levels if level.group_size > machine.per_node]
     slowest = min(outside, key=lambda level: level.bandwidth_Bps, default=None)

@@ -17,7 +17,7 @@ from nest_core.exporters.megatron import export_megatron
 from nest_core.exporters.nemo import export_nemo
 from nest_core.exporters.slurm import export_slurm
 from nest_core.exporters.torchtitan import export_torchtitan
-from nest_core.exporters.values import Bundle, Refused
+from nest_core.exporters.values import Bundle, Refused, refuse_if
 from nest_core.scenario import Scenario
 
 __all__ = ["TARGETS", "Bundle", "Refused", "export_plan"]
@@ -45,4 +45,11 @@ def export_plan(target: str, scenario: Scenario, report: Report) -> Bundle:
     """
     if target not in TARGETS:
         raise InputError("to", "must be a known target", target, "pick " + ", ".join(TARGETS))
+    refuse_if(
+        report.plan.ragged,
+        "plan.stage_strategies",
+        "must give every stage as many devices, as no framework launches others",
+        ", ".join(map(str, report.plan.widths)),
+        "plan without unequal widths",
+    )
     return TARGETS[target](scenario, report)

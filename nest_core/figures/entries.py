@@ -65,7 +65,12 @@ class Entry:
         wider = [
             f"{axis} {getattr(point, axis)}" for axis in ("cp", "ep") if getattr(point, axis) > 1
         ]
-        return ", ".join([f"pp {point.pp}", f"tp {point.tp}", *wider, f"dp {point.dp}"])
+        if self.report.plan.ragged:
+            widths = self.report.plan.widths
+            wider = [f"{min(widths)} to {max(widths)} devices"]
+        else:
+            wider = [f"tp {point.tp}", *wider]
+        return ", ".join([f"pp {point.pp}", *wider, f"dp {point.dp}"])
 
     @property
     def shortfall(self) -> str:

@@ -17,10 +17,10 @@ from nest_core.explain.loads import Loads
 from nest_core.figures.grid import DeviceGrid, device_grid
 from nest_core.figures.linkload import LOAD_SCALE
 from nest_core.figures.style import Picture, class_bar, frame, shade, stepped_scale
-from nest_core.layout import DeviceOrder, Layout, device_order, rank_mapping
+from nest_core.layout import rank_mapping
 from nest_core.network import FloatArray, IntArray, Network
 
-__all__ = ["IDLE", "PAINTS", "Paint", "fabric_figure", "ranks"]
+__all__ = ["IDLE", "PAINTS", "Paint", "fabric_figure"]
 
 Paint = Literal["stage", "replica", "tensor group", "link load"]
 
@@ -36,17 +36,6 @@ _VIRIDIS = (
     (72, 40, 120), (62, 74, 137), (49, 104, 142), (38, 130, 142), (31, 158, 137), (53, 183, 121),
     (110, 206, 88), (181, 222, 43), (253, 231, 37),
 )  # fmt: skip
-
-
-def ranks(layout: Layout, devices: int) -> IntArray:
-    """Stage, replica and tensor-parallel rank of every device, −1 where idle; (devices, 3)."""
-    placed = layout.devices
-    result = np.full((devices, 3), -1, dtype=np.int64)
-    for axis in range(3):
-        shape = [1, 1, 1]
-        shape[axis] = placed.shape[axis]
-        result[placed, axis] = np.arange(placed.shape[axis]).reshape(shape)
-    return result
 
 
 def fabric_figure(
@@ -217,11 +206,10 @@ def _devices(count: int) -> str:
 
 
 def _working(grid: DeviceGrid, plan: Plan, network: Network, painted: _Painted) -> dict[str, Any]:
-    point = plan.point
+    point, parts = plan.point, rank_mapping_of(network, plan)
     first = np.maximum(grid.cells, 0) * grid.size
-    shown = ranks(point.layout, network.devices)[_rank_of(network, point.device_order)[first]] + 1
+    shown = np.stack([parts.pp, parts.dp, parts.tp], axis=-1)[first] + 1
     works = (grid.cells >= 0) & (shown[..., 0] > 0)
-    shown[..., 1] = (shown[..., 1] - 1) // point.cp + 1
     return (
         _cells(grid)
         | painted.look
@@ -229,23 +217,18 @@ def _working(grid: DeviceGrid, plan: Plan, network: Network, painted: _Painted) 
             "z": np.where(works, painted.value[first], np.nan).astype(np.float32),
             "customdata": np.concatenate([first[..., None], shown], axis=-1).astype(np.int32),
             "hovertemplate": f"{_who(grid)}<br>stage %{{customdata[1]}} of {point.pp}, replica "
-            f"%{{customdata[2]}} of {point.dp}, tensor rank %{{customdata[3]}} of {point.tp}"
+            f"%{{customdata[2]}} of {point.dp}, tensor rank %{{customdata[3]}}"
+            f"{'' if plan.ragged else f' of {point.tp}'}"
             f"{painted.hover}<extra></extra>",
         }
     )
-
-
-def _rank_of(network: Network, order: DeviceOrder) -> IntArray:
-    """Rank number of every device."""
-    return np.argsort(device_order(network, order))
 
 
 def _idle(grid: DeviceGrid, plan: Plan | None, network: Network) -> list[dict[str, Any]]:
     """The cells that no stage uses, if there are any."""
     stage = np.full(network.devices, -1)
     if plan:
-        rank = _rank_of(network, plan.point.device_order)
-        stage = plan.point.layout.stage_of(network.devices)[rank]
+        stage = rank_mapping_of(network, plan).pp
     first = np.maximum(grid.cells, 0) * grid.size
     rests = (grid.cells >= 0) & (stage[first] < 0)
     if not rests.any():
@@ -293,6 +276,9 @@ def _colour_bar(count: int, word: str) -> dict[str, Any]:
 def _finding(network: Network, plan: Plan | None) -> str:
     if plan is None:
         return f"All {network.devices:,} devices stand idle"
+    if plan.ragged:
+        narrow, wide = min(plan.widths), max(plan.widths)
+        return f"{plan.point.pp} stages of {narrow} to {wide} devices per replica"
     placed = rank_mapping(network, plan.point.layout, plan.point.device_order)
     ends = {
         "tp": (placed[..., 0], placed[..., -1], placed[..., :-1], placed[..., 1:]),

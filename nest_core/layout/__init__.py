@@ -8,6 +8,7 @@ from nest_core.layout.orders import (
     rank_mapping,
     seatings_among,
 )
+from nest_core.layout.ragged import overlaps, ragged_ranks
 from nest_core.layout.seatings import SEATING, seated, seatings
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "DeviceOrder",
     "Layout",
     "device_order",
+    "overlaps",
+    "ragged_ranks",
     "rank_mapping",
     "seated",
     "seatings",

@@ -30,7 +30,7 @@ from nest_core.errors import InputError
 from nest_core.network.exchanges import all_to_all
 from nest_core.network.groups import BlockRing, block_rings, exchange, ring
 from nest_core.network.levels import Network
-from nest_core.network.link_map import IntArray
+from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import IDEAL, MessageTime, Phase, Protocol, pipelined, price_phases
 from nest_core.network.torus import TorusShape
 from nest_core.network.tree import TreeLinkMap
@@ -64,10 +64,15 @@ def transfers(
     target: IntArray,
     protocols: tuple[Protocol, ...] = IDEAL,
     team: IntArray | None = None,
+    volume: FloatArray | None = None,
 ) -> MessageTime:
-    """Point-to-point flows that run at once, one member per element, or per team of them."""
+    """Point-to-point flows that run at once, one member per element, or per team of them.
+
+    ``volume`` is what each sends of the message, shape (flows,); all of it where it is left out.
+    """
     flows = len(source)
-    phase = Phase(source, target, np.arange(flows), np.ones(flows), np.ones(flows))
+    sent = np.ones(flows) if volume is None else volume
+    phase = Phase(source, target, np.arange(flows), sent, np.ones(flows))
     return price_phases(network.link_map, [phase], flows, protocols, team)
 
 

@@ -169,7 +169,8 @@ class TreeLinkMap(LinkMap):
         if self.scale_up is not None or not inside.direct or np.ptp(inside.capacity_Bps) > 0:
             return False
         node = inside.group[groups]
-        return bool((node == node[:, :1]).all())
+        alone = int(np.bincount(groups.reshape(-1)).max()) == 1
+        return alone and bool((node == node[:, :1]).all())
 
     @property
     def ideal(self) -> bool:

@@ -171,7 +171,7 @@ def degrees(plan: Plan) -> dict[str, Any]:
         "c": point.cp,
         "zero": point.zero,
         "recompute": plan.recompute_summary,
-        "devices_used": point.devices_used,
+        "devices_used": plan.devices_used,
     }
 
 

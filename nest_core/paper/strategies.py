@@ -104,7 +104,7 @@ def _effect(name: str) -> Row:
         "costs": "own",
         "strategy": name,
         "category": _STRATEGIES[name][0],
-        "devices": report.plan.point.devices_used,
+        "devices": report.plan.devices_used,
         "states": against(_states),
         "activations": against(lambda stage: stage.memory.activations + stage.memory.stash),
         "work": against(lambda stage: stage.compute_s + stage.recompute_s - stage.launch_s),

@@ -310,7 +310,7 @@ def _at_budget(every: Sequence[Candidate], budget: Budget | None) -> list[Line]:
     part = f"At equal budget: network {budget.kind} up to {write(budget.value)}"
     there = [one.at_budget for one in every]
     used = [
-        f"{found.report.plan.point.devices_used:,}" if found and found.report else NOTHING
+        f"{found.report.plan.devices_used:,}" if found and found.report else NOTHING
         for found in there
     ]
     table = [
@@ -347,11 +347,19 @@ def _zero(plan: Plan) -> str:
     return "by stage" if plan.strategies else plan.point.zero_words.removeprefix("ZeRO ")
 
 
+def _degree(plan: Plan, axis: str) -> str:
+    """A degree of all stages; of a ragged plan from the least to the largest."""
+    each = sorted({int(getattr(plan.stage_point(s), axis)) for s in range(plan.point.pp)})
+    if not plan.ragged or len(each) == 1:
+        return str(getattr(plan.stage_point(0) if plan.ragged else plan.point, axis))
+    return f"{each[0]} to {each[-1]}"
+
+
 _FIELDS: tuple[tuple[str, Callable[[Report], str]], ...] = (
-    ("Tensor parallel, tp", lambda r: str(r.plan.point.tp)),
+    ("Tensor parallel, tp", lambda r: _degree(r.plan, "tp")),
     ("Sequence parallel, sp", lambda r: "yes" if r.plan.point.sp else "no"),
-    ("Context parallel, cp", lambda r: str(r.plan.point.cp)),
-    ("Expert parallel, ep", lambda r: str(r.plan.point.ep)),
+    ("Context parallel, cp", lambda r: _degree(r.plan, "cp")),
+    ("Expert parallel, ep", lambda r: _degree(r.plan, "ep")),
     ("Pipeline stages, pp", lambda r: str(r.plan.point.pp)),
     ("Replicas, dp", lambda r: str(r.plan.point.dp)),
     ("Micro-batch, sequences", lambda r: str(r.plan.point.micro_batch)),
@@ -360,7 +368,7 @@ _FIELDS: tuple[tuple[str, Callable[[Report], str]], ...] = (
     ("Schedule", lambda r: schedule_in_words(r.plan.point)),
     ("Layers per stage", lambda r: _extent([stage.layers for stage in r.stages])),
     ("Axes, innermost first", lambda r: ", ".join(r.plan.point.order)),
-    ("Devices used", lambda r: f"{r.plan.point.devices_used:,}"),
+    ("Devices used", lambda r: f"{r.plan.devices_used:,}"),
 )
 
 

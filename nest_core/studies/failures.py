@@ -161,7 +161,7 @@ def _priced(
     words += [why] if why else []
     if again is None:
         words.append(solved.reason)
-    elif nodes and (used := again.plan.point.devices_used) < devices:
+    elif nodes and (used := again.plan.devices_used) < devices:
         words.append(f"the new plan uses {used:,} of {devices:,}")
     return Loss(
         tier,
@@ -170,14 +170,14 @@ def _priced(
         _share(report, kept),
         _share(report, again),
         note="; ".join(words),
-        idle=devices - again.plan.point.devices_used if again else 0,
+        idle=devices - again.plan.devices_used if again else 0,
     )
 
 
 def _cut_batch(scenario: Scenario, report: Report, loss: Loss) -> int:
     """The batch of as many of the old plan's replicas as are left; the same where none idles."""
     point = report.plan.point
-    replicas = loss.devices * point.dp // point.devices_used
+    replicas = loss.devices * point.dp // report.plan.devices_used
     if not loss.idle or replicas >= point.dp:
         return scenario.batch
     return max(1, scenario.batch * replicas // point.dp)
@@ -197,7 +197,7 @@ def _attributed(
 
 def _kept(problem: Problem, report: Report) -> tuple[Report | None, str]:
     """The same plan on what is left, or why it cannot run there."""
-    needed, there = report.plan.point.devices_used, problem.network.devices
+    needed, there = report.plan.devices_used, problem.network.devices
     if needed > there:
         return None, f"the plan needs {needed:,} devices, {there:,} are left"
     found = price(problem, report.plan)

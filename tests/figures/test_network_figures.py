@@ -7,10 +7,8 @@ import pytest
 
 from nest_core.costs.plan import Plan, Point
 from nest_core.figures import fabric_figure, level_figure
-from nest_core.figures.fabric import ranks
 from nest_core.figures.grid import MAX_CELLS, device_grid
 from nest_core.figures.levels import ways
-from nest_core.layout import Layout
 from nest_core.network import collapse
 from nest_core.network.blocks import MAX_BLOCKS, level_blocks
 from nest_core.network.paths import shortest_paths
@@ -116,16 +114,6 @@ def test_neighbours_on_a_plane_of_the_torus_are_one_hop_apart():
     for one, other in ((cells[:, :-1], cells[:, 1:]), (cells[:-1], cells[1:])):
         both = (one >= 0) & (other >= 0)
         assert (network.level(one[both], other[both]) == 0).all()
-
-
-def test_ranks_match_the_layout():
-    layout = Layout(2, 1, 4, 3, ("tp", "cp", "dp", "pp"))
-    placed = ranks(layout, 30)
-    assert np.array_equal(placed[:, 0], layout.stage_of(30))
-    assert np.array_equal(placed[:, 1], layout.replica_of(30))
-    for stage, replica, rank in np.ndindex(3, 4, 2):
-        device = layout.devices[stage, replica, rank]
-        assert placed[device].tolist() == [stage, replica, rank]
 
 
 def plan(tp: int, dp: int, pp: int) -> Plan:

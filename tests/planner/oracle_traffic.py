@@ -335,7 +335,7 @@ def half_times(
     return [list(times) for times in zip(*regimes, strict=True)]
 
 
-def _slowest(times: Sequence[Time]) -> Time:
+def slowest(times: Sequence[Time]) -> Time:
     """Per regime the slowest alpha and the slowest beta, which need not be one group's."""
     return [
         (max(alpha for alpha, _ in regime), max(beta for _, beta in regime))
@@ -489,7 +489,7 @@ class Traffic:
             everyone = [group for stage in self.stages for group in groups[stage]]
             times = iter(self._at_once(everyone, kind))
             self._found[axis, kind, copies] = [
-                _slowest([next(times) for _ in groups[stage]]) for stage in self.stages
+                slowest([next(times) for _ in groups[stage]]) for stage in self.stages
             ]
         return self._found[axis, kind, copies]
 
@@ -529,7 +529,7 @@ class Traffic:
         by_stage: dict[int, list[Time]] = {}
         for (stage, _, _), time in zip(pairs, timed, strict=True):
             by_stage.setdefault(stage, []).append(time)
-        return {stage: _slowest(times) for stage, times in by_stage.items()}
+        return {stage: slowest(times) for stage, times in by_stage.items()}
 
     @cached_property
     def tied(self) -> Time:
@@ -540,7 +540,7 @@ class Traffic:
             for d, c in self.sharers
             for t in self.ranks
         ]
-        return _slowest(half_times(self.link_map, ends, self.software, "all_reduce"))
+        return slowest(half_times(self.link_map, ends, self.software, "all_reduce"))
 
     @property
     def highest(self) -> int:

@@ -4,20 +4,26 @@ The paper's table ``dp[l][i][k][e]`` is the least bottleneck of ``e`` stages fro
 end on ``k`` devices, the producer at level ``l``. Here it is transposed: under a cap on a stage's
 load and one on its synchronisation
 
-    ``F[e][k][l]`` = least ``i`` such that ``e`` stages hold layers ``i`` to the end, their producer
-    starts at slot ``k`` and is at level ``l``
-    = min over choices c that fit, and the level l' of the consumer, of
-    ``first(F[e - 1][k'][l']; c, e, l, l')`` over all slots k' with level l between them and ``k``
+    ``F[e][k][h]`` = least ``i`` such that ``e`` stages hold layers ``i`` to the end, their producer
+    starts at place ``k`` and is met over a hop of class ``h``
+    = min over choices c that fit, and the class h' of the hop to the consumer, of
+    ``first(F[e - 1][k'][h']; c, e, h, h')`` over all places k' with a hop of class h between the
+    stage there, of c's width, and ``k``
 
-with ``first(J; ...)`` the first layer of the longest stage that ends before ``J``. Caps step down,
-strictly below the bottleneck found, so the least ``(m + S - 1) max t + max e`` is exact where a
-longer suffix is never worse: where the tensors sent between layers are equally large.
+with ``first(J; ...)`` the first layer of the longest stage that ends before ``J``. A hop's class is
+the level at which two stages meet, and both widths. Caps step down, strictly below the bottleneck
+found, so the least ``(m + S - 1) max t + max e`` is exact where a longer suffix is never worse:
+where the tensors sent between layers are equally large.
+
+Two stages meet at the largest of three levels: between the devices where one ends and the next
+starts, and inside either.
 
 Layers of a stage with ``e - 1`` stages behind it hold ``min(m, e)`` micro-batches (1F1B).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,17 +31,19 @@ import numpy as np
 from nest_core.compiled import compiled
 from nest_core.network import BoolArray, FloatArray, IntArray
 
-__all__ = ["Tables", "best_suffixes", "longest_in_memory"]
+__all__ = ["Places", "Tables", "best_suffixes", "longest_in_memory"]
 
 _NEVER = 1 << 30
 
 
 class Tables(NamedTuple):
-    """What the recurrence reads; ``O`` choices, ``G`` strategies, ``V`` levels and none, first.
+    """What the recurrence reads; ``O`` choices, ``G`` strategies, ``U`` ends of hops.
 
-    ``time``, ``free`` (O, L + 1), ``forward`` (G, L + 1), ``arrive``, ``retire`` (G, V, L + 1),
+    An end is none, first, or a level and the width of the stage at the other end, which varies
+    faster; times over hops that there are not are infinite.
+    ``time``, ``free`` (O, L + 1), ``forward`` (G, L + 1), ``arrive``, ``retire`` (G, U, L + 1),
     ``sync``, ``once`` (G, L + 1), ``tied`` (G,): as in `StageCosts`. ``strategy``, ``group`` (O,):
-    as in `Choices`.
+    as in `Choices`. ``width`` (O,): which of the widths, ascending.
     """
 
     time: FloatArray
@@ -50,6 +58,28 @@ class Tables(NamedTuple):
     spared: float
     strategy: IntArray
     group: IntArray
+    width: IntArray
+
+
+class Places(NamedTuple):
+    """Where stages may sit; ``W`` widths, ``K`` places, counted from the last stage's end.
+
+    Attributes
+    ----------
+    ends : (W, K)
+        The first place after a stage that starts here; -1 where none may.
+    between : (K,)
+        Level between a place and the one before.
+    inner : (W,)
+        Level inside a stage; 0 where ``between`` has it already.
+    whole : bool
+        Whether no place may be left out.
+    """
+
+    ends: IntArray
+    between: IntArray
+    inner: IntArray
+    whole: bool
 
 
 @compiled
@@ -99,12 +129,25 @@ def _load(t: Tables, o: int, i: int, j: int, up: int, down: int) -> tuple[float,
 
 
 @compiled
-def _longest_in_time(t: Tables, cap: float, sync_cap: float, first: IntArray) -> None:
-    """First layer of the longest stage under both caps, shape (O, V, V, L + 1): up, down."""
-    options, levels, layers = t.time.shape[0], t.arrive.shape[1], t.time.shape[1] - 1
+def _exists(t: Tables, p: Places, o: int, u: int) -> bool:
+    """Whether a stage can have such an end of a hop."""
+    widths = len(p.inner)
+    if u == 0:
+        return True
+    inside = max(p.inner[t.width[o]], p.inner[(u - 1) % widths])
+    return bool(inside <= (u - 1) // widths and t.arrive[t.strategy[o], u, 1] < np.inf)
+
+
+@compiled
+def _longest_in_time(t: Tables, p: Places, cap: float, sync_cap: float, first: IntArray) -> None:
+    """First layer of the longest stage under both caps, shape (O, U, U, L + 1): up, down."""
+    options, hops, layers = t.time.shape[0], t.arrive.shape[1], t.time.shape[1] - 1
     for o in range(options):
-        for up in range(levels):
-            for down in range(levels):
+        for up in range(hops):
+            for down in range(hops):
+                if not (_exists(t, p, o, up) and _exists(t, p, o, down)):
+                    first[o, up, down] = layers
+                    continue
                 i = layers
                 for j in range(layers, 0, -1):
                     i = min(i, j)
@@ -122,92 +165,149 @@ def _longest_in_time(t: Tables, cap: float, sync_cap: float, first: IntArray) ->
 
 
 @compiled
+def _best(
+    t: Tables,
+    p: Places,
+    memory: IntArray,
+    time: IntArray,
+    e: int,
+    target: int,
+    ahead: IntArray,
+    best: IntArray,
+    pick: IntArray,
+) -> None:
+    """First layer of the longest stage of each width, and its choice, shape (W, U, U, L + 1).
+
+    ``ahead``, of shape (K, W, U), are the layers at which the stages before may end.
+    """
+    flights, options, width = memory.shape
+    hops, widths = t.arrive.shape[1], len(p.inner)
+    flight = min(e, flights) - 1
+    served = np.empty(t.group.max() + 1, dtype=np.int64)  # where a choice before it fits
+    best[:] = _NEVER
+    wanted = np.zeros((widths, hops, width), dtype=np.bool_)  # by this stage's width
+    for x in range(widths):
+        for down in range(hops):
+            if (down == 0) == (e == 1):
+                other, end = _state(down, x, widths)
+                for k in range(len(ahead)):
+                    if ahead[k, other, end] < width:
+                        wanted[x, down, ahead[k, other, end]] = True
+    for down in range(hops):
+        for j in range(1, width):
+            served[:] = _NEVER
+            for o in range(options):
+                x = t.width[o]
+                if not wanted[x, down, j]:
+                    continue
+                taken, fits = served[t.group[o]], memory[flight, o, j]
+                for up in range(hops if fits < min(j, taken) else 0):
+                    i = max(fits, time[o, up, down, j], max(1, target - e) if up > 0 else 0)
+                    if i < min(j, taken) and i < best[x, up, down, j]:
+                        best[x, up, down, j] = i
+                        pick[x, up, down, j] = o
+                served[t.group[o]] = min(taken, fits)
+
+
+@compiled
 def _reach(
     t: Tables,
+    p: Places,
     memory: IntArray,
-    between: IntArray,
     time: IntArray,
     layer: IntArray,
     came: IntArray,
     chosen: IntArray,
     target: int,
+    most: int,
 ) -> tuple[int, int, int, int]:
-    """Least number of stages that hold all layers; its last slot, level and choice.
+    """Least number of stages that hold all layers; its last place, class and choice.
 
-    ``layer[e, k, l]`` is ``F``; ``came``, ``chosen`` say from which slot, level and choice.
-    With a ``target`` above 0 just so many stages, and a layer is left to each that is to come.
+    ``layer[e, k, x, u]`` is ``F`` where the consumer has the width ``x`` and meets its producer at
+    the end ``u``; ``came``, ``chosen`` say from which place, class and choice. With a ``target``
+    above 0 just so many stages, and a layer is left to each that is to come.
     """
-    flights, options, width = memory.shape
-    layers = width - 1
-    levels, slots = t.arrive.shape[1], len(between)
-    stages = target if target else min(slots, layers)
-    best = np.empty((levels, levels, width), dtype=np.int64)
-    pick = np.empty((levels, levels, width), dtype=np.int64)
-    served = np.empty(t.group.max() + 1, dtype=np.int64)  # where a choice before it fits
+    width, hops = memory.shape[2], t.arrive.shape[1]
+    widths, places = p.ends.shape
+    stages = target if target else most
+    best = np.empty((widths, hops, hops, width), dtype=np.int64)
+    pick = np.empty((widths, hops, hops, width), dtype=np.int64)
     layer[0] = _NEVER
-    layer[0, :, 0] = layers
+    layer[0, : 1 if p.whole else places, 0, 0] = width - 1
     for e in range(1, stages + 1):
-        flight = min(e, flights) - 1
-        for up in range(levels):
-            for down in range(levels):
+        _best(t, p, memory, time, e, target, layer[e - 1], best, pick)
+        layer[e] = _NEVER
+        for x in range(widths):
+            for down in range(hops):
                 if (down == 0) != (e == 1):
                     continue
-                for j in range(1, width):
-                    best[up, down, j] = _NEVER
-                    served[:] = _NEVER
-                    for o in range(options):
-                        taken = served[t.group[o]]
-                        fits = memory[flight, o, j]
-                        i = max(fits, time[o, up, down, j])
-                        if up > 0:
-                            i = max(i, 1, target - e)
-                        if i < min(j, taken) and i < best[up, down, j]:
-                            best[up, down, j] = i
-                            pick[up, down, j] = o
-                        served[t.group[o]] = min(taken, fits)
-        layer[e] = _NEVER
-        for down in range(levels):
-            if (down == 0) != (e == 1):
-                continue
-            for k in range(e - 1, slots if e >= target else 0):
-                j = layer[e - 1, k, down]
-                if j < _NEVER and best[0, down, j] == 0:
-                    return e, k, down, pick[0, down, j]
-            for up in range(1, levels):
-                _spread(up, e, down, between, layer, best, pick, came, chosen)
+                other, end = _state(down, x, widths)
+                for k in range(places if e >= target else 0):
+                    j, last = layer[e - 1, k, other, end], p.ends[x, k]
+                    if j == _NEVER or last < 0 or (p.whole and last < places):
+                        continue
+                    if best[x, 0, down, j] == 0:
+                        return e, k, other * hops + end, pick[x, 0, down, j]
+            for up in range(1, hops):
+                _spread(p, x, up, e, layer, best, pick, came, chosen)
     return 0, 0, 0, 0
 
 
 @compiled
+def _state(down: int, x: int, widths: int) -> tuple[int, int]:
+    """The consumer's width, and its own end of the hop, by that of a producer of width ``x``."""
+    if down == 0:
+        return 0, 0
+    level, other = (down - 1) // widths, (down - 1) % widths
+    return other, 1 + level * widths + x
+
+
+@compiled
 def _spread(
+    p: Places,
+    x: int,
     up: int,
     e: int,
-    down: int,
-    between: IntArray,
     layer: IntArray,
     best: IntArray,
     pick: IntArray,
     came: IntArray,
     chosen: IntArray,
 ) -> None:
-    """Stages with their consumer at ``down`` and their producer at ``up``, at any slot there."""
-    near, near_from, near_pick = _NEVER, 0, 0  # producers at this slot would be at a nearer level
+    """Stages of width ``x`` that would meet their producers at the end ``up``, at any place."""
+    (widths, places), hops = p.ends.shape, layer.shape[3]
+    met, inside = (up - 1) // widths, max(p.inner[x], p.inner[(up - 1) % widths])
+    if inside > met:
+        return
+    value = np.full(places, _NEVER)  # of what ends at a place
+    start, option = np.zeros(places, dtype=np.int64), np.zeros(places, dtype=np.int64)
+    for down in range(hops):
+        if (down == 0) != (e == 1):
+            continue
+        other, end = _state(down, x, widths)
+        for k in range(places):
+            j, last = layer[e - 1, k, other, end], p.ends[x, k]
+            if j == _NEVER or j == 0 or last < 0 or last >= places:
+                continue
+            if best[x, up, down, j] < value[last]:
+                value[last] = best[x, up, down, j]
+                start[last] = (k * widths + other) * hops + end
+                option[last] = pick[x, up, down, j]
+    near, near_from, near_pick = _NEVER, 0, 0  # producers at this place would be at a nearer level
     far, far_from, far_pick = _NEVER, 0, 0
-    for k in range(1, len(between)):
-        j = layer[e - 1, k - 1, down]
-        if j < _NEVER and j > 0 and best[up, down, j] < near:
-            near, near_from, near_pick = best[up, down, j], k - 1, pick[up, down, j]
-        met = between[k] + 1
-        if met > up:
+    for k in range(1, places):
+        if p.whole:
             near, far = _NEVER, _NEVER
-        elif met == up:
+        if value[k] < near:
+            near, near_from, near_pick = value[k], start[k], option[k]
+        if p.between[k] > met:
+            near, far = _NEVER, _NEVER
+        elif max(p.between[k], inside) == met:
             if near < far:
                 far, far_from, far_pick = near, near_from, near_pick
             near = _NEVER
-        if far < layer[e, k, up]:
-            layer[e, k, up] = far
-            came[e, k, up] = far_from * 64 + down
-            chosen[e, k, up] = far_pick
+        if far < layer[e, k, x, up]:
+            layer[e, k, x, up], came[e, k, x, up], chosen[e, k, x, up] = far, far_from, far_pick
 
 
 @compiled
@@ -217,71 +317,96 @@ def _trace(
     layer: IntArray,
     came: IntArray,
     chosen: IntArray,
-    cuts: IntArray,
-    options: IntArray,
-    taken: IntArray,
+    plan: IntArray,
 ) -> tuple[float, float]:
     """Write a plan down, first stage first; its bottleneck and its slowest synchronisation."""
-    stages, k, down, o = end
+    stages, k, state, o = end
+    widths, hops = layer.shape[2], layer.shape[3]
     worst, late = 0.0, 0.0
     i, up = 0, 0
     for s in range(stages):
         e = stages - s
-        j = layer[e - 1, k, down]
+        other, meets = state // hops, state % hops
+        down = 0  # the same hop from this end
+        if e > 1:
+            down = 1 + (meets - 1) // widths * widths + other
+        j = layer[e - 1, k, other, meets]
         load, sync = _load(t, o, i, j, up, down)
         worst, late = max(worst, load), max(late, sync)
-        cuts[s], cuts[s + 1], options[s], taken[s] = i, j, o, k
+        plan[0, s], plan[0, s + 1], plan[1, s], plan[2, s] = i, j, o, k
         if e > 1:
-            o = chosen[e - 1, k, down]
-            before = came[e - 1, k, down]
-            i, up = j, down
-            k, down = before // 64, before % 64
+            o, before = chosen[e - 1, k, other, meets], came[e - 1, k, other, meets]
+            i, up = j, meets
+            k, state = before // (widths * hops), before % (widths * hops)
     return worst, late
 
 
 @compiled
+def _attempt(
+    t: Tables,
+    p: Places,
+    memory: IntArray,
+    caps: tuple[float, float],
+    target: int,
+    most: int,
+    time: IntArray,
+    layer: IntArray,
+    came: IntArray,
+    chosen: IntArray,
+    plan: IntArray,
+) -> tuple[int, float, float]:
+    """Fewest stages under caps on load and synchronisation, 0 if none; both as they come out."""
+    _longest_in_time(t, p, caps[0], caps[1], time)
+    end = _reach(t, p, memory, time, layer, came, chosen, target, most)
+    if end[0] == 0:
+        return 0, np.inf, np.inf
+    worst, late = _trace(t, end, layer, came, chosen, plan)
+    return end[0], worst, late
+
+
 def best_suffixes(
     t: Tables,
+    p: Places,
     memory: IntArray,
-    between: IntArray,
     allowed: BoolArray,
     m: int,
     total: float,
     heaviest: float,
     sync_bound: float,
     cutoff: float,
-    cuts: IntArray,
-    options: IntArray,
-    taken: IntArray,
-) -> tuple[float, int]:
+    late: Callable[[], bool],
+) -> tuple[float, IntArray, bool]:
     """Least ``(m + S - 1) max t + max e`` of two stages or more that is under ``cutoff``.
 
     Parameters
     ----------
     memory : (flights, O, L + 1)
         Of `longest_in_memory`.
-    between : (slots,)
-        Levels between neighbouring slots.
     allowed : (stages + 1,)
         Numbers of stages that a plan may have.
     total, heaviest, sync_bound : float
-        Lower bounds of the loads added up, of the largest layer and of ``max e``.
+        Lower bounds of the loads added up, of the largest of them and of ``max e``.
+    late : callable
+        Whether to stop here.
 
     Returns
     -------
-    seconds, stages
-        Infinity and 0 if there is none; else ``cuts``, ``options`` and ``taken`` hold the plan.
+    seconds : float
+        Infinity if there is none.
+    plan : int array (3, S + 1)
+        Cuts; choices and places, stage by stage.
+    done : bool
+        Whether it was not stopped.
     """
-    layers, levels = memory.shape[2] - 1, t.arrive.shape[1]
-    most = min(len(between), layers)
-    pinned = not allowed[2 : most + 1].all()
-    shape = (most + 1, len(between), levels)
-    layer, came = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
-    chosen = np.empty(shape, dtype=np.int64)
-    time = np.empty((len(t.strategy), levels, levels, layers + 1), dtype=np.int64)
-    trial, trial_options = np.empty_like(cuts), np.empty_like(options)
-    trial_taken = np.empty_like(taken)
-    found, found_stages, sync_cap = cutoff, 0, np.inf
+    places, most = p.ends.shape[1], len(allowed) - 1
+    pinned = not allowed[2:].all()
+    shape = (most + 1, places, len(p.ends), t.arrive.shape[1])
+    layer, came, chosen = (np.empty(shape, dtype=np.int64) for _ in range(3))
+    time = np.zeros(
+        (len(t.strategy), t.arrive.shape[1], t.arrive.shape[1], memory.shape[2]), dtype=np.int64
+    )
+    trial, plan = np.zeros((3, most + 1), np.int64), np.zeros((3, 0), np.int64)
+    found, sync_cap = cutoff, np.inf
     while True:
         least, least_sync, top, stages = np.inf, np.inf, np.inf, 2
         low, high = 0.0, np.inf  # of this number of stages: a cap too low, the bottleneck found
@@ -296,34 +421,33 @@ def best_suffixes(
                     break
                 stages, high = stages + 1, np.inf
                 continue
+            if late():
+                return (found if plan.size else np.inf), plan, False
             low = max(low, bound) if high < np.inf else bound
             cap = limit
             if high < np.inf and limit > low * (1.0 + 1e-3):
                 cap = 0.5 * (low + limit)
-            _longest_in_time(t, cap, sync_cap, time)
             target = stages if pinned else 0
-            end = _reach(t, memory, between, time, layer, came, chosen, target)
-            if end[0] == 0 or end[0] > stages:
+            number, worst, sync = _attempt(
+                t, p, memory, (cap, sync_cap), target, most, time, layer, came, chosen, trial
+            )
+            value = (m + number - 1) * worst
+            if value + sync < found:
+                found, plan = value + sync, trial[:, : number + 1].copy()
+            if number == 0 or number > stages:
                 if cap < limit:
                     low = cap
                 elif pinned:
                     stages, high = stages + 1, np.inf
-                elif end[0] == 0:
+                elif number == 0:
                     break
                 else:
-                    stages, high = end[0], np.inf
+                    stages, high = number, np.inf
                 continue
-            worst, late = _trace(t, end, layer, came, chosen, trial, trial_options, trial_taken)
-            high, top = worst, np.nextafter(min(worst, cap), 0.0)
-            value = (m + end[0] - 1) * worst
+            high, top = worst, float(np.nextafter(min(worst, cap), 0.0))
             if value < least:
-                least, least_sync = value, late
-            if value + late < found:
-                found, found_stages = value + late, end[0]
-                cuts[:] = trial
-                options[:] = trial_options
-                taken[:] = trial_taken
+                least, least_sync = value, sync
         if least == np.inf or least + sync_bound >= found or least_sync <= 0.0:
             break
-        sync_cap = np.nextafter(min(least_sync, sync_cap), 0.0)
-    return (found if found_stages else np.inf), found_stages
+        sync_cap = float(np.nextafter(min(least_sync, sync_cap), 0.0))
+    return (found if plan.size else np.inf), plan, True

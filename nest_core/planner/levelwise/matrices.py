@@ -17,11 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.costs import Point, Problem, links
+from nest_core.costs.links import hop_times
+from nest_core.costs.ragged import ragged_hops
 from nest_core.costs.stages import Links
-from nest_core.network import Kind, MessageTime
-from nest_core.planner.levelwise.slots import Slots
+from nest_core.network import FloatArray, Kind, MessageTime
+from nest_core.planner.levelwise.slots import Slots, Stretch
 
-__all__ = ["LevelLinks", "level_links"]
+__all__ = ["LevelLinks", "level_links", "unequal_hops"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +71,39 @@ def level_links(problem: Problem, point: Point, found: Slots) -> LevelLinks:
     return LevelLinks(
         problem.network, problem.software, placed, forward, producer, problem.dispatch
     )
+
+
+def unequal_hops(problem: Problem, line: Stretch, x: int, y: int) -> MessageTime:
+    """Hops between stages of two widths, as ``forward`` of `LevelLinks`; infinite where none meet.
+
+    By bytes of the whole tensor. Stages of both widths take turns along all replicas, once
+    beginning with either.
+    """
+    levels, found = len(problem.network.nesting), []
+    for turn in ((x, y), (y, x)):
+        placed, at = [], 0
+        while True:
+            number = turn[len(placed) % 2]
+            free = np.flatnonzero(line.ends[number, at:] >= 0)
+            if not len(free):
+                break
+            first = at + int(free[0])
+            at = int(line.ends[number, first])
+            placed.append(line.devices[:, first:at][:, ::-1])
+        if len(placed) > 1:
+            found.append(hop_times(problem, ragged_hops(tuple(placed[::-1]), len(line.devices))))
+    alpha, beta = np.zeros((2, len(found[0][0].alpha_s) if found else 1, levels + 1))
+    for level in range(levels):
+        sides = [(time, np.flatnonzero(met == level)) for time, met in found]
+        alpha[:, level + 1] = _most([time.alpha_s[:, here] for time, here in sides], 0.0)
+        beta[:, level + 1] = _most([time.beta_s_per_byte[:, here] for time, here in sides], np.inf)
+    return MessageTime(alpha, beta)
+
+
+def _most(sides: list[FloatArray], none: float) -> FloatArray | float:
+    """The largest value of every regime over all members; ``none`` without any."""
+    found = [side.max(axis=1) for side in sides if side.shape[1]]
+    return np.max(found, axis=0) if found else none
 
 
 def _slowest(time: MessageTime) -> MessageTime:

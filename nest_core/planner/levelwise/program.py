@@ -1,8 +1,8 @@
 """NEST's level-wise program on own costs: what it promises, and the plan that it means.
 
 On a network that is its levels (`nest_core.network.error.levels_only`) the program fixes the axis
-order, the data-parallel degree, the micro-batch and a stage's width, and then finds cuts, choices
-(how a width is divided, sequence and expert parallelism, recomputation, ZeRO) and gaps with the
+order, the data-parallel degree and the micro-batch, and then finds widths, cuts, choices (how a
+width is divided, sequence and expert parallelism, recomputation, ZeRO) and gaps with the
 least ``(m + S - 1) max t + max e``: the paper's objective, an upper bound of
 `nest_core.costs.price` on the same network. Memory is inside: a stage holds what fits beside
 ``min(m, e)`` micro-batches in flight.
@@ -10,8 +10,9 @@ least ``(m + S - 1) max t + max e``: the paper's objective, an upper bound of
 **The paper's memory rule**: recomputation is a choice; ZeRO is raised stage by stage, only where
 the stage does not fit without. Without the rule both are free.
 
-**Equal widths only.** Stages of one plan have the same number of devices; the paper's program also
-allows unequal ones. Gaps are allowed: a stage may sit further out than the next free devices.
+**Widths.** All equal widths come first; then, in the paper's order, stages of one plan may differ
+in width, where such a plan is promised to be faster than all of those. Gaps are allowed: a stage
+may sit further out than the next free devices.
 
 **How exact**: over everything above, where blocks send equally many bytes; where they differ
 (layers of different kinds) the longest stage under a cap is taken, which may miss a better cut.
@@ -25,8 +26,10 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,16 +43,21 @@ from nest_core.costs import (
     micro_batches,
     stage_costs,
 )
-from nest_core.costs.stages import stage_memory
-from nest_core.network import FloatArray, IntArray
-from nest_core.planner.levelwise.kernel import Tables, best_suffixes, longest_in_memory
-from nest_core.planner.levelwise.matrices import LevelLinks, level_links
-from nest_core.planner.levelwise.slots import PAPER_ORDER, Slots, slots
+from nest_core.costs.stages import hop_seconds, stage_memory
+from nest_core.network import FloatArray, IntArray, MessageTime
+from nest_core.planner.levelwise.kernel import Places, Tables, best_suffixes, longest_in_memory
+from nest_core.planner.levelwise.matrices import LevelLinks, level_links, unequal_hops
+from nest_core.planner.levelwise.slots import PAPER_ORDER, Slots, Stretch, slots, stretch
 from nest_core.planner.space import SearchSpace, as_raised
 
 __all__ = ["Promise", "Promises", "levelwise"]
 
 _FITS = 1.0 + 1e-12
+_FEW = 16
+"""So many strategies of unequal widths are all tried; of more, two of each width, and widths from
+a quarter of the best equal one to twice as much."""
+_WORK = 8 * 10**8
+"""Steps that the recurrence over unequal widths may take, some seconds; the gap is told."""
 
 _Strategy = tuple[int, bool, int, int, int]
 """tp, sp, cp, ep, etp."""
@@ -88,11 +96,14 @@ class Promises:
 
 @dataclass(frozen=True, slots=True)
 class _Outer:
-    """What is fixed before the recurrence: the slots, the micro-batch, a bound of any promise."""
+    """What is fixed before the recurrence: the slots, the micro-batch, a bound of any promise.
+
+    Several widths, each with its slots, are those of unequal stages.
+    """
 
     bound: float
-    slots: Slots
-    width: int
+    slots: tuple[Slots, ...]
+    widths: tuple[int, ...]
     dp: int
     micro_batch: int
 
@@ -102,6 +113,7 @@ def levelwise(
     space: SearchSpace,
     *,
     rule: bool = True,
+    unequal: bool = True,
     top: int = 1,
     within_s: float = float("inf"),
     time_limit_s: float = float("inf"),
@@ -115,41 +127,61 @@ def levelwise(
         Its network a tree of nested blocks.
     rule : bool
         Whether ZeRO is raised only where a stage does not fit (the paper's), or free.
+    unequal : bool
+        Whether stages of one plan may differ in width.
     top : int
-        How many, each of another outer point.
+        How many, each of another outer point; plans of unequal widths only where they are
+        promised to be faster than all others.
     within_s : float
         Promises that take longer are of no interest.
     """
     began = clock()
-    program = _Program(problem, space, rule=rule)
-    outers = sorted(program.outers(), key=lambda outer: outer.bound)
+    program = _Program(problem, space, rule=rule, late=lambda: clock() - began > time_limit_s)
+    equal = sorted(program.outers(), key=lambda outer: outer.bound)
     best: list[Promise] = []
-    solved, lower = 0, float("inf")
-    for outer in outers:
-        cutoff = best[-1].seconds if len(best) == top else within_s * _FITS
-        if outer.bound >= cutoff:
-            break
-        if clock() - began > time_limit_s:
-            lower = outer.bound
-            break
-        solved += 1
-        found = program.solve(outer, cutoff)
-        if found is not None:
-            best = sorted([*best, found], key=lambda promise: promise.seconds)[:top]
+    solved, points, lower = 0, len(equal), float("inf")
+    for wide in (False, True) if unequal else (False,):
+        outers, kept = equal, top
+        if wide:
+            outers, kept = sorted(program.unequal(equal, best), key=lambda one: one.bound), 1
+            points += len(outers)
+        for outer in _nearest_first(outers, best):
+            cutoff = best[kept - 1].seconds if len(best) >= kept else within_s * _FITS
+            if outer.bound >= cutoff:
+                continue
+            if program.late() or (wide and program.work > _WORK):
+                lower = min(lower, outer.bound)
+                continue
+            solved += 1
+            found, done = program.solve(outer, cutoff)
+            if found is not None:
+                best = sorted([*best, found], key=lambda promise: promise.seconds)[:top]
+            if not done:
+                lower = min(lower, outer.bound)
     if best:
         lower = min(lower, best[0].seconds)
     proven = not best or lower >= best[0].seconds
-    return Promises(tuple(best), len(outers), solved, lower, proven)
+    return Promises(tuple(best), points, solved, lower, proven)
+
+
+def _nearest_first(outers: list[_Outer], best: list[Promise]) -> list[_Outer]:
+    """Those that the best promises are of come first, best first."""
+    points = [promise.plan.point for promise in best]
+    near = {(point.dp, point.micro_batch): -n for n, point in enumerate(reversed(points), start=1)}
+    return sorted(outers, key=lambda one: near.get((one.dp, one.micro_batch), 0))
 
 
 class _Program:
     """The outer loop's parts; what several points share is found once."""
 
-    def __init__(self, problem: Problem, space: SearchSpace, *, rule: bool) -> None:
-        self.problem, self.space, self.rule = problem, space, rule
+    def __init__(
+        self, problem: Problem, space: SearchSpace, *, rule: bool, late: Callable[[], bool]
+    ) -> None:
+        self.problem, self.space, self.rule, self.late = problem, space, rule, late
         self.rows = problem.rows(space.recompute)
+        self.work = 0  # over unequal widths
         self._links: dict[tuple[Point, int], LevelLinks] = {}
-        self._lightest: dict[_Strategy, tuple[float, float]] = {}
+        self._lightest: dict[_Strategy, FloatArray] = {}
 
     def outers(self) -> Iterator[_Outer]:
         """All outer points, with bounds that no table is needed for."""
@@ -171,7 +203,34 @@ class _Program:
                 depths = np.arange(1, min(len(found), problem.layers) + 1)
                 worst = np.maximum(light / depths, heavy)
                 bound = float(((m + depths - 1) * worst).min()) * micro_batch
-                yield _Outer(bound, found, width, dp, micro_batch)
+                yield _Outer(bound, (found,), (width,), dp, micro_batch)
+
+    def unequal(self, equal: Sequence[_Outer], best: Sequence[Promise]) -> Iterator[_Outer]:
+        """Outer points of unequal widths, of those of equal ones in the paper's order."""
+        usual = best[0].plan.widths[0] if best else 0
+        alike: dict[tuple[int, int], list[_Outer]] = {}
+        for outer in sorted(equal, key=lambda outer: outer.widths):
+            if outer.slots[0].order == PAPER_ORDER:
+                alike.setdefault((outer.dp, outer.micro_batch), []).append(outer)
+        for (dp, micro_batch), outers in alike.items():
+            span = self.problem.network.devices // dp
+            outers = [outer for outer in outers if outer.widths[0] + outers[0].widths[0] <= span]
+            if usual and sum(len(self.strategies(one.widths[0], dp)) for one in outers) > _FEW:
+                outers = [one for one in outers if usual <= 4 * one.widths[0] <= 8 * usual]
+            widths = tuple(outer.widths[0] for outer in outers)
+            if len(widths) < 2:
+                continue
+            m = micro_batches(self.problem.batch, dp, micro_batch)
+            each = [self._least_of(width, dp) for width in widths]
+            light = np.min(each, axis=0)
+            share = np.min([a * one for a, one in zip(widths, each, strict=True)], axis=0)
+            depths = np.arange(2, min(span // widths[0], self.problem.layers) + 1)
+            if not len(depths):
+                continue
+            worst = np.maximum(light.sum() / depths, max(light.max(), share.sum() / span))
+            bound = float(((m + depths - 1) * worst).min()) * micro_batch
+            slots = tuple(outer.slots[0] for outer in outers)
+            yield _Outer(bound, slots, widths, dp, micro_batch)
 
     def strategies(self, width: int, dp: int) -> list[_Strategy]:
         """Ways to divide a stage's width: (tp, sp, cp, ep, etp)."""
@@ -185,30 +244,38 @@ class _Program:
 
     def allowed(self, outer: _Outer, stages: int) -> bool:
         """Whether a plan may have so many stages."""
-        used = stages * outer.dp * outer.width
-        full = self.space.idle_devices or used == self.problem.network.devices
+        devices = self.problem.network.devices
+        if len(outer.widths) > 1:  # stages that leave nobody idle are the recurrence's to find
+            full = self.space.idle_devices or devices % outer.dp == 0
+        else:
+            full = self.space.idle_devices or stages * outer.dp * outer.widths[0] == devices
         return full and stages in self.space.pp
 
-    def solve(self, outer: _Outer, cutoff: float) -> Promise | None:
-        """The best promise of an outer point that is under a cutoff."""
-        alone = self._alone(outer, cutoff)
-        deep = self._deep(outer, alone.seconds if alone else cutoff)
-        return deep or alone
+    def solve(self, outer: _Outer, cutoff: float) -> tuple[Promise | None, bool]:
+        """The best promise of an outer point under a cutoff, and whether time sufficed for it."""
+        alone = self._alone(outer, cutoff) if len(outer.widths) == 1 else None
+        deep, done = self._deep(outer, alone.seconds if alone else cutoff)
+        return deep or alone, done
 
     def _lightest_of(self, width: int, dp: int) -> tuple[float, float]:
         """Compute of a sequence in all layers, and in the largest, whatever the strategy."""
         each = [self._light(strategy) for strategy in self.strategies(width, dp)]
         if not each:
             return float("inf"), float("inf")
-        return min(light for light, _ in each), min(heavy for _, heavy in each)
+        return min(float(one.sum()) for one in each), min(float(one.max()) for one in each)
 
-    def _light(self, key: _Strategy) -> tuple[float, float]:
+    def _least_of(self, width: int, dp: int) -> FloatArray:
+        """The same layer by layer, shape (L,)."""
+        each = [self._light(strategy) for strategy in self.strategies(width, dp)]
+        return np.min(each, axis=0) if each else np.full(self.problem.layers, np.inf)
+
+    def _light(self, key: _Strategy) -> FloatArray:
+        """Compute of a sequence at least, layer by layer."""
         if key not in self._lightest:
             if self.problem.lower_bound is None:
-                self._lightest[key] = 0.0, 0.0
+                self._lightest[key] = np.zeros(self.problem.layers)
             else:
-                seconds = self.problem.lower_bound(*key).compute_s
-                self._lightest[key] = float(seconds.sum()), float(seconds.max())
+                self._lightest[key] = self.problem.lower_bound(*key).compute_s
         return self._lightest[key]
 
     def _point(
@@ -222,7 +289,7 @@ class _Program:
             pp=pp,
             micro_batch=outer.micro_batch,
             zero=state[0],
-            order=outer.slots.order,
+            order=outer.slots[0].order,
             cp=cp,
             ep=ep,
             etp=etp,
@@ -240,15 +307,15 @@ class _Program:
         if not self.allowed(outer, 1):
             return None
         taken = np.zeros(1, dtype=np.int64)
-        for strategy in self.strategies(outer.width, outer.dp):
+        for strategy in self.strategies(outer.widths[0], outer.dp):
             served: set[int] = set()
             for state in self._states(outer, strategy, 1):
                 point = replace(
                     self._point(outer, strategy, 1, state),
-                    device_order=outer.slots.device_order(taken),
+                    device_order=outer.slots[0].device_order(taken),
                 )
                 m = point.micro_batches(self.problem.batch)
-                if m * outer.micro_batch * self._light(strategy)[0] >= cutoff:
+                if m * outer.micro_batch * float(self._light(strategy).sum()) >= cutoff:
                     break
                 held = stage_memory(self.problem, point)
                 fits = {
@@ -272,64 +339,79 @@ class _Program:
                         best = Promise(seconds, plan)
         return best
 
-    def _deep(self, outer: _Outer, cutoff: float) -> Promise | None:
+    def _deep(self, outer: _Outer, cutoff: float) -> tuple[Promise | None, bool]:
         """The best plan of two stages or more."""
         problem = self.problem
         m = micro_batches(problem.batch, outer.dp, outer.micro_batch)
-        most = min(len(outer.slots), problem.layers)
+        line = None
+        if len(outer.widths) > 1:
+            line = stretch(problem.network, outer.dp, outer.widths)
+        room = len(line.level) if line else len(outer.slots[0])
+        most = min(room, problem.layers)
         if most < 2:
-            return None
-        points, groups, costs = self._choices(outer, m, most, cutoff)
-        if not costs:
-            return None
-        tables, memory = self._tables(costs, groups, min(m, most))
-        each = np.diff(tables.time, axis=1).min(axis=0)
+            return None, True
+        choices = [
+            choice
+            for x in range(len(outer.widths))
+            for choice in self._choices(outer, x, m, most, cutoff)
+        ]
+        if not choices:
+            return None, True
+        places = self._places(outer, line)
+        tables, memory = self._tables(choices, self._hops(outer, line), min(m, most))
+        each = np.diff(tables.time, axis=1)
+        least = each.min(axis=0)
+        widths = np.array(outer.widths)[tables.width]
+        share = float((widths[:, None] * each).min(axis=0).sum()) / room if line else 0.0
         sync = min(
-            np.diff(entry.sync - entry.once_saved * entry.once, axis=1)[0].sum() for entry in costs
+            np.diff(one.costs.sync - one.costs.once_saved * one.costs.once, axis=1)[0].sum()
+            for one in choices
         )
-        cuts = np.zeros(most + 1, dtype=np.int64)
-        options, taken = np.zeros(most, dtype=np.int64), np.zeros(most, dtype=np.int64)
-        seconds, stages = best_suffixes(
+        seconds, found, done = best_suffixes(
             tables,
+            places,
             memory,
-            outer.slots.level,
             np.array([self.allowed(outer, stages) for stages in range(most + 1)]),
             m,
-            float(each.sum()),
-            float(each.max()),
+            float(least.sum()),
+            max(float(least.max()), share),
             float(max(sync, 0.0)) / most,
             cutoff,
-            cuts,
-            options,
-            taken,
+            self.late if line is None else partial(self._spent, _work(tables, places)),
         )
-        if not stages:
-            return None
-        rows = len(self.rows)
-        used = [replace(points[o // rows], pp=stages) for o in options[:stages].tolist()]
-        first = replace(used[0], device_order=outer.slots.device_order(taken[:stages]))
-        plan = Plan(
-            first,
-            tuple(cuts[: stages + 1].tolist()),
-            tuple(problem.recomputations[self.rows[o % rows]] for o in options[:stages].tolist()),
+        if not found.size:
+            return None, done
+        return Promise(seconds, self._plan(outer, choices, line, found)), done
+
+    def _plan(
+        self, outer: _Outer, choices: list[_Choice], line: Stretch | None, found: IntArray
+    ) -> Plan:
+        """What the recurrence found; cuts, choices and places, shape (3, S + 1)."""
+        rows, problem = len(self.rows), self.problem
+        options, taken = found[1, :-1].tolist(), found[2, :-1]
+        used = [replace(choices[o // rows].point, pp=len(options)) for o in options]
+        if line is None:
+            order = outer.slots[0].device_order(taken)
+        else:
+            order = line.device_order(taken, [point.tp * point.cp for point in used])
+        return Plan(
+            replace(used[0], device_order=order),
+            tuple(found[0].tolist()),
+            tuple(problem.recomputations[self.rows[o % rows]] for o in options),
             tuple(map(StageStrategy.of, used)) if len(set(used)) > 1 else (),
         )
-        return Promise(seconds, plan)
 
     def _choices(
-        self, outer: _Outer, m: int, most: int, cutoff: float
-    ) -> tuple[list[Point], list[int], list[StageCosts]]:
-        """Points of the strategies and ZeRO stages that could be under a cutoff, and their costs.
+        self, outer: _Outer, x: int, m: int, most: int, cutoff: float
+    ) -> Iterator[_Choice]:
+        """Strategies of a width by ZeRO stage.
 
-        Strategies that no number of stages makes fast enough are left out.
+        Of equal widths those are left out that no number of stages makes fast enough.
         """
-        points: list[Point] = []
-        groups: list[int] = []
-        costs: list[StageCosts] = []
         depths = np.arange(1, most + 1)
         levels = len(self.problem.network.nesting)
-        for number, strategy in enumerate(self.strategies(outer.width, outer.dp)):
-            shared = self._shared(outer, strategy)
+        for strategy in self._offered(outer, x):
+            shared = self._shared(outer, x, strategy)
             slow: set[int] = set()
             for state in self._states(outer, strategy, 2):
                 if state[1] in slow:
@@ -338,27 +420,50 @@ class _Program:
                 found = stage_costs(self.problem, point, shared)
                 each = np.diff(found.time[0, self.rows], axis=1).min(axis=0)
                 least = (m + depths - 1) * np.maximum(each.sum() / depths, each.max())
-                if least.min() >= cutoff:
+                if len(outer.widths) == 1 and least.min() >= cutoff:
                     slow.add(state[1])  # higher stages make nothing faster
                     if state[0] <= 1:  # nor do groups where all is sent once
                         break
                     continue
-                points.append(point)
-                groups.append(number)
-                costs.append(found)
-        return points, groups, costs
+                yield _Choice(x, strategy, point, shared, found)
 
-    def _shared(self, outer: _Outer, strategy: _Strategy) -> LevelLinks:
-        key = replace(self._point(outer, strategy, 1), sp=False, micro_batch=1), outer.width
+    def _spent(self, steps: int) -> bool:
+        """Whether the time or the steps are over; they are counted."""
+        self.work += steps
+        return self.late() or self.work > _WORK
+
+    def _offered(self, outer: _Outer, x: int) -> list[_Strategy]:
+        """Strategies of a width: all, but of many unequal ones the fastest and the leanest."""
+        every = self.strategies(outer.widths[x], outer.dp)
+        several = sum(len(self.strategies(width, outer.dp)) for width in outer.widths)
+        if len(outer.widths) == 1 or several <= _FEW:
+            return every
+        levels, row = len(self.problem.network.nesting), self.rows[0]
+        seconds, held = [], []
+        for strategy in every:
+            point = self._point(outer, strategy, levels + 1)
+            costs = stage_costs(self.problem, point, self._shared(outer, x, strategy))
+            seconds.append(float(costs.time[0, row, -1]))
+            held.append(float(costs.static[-1] + costs.kept[row, -1]))
+        return [every[n] for n in sorted({int(np.argmin(seconds)), int(np.argmin(held))})]
+
+    def _shared(self, outer: _Outer, x: int, strategy: _Strategy) -> LevelLinks:
+        point = replace(self._point(outer, strategy, 1), sp=False, micro_batch=1)
+        key = point, outer.widths[x]
         if key not in self._links:
-            self._links[key] = level_links(self.problem, key[0], outer.slots)
+            self._links[key] = level_links(self.problem, point, outer.slots[x])
         return self._links[key]
 
-    def _tables(
-        self, costs: list[StageCosts], groups: list[int], flights: int
-    ) -> tuple[Tables, IntArray]:
+    def _places(self, outer: _Outer, line: Stretch | None) -> Places:
+        if line is not None:
+            return Places(line.ends, line.level, line.inner, not self.space.idle_devices)
+        level = outer.slots[0].level
+        ends = np.arange(1, len(level) + 1)[None]
+        return Places(ends, level, np.zeros(1, dtype=np.int64), False)
+
+    def _tables(self, choices: list[_Choice], hops: _Hops, flights: int) -> tuple[Tables, IntArray]:
         """Arrays of all choices: a strategy with a ZeRO stage, by recomputation."""
-        rows = self.rows
+        rows, costs = self.rows, [one.costs for one in choices]
         strategy = np.repeat(np.arange(len(costs)), len(rows))
 
         def stacked(name: str) -> FloatArray:
@@ -370,24 +475,78 @@ class _Program:
             return np.ascontiguousarray(each[:, rows].reshape(-1, each.shape[-1]))
 
         # Of a group only the first that fits may be taken: the least ZeRO of a recomputation.
-        alike = np.array(groups)[strategy] * len(rows) + np.tile(np.arange(len(rows)), len(costs))
-        group = alike if self.rule else np.arange(len(strategy))
+        names = [one.strategy for one in choices]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        alike = np.array([numbers[name] for name in names])[strategy] * len(rows)
+        alike += np.tile(np.arange(len(rows)), len(costs))
+        arrive, retire = self._hop_seconds(choices, hops)
         tables = Tables(
             time=chosen("time"),
             free=chosen("free"),
             forward=stacked("forward"),
-            arrive=stacked("arrive"),
-            retire=np.ascontiguousarray(np.roll(stacked("retire"), 1, axis=1)),
+            arrive=arrive,
+            retire=retire,
             saved=costs[0].transfer_saved,
             sync=np.ascontiguousarray(stacked("sync")[:, 0]),
             once=np.ascontiguousarray(stacked("once")[:, 0]),
             tied=np.ascontiguousarray(stacked("sync_base")[:, 0]),
             spared=costs[0].once_saved,
             strategy=strategy,
-            group=group,
+            group=alike if self.rule else np.arange(len(strategy)),
+            width=np.array([one.x for one in choices])[strategy],
         )
         memory = longest_in_memory(
             stacked("static"), chosen("kept"), chosen("peak"), stacked("step"), strategy,
             costs[0].limit, flights,
         )  # fmt: skip
         return tables, memory
+
+    def _hops(self, outer: _Outer, line: Stretch | None) -> _Hops:
+        """Hops between stages of two widths, by both."""
+        found: _Hops = {}
+        for x, width in enumerate(outer.widths):
+            strategy = self.strategies(width, outer.dp)[0]
+            alike = self._shared(outer, x, strategy).forward
+            found[x, x] = alike, width
+            for y in range(x + 1, len(outer.widths) if line else 0):
+                found[x, y] = found[y, x] = unequal_hops(self.problem, line, x, y), 1
+        return found
+
+    def _hop_seconds(self, choices: list[_Choice], hops: _Hops) -> tuple[FloatArray, FloatArray]:
+        """Seconds to receive and to send, by the end of a hop, shape (choices, U, L + 1) each."""
+        widths, levels = 1 + max(x for x, _ in hops), len(self.problem.network.nesting)
+        shape = (len(choices), 1 + levels * widths, self.problem.layers + 1)
+        arrive, retire = np.zeros(shape), np.zeros(shape)
+        for number, one in enumerate(choices):
+            point = one.point
+            table = self.problem.table(
+                point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp
+            )
+            for y in range(widths):
+                time, ranks = hops[one.x, y]
+                own = point.tp * point.cp / ranks
+                forward = MessageTime(time.alpha_s, time.beta_s_per_byte * own)
+                come, go = hop_seconds(point, replace(one.shared, forward=forward), table)
+                arrive[number, 1 + y :: widths] = come[1:]
+                retire[number, 1 + y :: widths] = go[:-1]
+        return arrive, retire
+
+
+def _work(t: Tables, p: Places) -> int:
+    """Steps of the recurrence under one cap, about."""
+    (widths, places), hops, layers = p.ends.shape, t.arrive.shape[1], t.time.shape[1]
+    return min(places, layers) * hops**2 * (len(t.time) * layers // 4 + widths * places)
+
+
+_Hops = dict[tuple[int, int], tuple[MessageTime, int]]
+"""By the numbers of both widths: times by level, and of how many parts of a tensor."""
+
+
+class _Choice(NamedTuple):
+    """A strategy with a ZeRO stage, of the width number ``x``, and its costs."""
+
+    x: int
+    strategy: _Strategy
+    point: Point
+    shared: LevelLinks
+    costs: StageCosts

@@ -1,11 +1,12 @@
-"""Where stages of equal width may sit, and which levels lie between them.
+"""Where stages may sit, and which levels lie between them.
 
 A replica has ``R = D // d`` consecutive devices under the paper's order (replica by replica), or
 every stage holds its ``d`` replicas side by side (Megatron-LM's order). In both a stage of width
 ``a`` starts only where none of its replicas straddles a group that would hold ``a`` devices; the
 places left are *slots*, counted from the last stage as in the paper. A plan takes slots in
 ascending order and may leave some out: those are its gaps, and the level of a link is the largest
-that lies between two stages.
+that lies between two stages. Stages of *unequal* widths start at any device of a replica, under the
+same rule; the paper's order alone has them (`Stretch`).
 
 References
 ----------
@@ -22,7 +23,7 @@ from nest_core.compiled import compiled
 from nest_core.layout import DeviceOrder
 from nest_core.network import BoolArray, IntArray, Network
 
-__all__ = ["PAPER_ORDER", "Slots", "slots"]
+__all__ = ["PAPER_ORDER", "Slots", "Stretch", "slots", "stretch"]
 
 PAPER_ORDER = ("tp", "cp", "pp", "dp")
 
@@ -53,10 +54,74 @@ class Slots:
         placed = self.devices[taken]
         if self.order[-1] == "dp":
             placed = placed.swapaxes(0, 1)
-        ranks = placed.reshape(-1)
-        if np.array_equal(ranks, np.arange(len(ranks))):
-            return "natural"
-        return tuple(ranks.tolist())
+        return _named(placed.reshape(-1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """Consecutive devices of every replica, for stages of several widths.
+
+    Parameters
+    ----------
+    widths : tuple of int
+        Ascending.
+    devices : (dp, R)
+        Of every replica, from its last stage's end.
+    level : (R,)
+        Level between a device and the one before, in whichever replica it is the largest; 0 for
+        the first.
+    inner : (widths,)
+        Level of the smallest group that holds a stage.
+    ends : (widths, R)
+        The device after a stage that starts here; -1 where it would straddle such a group.
+    """
+
+    widths: tuple[int, ...]
+    devices: IntArray
+    level: IntArray
+    inner: IntArray
+    ends: IntArray
+
+    def device_order(self, starts: IntArray, widths: list[int]) -> DeviceOrder:
+        """Devices of all ranks of a plan, its first stage's start and width first."""
+        parts = [
+            self.devices[:, start : start + width][:, ::-1]
+            for start, width in zip(starts.tolist(), widths, strict=True)
+        ]
+        return _named(np.concatenate(parts, axis=1).reshape(-1))
+
+
+def _named(ranks: IntArray) -> DeviceOrder:
+    if np.array_equal(ranks, np.arange(len(ranks))):
+        return "natural"
+    return tuple(ranks.tolist())
+
+
+def stretch(network: Network, dp: int, widths: tuple[int, ...]) -> Stretch:
+    """The devices of a network whose blocks nest, replica by replica.
+
+    Examples
+    --------
+    >>> from nest_core.network import collapse
+    >>> from nest_core.topology import Hierarchical, Tier
+    >>> tiers = (Tier("node", 4, 100e9, 1e-6), Tier("rack", 2, 50e9, 2e-6))
+    >>> found = stretch(collapse(Hierarchical("two", tiers)), 1, (1, 3))
+    >>> found.level.tolist(), found.ends[1].tolist()
+    ([0, 0, 0, 0, 1, 0, 0, 0], [3, 4, -1, -1, 7, 8, -1, -1])
+    """
+    line, span = np.lexsort(network.nesting)[::-1], network.devices // dp
+    rows = line[: dp * span].reshape(dp, span)
+    level = np.zeros(span, dtype=np.int64)
+    level[1:] = network.level(rows[:, :-1], rows[:, 1:]).max(axis=0)
+    sizes = np.array([int(np.bincount(block).max()) for block in network.nesting])
+    inner = np.array([int(np.argmax(sizes >= width)) for width in widths])
+    ends = np.full((len(widths), span), -1, dtype=np.int64)
+    for number, width in enumerate(widths):
+        crossed = np.concatenate([[0], np.cumsum(level > inner[number])])
+        start = np.arange(max(0, span - width + 1))
+        fits = crossed[start + width] == crossed[start + 1]
+        ends[number, start[fits]] = start[fits] + width
+    return Stretch(widths, rows[::-1], level, inner, ends)
 
 
 def slots(network: Network, order: tuple[str, ...], dp: int, width: int) -> Slots | None:
