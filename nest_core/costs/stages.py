@@ -42,7 +42,7 @@ from nest_core.costs.zero import (
     update_seconds,
     whole_bytes,
 )
-from nest_core.network import FloatArray, Kind, MessageTime
+from nest_core.network import FloatArray, IntArray, Kind, MessageTime
 
 __all__ = [
     "LayerSeconds",
@@ -222,17 +222,23 @@ class StageCosts(StageMemory):
     ) -> tuple[tuple[float, float], ...]:
         """Seconds of a forward and a backward pass of each virtual stage.
 
-        They add up to the stage's load. What hides of transfers is shared as they are; half of
-        communication and of waits for the host falls into either pass.
+        They add up to the stage's load. What hides of transfers is shared as they are; without
+        recomputation half of communication and of waits for the host falls into either pass, and
+        all that recomputation adds into the backward one.
         """
         i, j = np.array(virtual_stages).T
+        forward = self.forward[j] - self.forward[i]
+        plain = self._each(s, i, j, 0)
+        there = forward + (plain - (self.computed[0, j] - self.computed[0, i])) / 2
+        back = self._each(s, i, j, c) - there
+        return tuple(zip(there.tolist(), back.tolist(), strict=True))
+
+    def _each(self, s: int, i: IntArray, j: IntArray, c: int) -> FloatArray:
+        """Seconds per micro-batch of each virtual stage of a stage."""
         hops = self.arrive[s, i] + self.retire[s, j]
         time, free = (each[s, c, j] - each[s, c, i] for each in (self.time, self.free))
-        computed, forward = self.computed[c, j] - self.computed[c, i], self.forward[j]
         hidden = self.transfer_saved * min(hops.sum(), free.sum()) / max(hops.sum(), _TINY)
-        both = time + hops * (1.0 - hidden)
-        there = forward - self.forward[i] + (both - computed) / 2
-        return tuple(zip(there.tolist(), (both - there).tolist(), strict=True))
+        return np.asarray(time + hops * (1.0 - hidden))
 
     def sync_seconds(self, s: int, i: int, j: int, c: int) -> float:
         """Gradient synchronisation and optimizer step of a stage."""

@@ -142,12 +142,13 @@ def _replayed(
 
 
 def _undominated(passes: FloatArray, sync: FloatArray, usable: BoolArray) -> list[int]:
-    """Usable choices of a stage than which none is as good in everything, the first of equals."""
+    """Usable choices of a stage than which none is as good in everything, but for rounding."""
     kept: list[int] = []
     measures = np.column_stack([passes.reshape(len(passes), -1), sync])
+    most = measures * (1.0 + 1e-12)
     for k in np.flatnonzero(usable).tolist():
-        if not any((measures[j] <= measures[k]).all() for j in kept):
-            kept = [j for j in kept if not (measures[k] <= measures[j]).all()] + [k]
+        if not any((measures[j] <= most[k]).all() for j in kept):
+            kept = [j for j in kept if not (measures[k] <= most[j]).all()] + [k]
     return kept
 
 

@@ -339,11 +339,27 @@ class Pricer:
         return works + hops - hidden + lost, left - hidden + lost
 
     def _each(self, position: int, virtual_stages: VirtualStages, c: int) -> Passes:
-        """Every virtual stage's passes; what hides of transfers is shared as they are.
+        """Every virtual stage's passes.
 
-        What is neither compute nor replayed falls into both passes alike.
+        Without recomputation what is no compute falls into both alike; what that adds is backward.
         """
-        rows = self.strategy.rows
+        rows, found = self.strategy.rows, []
+        each = zip(
+            virtual_stages,
+            self._shared(position, virtual_stages, 0),
+            self._shared(position, virtual_stages, c),
+            strict=True,
+        )
+        for (first, end), plain, both in each:
+            bare = math.fsum(rows["compute_s"][first:end]) + math.fsum(
+                rows["replay_s"][0][first:end]
+            )
+            forward = math.fsum(rows["forward_s"][first:end]) + (plain - bare) / 2
+            found.append((forward, both - forward))
+        return found
+
+    def _shared(self, position: int, virtual_stages: VirtualStages, c: int) -> list[float]:
+        """Seconds of a micro-batch; what hides of transfers is shared as they are."""
         inside = [
             [self._layer(position, layer, c) for layer in range(first, end)]
             for first, end in virtual_stages
@@ -352,16 +368,10 @@ class Pricer:
         left = math.fsum(one for layers in inside for _, one in layers)
         overlap, sent = self.problem.overlap, math.fsum(hops)
         saved = overlap.pp * (1 - overlap.slowdown) * min(sent, left)
-        found = []
-        for (first, end), layers, hop in zip(virtual_stages, inside, hops, strict=True):
-            works = math.fsum(one for one, _ in layers)
-            both = works + (hop - saved * hop / sent if sent else 0.0)
-            bare = math.fsum(
-                rows["compute_s"][layer] + rows["replay_s"][c][layer] for layer in range(first, end)
-            )
-            forward = math.fsum(rows["forward_s"][first:end]) + (both - bare) / 2
-            found.append((forward, both - forward))
-        return found
+        return [
+            math.fsum(one for one, _ in layers) + (hop - saved * hop / sent if sent else 0.0)
+            for layers, hop in zip(inside, hops, strict=True)
+        ]
 
     def _once(self, position: int, virtual_stages: VirtualStages, c: int) -> Once:
         choice, state, overlap = self.choice, self.problem.state, self.problem.overlap
