@@ -20,7 +20,7 @@ from nest_core.costs import Point, Problem, links
 from nest_core.costs.links import hop_times
 from nest_core.costs.ragged import ragged_hops
 from nest_core.costs.stages import Links
-from nest_core.network import FloatArray, Kind, MessageTime
+from nest_core.network import FloatArray, IntArray, Kind, MessageTime
 from nest_core.planner.levelwise.slots import Slots, Stretch
 
 __all__ = ["LevelLinks", "level_links", "unequal_hops"]
@@ -81,7 +81,8 @@ def unequal_hops(problem: Problem, line: Stretch, x: int, y: int) -> MessageTime
     """
     levels, found = len(problem.network.nesting), []
     for turn in ((x, y), (y, x)):
-        placed, at = [], 0
+        placed: list[IntArray] = []
+        at = 0
         while True:
             number = turn[len(placed) % 2]
             free = np.flatnonzero(line.ends[number, at:] >= 0)

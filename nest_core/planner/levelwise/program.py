@@ -508,8 +508,9 @@ class _Program:
             strategy = self.strategies(width, outer.dp)[0]
             alike = self._shared(outer, x, strategy).forward
             found[x, x] = alike, width
-            for y in range(x + 1, len(outer.widths) if line else 0):
-                found[x, y] = found[y, x] = unequal_hops(self.problem, line, x, y), 1
+            if line is not None:
+                for y in range(x + 1, len(outer.widths)):
+                    found[x, y] = found[y, x] = unequal_hops(self.problem, line, x, y), 1
         return found
 
     def _hop_seconds(self, choices: list[_Choice], hops: _Hops) -> tuple[FloatArray, FloatArray]:
@@ -535,7 +536,8 @@ class _Program:
 def _work(t: Tables, p: Places) -> int:
     """Steps of the recurrence under one cap, about."""
     (widths, places), hops, layers = p.ends.shape, t.arrive.shape[1], t.time.shape[1]
-    return min(places, layers) * hops**2 * (len(t.time) * layers // 4 + widths * places)
+    steps = len(t.time) * layers // 4 + widths * places
+    return int(min(places, layers) * hops**2 * steps)
 
 
 _Hops = dict[tuple[int, int], tuple[MessageTime, int]]
