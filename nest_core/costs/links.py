@@ -43,9 +43,20 @@ from nest_core.network import (
 )
 from nest_core.network.traffic import collectives_by
 
-__all__ = ["Links", "axis_groups", "group_times", "links"]
+__all__ = ["CallKey", "Links", "axis_groups", "call_key", "group_times", "links"]
 
 _REPLICAS = {"replicas": "data", "expert_replicas": "expert_data"}
+
+
+CallKey = tuple[str, Kind, int, int, int]
+
+
+def call_key(point: Point, axis: str, kind: Kind, instances: int = 1) -> CallKey:
+    """What a call's time depends on, of points whose ranks sit alike."""
+    ep, etp = point.ep, point.etp
+    named = _REPLICAS.get(axis, axis)
+    parts = {"ep": (ep, etp), "etp": (1, etp), "expert_data": (ep * etp, 1)}.get(named, (1, 1))
+    return axis, kind, instances, *parts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,17 +74,15 @@ class Links:
     forward: MessageTime
     producer_level: IntArray
     dispatch: Dispatch | None = None
-    _found: dict[tuple[str, Kind, int, int, int], MessageTime] = field(default_factory=dict)
+    _found: dict[CallKey, MessageTime] = field(default_factory=dict)
 
     def time(self, axis: str, kind: Kind, instances: int = 1) -> MessageTime:
         """What one call of a kind takes in an axis' groups, by bytes; see `Calls`."""
-        ep, etp = self.point.ep, self.point.etp
-        named = _REPLICAS.get(axis, axis)
-        parts = {"ep": (ep, etp), "etp": (1, etp), "expert_data": (ep * etp, 1)}.get(named, (1, 1))
-        if (axis, kind, instances, *parts) not in self._found:
+        key = call_key(self.point, axis, kind, instances)
+        if key not in self._found:
             for each, time in self._measured(axis, kind, instances).items():
-                self._found[axis, each, instances, *parts] = time
-        return self._found[axis, kind, instances, *parts]
+                self._found[call_key(self.point, axis, each, instances)] = time
+        return self._found[key]
 
     def of(self, point: Point) -> Links:
         """Those of a point whose ranks sit alike; what was priced for either is known to both."""

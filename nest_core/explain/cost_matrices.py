@@ -23,7 +23,7 @@ import numpy as np
 
 from nest_core.baselines.nest import on_levels
 from nest_core.costs import LayerTable, Plan, Point, Problem, links, stage_costs
-from nest_core.costs.links import Links, axis_groups, group_times
+from nest_core.costs.links import CallKey, Links, axis_groups, call_key, group_times
 from nest_core.costs.overlap import NO_OVERLAP
 from nest_core.costs.software import most_nodes
 from nest_core.costs.stages import BETWEEN
@@ -206,7 +206,7 @@ def _shared(
     """Links of a point, its class' groups ending at a level; None where none does."""
     network, axis = view.network, MATRIX_CLASSES[name][0]
     forward = MessageTime.nothing(point.pp)
-    found: dict[tuple[str, Kind, int], MessageTime] = {}
+    found: dict[CallKey, MessageTime] = {}
     if name == "pp":
         column = 1 + level if len(read.producer_level) == 1 + len(network.nesting) else -1
         if column > 0 and read.forward.beta_s_per_byte[:, column].any():
@@ -222,7 +222,9 @@ def _shared(
             return None
         forward = one.repeated(point.pp)
         if point.tp > 1:  # parts that ranks received are gathered where the plan has them
-            found["tp", "reduce_scatter", 1] = _first(read.time("tp", "reduce_scatter"), point.pp)
+            found[call_key(point, "tp", "reduce_scatter")] = _first(
+                read.time("tp", "reduce_scatter"), point.pp
+            )
     else:
         kind = _kind(view, point, name)
         if kind is None:
@@ -237,10 +239,10 @@ def _shared(
             )[kind]
         else:
             return None
-        found[axis, kind, copies] = _first(time, point.pp)
+        found[call_key(point, axis, kind, copies)] = _first(time, point.pp)
         if copies > 1:  # copies of shards are reduced where the plan has them
             between = read.time(BETWEEN[axis], "all_reduce", copies)
-            found[BETWEEN[axis], "all_reduce", copies] = _first(between, point.pp)
+            found[call_key(point, BETWEEN[axis], "all_reduce", copies)] = _first(between, point.pp)
     producer = np.full(point.pp, level)
     return Links(network, view.software, point, forward, producer, view.dispatch, found)
 
