@@ -74,7 +74,11 @@ class PlacedBounds:
             time = self._solver.links(point).time(axis, kind, point.instances)
             return (float(time.beta_s_per_byte.min()),)
 
-        others = [columns.zero > 0, columns.group, *further]
+        others: list[IntArray | FloatArray | BoolArray] = [
+            columns.zero > 0,
+            columns.group,
+            *further,
+        ]
         return self._by_layout(figure, columns, others, least)[:, 0]
 
     def _by_layout(

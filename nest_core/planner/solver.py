@@ -69,7 +69,7 @@ class Solver:
     ) -> None:
         self.problem, self.allowed, self.as_needed = problem, allowed, as_needed
         self.layouts = layouts
-        self._links: dict[tuple[Layout, str, bool], Links] = {}
+        self._links: dict[tuple[Layout, str | tuple[int, ...], bool], Links] = {}
         self._costs: dict[Point, StageCosts] = {}
 
     def costs(self, point: Point) -> StageCosts:
