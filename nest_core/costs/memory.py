@@ -99,13 +99,18 @@ def stage_memory(
     kept = float(table.kept_bytes[c, layers].sum())
     whole = whole_bytes(problem, point, table)
     fullest = layers[int(np.argmax(costs.peak[c, layers]))]
+    working = float(table.working_bytes[c, fullest])
+    if costs.by_method(c):
+        kept, peak = costs.held_by(virtual_stages, c)
+        working = peak - float(whole[fullest])
     stash = (float(costs.in_flight[s]) - 1) * kept
     if uneven:
         each = np.array([table.kept_bytes[c, i:j].sum() for i, j in virtual_stages])
+        if costs.by_method(c):
+            each = np.array([costs.held_by((span,), c)[0] for span in virtual_stages])
         order = fullest_order(point, costs.micro_batches, beside=costs.beside)
         stash = float(order.most_held(np.tile(each, (point.pp, 1)))[s]) - kept
     stash += float(costs.deferred[s]) * float(table.kept_bytes[0, layers].sum())
-    working = float(table.working_bytes[c, fullest])
     passes = kept + stash + working + float(whole[fullest])
     stepping = sum(float(costs.step[j] - costs.step[i]) for i, j in virtual_stages)
     step = max(0.0, stepping - passes)

@@ -299,7 +299,8 @@ class Frontier:
             )
         )
         exact = self.problem.lower_bound is None
-        return layer_bounds(self.rows.families, cases, self.allowed, exact=exact)
+        bounding = self.problem.bounding(self.allowed)
+        return layer_bounds(self.rows.families, cases, bounding, exact=exact)
 
     def _table(self, family: int, micro: int) -> LayerTable:
         found = self.rows.families
@@ -339,7 +340,7 @@ class Frontier:
                 apart,
                 self._blocks,
             )
-            bounds_of_pair = layer_bounds(families, [case], self.allowed)
+            bounds_of_pair = layer_bounds(families, [case], self.problem.bounding(self.allowed))
             if not apart:
                 self._bounds_of[pair] = bounds_of_pair
             self._entries[pair, apart] = Entry(

@@ -16,7 +16,7 @@ from nest_core.topology import Fabric
 from nest_core.topology.lattice import torus_of
 from nest_core.workload import Model
 from nest_core.workload.layers import check_modules
-from nest_core.workload.recomputation import RECOMPUTE, spelled
+from nest_core.workload.recomputation import RECOMPUTE, recomputation
 
 __all__ = ["search_space"]
 
@@ -104,11 +104,14 @@ def search_space(
 
 
 def _recomputations(value: Any, model: Model) -> tuple[str, ...]:
-    """Words and sets of modules, each spelled in one way."""
+    """Words, sets of modules and methods, each spelled in one way."""
     field = "search.recompute"
     listed = value if isinstance(value, list) else RECOMPUTE if value is None else [value]
     named = dict.fromkeys(
-        one if isinstance(one, str) else spelled(one.modules, field) for one in listed
+        recomputation(
+            one if isinstance(one, str) else one.model_dump(exclude_none=True, mode="json"), field
+        )
+        for one in listed
     )
     check_modules(model, named, field)
     return tuple(named)

@@ -310,9 +310,12 @@ Recompute = Literal["none", "selective", "full"]
 
 
 class RecomputeTable(_Table):
-    """``{modules}``: what selective recomputation runs again, by Megatron-LM's names."""
+    """One of what selective recomputation runs again, by Megatron-LM's names; and of the layers
+    that full recomputation runs again at once, or of the first that it does."""
 
-    modules: Annotated[list[str], Field(min_length=1, max_length=7)]
+    modules: Annotated[list[str], Field(min_length=1, max_length=7)] | None = None
+    uniform: Count | None = None
+    block: Count | None = None
 
 
 Schedule = Literal["1f1b", "interleaved", "gpipe", "zb_h1", "zb_1p", "zb_2p"]
@@ -387,7 +390,7 @@ class SearchTable(_Table):
         label(
             "recomputation",
             "What backward runs again instead of keeping it: selective is core attention; "
-            "{modules = [...]} names modules as Megatron-LM does.",
+            "{modules = [...]}, {uniform = n} and {block = n} are as in Megatron-LM.",
         ),
     ] = None
     schedule: Annotated[

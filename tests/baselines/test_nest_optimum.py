@@ -10,24 +10,33 @@ import pytest
 from small_problems import every_cut, small_problem
 
 from nest_core.costs import RECOMPUTE, Point, check_plan, links, price, stage_costs
+from nest_core.costs.problem import with_methods
 from nest_core.network import collapse
 from nest_core.network.error import levels_only
 from nest_core.planner.levelwise import PAPER_ORDER, levelwise
 from nest_core.topology import Hierarchical, Tier
+from nest_core.workload.recomputation import ordered
 
 SEEDS = range(28)
+METHODS = ("block:1", "uniform:2")
 
 
 def view(seed: int):
     """A small problem on its levels, with one replica and nothing tied.
 
     The program takes a tied copy's link at its outermost, and so may promise too much time.
+    Every third has methods of full recomputation.
     """
     small = small_problem(seed)
+    names = ordered(METHODS) if seed % 3 == 0 else RECOMPUTE
     problem = replace(
         small.problem,
         network=levels_only(small.problem.network),
-        table=lambda *key: replace(small.problem.table(*key), tied_parameters=0.0),
+        table=lambda *key: with_methods(
+            replace(small.problem.table(*key), tied_parameters=0.0), names
+        ),
+        lower_bound=None,
+        recomputations=names,
     )
     deepest = 3 if problem.network.devices > 6 else 6
     return problem, replace(
@@ -38,6 +47,7 @@ def view(seed: int):
         micro_batch=(1,),
         orders=(PAPER_ORDER,),
         zero=(0,),
+        recompute=("none", *METHODS) if seed % 3 == 0 else small.space.recompute,
     )
 
 
@@ -71,11 +81,11 @@ def least(problem, space, *, gaps: bool = True) -> float:
                 point = Point(width, sp, 1, stages, 1, 0, PAPER_ORDER, tuple(ranks))
                 costs.append(stage_costs(problem, point, links(problem, point)))
             for cuts in every_cut(problem.layers, point):
-                best = min(best, objective(costs, cuts, stages, m))
+                best = min(best, objective(costs, cuts, stages, m, problem.rows(space.recompute)))
     return best
 
 
-def objective(costs, cuts, stages: int, m: int) -> float:
+def objective(costs, cuts, stages: int, m: int, rows) -> float:
     """``(m + S - 1) max t + max e`` with the best choice of every stage."""
     every = []
     for s in range(stages):
@@ -84,7 +94,7 @@ def objective(costs, cuts, stages: int, m: int) -> float:
             [
                 (entry.load(s, i, j, c), entry.sync_seconds(s, i, j, c))
                 for entry in costs
-                for c in range(len(RECOMPUTE))
+                for c in rows.tolist()
                 if entry.used(s, i, j, c) <= entry.limit * (1 + 1e-12)
             ]
         )

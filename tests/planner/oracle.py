@@ -226,6 +226,54 @@ class Pricer:
             )
         return self.memo[key]
 
+    def _ways(self, virtual_stages: VirtualStages, c: int) -> list[tuple[int, int]]:
+        """Layers with the row of tables that they run by; of block:n the first n as under full."""
+        method, _, count = self.problem.recomputations[c].partition(":")
+        full = len(self.problem.recomputations) - 1
+        plain = {"block": 0, "uniform": full}.get(method, c)
+        found = []
+        for first, end in virtual_stages:
+            left = int(count) if method == "block" else 0
+            for layer in range(first, end):
+                found.append((layer, full if left else plain))
+                left -= bool(left) and self._again(layer)
+        return found
+
+    def _again(self, layer: int) -> bool:
+        """Whether full recomputation runs a layer again."""
+        return self.strategy.rows["replay_s"][-1][layer] > 0
+
+    def _activations(
+        self, virtual_stages: VirtualStages, c: int, beside: dict[int, float]
+    ) -> tuple[float, float]:
+        """Bytes kept for a micro-batch, and the most of what is there while a layer runs.
+
+        ``beside``: bytes layer by layer that no recomputation changes.
+        """
+        rows = self.strategy.rows
+        method, _, count = self.problem.recomputations[c].partition(":")
+        ways = self._ways(virtual_stages, c)
+        if method != "uniform":
+            kept = math.fsum(rows["kept_bytes"][row][layer] for layer, row in ways)
+            return kept, max(
+                rows["working_bytes"][row][layer] + beside[layer] for layer, row in ways
+            )
+        kept = high = 0.0
+        for first, end in virtual_stages:
+            blocks = [layer for layer in range(first, end) if self._again(layer)]
+            for layer in set(range(first, end)) - set(blocks):
+                kept += rows["kept_bytes"][0][layer]
+                high = max(high, rows["working_bytes"][0][layer] + beside[layer])
+            for start in range(0, len(blocks), int(count)):
+                chunk = blocks[start : start + int(count)]
+                entry = rows["kept_bytes"][-1][chunk[0]]
+                kept += entry
+                for last, layer in enumerate(chunk):
+                    made = math.fsum(rows["kept_bytes"][0][each] for each in chunk[: last + 1])
+                    here = rows["working_bytes"][0][layer] + beside[layer]
+                    high = max(high, made - entry + here)
+        return kept, high
+
     @property
     def _beside(self) -> bool:
         """Whether forward passes run beside another micro-batch's backward passes."""
@@ -327,11 +375,7 @@ class Pricer:
 
     def _passes(self, position: int, virtual_stages: VirtualStages, c: int) -> tuple[float, float]:
         """Seconds of a micro-batch, and how many of them all its traffic leaves."""
-        layers = [
-            self._layer(position, layer, c)
-            for first, end in virtual_stages
-            for layer in range(first, end)
-        ]
+        layers = [self._layer(position, layer, row) for layer, row in self._ways(virtual_stages, c)]
         works, left = (math.fsum(column) for column in zip(*layers, strict=True))
         hops, overlap = self._hops(position, virtual_stages), self.problem.overlap
         hidden = overlap.pp * min(hops, left)
@@ -344,20 +388,20 @@ class Pricer:
         What is neither compute nor replayed falls into both passes alike.
         """
         rows = self.strategy.rows
-        inside = [
-            [self._layer(position, layer, c) for layer in range(first, end)]
-            for first, end in virtual_stages
-        ]
+        ways = [self._ways((span,), c) for span in virtual_stages]
+        inside = [[self._layer(position, layer, row) for layer, row in span] for span in ways]
         hops = [self._hops(position, (span,)) for span in virtual_stages]
         left = math.fsum(one for layers in inside for _, one in layers)
         overlap, sent = self.problem.overlap, math.fsum(hops)
         saved = overlap.pp * (1 - overlap.slowdown) * min(sent, left)
         found = []
-        for (first, end), layers, hop in zip(virtual_stages, inside, hops, strict=True):
+        for (first, end), way, layers, hop in zip(
+            virtual_stages, ways, inside, hops, strict=True
+        ):
             works = math.fsum(one for one, _ in layers)
             both = works + (hop - saved * hop / sent if sent else 0.0)
             bare = math.fsum(
-                rows["compute_s"][layer] + rows["replay_s"][c][layer] for layer in range(first, end)
+                rows["compute_s"][layer] + rows["replay_s"][row][layer] for layer, row in way
             )
             forward = math.fsum(rows["forward_s"][first:end]) + (both - bare) / 2
             found.append((forward, both - forward))
@@ -403,7 +447,7 @@ class Pricer:
         state, rows = self.problem.state, self.strategy.rows
         layers = [layer for first, end in virtual_stages for layer in range(first, end)]
         total = stepping = 0.0
-        peaks = {layer: rows["working_bytes"][c][layer] for layer in layers}
+        peaks = dict.fromkeys(layers, 0.0)
         for held, whole, ranks in (
             (self.dense, rows["parameters"], self.sharers),
             (self.experts, self.experts, self.expert_sharers),
@@ -419,13 +463,13 @@ class Pricer:
                 peaks[layer] += (state.weights if alone else self.whole) * whole[layer]
                 if layer and not alone:
                     peaks[layer] += self.fetched * whole[layer - 1]
-        kept = math.fsum(rows["kept_bytes"][c][layer] for layer in layers)
+        kept, high = self._activations(virtual_stages, c, peaks)
         again = math.fsum(rows["kept_bytes"][0][layer] for layer in layers)
         held = self._in_flight(position) * kept
         if uneven:
-            each = [math.fsum(rows["kept_bytes"][c][first:end]) for first, end in virtual_stages]
+            each = [self._activations((span,), c, peaks)[0] for span in virtual_stages]
             held = most_held(self.choice.pp, position, self.micro_batches, each)
-        passes = held + max(peaks.values())
+        passes = held + high
         passes += self._late(position) * again
         tensors = total + max(passes, stepping)
         return tensors * (1 + self.problem.fragmentation) + self.problem.reserved_bytes

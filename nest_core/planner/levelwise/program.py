@@ -42,7 +42,12 @@ from nest_core.costs import (
 )
 from nest_core.costs.stages import stage_memory
 from nest_core.network import FloatArray, IntArray
-from nest_core.planner.levelwise.kernel import Tables, best_suffixes, longest_in_memory
+from nest_core.planner.levelwise.kernel import (
+    Tables,
+    best_suffixes,
+    longest_by_method,
+    longest_in_memory,
+)
 from nest_core.planner.levelwise.matrices import LevelLinks, level_links
 from nest_core.planner.levelwise.slots import PAPER_ORDER, Slots, slots
 from nest_core.planner.space import SearchSpace, as_raised
@@ -385,9 +390,26 @@ class _Program:
             spared=costs[0].once_saved,
             strategy=strategy,
             group=group,
+            whole_time=np.ascontiguousarray(stacked("time")[:, 0, -1]),
+            whole_free=np.ascontiguousarray(stacked("free")[:, 0, -1]),
+            heads=np.tile(costs[0].heads[rows], (len(costs), 1)),
         )
         memory = longest_in_memory(
             stacked("static"), chosen("kept"), chosen("peak"), stacked("step"), strategy,
             costs[0].limit, flights,
         )  # fmt: skip
+        for o, (g, c) in enumerate(zip(strategy, np.tile(rows, len(costs)), strict=True)):
+            held = costs[g]
+            if held.by_method(c):
+                longest_by_method(
+                    held.static,
+                    held.kept[[0, -1]],
+                    held.peak[[0, -1]],
+                    held.step,
+                    held.again,
+                    held.heads[c],
+                    held.chunks[c],
+                    held.limit,
+                    memory[:, o],
+                )
         return tables, memory
