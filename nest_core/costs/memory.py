@@ -39,7 +39,7 @@ the allocator keeps; what is taken before the first tensor."""
 class Memory:
     """Bytes on one device of a stage, at its fullest.
 
-    ``buffers`` is the sum of `BUFFERS`.
+    ``buffers`` is the sum of `BUFFERS`; ``host`` is what the device's host holds of it instead.
     """
 
     weights: float
@@ -52,6 +52,7 @@ class Memory:
     step: float
     fragmentation: float
     reserved: float
+    host: float = 0.0
 
     @property
     def buffers(self) -> float:
@@ -126,4 +127,16 @@ def stage_memory(
         step=step,
         fragmentation=problem.fragmentation * tensors,
         reserved=problem.reserved_bytes,
+        host=_on_host(problem, point, table, layers, float(costs.in_flight[s])),
     )
+
+
+def _on_host(
+    problem: Problem, point: Point, table: LayerTable, layers: Sequence[int], in_flight: float
+) -> float:
+    """Bytes that the host holds for a device."""
+    shard, own = (n if point.acting_zero else 1 for n in (point.shard_ranks, point.expert_shard_ranks))
+    elements = held(table, point.pp)[layers].sum() / shard
+    elements += table.expert_parameters[layers].sum() / own
+    moved = 0.0 if table.host_bytes is None else in_flight * table.host_bytes[layers].sum()
+    return float(problem.host_optimizer * elements + moved)

@@ -14,6 +14,7 @@ import numpy as np
 
 from nest_core.costs.checks import check_plan
 from nest_core.costs.memory import Memory, stage_memory
+from nest_core.costs.offload import offloaded
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import LayerTable, Problem
 from nest_core.costs.schedules import fill_seconds, paces, replayed_seconds
@@ -122,7 +123,7 @@ def price(problem: Problem, plan: Plan) -> Report:
         divide, cuts that do not cover the layers). Not fitting into memory is an answer.
     """
     check_plan(problem, plan)
-    point = plan.point
+    problem, point = offloaded(problem, plan.offload), plan.point
     points = [plan.stage_point(s) for s in range(point.pp)]
     grounds = {at: _ground(problem, at) for at in dict.fromkeys(points)}
     virtual_stages = [
@@ -248,7 +249,9 @@ def _work(
             float(ground.costs.spared[j] - ground.costs.spared[i]) for i, j in virtual_stages
         ),
         replay=_over_rows(ground.table.replay_s, rows, virtual_stages),
-        launch=_over_rows(layered.total[s] - layered.device[s], rows, virtual_stages),
+        launch=_over_rows(
+            layered.total[s] - layered.offload - layered.device[s], rows, virtual_stages
+        ),
         sync=ground.costs.virtual_stages_sync(s, virtual_stages, choice, pace),
         update=_over(ground.update, virtual_stages),
         passes=ground.costs.passes(s, virtual_stages, choice) if len(virtual_stages) > 1 else (),

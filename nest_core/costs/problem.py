@@ -16,6 +16,7 @@ from nest_core.costs.overlap import NO_OVERLAP, Overlap
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.kept import kept_within
 from nest_core.network import BoolArray, Dispatch, FloatArray, IntArray, Kind, Network
+from nest_core.workload.offload import NO_OFFLOAD, Offload
 from nest_core.workload.recomputation import RECOMPUTE, method_of
 
 __all__ = [
@@ -98,6 +99,8 @@ class LayerTable:
         Re-materialised while the layer's backward runs, and gradients of activations.
     boundary_bytes : (L + 1,)
         Sent between layers ``i - 1`` and ``i``; zero at both ends.
+    host_bytes : (L,), optional
+        That go to the host in forward and come back in backward; None: nothing does.
     """
 
     compute_s: FloatArray
@@ -112,6 +115,7 @@ class LayerTable:
     kept_bytes: FloatArray
     working_bytes: FloatArray
     boundary_bytes: FloatArray
+    host_bytes: FloatArray | None = None
 
     @property
     def layers(self) -> int:
@@ -180,6 +184,7 @@ def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
         [
             [table.compute_s, table.forward_s, table.weight_s],
             [table.parameters, table.expert_parameters],
+            *([] if table.host_bytes is None else [[table.host_bytes]]),
             table.replay_s,
             table.launch_s,
             table.kept_bytes,
@@ -213,6 +218,7 @@ def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
         kept_bytes=table.kept_bytes[:, first],
         working_bytes=table.working_bytes[:, first],
         boundary_bytes=table.boundary_bytes[np.append(first, table.layers)],
+        host_bytes=None if table.host_bytes is None else table.host_bytes[first],
     )
     return brief, np.diff(np.append(first, table.layers))
 
@@ -278,6 +284,12 @@ class Problem:
         What the rows of tables stand for, `RECOMPUTE` first.
     dispatch : Dispatch or None
         Where tokens on their way to experts are sent once only; None: once per expert.
+    host_Bps : float
+        Of a device's link to its host, one way; 0 if unknown.
+    offload : Offload
+        What the figures above leave on the host; see `nest_core.costs.offload.offloaded`.
+    host_optimizer : float
+        Bytes per parameter of optimizer states on the host, before any sharding.
     """
 
     network: Network
@@ -297,6 +309,9 @@ class Problem:
     pad_batch: bool = False
     recomputations: tuple[str, ...] = RECOMPUTE
     dispatch: Dispatch | None = None
+    host_Bps: float = 0.0
+    offload: Offload = NO_OFFLOAD
+    host_optimizer: float = 0.0
 
     def divides(self, dp: int | IntArray, micro_batch: int | IntArray) -> bool | BoolArray:
         """Whether the batch can be divided so; padded, no replica or micro-batch is padding alone.

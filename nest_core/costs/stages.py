@@ -25,6 +25,7 @@ import numpy as np
 
 from nest_core.costs.links import Links, links
 from nest_core.costs.methods import held_by
+from nest_core.costs.offload import exposed_seconds
 from nest_core.costs.overlap import cost
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import (
@@ -69,12 +70,14 @@ class LayerSeconds:
     """Seconds per micro-batch of every layer at every position, shape (pp, R, L).
 
     ``device`` is compute, replay and what communication costs; ``total`` with the host's
-    launches; ``free`` what of it is left when its communication has run from end to end.
+    launches and ``offload`` (L,), the waiting for copies to and from the host; ``free`` what of
+    it, without those, is left when its communication has run from end to end.
     """
 
     device: FloatArray
     total: FloatArray
     free: FloatArray
+    offload: FloatArray
 
 
 def pairs_passes(problem: Problem, point: Point) -> bool:
@@ -120,8 +123,11 @@ def layer_seconds(
     if step and point.shared:
         shards = _sharded(point, shared, table, step)[:, None, :]
         device, sent = device + cost(shards, device - sent, overlap.data), sent + shards
-    total = np.maximum(device, table.launch_s)
-    return LayerSeconds(*(np.repeat(each, times, axis=2) for each in (device, total, total - sent)))
+    busy, waiting = np.maximum(device, table.launch_s), exposed_seconds(problem, table)
+    device, total, free = (
+        np.repeat(each, times, axis=2) for each in (device, busy + waiting, busy - sent)
+    )
+    return LayerSeconds(device, total, free, np.repeat(waiting, times))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,9 +186,9 @@ class StageMemory:
         if not self.by_method(c):
             peak = max(float(self.peak[c, i:j].max()) for i, j in virtual_stages)
             return _over(self.kept[c], virtual_stages), peak
-        kept, peak = self.kept[[0, -1]], self.peak[[0, -1]]
+        ends = self.kept[[0, -1]], self.peak[[0, -1]]
         held = [
-            held_by((i, j), kept, peak, self.again, self.heads[c, i], self.chunks[c])
+            held_by((i, j), *ends, self.again, int(self.heads[c, i]), int(self.chunks[c]))
             for i, j in virtual_stages
         ]
         return sum(entry for entry, _ in held), max(entry for _, entry in held)

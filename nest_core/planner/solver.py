@@ -159,10 +159,11 @@ class Solver:
         choices, point, names = prepared.choices, prepared.point, self.problem.recomputations
         recompute = tuple(names[row] for row in choices.recompute[chosen].tolist())
         if not prepared.strategies:
-            return Plan(point, cuts, recompute)
+            return Plan(point, cuts, recompute, offload=self.problem.offload)
         used = tuple(prepared.strategies[g] for g in choices.strategy[chosen].tolist())
         first = used[0].within(point)
-        return Plan(first, cuts, recompute, used if len(set(used)) > 1 else ())
+        differ = used if len(set(used)) > 1 else ()
+        return Plan(first, cuts, recompute, differ, self.problem.offload)
 
 
 def lower_sync_bound(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: bool) -> float:

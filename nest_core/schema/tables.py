@@ -219,6 +219,7 @@ class AcceleratorFile(_Table):
     tile: Annotated[list[Count], Field(min_length=2, max_length=2)]
     power_W: Positive | None = None
     reserved_GiB: NotNegative
+    host_bandwidth_GBps: Positive | None = None
     source: Annotated[str, Field(min_length=1, max_length=1000)]
     collectives: CollectivesTable | None = None
     profile: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
@@ -318,6 +319,16 @@ class RecomputeTable(_Table):
     block: Count | None = None
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class OffloadTable(_Table):
+    """Shares that are on the host: of activations of blocks, of optimizer states."""
+
+    activations: Share | None = None
+    optimizer: Share | None = None
+
+
 Schedule = Literal["1f1b", "interleaved", "gpipe", "zb_h1", "zb_1p", "zb_2p"]
 Zero = Annotated[int, Field(ge=0, le=3)]
 ZeroGroup = Literal["all"] | Count
@@ -393,6 +404,18 @@ class SearchTable(_Table):
             "{modules = [...]}, {uniform = n} and {block = n} are as in Megatron-LM.",
         ),
     ] = None
+    offload: Annotated[
+        Literal["none"]
+        | OffloadTable
+        | Annotated[
+            list[Literal["none"] | OffloadTable], Field(min_length=1, max_length=MAX_ENTRIES)
+        ],
+        label(
+            "offload",
+            "What is on the host: {activations = 0.5} of what blocks keep, {optimizer = 1.0} of "
+            "the optimizer's states.",
+        ),
+    ] = "none"
     schedule: Annotated[
         Schedule | Annotated[list[Schedule], Field(min_length=1, max_length=6)] | None,
         label("schedule", "In which order a stage works off its micro-batches."),

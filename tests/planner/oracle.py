@@ -191,8 +191,16 @@ class Strategy:
 class Pricer:
     """Prices the stages of one outer point."""
 
-    def __init__(self, problem: Any, choice: Choice, traffic: Traffic, strategy: Strategy) -> None:
+    def __init__(
+        self,
+        problem: Any,
+        choice: Choice,
+        traffic: Traffic,
+        strategy: Strategy,
+        offload: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
         self.problem, self.choice = problem, choice
+        self.activations_away, self.optimizer_away = offload
         self.traffic, self.strategy = traffic, strategy
         self.dense = strategy.parameters(choice.pp)
         self.experts = strategy.rows["expert_parameters"]
@@ -239,6 +247,11 @@ class Pricer:
                 left -= bool(left) and self._again(layer)
         return found
 
+    def _away(self, layer: int) -> float:
+        """Bytes that a layer leaves on the host from forward to backward; nothing is recomputed."""
+        share = self.activations_away if self._again(layer) else 0.0
+        return share * self.strategy.rows["kept_bytes"][0][layer] if share else 0.0
+
     def _again(self, layer: int) -> bool:
         """Whether full recomputation runs a layer again."""
         return self.strategy.rows["replay_s"][-1][layer] > 0
@@ -254,9 +267,11 @@ class Pricer:
         method, _, count = self.problem.recomputations[c].partition(":")
         ways = self._ways(virtual_stages, c)
         if method != "uniform":
-            kept = math.fsum(rows["kept_bytes"][row][layer] for layer, row in ways)
+            away = {layer: self._away(layer) for layer, _ in ways}
+            kept = math.fsum(rows["kept_bytes"][row][layer] - away[layer] for layer, row in ways)
             return kept, max(
-                rows["working_bytes"][row][layer] + beside[layer] for layer, row in ways
+                rows["working_bytes"][row][layer] + beside[layer] + 2 * away[layer]
+                for layer, row in ways
             )
         kept = high = 0.0
         for first, end in virtual_stages:
@@ -355,7 +370,12 @@ class Pricer:
                 left += overlap.slowdown * hidden - hidden
                 sent += traffic
             wait = max(0.0, rows["launch_s"][c][layer] - left - sent)
-            self.layers[key] = left + sent + wait, left + wait
+            forward = rows["forward_s"][layer]
+            copying = 0.0
+            if away := self._away(layer):
+                for compute in (forward, rows["compute_s"][layer] - forward):
+                    copying += max(0.0, away / self.problem.host_Bps - compute)
+            self.layers[key] = left + sent + wait + copying, left + wait
         return self.layers[key]
 
     def _hops(self, position: int, virtual_stages: VirtualStages) -> float:
@@ -414,7 +434,13 @@ class Pricer:
         for layer in (layer for first, end in virtual_stages for layer in range(first, end)):
             for held, ranks in ((self.dense, self.sharers), (self.experts, self.expert_sharers)):
                 touched = held[layer] * (2 * state.optimizer + state.gradients + state.weights)
-                total += touched / self.problem.update_Bps / (ranks if self.zero >= 1 else 1)
+                touched /= ranks if self.zero >= 1 else 1
+                away = self.optimizer_away
+                total += (1 - away) * touched / self.problem.update_Bps
+                if away:
+                    ways = held[layer] / (ranks if self.zero >= 1 else 1)
+                    ways *= state.gradients + state.weights
+                    total += away * (ways + touched) / self.problem.host_Bps
             sent += self._data(position, layer, self.once) + self._between(position, layer)
             left -= self.strategy.rows["forward_s"][layer]
         total += sent
@@ -453,11 +479,12 @@ class Pricer:
             (self.experts, self.experts, self.expert_sharers),
         ):
             z1, z2, z3 = (ranks if self.zero >= least else 1 for least in (1, 2, 3))
-            states = state.weights / z3 + state.optimizer / z1
+            here = 1 - self.optimizer_away
+            states = state.weights / z3 + here * state.optimizer / z1
             states += (state.gradients + state.own_gradients) / z2
             elements = sum(held[layer] for layer in layers)
             total += elements * states
-            stepping += elements * state.temporary / z1
+            stepping += elements * here * state.temporary / z1
             for layer in layers:
                 alone = ranks == 1
                 peaks[layer] += (state.weights if alone else self.whole) * whole[layer]
@@ -484,10 +511,14 @@ class Oracle:
         What ``problem.network`` was collapsed from.
     problem : nest_core.costs.Problem
     space : nest_core.planner.SearchSpace
+    offload : tuple of float
+        Shares of activations and of the optimizer that every plan leaves on the host.
     """
 
-    def __init__(self, fabric: Any, problem: Any, space: Any) -> None:
-        self.problem, self.space = problem, space
+    def __init__(
+        self, fabric: Any, problem: Any, space: Any, offload: tuple[float, float] = (0.0, 0.0)
+    ) -> None:
+        self.problem, self.space, self.offload = problem, space, offload
         self.link_map = LinkMap(fabric.tiers, fabric.missing)
         self.devices = len(self.link_map.address)
         self._strategies: dict[tuple[int, bool, int, int, int, int], Strategy] = {}
@@ -518,7 +549,9 @@ class Oracle:
             strategy = self.strategy(
                 choice.tp, choice.sp, choice.micro_batch, choice.cp, choice.ep, choice.etp
             )
-            self._pricers[choice] = Pricer(self.problem, choice, self.traffic(choice), strategy)
+            self._pricers[choice] = Pricer(
+                self.problem, choice, self.traffic(choice), strategy, self.offload
+            )
         return self._pricers[choice]
 
     # --- which plans there are ----------------------------------------------------------------
