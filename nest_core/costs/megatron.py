@@ -42,6 +42,7 @@ _NUMBERS = {
     "--decoder-last-pipeline-num-layers": "last_blocks",
     "--recompute-num-layers": "recompute_layers",
     "--num-distributed-optimizer-instances": "instances",
+    "--cpu-offloading-num-layers": "offload_layers",
     "--world-size": "world",
     "--nnodes": "nodes",
     "--nproc-per-node": "per_node",
@@ -50,6 +51,7 @@ _WORDS = {
     "--recompute-granularity": "granularity",
     "--recompute-method": "method",
     "--data-parallel-sharding-strategy": "sharding",
+    "--optimizer-offload-fraction": "optimizer_share",
     "--pipeline-model-parallel-layout": "layout",
 }
 _SWITCHES = {
@@ -57,6 +59,7 @@ _SWITCHES = {
     "--use-distributed-optimizer": "distributed",
     "--use-torch-fsdp2": "fsdp",
     "--recompute-activations": "selective",
+    "--optimizer-cpu-offload": "optimizer_away",
     "--use-tp-pp-dp-mapping": "pipeline_inside",
     "--account-for-embedding-in-pipeline-split": "count_embedding",
     "--account-for-loss-in-pipeline-split": "count_loss",
@@ -117,6 +120,7 @@ def read_flags(text: str, layers: int, devices: int) -> Flags:
         found.fields["interleave"] = len(virtual_stages) // pp
         found.fields["cuts"] = _cuts(virtual_stages, layers)
     _by_method(told, found.fields, virtual_stages, layers)
+    _offload(told, found, layers)
     world = _world(told, devices, found.notes)
     if "dp" in told:
         found.fields["dp"] = told["dp"]
@@ -224,6 +228,19 @@ def _by_method(
     method, count = told.get("method", "uniform"), min(told.get("recompute_layers", 1), most)
     if method == "uniform" or count < most:
         fields["recompute"] = by_method(method, count)
+
+
+def _offload(told: Mapping[str, Any], found: Flags, layers: int) -> None:
+    """Layers whose activations are on the host, and the optimizer's share, all by default."""
+    shares: dict[str, Any] = {}
+    if "offload_layers" in told:
+        shares["activations"] = min(1.0, told["offload_layers"] / (layers - 2))
+    if told.get("optimizer_away"):
+        shares["optimizer"] = told.get("optimizer_share", 1.0)
+    elif "optimizer_share" in told:
+        found.notes.append("--optimizer-offload-fraction does nothing alone.")
+    if shares:
+        found.fields["offload"] = shares
 
 
 def _sharding(told: Mapping[str, Any], found: Flags) -> None:

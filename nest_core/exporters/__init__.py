@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from nest_core.costs import Report
+from nest_core.costs import NO_OFFLOAD, Report
 from nest_core.errors import InputError
 from nest_core.exporters.astra_sim import export_astra_sim
 from nest_core.exporters.deepspeed import export_deepspeed
@@ -17,7 +17,7 @@ from nest_core.exporters.megatron import export_megatron
 from nest_core.exporters.nemo import export_nemo
 from nest_core.exporters.slurm import export_slurm
 from nest_core.exporters.torchtitan import export_torchtitan
-from nest_core.exporters.values import Bundle, Refused
+from nest_core.exporters.values import Bundle, Refused, refuse_if
 from nest_core.scenario import Scenario
 
 __all__ = ["TARGETS", "Bundle", "Refused", "export_plan"]
@@ -32,6 +32,9 @@ TARGETS: Mapping[str, Callable[[Scenario, Report], Bundle]] = {
 }
 """Every target by the name that ``nest-studio export --to`` takes."""
 
+_OFFLOADING = ("megatron", "deepspeed", "slurm")
+"""Those that say what is on the host; Slurm starts any program."""
+
 
 def export_plan(target: str, scenario: Scenario, report: Report) -> Bundle:
     """The files of a priced plan for one target.
@@ -45,4 +48,11 @@ def export_plan(target: str, scenario: Scenario, report: Report) -> Bundle:
     """
     if target not in TARGETS:
         raise InputError("to", "must be a known target", target, "pick " + ", ".join(TARGETS))
+    refuse_if(
+        report.plan.offload != NO_OFFLOAD and target not in _OFFLOADING,
+        "plan.offload",
+        f"must be none for {target}, whose export has nothing on the host",
+        report.plan.offload.spelled,
+        "pin search.offload",
+    )
     return TARGETS[target](scenario, report)

@@ -235,7 +235,9 @@ def _of_all_offloads(
     What ties with less on the host wins: they are tried in that order, and each has the time left
     in equal parts.
     """
-    began, results, numbered = clock(), [], []
+    began = clock()
+    results: list[Result] = []
+    numbered: list[int] = []
     options = sorted(space.offload)
     for left, offload in enumerate(options):
         reports = [one for result in results for one in _reports(result)]
