@@ -135,7 +135,9 @@ def _on_host(
     problem: Problem, point: Point, table: LayerTable, layers: Sequence[int], in_flight: float
 ) -> float:
     """Bytes that the host holds for a device."""
-    shard, own = (n if point.acting_zero else 1 for n in (point.shard_ranks, point.expert_shard_ranks))
+    shard, own = (
+        n if point.acting_zero else 1 for n in (point.shard_ranks, point.expert_shard_ranks)
+    )
     elements = held(table, point.pp)[layers].sum() / shard
     elements += table.expert_parameters[layers].sum() / own
     moved = 0.0 if table.host_bytes is None else in_flight * table.host_bytes[layers].sum()
