@@ -192,14 +192,12 @@ class _Tables(NamedTuple):
 
 @compiled
 def _inside(t: _Tables, s: int, c: int, i: int, j: int) -> tuple[float, float]:
-    """Seconds of layers ``i..j-1`` without transfers, and those in which nothing is sent."""
-    head = min(j, t.heads[c, i])
+    """Seconds of layers of which the first are run again, and those in which nothing is sent."""
+    head, g = min(j, t.heads[c, i]), t.strategy[c]
     within = t.time[s, c, j] - t.time[s, c, head]
     idle = t.free[s, c, j] - t.free[s, c, head]
-    if head > i:
-        g = t.strategy[c]
-        within += t.whole_time[s, g, head] - t.whole_time[s, g, i]
-        idle += t.whole_free[s, g, head] - t.whole_free[s, g, i]
+    within += t.whole_time[s, g, head] - t.whole_time[s, g, i]
+    idle += t.whole_free[s, g, head] - t.whole_free[s, g, i]
     return within, idle
 
 
@@ -242,7 +240,10 @@ def _solve(
                 trial_cuts[s + 1] = j
                 c = pick[s, i]
                 g = t.strategy[c]
-                within, idle = _inside(t, s, c, i, j)
+                within = t.time[s, c, j] - t.time[s, c, i]
+                idle = t.free[s, c, j] - t.free[s, c, i]
+                if t.heads[c, i] > i:
+                    within, idle = _inside(t, s, c, i, j)
                 hops = t.arrive[g, s, i] + t.retire[g, s, j]
                 hidden = t.saved * min(hops, idle)
                 load = within + hops - hidden
@@ -289,6 +290,8 @@ def _smallest_sum(
     best[pp, layers] = 0.0
     high = np.zeros(options)
     by_method = np.zeros((options, 4))
+    headed = np.zeros(options, dtype=np.bool_)
+    followed = headed.copy()  # layer by layer, as memory depends on where the stage begins
     fits = np.ones(options, dtype=np.bool_)
     quick = np.ones(options, dtype=np.bool_)
     for s in range(pp - 1, -1, -1):
@@ -296,6 +299,8 @@ def _smallest_sum(
         for i in range(s, start_last + 1):
             high[:] = 0.0
             by_method[:, :] = 0.0
+            headed[:] = t.heads[:, i] > i
+            followed[:] = headed | (t.chunks > 0)
             fits[:] = True
             quick[:] = True
             for j in range(i + 1, layers - (pp - s - 1) + 1):
@@ -307,7 +312,7 @@ def _smallest_sum(
                     g = t.strategy[c]
                     high[c] = max(high[c], t.peak[c, j - 1])
                     kept = t.kept[c, j] - t.kept[c, i]
-                    if t.chunks[c] > 0 or t.heads[c, i] > i:
+                    if followed[c]:
                         state, peak = by_method[c], t.ends_peak[g]
                         grow(
                             state, j - 1, t.ends_kept[g], peak, t.again, t.heads[c, i], t.chunks[c]
@@ -322,7 +327,10 @@ def _smallest_sum(
                         fits[c] = False  # memory only grows with j
                         continue
                     served = t.group[c]
-                    within, idle = _inside(t, s, c, i, j)
+                    within = t.time[s, c, j] - t.time[s, c, i]
+                    idle = t.free[s, c, j] - t.free[s, c, i]
+                    if headed[c]:
+                        within, idle = _inside(t, s, c, i, j)
                     begun = within + t.arrive[g, s, i] - t.saved * min(t.arrive[g, s, i], idle)
                     sent = t.once[g, s, j] - t.once[g, s, i]
                     shown = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]
