@@ -251,7 +251,7 @@ BAD_TEXT = [
     ("--data-parallel-sharding-strategy all", "must be one of Megatron-LM's, but is 'all'"),
     ("--sequence-parallel=true", "must give a switch no value, but is '--sequence-parallel=true'"),
     ("device_order=spiral", "plan.device_order must be one of the orders, but is 'spiral'"),
-    ("recompute=some", "plan.recompute must be none, selective, full or modules joined by +"),
+    ("recompute=some", "plan.recompute must be none, selective, full, modules joined by +"),
     ("recompute=mixed", "but is 'mixed': give stage_recompute for a mixed plan"),
     ("order=5", "plan.order must be a list, but is 5"),
     ("order=tp", "plan.order must be a list, but is 'tp'"),

@@ -415,9 +415,7 @@ class Pricer:
         overlap, sent = self.problem.overlap, math.fsum(hops)
         saved = overlap.pp * (1 - overlap.slowdown) * min(sent, left)
         found = []
-        for (first, end), way, layers, hop in zip(
-            virtual_stages, ways, inside, hops, strict=True
-        ):
+        for (first, end), way, layers, hop in zip(virtual_stages, ways, inside, hops, strict=True):
             works = math.fsum(one for one, _ in layers)
             both = works + (hop - saved * hop / sent if sent else 0.0)
             bare = math.fsum(
