@@ -214,7 +214,7 @@ def _check_expert_overlap(scenario: Scenario, plan: Plan, framework: str) -> Non
 
 
 def _replays_experts(recompute: str) -> bool:
-    return recompute == "full" or "moe" in modules_of(recompute)
+    return recompute == "full" or method_of(recompute)[0] != "" or "moe" in modules_of(recompute)
 
 
 Value = bool | int | float | str | tuple[int, ...] | tuple[str, ...]
