@@ -109,7 +109,7 @@ REFUSED = [
     ({"modules": ["atention"]}, "is 'atention': pick core_attn, moe_act, layernorm, mla_up_proj"),
     ({"modules": ["mlp", "mlp"]}, "search.recompute must name each module once, and at least one"),
     ({"modules": []}, "search.recompute.modules must be a list of at least 1 entries"),
-    ({"moduls": ["mlp"]}, "search.recompute.modules is required"),
+    ({"moduls": ["mlp"]}, "search.recompute.moduls is not a known key"),
     (["none", {"modules": ["moe"]}, "some"], "must be 'none', 'selective' or 'full'"),
 ]
 

@@ -109,8 +109,11 @@ def seconds(costs: StageCosts, plan: Plan, rows: IntArray) -> float:
     point = plan.point
     starts, ends = _virtual_stages(plan)
     s, c = np.arange(point.pp), rows
-    within = (costs.time[s, c, ends] - costs.time[s, c, starts]).sum(axis=0)
-    free = (costs.free[s, c, ends] - costs.free[s, c, starts]).sum(axis=0)
+    heads = np.minimum(ends, costs.heads[c, starts])
+    within, free = (
+        (each[s, c, ends] - each[s, c, heads] + (each[s, -1, heads] - each[s, -1, starts])).sum(0)
+        for each in (costs.time, costs.free)
+    )
     hops = (costs.arrive[s, starts] + costs.retire[s, ends]).sum(axis=0)
     hidden = costs.transfer_saved * np.minimum(hops, free)
     forward = (costs.forward[ends] - costs.forward[starts]).sum(axis=0)
@@ -130,6 +133,9 @@ def overflow(costs: StageMemory, plan: Plan, rows: IntArray) -> float:
     largest = np.maximum.reduceat(costs.peak, starts.reshape(-1), axis=1)
     largest = largest.reshape(-1, *starts.shape).max(axis=1)[rows, np.arange(pp)]
     kept = (costs.kept[rows, ends] - costs.kept[rows, starts]).sum(axis=0)
+    for s, c in enumerate(rows.tolist()):
+        if costs.by_method(c):
+            kept[s], largest[s] = costs.held_by(plan.virtual_stages(s), c)
     static = (costs.static[ends] - costs.static[starts]).sum(axis=0)
     stepping = (costs.step[ends] - costs.step[starts]).sum(axis=0)
     whole = (costs.kept[0, ends] - costs.kept[0, starts]).sum(axis=0)

@@ -1,5 +1,6 @@
 """Time and memory of stages and plans; `price` is the one judge of every plan."""
 
+from nest_core.costs.offload import NO_OFFLOAD, Offload, offloaded
 from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
 from nest_core.costs.plan import (
     SCHEDULES,
@@ -19,6 +20,7 @@ from nest_core.costs.zero import state_shares
 
 __all__ = [
     "IDEAL_OVERLAP",
+    "NO_OFFLOAD",
     "NO_OVERLAP",
     "RECOMPUTE",
     "SCHEDULES",
@@ -26,6 +28,7 @@ __all__ = [
     "Calls",
     "LayerTable",
     "Memory",
+    "Offload",
     "Overlap",
     "Plan",
     "Point",
@@ -40,6 +43,7 @@ __all__ = [
     "in_flight",
     "links",
     "micro_batches",
+    "offloaded",
     "price",
     "stage_costs",
     "state_bytes",

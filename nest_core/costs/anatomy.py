@@ -36,6 +36,7 @@ from nest_core.workload.models import sizes
 from nest_core.workload.operators import operators
 from nest_core.workload.recomputation import (
     WITHOUT_OUTPUT,
+    method_of,
     module_nodes,
     modules_of,
     recomputation,
@@ -238,7 +239,8 @@ def anatomy(
     kind : str
         One of the model's kinds of layers.
     recompute : str
-        Of `RECOMPUTE`, or modules joined by ``+``; applies to blocks.
+        Of `RECOMPUTE`, or modules joined by ``+``; applies to blocks. A method of full
+        recomputation is full: what it does with a layer that it runs again.
 
     Raises
     ------
@@ -251,6 +253,7 @@ def anatomy(
             "layer", f"must be one that {model.name} has", kind, f"pick {', '.join(kinds)}"
         )
     recompute = recomputation(recompute)
+    recompute = "full" if method_of(recompute)[0] else recompute
     if precision not in accelerator.precisions:
         raise InputError(
             "precision",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nest_core.costs.plan import SCHEDULES, Plan, Point
 from nest_core.costs.problem import Problem
+from nest_core.costs.schedules import DELAYS
 from nest_core.errors import InputError
 
-__all__ = ["check_plan"]
+__all__ = ["check_offload", "check_plan"]
 
 _DEGREES = ("tp", "cp", "ep", "etp", "dp", "pp", "micro_batch", "interleave")
 
@@ -56,6 +59,32 @@ def check_plan(problem: Problem, plan: Plan) -> None:
             list(plan.recompute),
             "correct it",
         )
+    if plan.offload.activations:
+        check_offload(plan.recompute, (point.schedule,))
+
+
+def check_offload(
+    recompute: Sequence[str], schedules: Sequence[str], field: str = "plan"
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Recomputations and schedules that go with offloaded activations; InputError for others.
+
+    Of a space those that do are enough. Megatron-LM offloads none that are recomputed; W of
+    zero-bubble schedules reads what came back long before.
+    """
+    kept = tuple(name for name in recompute if name == "none")
+    left = tuple(name for name in schedules if name not in DELAYS)
+    for name, some, all_of_it, rule in (
+        ("recompute", kept, recompute, "none"),
+        ("schedule", left, schedules, "no zero-bubble schedule"),
+    ):
+        if not some or (field == "plan" and len(some) < len(all_of_it)):
+            raise InputError(
+                f"{field}.{name}",
+                f"must be {rule} where activations are offloaded",
+                list(all_of_it),
+                "offload the optimizer alone, or change it",
+            )
+    return kept, left
 
 
 def _check_devices(problem: Problem, plan: Plan) -> None:

@@ -74,7 +74,7 @@ class Links:
     forward: MessageTime
     producer_level: IntArray
     dispatch: Dispatch | None = None
-    _found: dict[CallKey, MessageTime] = field(default_factory=dict)
+    _found: dict[tuple[str, Kind, int, int, int], MessageTime] = field(default_factory=dict)
 
     def time(self, axis: str, kind: Kind, instances: int = 1) -> MessageTime:
         """What one call of a kind takes in an axis' groups, by bytes; see `Calls`."""

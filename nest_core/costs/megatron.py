@@ -21,7 +21,7 @@ from typing import Any
 from nest_core.costs.megatron_job import JobFlags, read_job
 from nest_core.costs.shell import ends_values, may_hold_flags, script_words
 from nest_core.errors import InputError
-from nest_core.workload.recomputation import MODULES, spelled
+from nest_core.workload.recomputation import MODULES, by_method, spelled
 
 __all__ = ["SHARDING", "Flags", "read_flags"]
 
@@ -42,6 +42,7 @@ _NUMBERS = {
     "--decoder-last-pipeline-num-layers": "last_blocks",
     "--recompute-num-layers": "recompute_layers",
     "--num-distributed-optimizer-instances": "instances",
+    "--cpu-offloading-num-layers": "offload_layers",
     "--world-size": "world",
     "--nnodes": "nodes",
     "--nproc-per-node": "per_node",
@@ -50,6 +51,7 @@ _WORDS = {
     "--recompute-granularity": "granularity",
     "--recompute-method": "method",
     "--data-parallel-sharding-strategy": "sharding",
+    "--optimizer-offload-fraction": "optimizer_share",
     "--pipeline-model-parallel-layout": "layout",
 }
 _SWITCHES = {
@@ -57,6 +59,7 @@ _SWITCHES = {
     "--use-distributed-optimizer": "distributed",
     "--use-torch-fsdp2": "fsdp",
     "--recompute-activations": "selective",
+    "--optimizer-cpu-offload": "optimizer_away",
     "--use-tp-pp-dp-mapping": "pipeline_inside",
     "--account-for-embedding-in-pipeline-split": "count_embedding",
     "--account-for-loss-in-pipeline-split": "count_loss",
@@ -116,7 +119,8 @@ def read_flags(text: str, layers: int, devices: int) -> Flags:
     if virtual_stages:
         found.fields["interleave"] = len(virtual_stages) // pp
         found.fields["cuts"] = _cuts(virtual_stages, layers)
-    found.unpriced += _block_recomputation(told, found.fields, virtual_stages, layers)
+    _by_method(told, found.fields, virtual_stages, layers)
+    _offload(told, found, layers)
     world = _world(told, devices, found.notes)
     if "dp" in told:
         found.fields["dp"] = told["dp"]
@@ -213,17 +217,30 @@ def _recomputation(told: Mapping[str, Any], modules: tuple[str, ...], found: Fla
         found.fields["recompute"] = asked
 
 
-def _block_recomputation(
+def _by_method(
     told: Mapping[str, Any], fields: dict[str, Any], virtual_stages: Sequence[int], layers: int
-) -> list[str]:
-    """Full recomputation keeps each layer's input; other granularities have no price."""
+) -> None:
+    """What full recomputation does by which method; all layers of a stage are no more than all."""
     if fields.get("recompute") != "full":
-        return []
-    method, count = told.get("method", "uniform"), told.get("recompute_layers", 1)
+        return
     parts = fields.get("pp", 1) * fields.get("interleave", 1)
     most = max(virtual_stages, default=-(-(layers - 2) // parts))
-    whole = (method, count) == ("uniform", 1) or (method == "block" and count >= most)
-    return [] if whole else [f"--recompute-method {method} of {count} layers"]
+    method, count = told.get("method", "uniform"), min(told.get("recompute_layers", 1), most)
+    if method == "uniform" or count < most:
+        fields["recompute"] = by_method(method, count)
+
+
+def _offload(told: Mapping[str, Any], found: Flags, layers: int) -> None:
+    """Layers whose activations are on the host, and the optimizer's share, all by default."""
+    shares: dict[str, Any] = {}
+    if "offload_layers" in told:
+        shares["activations"] = min(1.0, told["offload_layers"] / (layers - 2))
+    if told.get("optimizer_away"):
+        shares["optimizer"] = told.get("optimizer_share", 1.0)
+    elif "optimizer_share" in told:
+        found.notes.append("--optimizer-offload-fraction does nothing alone.")
+    if shares:
+        found.fields["offload"] = shares
 
 
 def _sharding(told: Mapping[str, Any], found: Flags) -> None:

@@ -39,7 +39,7 @@ the allocator keeps; what is taken before the first tensor."""
 class Memory:
     """Bytes on one device of a stage, at its fullest.
 
-    ``buffers`` is the sum of `BUFFERS`.
+    ``buffers`` is the sum of `BUFFERS`; ``host`` is what the device's host holds of it instead.
     """
 
     weights: float
@@ -52,6 +52,7 @@ class Memory:
     step: float
     fragmentation: float
     reserved: float
+    host: float = 0.0
 
     @property
     def buffers(self) -> float:
@@ -99,13 +100,18 @@ def stage_memory(
     kept = float(table.kept_bytes[c, layers].sum())
     whole = whole_bytes(problem, point, table)
     fullest = layers[int(np.argmax(costs.peak[c, layers]))]
+    working = float(table.working_bytes[c, fullest])
+    if costs.by_method(c):
+        kept, peak = costs.held_by(virtual_stages, c)
+        working = peak - float(whole[fullest])
     stash = (float(costs.in_flight[s]) - 1) * kept
     if uneven:
         each = np.array([table.kept_bytes[c, i:j].sum() for i, j in virtual_stages])
+        if costs.by_method(c):
+            each = np.array([costs.held_by((span,), c)[0] for span in virtual_stages])
         order = fullest_order(point, costs.micro_batches, beside=costs.beside)
         stash = float(order.most_held(np.tile(each, (point.pp, 1)))[s]) - kept
     stash += float(costs.deferred[s]) * float(table.kept_bytes[0, layers].sum())
-    working = float(table.working_bytes[c, fullest])
     passes = kept + stash + working + float(whole[fullest])
     stepping = sum(float(costs.step[j] - costs.step[i]) for i, j in virtual_stages)
     step = max(0.0, stepping - passes)
@@ -121,4 +127,18 @@ def stage_memory(
         step=step,
         fragmentation=problem.fragmentation * tensors,
         reserved=problem.reserved_bytes,
+        host=_on_host(problem, point, table, layers, float(costs.in_flight[s])),
     )
+
+
+def _on_host(
+    problem: Problem, point: Point, table: LayerTable, layers: Sequence[int], in_flight: float
+) -> float:
+    """Bytes that the host holds for a device."""
+    shard, own = (
+        n if point.acting_zero else 1 for n in (point.shard_ranks, point.expert_shard_ranks)
+    )
+    elements = held(table, point.pp)[layers].sum() / shard
+    elements += table.expert_parameters[layers].sum() / own
+    moved = 0.0 if table.host_bytes is None else in_flight * table.host_bytes[layers].sum()
+    return float(problem.host_optimizer * elements + moved)

@@ -21,6 +21,7 @@ from nest_core.costs.shell import has_flags
 from nest_core.errors import InputError
 from nest_core.files import parsed_json, read_text
 from nest_core.layout import DEVICE_ORDERS, SEATING, DeviceOrder
+from nest_core.workload.offload import offloading
 from nest_core.workload.recomputation import recomputation
 
 __all__ = ["Pasted", "even_cuts", "parse_plan", "read_given", "read_pasted", "read_plan"]
@@ -40,6 +41,7 @@ _KNOWN = (
     "stage_recompute",
     "stage_strategies",
     "devices_used",
+    "offload",
 )
 _STRATEGY = ("tp", "sp", "cp", "ep", "zero", "etp", "zero_group")
 _BETWEEN = re.compile(r"\s*[,;\n]\s*|\s+(?=\w+\s*=)")
@@ -200,6 +202,7 @@ def parse_plan(fields: Mapping[str, Any], layers: int, *, whole_experts: bool = 
         cuts or even_cuts(layers, pp * virtual_stages),
         _recompute(fields, pp),
         _strategies(fields),
+        offloading(fields.get("offload", "none"), "plan.offload"),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from nest_core.layout import DeviceOrder, Layout, ragged_ranks
 from nest_core.network import IntArray
+from nest_core.workload.offload import NO_OFFLOAD, Offload
 
 __all__ = [
     "SCHEDULES",
@@ -212,12 +213,15 @@ class Plan:
         Per stage: none, selective or full.
     strategies : tuple of StageStrategy
         Per stage, where they differ; empty if every stage does what the point says.
+    offload : Offload
+        What all stages leave on the host.
     """
 
     point: Point
     cuts: tuple[int, ...]
     recompute: tuple[str, ...]
     strategies: tuple[StageStrategy, ...] = ()
+    offload: Offload = NO_OFFLOAD
 
     def stage_point(self, stage: int) -> Point:
         """The point at which every stage does what this one does; it is priced there."""
@@ -301,6 +305,8 @@ class Plan:
             "cuts": list(self.cuts),
             "stage_recompute": list(self.recompute),
         }
+        if self.offload != NO_OFFLOAD:
+            fields["offload"] = self.offload.shares
         if self.strategies:
             fields["stage_strategies"] = [
                 asdict(strategy) | {"zero_group": strategy.zero_group or "all"}

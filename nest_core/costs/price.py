@@ -14,6 +14,7 @@ import numpy as np
 
 from nest_core.costs.checks import check_plan
 from nest_core.costs.memory import Memory, stage_memory
+from nest_core.costs.offload import offloaded
 from nest_core.costs.plan import Plan, Point
 from nest_core.costs.problem import LayerTable, Problem
 from nest_core.costs.ragged import plan_links
@@ -27,7 +28,7 @@ from nest_core.costs.stages import (
     stage_costs,
     update_layers,
 )
-from nest_core.network import FloatArray
+from nest_core.network import FloatArray, IntArray
 from nest_core.units import humanise_bytes
 
 __all__ = ["Memory", "Report", "Stage", "check_plan", "price"]
@@ -123,7 +124,7 @@ def price(problem: Problem, plan: Plan) -> Report:
         divide, cuts that do not cover the layers). Not fitting into memory is an answer.
     """
     check_plan(problem, plan)
-    point = plan.point
+    problem, point = offloaded(problem, plan.offload), plan.point
     points = [plan.stage_point(s) for s in range(point.pp)]
     grounds = {at: _ground(problem, plan, at) for at in dict.fromkeys(points)}
     virtual_stages = [
@@ -137,7 +138,7 @@ def price(problem: Problem, plan: Plan) -> Report:
     )
     pace = paces(point, loads).tolist()
     works = [
-        _work(grounds[at], s, *virtual_stages[s], float(loads[s]), pace[s])
+        _work(problem, grounds[at], s, *virtual_stages[s], float(loads[s]), pace[s])
         for s, at in enumerate(points)
     ]
     syncs = np.array([work.sync for work in works])
@@ -230,6 +231,7 @@ class _Work:
 
 
 def _work(
+    problem: Problem,
     ground: _Ground,
     s: int,
     virtual_stages: tuple[tuple[int, int], ...],
@@ -238,6 +240,7 @@ def _work(
     pace: float,
 ) -> _Work:
     layered = ground.layered
+    rows = problem.layer_rows(problem.recomputations[choice], virtual_stages)
     return _Work(
         virtual_stages=virtual_stages,
         choice=choice,
@@ -246,8 +249,10 @@ def _work(
         spared=sum(
             float(ground.costs.spared[j] - ground.costs.spared[i]) for i, j in virtual_stages
         ),
-        replay=_over(ground.table.replay_s[choice], virtual_stages),
-        launch=_over(layered.total[s, choice] - layered.device[s, choice], virtual_stages),
+        replay=_over_rows(ground.table.replay_s, rows, virtual_stages),
+        launch=_over_rows(
+            layered.total[s] - layered.offload - layered.device[s], rows, virtual_stages
+        ),
         sync=ground.costs.virtual_stages_sync(s, virtual_stages, choice, pace),
         update=_over(ground.update, virtual_stages),
         passes=ground.costs.passes(s, virtual_stages, choice) if len(virtual_stages) > 1 else (),
@@ -256,6 +261,15 @@ def _work(
 
 def _over(layers: FloatArray, virtual_stages: tuple[tuple[int, int], ...]) -> float:
     return float(sum(layers[i:j].sum() for i, j in virtual_stages))
+
+
+def _over_rows(
+    each: FloatArray, rows: IntArray, virtual_stages: tuple[tuple[int, int], ...]
+) -> float:
+    """The same of figures (R, L) whose row differs from layer to layer."""
+    layers = [layer for i, j in virtual_stages for layer in range(i, j)]
+    ends = np.cumsum([j - i for i, j in virtual_stages])[:-1]
+    return float(sum(part.sum() for part in np.split(each[rows, layers], ends)))
 
 
 def _stage(

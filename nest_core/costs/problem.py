@@ -6,8 +6,8 @@ searched. It is built from a scenario (`nest_core.scenario`) or directly from ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,8 @@ from nest_core.costs.overlap import NO_OVERLAP, Overlap
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.kept import kept_within
 from nest_core.network import BoolArray, Dispatch, FloatArray, IntArray, Kind, Network
-from nest_core.workload.recomputation import RECOMPUTE
+from nest_core.workload.offload import NO_OFFLOAD, Offload
+from nest_core.workload.recomputation import RECOMPUTE, method_of
 
 __all__ = [
     "AXES_OF_CALLS",
@@ -28,6 +29,7 @@ __all__ = [
     "StateBytes",
     "condensed",
     "prefix",
+    "with_methods",
 ]
 
 KEPT_BYTES = 256 * 10**6
@@ -67,8 +69,9 @@ class Calls:
 class LayerTable:
     """Per-layer figures of one strategy, on one rank, for one micro-batch.
 
-    ``L`` layers; the ``R`` rows are the problem's recomputations. An all-reduce
-    counts as its reduce-scatter and its all-gather.
+    ``L`` layers; the ``R`` rows are the problem's recomputations, of which methods of full
+    recomputation have what bounds a layer from below (`with_methods`). An all-reduce counts as
+    its reduce-scatter and its all-gather.
 
     Parameters
     ----------
@@ -96,6 +99,8 @@ class LayerTable:
         Re-materialised while the layer's backward runs, and gradients of activations.
     boundary_bytes : (L + 1,)
         Sent between layers ``i - 1`` and ``i``; zero at both ends.
+    host_bytes : (L,), optional
+        That go to the host in forward and come back in backward; None: nothing does.
     """
 
     compute_s: FloatArray
@@ -110,6 +115,7 @@ class LayerTable:
     kept_bytes: FloatArray
     working_bytes: FloatArray
     boundary_bytes: FloatArray
+    host_bytes: FloatArray | None = None
 
     @property
     def layers(self) -> int:
@@ -120,6 +126,44 @@ class LayerTable:
         """What its arrays take in memory, about: columns, and four rows per recomputation."""
         rows = len(self.replay_s)
         return 8 * self.layers * (13 + 4 * rows + (2 + 2 * rows) * len(self.calls))
+
+
+def with_methods(table: LayerTable, recomputations: Sequence[str]) -> LayerTable:
+    """The table with a row for each of the recomputations; it has those that are no methods.
+
+    What a layer does under a method depends on where its stage begins (`StageMemory.passes`,
+    `Problem.heads`). Its row is what a layer takes and holds at least: under ``block`` the seconds
+    of nothing recomputed, under ``uniform`` its share of the least input that is kept.
+    """
+    methods = [method_of(name) for name in recomputations]
+    if not any(layers for _, layers in methods):
+        return table
+    own = iter(range(len(table.replay_s)))
+    last = len(table.replay_s) - 1
+    base = [{"block": 0, "uniform": last}[name] if n else next(own) for name, n in methods]
+    again = table.replay_s[-1] > 0
+    kept, working = table.kept_bytes[base], table.working_bytes[base]
+    for row, (name, layers) in enumerate(methods):
+        if name == "block":
+            kept[row] = np.minimum(table.kept_bytes[0], table.kept_bytes[-1])
+            working[row] = np.minimum(table.working_bytes[0], table.working_bytes[-1])
+        elif name and again.any():
+            kept[row, again] = table.kept_bytes[-1, again].min() / layers
+    return replace(
+        table,
+        replay_s=table.replay_s[base],
+        launch_s=table.launch_s[base],
+        calls={
+            axis: replace(
+                call,
+                replay_number=call.replay_number[base],
+                replay_bytes=call.replay_bytes[base],
+            )
+            for axis, call in table.calls.items()
+        },
+        kept_bytes=kept,
+        working_bytes=working,
+    )
 
 
 def _with_its_table(found: tuple[LayerTable, IntArray]) -> int:
@@ -140,6 +184,7 @@ def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
         [
             [table.compute_s, table.forward_s, table.weight_s],
             [table.parameters, table.expert_parameters],
+            *([] if table.host_bytes is None else [[table.host_bytes]]),
             table.replay_s,
             table.launch_s,
             table.kept_bytes,
@@ -173,6 +218,7 @@ def condensed(table: LayerTable) -> tuple[LayerTable, IntArray]:
         kept_bytes=table.kept_bytes[:, first],
         working_bytes=table.working_bytes[:, first],
         boundary_bytes=table.boundary_bytes[np.append(first, table.layers)],
+        host_bytes=None if table.host_bytes is None else table.host_bytes[first],
     )
     return brief, np.diff(np.append(first, table.layers))
 
@@ -238,6 +284,12 @@ class Problem:
         What the rows of tables stand for, `RECOMPUTE` first.
     dispatch : Dispatch or None
         Where tokens on their way to experts are sent once only; None: once per expert.
+    host_Bps : float
+        Of a device's link to its host, one way; 0 if unknown.
+    offload : Offload
+        What the figures above leave on the host; see `nest_core.costs.offload.offloaded`.
+    host_optimizer : float
+        Bytes per parameter of optimizer states on the host, before any sharding.
     """
 
     network: Network
@@ -257,6 +309,9 @@ class Problem:
     pad_batch: bool = False
     recomputations: tuple[str, ...] = RECOMPUTE
     dispatch: Dispatch | None = None
+    host_Bps: float = 0.0
+    offload: Offload = NO_OFFLOAD
+    host_optimizer: float = 0.0
 
     def divides(self, dp: int | IntArray, micro_batch: int | IntArray) -> bool | BoolArray:
         """Whether the batch can be divided so; padded, no replica or micro-batch is padding alone.
@@ -275,6 +330,48 @@ class Problem:
         """Rows of the recomputations that are allowed, in the order of tables."""
         found = [row for row, name in enumerate(self.recomputations) if name in allowed]
         return np.array(found, dtype=np.int64)
+
+    def bounding(self, allowed: IntArray) -> IntArray:
+        """Allowed rows, and that of full where layers of a stage may do either that or nothing."""
+        last = len(self.recomputations) - 1
+        some = self.heads[allowed, 0].any() and last not in allowed
+        return np.append(allowed, last) if some else allowed
+
+    def layer_rows(self, recompute: str, virtual_stages: Iterable[tuple[int, int]]) -> IntArray:
+        """The row that tells what every layer of a stage runs, one virtual stage after another."""
+        row = self.row(recompute)
+        found = []
+        for i, j in virtual_stages:
+            head = min(j, int(self.heads[row, i]))
+            found += [np.full(head - i, len(self.recomputations) - 1), np.full(j - head, row)]
+        return np.concatenate(found)
+
+    @cached_property
+    def again(self) -> IntArray:
+        """How many layers before each full recomputation would run again, shape (L + 1,)."""
+        plain = self.table(1, False, 1, 1, 1, 1)
+        return np.append(0, np.cumsum(plain.replay_s[-1] > 0)).astype(np.int64)
+
+    @cached_property
+    def heads(self) -> IntArray:
+        """Where layers end that ``block:n`` runs again, of a stage from each layer on, (R, L + 1).
+
+        Other recomputations are alike in all layers, and have none.
+        """
+        every = np.arange(self.layers + 1)
+        found = np.tile(every, (len(self.recomputations), 1))
+        for row, name in enumerate(self.recomputations):
+            method, layers = method_of(name)
+            if method == "block":
+                first = np.searchsorted(self.again, self.again + layers)
+                found[row] = np.minimum(first, self.layers)
+        return found
+
+    @cached_property
+    def chunks(self) -> IntArray:
+        """How many layers ``uniform:n`` runs again at once; 0 of other recomputations, (R,)."""
+        methods = map(method_of, self.recomputations)
+        return np.array([n if name == "uniform" else 0 for name, n in methods], dtype=np.int64)
 
     @property
     def tensor_bytes(self) -> float:

@@ -24,6 +24,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from nest_core.costs.links import Links, links
+from nest_core.costs.methods import held_by
+from nest_core.costs.offload import exposed_seconds
 from nest_core.costs.overlap import cost
 from nest_core.costs.plan import Point
 from nest_core.costs.problem import (
@@ -69,12 +71,14 @@ class LayerSeconds:
     """Seconds per micro-batch of every layer at every position, shape (pp, R, L).
 
     ``device`` is compute, replay and what communication costs; ``total`` with the host's
-    launches; ``free`` what of it is left when its communication has run from end to end.
+    launches and ``offload`` (L,), the waiting for copies to and from the host; ``free`` what of
+    it, without those, is left when its communication has run from end to end.
     """
 
     device: FloatArray
     total: FloatArray
     free: FloatArray
+    offload: FloatArray
 
 
 def pairs_passes(problem: Problem, point: Point) -> bool:
@@ -120,8 +124,11 @@ def layer_seconds(
     if step and point.shared:
         shards = _sharded(point, shared, table, step)[:, None, :]
         device, sent = device + cost(shards, device - sent, overlap.data), sent + shards
-    total = np.maximum(device, table.launch_s)
-    return LayerSeconds(*(np.repeat(each, times, axis=2) for each in (device, total, total - sent)))
+    busy, waiting = np.maximum(device, table.launch_s), exposed_seconds(problem, table)
+    device, total, free = (
+        np.repeat(each, times, axis=2) for each in (device, busy + waiting, busy - sent)
+    )
+    return LayerSeconds(device, total, free, np.repeat(waiting, times))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +154,7 @@ class StageMemory:
         Whether forward passes run beside backward passes; see `pairs_passes`.
     limit : float
         Bytes that tensors may hold.
+    heads, chunks, again : as of `Problem`
     """
 
     micro_batches: int
@@ -158,13 +166,33 @@ class StageMemory:
     deferred: FloatArray
     beside: bool
     limit: float
+    heads: IntArray
+    chunks: IntArray
+    again: IntArray
 
     def used(self, s: int, i: int, j: int, c: int) -> float:
         """Bytes that the tensors of a stage in one piece hold."""
-        kept = self.in_flight[s] * (self.kept[c, j] - self.kept[c, i])
+        kept, peak = self.held_by(((i, j),), c)
+        kept = self.in_flight[s] * kept
         kept += self.deferred[s] * (self.kept[0, j] - self.kept[0, i])
-        passes = kept + self.peak[c, i:j].max()
+        passes = kept + peak
         return float(self.static[j] - self.static[i] + max(passes, self.step[j] - self.step[i]))
+
+    def by_method(self, c: int) -> bool:
+        """Whether a recomputation is full recomputation by a method."""
+        return bool(self.chunks[c] or self.heads[c, 0])
+
+    def held_by(self, virtual_stages: Sequence[Span], c: int) -> tuple[float, float]:
+        """Bytes kept per micro-batch, and the most that lives beside them while a layer runs."""
+        if not self.by_method(c):
+            peak = max(float(self.peak[c, i:j].max()) for i, j in virtual_stages)
+            return _over(self.kept[c], virtual_stages), peak
+        ends = self.kept[[0, -1]], self.peak[[0, -1]]
+        held = [
+            held_by((i, j), *ends, self.again, int(self.heads[c, i]), int(self.chunks[c]))
+            for i, j in virtual_stages
+        ]
+        return sum(entry for entry, _ in held), max(entry for _, entry in held)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,8 +242,9 @@ class StageCosts(StageMemory):
 
     def virtual_stages_load(self, s: int, virtual_stages: Sequence[Span], c: int) -> float:
         """The same of a stage that holds several virtual stages."""
-        hops, free = self._hops(s, virtual_stages), _over(self.free[s, c], virtual_stages)
-        return _over(self.time[s, c], virtual_stages) + hops - self.transfer_saved * min(hops, free)
+        hops = self._hops(s, virtual_stages)
+        within, free = self.inside(s, virtual_stages, c)
+        return within + hops - self.transfer_saved * min(hops, free)
 
     def passes(
         self, s: int, virtual_stages: Sequence[Span], c: int
@@ -236,7 +265,11 @@ class StageCosts(StageMemory):
     def _each(self, s: int, i: IntArray, j: IntArray, c: int) -> FloatArray:
         """Seconds per micro-batch of each virtual stage of a stage."""
         hops = self.arrive[s, i] + self.retire[s, j]
-        time, free = (each[s, c, j] - each[s, c, i] for each in (self.time, self.free))
+        head = np.minimum(j, self.heads[c, i])
+        time, free = (
+            each[c, j] - each[c, head] + (each[-1, head] - each[-1, i])
+            for each in (self.time[s], self.free[s])
+        )
         hidden = self.transfer_saved * min(hops.sum(), free.sum()) / max(hops.sum(), _TINY)
         return np.asarray(time + hops * (1.0 - hidden))
 
@@ -248,10 +281,25 @@ class StageCosts(StageMemory):
         self, s: int, virtual_stages: Sequence[Span], c: int, pace: float
     ) -> float:
         """The same of several virtual stages, a micro-batch every ``pace`` seconds."""
-        sent = _over(self.time[s, c], virtual_stages) - _over(self.free[s, c], virtual_stages)
-        left = pace - sent - self._hops(s, virtual_stages) - _over(self.forward, virtual_stages)
+        within, free = self.inside(s, virtual_stages, c)
+        left = (
+            pace
+            - (within - free)
+            - self._hops(s, virtual_stages)
+            - _over(self.forward, virtual_stages)
+        )
         shown = _over(self.sync[s], virtual_stages) + float(self.sync_base[s])
         return shown - self.once_saved * min(_over(self.once[s], virtual_stages), max(0.0, left))
+
+    def inside(self, s: int, virtual_stages: Sequence[Span], c: int) -> tuple[float, float]:
+        """Seconds of a micro-batch without transfers, and those in which nothing is sent."""
+        within = free = 0.0
+        for i, j in virtual_stages:
+            head = min(j, int(self.heads[c, i]))
+            for row, first, end in ((c, head, j), (-1, i, head)):
+                within += float(self.time[s, row, end] - self.time[s, row, first])
+                free += float(self.free[s, row, end] - self.free[s, row, first])
+        return within, free
 
     def _hops(self, s: int, virtual_stages: Sequence[Span]) -> float:
         return sum(float(self.arrive[s, i] + self.retire[s, j]) for i, j in virtual_stages)
@@ -279,6 +327,9 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
         deferred=deferred(point, m),
         beside=beside,
         limit=problem.tensor_bytes,
+        heads=problem.heads,
+        chunks=problem.chunks,
+        again=problem.again,
     )
 
 

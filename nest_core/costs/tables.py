@@ -7,7 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from nest_core.costs.problem import AXES_OF_CALLS, KEPT_BYTES, Calls, LayerTable, StateBytes
+from nest_core.costs.problem import (
+    AXES_OF_CALLS,
+    KEPT_BYTES,
+    Calls,
+    LayerTable,
+    StateBytes,
+    with_methods,
+)
 from nest_core.hardware import (
     Accelerator,
     backward_seconds,
@@ -30,7 +37,7 @@ from nest_core.workload import (
 )
 from nest_core.workload.models import sizes
 from nest_core.workload.operators import operators
-from nest_core.workload.recomputation import RECOMPUTE
+from nest_core.workload.recomputation import RECOMPUTE, method_of
 from nest_core.workload.strategies import STRATEGIES
 
 __all__ = [
@@ -179,7 +186,8 @@ def _table(
     *,
     bound: bool,
 ) -> LayerTable:
-    layers = chain(model, strategy)
+    named, layers = recomputations, chain(model, strategy)
+    recomputations = tuple(name for name in named if not method_of(name)[1])
     distinct = [layer for layer, _ in layers.runs]
     counts = [times for _, times in layers.runs]
 
@@ -209,7 +217,7 @@ def _table(
         for axis in AXES_OF_CALLS
         if any(call.axis == axis for layer in distinct for call in layer.collectives)
     }
-    return LayerTable(
+    found = LayerTable(
         compute_s=column([forward + backward for forward, backward, _, _, _ in times]),
         forward_s=column([forward for forward, _, _, _, _ in times]),
         weight_s=column([weight for _, _, weight, _, _ in times]),
@@ -228,6 +236,7 @@ def _table(
         ),
         boundary_bytes=boundary,
     )
+    return with_methods(found, named)
 
 
 def _times(

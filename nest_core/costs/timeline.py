@@ -160,10 +160,16 @@ def _parts(problem: Problem, report: Report, m: int) -> FloatArray:
     for s, stage in enumerate(report.stages):
         at = plan.stage_point(s)
         table = problem.table(at.tp, at.sp, at.micro_batch, at.cp, at.ep, at.etp)
-        replay = table.replay_s[problem.row(stage.recompute)]
+        spans = stage.virtual_stages
+        rows = [problem.layer_rows(stage.recompute, (span,)) for span in spans]
         compute = np.array([table.compute_s[i:j].sum() for i, j in stage.virtual_stages])
         forward = np.array([table.forward_s[i:j].sum() for i, j in stage.virtual_stages])
-        again = np.array([replay[i:j].sum() for i, j in stage.virtual_stages])
+        again = np.array(
+            [
+                table.replay_s[row, np.arange(*span)].sum()
+                for row, span in zip(rows, spans, strict=True)
+            ]
+        )
         launch = stage.launch_s / m
         rest = max(0.0, stage.micro_batch_s - float(compute.sum() + again.sum()) - launch)
         share = _shares(compute + again)

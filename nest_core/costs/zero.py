@@ -78,10 +78,18 @@ def step_share(zero: int, ranks: int, state: StateBytes) -> float:
 
 
 def update_seconds(problem: Problem, zero: int, ranks: int) -> float:
-    """Optimizer step per parameter: reads and writes states, reads gradients, writes weights."""
-    state = problem.state
-    touched = 2 * state.optimizer + state.gradients + state.weights
-    return touched / problem.update_Bps / (ranks if zero >= 1 else 1)
+    """Optimizer step per parameter: reads and writes states, reads gradients, writes weights.
+
+    What is on the host is updated there, after its gradients came and before its weights go.
+    """
+    state, away = problem.state, problem.offload.optimizer
+    here = 1.0 - away
+    touched = 2 * state.optimizer + here * state.gradients + here * state.weights
+    seconds = touched / problem.update_Bps
+    if away:
+        sent = away * (state.gradients + state.weights)
+        seconds += (2 * problem.host_optimizer + 2 * sent) / problem.host_Bps
+    return seconds / (ranks if zero >= 1 else 1)
 
 
 def gathered(zero: int, ranks: int, state: StateBytes) -> tuple[float, float]:

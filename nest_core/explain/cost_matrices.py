@@ -215,7 +215,7 @@ def _shared(
     """Links of a point, its class' groups ending at a level; None where none does."""
     network, axis = view.network, MATRIX_CLASSES[name][0]
     forward = MessageTime.nothing(point.pp)
-    found: dict[CallKey, MessageTime] = {}
+    found: dict[tuple[str, Kind, int], MessageTime] = {}
     if name == "pp":
         column = 1 + level if len(read.producer_level) == 1 + len(network.nesting) else -1
         if column > 0 and read.forward.beta_s_per_byte[:, column].any():

@@ -276,7 +276,8 @@ def _count_calls(counter: _Counter, report: Report, point: Point, mine: list[int
         sends: dict[int, dict[float, float]] = {}
         for s in mine:
             stage = report.stages[s]
-            layers, choice = _layers(stage.virtual_stages), counter.problem.row(stage.recompute)
+            layers = _layers(stage.virtual_stages)
+            choice = counter.problem.layer_rows(stage.recompute, stage.virtual_stages)
             sends[s] = _equal(calls.number[layers], calls.bytes[layers], m)
             again = _equal(
                 calls.replay_number[choice, layers], calls.replay_bytes[choice, layers], m

@@ -141,6 +141,8 @@ def plan_in_words(report: Report, batch: int, devices: int) -> str:
         point.zero_words if not report.plan.strategies else "strategies differ by stage",
         f"recomputation {report.plan.recompute_summary}",
     ]
+    if report.plan.offload.words:
+        parts.append(f"{report.plan.offload.words} on the host")
     if point.dp > 1 and point.pp > 1:
         inner = next(axis for axis in point.order if axis in _ORDER_ENDS)
         parts.append(_ORDER_ENDS[inner])

@@ -285,6 +285,7 @@ def _plan(report: Report) -> str:
         + (f", etp {point.etp}" if point.etp != point.tp else "")
         + f", micro-batch {point.micro_batch}, {point.zero_words}"
         f", recomputation {report.plan.recompute_summary}"
+        + (f", {offload} on the host" if (offload := report.plan.offload.words) else "")
         + (f", {point.schedule}" if point.schedule != "1f1b" else "")
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from nest_core.costs import Report
+from nest_core.costs import NO_OFFLOAD, Report
 from nest_core.errors import InputError
 from nest_core.exporters.astra_sim import export_astra_sim
 from nest_core.exporters.deepspeed import export_deepspeed
@@ -32,6 +32,9 @@ TARGETS: Mapping[str, Callable[[Scenario, Report], Bundle]] = {
 }
 """Every target by the name that ``nest-studio export --to`` takes."""
 
+_OFFLOADING = ("megatron", "deepspeed", "slurm")
+"""Those that say what is on the host; Slurm starts any program."""
+
 
 def export_plan(target: str, scenario: Scenario, report: Report) -> Bundle:
     """The files of a priced plan for one target.
@@ -51,5 +54,12 @@ def export_plan(target: str, scenario: Scenario, report: Report) -> Bundle:
         "must give every stage as many devices, as no framework launches others",
         ", ".join(map(str, report.plan.widths)),
         "plan without unequal widths",
+    )
+    refuse_if(
+        report.plan.offload != NO_OFFLOAD and target not in _OFFLOADING,
+        "plan.offload",
+        f"must be none for {target}, whose export has nothing on the host",
+        report.plan.offload.spelled,
+        "pin search.offload",
     )
     return TARGETS[target](scenario, report)

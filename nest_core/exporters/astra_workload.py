@@ -223,23 +223,25 @@ class _Builder:
         point = self.plan.point
         steps: list[Step] = []
         for one in passes(point, point.micro_batches(self.problem.batch), stage):
-            steps += self._pass(one, self.problem.row(self.plan.recompute[stage]))
+            steps += self._pass(one, self.plan.recompute[stage])
         return steps + self._finish(stage)
 
     def _span(self, virtual_stage: int) -> slice:
         return slice(self.plan.cuts[virtual_stage], self.plan.cuts[virtual_stage + 1])
 
-    def _pass(self, one: Pass, choice: int) -> list[Step]:
+    def _pass(self, one: Pass, recompute: str) -> list[Step]:
         span, table = self._span(one.virtual_stage), self.table
+        layers = np.arange(span.start, span.stop)
+        again = self.problem.layer_rows(recompute, ((span.start, span.stop),)), layers
         name = f"{'F' if one.forward else 'B'}{one.micro_batch}.{one.virtual_stage}"
         forward = float(table.forward_s[span].sum())
-        both = float(table.compute_s[span].sum() + table.replay_s[choice, span].sum())
+        both = float(table.compute_s[span].sum() + table.replay_s[again].sum())
         steps = self._arrival(one, name)
         steps += self._sharded(one, span, name)
         steps.append(_compute(name, forward if one.forward else both - forward))
         for axis, calls in table.calls.items():
             if getattr(self.plan.point, axis) > 1:
-                steps += self._calls(axis, calls, span, choice, one.forward, name)
+                steps += self._calls(axis, calls, span, again, one.forward, name)
         zero = self.plan.point.acting_zero
         if not one.forward and zero >= 2:
             gradients = traffic(zero, self.problem.state).step[0]
@@ -247,12 +249,21 @@ class _Builder:
         return steps + self._departure(one, name)
 
     def _calls(
-        self, axis: str, calls: Calls, span: slice, choice: int, forward: bool, name: str
+        self,
+        axis: str,
+        calls: Calls,
+        span: slice,
+        again: tuple[IntArray, IntArray],
+        forward: bool,
+        name: str,
     ) -> list[Step]:
-        """Half of an axis's bytes belong to either pass, what is replayed to the backward one."""
+        """Half of an axis's bytes belong to either pass, what is replayed to the backward one.
+
+        ``again``: rows and layers of tables.
+        """
         size = float(calls.bytes[span].sum()) / 2
         if not forward:
-            size += float(calls.replay_bytes[choice, span].sum())
+            size += float(calls.replay_bytes[again].sum())
         members = getattr(self.plan.point, axis)
         if calls.kind == "all_reduce":
             return _collective(name, chakra.ALL_REDUCE, size / 2, axis)

@@ -105,6 +105,7 @@ def export_deepspeed(scenario: Scenario, report: Report) -> Bundle:
     _check_axes(scenario, plan.point)
     _check_sharding(plan.point)
     _check_training(scenario, plan.point, recompute)
+    _check_offload(scenario, plan)
     top = header(scenario, plan, VERSION)
     launch = (
         "#!/usr/bin/env bash\n" + top + "# Arguments: the training script, which imports engine()"
@@ -117,7 +118,7 @@ def export_deepspeed(scenario: Scenario, report: Report) -> Bundle:
     )
     return Bundle(
         {
-            "ds_config.json": json.dumps(_config(scenario, plan.point), indent=2) + "\n",
+            "ds_config.json": json.dumps(_config(scenario, plan), indent=2) + "\n",
             "hostfile": top + _host_file(rank_mapping),
             "nest_plan.py": top + _glue(plan, recompute),
             "launch.sh": launch,
@@ -133,7 +134,32 @@ def _host_file(rank_mapping: HostMapping) -> str:
     )
 
 
-def _config(scenario: Scenario, point: Point) -> dict[str, object]:
+def _offload(plan: Plan) -> dict[str, object]:
+    """ZeRO's options for an optimizer on the host."""
+    share = plan.offload.optimizer
+    if not share:
+        return {}
+    part = {"ratio": share} if plan.point.zero == 3 else {}
+    return {"offload_optimizer": {"device": "cpu", "pin_memory": True, **part}}
+
+
+def _check_offload(scenario: Scenario, plan: Plan) -> None:
+    """Refuse what DeepSpeed does not offload: ZeRO's Adam, and parts of it at stage 3 only."""
+    share = plan.offload.optimizer
+    refuse_if(
+        plan.offload.activations > 0
+        or (share > 0 and (plan.point.zero == 0 or scenario.optimizer != "adam"))
+        or (0 < share < 1 and plan.point.zero < 3),
+        "plan.offload",
+        f"must be none or all of the optimizer, of Adam at ZeRO 1 and above, or a part at ZeRO 3, "
+        f"for {_NAME}",
+        plan.offload.spelled,
+        "pin search.offload",
+    )
+
+
+def _config(scenario: Scenario, plan: Plan) -> dict[str, object]:
+    point = plan.point
     state = state_bytes(scenario.precision, scenario.optimizer, scenario.gradient_bytes)
     gradients = "fp32" if state.gradients == 4.0 else scenario.precision
     adam = {"lr": 1e-4, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
@@ -150,6 +176,7 @@ def _config(scenario: Scenario, point: Point) -> dict[str, object]:
         "zero_optimization": {
             "stage": point.zero,
             "overlap_comm": scenario.overlap != "none",
+            **_offload(plan),
         },
         "data_types": {"grad_accum_dtype": gradients},
     }

@@ -80,6 +80,7 @@ def export_megatron(scenario: Scenario, report: Report) -> Bundle:
         plan.recompute[0],
         "pin search.recompute",
     )
+    _check_offload(scenario, plan)
     chosen = plan_words(plan, scenario.batch)
     model = _model_words(architecture(scenario, _NAME))
     bert = scenario.model.family == "bert"
@@ -115,6 +116,35 @@ def export_megatron(scenario: Scenario, report: Report) -> Bundle:
     )
 
 
+def _check_offload(scenario: Scenario, plan: Plan) -> None:
+    """Refuse what Megatron-LM does not offload."""
+    layers = plan.offload.activations * scenario.model.blocks
+    refuse_if(
+        bool(layers) and (layers != round(layers) or layers >= scenario.model.blocks),
+        "plan.offload",
+        f"must name activations of whole layers, fewer than all {scenario.model.blocks}, for "
+        f"{_NAME}",
+        plan.offload.spelled,
+        "choose another share",
+    )
+    refuse_if(
+        bool(layers) and plan.point.pp > 1,
+        "plan.pp",
+        f"must be 1 where activations are offloaded for {_NAME}",
+        plan.point.pp,
+        "pin search.pp to 1",
+    )
+    refuse_if(
+        bool(plan.offload.optimizer)
+        and (plan.point.zero != 1 or scenario.optimizer != "adam" or scenario.precision == "fp32"),
+        "plan.offload",
+        f"must leave the optimizer on the device but for Adam at ZeRO 1 in 16 or 8 bits for "
+        f"{_NAME}, which offloads its precision-aware optimizer only",
+        plan.offload.spelled,
+        "pin search.zero to 1, or search.offload to none",
+    )
+
+
 def plan_words(plan: Plan, batch: int) -> list[Words]:
     """The options that say the plan, one with its value each."""
     point = plan.point
@@ -137,6 +167,15 @@ def plan_words(plan: Plan, batch: int) -> list[Words]:
     if swapped(point):
         words.append(("--use-tp-pp-dp-mapping",))
     words += _options(recompute_fields(plan))
+    if plan.offload.activations:
+        layers = round(plan.offload.activations * (plan.cuts[-1] - 2))
+        words.append(("--cpu-offloading-num-layers", str(layers)))
+    if plan.offload.optimizer:
+        words += [
+            ("--optimizer-cpu-offload",),
+            ("--optimizer-offload-fraction", f"{plan.offload.optimizer:g}"),
+            ("--use-precision-aware-optimizer",),
+        ]
     if point.zero:
         words.append(("--use-distributed-optimizer",))
     if point.instances > 1:

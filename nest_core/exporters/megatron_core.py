@@ -45,7 +45,7 @@ from nest_core.exporters.values import (
 )
 from nest_core.scenario import Scenario
 from nest_core.workload import Model
-from nest_core.workload.recomputation import modules_of
+from nest_core.workload.recomputation import method_of, modules_of
 
 __all__ = [
     "ORDER",
@@ -214,7 +214,7 @@ def _check_expert_overlap(scenario: Scenario, plan: Plan, framework: str) -> Non
 
 
 def _replays_experts(recompute: str) -> bool:
-    return recompute == "full" or "moe" in modules_of(recompute)
+    return recompute == "full" or method_of(recompute)[0] != "" or "moe" in modules_of(recompute)
 
 
 Value = bool | int | float | str | tuple[int, ...] | tuple[str, ...]
@@ -437,11 +437,12 @@ def recompute_fields(plan: Plan) -> dict[str, Value]:
     """What every stage recomputes, by the names of configuration fields."""
     if plan.recompute[0] == "none":
         return {}
-    if plan.recompute[0] == "full":
+    method, layers = method_of(plan.recompute[0])
+    if method or plan.recompute[0] == "full":
         return {
             "recompute_granularity": "full",
-            "recompute_method": "uniform",
-            "recompute_num_layers": 1,
+            "recompute_method": method or "uniform",
+            "recompute_num_layers": layers or 1,
         }
     fields: dict[str, Value] = {"recompute_granularity": "selective"}
     if plan.recompute[0] != "selective":

@@ -46,6 +46,8 @@ class Accelerator:
     source : str
     power_w : float or None
         Design power, W; None where the vendor publishes none.
+    host_Bps : float
+        What its link to its host carries one way, bytes/s; 0 if unknown.
     links, network : str
         Curves in ``presets/collectives`` of its own links and of the network between nodes;
         empty: links as they are.
@@ -64,6 +66,7 @@ class Accelerator:
     reserved_bytes: float
     source: str
     power_w: float | None = None
+    host_Bps: float = 0.0
     links: str = ""
     network: str = ""
     profile: Profile | None = None
@@ -122,6 +125,7 @@ def accelerator_of(file: AcceleratorFile, folder: Path | None = None) -> Acceler
         reserved_bytes=from_gib(file.reserved_GiB),
         source=file.source,
         power_w=file.power_W,
+        host_Bps=from_gbps_bytes(file.host_bandwidth_GBps or 0.0),
         links=(file.collectives and file.collectives.links) or "",
         network=(file.collectives and file.collectives.network) or "",
         profile=load_profile(file.profile, folder) if file.profile else None,

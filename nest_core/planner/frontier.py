@@ -362,7 +362,8 @@ class Frontier:
             )
             for family, table, _, scale in lower_bounds(self.problem, plain, micros)
         )
-        found = layer_bounds(plain, cases, self.allowed, exact=exact)
+        bounding = self.problem.bounding(self.allowed)
+        found = layer_bounds(plain, cases, bounding, exact=exact)
         every = np.arange(len(plain) * len(micros)).reshape(len(plain), -1)[which].reshape(-1)
         held = plain.ep * plain.etp
         parts = (families.ep * families.etp) / held[which]
@@ -405,7 +406,8 @@ class Frontier:
                 apart,
                 self._blocks,
             )
-            bounds_of_pair = layer_bounds(families, [case], self.allowed, exact=exact)
+            bounding = self.problem.bounding(self.allowed)
+            bounds_of_pair = layer_bounds(families, [case], bounding, exact=exact)
             self._bounds_of[key] = bounds_of_pair
             self._entries[key] = Entry(
                 float(bounds_of_pair.boundary[0]),

@@ -171,6 +171,17 @@ def _of_virtual_stages(
 
     time, free = own(added(choices.placed("time"))), own(added(choices.placed("free")))
     starts, ends = cuts[:-1].reshape(v, pp), cuts[1:].reshape(v, pp)
+    kept, peak = choices.memory("kept"), choices.memory("peak")
+    total, each = added(kept).T, kept[:, ends.T] - kept[:, starts.T]
+    high = np.maximum.reduceat(peak, cuts[:-1], axis=1).reshape(-1, v, pp).max(axis=1).T
+    spans = list(pairwise(cuts.tolist()))
+    for k, c in enumerate(choices.recompute.tolist()):
+        if costs.by_method(c):
+            entry = choices.costs[choices.strategy[k]]
+            for s in range(pp):
+                time[s, k], free[s, k] = entry.inside(s, spans[s::pp], c)
+                total[s, k], high[s, k] = entry.held_by(spans[s::pp], c)
+                each[k, s] = [entry.held_by((span,), c)[0] for span in spans[s::pp]]
     arrive, retire = choices.stacked("arrive"), choices.stacked("retire")
     hops = (arrive[:, place, starts] + retire[:, place, ends]).sum(axis=1).T[:, choices.strategy]
     load = time + hops - costs.transfer_saved * np.minimum(hops, free)
@@ -178,12 +189,9 @@ def _of_virtual_stages(
     hiding = added(choices.stacked("once"))[:, place, place].T[:, choices.strategy]
     once = added(choices.stacked("sync"))[:, place, place] + choices.stacked("sync_base")
 
-    peak = np.maximum.reduceat(choices.memory("peak"), cuts[:-1], axis=1)
-    high = peak.reshape(-1, v, pp).max(axis=1).T
-    kept = choices.memory("kept")
-    activations = costs.in_flight[:, None] * added(kept).T
+    activations = costs.in_flight[:, None] * total
     if order is not None:
-        activations = order.most_held(kept[:, ends.T] - kept[:, starts.T]).T
+        activations = order.most_held(each).T
     stepping = added(choices.stacked("step")).T[:, choices.strategy]
     held = added(choices.stacked("static")).T[:, choices.strategy]
     fits = held + np.maximum(activations + high, stepping) <= costs.limit * (1.0 + 1e-12)

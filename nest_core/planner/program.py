@@ -28,6 +28,7 @@ import numpy as np
 
 from nest_core.compiled import compiled
 from nest_core.costs import StageCosts
+from nest_core.costs.methods import KEPT, PEAK, grow
 from nest_core.network import FloatArray, IntArray
 
 __all__ = ["Choices", "solve_point"]
@@ -88,6 +89,14 @@ class Choices:
         """A field of every strategy, shape (strategies, ...)."""
         return np.stack([getattr(entry, name) for entry in self.costs])
 
+    def ends(self, name: str) -> FloatArray:
+        """Rows of nothing recomputed and of full, of every strategy, (strategies, 2, ...)."""
+        return np.stack([getattr(entry, name)[[0, -1]] for entry in self.costs])
+
+    def full(self, name: str) -> FloatArray:
+        """``time`` or ``free`` of full of every strategy, shape (pp, strategies, L + 1)."""
+        return np.stack([getattr(entry, name)[:, -1] for entry in self.costs], axis=1)
+
 
 def solve_point(
     choices: Choices, sum_bound: float, sync_bound: float, cutoff: float
@@ -129,7 +138,13 @@ def solve_point(
         peak=choices.memory("peak"),
         stepping=choices.stacked("step"),
         in_flight=first.in_flight,
-        whole=choices.stacked("kept")[:, 0],
+        whole_time=choices.full("time"),
+        whole_free=choices.full("free"),
+        ends_kept=choices.ends("kept"),
+        ends_peak=choices.ends("peak"),
+        heads=first.heads[choices.recompute],
+        chunks=first.chunks[choices.recompute],
+        again=first.again,
         deferred=first.deferred,
         limit=first.limit,
         strategy=choices.strategy,
@@ -140,7 +155,11 @@ def solve_point(
 
 
 class _Tables(NamedTuple):
-    """What the program reads: fields of `StageCosts`, of every choice or strategy."""
+    """What the program reads: fields of `StageCosts`, of every choice or strategy.
+
+    ``whole_time``, ``whole_free``, ``ends_kept``, ``ends_peak``: see `Choices.full` and
+    `Choices.ends`.
+    """
 
     time: FloatArray
     free: FloatArray
@@ -158,11 +177,28 @@ class _Tables(NamedTuple):
     peak: FloatArray
     stepping: FloatArray
     in_flight: FloatArray
-    whole: FloatArray
+    whole_time: FloatArray
+    whole_free: FloatArray
+    ends_kept: FloatArray
+    ends_peak: FloatArray
+    heads: IntArray
+    chunks: IntArray
+    again: IntArray
     deferred: FloatArray
     limit: float
     strategy: IntArray
     group: IntArray
+
+
+@compiled
+def _inside(t: _Tables, s: int, c: int, i: int, j: int) -> tuple[float, float]:
+    """Seconds of layers of which the first are run again, and those in which nothing is sent."""
+    head, g = min(j, t.heads[c, i]), t.strategy[c]
+    within = t.time[s, c, j] - t.time[s, c, head]
+    idle = t.free[s, c, j] - t.free[s, c, head]
+    within += t.whole_time[s, g, head] - t.whole_time[s, g, i]
+    idle += t.whole_free[s, g, head] - t.whole_free[s, g, i]
+    return within, idle
 
 
 @compiled
@@ -205,8 +241,10 @@ def _solve(
                 c = pick[s, i]
                 g = t.strategy[c]
                 within = t.time[s, c, j] - t.time[s, c, i]
-                hops = t.arrive[g, s, i] + t.retire[g, s, j]
                 idle = t.free[s, c, j] - t.free[s, c, i]
+                if t.heads[c, i] > i:
+                    within, idle = _inside(t, s, c, i, j)
+                hops = t.arrive[g, s, i] + t.retire[g, s, j]
                 hidden = t.saved * min(hops, idle)
                 load = within + hops - hidden
                 waiting = t.deferral[g, j] - t.deferral[g, i]
@@ -251,12 +289,18 @@ def _smallest_sum(
     best[:, :] = np.inf
     best[pp, layers] = 0.0
     high = np.zeros(options)
+    by_method = np.zeros((options, 4))
+    headed = np.zeros(options, dtype=np.bool_)
+    followed = headed.copy()  # layer by layer, as memory depends on where the stage begins
     fits = np.ones(options, dtype=np.bool_)
     quick = np.ones(options, dtype=np.bool_)
     for s in range(pp - 1, -1, -1):
         start_last = 0 if s == 0 else layers - (pp - s)
         for i in range(s, start_last + 1):
             high[:] = 0.0
+            by_method[:, :] = 0.0
+            headed[:] = t.heads[:, i] > i
+            followed[:] = headed | (t.chunks > 0)
             fits[:] = True
             quick[:] = True
             for j in range(i + 1, layers - (pp - s - 1) + 1):
@@ -265,12 +309,19 @@ def _smallest_sum(
                 for c in range(options):
                     if not fits[c]:
                         continue
+                    g = t.strategy[c]
                     high[c] = max(high[c], t.peak[c, j - 1])
+                    kept = t.kept[c, j] - t.kept[c, i]
+                    if followed[c]:
+                        state, peak = by_method[c], t.ends_peak[g]
+                        grow(
+                            state, j - 1, t.ends_kept[g], peak, t.again, t.heads[c, i], t.chunks[c]
+                        )
+                        kept, high[c] = state[KEPT], state[PEAK]
                     if t.group[c] == served:
                         continue
-                    g = t.strategy[c]
-                    passes = t.in_flight[s] * (t.kept[c, j] - t.kept[c, i]) + high[c]
-                    passes += t.deferred[s] * (t.whole[g, j] - t.whole[g, i])
+                    passes = t.in_flight[s] * kept + high[c]
+                    passes += t.deferred[s] * (t.ends_kept[g, 0, j] - t.ends_kept[g, 0, i])
                     held = t.static[g, j] - t.static[g, i]
                     if held + max(passes, t.stepping[g, j] - t.stepping[g, i]) > slack:
                         fits[c] = False  # memory only grows with j
@@ -278,6 +329,8 @@ def _smallest_sum(
                     served = t.group[c]
                     within = t.time[s, c, j] - t.time[s, c, i]
                     idle = t.free[s, c, j] - t.free[s, c, i]
+                    if headed[c]:
+                        within, idle = _inside(t, s, c, i, j)
                     begun = within + t.arrive[g, s, i] - t.saved * min(t.arrive[g, s, i], idle)
                     sent = t.once[g, s, j] - t.once[g, s, i]
                     shown = t.sync[g, s, j] - t.sync[g, s, i] + t.sync_base[g, s]

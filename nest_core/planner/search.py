@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.costs import Plan, Point, Problem, Report, price
+from nest_core.costs import Plan, Point, Problem, Report, offloaded, price
 from nest_core.errors import InputError
 from nest_core.layout import DEVICE_ORDERS, seatings_among
 from nest_core.planner.frontier import PLACED, ROUGH, Frontier, Opened
@@ -156,6 +156,19 @@ def search(
         If the space holds no valid point.
     """
     began = clock()
+    if len(space.offload) > 1:
+        return _of_all_offloads(
+            problem,
+            space,
+            top=top,
+            ends=began + time_limit_s,
+            within_s=within_s,
+            clock=clock,
+            progress=progress,
+            stop=stop,
+        )
+    space = space.offloading(space.offload[0])
+    problem = offloaded(problem, space.offload[0])
 
     def over() -> bool:
         return clock() - began > time_limit_s or (stop is not None and stop())
@@ -204,6 +217,77 @@ def search(
     return Result(
         best, reason, needed, reports[1:], certificate, tuple(found.solved), clock() - began
     )
+
+
+def _of_all_offloads(
+    problem: Problem,
+    space: SearchSpace,
+    *,
+    top: int,
+    ends: float,
+    within_s: float,
+    clock: Callable[[], float],
+    progress: Callable[[Progress], None] | None,
+    stop: Callable[[], bool] | None,
+) -> Result:
+    """One search for each offload; the best of all, and certificates added up.
+
+    What ties with less on the host wins: they are tried in that order, and each has the time left
+    in equal parts.
+    """
+    began = clock()
+    results: list[Result] = []
+    numbered: list[int] = []
+    options = sorted(space.offload)
+    for left, offload in enumerate(options):
+        reports = [one for result in results for one in _reports(result)]
+        known = sorted(report.iteration_s for report in reports)[top - 1 : top]
+        result = search(
+            problem,
+            replace(space, offload=(offload,)),
+            top=top,
+            time_limit_s=(ends - clock()) / (len(options) - left),
+            within_s=min(within_s, *known, float("inf")),
+            clock=clock,
+            progress=progress,
+            stop=stop,
+        )
+        numbered += [
+            number + sum(one.certificate.points for one in results)
+            for number in result.solved_points
+        ]
+        results.append(result)
+    found = sorted(
+        (one for result in results for one in _reports(result)), key=lambda one: one.iteration_s
+    )[:top]
+    best = found[0] if found else None
+    parts = [result.certificate for result in results]
+    lower = min([part.lower_bound_s for part in parts])
+    failed = min(results, key=lambda result: result.needed_bytes or float("inf"))
+    certificate = replace(
+        parts[0],
+        lower_bound_s=lower,
+        gap=(best.iteration_s - lower) / best.iteration_s if best else 0.0,
+        proven=all(part.proven for part in parts),
+        **{
+            name: sum(getattr(part, name) for part in parts)
+            for name in ("points", "solved", "bounded", "infeasible", "open")
+        },
+    )
+    return Result(
+        best,
+        "" if best else failed.reason,
+        0.0 if best else failed.needed_bytes,
+        tuple(found[1:]),
+        certificate,
+        tuple(numbered),
+        clock() - began,
+    )
+
+
+def _reports(result: Result) -> tuple[Report, ...]:
+    """The best plan and its alternatives."""
+    return (result.best, *result.alternatives) if result.best else ()
 
 
 class _Leading:
@@ -407,6 +491,10 @@ def audit(problem: Problem, space: SearchSpace, result: Result, count: int, seed
     A violation is a point whose best plan is faster than its own lower bound or than the plan
     that the search called the best; there must be none.
     """
+    if len(space.offload) > 1:
+        return _audit_all(problem, space, result, count, seed)
+    space = space.offloading(space.offload[0])
+    problem = offloaded(problem, space.offload[0])
     frontier = _frontier(problem, space)
     best = result.best.iteration_s if result.best else float("inf")
     solved = set(result.solved_points)
@@ -432,3 +520,23 @@ def audit(problem: Problem, space: SearchSpace, result: Result, count: int, seed
 
 def _frontier(problem: Problem, space: SearchSpace) -> Frontier | MixedFrontier:
     return MixedFrontier(problem, space) if space.mixed else Frontier(problem, space)
+
+
+def _audit_all(
+    problem: Problem, space: SearchSpace, result: Result, count: int, seed: int
+) -> Audit:
+    """The audit offload by offload, numbered as `_of_all_offloads` numbers their points."""
+    parts, first = [], 0
+    each = -(-count // len(space.offload))
+    for offload in sorted(space.offload):
+        own = replace(space, offload=(offload,))
+        points = len(_frontier(offloaded(problem, offload), own.offloading(offload)))
+        numbers = tuple(n - first for n in result.solved_points if first <= n < first + points)
+        part = replace(result, solved_points=numbers)
+        parts.append(audit(problem, own, part, each, seed))
+        first += points
+    return Audit(
+        sum(part.solved for part in parts),
+        sum(part.infeasible for part in parts),
+        tuple(point for part in parts for point in part.violations),
+    )

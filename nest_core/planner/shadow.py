@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nest_core.costs import Problem
+from nest_core.costs import NO_OFFLOAD, Problem
 from nest_core.network import Network
 from nest_core.planner.frontier import Frontier
 from nest_core.planner.search import search
@@ -38,7 +38,7 @@ def shadow_prices(
         ``bandwidth.<level>`` and ``memory``; a torus has one bandwidth for all levels.
     """
     each = time_limit_s / (len(problem.network.levels) + 1)
-    frontier = None if space.mixed else Frontier(problem, space)
+    frontier = None if space.mixed or space.offload != (NO_OFFLOAD,) else Frontier(problem, space)
 
     def gain(roomier: Problem, factor: float) -> float | None:
         found = search(

@@ -124,14 +124,15 @@ class Solver:
         groups = [shapes.index(shape) for shape in shapes] if self.as_needed else ()
         choices = Choices.of(costs, self.allowed, groups)
         pp, m = point.pp, costs[0].micro_batches
+        bounding = self.problem.bounding(self.allowed)
         lightest = np.min(
-            [np.diff(entry.time[:, self.allowed], axis=2).min(axis=(0, 1)) for entry in costs],
+            [np.diff(entry.time[:, bounding], axis=2).min(axis=(0, 1)) for entry in costs],
             axis=0,
         )
         ends = [_hop_bounds(entry) for entry in costs]
         exposed = (1.0 - costs[0].transfer_saved) * float(np.min(ends, axis=0).sum())
         total = max(total, float(lightest.sum()) + exposed)
-        sync = max(sync, lower_sync_bound(costs, self.allowed, hidden=point.interleave > 1))
+        sync = max(sync, lower_sync_bound(costs, bounding, hidden=point.interleave > 1))
         bottleneck = max(total / pp, float(lightest.max()))
         v = float(point.interleave)
         if v > 1 and self.layouts == "uneven":  # stages wait for what the replay alone says
@@ -163,10 +164,11 @@ class Solver:
         choices, point, names = prepared.choices, prepared.point, self.problem.recomputations
         recompute = tuple(names[row] for row in choices.recompute[chosen].tolist())
         if not prepared.strategies:
-            return Plan(point, cuts, recompute)
+            return Plan(point, cuts, recompute, offload=self.problem.offload)
         used = tuple(prepared.strategies[g] for g in choices.strategy[chosen].tolist())
         first = used[0].within(point)
-        return Plan(first, cuts, recompute, used if len(set(used)) > 1 else ())
+        differ = used if len(set(used)) > 1 else ()
+        return Plan(first, cuts, recompute, differ, self.problem.offload)
 
 
 def lower_sync_bound(costs: Sequence[StageCosts], allowed: IntArray, *, hidden: bool) -> float:

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Problem, acting_zero, micro_batches
+from nest_core.costs import NO_OFFLOAD, Offload, Problem, acting_zero, micro_batches
+from nest_core.costs.checks import check_offload
 from nest_core.costs.plan import Whole
 from nest_core.errors import InputError
 from nest_core.layout import AXES, seatings
@@ -68,6 +69,8 @@ class SearchSpace:
         ``even`` or ``uneven``: whether interleaved stages may have `uneven_patterns` too.
     mixed : bool
         Whether every stage has a strategy of its own (`StageStrategy`).
+    offload : tuple of Offload
+        What a plan may leave on the host, see `offloading`.
     as_needed : bool
         The paper's rule: recomputation, and after it ZeRO, is raised only where it does not fit.
     """
@@ -92,6 +95,7 @@ class SearchSpace:
     etp: tuple[int, ...] = ()
     layouts: str = "even"
     zero_groups: tuple[int, ...] = (0,)
+    offload: tuple[Offload, ...] = (NO_OFFLOAD,)
 
     def __post_init__(self) -> None:
         if self.mixed and self.layouts == "uneven":
@@ -116,6 +120,14 @@ class SearchSpace:
                     list(order),
                     "a stage keeps its devices whatever it makes of tp and cp only then",
                 )
+
+    def offloading(self, offload: Offload) -> SearchSpace:
+        """The plans that offload so; activations only where nothing is recomputed."""
+        found = replace(self, offload=(offload,))
+        if not offload.activations:
+            return found
+        recompute, schedules = check_offload(self.recompute, self.schedules, "search")
+        return replace(found, recompute=recompute, schedules=schedules)
 
     def seated_on(self, network: Network) -> SearchSpace:
         """The same space with a fabric's seatings among its device orders.

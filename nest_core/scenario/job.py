@@ -161,6 +161,7 @@ class Job:
             pad_batch=self.pad_batch,
             recomputations=self.recomputations,
             dispatch=dispatch_of(self.dispatch, self.model),
+            host_Bps=device.host_Bps,
         )
 
 

@@ -16,7 +16,8 @@ from nest_core.topology import Fabric
 from nest_core.topology.lattice import torus_of
 from nest_core.workload import Model
 from nest_core.workload.layers import check_modules
-from nest_core.workload.recomputation import RECOMPUTE, spelled
+from nest_core.workload.offload import Offload, offloading
+from nest_core.workload.recomputation import RECOMPUTE, recomputation
 
 __all__ = ["search_space"]
 
@@ -91,6 +92,7 @@ def search_space(
             0 if group == "all" else group for group in _listed(search.zero_group, ("all",))
         ),
         recompute=_recomputations(search.recompute, model),
+        offload=_offloads(search.offload),
         orders=_orders(search.order),
         device_orders=_device_orders(search.device_order, torus_of(fabric) is not None),
         seating=search.seating,
@@ -104,14 +106,29 @@ def search_space(
 
 
 def _recomputations(value: Any, model: Model) -> tuple[str, ...]:
-    """Words and sets of modules, each spelled in one way."""
+    """Words, sets of modules and methods, each spelled in one way."""
     field = "search.recompute"
     listed = value if isinstance(value, list) else RECOMPUTE if value is None else [value]
     named = dict.fromkeys(
-        one if isinstance(one, str) else spelled(one.modules, field) for one in listed
+        recomputation(
+            one if isinstance(one, str) else one.model_dump(exclude_none=True, mode="json"), field
+        )
+        for one in listed
     )
     check_modules(model, named, field)
     return tuple(named)
+
+
+def _offloads(value: Any) -> tuple[Offload, ...]:
+    """What is listed, each once."""
+    field = "search.offload"
+    listed = value if isinstance(value, list) else [value]
+    return tuple(
+        dict.fromkeys(
+            offloading(one if isinstance(one, str) else one.model_dump(exclude_none=True), field)
+            for one in listed
+        )
+    )
 
 
 def _expert_tensor(

@@ -219,6 +219,7 @@ class AcceleratorFile(_Table):
     tile: Annotated[list[Count], Field(min_length=2, max_length=2)]
     power_W: Positive | None = None
     reserved_GiB: NotNegative
+    host_bandwidth_GBps: Positive | None = None
     source: Annotated[str, Field(min_length=1, max_length=1000)]
     collectives: CollectivesTable | None = None
     profile: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
@@ -310,9 +311,22 @@ Recompute = Literal["none", "selective", "full"]
 
 
 class RecomputeTable(_Table):
-    """``{modules}``: what selective recomputation runs again, by Megatron-LM's names."""
+    """One of what selective recomputation runs again, by Megatron-LM's names; and of the layers
+    that full recomputation runs again at once, or of the first that it does."""
 
-    modules: Annotated[list[str], Field(min_length=1, max_length=7)]
+    modules: Annotated[list[str], Field(min_length=1, max_length=7)] | None = None
+    uniform: Count | None = None
+    block: Count | None = None
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class OffloadTable(_Table):
+    """Shares that are on the host: of activations of blocks, of optimizer states."""
+
+    activations: Share | None = None
+    optimizer: Share | None = None
 
 
 Schedule = Literal["1f1b", "interleaved", "gpipe", "zb_h1", "zb_1p", "zb_2p"]
@@ -387,9 +401,21 @@ class SearchTable(_Table):
         label(
             "recomputation",
             "What backward runs again instead of keeping it: selective is core attention; "
-            "{modules = [...]} names modules as Megatron-LM does.",
+            "{modules = [...]}, {uniform = n} and {block = n} are as in Megatron-LM.",
         ),
     ] = None
+    offload: Annotated[
+        Literal["none"]
+        | OffloadTable
+        | Annotated[
+            list[Literal["none"] | OffloadTable], Field(min_length=1, max_length=MAX_ENTRIES)
+        ],
+        label(
+            "offload",
+            "What is on the host: {activations = 0.5} of what blocks keep, {optimizer = 1.0} of "
+            "the optimizer's states.",
+        ),
+    ] = "none"
     schedule: Annotated[
         Schedule | Annotated[list[Schedule], Field(min_length=1, max_length=6)] | None,
         label("schedule", "In which order a stage works off its micro-batches."),

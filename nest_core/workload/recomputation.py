@@ -1,8 +1,8 @@
 """What backward runs again instead of keeping it: nothing, whole layers, or modules of a layer.
 
-A recomputation is a word of `RECOMPUTE` or a set of modules [1]_, spelled in the order of
-`MODULES` and joined by ``+``; ``selective`` is core attention alone. Two ways to run a module again
-free different tensors:
+A recomputation is a word of `RECOMPUTE`, a method of full recomputation, or a set of modules [1]_,
+spelled in the order of `MODULES` and joined by ``+``; ``selective`` is core attention alone. Two
+ways to run a module again free different tensors:
 
 * *From its input* (core attention, an MLP, a layer of experts, shared experts): what the module
   makes for itself is freed, its output stays for whoever reads it. Its collectives run again but
@@ -11,10 +11,14 @@ free different tensors:
   attention): its output is freed too, and made again when its reader's backward starts. A copy in
   fp8 that a projection made of it stays.
 
+Full recomputation has two methods [1]_, both of which count blocks from the first of a virtual
+stage on: ``block:n`` runs the first ``n`` again, one at a time, and keeps all of the others;
+``uniform:n`` keeps the input of every n-th and runs ``n`` again at once. ``full`` is ``uniform:1``.
+
 References
 ----------
-.. [1] NVIDIA/Megatron-LM@002526d, ``recompute_modules`` in
-       ``megatron/core/transformer/transformer_config.py``.
+.. [1] NVIDIA/Megatron-LM@002526d, ``recompute_modules``, ``recompute_method`` and
+       ``recompute_num_layers`` in ``megatron/core/transformer/transformer_config.py``.
 """
 
 from __future__ import annotations
@@ -26,9 +30,12 @@ from nest_core.errors import InputError
 from nest_core.workload.graph import Graph, Node
 
 __all__ = [
+    "METHODS",
     "MODULES",
     "RECOMPUTE",
     "WITHOUT_OUTPUT",
+    "by_method",
+    "method_of",
     "module_nodes",
     "modules_of",
     "ordered",
@@ -39,6 +46,11 @@ __all__ = [
 RECOMPUTE = ("none", "selective", "full")
 
 MODULES = ("core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts")
+
+METHODS = ("uniform", "block")
+"""Of full recomputation."""
+
+MOST_LAYERS = 100_000
 
 WITHOUT_OUTPUT = frozenset({"layernorm", "moe_act", "mla_up_proj"})
 """Modules whose output is freed too."""
@@ -81,34 +93,65 @@ def spelled(modules: Iterable[str], field: str = "recompute") -> str:
     return "selective" if left == ["core_attn"] else "+".join(left)
 
 
+def by_method(method: str, layers: Any, field: str = "recompute") -> str:
+    """The spelling of full recomputation by a method of `METHODS`.
+
+    Raises
+    ------
+    InputError
+        For a number of layers that is none.
+
+    Examples
+    --------
+    >>> by_method("block", 4), by_method("uniform", 1)
+    ('block:4', 'full')
+    """
+    if isinstance(layers, bool) or not isinstance(layers, int) or not 1 <= layers <= MOST_LAYERS:
+        raise InputError(
+            f"{field}.{method}",
+            f"must be a whole number of layers from 1 to {MOST_LAYERS:,}",
+            layers,
+            "write none for no recomputation",
+        )
+    return "full" if (method, layers) == ("uniform", 1) else f"{method}:{layers}"
+
+
 def recomputation(value: Any, field: str = "recompute") -> str:
-    """A recomputation as a plan or a file states it: a word, modules, or ``{"modules": [...]}``.
+    """A recomputation as a plan or a file states it.
+
+    A word, modules joined by ``+``, ``block:4``, or a table: ``{"modules": [...]}``,
+    ``{"uniform": 2}``, ``{"block": 4}``.
 
     Raises
     ------
     InputError
         If it is none.
     """
-    if (
-        isinstance(value, dict)
-        and list(value) == ["modules"]
-        and isinstance(value["modules"], list)
-    ):
-        return spelled(map(str, value["modules"]), field)
+    if isinstance(value, dict) and len(value) == 1:
+        ((key, given),) = value.items()
+        if key == "modules" and isinstance(given, list):
+            return spelled(map(str, given), field)
+        if key in METHODS:
+            return by_method(key, given, field)
     if value in RECOMPUTE:
         return str(value)
     if isinstance(value, str) and ("+" in value or value in MODULES):
         return spelled(value.split("+"), field)
+    if isinstance(value, str):
+        method, _, layers = value.partition(":")
+        if method in METHODS:
+            plain = layers.isascii() and layers.isdecimal() and len(layers) < 9
+            return by_method(method, int(layers) if plain else layers, field)
     raise InputError(
         field,
-        "must be none, selective, full or modules joined by +",
+        "must be none, selective, full, modules joined by +, uniform:n or block:n",
         value,
         "modules are " + ", ".join(MODULES),
     )
 
 
 def ordered(recomputations: Iterable[str]) -> tuple[str, ...]:
-    """Those of `RECOMPUTE`, with the sets of modules among these before full, each once.
+    """Those of `RECOMPUTE`, with the others among these before full, each once.
 
     Examples
     --------
@@ -123,7 +166,20 @@ def modules_of(recompute: str) -> tuple[str, ...]:
     """The modules of a recomputation; none of full, which runs all of a layer again."""
     if recompute == "selective":
         return ("core_attn",)
-    return () if recompute in RECOMPUTE else tuple(recompute.split("+"))
+    whole = recompute in RECOMPUTE or method_of(recompute)[1]
+    return () if whole else tuple(recompute.split("+"))
+
+
+def method_of(recompute: str) -> tuple[str, int]:
+    """Method and number of layers of full recomputation by a method; else nothing and 0.
+
+    Examples
+    --------
+    >>> method_of("block:4"), method_of("full")
+    (('block', 4), ('', 0))
+    """
+    method, _, layers = recompute.partition(":")
+    return (method, int(layers)) if method in METHODS else ("", 0)
 
 
 def module_nodes(graph: Graph, module: str) -> frozenset[str]:

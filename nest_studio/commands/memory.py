@@ -62,6 +62,7 @@ def _stage(stage: Stage) -> dict[str, object]:
         "buffers_bytes": {part: getattr(held, part) for part in BUFFERS},
         "tensor_bytes": held.tensors,
         "total_bytes": held.total,
+        "host_bytes": held.host,
     }
 
 
@@ -79,4 +80,6 @@ def _as_text(fields: Mapping[str, Any]) -> str:
     verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
     limit = f"{fields['memory_limit_bytes'] / GIB:.1f} GiB per device"
     head = ["stage", "layers", "recompute", *PARTS, "total"]
-    return f"{verdict}; {limit}\n\n{table(head, rows)}\n\nGiB"
+    hosts = [stage["host_bytes"] / GIB for stage in fields["stages"]]
+    away = f"; {max(hosts):.2f} on the host for a device" if max(hosts) else ""
+    return f"{verdict}; {limit}\n\n{table(head, rows)}\n\nGiB{away}"

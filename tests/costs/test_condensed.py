@@ -15,7 +15,7 @@ LAYERS = 7
 FIGURES = [
     field.name
     for field in fields(LayerTable)
-    if field.name not in ("calls", "tied_parameters", "boundary_bytes")
+    if field.name not in ("calls", "tied_parameters", "boundary_bytes", "host_bytes")
 ]
 
 
@@ -36,9 +36,10 @@ def test_equal_layers_are_one_run_and_the_last_stands_alone():
     assert condensed(chain(1))[1].tolist() == [1]
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", [*FIGURES, "host_bytes"])
 def test_any_figure_sets_a_layer_apart(name):
-    values = np.array(getattr(chain(LAYERS), name), dtype=float)
+    plain = getattr(chain(LAYERS), name)
+    values = np.array(np.zeros(LAYERS) if plain is None else plain, dtype=float)
     values[..., 3] += 1.0
     table = replace(chain(LAYERS), **{name: values})
     brief, times = condensed(table)

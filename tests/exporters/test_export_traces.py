@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -313,10 +314,12 @@ def test_bytes_add_up() -> None:
     assert all(math.isclose(node["comm_size"], own, rel_tol=1e-6) for node in gathers)
 
 
-def test_seconds_are_those_of_the_price() -> None:
+@pytest.mark.parametrize("recompute", ["full", "block:3"])
+def test_seconds_are_those_of_the_price(recompute: str) -> None:
     """Compute nodes of a stage add up to what the report says it computes."""
     asked = scenario("mixtral-8x7b", "h100-spine-leaf-64", SMALL)
-    chosen = plan(asked, dp=8, pp=4, ep=8, zero=1, recompute="full")
+    asked = replace(asked, space=replace(asked.space, recompute=("none", recompute)))
+    chosen = plan(asked, dp=8, pp=4, ep=8, zero=1, recompute=recompute)
     report = priced(asked, chosen)
     found = traces(dict(export_plan("astra-sim", asked, report).files))
     for stage, priced_stage in enumerate(report.stages):

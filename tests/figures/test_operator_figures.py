@@ -245,7 +245,8 @@ def test_the_host_bounds_only_layers_that_wait_for_it():
         ({"kind": "moe_block"}, "layer must be one that Llama 3 70B has, but is 'moe_block'"),
         (
             {"recompute": "some"},
-            "recompute must be none, selective, full or modules joined by +, but is 'some'",
+            "recompute must be none, selective, full, modules joined by +, uniform:n or block:n, "
+            "but is 'some'",
         ),
         ({"precision": "fp4"}, "precision must be one that H100 SXM 80 GB computes in"),
         ({"precision": "fp32"}, "strategy.width must be the bytes of an element in fp32, but is"),

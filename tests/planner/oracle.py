@@ -191,8 +191,16 @@ class Strategy:
 class Pricer:
     """Prices the stages of one outer point."""
 
-    def __init__(self, problem: Any, choice: Choice, traffic: Traffic, strategy: Strategy) -> None:
+    def __init__(
+        self,
+        problem: Any,
+        choice: Choice,
+        traffic: Traffic,
+        strategy: Strategy,
+        offload: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
         self.problem, self.choice = problem, choice
+        self.activations_away, self.optimizer_away = offload
         self.traffic, self.strategy = traffic, strategy
         self.dense = strategy.parameters(choice.pp)
         self.experts = strategy.rows["expert_parameters"]
@@ -225,6 +233,61 @@ class Pricer:
                 self._each(position, virtual_stages, c) if uneven else (),
             )
         return self.memo[key]
+
+    def _ways(self, virtual_stages: VirtualStages, c: int) -> list[tuple[int, int]]:
+        """Layers with the row of tables that they run by; of block:n the first n as under full."""
+        method, _, count = self.problem.recomputations[c].partition(":")
+        full = len(self.problem.recomputations) - 1
+        plain = {"block": 0, "uniform": full}.get(method, c)
+        found = []
+        for first, end in virtual_stages:
+            left = int(count) if method == "block" else 0
+            for layer in range(first, end):
+                found.append((layer, full if left else plain))
+                left -= bool(left) and self._again(layer)
+        return found
+
+    def _away(self, layer: int) -> float:
+        """Bytes that a layer leaves on the host from forward to backward; nothing is recomputed."""
+        share = self.activations_away if self._again(layer) else 0.0
+        return share * self.strategy.rows["kept_bytes"][0][layer] if share else 0.0
+
+    def _again(self, layer: int) -> bool:
+        """Whether full recomputation runs a layer again."""
+        return self.strategy.rows["replay_s"][-1][layer] > 0
+
+    def _activations(
+        self, virtual_stages: VirtualStages, c: int, beside: dict[int, float]
+    ) -> tuple[float, float]:
+        """Bytes kept for a micro-batch, and the most of what is there while a layer runs.
+
+        ``beside``: bytes layer by layer that no recomputation changes.
+        """
+        rows = self.strategy.rows
+        method, _, count = self.problem.recomputations[c].partition(":")
+        ways = self._ways(virtual_stages, c)
+        if method != "uniform":
+            away = {layer: self._away(layer) for layer, _ in ways}
+            kept = math.fsum(rows["kept_bytes"][row][layer] - away[layer] for layer, row in ways)
+            return kept, max(
+                rows["working_bytes"][row][layer] + beside[layer] + 2 * away[layer]
+                for layer, row in ways
+            )
+        kept = high = 0.0
+        for first, end in virtual_stages:
+            blocks = [layer for layer in range(first, end) if self._again(layer)]
+            for layer in set(range(first, end)) - set(blocks):
+                kept += rows["kept_bytes"][0][layer]
+                high = max(high, rows["working_bytes"][0][layer] + beside[layer])
+            for start in range(0, len(blocks), int(count)):
+                chunk = blocks[start : start + int(count)]
+                entry = rows["kept_bytes"][-1][chunk[0]]
+                kept += entry
+                for last, layer in enumerate(chunk):
+                    made = math.fsum(rows["kept_bytes"][0][each] for each in chunk[: last + 1])
+                    here = rows["working_bytes"][0][layer] + beside[layer]
+                    high = max(high, made - entry + here)
+        return kept, high
 
     @property
     def _beside(self) -> bool:
@@ -307,7 +370,12 @@ class Pricer:
                 left += overlap.slowdown * hidden - hidden
                 sent += traffic
             wait = max(0.0, rows["launch_s"][c][layer] - left - sent)
-            self.layers[key] = left + sent + wait, left + wait
+            forward = rows["forward_s"][layer]
+            copying = 0.0
+            if away := self._away(layer):
+                for compute in (forward, rows["compute_s"][layer] - forward):
+                    copying += max(0.0, away / self.problem.host_Bps - compute)
+            self.layers[key] = left + sent + wait + copying, left + wait
         return self.layers[key]
 
     def _hops(self, position: int, virtual_stages: VirtualStages) -> float:
@@ -327,11 +395,7 @@ class Pricer:
 
     def _passes(self, position: int, virtual_stages: VirtualStages, c: int) -> tuple[float, float]:
         """Seconds of a micro-batch, and how many of them all its traffic leaves."""
-        layers = [
-            self._layer(position, layer, c)
-            for first, end in virtual_stages
-            for layer in range(first, end)
-        ]
+        layers = [self._layer(position, layer, row) for layer, row in self._ways(virtual_stages, c)]
         works, left = (math.fsum(column) for column in zip(*layers, strict=True))
         hops, overlap = self._hops(position, virtual_stages), self.problem.overlap
         hidden = overlap.pp * min(hops, left)
@@ -360,10 +424,8 @@ class Pricer:
 
     def _shared(self, position: int, virtual_stages: VirtualStages, c: int) -> list[float]:
         """Seconds of a micro-batch; what hides of transfers is shared as they are."""
-        inside = [
-            [self._layer(position, layer, c) for layer in range(first, end)]
-            for first, end in virtual_stages
-        ]
+        ways = [self._ways((span,), c) for span in virtual_stages]
+        inside = [[self._layer(position, layer, row) for layer, row in span] for span in ways]
         hops = [self._hops(position, (span,)) for span in virtual_stages]
         left = math.fsum(one for layers in inside for _, one in layers)
         overlap, sent = self.problem.overlap, math.fsum(hops)
@@ -380,7 +442,13 @@ class Pricer:
         for layer in (layer for first, end in virtual_stages for layer in range(first, end)):
             for held, ranks in ((self.dense, self.sharers), (self.experts, self.expert_sharers)):
                 touched = held[layer] * (2 * state.optimizer + state.gradients + state.weights)
-                total += touched / self.problem.update_Bps / (ranks if self.zero >= 1 else 1)
+                touched /= ranks if self.zero >= 1 else 1
+                away = self.optimizer_away
+                total += (1 - away) * touched / self.problem.update_Bps
+                if away:
+                    ways = held[layer] / (ranks if self.zero >= 1 else 1)
+                    ways *= state.gradients + state.weights
+                    total += away * (ways + touched) / self.problem.host_Bps
             sent += self._data(position, layer, self.once) + self._between(position, layer)
             left -= self.strategy.rows["forward_s"][layer]
         total += sent
@@ -413,29 +481,30 @@ class Pricer:
         state, rows = self.problem.state, self.strategy.rows
         layers = [layer for first, end in virtual_stages for layer in range(first, end)]
         total = stepping = 0.0
-        peaks = {layer: rows["working_bytes"][c][layer] for layer in layers}
+        peaks = dict.fromkeys(layers, 0.0)
         for held, whole, ranks in (
             (self.dense, rows["parameters"], self.sharers),
             (self.experts, self.experts, self.expert_sharers),
         ):
             z1, z2, z3 = (ranks if self.zero >= least else 1 for least in (1, 2, 3))
-            states = state.weights / z3 + state.optimizer / z1
+            here = 1 - self.optimizer_away
+            states = state.weights / z3 + here * state.optimizer / z1
             states += (state.gradients + state.own_gradients) / z2
             elements = sum(held[layer] for layer in layers)
             total += elements * states
-            stepping += elements * state.temporary / z1
+            stepping += elements * here * state.temporary / z1
             for layer in layers:
                 alone = ranks == 1
                 peaks[layer] += (state.weights if alone else self.whole) * whole[layer]
                 if layer and not alone:
                     peaks[layer] += self.fetched * whole[layer - 1]
-        kept = math.fsum(rows["kept_bytes"][c][layer] for layer in layers)
+        kept, high = self._activations(virtual_stages, c, peaks)
         again = math.fsum(rows["kept_bytes"][0][layer] for layer in layers)
         held = self._in_flight(position) * kept
         if uneven:
-            each = [math.fsum(rows["kept_bytes"][c][first:end]) for first, end in virtual_stages]
+            each = [self._activations((span,), c, peaks)[0] for span in virtual_stages]
             held = most_held(self.choice.pp, position, self.micro_batches, each)
-        passes = held + max(peaks.values())
+        passes = held + high
         passes += self._late(position) * again
         tensors = total + max(passes, stepping)
         return tensors * (1 + self.problem.fragmentation) + self.problem.reserved_bytes
@@ -450,10 +519,14 @@ class Oracle:
         What ``problem.network`` was collapsed from.
     problem : nest_core.costs.Problem
     space : nest_core.planner.SearchSpace
+    offload : tuple of float
+        Shares of activations and of the optimizer that every plan leaves on the host.
     """
 
-    def __init__(self, fabric: Any, problem: Any, space: Any) -> None:
-        self.problem, self.space = problem, space
+    def __init__(
+        self, fabric: Any, problem: Any, space: Any, offload: tuple[float, float] = (0.0, 0.0)
+    ) -> None:
+        self.problem, self.space, self.offload = problem, space, offload
         self.link_map = LinkMap(fabric.tiers, fabric.missing)
         self.devices = len(self.link_map.address)
         self._strategies: dict[tuple[int, bool, int, int, int, int], Strategy] = {}
@@ -484,7 +557,9 @@ class Oracle:
             strategy = self.strategy(
                 choice.tp, choice.sp, choice.micro_batch, choice.cp, choice.ep, choice.etp
             )
-            self._pricers[choice] = Pricer(self.problem, choice, self.traffic(choice), strategy)
+            self._pricers[choice] = Pricer(
+                self.problem, choice, self.traffic(choice), strategy, self.offload
+            )
         return self._pricers[choice]
 
     # --- which plans there are ----------------------------------------------------------------

@@ -29,9 +29,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nest_core.compiled import compiled
+from nest_core.costs.methods import KEPT, PEAK, grow
 from nest_core.network import BoolArray, FloatArray, IntArray
 
-__all__ = ["Places", "Tables", "best_suffixes", "longest_in_memory"]
+__all__ = ["Places", "Tables", "best_suffixes", "longest_by_method", "longest_in_memory"]
 
 _NEVER = 1 << 30
 
@@ -42,8 +43,9 @@ class Tables(NamedTuple):
     An end is none, first, or a level and the width of the stage at the other end, which varies
     faster; times over hops that there are not are infinite.
     ``time``, ``free`` (O, L + 1), ``forward`` (G, L + 1), ``arrive``, ``retire`` (G, U, L + 1),
-    ``sync``, ``once`` (G, L + 1), ``tied`` (G,): as in `StageCosts`. ``strategy``, ``group`` (O,):
-    as in `Choices`. ``width`` (O,): which of the widths, ascending.
+    ``sync``, ``once`` (G, L + 1), ``tied`` (G,), ``heads`` (O, L + 1): as in `StageCosts`.
+    ``strategy``, ``group`` (O,): as in `Choices`, and so are ``whole_time``, ``whole_free``
+    (G, L + 1), of full recomputation. ``width`` (O,): which of the widths, ascending.
     """
 
     time: FloatArray
@@ -59,6 +61,9 @@ class Tables(NamedTuple):
     strategy: IntArray
     group: IntArray
     width: IntArray
+    whole_time: FloatArray
+    whole_free: FloatArray
+    heads: IntArray
 
 
 class Places(NamedTuple):
@@ -114,11 +119,56 @@ def longest_in_memory(
 
 
 @compiled
+def longest_by_method(
+    static: FloatArray,
+    kept: FloatArray,
+    peak: FloatArray,
+    step: FloatArray,
+    again: IntArray,
+    heads: IntArray,
+    chunk: int,
+    limit: float,
+    first: IntArray,
+) -> None:
+    """The same under a method of full recomputation, into ``first`` (flights, L + 1).
+
+    Parameters
+    ----------
+    static, step : (L + 1,)
+    kept : (2, L + 1), peak : (2, L)
+        Nothing recomputed, and full.
+    again, heads : (L + 1,), chunk : int
+        See `nest_core.costs.methods`.
+    """
+    flights, layers = len(first), len(static) - 1
+    slack = limit * (1.0 + 1e-12)
+    ends = np.empty((flights, layers + 1), dtype=np.int64)  # how far stages from a layer reach
+    for i in range(layers):
+        state = np.zeros(4)
+        ends[:, i] = i
+        for j in range(i + 1, layers + 1):
+            grow(state, j - 1, kept, peak, again, heads[i], chunk)
+            for flight in range(flights):
+                passes = (flight + 1) * state[KEPT] + state[PEAK]
+                used = static[j] - static[i] + max(passes, step[j] - step[i])
+                if used <= slack and ends[flight, i] == j - 1:
+                    ends[flight, i] = j
+    for flight in range(flights):
+        first[flight, 0] = 0
+        for j in range(1, layers + 1):
+            i = j
+            while i > 0 and ends[flight, i - 1] >= j:
+                i -= 1
+            first[flight, j] = i
+
+
+@compiled
 def _load(t: Tables, o: int, i: int, j: int, up: int, down: int) -> tuple[float, float]:
     """Load of a stage, and its synchronisation."""
     g = t.strategy[o]
-    within = t.time[o, j] - t.time[o, i]
-    idle = t.free[o, j] - t.free[o, i]
+    head = min(j, t.heads[o, i])
+    within = t.time[o, j] - t.time[o, head] + (t.whole_time[g, head] - t.whole_time[g, i])
+    idle = t.free[o, j] - t.free[o, head] + (t.whole_free[g, head] - t.whole_free[g, i])
     hops = t.arrive[g, up, i] + t.retire[g, down, j]
     hidden = t.saved * min(hops, idle)
     back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))

@@ -45,7 +45,13 @@ from nest_core.costs import (
 )
 from nest_core.costs.stages import hop_seconds, stage_memory
 from nest_core.network import FloatArray, IntArray, MessageTime
-from nest_core.planner.levelwise.kernel import Places, Tables, best_suffixes, longest_in_memory
+from nest_core.planner.levelwise.kernel import (
+    Places,
+    Tables,
+    best_suffixes,
+    longest_by_method,
+    longest_in_memory,
+)
 from nest_core.planner.levelwise.matrices import LevelLinks, level_links, unequal_hops
 from nest_core.planner.levelwise.slots import PAPER_ORDER, Slots, Stretch, slots, stretch
 from nest_core.planner.space import SearchSpace, as_raised
@@ -494,11 +500,28 @@ class _Program:
             strategy=strategy,
             group=alike if self.rule else np.arange(len(strategy)),
             width=np.array([one.x for one in choices])[strategy],
+            whole_time=np.ascontiguousarray(stacked("time")[:, 0, -1]),
+            whole_free=np.ascontiguousarray(stacked("free")[:, 0, -1]),
+            heads=np.tile(costs[0].heads[rows], (len(costs), 1)),
         )
         memory = longest_in_memory(
             stacked("static"), chosen("kept"), chosen("peak"), stacked("step"), strategy,
             costs[0].limit, flights,
         )  # fmt: skip
+        for o, (g, c) in enumerate(zip(strategy, np.tile(rows, len(costs)), strict=True)):
+            held = costs[g]
+            if held.by_method(c):
+                longest_by_method(
+                    held.static,
+                    held.kept[[0, -1]],
+                    held.peak[[0, -1]],
+                    held.step,
+                    held.again,
+                    held.heads[c],
+                    held.chunks[c],
+                    held.limit,
+                    memory[:, o],
+                )
         return tables, memory
 
     def _hops(self, outer: _Outer, line: Stretch | None) -> _Hops:

@@ -1,0 +1,75 @@
+"""What a stage holds under a method of full recomputation, layer by layer.
+
+Blocks are counted from the first layer of a stage in one piece on. ``block:n`` keeps the inputs of
+the first ``n`` and everything of the others. ``uniform:n`` keeps the input of every n-th; its
+backward runs ``n`` forward passes again before it starts, so that all they keep is there at once.
+Layers that are no blocks are never run again. Source: NVIDIA/Megatron-LM@002526d,
+``_checkpointed_forward`` in ``megatron/core/transformer/transformer_block.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nest_core.compiled import compiled
+from nest_core.network import FloatArray, IntArray
+
+__all__ = ["KEPT", "PEAK", "grow", "held_by"]
+
+KEPT, PEAK, _ALIVE, _COUNT = range(4)
+"""Of a stage's state: bytes kept per micro-batch, the most that lives while a layer runs, what of
+it the open chunk has made again, and how many blocks there are."""
+
+
+@compiled
+def grow(
+    state: FloatArray,
+    layer: int,
+    kept: FloatArray,
+    peak: FloatArray,
+    again: IntArray,
+    head: int,
+    chunk: int,
+) -> None:
+    """Add a layer to a stage.
+
+    Parameters
+    ----------
+    state : (4,)
+        Zeros before the first layer.
+    kept : (2, L + 1), peak : (2, L)
+        As of `nest_core.costs.StageMemory`: nothing recomputed, and full.
+    again : (L + 1,)
+        Blocks before each layer.
+    head : int
+        Where the layers end that are run again one by one; of no matter with a ``chunk``.
+    chunk : int
+        Layers that are run again at once, or 0.
+    """
+    full = 1 if layer < head and chunk == 0 else 0
+    if chunk > 0 and again[layer + 1] > again[layer]:
+        if state[_COUNT] % chunk == 0:
+            entry = kept[1, layer + 1] - kept[1, layer]
+            state[KEPT] += entry
+            state[_ALIVE] = -entry
+        state[_ALIVE] += kept[0, layer + 1] - kept[0, layer]
+        state[PEAK] = max(state[PEAK], state[_ALIVE] + peak[0, layer])
+        state[_COUNT] += 1.0
+    else:
+        state[KEPT] += kept[full, layer + 1] - kept[full, layer]
+        state[PEAK] = max(state[PEAK], peak[full, layer])
+
+
+def held_by(
+    span: tuple[int, int],
+    kept: FloatArray,
+    peak: FloatArray,
+    again: IntArray,
+    head: int,
+    chunk: int,
+) -> tuple[float, float]:
+    """Bytes kept per micro-batch by the layers of a span, and the most that lives beside them."""
+    state = np.zeros(4)
+    for layer in range(*span):
+        grow(state, layer, kept, peak, again, head, chunk)
+    return float(state[KEPT]), float(state[PEAK])
