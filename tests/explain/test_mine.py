@@ -48,15 +48,11 @@ OTHER = {
 }  # fmt: skip
 UNPRICED = (
     "--recompute-granularity selective --recompute-modules mlp_act pre_mlp",
-    "--recompute-granularity full --recompute-method block --recompute-num-layers 3",
-    "--recompute-granularity full --recompute-method uniform --recompute-num-layers 2",
     "--fine-grained-activation-offloading --offload-modules core_attn",
     "--cpu-offloading --cpu-offloading-num-layers 4",
-    "--optimizer-cpu-offload",
     "--fp8-format hybrid --fp8-recipe blockwise",
     "--exp-avg-dtype bf16",
     "--cp-comm-type a2a",
-    "--moe-token-dispatcher-type flex",
     "--use-torch-optimizer-for-cpu-offload",
     "--no-overlap-p2p-communication",
     "--a-flag-of-tomorrow 3",

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,10 @@ class PrivatePorts:
             np.array(self.latencies)[met],
             met > 0,
         )
+
+    def draws(self, source: IntArray, target: IntArray) -> Iterator[tuple[Routes, IntArray]]:
+        routes = self.routes(source, target)
+        yield routes, routes.link_group[None]
 
 
 def private(dims: list[list[Any]]) -> Network:

@@ -58,7 +58,7 @@ def test_bars_of_every_method_carry_their_band(plan_page):
     page = plan_page(scenario="llama2-7b-64-h100")
     charts = [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
     lines = charts[0]["layout"]["shapes"]
-    assert [line["type"] for line in lines] == ["line"] * 6
+    assert [line["type"] for line in lines] == ["line"] * 7
     assert "The line below a bar is its error band" in text_of(page)
 
 
