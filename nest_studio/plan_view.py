@@ -117,7 +117,8 @@ class BesideLevelwise:
     """What NEST's level-wise program read, and what it promised, takes and loses beside ours."""
 
     def __init__(self) -> None:
-        left, right = st.columns(2, gap="medium")
+        with st.container(key="levelwise"):
+            left, right = st.columns(2, gap="medium")
         self._matrices = PicturePlace("cost-matrices", left)
         self._waterfall = PicturePlace("waterfall", right)
         self._say("NEST's level-wise program is being run")

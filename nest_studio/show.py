@@ -80,6 +80,7 @@ _STYLE = """
 button[aria-label^="Download as CSV"] { display: none; }
 .nest-scroll { max-height: 30rem; overflow: auto; }
 .st-key-charts { min-height: 30rem; }
+.st-key-levelwise { min-height: 31rem; }
 </style>
 """
 

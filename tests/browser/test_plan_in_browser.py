@@ -157,6 +157,7 @@ def test_the_plan_can_be_taken_along(watched):
     found = answer(load_scenario("llama2-7b-64-h100"))
     assert plan["plan"] == json.loads(json.dumps(found.result.best.plan.to_json()))
     assert [entry["name"] for entry in plan["baselines"]] == [
+        "nest",
         "manual",
         "mcmc",
         "phaze",
