@@ -16,7 +16,7 @@ import numpy as np
 
 from nest_core.costs import Point, Problem, micro_batches
 from nest_core.costs.schedules import DELAYS
-from nest_core.layout import AXES, device_order, seated, seatings_among
+from nest_core.layout import AXES, device_order, seatings_among
 from nest_core.network import BoolArray, FloatArray, IntArray, Network
 from nest_core.planner.space import PLAIN, Rows, SearchSpace
 
@@ -263,14 +263,12 @@ def _distinct_orders(
 
 
 def _distinct_placements(network: Network, space: SearchSpace, used: int) -> tuple[str, ...]:
-    """Device orders of plans that use so many devices; of seatings those that hold them
-    all, on other devices than any before."""
+    """Device orders of plans that use so many devices; of seatings those that place ranks on
+    other devices than any before. Ranks beyond a seating sit on what it leaves out."""
     kept: list[str] = []
     met: set[bytes] = set()
     seatings = seatings_among(space.device_orders)
     for order in space.device_orders:
-        if order in seatings and seated(network, order)[1] < used:
-            continue
         places = device_order(network, order)[:used].tobytes() if seatings else b""
         if order not in seatings or places not in met:
             kept.append(order)

@@ -624,14 +624,17 @@ class Oracle:
         return list(kinds.values())
 
     def _device_orders_of(self, devices: int) -> list[str]:
-        """Device orders; where seatings are, each that has the seats and seats nobody else."""
+        """Device orders; where seatings are, each that places ranks on other devices.
+
+        Ranks beyond the seats sit on what is left, as the fabric numbers it.
+        """
         if self.space.seating == "consecutive":
             return list(self.space.device_orders)
         distinct: dict[tuple[int, ...], str] = {}
         for order in (*self.space.device_orders, *self.link_map.seatings):
             seats = self.link_map.seatings.get(order, self.link_map.numbered(order))
-            if len(seats) >= devices:
-                distinct.setdefault(tuple(seats[:devices]), order)
+            left = sorted(set(range(self.problem.network.devices)) - set(seats))
+            distinct.setdefault(tuple([*seats, *left][:devices]), order)
         return list(distinct.values())
 
     def choices(self) -> Iterator[Choice]:
