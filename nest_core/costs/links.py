@@ -153,7 +153,8 @@ def group_times(
         sending = software.of_groups(network, kind, groups)
         return {kind: message_time(network, kind, groups, sending, team)}
     both: tuple[Kind, ...] = ("all_reduce", "reduce_scatter")
-    libraries = [software.of_groups(network, each, groups) for each in both]
+    nodes, meshed = most_nodes(network, groups), network.meshed_nodes
+    libraries = [software.collectives(each, groups.shape[1], nodes, meshed=meshed) for each in both]
     found = collectives_by(network, groups, libraries, team)
     return dict(zip(both, found, strict=True))
 

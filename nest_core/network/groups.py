@@ -107,11 +107,9 @@ def block_rings(
         parent = outer[start]
         fan = np.bincount(parent)
         first = np.cumsum(fan) - fan
-        most = np.zeros(count, dtype=np.int64)
-        least = np.full(count, size, dtype=np.int64)
         outer_start = place[opens]
-        np.maximum.at(most, row[outer_start], fan)
-        np.minimum.at(least, row[outer_start], fan)
+        of_group = outer[::size]  # its first block
+        most, least = np.maximum.reduceat(fan, of_group), np.minimum.reduceat(fan, of_group)
         if (most > 1).any():
             held = np.diff(np.append(start, count * size))
             reach = int(most.max()) if index < direct else 2

@@ -121,14 +121,32 @@ def collectives_by(
     ways = [way(network, groups) for way in reduce_scatters(network).values()]
     every = tuple(protocol for library in libraries for protocol in library)
     sizes = [len(library) for library in libraries]
-    by_way = [price_phases(network.link_map, way, count, every, team).split(sizes) for way in ways]
+    by_way: list[list[MessageTime]] = []
+    for number, way in enumerate(ways):
+        same = next((k for k, other in enumerate(ways[:number]) if _same(way, other)), number)
+        if same == number:
+            priced = price_phases(network.link_map, way, count, every, team)
+            by_way.append(priced.split(sizes))
+        else:  # as where nodes hold one member each, and rings on rails are one ring
+            by_way.append(by_way[same])
     found = [first.fastest(*others) for first, *others in zip(*by_way, strict=True)]
     for number, library in enumerate(libraries):
         if along := trees(network, library):
             tree = tree_all_reduce(network, groups)
-            priced = price_phases(network.link_map, tree, count, along, team)
-            found[number] = found[number].fastest(priced)
+            by_tree = price_phases(network.link_map, tree, count, along, team)
+            found[number] = found[number].fastest(by_tree)
     return found
+
+
+def _same(way: list[Phase], other: list[Phase]) -> bool:
+    """Whether two algorithms send the same in one phase each."""
+    if len(way) != 1 or len(other) != 1:
+        return False
+    one, another = way[0], other[0]
+    return (one.turn is None and another.turn is None) and all(
+        np.array_equal(getattr(one, name), getattr(another, name))
+        for name in ("steps", "volume", "source", "target", "owner")
+    )
 
 
 @lru_cache(maxsize=64)
@@ -230,14 +248,14 @@ def multi_rail_reduce_scatter(network: Network, groups: IntArray) -> list[Phase]
     """
     count, size = groups.shape
     node = network.node[groups]
+    rails = int((node[0] == node[0].min()).sum())
+    if size % rails or rails in (1, size):
+        return ring_reduce_scatter(groups)
     order = np.lexsort((groups, node), axis=1)
     member, node = np.take_along_axis(groups, order, 1), np.take_along_axis(node, order, 1)
     changes = node[:, 1:] != node[:, :-1]
-    opens = np.flatnonzero(changes[0]) + 1
-    rails = int(opens[0]) if len(opens) else size
-    ends = np.arange(rails, size, rails)
-    alike = np.array_equal(opens, ends) and bool((changes == changes[0]).all())
-    if not alike or size % rails or rails in (1, size):
+    opens, ends = np.flatnonzero(changes[0]) + 1, np.arange(rails, size, rails)
+    if not np.array_equal(opens, ends) or not (changes == changes[0]).all():
         return ring_reduce_scatter(groups)
     nodes = member.reshape(-1, rails)
     owner = np.repeat(np.arange(count), size // rails)

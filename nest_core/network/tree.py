@@ -241,11 +241,13 @@ class TreeLinkMap(LinkMap):
 
     def level(self, source: IntArray, target: IntArray) -> IntArray:
         """Innermost tier whose group holds both; −1 for a device and itself."""
+        return self._met(*self._ends(*np.broadcast_arrays(source, target)))
+
+    def _met(self, first: IntArray, last: IntArray) -> IntArray:
+        """The same where flows leave and enter the rails."""
         from nest_core.network.kernels import meets  # see there
 
-        ends = self._ends(*np.broadcast_arrays(source, target))
-        source, target = (np.ascontiguousarray(end) for end in ends)
-        return meets(self._ways.group, source, target)
+        return meets(self._ways.group, np.ascontiguousarray(first), np.ascontiguousarray(last))
 
     def routes(self, source: IntArray, target: IntArray, variant: int = 0) -> Routes:
         """Up the source's uplinks and down the target's, below the tier where they meet."""
@@ -260,9 +262,9 @@ class TreeLinkMap(LinkMap):
     ) -> tuple[Routes, IntArray]:
         flows = np.arange(len(source))
         parts: list[tuple[IntArray, IntArray, FloatArray]] = []
-        met = self.level(source, target)
-        latency = np.array([0.0] + [entry.latency_s for entry in self.tiers])[met + 1]
         first, last = self._ends(source, target)
+        met = self._met(first, last)
+        latency = np.array([0.0] + [entry.latency_s for entry in self.tiers])[met + 1]
         for a, b in ((source, first), (last, target)):
             forwards = a != b
             if forwards.any():

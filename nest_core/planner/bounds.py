@@ -72,11 +72,15 @@ def bounds(
     """
     zero = acting_zero(zero, pp)
     state, port = problem.state, all_ports_Bps(problem)
-    sharers, owners = dp * cp // instances, owners // instances
+    sharers, divided = dp * cp, bool((instances > 1).any())
+    if divided:
+        sharers, owners = sharers // instances, owners // instances
     spread = np.maximum((1.0 - 1.0 / sharers) / port, beyond[0])
     spread_experts = np.maximum((1.0 - 1.0 / owners) / port, beyond[1])
     first = transfer_bounds.starts(zero, sharers)
-    first_experts = np.where(apart, transfer_bounds.starts(zero, owners), 0.0)
+    first_experts = np.zeros_like(first)
+    if apart.any():
+        first_experts = np.where(apart, transfer_bounds.starts(zero, owners), 0.0)
     sends = [traffic(stage, state) for stage in range(4)]
     shard, shard_experts = (np.where(zero >= 1, ranks, 1) for ranks in (sharers, owners))
     update = update_seconds(problem, 0, 1)
@@ -105,16 +109,27 @@ def bounds(
 
     once = np.array([sum(found.sync) for found in sends])[zero]
     number = np.array([float(len(found.sync)) for found in sends])[zero]
-    between = 2.0 * state.gradients * np.maximum((1.0 - 1.0 / instances) / port, beyond[2])
-    meeting = 2.0 * transfer_bounds.starts(np.zeros_like(instances), instances)
+    latency, latency_experts = number * first, number * first_experts
+    sending, sending_experts = once * spread, once * spread_experts
+    if divided:
+        between = 2.0 * state.gradients * np.maximum((1.0 - 1.0 / instances) / port, beyond[2])
+        meeting = 2.0 * transfer_bounds.starts(np.zeros_like(instances), instances)
+        latency, latency_experts = (
+            latency + meeting,
+            latency_experts + np.where(apart, meeting, 0.0),
+        )
+        sending, sending_experts = (
+            sending + between / sharers,
+            sending_experts + between / owners,
+        )
     sent, shown, alone = _synchronised(
         *bounds_by_pair,
         1.0 - problem.overlap.data,
         entry,
-        number * first + meeting,
-        number * first_experts + np.where(apart, meeting, 0.0),
-        once * spread + between / sharers,
-        once * spread_experts + between / owners,
+        latency,
+        latency_experts,
+        sending,
+        sending_experts,
         update / shard,
         update / shard_experts,
     )

@@ -288,7 +288,7 @@ class Frontier:
         sharers = self.rows.dp[rows] * self.rows.column("cp")[rows]
         owners, shared = self.rows.owners[rows], self.rows.shared[rows]
         states = [
-            (at, stage, np.where(sharers[at] == group, 0, group))
+            (np.arange(len(rows))[at], stage, np.where(sharers[at] == group, 0, group))
             for group, stages, at in self._states(sharers, owners, shared)
             for stage in dict.fromkeys(stages)
         ]
@@ -444,8 +444,8 @@ class Frontier:
         transfers = 2 * np.min(hops, axis=0)
         deepest, least = self._deepest[rows], np.full(len(rows), np.inf)
         for group, stages, at in self._states(dp * cp, owners, shared):
-            instances = dp[at] * cp[at] // group if group else np.ones_like(at)
-            dense = experts = between = np.zeros(len(at))
+            instances = dp[at] * cp[at] // group if group else np.ones_like(dp[at])
+            dense = experts = between = np.zeros(len(instances))
             if not group:  # in groups it counts for opened points only
                 known = [
                     beyond_blocks(
@@ -485,20 +485,20 @@ class Frontier:
 
     def _states(
         self, sharers: IntArray, owners: IntArray, shared: BoolArray
-    ) -> Iterator[tuple[int, tuple[int, ...], IntArray]]:
+    ) -> Iterator[tuple[int, tuple[int, ...], IntArray | slice]]:
         """Groups of ZeRO's, the stages that go with each, and which of some rows have it."""
-        space, every = self.space, np.arange(len(shared))
+        space, every = self.space, slice(None)
         if 0 in space.zero_groups:
             yield 0, space.zero, every
         else:  # what shards nothing
-            yield 0, (0,), every if 0 in space.zero else every[~shared]
+            yield 0, (0,), every if 0 in space.zero else np.flatnonzero(~shared)
         for group in dict.fromkeys(space.zero_groups):
             if group:
                 stages = tuple(stage for stage in space.zero if stage)
                 parts = divides(group, sharers, owners)
                 # A group of all is the state of all, where that is allowed.
                 parts &= (sharers > group) | (0 not in space.zero_groups)
-                yield group, stages, every[parts]
+                yield group, stages, np.flatnonzero(parts)
 
     def _bound_points(
         self,

@@ -250,7 +250,10 @@ def _distinct_orders(
     """Orders that place ranks differently, the first of each, by kinds of rows, and every row's
     first kind, to which `AXES` that are wider than one add as binary digits, the first the highest.
     """
-    used, which = np.unique(rows.devices_used, return_inverse=True)
+    if seatings_among(space.device_orders):
+        used, which = np.unique(rows.devices_used, return_inverse=True)
+    else:  # then all may use any number
+        used, which = np.array([problem.network.devices]), np.zeros(len(rows), dtype=np.int64)
     placed = [_distinct_placements(problem.network, space, count) for count in used.tolist()]
     kinds = list(dict.fromkeys(placed))
     found: list[_Orders] = []

@@ -22,12 +22,12 @@ class Queue:
         self.low = low
         self._left: IntArray | None = None
         self._sorted = False
+        self._least = float(low.min(initial=np.inf))
 
     @property
     def least(self) -> float:
         """No row that was not taken yet holds a faster point."""
-        left = np.arange(len(self.low)) if self._left is None else self._left
-        return float(self.low[left].min(initial=np.inf))
+        return self._least
 
     def left(self, cutoff: float) -> IntArray:
         """The rows not taken yet that could hold the best."""
@@ -40,11 +40,18 @@ class Queue:
             size = min(size, len(self.low))
             nearest = np.argpartition(self.low, size - 1)[:size]
             taken = nearest[np.argsort(self.low[nearest], kind="stable")]
-            self._left = np.setdiff1d(np.arange(len(self.low)), taken, assume_unique=True)
+            left = np.ones(len(self.low), dtype=bool)
+            left[taken] = False
+            self._keep(np.flatnonzero(left))
             return np.asarray(taken[self.low[taken] <= cutoff])
         if not self._sorted:
             near = self._left[self.low[self._left] <= cutoff]
             self._left = near[np.argsort(self.low[near], kind="stable")]
             self._sorted = True
-        taken, self._left = self._left[:size], self._left[size:]
+        taken = self._left[:size]
+        self._keep(self._left[size:])
         return np.asarray(taken[self.low[taken] <= cutoff])
+
+    def _keep(self, left: IntArray) -> None:
+        """What is left to take."""
+        self._left, self._least = left, float(self.low[left].min(initial=np.inf))

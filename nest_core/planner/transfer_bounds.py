@@ -92,7 +92,8 @@ def beyond_blocks(
     regular = natural & network.regular
     told = regular & ((cp == 1) | ~parted)
     even = told & _even(network, tp, cp, dp, pp, outer)
-    even_experts = even & ((ep == 1) | _even(network, tp * ep, cp, dp, pp, outer))
+    same = not (ep > 1).any()  # then experts are shared as dense weights are
+    even_experts = even if same else even & ((ep == 1) | _even(network, tp * ep, cp, dp, pp, outer))
     egress_rates = [
         (size, egress_Bps * problem.software.reach_outside)
         for size, egress_Bps in network.alike_egress
@@ -102,20 +103,27 @@ def beyond_blocks(
     held = [_held(block, tp, cp, ep, period) for block, _ in egress_rates]
     of_dense, of_experts = [dense for dense, _ in held], [experts for _, experts in held]
     dense = np.where(even, _even_out(egress_rates, of_dense, ranks, port, one_link), 0.0)
-    experts = np.where(
-        even_experts, _even_out(egress_rates, of_experts, ranks // ep, port, one_link), 0.0
+    experts = (
+        dense.copy()
+        if same
+        else np.where(
+            even_experts, _even_out(egress_rates, of_experts, ranks // ep, port, one_link), 0.0
+        )
     )
     one = np.ones_like(cp)
     for block, rate in egress_rates:
         known = told & ((cp == 1) | (block == _sizes(network)[-1]))
         run = np.minimum(cp, -(-block // tp))
-        for share, apart, members, wide, most, fits in (
-            (dense, period, dp, cp, run, known),
-            (experts, period * ep, np.maximum(dp // ep, 1), one, one, told & (cp == 1)),
-        ):
+        kinds = [(dense, period, dp, cp, run, known)]
+        if not same:
+            replicas = np.maximum(dp // ep, 1)
+            kinds.append((experts, period * ep, replicas, one, one, told & (cp == 1)))
+        for share, apart, members, wide, most, fits in kinds:
             alone = fits & outer & (members > 1) & (apart * (members - 1) >= block)
             out = _out_bound(network, block, apart, members, wide, most) / rate
             np.maximum(share, np.where(alone, out, 0.0), out=share)
+            if same:
+                np.maximum(experts, np.where(alone & (cp == 1), out, 0.0), out=experts)
     return dense, np.where(whole, experts, 0.0)
 
 
