@@ -43,7 +43,7 @@ from nest_core.costs import (
     micro_batches,
     stage_costs,
 )
-from nest_core.costs.stages import hop_seconds, stage_memory
+from nest_core.costs.stages import Links, hop_seconds, stage_memory
 from nest_core.network import FloatArray, IntArray, MessageTime
 from nest_core.planner.levelwise.kernel import (
     Places,
@@ -188,6 +188,7 @@ class _Program:
         self.rows = problem.rows(space.recompute)
         self.work = 0  # over unequal widths
         self._links: dict[tuple[Point, int], LevelLinks] = {}
+        self._alike: dict[Point, Links] = {}  # of a single stage
         self._lightest: dict[_Strategy, FloatArray] = {}  # experts on every rank
 
     def outers(self) -> Iterator[_Outer]:
@@ -342,7 +343,7 @@ class _Program:
                     continue
                 if self.rule:
                     served |= fits
-                costs = stage_costs(self.problem, point, links(self.problem, point))
+                costs = stage_costs(self.problem, point, self._of_one(point))
                 for c in sorted(fits):
                     load = costs.load(0, 0, self.problem.layers, c)
                     seconds = m * load + costs.sync_seconds(0, 0, self.problem.layers, c)
@@ -472,11 +473,19 @@ class _Program:
         return [every[n] for n in sorted({int(np.argmin(seconds)), int(np.argmin(held))})]
 
     def _shared(self, outer: _Outer, x: int, strategy: _Strategy) -> LevelLinks:
-        point = replace(self._point(outer, strategy, 1), sp=False, micro_batch=1)
+        point = _seats(self._point(outer, strategy, 1))
         key = point, outer.widths[x]
         if key not in self._links:
             self._links[key] = level_links(self.problem, point, outer.slots[x])
-        return self._links[key]
+        found = self._links[key]
+        return replace(found, point=replace(found.point, ep=strategy[3], etp=strategy[4]))
+
+    def _of_one(self, point: Point) -> Links:
+        """Links of a single stage; points whose ranks sit alike share what was priced."""
+        key = replace(_seats(point), device_order="natural")  # a width's slot is the same for all
+        if key not in self._alike:
+            self._alike[key] = links(self.problem, point)
+        return self._alike[key].of(point)
 
     def _places(self, outer: _Outer, line: Stretch | None) -> Places:
         if line is not None:
@@ -572,6 +581,11 @@ class _Program:
                 arrive[number, 1 + y :: widths] = come[1:]
                 retire[number, 1 + y :: widths] = go[:-1]
         return arrive, retire
+
+
+def _seats(point: Point) -> Point:
+    """A point without what does not place ranks."""
+    return replace(point, sp=False, micro_batch=1, zero=0, zero_group=0, ep=1, etp=1)
 
 
 def _work(t: Tables, p: Places) -> int:
