@@ -473,7 +473,7 @@ class _Program:
         return [every[n] for n in sorted({int(np.argmin(seconds)), int(np.argmin(held))})]
 
     def _shared(self, outer: _Outer, x: int, strategy: _Strategy) -> LevelLinks:
-        point = _seats(self._point(outer, strategy, 1))
+        point = _placed(self._point(outer, strategy, 1))
         key = point, outer.widths[x]
         if key not in self._links:
             self._links[key] = level_links(self.problem, point, outer.slots[x])
@@ -482,7 +482,7 @@ class _Program:
 
     def _of_one(self, point: Point) -> Links:
         """Links of a single stage; points whose ranks sit alike share what was priced."""
-        key = replace(_seats(point), device_order="natural")  # a width's slot is the same for all
+        key = replace(_placed(point), device_order="natural")  # a width's slot is the same for all
         if key not in self._alike:
             self._alike[key] = links(self.problem, point)
         return self._alike[key].of(point)
@@ -583,7 +583,7 @@ class _Program:
         return arrive, retire
 
 
-def _seats(point: Point) -> Point:
+def _placed(point: Point) -> Point:
     """A point without what does not place ranks."""
     return replace(point, sp=False, micro_batch=1, zero=0, zero_group=0, ep=1, etp=1)
 
