@@ -56,10 +56,10 @@ def find(problem: Problem, space: SearchSpace, time_limit_s: float = float("inf"
         late = "the time limit was over before any plan was found: raise time_limit_s"
         none = "no plan fits into memory under 1F1B"
         return Found(None, origin, none if found.proven else late)
-    if not found.proven:
-        gap = 1.0 - found.lower_bound_s / found.best[0].seconds
-        origin += f", searched in part: none is promised in {gap:.1%} less"
     chosen = min(found.best, key=lambda promise: _seconds(problem, promise.plan))
+    if not found.proven:
+        gap = 1.0 - found.lower_bound_s / chosen.seconds
+        origin += f", searched in part: none is promised in over {gap:.1%} less"
     if chosen.plan.ragged:
         origin += ", stages of unequal width"
     return Found(chosen.plan, origin, promised_s=chosen.seconds)

@@ -118,7 +118,8 @@ def waterfall_figure(nest: Baseline | None, ours_s: float | None, why: str = "")
         _finding(took, ours_s, falls),
         f"{_SUBTITLE}: {unit} of an iteration beyond ours",
         "Blue line: the exact search's iteration. From it, cause by cause, to what the program's "
-        "plan takes on the fabric; hollow: what the program promised on its levels.",
+        "plan takes on the fabric; hollow: what the program promised on its levels. "
+        f"That plan: {nest.origin}.",
         go.Figure(data=[bars], layout=layout),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations, pairwise, product
+from itertools import combinations, count, pairwise, product
 
 import numpy as np
 import pytest
@@ -277,3 +277,17 @@ def test_replicas_of_unequal_stages_take_no_longer_than_promised(seed):
         report = price(problem, promise.plan)
         assert report.feasible
         assert report.iteration_s <= promise.seconds * (1 + 1e-9)
+
+
+def test_whenever_it_is_stopped_it_says_what_is_left():
+    """A second passes at every look at the clock."""
+    problem, space = unequal_view(1)
+    least = levelwise(problem, space).best[0].seconds
+    for limit in range(200):
+        found = levelwise(problem, space, time_limit_s=limit, clock=count().__next__)
+        assert found.lower_bound_s <= least * (1 + 1e-9)
+        assert found.best or limit or not found.proven
+        if found.proven:
+            assert found.best[0].seconds == pytest.approx(least, rel=1e-9)
+            return
+    pytest.fail("it was never done")

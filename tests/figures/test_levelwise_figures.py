@@ -64,7 +64,9 @@ def test_without_a_plan_it_says_why():
 
 def _nest(planned, waterfall, promised=1.0):
     report = price(*planned)
-    entry = Baseline("nest", "NEST", "", report, "", 0.1, promised_s=promised * report.iteration_s)
+    entry = Baseline(
+        "nest", "NEST", "in part", report, "", 0.1, promised_s=promised * report.iteration_s
+    )
     return report.iteration_s, replace(entry, waterfall=waterfall)
 
 
@@ -77,6 +79,7 @@ def test_bars_lead_from_ours_to_what_it_takes(planned):
     (bars,) = picture.plot.data
     ends = np.array(bars.base) + np.array(bars.x)
     assert len(ends) == len(CAUSES) + 3
+    assert nest.origin in picture.reading
     assert np.array(bars.base)[2:6] == pytest.approx(ends[1:5])  # each begins where one ended
     scale = (took - ours) / ends[-2]
     assert ends[5] * scale == pytest.approx(took - ours)

@@ -43,7 +43,7 @@ from nest_core.costs import (
     micro_batches,
     stage_costs,
 )
-from nest_core.costs.stages import hop_seconds, stage_memory
+from nest_core.costs.stages import Links, hop_seconds, stage_memory
 from nest_core.network import FloatArray, IntArray, MessageTime
 from nest_core.planner.levelwise.kernel import (
     Places,
@@ -88,7 +88,8 @@ class Promises:
     points, solved : int
         Outer points (order, dp, micro-batch, width), and those that no bound excluded.
     lower_bound_s : float
-        No plan of the program's is promised in less; the first promise where it is proven.
+        No plan of the program's is promised in less; the first promise where it is proven,
+        infinity where it is proven that there is none.
     proven : bool
         Whether the time sufficed.
     """
@@ -166,7 +167,7 @@ def levelwise(
                 lower = min(lower, outer.bound)
     if best:
         lower = min(lower, best[0].seconds)
-    proven = not best or lower >= best[0].seconds
+    proven = lower >= best[0].seconds if best else lower == float("inf")
     return Promises(tuple(best), points, solved, lower, proven)
 
 
@@ -187,7 +188,8 @@ class _Program:
         self.rows = problem.rows(space.recompute)
         self.work = 0  # over unequal widths
         self._links: dict[tuple[Point, int], LevelLinks] = {}
-        self._lightest: dict[_Strategy, FloatArray] = {}
+        self._alike: dict[Point, Links] = {}  # of a single stage
+        self._lightest: dict[_Strategy, FloatArray] = {}  # experts on every rank
 
     def outers(self) -> Iterator[_Outer]:
         """All outer points, with bounds that no table is needed for."""
@@ -275,8 +277,14 @@ class _Program:
         each = [self._light(strategy) for strategy in self.strategies(width, dp)]
         return np.min(each, axis=0) if each else np.full(self.problem.layers, np.inf)
 
-    def _light(self, key: _Strategy) -> FloatArray:
-        """Compute of a sequence at least, layer by layer."""
+    def _light(self, strategy: _Strategy) -> FloatArray:
+        """Compute of a sequence at least, layer by layer.
+
+        That with all experts on every rank: to divide them adds communication, and leaves each
+        rank as much to compute.
+        """
+        tp, sp, cp, _, etp = strategy
+        key = tp, sp, cp, 1, tp if etp == tp else 1
         if key not in self._lightest:
             if self.problem.lower_bound is None:
                 self._lightest[key] = np.zeros(self.problem.layers)
@@ -314,6 +322,8 @@ class _Program:
             return None
         taken = np.zeros(1, dtype=np.int64)
         for strategy in self.strategies(outer.widths[0], outer.dp):
+            if self.late():
+                break
             served: set[int] = set()
             for state in self._states(outer, strategy, 1):
                 point = replace(
@@ -333,7 +343,7 @@ class _Program:
                     continue
                 if self.rule:
                     served |= fits
-                costs = stage_costs(self.problem, point, links(self.problem, point))
+                costs = stage_costs(self.problem, point, self._of_one(point))
                 for c in sorted(fits):
                     load = costs.load(0, 0, self.problem.layers, c)
                     seconds = m * load + costs.sync_seconds(0, 0, self.problem.layers, c)
@@ -355,14 +365,14 @@ class _Program:
         room = len(line.level) if line else len(outer.slots[0])
         most = min(room, problem.layers)
         if most < 2:
-            return None, True
+            return None, not self.late()
         choices = [
             choice
             for x in range(len(outer.widths))
             for choice in self._choices(outer, x, m, most, cutoff)
         ]
-        if not choices:
-            return None, True
+        if self.late() or not choices:
+            return None, not self.late()
         places = self._places(outer, line)
         tables, memory = self._tables(choices, self._hops(outer, line), min(m, most))
         each = np.diff(tables.time, axis=1)
@@ -412,11 +422,18 @@ class _Program:
     ) -> Iterator[_Choice]:
         """Strategies of a width by ZeRO stage.
 
-        Of equal widths those are left out that no number of stages makes fast enough.
+        Of equal widths those are left out that no number of stages makes fast enough; none is
+        made when the time is over.
         """
         depths = np.arange(1, most + 1)
         levels = len(self.problem.network.nesting)
         for strategy in self._offered(outer, x):
+            if self.late():
+                return
+            light = outer.micro_batch * self._light(strategy)
+            best = (m + depths - 1) * np.maximum(light.sum() / depths, light.max())
+            if len(outer.widths) == 1 and best.min() >= cutoff:
+                continue
             shared = self._shared(outer, x, strategy)
             slow: set[int] = set()
             for state in self._states(outer, strategy, 2):
@@ -447,6 +464,8 @@ class _Program:
         levels, row = len(self.problem.network.nesting), self.rows[0]
         seconds, held = [], []
         for strategy in every:
+            if self.late():
+                return []
             point = self._point(outer, strategy, levels + 1)
             costs = stage_costs(self.problem, point, self._shared(outer, x, strategy))
             seconds.append(float(costs.time[0, row, -1]))
@@ -454,11 +473,19 @@ class _Program:
         return [every[n] for n in sorted({int(np.argmin(seconds)), int(np.argmin(held))})]
 
     def _shared(self, outer: _Outer, x: int, strategy: _Strategy) -> LevelLinks:
-        point = replace(self._point(outer, strategy, 1), sp=False, micro_batch=1)
+        point = _placed(self._point(outer, strategy, 1))
         key = point, outer.widths[x]
         if key not in self._links:
             self._links[key] = level_links(self.problem, point, outer.slots[x])
-        return self._links[key]
+        found = self._links[key]
+        return replace(found, point=replace(found.point, ep=strategy[3], etp=strategy[4]))
+
+    def _of_one(self, point: Point) -> Links:
+        """Links of a single stage; points whose ranks sit alike share what was priced."""
+        key = replace(_placed(point), device_order="natural")  # a width's slot is the same for all
+        if key not in self._alike:
+            self._alike[key] = links(self.problem, point)
+        return self._alike[key].of(point)
 
     def _places(self, outer: _Outer, line: Stretch | None) -> Places:
         if line is not None:
@@ -554,6 +581,11 @@ class _Program:
                 arrive[number, 1 + y :: widths] = come[1:]
                 retire[number, 1 + y :: widths] = go[:-1]
         return arrive, retire
+
+
+def _placed(point: Point) -> Point:
+    """A point without what does not place ranks."""
+    return replace(point, sp=False, micro_batch=1, zero=0, zero_group=0, ep=1, etp=1)
 
 
 def _work(t: Tables, p: Places) -> int:
