@@ -5,7 +5,7 @@ fabrics of 8 to 1,024 devices, models dense and of experts, sequences and batche
 open, and searches each with a time limit. Prints a row per scenario (CSV): kind, devices, seconds,
 and the gap that was left. Seconds are those of the processor, so that what else runs on the machine
 does not count; a search runs in one thread. One search goes before all, unmeasured: what it
-compiles is kept.
+compiles is kept. ``--picture FILE.svg`` draws such rows, read from standard input, as a histogram.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import random
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from nest_core.errors import InputError
 from nest_core.planner import search
@@ -285,6 +287,37 @@ def proven(number: int, kind: str, scenario: Scenario, limit_s: float, sets: lis
     )
 
 
+BINS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, math.inf)
+"""Upper ends in seconds; the last one has what was not proven by the limit."""
+
+
+def histogram(rows: list[dict[str, str]]) -> str:
+    """How many scenarios were proven within how many seconds, as plain SVG."""
+    found = [0] * len(BINS)
+    for row in rows:
+        seconds = float(row["seconds"]) if row["proven"] == "True" else math.inf
+        found[next(n for n, end in enumerate(BINS) if seconds <= end)] += 1
+    wide, left, top, high = 62, 20, 46, 170
+    title = f"{len(rows) - found[-1]} of {len(rows)} random scenarios are proven within 5 s"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + wide * len(BINS) + 20} 260" '
+        'role="img" font-family="sans-serif" font-size="11" fill="#767b82">',
+        f'<text x="{left}" y="18" font-size="14" font-weight="600">{title}</text>',
+        f'<text x="{left}" y="34">scenarios by processor seconds of the search</text>',
+    ]
+    for number, (end, count) in enumerate(zip(BINS, found, strict=True)):
+        x, tall = left + wide * number, high * count / max(found)
+        colour = "#0072B2" if end < math.inf else "#D55E00"
+        label = f"to {end:g} s" if end < math.inf else "not proven"
+        parts.append(
+            f'<rect x="{x}" y="{top + high - tall:.1f}" width="{wide - 6}" height="{tall:.1f}" '
+            f'fill="{colour}"/><text x="{x + wide / 2 - 3}" y="{top + high - tall - 4:.1f}" '
+            f'text-anchor="middle">{count}</text><text x="{x + wide / 2 - 3}" '
+            f'y="{top + high + 16}" text-anchor="middle">{label}</text>'
+        )
+    return "\n".join([*parts, "</svg>", ""])
+
+
 def main() -> None:
     """Draw, measure, write, print."""
     options = argparse.ArgumentParser(description=__doc__)
@@ -292,7 +325,11 @@ def main() -> None:
     options.add_argument("--first", type=int, default=0)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--limit", type=float, default=5.0)
+    options.add_argument("--picture", type=Path)
     asked = options.parse_args()
+    if asked.picture:
+        asked.picture.write_text(histogram(list(csv.DictReader(sys.stdin))), encoding="utf-8")
+        return
     warm = load_scenario("llama2-7b-64-h100", ["search={}"])
     search(warm.problem(), warm.space, time_limit_s=asked.limit)
     writer = None

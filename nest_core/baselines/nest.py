@@ -26,6 +26,7 @@ from dataclasses import replace
 from nest_core.baselines.baseline import Baseline, Found, Waterfall
 from nest_core.costs import Plan, Problem, price
 from nest_core.errors import InputError
+from nest_core.layout import device_order
 from nest_core.network.error import levels_only
 from nest_core.planner import SearchSpace, search
 from nest_core.planner.levelwise import levelwise
@@ -96,14 +97,17 @@ def waterfall(
         view, here, rule=False, unequal=False, within_s=within, time_limit_s=time_limit_s
     )
     lifted = min([alike, *(_seconds(problem, promise.plan) for promise in free.best)])
-    on_view = search(view, plain, time_limit_s=time_limit_s).best
+    # Curves along a torus mean nothing on levels.
+    orders = space.device_orders if problem.network.torus is None else ("natural",)
+    seen = replace(plain, device_orders=orders)
+    on_view = search(view, seen, time_limit_s=time_limit_s).best
     on_links = search(problem, plain, time_limit_s=time_limit_s).best
     if ours_s is None:
         best = search(problem, space, time_limit_s=time_limit_s).best
         ours_s = best.iteration_s if best else None
     if on_view is None or on_links is None or ours_s is None:
         return None
-    by_levels = _seconds(problem, on_view.plan)
+    by_levels = _seconds(problem, _placed(on_view.plan, view))
     return Waterfall(
         schedule=on_links.iteration_s - ours_s,
         memory_rule=alike - lifted,
@@ -111,6 +115,12 @@ def waterfall(
         levels=by_levels - on_links.iteration_s,
         widths=took - alike,
     )
+
+
+def _placed(plan: Plan, view: Problem) -> Plan:
+    """The plan on its devices by number: levels may call a seating otherwise than the fabric."""
+    devices = device_order(view.network, plan.point.device_order)[: plan.devices_used]
+    return replace(plan, point=replace(plan.point, device_order=tuple(devices.tolist())))
 
 
 def _seconds(problem: Problem, plan: Plan) -> float:

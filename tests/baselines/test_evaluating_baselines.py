@@ -132,3 +132,16 @@ def test_what_nest_promised_and_loses_adds_up():
     assert entry.waterfall.total == pytest.approx(lost, abs=1e-9 * ours.iteration_s)
     assert min(entry.waterfall.schedule, entry.waterfall.memory_rule) >= 0.0
     assert entry.waterfall.levels >= -1e-9
+
+
+def test_the_waterfall_on_a_torus_without_a_chip():
+    """Levels have no rows and no curves; their seatings were priced by name on the torus."""
+    changed = ["fabric.missing=['device 9']", "search.device_order=['natural','snake']"]
+    changed += ["fabric.torus.shape=[4, 4, 1]", "search.tp=[1, 2]"]
+    changed += ["workload.global_batch_sequences=12", "search.pp=[1, 2, 3]"]
+    scenario = load_scenario("llama2-7b-64-tpu-torus", changed)
+    problem = scenario.problem()
+    (found,) = evaluate_baselines(problem, scenario.space, scenario.model, ("nest",))
+    best = search(problem, scenario.space).best
+    assert found.feasible
+    assert found.waterfall.total == pytest.approx(found.report.iteration_s - best.iteration_s)
