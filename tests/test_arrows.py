@@ -35,7 +35,7 @@ ABOVE_FOUNDATIONS = {
     "layout": {"network"},
     "costs": {"hardware", "layout", "network", "workload"},
     "planner": {"costs", "layout", "network"},
-    "baselines": {"costs", "network", "planner", "topology", "workload"},
+    "baselines": {"costs", "layout", "network", "planner", "topology", "workload"},
     "scenario": {"costs", "formats", "hardware", "network", "planner", "topology", "workload"},
     # satellites
     "bill": {"topology"},
