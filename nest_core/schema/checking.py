@@ -111,9 +111,12 @@ def sentence(
         return InputError(field, "is not a known key", first["input"], hint)
     same = [finding for finding in findings if _written(finding, document) == path]
     # A value out of bounds is of the alternative that it is too large or small for.
-    meant = [finding for finding in same if not finding["type"].endswith("_type")]
-    rules = dict.fromkeys(_rule(finding) for finding in meant or same)
-    return InputError(field, f"must be {' or '.join(rules)}", first["input"], "change it")
+    meant = [f for f in same if not f["type"].endswith(("_type", "literal_error"))]
+    rules = ", ".join(dict.fromkeys(_rule(finding) for finding in meant or same))
+    # One enumeration of all alternatives: 'a', 'b', a table or a list.
+    *others, last = rules.replace(" or ", ", ").split(", ")
+    rule = f"{', '.join(others)} or {last}" if others else last
+    return InputError(field, f"must be {rule}", first["input"], "change it")
 
 
 _RULES = {

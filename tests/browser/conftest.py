@@ -55,6 +55,17 @@ class Watched:
         """The headline figures."""
         return self.page.get_by_test_id("stMetricValue").all_inner_texts()[:HEADLINES]
 
+    def shows_one(self, index: int, value: str) -> None:
+        """Wait until one of the headline figures is this."""
+        self.page.wait_for_function(
+            """([index, value]) => {
+              const shown = document.querySelectorAll('[data-testid=stMetricValue]')[index];
+              return shown && shown.innerText === value;
+            }""",
+            arg=[index, value],
+            timeout=20_000,
+        )
+
     def shows(self, values: list[str]) -> None:
         """Wait until these are the headline figures: a busy server may only begin to draw."""
         from playwright.sync_api import TimeoutError as NotInTime

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -26,17 +27,6 @@ def enter(window):
         timeout=60_000,
     )
     return Canvas(window.page)
-
-
-def shows(window, index, value):
-    window.page.wait_for_function(
-        """([index, value]) => {
-          const shown = document.querySelectorAll('[data-testid=stMetricValue]')[index];
-          return shown && shown.innerText === value;
-        }""",
-        arg=[index, value],
-        timeout=20_000,
-    )
 
 
 def level_names(window):
@@ -74,14 +64,14 @@ def test_two_racks_and_an_oversubscribed_spine_are_drawn_and_planned(watched, pl
     canvas = new_drawing(window)
     switches = draw_racks(canvas)
     canvas.wait(links=48)  # four in each node, four NICs, and four to its leaf
-    assert window.values()[0] == "4"  # the first node stands alone until all are connected
+    window.shows_one(0, "4")  # the first node stands alone until all are connected
     window.page.get_by_text("must connect all devices").wait_for()
 
     canvas.link(switches[0], switches[2])
     canvas.link(switches[1], switches[2])
-    shows(window, 0, "16")
-    shows(window, 1, "3")
-    shows(window, 2, "50.0 GB/s")
+    window.shows_one(0, "16")
+    window.shows_one(1, "3")
+    window.shows_one(2, "50.0 GB/s")
     window.settle()  # the table stands below the figures
     assert len(level_names(window)) == 3
 
@@ -91,17 +81,17 @@ def test_two_racks_and_an_oversubscribed_spine_are_drawn_and_planned(watched, pl
     canvas.click(edges[0])
     canvas.click(edges[1], "Control")
     canvas.fill("Bandwidth, GB/s", "0.5")
-    shows(window, 2, "500 MB/s")
+    window.shows_one(2, "500 MB/s")
     if not planned:
         return
     narrow = plan(window)
     before = canvas.data("revision")
     window.page.get_by_role("button", name="Undo").click()
     canvas.after(before)
-    shows(window, 2, "50.0 GB/s")
+    window.shows_one(2, "50.0 GB/s")
     wide = plan(window)
     window.page.reload()
-    shows(window, 2, "50.0 GB/s")
+    window.shows_one(2, "50.0 GB/s")
     canvas.wait(elements=39)
     assert narrow[0] != wide[0], "throughput"
     assert narrow[1] != wide[1], "plan"
@@ -178,7 +168,7 @@ def test_a_running_clusters_fabric_is_imported(watched, root, tmp_path):
     canvas = enter(window)
     window.page.get_by_role("button", name="Import a file").click()
     window.page.locator("input[type=file]").set_input_files(str(path))
-    shows(window, 0, f"{devices:,}")
+    window.shows_one(0, f"{devices:,}")
     window.page.keyboard.press("Escape")
     window.page.get_by_text("As read: ibnetdiscover output, fabric.ibnetdiscover.").wait_for()
     window.page.locator(".nest-table").first.get_by_text("IBLEAF").wait_for()
@@ -190,7 +180,7 @@ def test_a_running_clusters_fabric_is_imported(watched, root, tmp_path):
 def test_a_file_that_cannot_be_read_leaves_the_page_as_it_was(watched, tmp_path):
     window = watched()
     enter(window)
-    shows(window, 0, "1,024")
+    window.shows_one(0, "1,024")
     before = window.values()
     path = tmp_path / "broken.graphml"
     path.write_bytes(b"<!DOCTYPE a [<!ENTITY b 'c'>]><graphml>&b;</graphml>")
@@ -210,7 +200,7 @@ def test_a_drawing_is_edited_by_keyboard_alone(watched):
     page.keyboard.type("v100-pods-64")
     page.keyboard.press("Enter")
     before = "50.0 GB/s"  # the page came with another fabric of 64 devices
-    shows(window, 2, before)
+    window.shows_one(2, before)
     button = page.get_by_role("button", name="Edit as my own drawing")
     from playwright.sync_api import expect
 
@@ -218,30 +208,32 @@ def test_a_drawing_is_edited_by_keyboard_alone(watched):
     button.focus()
     page.keyboard.press("Enter")
     page.get_by_text("Drawn: 64 devices").wait_for()
-    assert window.values()[2] == before
+    window.shows_one(2, before)
     page.locator("summary", has_text="Elements and links as tables").focus()
     page.keyboard.press("Enter")
     tables = page.locator("details", has_text="Elements and links as tables")
     table = tables.get_by_test_id("stDataFrame").last
     table.wait_for()
     table.scroll_into_view_if_needed()
-    page.wait_for_timeout(500)
-    table.locator("canvas").first.focus()
+    cells, editor = table.locator("canvas").first, page.locator("#portal input")
     press = page.keyboard.press
+
+    def edit(value):
+        """The cell under the cursor; Enter is pressed until its editor stands."""
+        press("Enter")
+        editor.wait_for(timeout=5_000)
+        page.keyboard.type(value, delay=30)
+        expect(editor).to_have_value(re.compile(value))
+        press("Enter")
+        editor.wait_for(state="detached")
+
+    cells.focus()
     press("Control+Home")
-    for _ in range(2):
-        press("ArrowRight")
-    press("Enter")
-    page.wait_for_timeout(200)
-    page.keyboard.type("1", delay=30)
-    page.wait_for_timeout(200)
-    press("Enter")
+    press("ArrowRight")
+    press("ArrowRight")
+    edit("1")
     page.get_by_text("a device has 1.00 GB/s at level node").wait_for()
-    press("Enter")
-    page.wait_for_timeout(200)
-    page.keyboard.type("2", delay=30)
-    page.wait_for_timeout(200)
-    press("Enter")
+    edit("2")
     # The table kept its focus, one row down, and the canvas followed both edits.
     page.get_by_text("a device has 1.00 GB/s at level node").wait_for()
     canvas = Canvas(page)
