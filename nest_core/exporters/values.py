@@ -213,7 +213,8 @@ def check_launcher(
         "plan.device_order",
         f"must fill node after node for {framework}'s launcher",
         point.device_order,
-        "export with --to slurm, whose rank file carries it",
+        "export with --to slurm, whose rank file carries it, or pin search.seating to consecutive "
+        "and search.device_order to natural",
     )
     if even and not rank_mapping.even:
         counts = ", ".join(map(str, sorted({int(n) for n in rank_mapping.per_host})))

@@ -152,6 +152,10 @@ def _finding(entries: Sequence[Entry]) -> str:
         if not any(e.report for e in entries if not e.ours):
             return "No baseline has a placement here to compare with"
         return "Ours is the only feasible plan"
+    program = next((e.report for e in entries if e.name == NAMES["nest"] and e.feasible), None)
+    if program and program.plan.ragged and program.samples_per_s > ours.samples_per_s:
+        percent = 100 * (program.samples_per_s / ours.samples_per_s - 1)
+        return f"NEST's program is {percent:.3g} % faster than our plan: its stages differ in width"
     rate, name = max(rivals, key=lambda rival: rival[0])
     ratio = ours.samples_per_s / rate
     if abs(ratio - 1) < _SAME:
