@@ -269,15 +269,6 @@ class Torus(Fabric):
         )
         return links * self.link_bandwidth_Bps
 
-    def all_reduce_Bps(self) -> float:
-        """Google's "all-reduce bandwidth per pod": all links of all chips, one direction.
-
-        ``N x links per chip x link rate``, with two links per dimension (fewer where a
-        dimension is shorter than three; chips at the edge of a mesh are counted as others).
-        """
-        links = sum(min(size - 1, 2) for size in self.shape)
-        return self.places * links * self.link_bandwidth_Bps
-
     def explicit(self) -> nx.Graph[Any]:
         """The link graph; devices are integers and forward one another's traffic.
 
