@@ -494,9 +494,10 @@ def audit(problem: Problem, space: SearchSpace, result: Result, count: int, seed
     solved = set(result.solved_points)
     draw = np.random.default_rng(seed)
     drawn: list[int] = []
-    while len(drawn) < min(count, len(frontier) - len(solved)):
+    wanted = min(count, len(frontier) - len(solved))
+    while len(drawn) < wanted:
         for number in draw.integers(len(frontier), size=count).tolist():
-            if number not in solved and len(drawn) < count:
+            if number not in solved and len(drawn) < wanted:
                 solved.add(number)
                 drawn.append(number)
     infeasible, violations = 0, []
