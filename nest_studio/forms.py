@@ -20,6 +20,7 @@ from nest_core.scenario import scenario_document
 from nest_core.schema import parameter
 from nest_core.units import capital
 from nest_core.workload.model_files import model_table
+from nest_core.workload.offload import NO_OFFLOAD, Offload
 from nest_studio.fabric_widgets import fabric_document, fabric_group, fabric_standards, reset_fabric
 from nest_studio.fields import (
     ADDRESS,
@@ -49,6 +50,7 @@ __all__ = [
     "FORM",
     "Request",
     "changes_in_words",
+    "offloads_in_words",
     "pinned_title",
     "scenario_form",
     "scenario_heading",
@@ -71,10 +73,23 @@ _CHOICES = (
     "search.stage_strategies",
     "search.memory_rule",
 )
+OFFLOADS: Mapping[str, Any] = {
+    offload.spelled: offload.shares or "none"
+    for offload in (
+        NO_OFFLOAD,
+        Offload(optimizer=0.5),
+        Offload(optimizer=1.0),
+        Offload(activations=0.5),
+        Offload(activations=1.0),
+        Offload(activations=1.0, optimizer=1.0),
+    )
+}
+"""What the form offers, in a word and as a file has it."""
 _LISTS: Mapping[str, tuple[Any, ...]] = {
     "search.zero": parameter("search.zero").options,
     "search.zero_group": ("all", *(2**n for n in range(1, 11))),
     "search.recompute": parameter("search.recompute").options,
+    "search.offload": tuple(OFFLOADS),
     "search.schedule": parameter("search.schedule").options,
 }
 """Of which the form chooses several, and what there is to choose."""
@@ -333,6 +348,7 @@ def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
         **{key: _largest(search, key) for key in DEGREES},
         **{pinned(key): isinstance(_given(document, key), int) for key in DEGREES},
         **{key: _several(_given(document, key), options) for key, options in _LISTS.items()},
+        "search.offload": offloads_in_words(_given(document, "search.offload")),
         "search.order": "both",
     }
 
@@ -342,6 +358,14 @@ def _several(value: Any, options: tuple[Any, ...]) -> list[Any]:
     if value is None:
         return list(options)
     return list(value) if isinstance(value, list) else [value]
+
+
+def offloads_in_words(value: Any) -> list[str | None]:
+    """What a document lists, or pins, in the form's words; None where it has none."""
+    return [
+        next((word for word, table in OFFLOADS.items() if table == one), None)
+        for one in _several(value, ())
+    ]
 
 
 def _given(document: Mapping[str, Any], key: str) -> Any:
@@ -367,6 +391,8 @@ def _overrides(different: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[
             overrides[key] = {"min": 1} if limit is None else limit if only else {"max": limit}
     if "search.order" in overrides:
         overrides["search.order"] = ORDERS[overrides["search.order"]]
+    if "search.offload" in overrides:
+        overrides["search.offload"] = [OFFLOADS[word] for word in overrides["search.offload"]]
     return overrides
 
 

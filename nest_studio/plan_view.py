@@ -7,7 +7,8 @@ import json
 import streamlit as st
 
 from nest_core.api.answer import Answer
-from nest_core.explain.summary import certificate_line, plan_in_words, proven_over, stage_rows
+from nest_core.explain.proof import proven_over
+from nest_core.explain.summary import certificate_line, plan_in_words, stage_rows
 from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
 from nest_core.figures import Entry, balance_figure, memory_figure, throughput_figure
 from nest_core.figures.cost_matrices import cost_matrices_figure

@@ -63,7 +63,7 @@ STAGE = {"layers", "compute_s", "communication_s", "idle_s", "memory_bytes"}
 MEMORY = {"weights", "gradients", "optimizer", "activations", "stash", "buffers"}
 CERTIFICATE = {
     "lower_bound_s", "gap", "proven", "points", "solved", "bounded", "infeasible",
-    "orders", "device_orders", "words",
+    "axes", "words",
 }  # fmt: skip
 BASELINE = {"name", "feasible", "reason", "plan", "stages", "iteration_time_s", "search_seconds"}
 PRICE = {"feasible", "reason", "iteration_time_s", "terms", "best_iteration_time_s", "difference"}

@@ -17,12 +17,12 @@ from nest_core.costs.problem import Problem
 from nest_core.costs.tables import mfu_convention
 from nest_core.errors import InputError
 from nest_core.explain.headlines import headlines
+from nest_core.explain.proof import axes_of, proven_over
 from nest_core.explain.summary import (
     Headline,
     certificate_line,
     fullest,
     plan_in_words,
-    proven_over,
 )
 from nest_core.explain.validity import Validity, rate_span, seconds_span, validity_of
 from nest_core.hardware import measured_share
@@ -148,8 +148,7 @@ class Answer:
                 "bounded": certificate.bounded,
                 "infeasible": certificate.infeasible,
                 **({} if certificate.proven else {"open": certificate.open}),
-                "orders": [list(order) for order in certificate.orders],
-                "device_orders": list(certificate.device_orders),
+                "axes": axes_of(certificate.space),
                 "words": proven_over(certificate),
             },
             alternatives=[report_json(report) for report in result.alternatives],

@@ -10,7 +10,7 @@ from nest_core.api.display import network_html
 from nest_core.api.scenario import Named, Scenario, load, load_fabric
 from nest_core.api.words import plan_words
 from nest_core.baselines.nest import find
-from nest_core.costs import Problem
+from nest_core.costs import Problem, price
 from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, cost_matrices
 from nest_core.formats.exchange import caveats
 from nest_core.network import Network, collapse
@@ -33,14 +33,18 @@ class LevelwisePlan:
     ----------
     matrices : CostMatrices or None
         None where it has no plan.
-    promised_s : float or None
-        Seconds of an iteration that it expected.
+    origin : str
+        How its plan was found, with what a search in part leaves open.
+    promised_s, iteration_s : float or None
+        Seconds of an iteration that it expected, and that its plan takes on the true fabric.
     reason : str
         Why it has no plan; empty otherwise.
     """
 
     matrices: CostMatrices | None
+    origin: str
     promised_s: float | None
+    iteration_s: float | None
     reason: str
 
     def to_json(self) -> dict[str, Any]:
@@ -51,7 +55,9 @@ class LevelwisePlan:
             "level_wise_program": {
                 "plan": found.plan.to_json() if found else None,
                 "own_levels": found.own_json() if found else None,
+                "origin": self.origin,
                 "promised_s": self.promised_s,
+                "iteration_time_s": self.iteration_s,
                 "reason": self.reason or None,
             },
         }
@@ -150,7 +156,8 @@ def _levelwise(scenario: Scenario) -> tuple[Problem, LevelwisePlan]:
     space = values.space.seated_on(problem.network)
     found = find(problem, space, values.time_limit_s)
     matrices = cost_matrices(problem, found.plan) if found.plan else None
-    return problem, LevelwisePlan(matrices, found.promised_s, found.reason)
+    took = price(problem, found.plan).iteration_s if found.plan else None
+    return problem, LevelwisePlan(matrices, found.origin, found.promised_s, took, found.reason)
 
 
 def _text(fields: Mapping[str, Any]) -> str:
@@ -184,9 +191,13 @@ def _matrices_text(fields: Mapping[str, Any]) -> str:
     """Level-wise cost matrices: a row for each level, outermost first, own cells starred."""
     cells, program = fields["cost_matrices"], fields["level_wise_program"]
     if cells is None:
-        return f"\n\nno level-wise cost matrices: {program['reason']}"
+        return f"\n\nno level-wise cost matrices: {program['reason']}\n{program['origin']}"
+    found = (
+        f"{program['origin']}; promised {program['promised_s']:.4g} s, "
+        f"takes {program['iteration_time_s']:.4g} s on the fabric"
+    )
     if not cells:
-        return "\n\nno level-wise cost matrices: the program's plan sends nothing"
+        return f"\n\nno level-wise cost matrices: the program's plan sends nothing\n{found}"
     own = program["own_levels"]
     rows = [
         [level]
@@ -200,6 +211,6 @@ def _matrices_text(fields: Mapping[str, Any]) -> str:
     ]
     return (
         "\n\nlevel-wise cost matrices, seconds of an iteration if a class reaches up to a level"
-        f"\n(* the plan of NEST's level-wise program: {plan_words(program['plan'])})\n"
+        f"\n(* the plan of NEST's level-wise program: {plan_words(program['plan'])})\n{found}\n"
         + table(["level", *(MATRIX_CLASSES[name][1] for name in cells)], rows)
     )

@@ -41,7 +41,6 @@ from nest_core.workload.recomputation import RECOMPUTE, method_of
 from nest_core.workload.strategies import STRATEGIES
 
 __all__ = [
-    "OPTIMIZERS",
     "dispatch_of",
     "element_bytes",
     "layer_table",
@@ -51,7 +50,6 @@ __all__ = [
     "state_bytes",
 ]
 
-OPTIMIZERS = ("adam", "adam_bf16", "adam_8bit", "sgd")
 _ROUTER = "router"
 """What an operator's name ends in that scores experts, in every trace."""
 

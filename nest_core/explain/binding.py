@@ -32,21 +32,18 @@ class Gain:
 
     Parameters
     ----------
-    resource : str
-        compute, launches, bandwidth.<level> or micro-batches.
     more : str
         How much more of it, in words.
     throughput : float
         Relative gain.
     """
 
-    resource: str
     more: str
     throughput: float
 
 
 def gains(problem: Problem, plan: Plan) -> dict[str, Gain]:
-    """Gains by resource."""
+    """Gains by resource: compute, launches, bandwidth.<level> or micro-batches."""
     before = price(problem, plan).samples_per_s
     changed: list[tuple[str, str, Problem]] = [
         ("compute", "1 % faster kernels", with_tables(problem, _faster)),
@@ -58,7 +55,7 @@ def gains(problem: Problem, plan: Plan) -> dict[str, Gain]:
         ("micro-batches", "twice the micro-batches", replace(problem, batch=2 * problem.batch)),
     ]
     return {
-        resource: Gain(resource, more, price(other, plan).samples_per_s / before - 1)
+        resource: Gain(more, price(other, plan).samples_per_s / before - 1)
         for resource, more, other in changed
     }
 

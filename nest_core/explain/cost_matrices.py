@@ -30,7 +30,7 @@ from nest_core.costs.software import most_nodes
 from nest_core.costs.stages import BETWEEN
 from nest_core.explain.traffic import with_tables
 from nest_core.network import BoolArray, FloatArray, IntArray, Kind, MessageTime, Network, transfers
-from nest_core.network.error import block_levels
+from nest_core.network.error import REMOTE_HOPS, block_levels
 from nest_core.planner.levelwise import level_links, slots
 
 __all__ = ["MATRIX_CLASSES", "CostMatrices", "LevelOf", "cost_matrices"]
@@ -344,7 +344,8 @@ def _levels(network: Network) -> tuple[LevelOf, ...]:
     found = []
     for index, (block, number) in enumerate(zip(network.nesting, numbers, strict=True)):
         level, size = network.levels[number], int(np.bincount(block).max())
-        within = number in numbers[index + 1 :]
-        name = f"{level.name}, {size:,} devices" if within else level.name
+        remote = network.torus is not None and number == REMOTE_HOPS - 1
+        name = f"{level.name} or more" if remote else level.name
+        name += f", {size:,} devices" if number in numbers[index + 1 :] else ""
         found.append(LevelOf(name, size, level.bandwidth_Bps, level.latency_s))
     return tuple(found)

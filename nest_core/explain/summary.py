@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from nest_core.costs import Plan, Point, Report, Stage
 from nest_core.hardware import Accelerator
 from nest_core.layout import DeviceOrder, seatings_among
-from nest_core.planner import Certificate, Result
+from nest_core.planner import Result
 from nest_core.units import GB, TERA, humanise, humanise_seconds, to_gib
 from nest_core.workload import Model
 
 __all__ = [
     "NOTHING",
+    "SCHEDULES_IN_WORDS",
     "UNVALIDATED",
     "Headline",
     "accelerator_in_words",
@@ -21,7 +22,6 @@ __all__ = [
     "fullest",
     "model_in_words",
     "plan_in_words",
-    "proven_over",
     "quantity",
     "schedule_in_words",
     "seated_in_words",
@@ -33,8 +33,9 @@ NOTHING = "–"
 """Where a figure or a cell has no value."""
 UNVALIDATED = "no error band"
 
-_SCHEDULES = {
+SCHEDULES_IN_WORDS = {
     "1f1b": "1F1B",
+    "interleaved": "interleaved 1F1B",
     "gpipe": "GPipe",
     "zb_h1": "ZB-H1",
     "zb_1p": "ZB-1p",
@@ -197,7 +198,7 @@ def schedule_in_words(point: Point) -> str:
     """
     if point.schedule == "interleaved":
         return f"interleaved 1F1B with {point.interleave} virtual stages per stage"
-    return _SCHEDULES[point.schedule]
+    return SCHEDULES_IN_WORDS[point.schedule]
 
 
 def certificate_line(result: Result) -> str:
@@ -214,26 +215,6 @@ def certificate_line(result: Result) -> str:
         f"{verdict}: {found.points:,} points, {found.solved:,} solved, {found.bounded:,} bounded, "
         f"{found.infeasible:,} infeasible, {left}{humanise_seconds(result.solve_seconds)}"
     )
-
-
-def proven_over(certificate: Certificate) -> str:
-    """The set of orders that a certificate is over, in one sentence.
-
-    Examples
-    --------
-    >>> from nest_core.planner import Certificate
-    >>> found = Certificate(1.0, 0.0, True, 1, 1, 0, 0, 0, (("tp", "cp", "dp", "pp"),), ("rack",))
-    >>> proven_over(found)
-    'Over rank order tp-cp-dp-pp; ranks on consecutive devices (rack).'
-    """
-    named = ["-".join(order) for order in certificate.orders]
-    seatings = certificate.seatings
-    straight = [order for order in certificate.device_orders if order not in seatings]
-    where = f"ranks on consecutive devices ({', '.join(straight)})"
-    if seatings:
-        where += f" or in {len(seatings)} {_plural('seating', len(seatings))}: "
-        where += ", ".join(seatings)
-    return f"Over rank {_plural('order', len(named))} {', '.join(named)}; {where}."
 
 
 def stage_rows(report: Report, levels: tuple[str, ...]) -> list[dict[str, object]]:

@@ -18,7 +18,6 @@ from nest_core.scenario import Scenario
 from nest_core.scenario.titles import scenario_title
 
 __all__ = [
-    "TORCH",
     "Bundle",
     "Refused",
     "agrees",
@@ -224,9 +223,6 @@ def check_launcher(
             counts,
             "use whole nodes, or export with --to slurm",
         )
-
-
-TORCH = "PyTorch 2.13"
 
 
 def array(name: str, words: Iterable[Sequence[str]]) -> str:

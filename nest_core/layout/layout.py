@@ -83,15 +83,6 @@ class Layout:
 
     def stage_of(self, devices: int) -> IntArray:
         """Stage of each of the fabric's devices; −1 where idle. Shape (devices,)."""
-        return self._painted(devices, 0)
-
-    def replica_of(self, devices: int) -> IntArray:
-        """Replica of each of the fabric's devices; −1 where idle. Shape (devices,)."""
-        return self._painted(devices, 1)
-
-    def _painted(self, devices: int, axis: int) -> IntArray:
         result = np.full(devices, -1, dtype=np.int64)
-        placed = self.devices
-        index = np.arange(placed.shape[axis])
-        result[placed] = index[:, None, None] if axis == 0 else index[None, :, None]
+        result[self.devices] = np.arange(self.pp)[:, None, None]
         return result

@@ -2,7 +2,8 @@
 
 The same traffic is priced twice: on the network's links, and on a tree that knows only its
 levels: every child of a level has one uplink group of that level's capacity, from which one
-device draws at most `Level.single_flow_Bps`.
+device draws at most `Level.single_flow_Bps`. A torus has a level per hop; of those beyond
+`REMOTE_HOPS` the tree knows one, as NEST (MLSys 2026, appendix B.2) does.
 The worst relative difference over the placements that a planner makes is the *collapse error*:
 0 for hierarchies and Clos fabrics of equal groups, and an honest figure for tori, rails,
 dragonflies and drawn graphs. Plans are priced on the links and do not carry it.
@@ -29,11 +30,13 @@ from nest_core.network.phases import Phase, price_phases
 from nest_core.network.traffic import hierarchical_reduce_scatter, ring_reduce_scatter
 from nest_core.network.tree import TreeLinkMap, TreeTier
 
-__all__ = ["block_levels", "collapse_error", "levels_only"]
+__all__ = ["REMOTE_HOPS", "block_levels", "collapse_error", "levels_only"]
 
 MESSAGE = 2.0**30
 FEW_DEVICES = 16_384
 FEW_DRAWN = 1024
+REMOTE_HOPS = 3
+"""From so many hops on a torus has one level, the paper's "remote"; it prints no threshold."""
 
 
 def levels_only(network: Network) -> Network:
@@ -67,7 +70,11 @@ def levels_only(network: Network) -> Network:
 
 
 def block_levels(network: Network) -> tuple[int, ...]:
-    """The level of every block of the nesting: its own, or where its farthest devices meet."""
+    """The level of every block of the nesting: its own, or where its farthest devices meet.
+
+    On a torus that is `REMOTE_HOPS` at most: who is far from somebody there is near to others, and
+    rings, which most traffic is, go from neighbour to neighbour.
+    """
     nested = all(level.kind == "nested" for level in network.levels)
     if nested and len(network.levels) == len(network.nesting):
         return tuple(range(len(network.nesting)))
@@ -75,7 +82,8 @@ def block_levels(network: Network) -> tuple[int, ...]:
     for group in network.nesting:
         members = np.flatnonzero(group == group[0])
         met = network.link_map.level(np.full(len(members), members[0]), members)
-        found.append(max(0, int(met.max())))
+        far = int(met.max())
+        found.append(max(0, far if network.torus is None else min(far, REMOTE_HOPS - 1)))
     return tuple(found)
 
 

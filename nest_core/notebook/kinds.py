@@ -15,12 +15,12 @@ from typing import Any
 from nest_core import __version__
 from nest_core.api.answer import Answer, answer
 from nest_core.api.studies import Compared, HighestRatios, Swept
+from nest_core.explain.proof import proven_over
 from nest_core.explain.summary import (
     NOTHING,
     Headline,
     certificate_line,
     plan_in_words,
-    proven_over,
     share,
     stage_rows,
 )

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.network import Network, collapse
+from nest_core.network.error import REMOTE_HOPS
 from nest_core.paper.cases import Cell, shipped_instance
 from nest_core.paper.reproduction import Costs, Reproduction, Row, Table, listed, ratio
 from nest_core.paper.settings import printed
@@ -193,7 +194,7 @@ def figure9(costs: Costs) -> Reproduction:
 
 
 def _class(hops: int) -> str:
-    return f"{hops}" if hops < printed()["figure9"]["remote_hops"] else "3, remote"
+    return f"{hops}" if hops < REMOTE_HOPS else "3, remote"
 
 
 def _affinity_rows(preset: str) -> list[Row]:
@@ -235,7 +236,9 @@ def figure9_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
             "the figure can be computed from its costs.",
         )
     found = [
-        "Here every hop distance is a level of its own; three classes are what the paper draws."
+        "Here every hop distance is a level of its own; three classes are what the paper draws, "
+        f"and what its level-wise program reads here: remote from {REMOTE_HOPS} hops on, priced "
+        f"as at {REMOTE_HOPS}."
     ]
     for fabric in dict.fromkeys(row["fabric"] for row in rows):
         seen = [row for row in rows if row["fabric"] == fabric]

@@ -21,7 +21,7 @@ import numpy as np
 
 from nest_core.costs import Plan, Point, Problem, Report, offloaded, price
 from nest_core.errors import InputError
-from nest_core.layout import DEVICE_ORDERS, seatings_among
+from nest_core.layout import DEVICE_ORDERS
 from nest_core.planner.frontier import PLACED, ROUGH, Frontier, Opened
 from nest_core.planner.mixed import MixedFrontier
 from nest_core.planner.solver import Prepared
@@ -43,8 +43,8 @@ class Certificate:
 
     Parameters
     ----------
-    orders, device_orders : tuple
-        The rank orders and the device orders, seatings among them, that the proof is over.
+    space : SearchSpace
+        What the proof is over, the fabric's seatings among its device orders.
     """
 
     lower_bound_s: float
@@ -54,14 +54,8 @@ class Certificate:
     solved: int
     bounded: int
     infeasible: int
+    space: SearchSpace
     open: int = 0
-    orders: tuple[tuple[str, ...], ...] = ()
-    device_orders: tuple[str, ...] = ()
-
-    @property
-    def seatings(self) -> tuple[str, ...]:
-        """The device orders that leave gaps."""
-        return seatings_among(self.device_orders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +198,7 @@ def search(
         bounded=found.points - len(found.solved) - found.misfit - found.open,
         infeasible=found.misfit,
         open=found.open,
-        orders=points.space.orders,
-        device_orders=points.space.device_orders,
+        space=points.space,
     )
     needed, reason = 0.0, ""
     if best is None:
@@ -269,6 +262,7 @@ def _of_all_offloads(
         lower_bound_s=lower,
         gap=(best.iteration_s - lower) / best.iteration_s if best else 0.0,
         proven=all(part.proven for part in parts),
+        space=replace(parts[0].space, offload=space.offload),
         **{
             name: sum(getattr(part, name) for part in parts)
             for name in ("points", "solved", "bounded", "infeasible", "open")
@@ -500,9 +494,10 @@ def audit(problem: Problem, space: SearchSpace, result: Result, count: int, seed
     solved = set(result.solved_points)
     draw = np.random.default_rng(seed)
     drawn: list[int] = []
-    while len(drawn) < min(count, len(frontier) - len(solved)):
+    wanted = min(count, len(frontier) - len(solved))
+    while len(drawn) < wanted:
         for number in draw.integers(len(frontier), size=count).tolist():
-            if number not in solved and len(drawn) < count:
+            if number not in solved and len(drawn) < wanted:
                 solved.add(number)
                 drawn.append(number)
     infeasible, violations = 0, []

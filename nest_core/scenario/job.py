@@ -31,9 +31,7 @@ from nest_core.workload import Model, Strategy
 from nest_core.workload.layers import check_experts
 from nest_core.workload.recomputation import RECOMPUTE
 
-__all__ = ["OVERLAPS", "Job", "overlap_of"]
-
-OVERLAPS = ("none", "ideal", "fitted")
+__all__ = ["Job", "overlap_of"]
 
 
 @dataclass(frozen=True, slots=True)

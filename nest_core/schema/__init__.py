@@ -1,26 +1,22 @@
 """The files people write, checked key by key: fabric and scenario, ``schema = 1``.
 
-The pydantic models (`tables`) mirror ``docs/files.md``; human units stand in the keys.
-`checked` turns pydantic's findings into one sentence about the first of them; `parameter` is what
-the tables say of a key.
+The pydantic models (`fabric`, `scenario`, `search`) mirror ``docs/files.md``; human units stand in
+the keys. `checked` turns pydantic's findings into one sentence about the first of them; `parameter`
+is what the tables say of a key.
 """
 
 from nest_core.schema.checking import MAX_DEPTH, check_plain, checked
+from nest_core.schema.fabric import FabricFile, LevelTable
+from nest_core.schema.fields import LONGEST_NAME, Name, label
 from nest_core.schema.parameters import Parameter, names_of, parameter
-from nest_core.schema.tables import (
-    LONGEST_NAME,
+from nest_core.schema.scenario import (
     AcceleratorFile,
-    FabricFile,
-    LevelTable,
-    Name,
-    Range,
     ScenarioFile,
-    SearchTable,
     StudyTable,
     WorkloadTable,
     add_kind,
-    label,
 )
+from nest_core.schema.search import Range, SearchTable
 
 __all__ = [
     "LONGEST_NAME",

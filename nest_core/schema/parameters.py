@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from nest_core.schema.checking import alternatives, check_plain, inside, sentence
-from nest_core.schema.tables import ScenarioFile
+from nest_core.schema.scenario import ScenarioFile
 
 __all__ = ["Parameter", "names_of", "parameter"]
 

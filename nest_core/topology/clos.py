@@ -25,7 +25,7 @@ import numpy as np
 
 from nest_core.errors import InputError
 from nest_core.schema import FabricFile
-from nest_core.schema.tables import ClosTable, IntraNodeTable
+from nest_core.schema.fabric import ClosTable, IntraNodeTable
 from nest_core.topology.asbuilt import AsBuilt, as_built, without_failed
 from nest_core.topology.checks import IntArray
 from nest_core.topology.clos_plan import ClosPlan

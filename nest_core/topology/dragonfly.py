@@ -18,7 +18,7 @@ import numpy as np
 
 from nest_core.errors import InputError
 from nest_core.schema import FabricFile
-from nest_core.schema.tables import DragonflyTable, IntraNodeTable
+from nest_core.schema.fabric import DragonflyTable, IntraNodeTable
 from nest_core.topology.checks import (
     IntArray,
     Routing,

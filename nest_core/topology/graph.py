@@ -11,7 +11,7 @@ import networkx as nx
 
 from nest_core.errors import InputError
 from nest_core.schema import FabricFile
-from nest_core.schema.tables import ElementTable, LinkTable
+from nest_core.schema.fabric import ElementTable, LinkTable
 from nest_core.topology.checks import MAX_EXPLICIT_DEVICES, Routing, check_routing, positive, whole
 from nest_core.topology.fabric import Document, Fabric
 from nest_core.units import from_gbps_bytes, from_microseconds, gigabytes, microseconds

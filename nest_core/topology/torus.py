@@ -19,7 +19,7 @@ import numpy as np
 
 from nest_core.errors import InputError
 from nest_core.schema import FabricFile
-from nest_core.schema.tables import TorusTable
+from nest_core.schema.fabric import TorusTable
 from nest_core.topology.checks import (
     IntArray,
     Routing,
@@ -268,15 +268,6 @@ class Torus(Fabric):
             if size > 1
         )
         return links * self.link_bandwidth_Bps
-
-    def all_reduce_Bps(self) -> float:
-        """Google's "all-reduce bandwidth per pod": all links of all chips, one direction.
-
-        ``N x links per chip x link rate``, with two links per dimension (fewer where a
-        dimension is shorter than three; chips at the edge of a mesh are counted as others).
-        """
-        links = sum(min(size - 1, 2) for size in self.shape)
-        return self.places * links * self.link_bandwidth_Bps
 
     def explicit(self) -> nx.Graph[Any]:
         """The link graph; devices are integers and forward one another's traffic.

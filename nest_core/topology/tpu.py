@@ -17,7 +17,7 @@ from typing import Literal
 
 from nest_core.errors import InputError
 from nest_core.schema import FabricFile
-from nest_core.schema.tables import TpuSliceTable
+from nest_core.schema.fabric import TpuSliceTable
 from nest_core.topology.checks import Routing, whole
 from nest_core.topology.torus import Torus
 from nest_core.units import from_gbps_bytes, from_microseconds

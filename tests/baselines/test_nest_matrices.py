@@ -7,8 +7,10 @@ from small_problems import small_problem
 
 from nest_core.baselines.nest import find, on_levels
 from nest_core.costs import price
-from nest_core.explain.cost_matrices import cost_matrices
+from nest_core.explain.cost_matrices import _levels, cost_matrices
 from nest_core.explain.traffic import traffic_of
+from nest_core.network import collapse
+from nest_core.scenario import load_fabric
 
 _NAMES = {"data": "dp", "expert_data": "edp", "transfers": "pp"}
 
@@ -34,3 +36,8 @@ def test_own_cells_are_what_the_program_promised_class_by_class(seed):
             assert spent[name] >= seconds * (1 - 1e-9)
             if plan.point.pp == 1:
                 assert spent[name] == pytest.approx(seconds)
+
+
+def test_a_torus_s_blocks_are_called_by_hops_up_to_remote():
+    names = [level.name for level in _levels(collapse(load_fabric("tpu-v4-4x4x4")))]
+    assert names == ["2 hops", "3 hops or more, 16 devices", "3 hops or more"]

@@ -54,6 +54,7 @@ def test_another_group_has_another_finding(watched):
     assert title("h100-spine-leaf-1024", size=64) != title("h100-spine-leaf-1024")
 
 
+@pytest.mark.check
 def test_the_address_restores_the_page(watched):
     window = watched()
     open_address(
@@ -65,6 +66,7 @@ def test_the_address_restores_the_page(watched):
     assert "collective.algorithm=multi" in window.page.url
 
 
+@pytest.mark.check
 def test_a_slider_moved_by_keyboard_moves_the_bisection(watched):
     window = watched()
     open_address(window, "")

@@ -104,6 +104,7 @@ def test_a_plan_is_pinned_and_exported(watched, tmp_path):
     assert [cell["kind"] for cell in cells if cell["title"] == "Our baseline"] == ["plan"]
 
 
+@pytest.mark.check
 def test_a_lesson_is_predicted_revealed_and_kept_in_the_link(watched):
     window = watched()
     page = window.page

@@ -1,21 +1,31 @@
-"""Figures that people keep: data and pictures as files, and an address that restores the paint."""
+"""What people keep: plans, data and pictures as files, and an address that restores the paint."""
 
 from __future__ import annotations
 
 import csv
+import json
 
 import pytest
 
+from nest_core.api.answer import answer
 from nest_core.figures import level_figure
 from nest_core.scenario import load_scenario
 
 pytestmark = pytest.mark.browser
 
 
-def test_a_figure_leaves_as_data_and_as_a_picture(watched):
+def test_a_plan_and_a_figure_leave_as_data_and_as_pictures(watched):
     window = watched()
     window.open("?scenario=llama2-7b-64-h100")
     page = window.page
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Plan (JSON)").click()
+    with open(download.value.path(), encoding="utf-8") as file:
+        plan = json.load(file)
+    found = answer(load_scenario("llama2-7b-64-h100"))
+    assert plan["plan"] == json.loads(json.dumps(found.result.best.plan.to_json()))
+    methods = ["nest", "manual", "mcmc", "phaze", "alpa_e", "mist"]
+    assert [entry["name"] for entry in plan["baselines"]] == methods
     menu = page.locator(".st-key-figure-menu-levels").get_by_role("button")
     menu.click()
     with page.expect_download() as download:
@@ -25,16 +35,18 @@ def test_a_figure_leaves_as_data_and_as_a_picture(watched):
     shown = level_figure(load_scenario("llama2-7b-64-h100").problem().network)
     assert download.value.suggested_filename == "levels.csv"
     assert len(rows) == len(shown.rows())
-    page.get_by_role("radio", name="SVG").click()
-    window.settle()
-    page.keyboard.press("Escape")
-    chart = page.locator(".st-key-plot-levels")
-    chart.hover()
-    with page.expect_download() as download:
-        chart.locator(".modebar-btn").click()
-    assert download.value.suggested_filename.endswith(".svg")
-    with open(download.value.path(), encoding="utf-8") as file:
-        assert file.read(4) == "<svg"
+    for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg")):
+        page.get_by_role("radio", name=kind.upper()).click()
+        window.settle()
+        page.keyboard.press("Escape")
+        chart = page.locator(".st-key-plot-levels")
+        chart.hover()
+        with page.expect_download() as download:
+            chart.locator(".modebar-btn").click()
+        assert download.value.suggested_filename.endswith(f".{kind}")
+        with open(download.value.path(), "rb") as file:
+            assert file.read(4) == start
+        menu.click()
 
 
 @pytest.mark.check

@@ -103,7 +103,8 @@ def test_the_studios_pages_load_nothing_from_elsewhere(page, studio_server):
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.check)])
+@pytest.mark.check
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_picture_is_taken_along_under_the_policy(watched, scheme):
     window = watched(1280, scheme)
     window.page.goto(f"{window.url}/paper?tour=off")

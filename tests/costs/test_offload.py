@@ -78,6 +78,8 @@ def test_activations_leave_and_what_compute_does_not_cover_is_waited_for():
         assert before.memory.activations - after.memory.activations == pytest.approx(moved)
         assert after.memory.host == pytest.approx(moved)
         copied = share * kept[1] / HOST_BPS
+        assert after.launch_s == before.launch_s
+        assert after.compute_s == before.compute_s
         waits = max(0.0, copied - forward[1]) + max(0.0, copied - backward[1])
         micro_batches = 8 // PLAN["dp"]
         assert away.iteration_s - plain.iteration_s == pytest.approx(
@@ -164,6 +166,10 @@ def test_what_cannot_be_offloaded_is_refused_in_a_sentence(offload, words):
         (
             {"offload": "activations:1", "recompute": "full"},
             r"plan\.recompute must be none where activations are offloaded",
+        ),
+        (
+            {"offload": "activations:1", "dp": 2, "pp": 2, "schedule": "zb_h1"},
+            r"plan\.schedule must be no zero-bubble schedule where activations are offloaded",
         ),
     ],
 )

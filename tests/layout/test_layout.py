@@ -53,14 +53,12 @@ def test_the_first_axis_of_the_order_is_innermost():
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("layout", layouts(), ids=repr)
 def test_painted_devices_say_who_sits_there(layout):
-    """`stage_of` and `replica_of` invert `devices`; what is left over is -1."""
-    total = layout.devices_used + 5
-    stages, replicas = layout.stage_of(total), layout.replica_of(total)
-    assert stages.shape == replicas.shape == (total,)
-    for (stage, replica, _), device in np.ndenumerate(layout.devices):
-        assert (stages[device], replicas[device]) == (stage, replica)
+    """`stage_of` inverts `devices`; what is left over is -1."""
+    stages = layout.stage_of(total := layout.devices_used + 5)
+    assert stages.shape == (total,)
+    for (stage, _, _), device in np.ndenumerate(layout.devices):
+        assert stages[device] == stage
     assert (stages[layout.devices_used :] == -1).all()
-    assert (replicas[layout.devices_used :] == -1).all()
 
 
 def test_groups_are_in_ascending_device_order():

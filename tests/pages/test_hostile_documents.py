@@ -50,6 +50,7 @@ OVERRIDES = (
     "search.ep",
     "search.zero",
     "search.recompute",
+    "search.offload",
     "search.order",
     "search.micro_batch_sequences",
     "search.memory_rule",

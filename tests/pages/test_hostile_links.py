@@ -31,6 +31,7 @@ FORM = (
     "search.micro_batch_sequences",
     "search.zero",
     "search.recompute",
+    "search.offload",
     "search.schedule",
     "search.order",
     "search.stage_strategies",

@@ -14,7 +14,9 @@ from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
 from nest_core.topology import Clos, Hierarchical
 from nest_studio import jobs, plan_state
+from nest_studio.forms import offloads_in_words
 from nest_studio.jobs import Job
+from nest_studio.open_plan import from_preset, unsaid
 from nest_studio.scenario_file import command_line, scenario_toml
 
 CHARTS = 8
@@ -137,6 +139,7 @@ def test_a_slider_is_an_override(plan_page):
         ("search.micro_batch_sequences", 1, "search.micro_batch_sequences={max=1}"),
         ("search.zero", [0], "search.zero=[0]"),
         ("search.recompute", ["full"], 'search.recompute=["full"]'),
+        ("search.offload", ["optimizer:1"], "search.offload={optimizer=1.0}"),
         (
             "search.order",
             "stages of a replica side by side",
@@ -279,6 +282,7 @@ def test_the_file_asks_for_the_same(name):
     overrides = {
         "accelerator.memory_GiB": 60.0,
         "search.zero": [0, 1],
+        "search.offload": ["none", {"activations": 0.5}],
         "search.tp": {"max": 4},
         "search.order": ["tp", "cp", "pp", "dp"],
         "workload.optimizer": "sgd",
@@ -286,6 +290,21 @@ def test_the_file_asks_for_the_same(name):
     written = tomllib.loads(scenario_toml(document, overrides))
     assert resolve_scenario(written) == resolve_scenario(document, overrides)
     assert tomllib.loads(scenario_toml(document, {})) == document
+
+
+def test_what_is_offloaded_goes_from_the_form_into_a_file_and_back(plan_page):
+    """The form had no field for it."""
+    page = plan_page(scenario="llama2-7b-64-h100")
+    widget(page, "search.offload").set_value(["none", "optimizer:1"]).run()
+    request = page.session_state["last good"][0]
+    written = tomllib.loads(scenario_toml(request.document, request.overrides))
+    assert written["override"] == {"search.offload": ["none", {"optimizer": 1.0}]}
+    name, overrides = from_preset(written, {})
+    assert (name, unsaid(overrides)) == ("llama2-7b-64-h100", "")
+    assert offloads_in_words(overrides["search.offload"]) == ["none", "optimizer:1"]
+    pinned = {**request.document, "search": {"offload": {"optimizer": 1.0}}}
+    _, overrides = from_preset(pinned, {})
+    assert offloads_in_words(overrides["search.offload"]) == ["optimizer:1"]
 
 
 def test_the_command_asks_for_the_same():

@@ -27,9 +27,11 @@ from planner_instances import (
     random_tables,
 )
 
-from nest_core.costs import Overlap
+from nest_core.costs import LayerTable, Overlap
+from nest_core.costs.problem import with_methods
 from nest_core.network import Dispatch
 from nest_core.planner import ORDERS, SearchSpace
+from nest_core.workload.recomputation import ordered
 
 MOST_PLANS = 20_000
 _MOST_POINTS = 400
@@ -165,6 +167,29 @@ def _space(dice: np.random.Generator, stars: tuple[str, ...]) -> SearchSpace:
         zero_groups=opened("zero_group", 0.3, (0, 2), (2, 0), (0, 2, 3, 4), (4, 0, 2)),
         etp=opened("etp", 0.6, (1, 2), (1, 2, 4), (2, 1)) if "etp" in stars or some(0.3) else (),
     )
+
+
+def with_recompute_methods(
+    dice: np.random.Generator, instance: Instance, methods: tuple[str, ...]
+) -> Instance:
+    """The case with methods of full recomputation, and much or little to keep.
+
+    In half of the cases the first and the last layer are never run again, as embeddings and heads.
+    """
+    layers, names = instance.problem.layers, ordered(methods)
+    heavy, ends = dice.uniform(0.5, 4.0, layers), dice.random() < 0.5
+    base = instance.problem.table
+
+    def table(*key: int) -> LayerTable:
+        plain = base(*key)
+        kept, replay = plain.kept_bytes.copy(), plain.replay_s.copy()
+        kept[0] = np.maximum(kept[0] * heavy, kept[-1])
+        if ends:
+            replay[:, [0, -1]], kept[:, [0, -1]] = 0.0, kept[0, [0, -1]]
+        return with_methods(replace(plain, kept_bytes=kept, replay_s=replay), names)
+
+    problem = replace(instance.problem, table=table, lower_bound=None, recomputations=names)
+    return replace(instance, problem=problem)
 
 
 def _together(order: tuple[str, ...]) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise, product
 from typing import Any, NamedTuple
@@ -62,21 +62,23 @@ class Once(NamedTuple):
 
 
 class Worked(NamedTuple):
-    """One stage whatever the others do: seconds per micro-batch, once, bytes per rank."""
+    """One stage whatever the others do: seconds per micro-batch, once, bytes per rank and host."""
 
     seconds: float
     once: Once
     memory: float
+    host: float = 0.0
     weights: float = 0.0
     passes: Passes = ()
 
 
 class Stage(NamedTuple):
-    """One stage: seconds per micro-batch, seconds once per iteration, bytes per rank."""
+    """One stage: seconds per micro-batch, seconds once per iteration, bytes per rank and host."""
 
     seconds: float
     sync: float
     memory: float
+    host: float = 0.0
 
 
 class Option(NamedTuple):
@@ -229,6 +231,7 @@ class Pricer:
                 self._passes(position, virtual_stages, c)[0],
                 self._once(position, virtual_stages, c),
                 self._memory(position, virtual_stages, c, uneven),
+                self._on_host(position, virtual_stages),
                 math.fsum(self.strategy.rows["weight_s"][slice(*virtual_stages[0])]),
                 self._each(position, virtual_stages, c) if uneven else (),
             )
@@ -509,6 +512,15 @@ class Pricer:
         tensors = total + max(passes, stepping)
         return tensors * (1 + self.problem.fragmentation) + self.problem.reserved_bytes
 
+    def _on_host(self, position: int, virtual_stages: VirtualStages) -> float:
+        """Bytes that a rank's host holds of it: of micro-batches in flight, and of the states."""
+        layers = [layer for first, end in virtual_stages for layer in range(first, end)]
+        total = self._in_flight(position) * math.fsum(self._away(layer) for layer in layers)
+        for held, ranks in ((self.dense, self.sharers), (self.experts, self.expert_sharers)):
+            states = self.optimizer_away * self.problem.state.optimizer
+            total += states * sum(held[layer] for layer in layers) / (ranks if self.zero else 1)
+        return total
+
 
 class Oracle:
     """Every plan of a problem over a space, priced.
@@ -727,7 +739,8 @@ class Oracle:
         loads = [one.seconds for one in stages]
         once = syncs(cuts, loads, [one.once for one in stages])
         found = tuple(
-            Stage(one.seconds, sync, one.memory) for one, sync in zip(stages, once, strict=True)
+            Stage(one.seconds, sync, one.memory, one.host)
+            for one, sync in zip(stages, once, strict=True)
         )
         weights, passes = [one.weights for one in stages], [one.passes for one in stages]
         return Priced(self.seconds(choice, loads, once, weights, passes), found)
@@ -840,6 +853,21 @@ class Oracle:
         """
         found = [self.best(choice, memory=memory) for choice in self.choices()]
         return rank([plan for plan in found if plan is not None])
+
+
+def every_offload(fabric: Any, problem: Any, space: Any) -> list[Oracle]:
+    """An oracle for each that the space has.
+
+    Activations leave only where none is recomputed, and where gradients of weights are not late.
+    """
+    found = []
+    for offload in space.offload:
+        own = space
+        if offload.activations:
+            schedules = tuple(name for name in space.schedules if name not in ROUNDS)
+            own = replace(space, recompute=("none",), schedules=schedules)
+        found.append(Oracle(fabric, problem, own, (offload.activations, offload.optimizer)))
+    return found
 
 
 def syncs(cuts: Sequence[int], loads: Sequence[float], once: Sequence[Once]) -> list[float]:

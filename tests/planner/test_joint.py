@@ -308,7 +308,7 @@ def _fits(case: Case, memory: float) -> bool:
 # --- more than one plan, and searches that are cut short ----------------------------------------
 
 
-@pytest.mark.parametrize("top", [2, 7])
+@pytest.mark.parametrize("top", [pytest.param(2, marks=pytest.mark.check), 7])
 def test_the_alternatives_are_the_next_best_points_of_the_joint_space(cases, top):
     """But for GPipe where 1F1B may take its place: it is as fast, and leaner.
 

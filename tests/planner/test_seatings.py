@@ -31,7 +31,7 @@ def test_seatings_are_those_of_the_documented_rules(seed):
         assert sorted(order.tolist()) == list(range(network.devices))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", _CASES)
 def test_the_best_plan_is_the_best_of_all_seatings(seed):
     instance = holed_instance(seed)
@@ -63,7 +63,9 @@ def test_gaps_win_somewhere():
         ]
         if found[0] is not None:
             gained += found[1] is None or found[0].iteration_s < found[1].iteration_s * (1 - 1e-9)
-    assert gained >= 3
+        if gained == 3:
+            return
+    pytest.fail(f"only {gained} instances gain by gaps")
 
 
 def test_one_dead_device_costs_no_more_than_its_node():

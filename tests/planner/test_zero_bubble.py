@@ -21,6 +21,7 @@ SCHEDULES = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(30))
 def test_any_plan_is_priced_as_over_concrete_devices(seed):
     instance, dice = large_instance(seed), np.random.default_rng([seed, 20])
@@ -38,6 +39,7 @@ def test_any_plan_is_priced_as_over_concrete_devices(seed):
             assert stage.memory.total == pytest.approx(mine.memory, rel=1e-9)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(40))
 def test_the_search_finds_the_best_of_every_plan(seed):
     """Its seconds are the oracle's minimum, and every point's own best when all are solved."""
@@ -66,4 +68,6 @@ def test_zero_bubble_schedules_win_somewhere():
         space = replace(instance.space, schedules=("1f1b", "zb_h1", "zb_2p"))
         best = search(instance.problem, space).best
         won.add(best.plan.point.schedule if best and best.plan.point.pp > 1 else "")
-    assert {"zb_h1", "zb_2p"} <= won
+        if {"zb_h1", "zb_2p"} <= won:
+            return
+    pytest.fail(f"only {won} are the best somewhere")

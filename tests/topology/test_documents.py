@@ -20,7 +20,7 @@ from nest_core.errors import InputError
 from nest_core.formats import read_fabric, write_fabric
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.schema import FabricFile, checked
-from nest_core.schema.tables import (
+from nest_core.schema.fabric import (
     ClosTable,
     DragonflyTable,
     ElementTable,
