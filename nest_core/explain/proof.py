@@ -89,7 +89,7 @@ def proven_over(certificate: Certificate) -> str:
         f"{'mixed' if space.mixed else 'uniform'} stages cut at any layer"
         + (", ZeRO and recomputation as needed" if space.as_needed else ""),
         _counted("rank order", ["-".join(order) for order in space.orders]),
-        _seats(space),
+        _seatings(space),
     ]
     return "; ".join(parts) + "."
 
@@ -117,7 +117,7 @@ def _schedules(space: SearchSpace) -> str:
     return f"{found} with {_values(several)} virtual stages in {layouts} layouts"
 
 
-def _seats(space: SearchSpace) -> str:
+def _seatings(space: SearchSpace) -> str:
     seatings = seatings_among(space.device_orders)
     straight = [order for order in space.device_orders if order not in seatings]
     found = f"ranks on consecutive devices ({', '.join(straight)})"
