@@ -1,4 +1,4 @@
-"""The paper's figures and tables beside ours, under its artifact's costs or our own."""
+"""The paper's figures, tables and program beside ours, under its artifact's costs or our own."""
 
 import html
 
@@ -47,12 +47,15 @@ def show(found: Reproduction) -> None:
 
 name = one_of(
     st,
-    "Figure, table or section of the paper",
+    "Figure, table, section or algorithm of the paper",
     NAMES,
     "figure5",
     "name",
     format_func=lambda key: (
-        key.replace("figure", "Fig. ").replace("table", "Table ").replace("section", "Sec. ")
+        key.replace("figure", "Fig. ")
+        .replace("table", "Table ")
+        .replace("section", "Sec. ")
+        .replace("algorithm", "Alg. ")
     ),
     wrap=True,
     bind="query-params",

@@ -6,6 +6,7 @@ Figure 2 divides iterations by strategy, figure 10 those on one node.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import plotly.graph_objects as go
@@ -24,9 +25,10 @@ from nest_core.figures.style import (
     frame,
     value_axis,
 )
+from nest_core.figures.waterfall import fall_figure
 from nest_core.paper import Reproduction
 from nest_core.paper.cases import FIGURES, PLANNERS
-from nest_core.paper.settings import model_name
+from nest_core.paper.settings import cluster_name, model_name
 
 __all__ = ["iterations_picture", "models_of", "paper_pictures", "strategies_picture"]
 
@@ -49,7 +51,9 @@ _LEGEND = {"orientation": "h", "x": 0, "y": 1.13, "yanchor": "bottom"}
 
 
 def models_of(found: Reproduction) -> tuple[str, ...]:
-    """Models that a throughput figure shows one by one; none where all stand on one axis."""
+    """Models that are shown one by one; none where all stand on one axis, or nothing is drawn."""
+    if found.name == "algorithm1":
+        return tuple(dict.fromkeys(row["model"] for row in found.rows if row["ratio"] is not None))
     figure = FIGURES.get(found.name)
     if figure is None or figure.axis == "model":
         return ()
@@ -75,6 +79,9 @@ def paper_pictures(found: Reproduction, model: str = "") -> tuple[Picture, ...]:
         return (_beside(found, rows, figure.axis), _shares(found, rows, figure.axis))
     if found.costs == "published":
         return ()
+    if found.name == "algorithm1":
+        rows = [row for row in found.rows if row["model"] == model and row["ratio"] is not None]
+        return tuple(map(_fall, rows))
     if found.name == "figure2":
         return (strategies_picture(found.rows),)
     if found.name == "figure8":
@@ -84,6 +91,18 @@ def paper_pictures(found: Reproduction, model: str = "") -> tuple[Picture, ...]:
     if found.name == "figure10":
         return (iterations_picture(found.rows),)
     return ()
+
+
+def _fall(row: Row) -> Picture:
+    nest = row["nest"]
+    picture = fall_figure(
+        nest["iteration_time_s"],
+        row["iteration_time_s"],
+        nest["promised_s"],
+        nest["waterfall"] or {},
+        nest["origin"],
+    )
+    return replace(picture, title=f"{cluster_name(row['cluster'])}: {picture.title}")
 
 
 def _ticks(rows: Sequence[Row], axis: str) -> list[str]:

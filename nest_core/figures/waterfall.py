@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from nest_core.figures.style import (
 )
 from nest_core.units import humanise_seconds
 
-__all__ = ["CAUSES", "waterfall_figure"]
+__all__ = ["CAUSES", "fall_figure", "waterfall_figure"]
 
 CAUSES = {
     "schedule": "schedule: 1F1B alone",
@@ -33,7 +34,8 @@ CAUSES = {
 }
 """Terms of a waterfall in the order in which they are drawn, and what they are called."""
 
-_ROW, _TOP, _BOTTOM, _LEFT = 32, 8, 46, 170
+_ROW, _TOP, _BOTTOM = 32, 8, 46
+_MARGIN = (170, 24, _TOP, _BOTTOM)
 _SUBTITLE = "NEST, level-wise program (paper), beside the exact search (ours)"
 _SAME = 5e-4
 _LEAST_AXIS = 0.01  # of an iteration; differences below it are drawn to this scale
@@ -60,15 +62,33 @@ def waterfall_figure(nest: Baseline | None, ours_s: float | None, why: str = "")
     why : str
         Why it is not there.
     """
-    height, margin = _TOP + 8 * _ROW + _BOTTOM, (_LEFT, 24, _TOP, _BOTTOM)
+    height = _TOP + 8 * _ROW + _BOTTOM
     if nest is None:
-        return empty(why, _SUBTITLE, height, margin)
+        return empty(why, _SUBTITLE, height, _MARGIN)
     if not nest.feasible or nest.report is None or ours_s is None:
         why = nest.reason or "the exact search has no plan to compare with"
-        return empty(f"No comparison: {why}", _SUBTITLE, height, margin)
+        return empty(f"No comparison: {why}", _SUBTITLE, height, _MARGIN)
     took = nest.report.iteration_s
     falls = asdict(nest.waterfall) if nest.waterfall else {}
-    rows = _rows(took, ours_s, took if nest.promised_s is None else nest.promised_s, falls)
+    promised_s = took if nest.promised_s is None else nest.promised_s
+    return fall_figure(took, ours_s, promised_s, falls, nest.origin)
+
+
+def fall_figure(
+    took: float, ours_s: float, promised_s: float, falls: Mapping[str, float], origin: str
+) -> Picture:
+    """The same where both have a plan, from what was kept of them.
+
+    Parameters
+    ----------
+    took, ours_s, promised_s : float
+        Seconds of an iteration under NEST's plan and ours, and what NEST's was thought to take.
+    falls : mapping
+        Seconds by term of a `Waterfall`; empty where none was drawn up.
+    origin : str
+        How NEST's program came to its plan.
+    """
+    rows = _rows(took, ours_s, promised_s, falls)
     ends = [end for row in rows for end in (row.base, row.base + row.length)]
     low, high = min(ends), max(ends)
     room = max(high - low, _LEAST_AXIS * ours_s)
@@ -89,7 +109,7 @@ def waterfall_figure(nest: Baseline | None, ours_s: float | None, why: str = "")
     }
     layout = frame(
         _TOP + _ROW * len(rows) + _BOTTOM,
-        margin,
+        _MARGIN,
         xaxis=value_axis(f"over the exact search's iteration, {unit}")
         | {"range": [(low - 0.04 * room) / scale, (low + 1.3 * room) / scale]},
         yaxis=rows_axis([row.name for row in rows]),
@@ -119,12 +139,12 @@ def waterfall_figure(nest: Baseline | None, ours_s: float | None, why: str = "")
         f"{_SUBTITLE}: {unit} of an iteration beyond ours",
         "Blue line: the exact search's iteration. From it, cause by cause, to what the program's "
         "plan takes on the fabric; hollow: what the program promised on its levels. "
-        f"That plan: {nest.origin}.",
+        f"That plan: {origin}.",
         go.Figure(data=[bars], layout=layout),
     )
 
 
-def _rows(took: float, ours_s: float, promised: float, falls: dict[str, float]) -> list[_Row]:
+def _rows(took: float, ours_s: float, promised: float, falls: Mapping[str, float]) -> list[_Row]:
     rows = [_Row("Exact search (ours)", 0.0, 0.0, ACCENT, humanise_seconds(ours_s))]
     at = 0.0
     for key, words in CAUSES.items():
@@ -143,7 +163,7 @@ def _signed(seconds: float, ours_s: float) -> str:
     return f"{'+' if seconds > 0 else '−'}{humanise_seconds(abs(seconds))}"
 
 
-def _finding(took: float, ours_s: float, falls: dict[str, float]) -> str:
+def _finding(took: float, ours_s: float, falls: Mapping[str, float]) -> str:
     ratio = took / ours_s - 1.0
     if abs(ratio) < _SAME:
         return "NEST's level-wise program and the exact search tie"

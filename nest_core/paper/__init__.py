@@ -26,6 +26,7 @@ __all__ = ["NAMES", "Reproduction", "Row", "Table", "reproduce"]
 
 # Modules by name: each has a function of the name, and is imported when it is asked for.
 _MODULES = {
+    "algorithm1": "program",
     "figure1": "strategies",
     "figure2": "iterations",
     "figure3": "strategies",

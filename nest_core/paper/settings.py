@@ -14,13 +14,18 @@ from typing import Any
 
 from nest_core.presets import load_toml, preset_path
 
-__all__ = ["model_name", "printed", "printed_rows", "settings"]
+__all__ = ["cluster_name", "model_name", "printed", "printed_rows", "settings"]
 
 
 @cache
 def settings() -> dict[str, Any]:
     """The whole document; do not change it."""
     return load_toml(preset_path("paper", "own.toml"))
+
+
+def cluster_name(setup: str) -> str:
+    """A cluster's name for people."""
+    return str(settings()["cluster"][setup]["name"])
 
 
 def model_name(model: str) -> str:

@@ -27,6 +27,8 @@ def paragraph(
         else [*_order(gains), *_widths(rows), *_infeasible(name, rows)]
     )
     found += _ahead(rows, costs, template)
+    if costs == "own":
+        found.append("NEST's own level-wise program on these costs, beside our search: algorithm1.")
     found += _means(name, gains)
     found += _absent(rows, costs)
     if name in ("figure6", "figure11"):

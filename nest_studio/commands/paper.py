@@ -19,7 +19,9 @@ _WIDTH = 100
 
 
 def paper(
-    name: Annotated[str, typer.Argument(help="figure1 to 3, 5 to 11, table1 to 7 or section5.")],
+    name: Annotated[
+        str, typer.Argument(help="figure1 to 3, 5 to 11, table1 to 7, section5 or algorithm1.")
+    ],
     costs: Annotated[
         Literal["published", "own"], typer.Option(help="The artifact's costs, or this studio's.")
     ] = "published",

@@ -54,7 +54,7 @@ def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
         ("Workload", "operators"),
         ("Compare", "Which is"),
         ("Explore", "Sweep parameters"),
-        ("Paper", "Figure, table or section of the paper"),
+        ("Paper", "Figure, table, section or algorithm of the paper"),
         ("Learn", "esson 1 of 9"),
         ("Notebook", "Notebooks"),
     ):
