@@ -21,8 +21,9 @@ def show(found: Reproduction) -> None:
     models = models_of(found)
     model = ""
     if models:
+        first = "llama3" if "llama3" in models else models[0]
         model = one_of(
-            right, "Model", models, "llama3", "model", format_func=model_name, bind="query-params"
+            right, "Model", models, first, "model", format_func=model_name, bind="query-params"
         )
     st.html(f'<div class="nest-scenario">{html.escape(found.title)}</div>')
     facts(found.printed, kind="nest-quiet")

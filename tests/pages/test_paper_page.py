@@ -10,7 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from nest_core.figures.paper import models_of, paper_pictures
-from nest_core.paper import NAMES, Reproduction, reproduce
+from nest_core.paper import NAMES, Reproduction, program, reproduce
+from nest_core.paper.cases import Cell
 
 FOUND = reproduce("figure5", "published")
 ORDERS = ("published", "as_published", "right_order")
@@ -106,6 +107,23 @@ def test_own_costs_are_shown(page: AppTest, name: str) -> None:
     page.segmented_control(key="costs").set_value("own").run()
     assert not page.exception
     assert "own costs" in text_of(page) or page.get("plotly_chart")
+
+
+def test_a_model_s_waterfalls_stand_above_its_rows(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster each, of the chosen model alone."""
+    cells = [Cell(setup, "bert", 64, 1) for setup in ("tpuv4_fatTree", "h100_spineLeaf")]
+    monkeypatch.setattr(program, "CELLS", (*cells, Cell("tpuv4_fatTree", "llama2", 128, 1)))
+    page.run()
+    page.segmented_control(key="name").set_value("algorithm1")
+    page.segmented_control(key="costs").set_value("own").run()
+    assert not page.exception
+    assert page.segmented_control(key="model").value == "bert"
+    assert len(page.get("plotly_chart")) == 2
+    shown = text_of(page)
+    assert shown.count("64 TPUv4-like accelerators on the fat tree</td>") == 1
+    assert "128 TPUv4-like accelerators on the fat tree</td>" not in shown
 
 
 def test_a_model_s_rows_and_pictures_are_its_own(page: AppTest) -> None:
