@@ -12,10 +12,10 @@ stages differ in layers, recomputation, ZeRO stage and sequence parallelism, and
 the whole pipeline's time. Context and expert parallelism are not its axes; each is at the least
 that the limits allow. The plan is priced on the fabric.
 
-**Simplified**: recomputation is per stage and not per layer; offloading to the host is not modelled
-here for any method; its schedule of overlaps is replaced by the schedules and the overlap that all
-plans here have; stages get equal numbers of devices. Models with experts, which the original
-refuses, are planned without dividing the experts.
+**Simplified**: recomputation is per stage and not per layer; what is offloaded is the same for all
+stages, and only as the scenario lists it; its schedule of overlaps is replaced by the schedules and
+the overlap that all plans here have; stages get equal numbers of devices. Models with experts,
+which the original refuses, are planned without dividing the experts.
 
 **Why that is fair to it**: its two nested programs are one exact one here, sequence parallelism is
 added, and of the axis and device orders, which mean nothing on its network, the one that turns out

@@ -168,8 +168,7 @@ class SearchTable(Table):
         Literal["joint", "as_needed"],
         label(
             "ZeRO and recomputation",
-            "Joint: chosen with everything else. As needed: raised only where it does not fit, as "
-            "in the paper.",
+            "Joint: chosen with everything else. As needed: raised only where it does not fit.",
         ),
     ] = "joint"
     time_limit_s: Annotated[Positive, label("time limit")] = 60.0
