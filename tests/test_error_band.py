@@ -28,6 +28,7 @@ from nest_core.scenario import load_scenario
 from nest_studio.cli import run
 
 SMALL = "llama2-7b-64-h100"
+ALONE = ("--set", "baselines.names=[]")
 CELL = ("H100", "model parallel", "dense", "16 bits", "several nodes")
 PLAN = {"dp": 8, "tp": 8, "sp": True, "zero": 1}
 
@@ -194,22 +195,22 @@ def test_outside_there_is_no_band_but_a_sentence(capsys):
         ["price", "bert-large-64-v100", "--plan", "dp=64"],
         ["plan", SMALL, "--set", 'workload.overlap="none"'],
     ):
-        fields = asked(capsys, *command)
+        fields = asked(capsys, *command, *ALONE)
         assert fields["error_band"] is None
         assert fields["validity"].startswith("Outside every validated region. ")
-        assert run(command) == 0
+        assert run([*command, *ALONE]) == 0
         assert fields["validity"] in capsys.readouterr().out
 
 
 def test_without_a_plan_there_is_no_band(capsys):
-    fields = asked(capsys, "plan", SMALL, "--set", "accelerator.memory_GiB=2.0")
+    fields = asked(capsys, "plan", SMALL, *ALONE, "--set", "accelerator.memory_GiB=2.0")
     assert fields["feasible"] is False
     assert fields["error_band"] is fields["validity"] is None
 
 
 def test_the_text_says_what_the_figures_stand_on(capsys):
     for command in (["plan", SMALL], ["price", SMALL, "--plan", "dp=64,zero=3"]):
-        assert run(command) == 0
+        assert run([*command, *ALONE]) == 0
         out = capsys.readouterr().out
         assert "\nerror band " in out
         assert "Validated on " in out
@@ -222,7 +223,7 @@ def test_the_text_says_what_the_figures_stand_on(capsys):
 @pytest.mark.parametrize("name", ["none", "ideal", "fitted"])
 @pytest.mark.parametrize("command", [["plan", SMALL], ["price", SMALL, "--plan", "dp=64,zero=1"]])
 def test_the_overlap_that_is_printed_is_the_one_assumed(name, command, capsys, root):
-    fields = asked(capsys, *command, "--set", f'workload.overlap="{name}"')
+    fields = asked(capsys, *command, *ALONE, "--set", f'workload.overlap="{name}"')
     assert fields["overlap"] == name
     family = tomllib.loads((root / "presets" / "estimators" / "h100.toml").read_text("utf-8"))
     inside, data = (family["parameters"][key] for key in ("overlap_tp", "overlap_dp"))
@@ -281,7 +282,7 @@ def test_headlines_show_the_span_of_time_throughput_and_mfu(small):
 
 
 def test_headlines_outside_show_none():
-    shown = answer(load_scenario("bert-large-64-v100")).headlines()
+    shown = answer(load_scenario("bert-large-64-v100", ["baselines.names=[]"])).headlines()
     assert [line.span for line in shown] == [
         "no error band",
         "",
@@ -298,24 +299,23 @@ def parsed(text, found):
     return read_plan(text, problem.layers, problem.network.devices)
 
 
-def test_bars_have_their_own_bands():
+def test_bars_have_their_own_bands(small):
     """Plans of two regions on one page: sharded over replicas, and model parallel."""
-    found = answer(load_scenario(SMALL))
-    sharded = price(found.scenario.problem(), parsed("dp=64,zero=3", found))
-    parallel = price(found.scenario.problem(), parsed("dp=8,tp=8,sp=true,zero=1", found))
-    first = found.baselines[0]
+    sharded = price(small.scenario.problem(), parsed("dp=64,zero=3", small))
+    parallel = price(small.scenario.problem(), parsed("dp=8,tp=8,sp=true,zero=1", small))
+    first = small.baselines[0]
     two = (replace(first, report=sharded, reason=""), replace(first, report=parallel, reason=""))
-    rows = entries(found.result, two, found.band)
-    picture = throughput_figure(rows, found.scenario.sequence)
+    rows = entries(small.result, two, small.band)
+    picture = throughput_figure(rows, small.scenario.sequence)
     (bars,) = picture.plot.data
     lines = picture.plot.layout.shapes
     assert len(lines) == len(rows) == 3
     assert "error band" in picture.reading
     for row, line, rate, hover in zip(rows, lines, bars.x, bars.customdata, strict=True):
-        own = found.band(row.report)
+        own = small.band(row.report)
         assert (line.x0, line.x1) == pytest.approx((rate * (1 + own.p10), rate * (1 + own.p90)))
         assert f"{own.n} runs of {own.region}" in hover
-    assert len({found.band(row.report) for row in rows}) == 2
+    assert len({small.band(row.report) for row in rows}) == 2
 
 
 def test_what_cannot_run_or_is_awaited_has_no_band(small):

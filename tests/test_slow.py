@@ -67,7 +67,7 @@ def test_a_plan_on_a_large_drawing_does_not_hang(shape, tmp_path, capsys):
     devices, pairs = {**SHAPES, "clique": (300, SHAPES["clique"][1])}[shape]
     (tmp_path / "f.toml").write_text(_drawing(devices, pairs(devices)))
     (tmp_path / "s.toml").write_text(SCENARIO.replace("h100-spine-leaf-64", "f.toml"))
-    run(["plan", "llama2-7b-64-h100"])
+    run(["plan", "llama2-7b-64-h100", "--set", "search.tp=8"])
     began = time.process_time()
     assert run(["plan", str(tmp_path / "s.toml")]) == 0
     assert time.process_time() - began < HANGS_S
@@ -77,7 +77,7 @@ def test_a_plan_on_a_large_drawing_does_not_hang(shape, tmp_path, capsys):
 @pytest.mark.parametrize("scenario", ["llama2-7b-64-h100"])
 def test_a_batch_of_many_divisors_is_planned(scenario, capsys):
     """No number up to a million has more than 720,720, which has 240."""
-    run(["plan", "llama2-7b-64-h100"])
+    run(["plan", "llama2-7b-64-h100", "--set", "search.tp=8"])
     began = time.process_time()
     assert run(["plan", scenario, "--set", "workload.global_batch_sequences=720720"]) == 0
     assert time.process_time() - began < HANGS_S

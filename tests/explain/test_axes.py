@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from functools import lru_cache
 
 import pytest
 
@@ -29,16 +28,17 @@ SMALL = (
 OUTER = ("tp", "pp", "dp", "cp", "sp", "zero", "micro_batch", "schedule")
 
 
-@lru_cache
-def case(*sets):
+def planned(*sets):
     scenario = load_scenario("llama2-7b-64-h100", [*SMALL, *sets])
     problem = scenario.problem()
-    best = search(problem, scenario.space).best
-    every = [best]
-    for schedule in scenario.space.schedules:  # one by one: a search may set a worse twin aside
-        found = search(problem, replace(scenario.space, schedules=(schedule,)), top=100_000)
-        every += [found.best, *found.alternatives]
-    return problem, scenario.space, tuple(report for report in every if report)
+    return problem, scenario.space, search(problem, scenario.space).best
+
+
+def every_plan(problem, space):
+    """The best of each point, schedule by schedule: a search may set a worse twin aside."""
+    for schedule in space.schedules:
+        found = search(problem, replace(space, schedules=(schedule,)), top=100_000)
+        yield from (report for report in (found.best, *found.alternatives) if report)
 
 
 def differs(plan, best, axis):
@@ -63,8 +63,8 @@ def differs(plan, best, axis):
 )
 def test_nothing_that_differs_is_faster(sets):
     """A failure: a choice is called dearer, or cheaper, than it is."""
-    problem, space, every = case(*sets)
-    best = every[0]
+    problem, space, best = planned(*sets)
+    every = list(every_plan(problem, space))
     found = {entry.axis: entry for entry in next_best(problem, space, best)}
     compared = 0
     for axis in OUTER:
@@ -103,8 +103,7 @@ def test_recomputation_goes_without_what_some_stage_does(memory):
         "search.order=['tp','cp','dp','pp']",
         f"accelerator.memory_GiB={memory}",
     )
-    problem, space, every = case(*sets)
-    best = every[0]
+    problem, space, best = planned(*sets)
     entry = next(e for e in next_best(problem, space, best) if e.axis == "recompute")
     times = []
     names = ("none", "selective", "full")
@@ -121,17 +120,16 @@ def test_recomputation_goes_without_what_some_stage_does(memory):
 
 
 def test_orders_that_place_alike_are_one():
-    problem, space, every = case("search.pp=1", "search.cp=1", "search.tp=1", "search.dp=16")
-    assert {report.plan.point.pp for report in every} == {1}
-    assert all(entry.axis != "order" for entry in next_best(problem, space, every[0]))
-    for smaller in without(space, every[0].plan, "dp"):
-        assert every[0].plan.point.dp not in smaller.dp
+    problem, space, best = planned("search.pp=1", "search.cp=1", "search.tp=1", "search.dp=16")
+    assert all(entry.axis != "order" for entry in next_best(problem, space, best))
+    for smaller in without(space, best.plan, "dp"):
+        assert best.plan.point.dp not in smaller.dp
 
 
 def test_a_choice_without_effect_is_no_other_choice():
     """Other ZeRO stages come with ranks to shard over, other schedules with a pipeline."""
-    _, space, every = case("search.zero=[0,2]", "search.dp=[1,4,8,16]")
-    best = every[0].plan
+    _, space, report = planned("search.zero=[0,2]", "search.dp=[1,4,8,16]")
+    best = report.plan
     for zero, cp in ((0, 1), (2, 2)):
         point = replace(best.point, zero=zero, cp=cp, pp=1, schedule="1f1b")
         plan = replace(best, point=point)
@@ -147,17 +145,17 @@ def test_a_choice_without_effect_is_no_other_choice():
 
 def test_without_time_nothing_is_proven():
     """The clock leaps, so that every search ends at once; what is missing has its reason."""
-    problem, space, every = case()
+    problem, space, best = planned()
     ticks = itertools.count(0.0, 1000.0)
-    found = next_best(problem, space, every[0], time_limit_s=1.0, clock=lambda: next(ticks))
+    found = next_best(problem, space, best, time_limit_s=1.0, clock=lambda: next(ticks))
     assert found
     assert all(not entry.proven for entry in found)
     assert all(entry.report is not None or entry.reason for entry in found)
 
 
 def test_the_table_puts_the_dearest_first():
-    problem, space, every = case()
-    found = next_best(problem, space, every[0])
+    problem, space, best = planned()
+    found = next_best(problem, space, best)
     shown = axes_table(found)
     named = {AXES[entry.axis]: entry.difference for entry in found}
     order = [named[row["Axis"]] for row in shown.rows if row["Costs"] != "–"]

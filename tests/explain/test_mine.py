@@ -110,7 +110,7 @@ def test_a_flag_without_a_price_withholds_the_verdict(flags, capsys):
     assert capsys.readouterr().out.startswith("No verdict: --")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", preset_names("scenarios"))
 def test_our_own_export_is_a_command_for_the_same_job(name):
     """What `export` writes is read back as the plan it was written from, with a verdict."""

@@ -32,7 +32,6 @@ def stacked(picture, row):
     return np.sum([bar.y for bar in bars], axis=0), bars
 
 
-@pytest.mark.sampled(6)
 def test_the_bars_of_a_stage_add_up_to_the_iteration_time(preset_answer):
     rows = rows_of(preset_answer)
     picture = balance_figure(rows)
@@ -45,7 +44,6 @@ def test_the_bars_of_a_stage_add_up_to_the_iteration_time(preset_answer):
             assert total == pytest.approx([row.report.iteration_s / scale] * len(total), rel=1e-4)
 
 
-@pytest.mark.sampled(3)
 def test_the_bars_of_a_stage_add_up_to_its_memory(preset_answer):
     rows = rows_of(preset_answer)
     limit = preset_answer.scenario.accelerator.memory_bytes
@@ -63,7 +61,6 @@ def test_the_bars_of_a_stage_add_up_to_its_memory(preset_answer):
     assert {line.line.color for line in lines} == {LIMIT}
 
 
-@pytest.mark.sampled(18)
 @pytest.mark.parametrize("figure", ["balance", "memory"])
 def test_a_bar_is_as_wide_as_the_layers_of_its_stage(preset_answer, figure):
     rows = rows_of(preset_answer)
@@ -82,7 +79,6 @@ def test_a_bar_is_as_wide_as_the_layers_of_its_stage(preset_answer, figure):
                 assert list(bar.x) == pytest.approx(np.cumsum(widths) - widths / 2)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("figure", ["balance", "memory"])
 def test_rows_share_both_axes(preset_answer, figure):
     rows = rows_of(preset_answer)

@@ -208,7 +208,10 @@ def test_a_change_of_the_form_is_swept_anew(explore_page):
 
 def test_a_long_sweep_waits_for_a_click(explore_page):
     values = ", ".join(str(60 + size) for size in range(21))
-    page = explore_page(**{"explore.question": "Memory per device", "explore.memory": values})
+    few = {"search.tp": "2", "search.zero": "1", "search.micro_batch_sequences": "2"}
+    page = explore_page(
+        **few, **{"explore.question": "Memory per device", "explore.memory": values}
+    )
     assert not charts(page)
     (notice,) = page.info
     assert notice.value == "21 points, each planned anew."

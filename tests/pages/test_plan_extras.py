@@ -92,12 +92,12 @@ def test_the_address_brings_the_paint_back(plan_page):
 
 
 def test_without_a_plan_the_fabric_rests_and_nothing_plays():
-    page = opened("llama3-70b-1024-h100", "accelerator.memory_GiB=2.0")
+    page = opened("llama2-7b-64-h100", "accelerator.memory_GiB=2.0")
     assert not page.exception
     assert paint_of(page).disabled
     shown = text_of(page)
     assert "There is no plan to play back" in shown
-    assert "All 1,024 devices stand idle" in shown
+    assert "All 64 devices stand idle" in shown
 
 
 def test_a_batch_of_a_million_is_planned_without_its_timeline(plan_page):

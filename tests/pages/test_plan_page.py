@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import tomllib
 
@@ -38,6 +39,11 @@ KINDS = (
 )
 
 
+@functools.cache
+def answered(name):
+    return answer(load_scenario(name))
+
+
 def values(page):
     """The headline figures; time to train belongs to `test_why_page`."""
     return [metric.value for metric in page.metric if metric.label != "Time to train"]
@@ -68,7 +74,7 @@ def test_every_preset_shows_its_answer(plan_page, name):
     page = plan_page(scenario=name)
     assert not page.exception
     assert not page.error
-    expected = answer(load_scenario(name))
+    expected = answered(name)
     assert values(page) == [headline.value for headline in expected.headlines()]
     assert len(charts(page)) == CHARTS
     shown = text_of(page)
@@ -156,9 +162,9 @@ def test_every_control_is_an_override(plan_page, key, value, setting):
 
 
 def test_an_infeasible_request_says_why_and_what_to_do(plan_page):
-    page = plan_page()
+    page = plan_page(scenario="llama2-7b-64-h100")
     widget(page, "accelerator.memory_GiB").set_value(2.0).run()
-    expected = our_plan(load_scenario("llama3-70b-1024-h100", ["accelerator.memory_GiB=2.0"]))
+    expected = our_plan(load_scenario("llama2-7b-64-h100", ["accelerator.memory_GiB=2.0"]))
     (notice,) = page.error
     assert expected.result.reason[1:] in notice.value
     assert expected.advice in notice.value
@@ -235,7 +241,7 @@ def test_a_model_with_learned_positions_shortens_the_sequence(plan_page):
 
 @pytest.mark.baselines
 def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
-    page = plan_page(scenario="llama2-7b-64-h100")
+    """And then each with the line of its error band."""
     real, asked = plan_state.baselines_within, []
 
     def late(text, seconds):
@@ -243,10 +249,13 @@ def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
         return real(text, seconds) if len(asked) > 1 else None
 
     monkeypatch.setattr(plan_state, "baselines_within", late)
-    widget(page, "workload.global_batch_sequences").set_value(768).run()
+    page = plan_page(scenario="llama2-7b-64-h100")
     assert len(asked) > 1, "the page did not draw our plan before the baselines"
-    expected = answer(load_scenario("llama2-7b-64-h100", ["workload.global_batch_sequences=768"]))
+    expected = answered("llama2-7b-64-h100")
     assert values(page) == [headline.value for headline in expected.headlines()]
+    lines = charts(page)[0]["layout"]["shapes"]
+    assert [line["type"] for line in lines] == ["line"] * 7
+    assert "The line below a bar is its error band" in text_of(page)
 
 
 def test_a_search_that_takes_long_stands_above_the_earlier_answer(plan_page, monkeypatch):
