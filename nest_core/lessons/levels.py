@@ -29,7 +29,7 @@ from nest_core.lessons.lesson import (
     Rows,
     Settings,
 )
-from nest_core.lessons.teaching import ORDER, bare_chain
+from nest_core.lessons.teaching import LEVEL_NAMES, ORDER, bare_chain
 from nest_core.network import Network, collapse
 from nest_core.scenario import load_fabric
 from nest_core.topology import Hierarchical, Tier
@@ -203,7 +203,6 @@ FABRIC = "h100-spine-leaf-1024"
 """The fabric of the question."""
 
 _STEPS = tuple(range(len(cells("012", "sum")) + 1))
-_LEVEL_NAMES = ("same node", "other node")
 _HELD = {"sum": "sum of the stages", "slowest": "slowest stage"}
 
 
@@ -274,7 +273,7 @@ def _told(found: Table) -> tuple[str, ...]:
         )
     if cell.level is None:
         return (f"Stage {stage} is the first: it has no stage before it, so it needs one row.",)
-    assumed = _LEVEL_NAMES[cell.level]
+    assumed = LEVEL_NAMES[cell.level]
     return (
         f"Stage {stage} begins with layer {cell.first + 1}. Stage {stage - 1} has no device yet; "
         f"this row assumes the {assumed}, the other row the other level.",

@@ -31,14 +31,13 @@ from nest_core.lessons.lesson import (
     Rows,
     Settings,
 )
-from nest_core.lessons.teaching import bare_chain
+from nest_core.lessons.teaching import LEVEL_NAMES, bare_chain
 from nest_core.network import Network, collapse
 from nest_core.planner.levelwise import PAPER_ORDER, Slots, level_links, slots
 from nest_core.topology import Hierarchical, Tier
 
 __all__ = [
     "LAYERS",
-    "LEVEL_NAMES",
     "PROGRAM",
     "SECONDS",
     "UNITS",
@@ -62,7 +61,6 @@ UNITS = (0.0, 3.0, 2.0, 1.0, 0.0)
 LAYERS = len(SECONDS)
 WIDTH = 2
 MICRO_BATCHES = 4
-LEVEL_NAMES = ("same node", "other node")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,15 @@ from nest_core.topology import Hierarchical, Tier
 from nest_core.units import from_gbps_bytes, from_microseconds
 from nest_core.workload import load_model
 
-__all__ = ["NODE_GBPS", "ORDER", "UPLINK_GBPS", "bare_chain", "even_cuts", "problem"]
+__all__ = [
+    "LEVEL_NAMES",
+    "NODE_GBPS",
+    "ORDER",
+    "UPLINK_GBPS",
+    "bare_chain",
+    "even_cuts",
+    "problem",
+]
 
 ORDER = ("tp", "cp", "dp", "pp")
 """Megatron-LM's."""
@@ -24,6 +32,9 @@ NODE_GBPS = 450.0
 """One H100 into NVLink 4, one direction."""
 UPLINK_GBPS = 50.0
 """One NDR port for each device of a node, one direction; the node shares them."""
+
+LEVEL_NAMES = ("same node", "other node")
+"""Where two stages of a bare chain on nodes meet, by level."""
 
 _NODE_US, _SPINE_US = 1.0, 5.0
 

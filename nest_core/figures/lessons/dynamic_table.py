@@ -8,10 +8,19 @@ import plotly.graph_objects as go
 
 from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, frame, hidden_axis, note
 from nest_core.lessons.levels import LAYERS, SECONDS, STAGES, UNITS, Cell, Table, hop_seconds
+from nest_core.lessons.teaching import LEVEL_NAMES
 
-__all__ = ["LATER", "ON", "box", "drawing", "mapping_picture", "table_picture", "words"]
+__all__ = [
+    "LATER",
+    "ON",
+    "box",
+    "drawing",
+    "mapping_picture",
+    "table_picture",
+    "values_trace",
+    "words",
+]
 
-_LEVELS = ("same node", "other node")
 _DEVICES = 4
 _PER_NODE = 2
 LATER = "#A6CCE3"
@@ -124,10 +133,14 @@ def _assumption(found: Table, cell: Cell) -> dict[str, Any]:
     """What the row takes for granted, beside the stage being placed."""
     level = cell.level or 0
     full = " (full)" if _assumed_device(found, cell) is None else ""
-    text = f"this row: producer in the {_LEVELS[level]}{full}, {hop_seconds()[level]:g} s per unit"
+    text = (
+        f"this row: producer in the {LEVEL_NAMES[level]}{full}, {hop_seconds()[level]:g} s per unit"
+    )
     if cell.stage < STAGES - 1:
         after = found.between[cell.stage]
-        text += f"<br>known: consumer in the {_LEVELS[after]}, {hop_seconds()[after]:g} s per unit"
+        text += (
+            f"<br>known: consumer in the {LEVEL_NAMES[after]}, {hop_seconds()[after]:g} s per unit"
+        )
     return words(text, _DEVICES / 2, 0.83, colour=LIMIT)
 
 
@@ -171,13 +184,13 @@ def table_picture(found: Table) -> Picture:
     rows = [
         (stage, level)
         for stage in reversed(range(STAGES))
-        for level in (range(len(_LEVELS)) if stage else [None])
+        for level in (range(len(LEVEL_NAMES)) if stage else [None])
     ]
     filled = {(one.stage, one.level, one.first): one for one in found.filled}
     possible = {(one.stage, one.level, one.first) for one in found.whole}
     last = found.filled[-1] if found.filled else None
     shapes, notes = [], []
-    values = _values()
+    values = values_trace()
     for row, (stage, level) in enumerate(rows):
         high = float(len(rows) - row)
         notes.append(_row_name(stage, level, high))
@@ -217,7 +230,7 @@ def table_picture(found: Table) -> Picture:
     )
 
 
-def _values() -> dict[str, Any]:
+def values_trace() -> dict[str, Any]:
     """The trace that carries the cells' values, for pointing at and for their data."""
     return {
         "type": "scatter",
@@ -238,7 +251,7 @@ def _bold(one: Cell) -> str:
 
 
 def _add_value(values: dict[str, Any], one: Cell, high: float, *, bold: bool) -> None:
-    producer = "" if one.level is None else f", producer in the {_LEVELS[one.level]}"
+    producer = "" if one.level is None else f", producer in the {LEVEL_NAMES[one.level]}"
     values["x"].append(one.first + 0.5)
     values["y"].append(high - 0.5)
     values["text"].append(_bold(one) if bold else f"{one.best.total:g}")
@@ -268,7 +281,7 @@ def _table_finding(found: Table, last: Cell | None) -> str:
 
 
 def _row_name(stage: int, level: int | None, high: float) -> dict[str, Any]:
-    producer = "no producer" if level is None else f"producer in the {_LEVELS[level]}"
+    producer = "no producer" if level is None else f"producer in the {LEVEL_NAMES[level]}"
     return words(f"<b>stage {stage + 1}</b>, {producer}", -1.72, high - 0.5) | {"xanchor": "left"}
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from nest_core.figures.lessons.dynamic_table import LATER, ON, box, drawing, words
+from nest_core.figures.lessons.dynamic_table import LATER, ON, box, drawing, values_trace, words
 from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture
 from nest_core.lessons.program import (
     LAYERS,
-    LEVEL_NAMES,
     SECONDS,
     UNITS,
     WIDTH,
@@ -18,6 +17,7 @@ from nest_core.lessons.program import (
     places,
     states,
 )
+from nest_core.lessons.teaching import LEVEL_NAMES
 
 __all__ = ["program_devices_picture", "program_table_picture"]
 
@@ -116,7 +116,7 @@ def program_table_picture(found: Fill) -> Picture:
     filled = {(one.stages, one.level, one.first): one for one in found.filled}
     read = _read(found)
     last = None if found.done or not found.filled else found.filled[-1]
-    shapes, notes, values = [], [], _values()
+    shapes, notes, values = [], [], values_trace()
     for number, (stages, level) in enumerate(rows):
         high = float(len(rows) - number)
         whole = [one for one in states() if (one.stages, one.level) == (stages, level)]
@@ -165,21 +165,6 @@ def program_table_picture(found: Fill) -> Picture:
         "Empty places cannot occur.",
         plot,
     )
-
-
-def _values() -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers+text",
-        "name": "seconds",
-        "x": [],
-        "y": [],
-        "text": [],
-        "customdata": [],
-        "marker": {"size": 24, "opacity": 0},
-        "textfont": {"size": 15},
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }
 
 
 def _read(found: Fill) -> list[State]:

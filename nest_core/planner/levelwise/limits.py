@@ -1,0 +1,219 @@
+"""The longest stages under limits: of own costs, the limit of memory and caps on times.
+
+A stage holds what fits beside the ``min(m, e)`` micro-batches of a stage with ``e - 1`` stages
+behind it (1F1B).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nest_core.compiled import compiled
+from nest_core.costs.methods import KEPT, PEAK, grow
+from nest_core.network import FloatArray, IntArray
+from nest_core.planner.levelwise.caps import Attempt
+from nest_core.planner.levelwise.recurrence import (
+    Longest,
+    Places,
+    Suffixes,
+    reach,
+    suffixes,
+    trace,
+)
+
+__all__ = ["Tables", "attempts", "longest_by_method", "longest_in_memory"]
+
+
+class Tables(NamedTuple):
+    """What the recurrence reads; ``O`` choices, ``G`` strategies, ``U`` ends of hops.
+
+    Times over hops that there are not are infinite.
+    ``time``, ``free`` (O, L + 1), ``forward`` (G, L + 1), ``arrive``, ``retire`` (G, U, L + 1),
+    ``sync``, ``once`` (G, L + 1), ``tied`` (G,), ``heads`` (O, L + 1): as in `StageCosts`.
+    ``strategy`` (O,): which of the strategies; ``group``, ``width`` (O,): as in `Longest`.
+    ``whole_time``, ``whole_free`` (G, L + 1): of full recomputation.
+    """
+
+    time: FloatArray
+    free: FloatArray
+    forward: FloatArray
+    arrive: FloatArray
+    retire: FloatArray
+    saved: float
+    sync: FloatArray
+    once: FloatArray
+    tied: FloatArray
+    spared: float
+    strategy: IntArray
+    group: IntArray
+    width: IntArray
+    whole_time: FloatArray
+    whole_free: FloatArray
+    heads: IntArray
+
+
+@compiled
+def longest_in_memory(
+    static: FloatArray,
+    kept: FloatArray,
+    peak: FloatArray,
+    step: FloatArray,
+    strategy: IntArray,
+    limit: float,
+    flights: int,
+) -> IntArray:
+    """First layer of the longest stage that fits, shape (flights, O, L + 1); ``J`` where none."""
+    options, layers = peak.shape
+    slack = limit * (1.0 + 1e-12)
+    first = np.empty((flights, options, layers + 1), dtype=np.int64)
+    for o in range(options):
+        g = strategy[o]
+        for flight in range(flights):
+            first[flight, o, 0] = 0
+            for j in range(1, layers + 1):
+                i, high = j, 0.0
+                while i > 0:
+                    high = max(high, peak[o, i - 1])
+                    passes = (flight + 1) * (kept[o, j] - kept[o, i - 1]) + high
+                    stepping = step[g, j] - step[g, i - 1]
+                    if static[g, j] - static[g, i - 1] + max(passes, stepping) > slack:
+                        break
+                    i -= 1
+                first[flight, o, j] = i
+    return first
+
+
+@compiled
+def longest_by_method(
+    static: FloatArray,
+    kept: FloatArray,
+    peak: FloatArray,
+    step: FloatArray,
+    again: IntArray,
+    heads: IntArray,
+    chunk: int,
+    limit: float,
+    first: IntArray,
+) -> None:
+    """The same under a method of full recomputation, into ``first`` (flights, L + 1).
+
+    Parameters
+    ----------
+    static, step : (L + 1,)
+    kept : (2, L + 1), peak : (2, L)
+        Nothing recomputed, and full.
+    again, heads : (L + 1,), chunk : int
+        See `nest_core.costs.methods`.
+    """
+    flights, layers = len(first), len(static) - 1
+    slack = limit * (1.0 + 1e-12)
+    ends = np.empty((flights, layers + 1), dtype=np.int64)  # how far stages from a layer reach
+    for i in range(layers):
+        state = np.zeros(4)
+        ends[:, i] = i
+        for j in range(i + 1, layers + 1):
+            grow(state, j - 1, kept, peak, again, heads[i], chunk)
+            for flight in range(flights):
+                passes = (flight + 1) * state[KEPT] + state[PEAK]
+                used = static[j] - static[i] + max(passes, step[j] - step[i])
+                if used <= slack and ends[flight, i] == j - 1:
+                    ends[flight, i] = j
+    for flight in range(flights):
+        first[flight, 0] = 0
+        for j in range(1, layers + 1):
+            i = j
+            while i > 0 and ends[flight, i - 1] >= j:
+                i -= 1
+            first[flight, j] = i
+
+
+@compiled
+def _load(t: Tables, o: int, i: int, j: int, up: int, down: int) -> tuple[float, float]:
+    """Load of a stage, and its synchronisation."""
+    g = t.strategy[o]
+    head = min(j, t.heads[o, i])
+    within = t.time[o, j] - t.time[o, head] + (t.whole_time[g, head] - t.whole_time[g, i])
+    idle = t.free[o, j] - t.free[o, head] + (t.whole_free[g, head] - t.whole_free[g, i])
+    hops = t.arrive[g, up, i] + t.retire[g, down, j]
+    hidden = t.saved * min(hops, idle)
+    back = max(0.0, idle - hidden - (t.forward[g, j] - t.forward[g, i]))
+    shown = t.sync[g, j] - t.sync[g, i]
+    if up == 0 or down == 0:
+        shown += t.tied[g]
+    return within + hops - hidden, shown - t.spared * min(t.once[g, j] - t.once[g, i], back)
+
+
+@compiled
+def _exists(t: Tables, p: Places, o: int, u: int) -> bool:
+    """Whether a stage can have such an end of a hop."""
+    widths = len(p.inner)
+    if u == 0:
+        return True
+    inside = max(p.inner[t.width[o]], p.inner[(u - 1) % widths])
+    return bool(inside <= (u - 1) // widths and t.arrive[t.strategy[o], u, 1] < np.inf)
+
+
+@compiled
+def _longest_in_time(t: Tables, p: Places, cap: float, sync_cap: float, first: IntArray) -> None:
+    """First layer of the longest stage under both caps, shape (O, U, U, L + 1): up, down."""
+    options, hops, layers = t.time.shape[0], t.arrive.shape[1], t.time.shape[1] - 1
+    for o in range(options):
+        for up in range(hops):
+            for down in range(hops):
+                if not (_exists(t, p, o, up) and _exists(t, p, o, down)):
+                    first[o, up, down] = layers
+                    continue
+                i = layers
+                for j in range(layers, 0, -1):
+                    i = min(i, j)
+                    while i < j:  # what ended later may have sent less
+                        load, sync = _load(t, o, i, j, up, down)
+                        if load <= cap and sync <= sync_cap:
+                            break
+                        i += 1
+                    while i > min(up, 1):  # the first layer's stage has no producer
+                        load, sync = _load(t, o, i - 1, j, up, down)
+                        if load > cap or sync > sync_cap:
+                            break
+                        i -= 1
+                    first[o, up, down, j] = i
+
+
+@compiled
+def _attempt(
+    t: Tables,
+    p: Places,
+    first: Longest,
+    table: Suffixes,
+    caps: tuple[float, float],
+    target: int,
+    most: int,
+    plan: IntArray,
+) -> tuple[int, float, float]:
+    """Number of stages of a plan under caps on load and synchronisation; both as they come out."""
+    _longest_in_time(t, p, caps[0], caps[1], first.time)
+    end = reach(first, p, table, target, most)
+    if end[0] == 0:
+        return 0, np.inf, np.inf
+    trace(table, end, plan)
+    worst, late = 0.0, 0.0
+    for s in range(end[0]):
+        load, sync = _load(t, plan[1, s], plan[0, s], plan[0, s + 1], plan[3, s], plan[4, s])
+        worst, late = max(worst, load), max(late, sync)
+    return end[0], worst, late
+
+
+def attempts(t: Tables, p: Places, memory: IntArray, most: int) -> Attempt:
+    """Attempts at plans of up to ``most`` stages; ``memory`` as in `Longest`."""
+    ends = t.arrive.shape[1]
+    time = np.zeros((len(t.strategy), ends, ends, memory.shape[2]), dtype=np.int64)
+    first, table = Longest(memory, time, t.group, t.width), suffixes(most, p, ends)
+    trial = np.zeros((5, most + 1), dtype=np.int64)
+
+    def attempt(cap: float, sync_cap: float, target: int) -> tuple[IntArray, float, float]:
+        stages, worst, late = _attempt(t, p, first, table, (cap, sync_cap), target, most, trial)
+        return trial[:, : stages + 1].copy(), worst, late
+
+    return attempt

@@ -1,0 +1,167 @@
+"""Outer points of the level-wise program: what is fixed before the recurrence, and bounds of it.
+
+An outer point has an axis order, a data-parallel degree, a micro-batch and a width, or several for
+stages of unequal widths. Its bound needs no table: compute alone, layer by layer.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nest_core.costs import Point, Problem, micro_batches
+from nest_core.network import FloatArray
+from nest_core.planner.levelwise.slots import PAPER_ORDER, Slots, slots
+from nest_core.planner.space import SearchSpace
+
+__all__ = ["Outer", "OuterPoints", "Strategy"]
+
+_FEW = 16
+"""So many strategies of unequal widths are all tried; of more, two of each width, and widths from
+a quarter of the best equal one to twice as much."""
+
+Strategy = tuple[int, bool, int, int, int]
+"""tp, sp, cp, ep, etp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """What is fixed before the recurrence: the slots, the micro-batch, a bound of any promise.
+
+    Several widths, each with its slots, are those of unequal stages.
+    """
+
+    bound: float
+    slots: tuple[Slots, ...]
+    widths: tuple[int, ...]
+    dp: int
+    micro_batch: int
+
+    def point(self, strategy: Strategy, pp: int, state: tuple[int, int] = (0, 0)) -> Point:
+        """With one of its strategies, so many stages, and a ZeRO stage with its group."""
+        tp, sp, cp, ep, etp = strategy
+        return Point(
+            tp=tp,
+            sp=sp,
+            dp=self.dp,
+            pp=pp,
+            micro_batch=self.micro_batch,
+            zero=state[0],
+            order=self.slots[0].order,
+            cp=cp,
+            ep=ep,
+            etp=etp,
+            zero_group=state[1],
+        )
+
+
+class OuterPoints:
+    """All outer points of a problem in a space."""
+
+    def __init__(self, problem: Problem, space: SearchSpace) -> None:
+        self._problem, self._space = problem, space
+        self._lightest: dict[Strategy, FloatArray] = {}  # experts on every rank
+
+    def equal(self) -> Iterator[Outer]:
+        """Of one width each, in the paper's order if the space has it."""
+        space, problem = self._space, self._problem
+        orders = [order for order in space.orders if order.index("cp") == 1]
+        orders = [PAPER_ORDER] if PAPER_ORDER in orders else orders[:1]
+        widths = sorted({tp * cp for tp, cp in itertools.product(space.tp, space.cp)})
+        for order, dp, width in itertools.product(orders, space.dp, widths):
+            if dp * width > problem.network.devices:
+                continue
+            found = slots(problem.network, order, dp, width)
+            if found is None:
+                continue
+            light, heavy = self._lightest_of(width, dp)
+            for micro_batch in space.micro_batch:
+                if not problem.divides(dp, micro_batch):
+                    continue
+                m = micro_batches(problem.batch, dp, micro_batch)
+                depths = np.arange(1, min(len(found), problem.layers) + 1)
+                worst = np.maximum(light / depths, heavy)
+                bound = float(((m + depths - 1) * worst).min()) * micro_batch
+                yield Outer(bound, (found,), (width,), dp, micro_batch)
+
+    def unequal(self, equal: Sequence[Outer], usual: int) -> Iterator[Outer]:
+        """Of several widths, made of those of one in the paper's order.
+
+        ``usual`` is the width of the best plan so far, 0 if there is none.
+        """
+        alike: dict[tuple[int, int], list[Outer]] = {}
+        for outer in sorted(equal, key=lambda outer: outer.widths):
+            if outer.slots[0].order == PAPER_ORDER:
+                alike.setdefault((outer.dp, outer.micro_batch), []).append(outer)
+        for (dp, micro_batch), outers in alike.items():
+            span = self._problem.network.devices // dp
+            outers = [outer for outer in outers if outer.widths[0] + outers[0].widths[0] <= span]
+            if usual and self.many([one.widths[0] for one in outers], dp):
+                outers = [one for one in outers if usual <= 4 * one.widths[0] <= 8 * usual]
+            widths = tuple(outer.widths[0] for outer in outers)
+            if len(widths) < 2:
+                continue
+            m = micro_batches(self._problem.batch, dp, micro_batch)
+            each = [self._least_of(width, dp) for width in widths]
+            light = np.min(each, axis=0)
+            share = np.min([a * one for a, one in zip(widths, each, strict=True)], axis=0)
+            depths = np.arange(2, min(span // widths[0], self._problem.layers) + 1)
+            if not len(depths):
+                continue
+            worst = np.maximum(light.sum() / depths, max(light.max(), share.sum() / span))
+            bound = float(((m + depths - 1) * worst).min()) * micro_batch
+            slots = tuple(outer.slots[0] for outer in outers)
+            yield Outer(bound, slots, widths, dp, micro_batch)
+
+    def strategies(self, width: int, dp: int) -> list[Strategy]:
+        """Ways to divide a stage's width: (tp, sp, cp, ep, etp)."""
+        space = self._space
+        return [
+            (tp, sp, cp, ep, etp)
+            for tp, sp, cp, ep in itertools.product(space.tp, space.sp, space.cp, space.ep)
+            for etp in space.expert_tensor(tp, sp)
+            if tp * cp == width and (tp > 1 or not sp) and width * dp % (ep * etp) == 0
+        ]
+
+    def many(self, widths: Sequence[int], dp: int) -> bool:
+        """Whether widths have more strategies together than are all tried."""
+        return sum(len(self.strategies(width, dp)) for width in widths) > _FEW
+
+    def allowed(self, outer: Outer, stages: int) -> bool:
+        """Whether a plan may have so many stages."""
+        devices = self._problem.network.devices
+        if len(outer.widths) > 1:  # stages that leave nobody idle are the recurrence's to find
+            full = self._space.idle_devices or devices % outer.dp == 0
+        else:
+            full = self._space.idle_devices or stages * outer.dp * outer.widths[0] == devices
+        return full and stages in self._space.pp
+
+    def light(self, strategy: Strategy) -> FloatArray:
+        """Compute of a sequence at least, layer by layer.
+
+        That with all experts on every rank: to divide them adds communication, and leaves each
+        rank as much to compute.
+        """
+        tp, sp, cp, _, etp = strategy
+        key = tp, sp, cp, 1, tp if etp == tp else 1
+        if key not in self._lightest:
+            if self._problem.lower_bound is None:
+                self._lightest[key] = np.zeros(self._problem.layers)
+            else:
+                self._lightest[key] = self._problem.lower_bound(*key).compute_s
+        return self._lightest[key]
+
+    def _lightest_of(self, width: int, dp: int) -> tuple[float, float]:
+        """Compute of a sequence in all layers, and in the largest, whatever the strategy."""
+        each = [self.light(strategy) for strategy in self.strategies(width, dp)]
+        if not each:
+            return float("inf"), float("inf")
+        return min(float(one.sum()) for one in each), min(float(one.max()) for one in each)
+
+    def _least_of(self, width: int, dp: int) -> FloatArray:
+        """The same layer by layer, shape (L,)."""
+        each = [self.light(strategy) for strategy in self.strategies(width, dp)]
+        return np.min(each, axis=0) if each else np.full(self._problem.layers, np.inf)
