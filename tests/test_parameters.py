@@ -127,12 +127,16 @@ def test_a_value_beyond_is_refused_in_one_sentence(key, value, tmp_path):
                 assert told(lambda one=swept: parse_values(one, repr(value))) == sentence
 
 
+LISTED = ("search.zero", "search.recompute", "search.schedule", "search.offload")
+"""Of which the form holds several."""
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_the_ends_of_a_range_and_every_choice_are_taken(key):
     of = parameter(key)
     ends = of.options if of.choices or of.kind is bool else (of.low, of.high)
     assert [of.checked(end) for end in ends] == list(ends)
-    if key in FORM and not key.startswith(("search.zero", "search.recompute", "search.schedule")):
+    if key in FORM and not key.startswith(LISTED):
         assert [FORM[key].held(end) for end in ends] == [(end,) for end in ends]
 
 

@@ -11,7 +11,8 @@ import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -149,11 +150,13 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
         field = inner
         if field.title or not told.title:
             told, last = field, part
-    one = alternatives(field)[0]  # a value, where a list of them or a range may stand
+    one, *others = alternatives(field)  # a value, where a list of them or a range may stand
     kind: Any = one.annotation
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     if not choices and kind not in (int, float, bool, str):
         raise KeyError(key)  # a table of parameters
+    plain = [each for each in others if choices and each.annotation in (int, float, str)]
+    values: Any = reduce(or_, (Annotated[each.annotation, each] for each in (one, *plain)))
     low, high = (
         next((kind(getattr(rule, end)) for rule in one.metadata if hasattr(rule, end)), None)
         for end in ("ge", "le")
@@ -171,9 +174,7 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
         unit=more.get("unit") or _UNITS.get(last.rpartition("_")[2], ""),
         text=told.description or "",
         default=None if field.is_required() else field.default,
-        _adapter=TypeAdapter(
-            Annotated[kind, one], config=ConfigDict(strict=True, allow_inf_nan=False)
-        ),
+        _adapter=TypeAdapter(values, config=ConfigDict(strict=True, allow_inf_nan=False)),
     )
 
 

@@ -27,7 +27,5 @@ def few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     # Tables 2 and 4 plan on hundreds of devices; a quarter takes seconds less.
     for name in ("DEVICES", "PLAN_DEVICES"):
         monkeypatch.setattr(planners, name, 128)
-    cells = tuple(
-        cases.Cell(setup, "bert", 64, 1) for setup in ("tpuv4_fatTree", "h100_spineLeaf")
-    )
+    cells = tuple(cases.Cell(setup, "bert", 64, 1) for setup in ("tpuv4_fatTree", "h100_spineLeaf"))
     monkeypatch.setattr(program, "CELLS", cells)
