@@ -133,7 +133,8 @@ def with_methods(table: LayerTable, recomputations: Sequence[str]) -> LayerTable
 
     What a layer does under a method depends on where its stage begins (`StageMemory.passes`,
     `Problem.heads`). Its row is what a layer takes and holds at least: under ``block`` the seconds
-    of nothing recomputed, under ``uniform`` its share of the least input that is kept.
+    of nothing recomputed, under ``uniform`` its share of the least input that is kept; while it
+    runs the largest may be counted already.
     """
     methods = [method_of(name) for name in recomputations]
     if not any(layers for _, layers in methods):
@@ -148,7 +149,9 @@ def with_methods(table: LayerTable, recomputations: Sequence[str]) -> LayerTable
             kept[row] = np.minimum(table.kept_bytes[0], table.kept_bytes[-1])
             working[row] = np.minimum(table.working_bytes[0], table.working_bytes[-1])
         elif name and again.any():
-            kept[row, again] = table.kept_bytes[-1, again].min() / layers
+            entry = table.kept_bytes[-1, again]
+            kept[row, again] = entry.min() / layers
+            working[row, again] -= entry.max() - entry
     return replace(
         table,
         replay_s=table.replay_s[base],

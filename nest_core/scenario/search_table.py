@@ -88,9 +88,7 @@ def search_space(
             by_batch,
         ),
         zero=_listed(search.zero, (0, 1, 2, 3)),
-        zero_groups=tuple(
-            0 if group == "all" else group for group in _listed(search.zero_group, ("all",))
-        ),
+        zero_groups=_zero_groups(search),
         recompute=_recomputations(search.recompute, model),
         offload=_offloads(search.offload),
         orders=_orders(search.order),
@@ -103,6 +101,19 @@ def search_space(
         mixed=search.stage_strategies == "mixed",
         as_needed=search.memory_rule == "as_needed",
     )
+
+
+def _zero_groups(search: SearchTable) -> tuple[int, ...]:
+    """Sizes of groups, 0 for all."""
+    found = tuple(0 if group == "all" else group for group in _listed(search.zero_group, ("all",)))
+    if 0 not in found and set(_listed(search.zero, (1,))) == {0}:
+        raise InputError(
+            "search.zero_group",
+            "must hold all where search.zero is 0, which shards nothing",
+            search.zero_group,
+            "leave it out, or allow a ZeRO stage",
+        )
+    return found
 
 
 def _recomputations(value: Any, model: Model) -> tuple[str, ...]:

@@ -73,7 +73,12 @@ def offloading(value: Any, field: str = "offload") -> Offload:
         return value
     if value == "none":
         return NO_OFFLOAD
-    table = dict(part.partition(":")[::2] for part in value.split("+")) if _text(value) else value
+    table = value
+    if isinstance(value, str):
+        parts = [part.partition(":")[::2] for part in value.split("+")]
+        table = dict(parts)
+        if len(table) < len(parts):
+            raise InputError(field, "must name each share once", value, "drop what stands twice")
     if not isinstance(table, dict) or not table or not set(table) <= {"activations", "optimizer"}:
         raise InputError(
             field,
@@ -84,15 +89,13 @@ def offloading(value: Any, field: str = "offload") -> Offload:
     return Offload(**{name: _share(field, name, share) for name, share in table.items()})
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _share(field: str, name: str, value: Any) -> float:
     try:
         share = float(value) if not isinstance(value, bool) else -1.0
     except (TypeError, ValueError):
         share = -1.0
     if not 0.0 <= share <= 1.0:
-        raise InputError(f"{field}.{name}", "must be a share from 0 to 1", value, "lower it")
+        raise InputError(
+            f"{field}.{name}", "must be a share from 0 to 1", value, "write 0.5 for half"
+        )
     return share

@@ -279,6 +279,24 @@ def test_replicas_of_unequal_stages_take_no_longer_than_promised(seed):
         assert report.iteration_s <= promise.seconds * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("seed", [12, 22, 68])
+def test_stages_of_unequal_width_have_zero_groups_of_their_own(seed):
+    """A group of two is part of four sharers on the wide stage, and all on the narrow one."""
+    problem, space = unequal_view(seed)
+    problem = replace(problem, memory_bytes=4 * problem.memory_bytes)
+    found = levelwise(problem, replace(space, dp=(2,), cp=(1, 2), zero=(3,), zero_groups=(2,)))
+    groups = []
+    for promise in found.best:
+        check_plan(problem, promise.plan)
+        report = price(problem, promise.plan)
+        assert report.feasible
+        assert report.iteration_s <= promise.seconds * (1 + 1e-9)
+        points = [promise.plan.stage_point(s) for s in range(promise.plan.point.pp)]
+        groups += [{p.zero_group for p in points}] * promise.plan.ragged
+        assert all(p.zero_group == (2 if p.sharers == 4 else 0) for p in points)
+    assert {0, 2} in groups
+
+
 def test_whenever_it_is_stopped_it_says_what_is_left():
     """A second passes at every look at the clock."""
     problem, space = unequal_view(1)

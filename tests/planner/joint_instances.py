@@ -186,7 +186,10 @@ def with_recompute_methods(
         kept[0] = np.maximum(kept[0] * heavy, kept[-1])
         if ends:
             replay[:, [0, -1]], kept[:, [0, -1]] = 0.0, kept[0, [0, -1]]
-        return with_methods(replace(plain, kept_bytes=kept, replay_s=replay), names)
+        working = plain.working_bytes.copy()
+        working[-1] = working[0] + kept[0] - kept[-1]  # all of the layer is made again
+        full = replace(plain, kept_bytes=kept, replay_s=replay, working_bytes=working)
+        return with_methods(full, names)
 
     problem = replace(instance.problem, table=table, lower_bound=None, recomputations=names)
     return replace(instance, problem=problem)

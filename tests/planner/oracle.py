@@ -506,7 +506,9 @@ class Pricer:
         held = self._in_flight(position) * kept
         if uneven:
             each = [self._activations((span,), c, peaks)[0] for span in virtual_stages]
-            held = most_held(self.choice.pp, position, self.micro_batches, each)
+            held = most_held(
+                self.choice.pp, position, self.micro_batches, each, beside=self._beside
+            )
         passes = held + high
         passes += self._late(position) * again
         tensors = total + max(passes, stepping)
@@ -763,7 +765,7 @@ class Oracle:
         """
         m = math.ceil(self.problem.batch / (choice.dp * choice.micro_batch))
         if any(passes):
-            return last_pass(m, passes) + max(once)
+            return last_pass(m, passes, beside=self.problem.overlap.experts) + max(once)
         others = choice.pp - 1
         if choice.schedule in ROUNDS and others:
             late = min(m - 1, ROUNDS[choice.schedule] * others) / others

@@ -34,23 +34,26 @@ def _one_apart(sizes: Sequence[int]) -> bool:
     return larger in (sorted(larger), sorted(larger, reverse=True), spread)
 
 
-def order(pp: int, s: int, m: int, v: int) -> list[tuple[str, int, int]]:
-    """Passes of a stage: way, micro-batch and which of the stage's virtual stages."""
+def order(pp: int, s: int, m: int, v: int, *, beside: bool) -> list[tuple[str, int, int]]:
+    """Passes of a stage: way, micro-batch and which of the stage's virtual stages.
+
+    ``beside``: a forward pass more is ahead, as it runs beside the backward pass that it precedes.
+    """
     groups = [range(start, start + pp) for start in range(0, m, pp)]
     forward = [("F", k, at) for group in groups for at in range(v) for k in group]
     backward = [("B", k, at) for group in groups for at in reversed(range(v)) for k in group]
-    ahead = min(2 * (pp - s - 1) + (v - 1) * pp, m * v)
+    ahead = min(2 * (pp - s - 1) + (v - 1) * pp + beside, m * v)
     found = forward[:ahead]
     for one, other in zip(forward[ahead:], backward, strict=False):
         found += [one, other]
     return found + backward[len(forward) - ahead :]
 
 
-def last_pass(m: int, stages: Sequence[Passes]) -> float:
+def last_pass(m: int, stages: Sequence[Passes], *, beside: bool) -> float:
     """When the last pass ends."""
     pp, v = len(stages), len(stages[0])
     over: dict[tuple[str, int, int], float] = {}
-    left = [order(pp, s, m, v) for s in range(pp)]
+    left = [order(pp, s, m, v, beside=beside) for s in range(pp)]
     clock = [0.0] * pp
     while any(left):
         for s, passes in enumerate(left):
@@ -68,10 +71,10 @@ def last_pass(m: int, stages: Sequence[Passes]) -> float:
     return max(clock)
 
 
-def most_held(pp: int, s: int, m: int, kept: Sequence[float]) -> float:
+def most_held(pp: int, s: int, m: int, kept: Sequence[float], *, beside: bool) -> float:
     """The most that forward passes keep for backward ones at any time on a stage."""
     held = most = 0.0
-    for way, _, at in order(pp, s, m, len(kept)):
+    for way, _, at in order(pp, s, m, len(kept), beside=beside):
         held += kept[at] if way == "F" else -kept[at]
         most = max(most, held)
     return most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from planner_instances import Instance, any_choice, any_picks, any_stages, large
 
 from nest_core.costs import Plan, Point, StageStrategy, price
 from nest_core.costs.parse import parse_plan
+from nest_core.errors import InputError
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +43,16 @@ def _ragged(dice: np.random.Generator, instance: Instance) -> tuple[Plan, tuple[
             cuts, recompute = any_stages(dice, instance, first)
             strategies = tuple(StageStrategy(*pick) for pick in picks)
             return Plan(Point(*first), cuts, recompute, strategies), tuple(picks)
+
+
+def test_a_group_of_zero_that_does_not_divide_a_stage_is_refused():
+    instance, dice = large_instance(3), np.random.default_rng(44)
+    plan, _ = _ragged(dice, instance)
+    first, *others = plan.strategies
+    sharers = plan.point.dp * first.cp
+    broken = replace(first, zero=1, zero_group=sharers + 1)
+    with pytest.raises(InputError, match=rf"plan\.zero_group must divide dp x cp = {sharers}, and"):
+        price(instance.problem, replace(plan, strategies=(broken, *others)))
 
 
 @pytest.mark.parametrize(
