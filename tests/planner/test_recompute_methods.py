@@ -19,11 +19,15 @@ SEEDS = (40, 46, 51, 52, 53, 64, 67, 71, 91)
 
 
 def opened(seed: int) -> Instance:
-    """A joint instance whose stages choose among methods."""
+    """A joint instance whose stages choose among methods, in uneven layouts too."""
     dice = np.random.default_rng([seed, 91])
     instance = with_recompute_methods(dice, joint_instance(seed), METHODS)
     some = tuple(dice.choice(METHODS, 2, replace=False))
-    space = replace(instance.space, recompute=("none", *some) if dice.random() < 0.7 else some)
+    space = replace(
+        instance.space,
+        recompute=("none", *some) if dice.random() < 0.7 else some,
+        layouts="even" if instance.space.mixed else "uneven",
+    )
     return replace(instance, space=space)
 
 
@@ -56,9 +60,7 @@ def test_the_plan_is_the_best_of_all_with_methods(solved):
 def test_any_plan_by_a_method_is_priced_alike(solved):
     """Not only the best: stages of every method, and what does not fit."""
     uneven = 0
-    for instance, _, _ in solved:
-        layouts = "even" if instance.space.mixed else "uneven"
-        oracle = replace(instance, space=replace(instance.space, layouts=layouts)).oracle
+    for instance, oracle, _ in solved:
         dice, choices = np.random.default_rng([instance.seed, 47]), list(oracle.choices())
         chunked = [choice for choice in choices if choice.interleave > 1]
         for some in [choices] * 6 + [chunked or choices] * 3:
