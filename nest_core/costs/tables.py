@@ -16,6 +16,7 @@ from nest_core.costs.problem import (
     with_methods,
 )
 from nest_core.hardware import (
+    NARROW,
     Accelerator,
     backward_seconds,
     forward_seconds,
@@ -57,6 +58,11 @@ _ROUTER = "router"
 def element_bytes(precision: str) -> float:
     """Bytes of one activation or weight element."""
     return 4.0 if precision in ("fp32", "tf32") else 2.0
+
+
+def _operand_bytes(precision: str) -> float:
+    """Of an element of what a product multiplies."""
+    return NARROW[precision].element_bytes if precision in NARROW else element_bytes(precision)
 
 
 def state_bytes(precision: str, optimizer: str, gradient_bytes: float = 0.0) -> StateBytes:
@@ -120,7 +126,7 @@ def layer_table(
     strategy: Strategy,
     accelerator: Accelerator,
     precision: str,
-    eight_bits: bool | None = None,
+    operand_bytes: float | None = None,
     recomputations: tuple[str, ...] = RECOMPUTE,
 ) -> LayerTable:
     """Per-layer figures of a model under a strategy on an accelerator.
@@ -129,17 +135,17 @@ def layer_table(
     ----------
     recomputations : tuple of str
         What rows stand for.
-    eight_bits : bool, optional
-        Whether projections keep their inputs in fp8; by default where they compute in it.
+    operand_bytes : float, optional
+        Of an element of the inputs that projections keep; by default as they multiply them.
     """
-    narrow = precision == "fp8" if eight_bits is None else eight_bits
+    kept = _operand_bytes(precision) if operand_bytes is None else operand_bytes
     return _table(
         (edition(), *STRATEGIES.values()),
         model,
         strategy,
         accelerator,
         precision,
-        narrow,
+        kept,
         recomputations,
         bound=False,
     )
@@ -159,14 +165,13 @@ def lower_bound_table(
     strategy : Strategy
         With one sequence in its micro-batch.
     """
-    narrow = precision == "fp8"
     return _table(
         (edition(), *STRATEGIES.values()),
         model,
         strategy,
         accelerator,
         precision,
-        narrow,
+        _operand_bytes(precision),
         recomputations,
         bound=True,
     )
@@ -179,7 +184,7 @@ def _table(
     strategy: Strategy,
     accelerator: Accelerator,
     precision: str,
-    narrow: bool,
+    operand_bytes: float,
     recomputations: tuple[str, ...],
     *,
     bound: bool,
@@ -199,9 +204,10 @@ def _table(
         _times(layer, accelerator, precision, recomputations, bound=bound) for layer in distinct
     ]
     kept = [
-        [layer.kept_bytes(name, eight_bits=narrow) for name in recomputations] for layer in distinct
+        [layer.kept_bytes(name, operand_bytes=operand_bytes) for name in recomputations]
+        for layer in distinct
     ]
-    plain = [layer.kept_bytes("none", eight_bits=narrow) for layer in distinct]
+    plain = [layer.kept_bytes("none", operand_bytes=operand_bytes) for layer in distinct]
     boundary = np.zeros(layers.layers + 1)
     boundary[1:-1] = column([layer.output_bytes for layer in distinct])[:-1]
     calls = {

@@ -319,7 +319,7 @@ def _check_training(scenario: Scenario, point: Point, recompute: str) -> None:
         "pin search.recompute",
     )
     refuse_if(
-        scenario.precision in ("fp8", "tf32"),
+        scenario.precision not in ("bf16", "fp16", "fp32"),
         "workload.precision",
         f"must be bf16, fp16 or fp32 for {_NAME}",
         scenario.precision,

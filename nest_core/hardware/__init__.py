@@ -1,6 +1,6 @@
 """Accelerators and the analytical estimator."""
 
-from nest_core.hardware.accelerators import PRECISIONS, UNCALIBRATED, Accelerator, load_accelerator
+from nest_core.hardware.accelerators import UNCALIBRATED, Accelerator, load_accelerator
 from nest_core.hardware.estimator import (
     backward_seconds,
     forward_seconds,
@@ -10,10 +10,11 @@ from nest_core.hardware.estimator import (
     seconds,
 )
 from nest_core.hardware.families import Family, load_family
+from nest_core.hardware.precisions import NARROW
 from nest_core.hardware.profiles import Profile, load_profile
 
 __all__ = [
-    "PRECISIONS",
+    "NARROW",
     "UNCALIBRATED",
     "Accelerator",
     "Family",

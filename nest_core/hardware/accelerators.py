@@ -6,19 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nest_core.hardware.families import Family, load_family
+from nest_core.hardware.precisions import NARROW
 from nest_core.hardware.profiles import Profile, load_profile
 from nest_core.presets import load_toml, named_file
 from nest_core.schema import AcceleratorFile, checked
 from nest_core.units import TERA, from_gbps_bytes, from_gib
 
-__all__ = ["PRECISIONS", "UNCALIBRATED", "Accelerator", "accelerator_of", "load_accelerator"]
+__all__ = ["UNCALIBRATED", "Accelerator", "accelerator_of", "load_accelerator"]
 
-PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
 UNCALIBRATED = "uncalibrated"
-
-# H100: 1,402.6 of 1,979 TFLOP/s in fp8 over 794.5 of 989 in bf16, as tabled in
-# stas00/ml-engineering@b9e2972, "Maximum Achievable Matmul FLOPS".
-_EIGHT_BITS = (1402.6 / 1979.0) / (794.5 / 989.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +75,8 @@ class Accelerator:
         """FLOP/s of the best matrix product: measured, else the peak's share of those measured.
 
         No product is faster than its peak, and what was measured in a precision that the device
-        is not said to have counts for nothing. fp8 keeps less of its peak than 16 bits do; where
-        it was not measured, as much less as on H100 (`_EIGHT_BITS`).
+        is not said to have counts for nothing. Precisions of less than 16 bits keep less of their
+        peak; how much less, where it was not measured, is in `nest_core.hardware.precisions`.
         """
         peaks = dict(self.peak_flops)
         measured = {
@@ -90,7 +86,8 @@ class Accelerator:
             return measured.get(precision, peaks[precision])
         known = next(iter(measured))
         share = measured[known] / peaks[known]
-        return peaks[precision] * share * (_EIGHT_BITS if precision == "fp8" else 1.0)
+        narrow = NARROW.get(precision)
+        return peaks[precision] * share * (narrow.share if narrow else 1.0)
 
     @property
     def precisions(self) -> tuple[str, ...]:

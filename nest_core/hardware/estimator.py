@@ -10,8 +10,8 @@ elements more per tile along ``k``:
 
 with ``best`` the largest rate measured on the device (its peak where none was), and ``e`` and
 ``h`` what large products and copies reach of it and of the memory bandwidth. Fused
-attention reaches a share of the peak of its own; everything else moves bytes. In fp8 only
-products with weights run at the fp8 rate, and their operands are converted on the way.
+attention reaches a share of the peak of its own; everything else moves bytes. In 8 and 4 bits
+only products with weights run at the narrow rate, and their operands are converted on the way.
 
 Few parameters, one set per family of accelerators (`Family`), fitted where the rules of
 ``docs/method.md``, "Calibration", allow; ``presets/estimators`` says to what.
@@ -32,6 +32,7 @@ from collections.abc import Iterable
 
 from nest_core.hardware.accelerators import Accelerator
 from nest_core.hardware.families import Family
+from nest_core.hardware.precisions import NARROW, narrow_product
 from nest_core.hardware.profiles import Direction
 from nest_core.workload import Kernel, Operator
 
@@ -44,9 +45,6 @@ __all__ = [
     "seconds",
 ]
 
-# Casting an element to fp8: two bytes read, one written, and one once more transposed for the
-# product that reads it the other way (NVIDIA Transformer Engine's cast and transpose).
-_CAST_BYTES = 4.0
 _SIXTEEN_BITS = ("bf16", "fp16")
 
 
@@ -62,7 +60,8 @@ def seconds(
     Parameters
     ----------
     precision : str
-        Of the training run: products with weights run in it, the rest in 16 bits under fp8.
+        Of the training run: products with weights run in it; beside 8 and 4 bits the rest runs
+        in 16.
     op, direction : str
         Of the operator and the pass that it belongs to, where they are known: a profile tells
         kernels apart by them.
@@ -75,8 +74,8 @@ def seconds(
     traffic = kernel.bytes
     if kernel.unit == "memory":
         return traffic / (accelerator.memory_bandwidth_Bps * family.memory_efficiency)
-    eight = precision == "fp8" and kernel.unit == "gemm"
-    used = precision if eight else _sixteen(precision, accelerator)
+    narrow = narrow_product(kernel.unit, precision)
+    used = precision if narrow else _sixteen(precision, accelerator)
     best = accelerator.matmul_peak(used)
     cast = 0.0
     if kernel.unit == "attention":
@@ -86,9 +85,9 @@ def seconds(
     else:
         groups, m, n, k = kernel.shape
         arithmetic = _product_seconds(groups, m, n, k, best, accelerator, family)
-        if eight:
-            traffic /= 2.0
-            cast = _CAST_BYTES * kernel.cast
+        if narrow:
+            traffic *= narrow.element_bytes / 2.0
+            cast = narrow.cast_bytes * kernel.cast
     reached = accelerator.memory_bandwidth_Bps * family.memory_efficiency
     return max(arithmetic, traffic / reached) + cast / reached
 
@@ -103,13 +102,14 @@ def least_seconds(kernel: Kernel, accelerator: Accelerator, precision: str) -> f
     reached = accelerator.memory_bandwidth_Bps * family.memory_efficiency
     if kernel.unit == "memory":
         return kernel.bytes / reached
-    eight = precision == "fp8" and kernel.unit == "gemm"
-    best = accelerator.matmul_peak(precision if eight else _sixteen(precision, accelerator))
+    narrow = narrow_product(kernel.unit, precision)
+    best = accelerator.matmul_peak(precision if narrow else _sixteen(precision, accelerator))
     share = {
         "attention": family.attention_efficiency,
         "biased_attention": family.biased_attention_efficiency,
     }.get(kernel.unit, family.gemm_efficiency)
-    return kernel.flops / (best * share) + (_CAST_BYTES * kernel.cast / reached if eight else 0.0)
+    cast = narrow.cast_bytes * kernel.cast / reached if narrow else 0.0
+    return kernel.flops / (best * share) + cast
 
 
 def forward_seconds(operator: Operator, accelerator: Accelerator, precision: str) -> float:
@@ -155,8 +155,8 @@ def _passes(operator: Operator) -> tuple[tuple[Direction, tuple[Kernel, ...]], .
 
 
 def _sixteen(precision: str, accelerator: Accelerator) -> str:
-    """The precision of what fp8 leaves alone."""
-    if precision != "fp8":
+    """The precision of what 8 and 4 bits leave alone."""
+    if precision not in NARROW:
         return precision
     return next((name for name in _SIXTEEN_BITS if name in accelerator.precisions), precision)
 

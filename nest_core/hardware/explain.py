@@ -12,6 +12,7 @@ from typing import Literal
 
 from nest_core.hardware.accelerators import Accelerator
 from nest_core.hardware.estimator import seconds
+from nest_core.hardware.precisions import NARROW, narrow_product
 from nest_core.hardware.profiles import Direction
 from nest_core.units import humanise, humanise_rate
 from nest_core.workload import Kernel
@@ -37,8 +38,8 @@ def bound(kernel: Kernel, accelerator: Accelerator, precision: str) -> Bound:
 
 
 def compute_precision(kernel: Kernel, accelerator: Accelerator, precision: str) -> str:
-    """The precision whose peak a kernel is held against: fp8 is for products with weights."""
-    if precision != "fp8" or kernel.unit == "gemm":
+    """The precision whose peak a kernel is held against: 8 and 4 bits are for weights' products."""
+    if precision not in NARROW or kernel.unit == "gemm":
         return precision
     return "bf16" if "bf16" in accelerator.precisions else "fp16"
 
@@ -96,9 +97,10 @@ def time_in_words(
         ]
     else:
         lines = [*_product(kernel, accelerator, rate, alone)]
-    eight = precision == "fp8" and kernel.unit == "gemm"
-    lines.append(f"memory: {_traffic(kernel.bytes / (2.0 if eight else 1.0), accelerator)}")
-    cast = ", with the conversion to fp8" if eight else ""
+    narrow = narrow_product(kernel.unit, precision)
+    moved = kernel.bytes * (narrow.element_bytes / 2.0 if narrow else 1.0)
+    lines.append(f"memory: {_traffic(moved, accelerator)}")
+    cast = f", with the conversion to {precision}" if narrow else ""
     return (*lines, f"time: the longer, {whole}{cast}; bound by {verdict}", *measured)
 
 

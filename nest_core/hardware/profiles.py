@@ -378,6 +378,9 @@ class _MeasuredTable(_KernelTable):
     how: _Text
 
 
+Profiled = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
+
+
 class _SkippedTable(_KernelTable):
     reason: _Text
 
@@ -387,7 +390,7 @@ class _ProfileFile(_Table):
     name: Name
     device: Name
     backend: Literal["cuda", "cpu"]
-    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
+    precision: Profiled
     torch: _Text
     cuda: _Text
     date: _Text

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from nest_core.costs import Problem
 from nest_core.errors import InputError, printable
 from nest_core.files import read_text
-from nest_core.hardware import Accelerator
+from nest_core.hardware import NARROW, Accelerator
 from nest_core.hardware.accelerators import accelerator_of
 from nest_core.overrides import assign, settings
 from nest_core.planner import SearchSpace
@@ -349,10 +349,10 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
             work.precision,
             "pick " + ", ".join(accelerator.precisions),
         )
-    if work.precision == "fp8" and "bf16" not in accelerator.precisions:
+    if work.precision in NARROW and "bf16" not in accelerator.precisions:
         raise InputError(
             "accelerator.peak_TFLOPs",
-            "must give bf16 beside fp8, which speeds projections only",
+            f"must give bf16 beside {work.precision}, which speeds projections only",
             list(accelerator.precisions),
             "add bf16",
         )

@@ -30,6 +30,9 @@ class CollectivesTable(Table):
     network: Name | None = None
 
 
+Precision = Literal["bf16", "fp16", "fp8", "int8", "nvfp4", "tf32", "fp32"]
+
+
 class AcceleratorFile(Table):
     """An accelerator preset, or its overridden form: what the device has.
 
@@ -40,10 +43,8 @@ class AcceleratorFile(Table):
     family: Name = "uncalibrated"
     memory_GiB: Annotated[Memory, label("memory per device")]
     memory_bandwidth_GBps: Positive
-    peak_TFLOPs: Annotated[
-        dict[Literal["fp32", "tf32", "bf16", "fp16", "fp8"], Positive], Field(min_length=1)
-    ]
-    matmul_TFLOPs: dict[Literal["fp32", "tf32", "bf16", "fp16", "fp8"], Positive] = {}
+    peak_TFLOPs: Annotated[dict[Precision, Positive], Field(min_length=1)]
+    matmul_TFLOPs: dict[Precision, Positive] = {}
     units: Count
     tile: Annotated[list[Count], Field(min_length=2, max_length=2)]
     power_W: Positive | None = None
@@ -71,7 +72,7 @@ class WorkloadTable(Table):
         ),
     ]
     precision: Annotated[
-        Literal["bf16", "fp16", "fp8", "tf32", "fp32"],
+        Precision,
         label("precision", "Those the device computes in."),
     ] = "bf16"
     optimizer: Annotated[

@@ -127,20 +127,20 @@ class Layer:
         names = modules_of(recompute)
         return tuple(module for module in self.modules if module.name in names)
 
-    def kept_bytes(self, recompute: str, *, eight_bits: bool = False) -> float:
+    def kept_bytes(self, recompute: str, *, operand_bytes: float = 2.0) -> float:
         """Bytes kept from forward to backward under a recomputation.
 
         Parameters
         ----------
-        eight_bits : bool
-            Whether projections of blocks keep their inputs in fp8, as they multiply them
-            (Transformer Engine); the head's is never in fp8.
+        operand_bytes : float
+            Of an element of the inputs that projections of blocks keep: below 2 they keep them
+            as they multiply them, in 8 or 4 bits (Transformer Engine); the head's never are.
         """
         if recompute == "full" and self.recomputable:
             return self.input_bytes
         found = self.operators
-        if eight_bits and self.recomputable:
-            found = tuple(_in_eight_bits(operator) for operator in found)
+        if operand_bytes < 2.0 and self.recomputable:
+            found = tuple(_narrow(operator, operand_bytes / 2.0) for operator in found)
         named = self._named(recompute)
         again = frozenset().union(*(module.operators for module in named))
         freed = (module.operators for module in named if module.name in WITHOUT_OUTPUT)
@@ -271,11 +271,11 @@ def _modules(graph: Graph, found: tuple[Operator, ...]) -> tuple[Module, ...]:
     return tuple(made)
 
 
-def _in_eight_bits(operator: Operator) -> Operator:
-    """A projection of 16-bit activations with its input kept in fp8, a tensor of its own."""
+def _narrow(operator: Operator, share: float) -> Operator:
+    """A projection of 16-bit activations with its input kept narrow, a tensor of its own."""
     if operator.op not in ("linear", "grouped_linear"):
         return operator
-    kept = tuple((f"{name}:fp8", size / 2.0) for name, size in operator.kept)
+    kept = tuple((f"{name}:narrow", size * share) for name, size in operator.kept)
     return replace(operator, kept=kept)
 
 

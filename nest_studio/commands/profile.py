@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import typer
 
@@ -90,10 +90,10 @@ def _strategies(
     tp: str, sp: bool, ep: int, micro_batch: str, sequence: int, precision: str, attention: str
 ) -> list[Strategy]:
     from nest_core.costs.tables import element_bytes
-    from nest_core.hardware import PRECISIONS
+    from nest_core.hardware.profiles import Profiled
     from nest_core.workload.strategies import Strategy
 
-    one_of("--precision", precision, PRECISIONS)
+    one_of("--precision", precision, get_args(Profiled))
     one_of("--attention", attention, ("flash", "unfused"))
     widths, batches = (
         _numbers("--tp", "search.tp", tp),

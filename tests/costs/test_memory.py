@@ -157,11 +157,11 @@ def test_allocator_and_driver_hold_more_than_tensors():
 # Real layers: A100, a GPT block with attention in separate kernels, closed forms by hand.
 
 
-def block(model, *, eight_bits=False, recompute=0, **strategy):
+def block(model, *, operand_bytes=2.0, recompute=0, **strategy):
     """Kept and working bytes of a block."""
     chosen = Strategy(**{"sequence": 512, "micro_batch": 2, **strategy})
     table = layer_table(
-        load_model(model), chosen, load_accelerator("a100-80gb"), "bf16", eight_bits
+        load_model(model), chosen, load_accelerator("a100-80gb"), "bf16", operand_bytes
     )
     return table.kept_bytes[recompute, 1], table.working_bytes[recompute, 1]
 
@@ -187,7 +187,7 @@ def test_transformer_engine_keeps_inputs_of_projections_in_fp8():
     model = load_model("gpt3-175b")
     sbh = 512 * 2 * model.hidden
     for recompute, scores in ((0, 5 * model.heads * 512 / model.hidden), (1, 0.0)):
-        kept, _ = block("gpt3-175b", attention="unfused", eight_bits=True, recompute=recompute)
+        kept, _ = block("gpt3-175b", attention="unfused", operand_bytes=1.0, recompute=recompute)
         assert kept == pytest.approx(sbh * (34 - 14 / 2 + scores))
 
 
@@ -195,7 +195,7 @@ def test_the_head_stays_in_sixteen_bits():
     layers = chain_of(load_model("llama2-7b"), Strategy(sequence=512)).runs
     for layer, _ in (layers[0], layers[-1]):
         for recompute in ("none", "selective", "full"):
-            assert layer.kept_bytes(recompute, eight_bits=True) == layer.kept_bytes(recompute)
+            assert layer.kept_bytes(recompute, operand_bytes=1.0) == layer.kept_bytes(recompute)
 
 
 @pytest.mark.parametrize("name", ["llama2-7b-64-h100", "mixtral-8x7b-256-tpuv4like"])

@@ -10,7 +10,7 @@ import pytest
 from nest_core.costs import RECOMPUTE, StateBytes
 from nest_core.costs.anatomy import anatomy
 from nest_core.costs.tables import element_bytes, layer_table, model_flops, state_bytes
-from nest_core.hardware import PRECISIONS, backward_seconds, forward_seconds, load_accelerator
+from nest_core.hardware import backward_seconds, forward_seconds, load_accelerator
 from nest_core.schema import parameter
 from nest_core.workload import Graph, Layer, Strategy, chain, load_trace, strategies
 from nest_core.workload.model_files import load_model
@@ -50,7 +50,7 @@ def test_bytes_per_parameter(precision, optimizer, expected):
 
 def test_every_pair_of_precision_and_optimizer_has_its_bytes():
     """What a scenario may ask for is answered."""
-    for precision in PRECISIONS:
+    for precision in parameter("workload.precision").choices:
         for optimizer in parameter("workload.optimizer").choices:
             state = state_bytes(precision, optimizer)
             assert min(state.weights, state.gradients) > 0

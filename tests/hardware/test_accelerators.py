@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ TABLED = {
     "B300-SXM": "b300-288gb",
     "GB300 (per GPU)": "gb300-288gb",
     "MI300X": "mi300x-192gb",
+    "MI355X": "mi355x-288gb",
     "TPU v4": "tpu-v4",
     "TPU v5e": "tpu-v5e",
     "TPU v5p": "tpu-v5p",
@@ -47,6 +49,7 @@ CLOCKS = {
     "b200-180gb": ("bf16", 4 * 1024 * 2, 1.85),
     "gb200-186gb": ("bf16", 4 * 1024 * 2, 2.0),
     "mi300x-192gb": ("bf16", 4 * 256 * 2, 2.1),
+    "mi355x-288gb": ("bf16", 4 * 512 * 2, 2.4),
     "tpu-v4": ("bf16", 2 * 128**2, 1.05),
     "tpu-v5e": ("bf16", 2 * 128**2, 1.5),
     "tpu-v5p": ("bf16", 2 * 128**2, 1.75),
@@ -86,6 +89,9 @@ def test_figures_are_those_of_the_reference_table(row, name, tabled):
             assert peaks[precision] == pytest.approx(float(text), rel=1e-3)
         else:
             assert precision not in peaks
+    for precision, told in (("nvfp4", r"FP4 (\d+) dense"), ("int8", r"int8 (\d+)")):
+        if found := re.search(told, reference["notes"]):
+            assert peaks[precision] == float(found[1])
     if text := reference["fp32_TFLOPs"]:
         assert peaks["fp32"] == pytest.approx(float(text), rel=1e-3)
     assert file["memory_bandwidth_GBps"] == pytest.approx(float(reference["hbm_GBps"]), rel=1e-3)

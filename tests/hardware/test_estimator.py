@@ -29,7 +29,9 @@ FAMILY = replace(
 )  # fmt: skip
 DEVICE = replace(
     load_accelerator("h100-80gb"), name="round figures", family=FAMILY, matmul_flops=(),
-    peak_flops=(("bf16", 1000e12), ("fp8", 2000e12), ("fp32", 50e12)),
+    peak_flops=(
+        ("bf16", 1000e12), ("fp8", 2000e12), ("nvfp4", 4000e12), ("int8", 2000e12), ("fp32", 50e12)
+    ),
     memory_bandwidth_Bps=2e12, units=100, tile=(128, 128), profile=None,
 )  # fmt: skip
 PROPERTY = settings(max_examples=200, derandomize=True, database=None, deadline=None)
@@ -133,12 +135,12 @@ def test_nothing_runs_above_the_roofs(m, n, k, groups, unit):
     """Useful FLOP over time stay below the share of the peak, bytes below that of bandwidth."""
     kernel = gemm(m, n, k, groups, unit)
     for precision, peak in DEVICE.peak_flops:
-        if precision == "fp8" and unit == "batched":
-            peak = 1000e12
-        narrow = 2.0 if precision == "fp8" and unit == "gemm" else 1.0
+        width = {"fp8": 1.0, "int8": 1.0, "nvfp4": 9 / 16}.get(precision, 2.0)
+        if width < 2.0 and unit == "batched":
+            width, peak = 2.0, 1000e12
         found = time(kernel, precision)
         assert found * peak * 0.8 >= kernel.flops
-        assert found * 2e12 * 0.9 >= kernel.bytes / narrow * (1 - 1e-12)
+        assert found * 2e12 * 0.9 >= kernel.bytes * width / 2 * (1 - 1e-12)
 
 
 def test_splitting_one_product_is_never_faster():
@@ -195,15 +197,16 @@ def test_every_parameter_of_a_family_counts(field, worse):
 # Precision --------------------------------------------------------------------------------------
 
 
-def test_fp8_speeds_products_with_weights_only():
+@pytest.mark.parametrize(("precision", "times"), [("fp8", 2), ("int8", 2), ("nvfp4", 4)])
+def test_narrow_precisions_speed_products_with_weights_only(precision, times):
     """Attention, products of activations and everything element-wise stay in 16 bits."""
     large = (16_384.0, 16_384.0, 16_384.0)
-    assert time(gemm(*large), "fp8") < 0.55 * time(gemm(*large))
+    assert time(gemm(*large), precision) == pytest.approx(time(gemm(*large)) / times)
     for kernel in (
         gemm(*large, unit="batched"), Kernel("memory", 0.0, 1e9),
         Kernel("attention", 1e15, 1.0, (1.0, 1.0, 1.0, 1.0)),
     ):  # fmt: skip
-        assert time(kernel, "fp8") == time(kernel)
+        assert time(kernel, precision) == time(kernel)
 
 
 @PROPERTY
@@ -214,12 +217,14 @@ def test_fp8_is_not_slower_for_large_products(m, n, k):
     assert time(plain, "fp8") <= time(cast, "fp8") <= time(plain)
 
 
-def test_fp8_casts_what_it_reads():
-    """Bytes move to fp8 before the product, at the bandwidth that copies reach."""
+@pytest.mark.parametrize(
+    ("precision", "readings", "width"), [("fp8", 1, 1), ("int8", 2, 1), ("nvfp4", 2, 9 / 16)]
+)
+def test_narrow_precisions_cast_what_they_read(precision, readings, width):
+    """Two bytes read, twice for a scale that must be found, and written along both sides."""
     plain = gemm(8192, 8192, 8192)
-    extra = time(replace(plain, cast=8192.0**2), "fp8") - time(plain, "fp8")
-    moved = extra * 2e12 * 0.9 / 8192**2
-    assert 2 <= moved * (1 + 1e-9) <= 4 * (1 + 1e-6)  # written twice, and read unless fused
+    extra = time(replace(plain, cast=8192.0**2), precision) - time(plain, precision)
+    assert extra * 2e12 * 0.9 / 8192**2 == pytest.approx(2 * readings + 2 * width)
     assert time(replace(plain, cast=8192.0**2)) == time(plain)
 
 
@@ -231,7 +236,7 @@ def test_without_bf16_fp8_leaves_the_rest_to_fp16():
 
 def test_a_precision_that_the_device_lacks_is_a_key_error():
     """Scenarios refuse it before; here it is a defect of the caller."""
-    assert DEVICE.precisions == ("bf16", "fp8", "fp32")
+    assert DEVICE.precisions == ("bf16", "fp8", "nvfp4", "int8", "fp32")
     with pytest.raises(KeyError):
         time(gemm(5, 5, 5), "fp16")
 

@@ -23,8 +23,8 @@ def block(model: str = "deepseek-v3", kind: str = "moe_block", **strategy) -> La
     return layer
 
 
-def freed(layer: Layer, *modules: str, eight_bits: bool = False) -> float:
-    kept = [layer.kept_bytes(one, eight_bits=eight_bits) for one in ("none", spelled(modules))]
+def freed(layer: Layer, *modules: str, operand_bytes: float = 2.0) -> float:
+    kept = [layer.kept_bytes(one, operand_bytes=operand_bytes) for one in ("none", spelled(modules))]
     return kept[0] - kept[1]
 
 
@@ -61,7 +61,7 @@ def test_layer_norms_free_their_output_but_not_its_copy_in_fp8():
     layer = block("llama3-8b", "block")
     both = 2 * WIDTH * TOKENS * model.hidden
     assert freed(layer, "layernorm") == both
-    assert freed(layer, "layernorm", eight_bits=True) == 0.0
+    assert freed(layer, "layernorm", operand_bytes=1.0) == 0.0
 
 
 def test_an_mlp_keeps_its_input_and_repeats_its_collectives():

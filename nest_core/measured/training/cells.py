@@ -35,7 +35,12 @@ __all__ = [
 Rules = Sequence[tuple[str, str]]
 
 PRECISIONS: Rules = (
-    ("fp8", "fp8"),  # hybrid, tensorwise, current or block scaling: fp8 products; see `ROWWISE`
+    ("nvfp4", "nvfp4"),
+    ("int8", "int8"),
+    (
+        "fp8|float8",
+        "fp8",
+    ),  # hybrid, tensorwise, current or block scaling: fp8 products; see `ROWWISE`
     ("bf16", "bf16"),  # also "bf16/fp16-mixed", where the source does not say which of them
     ("fp16", "fp16"),
     ("tf32", "tf32"),

@@ -61,6 +61,7 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"b300", Machine("B300", "b300-288gb", 8, 900 * GB, 100 * GB)),
     (r"b200", Machine("B200", "b200-180gb", 8, 900 * GB, 50 * GB)),
     (r"mi300x", Machine("MI300X", "mi300x-192gb", 8, 448 * GB, 50 * GB)),
+    (r"mi355x", Machine("MI355X", "mi355x-288gb", 8, 535.5 * GB, 50 * GB)),
     (r"tpu ?v4", Machine("TPU v4", "tpu-v4", 4096, 270 * GB, 6.25 * GB)),
     (r"tpu ?v5e", Machine("TPU v5e", "tpu-v5e", 256, 200 * GB, 3.125 * GB)),
     (r"tpu ?v5p", Machine("TPU v5p", "tpu-v5p", 8960, 600 * GB, 6.25 * GB)),

@@ -223,11 +223,12 @@ def problem_of(run: Run, accelerator: Accelerator) -> Problem:
         )
     model = model_of(run)
     base = _strategy(run)
+    rows = RECOMPUTE if run.recompute in ("", *RECOMPUTE) else (*RECOMPUTE, run.recompute)
 
     def table(tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:
         strategy = replace(base, tp=tp, sp=sp, micro_batch=micro_batch, cp=cp, ep=ep, etp=etp)
-        narrow = run.precision == "fp8" and run.framework != "fsdp"
-        found = layer_table(model, strategy, accelerator, run.precision, narrow)
+        wide = element_bytes(run.precision) if run.framework == "fsdp" else None
+        found = layer_table(model, strategy, accelerator, run.precision, wide, rows)
         return run_table(run, model, strategy, found)
 
     state = run_state(run, state_bytes(run.precision, run.optimizer, run.gradient_bytes))
@@ -245,6 +246,7 @@ def problem_of(run: Run, accelerator: Accelerator) -> Problem:
         software=Software(_curve(accelerator.links), _curve(accelerator.network)),
         overlap=_overlap(run, accelerator),
         fragmentation=FRAGMENTATION,
+        recomputations=rows,
         dispatch=dispatch_of(run.fact("dispatch") or "all_to_all", model),
     )
 

@@ -307,7 +307,7 @@ def cell(
         device,
         kind,
         "dense" if experts == 1 else "mixture of experts",
-        "8 bits" if precision == "fp8" else "16 bits",
+        {"fp8": "8 bits", "int8": "8 bits", "nvfp4": "4 bits"}.get(precision, "16 bits"),
         "one node" if one_node else "several nodes",
     )
 

@@ -35,12 +35,12 @@ class Run:
         Per device and direction, inside and between nodes; 0: the accelerator's usual.
     tp, pp, interleave, cp, ep, etp, dp, micro_batch, batch : int
     sp : bool
-    precision : {"fp32", "tf32", "bf16", "fp16", "fp8"}
+    precision : {"fp32", "tf32", "bf16", "fp16", "fp8", "int8", "nvfp4"}
     optimizer : {"adam", "adam_bf16"}
     gradient_bytes : float
         Per gradient element; 0: usual for the precision.
-    recompute : {"", "none", "selective", "full"}
-        Empty: unstated.
+    recompute : str
+        As `nest_core.workload.recomputation` spells it; empty: unstated.
     zero : int
     framework : {"megatron", "fsdp", "deepspeed", "jax"}
     early : bool
