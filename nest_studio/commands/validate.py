@@ -5,6 +5,7 @@
 * ``validate FILE.csv``: the shipped curves on a table with the columns of ``nccl_measured.csv`` or
   ``collectives_measured.csv``. ``fitted`` says whether a row's point was in the training half.
 * ``validate training`` and ``validate FILE.csv`` of training runs: `validate_training`.
+* ``validate pairs FILE.csv`` of experiments in which a setting was changed: `validate_pairs`.
 * ``validate LOG.txt``: the output of nccl-tests. Its rows are fitted on top of the shipped curve;
   ``fit`` holds regimes, errors before and after, and the text of a preset to keep.
 
@@ -29,8 +30,9 @@ GIGA = 1e9
 
 def validate(
     target: Annotated[
-        str, typer.Argument(help="collectives, training, a CSV file or an nccl-tests log.")
+        str, typer.Argument(help="collectives, training, pairs, a CSV file or an nccl-tests log.")
     ],
+    file: Annotated[str, typer.Argument(help="After pairs: a CSV file of arms.")] = "",
     as_json: JsonFlag = False,
     op: Annotated[str, typer.Option(help="A log's collective.")] = "",
     accelerator: Annotated[str, typer.Option(help="A log's accelerator.")] = "",
@@ -45,17 +47,26 @@ def validate(
     from nest_core.hardware.collectives.measurements import op_name
     from nest_core.measured.collectives.nccl_log import LogFacts, is_log
     from nest_core.measured.training import is_training
-    from nest_studio.commands import validate_collectives, validate_training
+    from nest_studio.commands import validate_collectives, validate_pairs, validate_training
 
+    if (target == "pairs") != bool(file):
+        raise InputError(
+            "FILE",
+            "must stand after pairs, and after nothing else",
+            file or "missing",
+            "write validate pairs FILE.csv",
+        )
     if target == "collectives":
         emit(validate_collectives.collectives(), as_json, validate_collectives.as_text)
         return
     if target == "training":
         emit(validate_training.training(), as_json, validate_training.as_text)
         return
-    path = Path(target)
+    path = Path(file or target)
     text = read_text(path)
-    if is_log(text):
+    if file:
+        emit(validate_pairs.pairs_table(text, path.name), as_json, validate_pairs.as_text)
+    elif is_log(text):
         facts = LogFacts(
             (op_name(op) or op) or None,
             accelerator,

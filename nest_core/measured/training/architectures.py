@@ -19,7 +19,7 @@ __all__ = ["BY_FACT", "BY_NAME", "PUBLISHED", "TIED", "family_of", "model_of"]
 
 BY_NAME = (
     (r"deepseek-?v2", "deepseek_v2"),
-    (r"deepseek-?v3|kimi-?k2", "deepseek_v3"),
+    (r"deepseek-?v3|kimi-?k2|moonlight", "deepseek_v3"),
     (r"gpt-?oss", "gpt_oss"),
     (r"grok", "grok1"),
     (r"bloom", "bloom"),
@@ -43,6 +43,7 @@ BY_FACT = (
 PUBLISHED = (
     (r"deepseek-?v2", {"ffn": 12_288, "shared_ffn": 3_072, "dense_blocks": 1}),
     (r"kimi-?k2", {"ffn": 18_432, "shared_ffn": 2_048, "dense_blocks": 1}),
+    (r"moonlight", {"ffn": 11_264, "shared_ffn": 2_816, "dense_blocks": 1}),
 )
 """Sizes that no column holds of models without a preset, from their published configurations."""
 
