@@ -16,7 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nest_core.network import BoolArray, FloatArray, IntArray, Kind
+from nest_core.network import BoolArray, FloatArray, IntArray, Kind, MessageTime
+from nest_core.network.exchanges import counts_leaving, least_all_to_all
 from nest_core.planner.points import Columns, Points
 from nest_core.planner.solver import Solver
 
@@ -36,6 +37,7 @@ class PlacedBounds:
     def __init__(self, points: Points, solver: Solver) -> None:
         self._points, self._solver = points, solver
         self._known: dict[tuple[float, ...], tuple[float, ...]] = {}
+        self.exchanges = [MessageTime.nothing(1)]
 
     def transfers(self, columns: Columns, boundary: FloatArray) -> FloatArray:
         """Seconds that one micro-batch is on its way between stages, (points,).
@@ -64,6 +66,35 @@ class PlacedBounds:
         rows = self._points.rows
         wide = (rows.column("ep") * rows.column("etp"))[columns.row]
         return self._gradients(2, "expert_data", columns, [wide])
+
+    def exchange(self, columns: Columns) -> IntArray:
+        """Which of ``exchanges`` the all-to-all of experts takes at least, (points,); 0: unknown.
+
+        Looked at where its price needs a list of all flows.
+        """
+        rows = self._points.rows
+        problem = self._solver.problem
+        if problem.dispatch is not None or not counts_leaving(problem.network):
+            return np.zeros(len(columns), dtype=np.int64)
+
+        def least(which: int) -> tuple[int]:
+            point = self._points.point(int(columns.number[which]))
+            if point.ep == 1:
+                return (0,)
+            groups, stage = self._solver.links(point).groups("ep")
+            sending = problem.software.of_groups(problem.network, "all_to_all", groups)
+            time = least_all_to_all(problem.network, groups, sending, stage)
+            # The least over the stages of each regime.
+            self.exchanges.append(
+                MessageTime(
+                    time.alpha_s.min(axis=1, keepdims=True),
+                    time.beta_s_per_byte.min(axis=1, keepdims=True),
+                )
+            )
+            return (len(self.exchanges) - 1,)
+
+        wide = [rows.column("ep")[columns.row], rows.column("etp")[columns.row]]
+        return np.asarray(self._by_layout(3, columns, wide, least)[:, 0], dtype=np.int64)
 
     def _gradients(
         self, figure: int, axis: str, columns: Columns, further: list[IntArray]
