@@ -67,7 +67,7 @@ def least_all_to_all(
 
     teams, worst = int(team.max(initial=-1)) + 1, _leaving(link_map, groups, team)
     latency, steps = _latencies(link_map, groups, _met(link_map.tiers, groups))
-    if link_map.rail is not None or link_map.egress is not None:  # forwarded flows meet further in
+    if link_map.egress is not None:  # on other rails, flows meet further in
         latency[1] = steps[1] * min(tier.latency_s for tier in link_map.tiers[1:])
     base = np.array([[entry.base_s] for entry in protocols])
     alpha = slowest(base + started(protocols, steps, latency, latency), team, teams)
