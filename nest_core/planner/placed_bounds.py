@@ -12,7 +12,8 @@ library, so that no cut and no size of message undercuts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from nest_core.planner.points import Columns, Points
 from nest_core.planner.solver import Solver
 
 __all__ = ["PlacedBounds"]
+
+_Keys = Sequence[IntArray | FloatArray | BoolArray]
 
 
 class PlacedBounds:
@@ -67,14 +70,16 @@ class PlacedBounds:
         wide = (rows.column("ep") * rows.column("etp"))[columns.row]
         return self._gradients(2, "expert_data", columns, [wide])
 
-    def exchange(self, columns: Columns) -> IntArray:
-        """Which of ``exchanges`` the all-to-all of experts takes at least, (points,); 0: unknown.
+    @cached_property
+    def _listed(self) -> bool:
+        """Whether the price of an all-to-all needs a list of its flows that a bound spares."""
+        return counts_leaving(self._solver.problem.network)
 
-        Looked at where its price needs a list of all flows.
-        """
-        rows = self._points.rows
-        problem = self._solver.problem
-        if problem.dispatch is not None or not counts_leaving(problem.network):
+    def exchange(self, columns: Columns) -> IntArray:
+        """Which of ``exchanges`` all-to-alls of experts take at least, (points,); 0: unknown."""
+        problem, rows = self._solver.problem, self._points.rows
+        ep = rows.column("ep")[columns.row]
+        if not (ep > 1).any() or problem.dispatch is not None or not self._listed:
             return np.zeros(len(columns), dtype=np.int64)
 
         def least(which: int) -> tuple[int]:
@@ -93,7 +98,7 @@ class PlacedBounds:
             )
             return (len(self.exchanges) - 1,)
 
-        wide = [rows.column("ep")[columns.row], rows.column("etp")[columns.row]]
+        wide = [ep, rows.column("etp")[columns.row]]
         return np.asarray(self._by_layout(3, columns, wide, least)[:, 0], dtype=np.int64)
 
     def _gradients(
@@ -105,18 +110,14 @@ class PlacedBounds:
             time = self._solver.links(point).time(axis, kind, point.instances)
             return (float(time.beta_s_per_byte.min()),)
 
-        others: list[IntArray | FloatArray | BoolArray] = [
-            columns.zero > 0,
-            columns.group,
-            *further,
-        ]
+        others: _Keys = [columns.zero > 0, columns.group, *further]
         return self._by_layout(figure, columns, others, least)[:, 0]
 
     def _by_layout(
         self,
         figure: int,
         columns: Columns,
-        further: list[IntArray | FloatArray | BoolArray],
+        further: _Keys,
         of: Callable[[int], tuple[float, ...]],
     ) -> FloatArray:
         """A figure of one point of each layout, and of what else it depends on, (points, ...)."""

@@ -33,7 +33,7 @@ __all__ = ["Audit", "Certificate", "Progress", "Result", "audit", "search"]
 # Times this close are ties, broken by devices, depth and width.
 _TIE = 1e-12
 _FIRST_ROWS, _MOST_ROWS = 128, 4096
-_FAR, _TRIED = 1.5, 8
+_FAR, _TRIED = 2.0, 8
 """A first plan so many times as slow as its bound is followed by others of many kinds."""
 
 
