@@ -21,6 +21,21 @@ SCALED = [(name, None) for name in preset_names("scenarios")] + [
     ("gpt3-175b-512-a100", 1024),
     ("llama3-70b-1024-h100", 16384),
 ]
+AXES = {
+    "zero_group": ('search.zero_group=["all",8,32,64]',),
+    "recompute": (
+        'search.recompute=["none","selective","full",{modules=["mlp"]},{uniform=2},{block=4}]',
+    ),
+    "offload": (
+        'search.offload=["none",{optimizer=1.0}]',
+        "accelerator.host_bandwidth_GBps=55.0",
+    ),
+    "pad_batch": ("search.pad_batch=true",),
+    "layouts": ('search.layouts="uneven"',),
+    "schedule": ('search.schedule=["1f1b","interleaved","gpipe","zb_h1","zb_1p","zb_2p"]',),
+}
+"""Axes that are closed, or narrower, by default."""
+
 CELLS = sorted({cell for figure in FIGURES.values() for cell in figure.cells})
 
 
@@ -43,6 +58,23 @@ def test_search(benchmark: BenchmarkFixture, name: str, devices: int | None) -> 
         solved=result.certificate.solved,
         peak_MB=round(peak / 1e6, 1),
     )
+
+
+@pytest.mark.parametrize("axis", ["none", *AXES, "all"])
+def test_further_axes(benchmark: BenchmarkFixture, axis: str) -> None:
+    """The default scenario with one more axis open, and with all of them, for at most 30 s."""
+    opened = {"none": (), "all": sum(AXES.values(), ()), **AXES}[axis]
+    scenario = load_scenario("llama3-70b-1024-h100", list(opened))
+    problem = scenario.problem()
+    result = benchmark.pedantic(  # type: ignore[no-untyped-call]  # theirs
+        search,
+        (problem, scenario.space),
+        {"time_limit_s": 30.0},
+        rounds=2,
+        warmup_rounds=1,
+    )
+    told = result.certificate
+    benchmark.extra_info.update(points=told.points, solved=told.solved, gap=told.gap)
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)

@@ -8,16 +8,18 @@ nodes without a switch, separate rails, tori, drawn graphs) every flow is listed
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from nest_core.errors import InputError
 from nest_core.network.groups import MOST_FLOWS, exchange
 from nest_core.network.levels import Network
-from nest_core.network.link_map import IntArray
+from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import MessageTime, Protocol, price_phases, sent, started
 from nest_core.network.tree import TreeLinkMap, TreeTier
 
-__all__ = ["all_to_all"]
+__all__ = ["all_to_all", "counts_leaving", "least_all_to_all"]
 
 
 def all_to_all(
@@ -47,6 +49,48 @@ def all_to_all(
     return price_phases(link_map, [every], count, protocols, team)
 
 
+def counts_leaving(network: Network) -> bool:
+    """Whether `least_all_to_all` knows more than nothing, for less than `all_to_all` takes."""
+    return isinstance(network.link_map, TreeLinkMap) and not network.link_map.ideal
+
+
+def least_all_to_all(
+    network: Network, groups: IntArray, protocols: tuple[Protocol, ...], team: IntArray
+) -> MessageTime:
+    """What `all_to_all` takes at least, team by team, without a list of flows, on trees.
+
+    Whatever links a team's flows take, among all that leave a block one is as busy as
+    they are on average, and flows of other teams only add to that.
+    """
+    link_map = cast(TreeLinkMap, network.link_map)
+    from nest_core.network.kernels import slowest  # see there
+
+    teams, worst = int(team.max(initial=-1)) + 1, _leaving(link_map, groups, team)
+    latency, steps = _latencies(link_map, groups, _met(link_map.tiers, groups))
+    if link_map.egress is not None:  # on other rails, flows meet further in
+        latency[1] = steps[1] * min(tier.latency_s for tier in link_map.tiers[1:])
+    base = np.array([[entry.base_s] for entry in protocols])
+    alpha = slowest(base + started(protocols, steps, latency, latency), team, teams)
+    return MessageTime(alpha, sent(protocols, np.stack([np.zeros(teams), worst])))
+
+
+def _leaving(tree: TreeLinkMap, groups: IntArray, team: IntArray) -> FloatArray:
+    """Seconds per byte in which each team alone leaves the groups of tiers, (teams,)."""
+    size, teams = groups.shape[1], int(team.max(initial=-1)) + 1
+    found = np.zeros(teams)
+    for tier in range(len(tree.tiers) - 1):
+        if not tree.leaves_wholly(tier):
+            continue
+        rates = tree.leaving_Bps(tier)
+        block = tree.tiers[tier].group[groups]
+        sent_out = (size - _peers(tree.tiers[tier].group, groups)) / size
+        place = (team[:, None] * len(rates) + block).reshape(-1)
+        load = np.bincount(place, sent_out.reshape(-1), teams * len(rates)).reshape(teams, -1)
+        seconds = np.divide(load, rates, out=np.zeros_like(load), where=load > 0)
+        found = np.maximum(found, seconds.max(axis=1))
+    return found
+
+
 def _counted(
     link_map: TreeLinkMap,
     groups: IntArray,
@@ -58,12 +102,10 @@ def _counted(
     count, size = groups.shape
     tiers, leaves_by = link_map.tiers, link_map.leaves_by
     met = _met(tiers, groups)
-    worst, latency, steps = (np.zeros((2, count)) for _ in range(3))
+    latency, steps = _latencies(link_map, groups, met)
+    worst = np.zeros((2, count))
     for number, tier in enumerate(tiers):
         side = int(number > 0)
-        here = (met[number + 1] > met[number]).any(axis=1)
-        latency[side] = np.maximum(latency[side], np.where(here, tier.latency_s, 0.0))
-        steps[side] = np.maximum(steps[side], here)
         last = int(np.flatnonzero(leaves_by <= number).max(initial=-1))
         if last < number:
             continue
@@ -80,6 +122,19 @@ def _counted(
         teams = int(team.max(initial=-1)) + 1
         alpha, beta = slowest(alpha, team, teams), slowest(beta, team, teams)
     return MessageTime(alpha, beta)
+
+
+def _latencies(
+    link_map: TreeLinkMap, groups: IntArray, met: list[IntArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Latencies and steps inside nodes and outside, (2, groups)."""
+    latency, steps = (np.zeros((2, len(groups))) for _ in range(2))
+    for number, tier in enumerate(link_map.tiers):
+        side = int(number > 0)
+        here = (met[number + 1] > met[number]).any(axis=1)
+        latency[side] = np.maximum(latency[side], np.where(here, tier.latency_s, 0.0))
+        steps[side] = np.maximum(steps[side], here)
+    return latency, steps
 
 
 def _met(tiers: tuple[TreeTier, ...], groups: IntArray) -> list[IntArray]:

@@ -188,17 +188,23 @@ class TreeLinkMap(LinkMap):
 
         Known where the tiers inside are the nesting, that is where groups do not cut across.
         """
-        if block + 1 >= len(self.tiers) or (block and not self._nested):
+        if not self.leaves_wholly(block) or (alike and not self._leave_alike(block)):
             return float("inf")
-        if alike and not self._leave_alike(block):
-            return float("inf")
+        return float(self.leaving_Bps(block).max())
+
+    def leaves_wholly(self, block: int) -> bool:
+        """Whether all that leaves a group of a tier goes through the ports of `leaving_Bps`."""
+        return block + 1 < len(self.tiers) and (block == 0 or self._nested)
+
+    def leaving_Bps(self, block: int) -> FloatArray:
+        """What leaves each group of a tier at most, (groups,)."""
         group = self.tiers[block].group
         total = np.zeros(int(group.max()) + 1)
         for index, entry in enumerate(self.tiers[block + 1 :]):
             if index == 0 or entry.direct:
                 pair = np.unique(np.stack([group, entry.child]), axis=1)
                 total += np.bincount(pair[0], entry.capacity_Bps[pair[1]], minlength=len(total))
-        return float(total.max())
+        return total
 
     def _leave_alike(self, block: int) -> bool:
         """Whether the busiest uplink of a group is all of it, or as busy as every device's own.

@@ -28,6 +28,7 @@ __all__ = ["PLACED", "REFINED", "ROUGH", "Frontier", "Opened", "lower_bounds"]
 _ONE = np.ones(1)
 _REFINED = 32
 _MOST_PLACED = 256
+_SAMPLED = 32
 ROUGH, REFINED, PLACED = range(3)
 """Stages of `Opened` points."""
 
@@ -83,6 +84,11 @@ def lower_bounds(
             yield family, table, np.array([place]), _ONE
 
 
+_Key = tuple[int, int, int, bool]
+"""Family and micro-batch, how far experts lie apart, which of `PlacedBounds.exchanges` they
+have, and whether the table is exact."""
+
+
 class Frontier:
     """Rows by their bounds, and the points of those that are opened.
 
@@ -112,8 +118,8 @@ class Frontier:
         whole, _ = self.rows.families.without_experts()
         self._exact = problem.lower_bound is None or len(whole) == len(self.rows.families)
         self.screen = Screen(problem, self.rows, self.allowed)
-        self._entries: dict[tuple[int, int, bool], Entry] = {}
-        self._bounds_of: dict[tuple[int, int, bool], LayerBounds] = {}
+        self._entries: dict[_Key, Entry] = {}
+        self._bounds_of: dict[_Key, LayerBounds] = {}
         self._transfer_bounds = TransferBounds(problem)
         self._blocks = BlockBounds(problem, space)
         self._placed, self._placings = PlacedBounds(self.points, self.solver), 0
@@ -146,7 +152,7 @@ class Frontier:
         pairs, entry = np.unique(self._pair[rows], return_inverse=True)
         found = [self._entry(pair, exact=self._exact) for pair in pairs.tolist()]
         bounds_by_pair = LayerBounds.joined(
-            [self._bounds_of[pair, 0, self._exact] for pair in pairs.tolist()]
+            [self._bounds_of[pair, 0, 0, self._exact] for pair in pairs.tolist()]
         )
         near = self._bound_rows(bounds_by_pair, entry, rows) <= cutoff
         rows, entry = rows[near], entry[near]
@@ -197,7 +203,13 @@ class Frontier:
         self._placings += size
         part = slice(first, first + size)
         columns, limits = opened.columns.chosen(part), opened.limits.chosen(part)
-        looked_at = len(columns)
+        return self._at_once(Opened(columns, limits, REFINED), cutoff), len(columns)
+
+    def _at_once(self, opened: Opened, cutoff: float) -> Opened:
+        """All of some refined points as `place` makes them."""
+        columns, limits = opened.columns, opened.limits
+        nothing = np.zeros(len(columns))
+        placed = nothing, nothing, nothing
         for with_experts in (False, True):
             apart = self.rows.reach[columns.row] != 1
             if with_experts and not apart.any():
@@ -207,10 +219,35 @@ class Frontier:
             own = self._placed.experts(columns) if with_experts else np.zeros(1)
             experts = np.where(apart, own, dense)
             transfers = self._placed.transfers(columns, known.boundary[entry])
-            limits = self._raised(limits, columns, known, entry, (transfers, dense, experts))
+            placed = transfers, dense, experts
+            limits = self._raised(limits, columns, known, entry, placed)
             near = limits.seconds <= cutoff
             columns, limits = columns.chosen(near), limits.chosen(near)
-        return Opened.sorted(columns, limits, PLACED), looked_at
+            placed = transfers[near], dense[near], experts[near]
+        if len(columns) and (exchange := self._placed.exchange(columns)).any():
+            _, known, entry = self._spread(columns, exchange)
+            limits = self._raised(limits, columns, known, entry, placed)
+            near = limits.seconds <= cutoff
+            columns, limits = columns.chosen(near), limits.chosen(near)
+        return Opened.sorted(columns, limits, PLACED)
+
+    def sample(self, cutoff: float) -> Opened:
+        """Placed points of many kinds, the most promising first: of every depth and order of
+        replicas and stages the one with the least bound.
+
+        Bounds know the least of where ranks sit, and the first points that they point to may be
+        far from the best.
+        """
+        near = np.argsort(self.queue.low, kind="stable")
+        near = near[self.queue.low[near] <= cutoff]
+        _, first = np.unique(self.rows.pp[near], return_index=True)
+        opened = self.open(near[np.sort(first)[:_SAMPLED]], cutoff)
+        columns = opened.columns
+        kinds = self.rows.pp[columns.row] << 1 | columns.outer
+        _, first = np.unique(kinds, return_index=True)
+        least = np.sort(first)[:_SAMPLED]
+        picked = Opened(columns.chosen(least), opened.limits.chosen(least), REFINED)
+        return self._at_once(picked, cutoff)
 
     def _raised(
         self,
@@ -231,13 +268,16 @@ class Frontier:
         seconds = np.maximum(own.seconds, limits.seconds + np.where(plain, more, 0.0))
         return Bounds(seconds, total, sync)
 
-    def _spread(self, columns: Columns) -> tuple[list[Entry], LayerBounds, IntArray]:
+    def _spread(
+        self, columns: Columns, exchange: IntArray | None = None
+    ) -> tuple[list[Entry], LayerBounds, IntArray]:
         """Entries of points that know how far apart experts lie, and which is whose."""
-        keys = np.stack([self._pair[columns.row], self._apart(columns)])
+        placed = np.zeros_like(columns.row) if exchange is None else exchange
+        keys = np.stack([self._pair[columns.row], self._apart(columns), placed])
         keys, entry = np.unique(keys, axis=1, return_inverse=True)
-        pairs = keys.T.tolist()
-        entries = [self._entry(pair, apart, exact=True) for pair, apart in pairs]
-        return entries, LayerBounds.joined([self._bounds_of[p, a, True] for p, a in pairs]), entry
+        known = [(pair, apart, each) for pair, apart, each in keys.T.tolist()]
+        entries = [self._entry(*key, exact=True) for key in known]
+        return entries, LayerBounds.joined([self._bounds_of[*key, True] for key in known]), entry
 
     def prepare(self, opened: Opened, index: int) -> Prepared:
         """Stage costs of an opened point."""
@@ -268,7 +308,7 @@ class Frontier:
         self._entry(pair := int(self._pair[row[0]]), exact=True)
         columns = self.points.columns(row)
         columns = columns.chosen(columns.number == number)
-        known = self._bounds_of[pair, 0, True]
+        known = self._bounds_of[pair, 0, 0, True]
         limits = self._bound_points(known, np.zeros(1, dtype=np.int64), columns)
         placed, _ = self.place(Opened(columns, limits, REFINED), 0, float("inf"))
         return max(float(placed.limits.seconds[0]), float(self.queue.low[row[0]]))
@@ -385,9 +425,9 @@ class Frontier:
         alone = (cp == 1) & (ep > 1) & (etp == tp)
         return np.where(columns.outer & columns.natural & alone, apart, 0)
 
-    def _entry(self, pair: int, apart: int = 0, *, exact: bool = False) -> Entry:
+    def _entry(self, pair: int, apart: int = 0, exchange: int = 0, *, exact: bool = False) -> Entry:
         """By the family's lower bounds; ``exact``: by the table of the micro-batch itself."""
-        key = pair, apart, exact
+        key = pair, apart, exchange, exact
         if key not in self._entries:
             family, micro = divmod(pair, len(self._micros))
             families, times = self.rows.families, float(self._micros[micro])
@@ -405,6 +445,7 @@ class Frontier:
                 np.array([times]),
                 apart,
                 self._blocks,
+                self._placed.exchanges[exchange] if exchange else None,
             )
             bounding = self.problem.bounding(self.allowed)
             bounds_of_pair = layer_bounds(families, [case], bounding, exact=exact)

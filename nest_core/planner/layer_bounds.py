@@ -10,7 +10,7 @@ import numpy as np
 from nest_core.costs import LayerTable, Problem
 from nest_core.costs.overlap import cost
 from nest_core.costs.problem import condensed
-from nest_core.network import FloatArray, IntArray
+from nest_core.network import FloatArray, IntArray, MessageTime
 from nest_core.planner.block_bounds import BlockBounds
 from nest_core.planner.space import Families, SearchSpace
 from nest_core.planner.transfer_bounds import TransferBounds, call_bound
@@ -168,11 +168,13 @@ def best_case(
     scale: FloatArray,
     apart: int = 0,
     blocks: BlockBounds | None = None,
+    exchange: MessageTime | None = None,
 ) -> Case:
     """Seconds of every layer at best-case communication.
 
     Experts of a group are at least ``apart`` devices apart, and never closer than ``etp``.
-    ``blocks`` knows more where all stages have the family's degrees.
+    ``blocks`` knows more where all stages have the family's degrees; ``exchange``: what
+    the all-to-all of experts takes at least where ranks sit.
     """
     brief, times = condensed(table)
     compute = brief.compute_s + brief.replay_s
@@ -197,6 +199,9 @@ def best_case(
                 least = call_bound(
                     problem, transfer_bounds, axis, calls.kind, n, stride, size, natural
                 )
+                if axis == "ep" and exchange is not None:
+                    placed = exchange.along(size.ndim).seconds(size[None])[0]
+                    least = np.maximum(least, placed)
                 if blocks is not None:
                     least = np.maximum(least, blocks.seconds(axis, calls.kind, width, size))
                 if axis == "ep" and number is calls.number and problem.overlap.experts:

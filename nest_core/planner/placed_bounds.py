@@ -12,15 +12,19 @@ library, so that no cut and no size of message undercuts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
-from nest_core.network import BoolArray, FloatArray, IntArray, Kind
+from nest_core.network import BoolArray, FloatArray, IntArray, Kind, MessageTime
+from nest_core.network.exchanges import counts_leaving, least_all_to_all
 from nest_core.planner.points import Columns, Points
 from nest_core.planner.solver import Solver
 
 __all__ = ["PlacedBounds"]
+
+_Keys = Sequence[IntArray | FloatArray | BoolArray]
 
 
 class PlacedBounds:
@@ -36,6 +40,7 @@ class PlacedBounds:
     def __init__(self, points: Points, solver: Solver) -> None:
         self._points, self._solver = points, solver
         self._known: dict[tuple[float, ...], tuple[float, ...]] = {}
+        self.exchanges = [MessageTime.nothing(1)]
 
     def transfers(self, columns: Columns, boundary: FloatArray) -> FloatArray:
         """Seconds that one micro-batch is on its way between stages, (points,).
@@ -65,6 +70,37 @@ class PlacedBounds:
         wide = (rows.column("ep") * rows.column("etp"))[columns.row]
         return self._gradients(2, "expert_data", columns, [wide])
 
+    @cached_property
+    def _listed(self) -> bool:
+        """Whether the price of an all-to-all needs a list of its flows that a bound spares."""
+        return counts_leaving(self._solver.problem.network)
+
+    def exchange(self, columns: Columns) -> IntArray:
+        """Which of ``exchanges`` all-to-alls of experts take at least, (points,); 0: unknown."""
+        problem, rows = self._solver.problem, self._points.rows
+        ep = rows.column("ep")[columns.row]
+        if not (ep > 1).any() or problem.dispatch is not None or not self._listed:
+            return np.zeros(len(columns), dtype=np.int64)
+
+        def least(which: int) -> tuple[int]:
+            point = self._points.point(int(columns.number[which]))
+            if point.ep == 1:
+                return (0,)
+            groups, stage = self._solver.links(point).groups("ep")
+            sending = problem.software.of_groups(problem.network, "all_to_all", groups)
+            time = least_all_to_all(problem.network, groups, sending, stage)
+            # The least over the stages of each regime.
+            self.exchanges.append(
+                MessageTime(
+                    time.alpha_s.min(axis=1, keepdims=True),
+                    time.beta_s_per_byte.min(axis=1, keepdims=True),
+                )
+            )
+            return (len(self.exchanges) - 1,)
+
+        wide = [ep, rows.column("etp")[columns.row]]
+        return np.asarray(self._by_layout(3, columns, wide, least)[:, 0], dtype=np.int64)
+
     def _gradients(
         self, figure: int, axis: str, columns: Columns, further: list[IntArray]
     ) -> FloatArray:
@@ -74,18 +110,14 @@ class PlacedBounds:
             time = self._solver.links(point).time(axis, kind, point.instances)
             return (float(time.beta_s_per_byte.min()),)
 
-        others: list[IntArray | FloatArray | BoolArray] = [
-            columns.zero > 0,
-            columns.group,
-            *further,
-        ]
+        others: _Keys = [columns.zero > 0, columns.group, *further]
         return self._by_layout(figure, columns, others, least)[:, 0]
 
     def _by_layout(
         self,
         figure: int,
         columns: Columns,
-        further: list[IntArray | FloatArray | BoolArray],
+        further: _Keys,
         of: Callable[[int], tuple[float, ...]],
     ) -> FloatArray:
         """A figure of one point of each layout, and of what else it depends on, (points, ...)."""

@@ -33,6 +33,8 @@ __all__ = ["Audit", "Certificate", "Progress", "Result", "audit", "search"]
 # Times this close are ties, broken by devices, depth and width.
 _TIE = 1e-12
 _FIRST_ROWS, _MOST_ROWS = 128, 4096
+_FAR, _TRIED = 2.0, 8
+"""A first plan so many times as slow as its bound is followed by others of many kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,15 +293,15 @@ class _Leading:
     """
 
     def __init__(self, size: int, within_s: float) -> None:
-        self._size, self._within_s = size, within_s
+        self.size, self._within_s = size, within_s
         self.found: list[tuple[float, Plan]] = []
 
     @property
     def cutoff(self) -> float:
         """What a new plan must not exceed, ties included."""
-        if len(self.found) < self._size:
+        if len(self.found) < self.size:
             return self._within_s * (1 + _TIE)
-        return self.found[self._size - 1][0] * (1 + _TIE)
+        return self.found[self.size - 1][0] * (1 + _TIE)
 
     @property
     def best_s(self) -> float:
@@ -314,7 +316,7 @@ class _Leading:
         tied = [pair for pair in self.found if pair[0] <= best * (1 + _TIE)]
         tied.sort(key=lambda pair: _preference(pair[1]))
         self.found[: len(tied)] = tied
-        del self.found[self._size :]
+        del self.found[self.size :]
 
 
 def _preference(plan: Plan) -> tuple[int, int, int, int, Point]:
@@ -414,6 +416,8 @@ def _best_first(
         seconds, plan = frontier.solver.solve(prepared, leading.cutoff)
         if plan is not None:
             leading.offer(seconds, plan)
+            if unlimited and leading.size == 1 and seconds > _FAR * frontier.queue.least:
+                _sample(frontier, leading)
         if plan is None and unlimited:
             found.misfit += 1
         else:
@@ -421,6 +425,22 @@ def _best_first(
         if progress is not None:
             least = min([bound, frontier.queue.least, *(entry[0] for entry in waiting[:1])])
             progress(_progress(found, leading, least))
+
+
+def _sample(frontier: Frontier | MixedFrontier, leading: _Leading) -> None:
+    """Offer the best of a few points of many kinds, for a better time to beat.
+
+    They are met again in the order of their bounds.
+    """
+    if isinstance(frontier, MixedFrontier):
+        return
+    sample = frontier.sample(leading.cutoff)
+    for index in range(min(len(sample), _TRIED)):
+        prepared = frontier.prepare(sample, index)
+        if prepared.lower_bound <= leading.cutoff and frontier.needed(prepared.point):
+            seconds, plan = frontier.solver.solve(prepared, leading.cutoff)
+            if plan is not None:
+                leading.offer(seconds, plan)
 
 
 def _cut_short(

@@ -1,0 +1,58 @@
+"""All-to-alls: what they take at least, without a list of their flows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+from fabric_specs import CLOS, RAILS, rails
+
+from nest_core.network import Protocol, collapse, message_time
+from nest_core.network.exchanges import counts_leaving, least_all_to_all
+
+LISTED = {
+    **RAILS,
+    "rails, a leaf failed": rails(missing=("leaf 0",)),
+    "meshed nodes": CLOS["meshed nodes"],
+    **{
+        f"{name}, hashed": replace(fabric, routing="ecmp")
+        for name, fabric in {**CLOS, **RAILS}.items()
+        if fabric.tiers > 1
+    },
+}
+PROTOCOLS = (Protocol(), Protocol(5e-6, 1e-6, 2e-6, 0.5, 0.8))
+
+
+@pytest.mark.parametrize("name", list(LISTED))
+def test_no_all_to_all_takes_less_than_its_least(name):
+    """Groups that lie anywhere, in teams of any size."""
+    network = collapse(LISTED[name])
+    assert counts_leaving(network) == (not network.link_map.ideal)
+    if network.link_map.ideal:
+        return
+    dice, tight = np.random.default_rng(len(name)), 0.0
+    for size in (2, 3, 8):
+        count = network.devices // size
+        groups = np.arange(count * size).reshape(count, size)
+        for members in (groups, groups.reshape(size, count).T, dice.permutation(groups.flat)):
+            members = np.reshape(members, (count, size))
+            team = np.sort(dice.integers(count, size=count))
+            found = message_time(network, "all_to_all", members, PROTOCOLS, team)
+            least = least_all_to_all(network, members, PROTOCOLS, team)
+            assert (least.alpha_s <= found.alpha_s * (1 + 1e-12)).all()
+            assert (least.beta_s_per_byte <= found.beta_s_per_byte * (1 + 1e-12)).all()
+            tight = max(tight, least.beta_s_per_byte.max() / found.beta_s_per_byte.max())
+    assert tight > 0.15  # few flows seldom meet all links alike where these are hashed
+
+
+def test_devices_that_leave_through_others_meet_as_far_in_as_those():
+    """Pairs of a unit on different rails, the first of which has lost its leaf."""
+    network = collapse(LISTED["rails, a leaf failed"])
+    pairs = np.array([pair for pair in permutations(range(16), 2) if 0 in pair])
+    team = np.arange(len(pairs))
+    least = least_all_to_all(network, pairs, (Protocol(),), team).alpha_s[0]
+    for pair, seconds in zip(pairs, least, strict=True):
+        found = message_time(network, "all_to_all", pair[None], (Protocol(),))
+        assert seconds <= found.alpha_s[0, 0] * (1 + 1e-12), pair
