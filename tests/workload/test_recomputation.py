@@ -24,7 +24,9 @@ def block(model: str = "deepseek-v3", kind: str = "moe_block", **strategy) -> La
 
 
 def freed(layer: Layer, *modules: str, operand_bytes: float = 2.0) -> float:
-    kept = [layer.kept_bytes(one, operand_bytes=operand_bytes) for one in ("none", spelled(modules))]
+    kept = [
+        layer.kept_bytes(one, operand_bytes=operand_bytes) for one in ("none", spelled(modules))
+    ]
     return kept[0] - kept[1]
 
 
