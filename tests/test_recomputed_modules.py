@@ -110,7 +110,7 @@ REFUSED = [
     ({"modules": ["mlp", "mlp"]}, "search.recompute must name each module once, and at least one"),
     ({"modules": []}, "search.recompute.modules must be a list of at least 1 entries"),
     ({"moduls": ["mlp"]}, "search.recompute.moduls is not a known key"),
-    (["none", {"modules": ["moe"]}, "some"], "must be 'none', 'selective' or 'full'"),
+    (["none", {"modules": ["moe"]}, "some"], "must be 'none', 'selective', 'full' or a table"),
 ]
 
 

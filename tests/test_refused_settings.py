@@ -18,7 +18,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (EXPERTS, {"search.etp": 3}, "search.etp must divide what tp may be, but is 3"),
     (EXPERTS, {"search.etp": [1, "tp"]}, "search.etp[1] must be a whole number"),
     (DENSE, {"search.zero_group": 0}, "search.zero_group must be at least 1"),
-    (DENSE, {"search.zero_group": "node"}, "search.zero_group must be 'all' or a whole number"),
+    (
+        DENSE,
+        {"search.zero_group": "node"},
+        "search.zero_group must be 'all', a whole number or a list",
+    ),
     (
         DENSE,
         {"search.zero_group": 8, "search.zero": 0},
@@ -42,7 +46,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ),
     (DENSE, {"search.recompute": [{"uniform": 2, "block": 2}]}, "search.recompute must be none, "),
     (DENSE, {"search.recompute": {"block": -1}}, "search.recompute.block must be at least 1"),
-    (DENSE, {"search.offload": "optimizer"}, "search.offload must be 'none'"),
+    (DENSE, {"search.offload": "optimizer"}, "search.offload must be 'none', a table or a list"),
     (DENSE, {"search.offload": {"weights": 1.0}}, "search.offload.weights is not a known key"),
     (
         DENSE,

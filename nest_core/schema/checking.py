@@ -112,8 +112,6 @@ def sentence(
     same = [finding for finding in findings if _written(finding, document) == path]
     # A value out of bounds is of the alternative that it is too large or small for.
     meant = [f for f in same if not f["type"].endswith(("_type", "literal_error"))]
-    if any(f["type"] == "literal_error" for f in same):  # lists and tables of words need no telling
-        same = [f for f in same if f["type"] not in ("list_type", "dict_type", "model_type")]
     rules = ", ".join(dict.fromkeys(_rule(finding) for finding in meant or same))
     # One enumeration of all alternatives: 'a', 'b', a table or a list.
     *others, last = rules.replace(" or ", ", ").split(", ")

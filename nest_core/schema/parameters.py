@@ -38,6 +38,9 @@ _UNITS = {
 """Of the last part of a key."""
 
 
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """Something that can be set.
@@ -74,6 +77,7 @@ class Parameter:
     text: str
     default: Any
     _adapter: TypeAdapter[Any]
+    _file: TypeAdapter[Any]
 
     @property
     def title(self) -> str:
@@ -112,7 +116,15 @@ class Parameter:
             return self._adapter.validate_python(value)
         except ValidationError as error:
             field = field or re.sub(r"\.(\d+)", r"[\1]", self.key)
-            raise sentence(ScenarioFile, error, value, field) from error
+            raise sentence(ScenarioFile, self._of_files(value) or error, value, field) from error
+
+    def _of_files(self, value: object) -> ValidationError | None:
+        """What is wrong with it in a file, where lists and tables may stand too."""
+        try:
+            self._file.validate_python(value)
+        except ValidationError as error:
+            return error
+        return None
 
     def read(self, text: str, field: str = "") -> Any:
         """The value that a text means, likewise; what is no number stays the text that it is."""
@@ -156,6 +168,7 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
     if not choices and kind not in (int, float, bool, str):
         raise KeyError(key)  # a table of parameters
     plain = [each for each in others if choices and each.annotation in (int, float, str)]
+    of_files: Any = Annotated[field.annotation, field]
     values: Any = reduce(or_, (Annotated[each.annotation, each] for each in (one, *plain)))
     low, high = (
         next((kind(getattr(rule, end)) for rule in one.metadata if hasattr(rule, end)), None)
@@ -174,7 +187,8 @@ def parameter(key: str, table: type[BaseModel] = ScenarioFile) -> Parameter:
         unit=more.get("unit") or _UNITS.get(last.rpartition("_")[2], ""),
         text=told.description or "",
         default=None if field.is_required() else field.default,
-        _adapter=TypeAdapter(values, config=ConfigDict(strict=True, allow_inf_nan=False)),
+        _adapter=TypeAdapter(values, config=_STRICT),
+        _file=TypeAdapter(of_files, config=_STRICT),
     )
 
 

@@ -157,10 +157,10 @@ def test_changes_name_what_plans_differ_in_but_not_what_was_turned():
     [
         (asked(("rails", [1])), "x.parameter must be one that this scenario has, but is 'rails'"),
         (asked(("zero", [4])), "search.zero must be at most 3, but is 4: change it"),
-        (asked(("zero", [1.5])), "search.zero must be a whole number, but is 1.5"),
+        (asked(("zero", [1.5])), "search.zero must be a whole number or a list, but is 1.5"),
         (
             asked(("recompute", ["some"])),
-            "search.recompute must be 'none', 'selective' or 'full', but is 'some'",
+            "search.recompute must be 'none', 'selective', 'full', a table or a list, but is 'some'",
         ),
         (asked(("zero", [])), "x.values must have 1 to 40 values"),
         (asked(("memory", ["80"])), "accelerator.memory_GiB must be a number, but is '80'"),
@@ -225,7 +225,11 @@ def test_a_fabrics_table_has_the_overrides_in_it():
         ("memory", "80, much", "accelerator.memory_GiB must be a number, but is 'much'"),
         ("memory", "nan", "accelerator.memory_GiB must be a finite number"),
         ("memory", "0.0001", "accelerator.memory_GiB must be at least 0.001, but is 0.0001"),
-        ("recompute", "no", "search.recompute must be 'none', 'selective' or 'full', but is 'no'"),
+        (
+            "recompute",
+            "no",
+            "search.recompute must be 'none', 'selective', 'full', a table or a list, but is 'no'",
+        ),
         ("zero", " , ", "ZeRO stage must have 1 to 40 values, but is 0"),
     ],
 )
