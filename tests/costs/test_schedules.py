@@ -280,6 +280,7 @@ def test_uneven_virtual_stages_take_and_hold_what_the_replay_does():
         off.append((closed + (sum(loads) - max(loads)) / v) / played - 1)
         if report.plan.uneven:
             assert report.iteration_s == pytest.approx(played, rel=1e-12)
+            assert report.bubble == pytest.approx(played / (m * max(loads)) - 1, rel=1e-9)
             held = [stage.memory.activations + stage.memory.stash for stage in report.stages]
             assert held == pytest.approx(most, rel=1e-12)
     assert np.abs(off).max() > 0.05
