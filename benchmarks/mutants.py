@@ -19,6 +19,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+LISTED = "tests/test_house.py::test_the_line_of_every_mutant_is_there_once"
+"""Fails under every mutant, whatever it is."""
+
 USUAL = ("-q", "-x", "-n", "auto", "--dist", "worksteal", "-m", "not check and not browser")
 
 
@@ -66,7 +69,7 @@ def _killer(tree: Path, file: str) -> str:
     mirror = tree / "tests" / Path(file).parts[1]
     for tests in ([str(mirror)] if mirror.is_dir() else [], []):
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *USUAL, *tests],
+            [sys.executable, "-m", "pytest", *USUAL, "--deselect", LISTED, *tests],
             cwd=tree,
             env={**os.environ, "PYTHONPATH": str(tree)},
             capture_output=True,

@@ -196,3 +196,12 @@ def test_every_promise_of_security_names_a_test_that_there_is():
         or not re.search(rf"^def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.M)
     ]
     assert not missing
+
+
+def test_the_line_of_every_mutant_is_there_once():
+    listed = tomllib.loads((ROOT / "benchmarks" / "mutants.toml").read_text())["mutant"]
+    assert len(listed) > 60
+    found = [(ROOT / one["file"]).read_text(encoding="utf-8").count(one["line"]) for one in listed]
+    wrong = [one for one, count in zip(listed, found, strict=True) if count != 1]
+    assert not wrong
+    assert not [one for one in listed if one["instead"] == one["line"]]

@@ -101,10 +101,6 @@ def _to_one(ratio: int) -> str:
     return f"{ratio}\u00a0:\u00a01"
 
 
-def _need(report: Report) -> float:
-    return max(stage.memory.total for stage in report.stages)
-
-
 def _show(settings: Settings) -> Reveal:
     per_node, ratio = int(settings["node"]), int(settings["ratio"])
     found = widths(per_node, ratio)

@@ -42,8 +42,6 @@ class Sharded:
         Per iteration.
     per_parameter : float
         Bytes held per parameter of the model.
-    sent_per_parameter : float
-        Of the buffers that collectives work on, before the share that stays at home.
     """
 
     zero: int
@@ -52,7 +50,6 @@ class Sharded:
     optimizer: float
     sent: float
     per_parameter: float
-    sent_per_parameter: float
 
     @property
     def held(self) -> float:
@@ -104,7 +101,6 @@ def zero_stages(ranks: int, micro_batches: int) -> ZeroStages:
                 optimizer * parameters,
                 away * buffers * parameters,
                 weights + gradients + optimizer,
-                buffers,
             )
         )
     return ZeroStages(ranks, micro_batches, limit, tuple(found))

@@ -12,7 +12,7 @@ from itertools import accumulate, islice, pairwise
 import numpy as np
 import pytest
 
-from nest_core.costs import LayerTable, Plan, Point, Problem, Report, StateBytes, price
+from nest_core.costs import LayerTable, Plan, Point, Problem, Report, StateBytes, price, schedules
 from nest_core.costs.schedules import in_flight, paired
 from nest_core.network import collapse
 from nest_core.topology import Hierarchical, Tier
@@ -280,9 +280,22 @@ def test_uneven_virtual_stages_take_and_hold_what_the_replay_does():
         off.append((closed + (sum(loads) - max(loads)) / v) / played - 1)
         if report.plan.uneven:
             assert report.iteration_s == pytest.approx(played, rel=1e-12)
+            assert report.bubble == pytest.approx(played / (m * max(loads)) - 1, rel=1e-9)
             held = [stage.memory.activations + stage.memory.stash for stage in report.stages]
             assert held == pytest.approx(most, rel=1e-12)
     assert np.abs(off).max() > 0.05
+
+
+def test_beyond_the_passes_that_are_replayed_groups_take_as_long_as_the_last(monkeypatch):
+    dice = np.random.default_rng(10)
+    for pp, _, v, sizes in islice(layouts_by_hand(), 10):
+        layers = [{"F": f, "B": b} for f, b in dice.uniform(1, 2, (sum(sizes), 2))]
+        case = ("interleaved", pp, 20 * pp, v, layers)
+        cuts = [0, *accumulate(sizes)]
+        whole = priced(*case, cuts=cuts).iteration_s
+        with monkeypatch.context() as few:
+            few.setattr(schedules, "MOST_PASSES", 2 * v * pp**2 * 8)
+            assert priced(*case, cuts=cuts).iteration_s == pytest.approx(whole, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,8 @@ def test_a_ring_takes_a_step_per_other_member():
     """Round the same switch: seven steps, the same 7/8 of the buffer at 450 GB/s."""
     found = scatter(HIERARCHIES["one switch"], list(range(8)), way="ring")
     assert both(found) == rows((7 * 0.5, 7 / 8 / 450))
+    passed_round = message_time(collapse(HIERARCHIES["one switch"]), "ring", np.arange(8)[None])
+    assert both(passed_round) == rows((7 * 0.5, 7 / 8 / 450))
 
 
 @pytest.mark.parametrize("way", ["ring", "hierarchical"])
