@@ -247,7 +247,7 @@ class Frontier:
         _, first = np.unique(kinds, return_index=True)
         least = np.sort(first)[:_SAMPLED]
         picked = Opened(columns.chosen(least), opened.limits.chosen(least), REFINED)
-        return self._at_once(picked, cutoff)
+        return self._at_once(picked, cutoff) if len(picked) else picked
 
     def _raised(
         self,

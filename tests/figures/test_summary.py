@@ -167,7 +167,7 @@ def test_a_model_in_words(name, words):
         ),
         (
             "tpu-v4",
-            "TPU v4: 32 GiB at 1,200 GB/s; dense TFLOP/s: 275 in bf16; uncalibrated",
+            "TPU v4: 32 GiB at 1,200 GB/s; dense TFLOP/s: 275 in bf16 and int8; uncalibrated",
         ),
     ],
 )
