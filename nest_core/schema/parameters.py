@@ -115,8 +115,9 @@ class Parameter:
         try:
             return self._adapter.validate_python(value)
         except ValidationError as error:
+            found = error if field else self._of_files(value) or error
             field = field or re.sub(r"\.(\d+)", r"[\1]", self.key)
-            raise sentence(ScenarioFile, self._of_files(value) or error, value, field) from error
+            raise sentence(ScenarioFile, found, value, field) from error
 
     def _of_files(self, value: object) -> ValidationError | None:
         """What is wrong with it in a file, where lists and tables may stand too."""
