@@ -147,7 +147,7 @@ def _check_sharding(point: Point, framework: str) -> None:
 
 def _check_training(scenario: Scenario, point: Point, framework: str) -> None:
     refuse_if(
-        scenario.precision in ("tf32", "int8", "nvfp4"),
+        scenario.precision not in ("fp32", "fp16", "bf16", "fp8"),
         "workload.precision",
         f"must be fp32, fp16, bf16 or fp8 for {framework}",
         scenario.precision,

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nest_core.errors import InputError
-from nest_core.measured.training.cells import figure
 from nest_core.measured.training.predict import Prediction, predict_rows
+from nest_core.measured.training.reading import MAX_ROWS, measured_figure
 from nest_core.measured.training.rows import Unusable, run_of
 from nest_core.measured.training.runs import Outcome, Row, Run, Unread
 from nest_core.workload import load_model
@@ -46,20 +46,25 @@ MODELS = (
 )
 """Column ``model``: the preset with its sizes; column ``shape`` may change the layers."""
 
-MOONLIGHT = {
-    "layers": "27",
-    "hidden": "2048",
-    "heads": "16",
-    "kv_heads": "16",
-    "ffn_hidden": "1408",
-    "gated_mlp": "1",
-    "vocab": "163840",
-    "experts": "64",
-    "topk": "6",
-    "notes": "MLA",
-}
-"""Moonlight 16B (its published configuration), which has no preset: our trace of its family
-projects queries down first, and Moonlight does not."""
+SIZES = (
+    (
+        r"moonlight-16b",
+        {
+            "layers": "27",
+            "hidden": "2048",
+            "heads": "16",
+            "kv_heads": "16",
+            "ffn_hidden": "1408",
+            "gated_mlp": "1",
+            "vocab": "163840",
+            "experts": "64",
+            "topk": "6",
+            "notes": "MLA",
+        },
+    ),
+)
+"""Models without a preset, from their published configurations. Moonlight's queries are not
+projected down first, which the trace of its family does."""
 
 PROXIES = re.compile("uccl|nvshmem", re.I)
 """Column ``dispatcher``: DeepEP through a proxy on the host, where NICs take no orders of GPUs."""
@@ -117,15 +122,26 @@ def predict_pairs(text: str, name: str) -> tuple[list[Pair], list[Unread]]:
         If it is no such table.
     """
     reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""), restkey="", restval="")
-    if not is_pairs(reader.fieldnames or ()):
-        raise InputError(
-            name,
-            "must have the columns of arms",
-            ", ".join(reader.fieldnames or ()) or "empty",
-            f"name at least {', '.join(ARM_COLUMNS)}",
-        )
+    arms: dict[tuple[str, str], dict[str, str]] = {}
     try:
-        arms = {(row["group"], row["arm"]): row for row in reader}
+        reader.fieldnames = columns = [column.strip() for column in reader.fieldnames or ()]
+        if not is_pairs(columns):
+            raise InputError(
+                name,
+                "must have the columns of arms",
+                ", ".join(columns) or "empty",
+                f"name at least {', '.join(ARM_COLUMNS)}",
+            )
+        for row in reader:
+            key = row["group"], row["arm"]
+            if key in arms or len(arms) == MAX_ROWS:
+                raise InputError(
+                    name,
+                    f"must name every arm of a group once, {MAX_ROWS:,} at most",
+                    "/".join(key),
+                    "rename or split",
+                )
+            arms[key] = row
     except csv.Error as error:
         raise InputError(name, "must be a CSV file", str(error), "save it as CSV") from error
     found: dict[tuple[str, str], Prediction] = {}
@@ -161,7 +177,7 @@ def _unpriced(cells: Mapping[str, str], base: Mapping[str, str] | None) -> str:
         return f"is compared with {cells['compare_to']!r}, which its group lacks"
     if not PRICED.fullmatch(cells["changed"].strip()):
         return f"changes {cells['changed']}, which no cost describes"
-    if _ratio(cells.get("ratio_throughput", "")) is None:
+    if measured_figure(cells.get("ratio_throughput", "")) is None:
         return "states no ratio of throughput"
     if any(PROXIES.search(each.get("dispatcher", "")) for each in (cells, base)):
         return "sends tokens through a proxy on the host, which has no price"
@@ -185,7 +201,8 @@ def _price(
 
 def _run(cells: Mapping[str, str]) -> Run:
     identity = f"{cells['group']}/{cells['arm']}"
-    run = run_of(_sizes(cells) | _settings(cells), identity)
+    sizes = _sizes(cells)
+    run = run_of(sizes | _settings(cells, sizes["notes"]), identity)
     modules = re.match(r"selective:\[?([a-z_,]*)\]?$", cells.get("recompute", ""))
     if modules is None:
         return run
@@ -202,8 +219,9 @@ def _sizes(cells: Mapping[str, str]) -> dict[str, str]:
         If no preset has its sizes.
     """
     name, shape = cells["model"].strip(), cells.get("shape", "")
-    if re.match("moonlight", name, re.I):
-        return dict(MOONLIGHT)
+    for pattern, sizes in SIZES:
+        if re.match(pattern, name, re.I):
+            return dict(sizes)
     preset = next((preset for pattern, preset in MODELS if re.match(pattern, name, re.I)), "")
     layers = re.search(r"layers=(\d+)", shape)
     if not preset or (shape not in ("", "as published") and layers is None):
@@ -223,8 +241,8 @@ def _sizes(cells: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _settings(cells: Mapping[str, str]) -> dict[str, str]:
-    """Columns of a run that say how it ran."""
+def _settings(cells: Mapping[str, str], notes: str) -> dict[str, str]:
+    """Columns of a run that say how it ran; ``notes`` of its model go before those of it."""
     source, sharded = cells.get("source", ""), cells.get("zero_or_fsdp", "")
     if MEGATRON.search(source):
         sharding = "distributed_optimizer"  # what its recipes set
@@ -234,10 +252,9 @@ def _settings(cells: Mapping[str, str]) -> dict[str, str]:
         sharding = "fsdp2"
     else:
         sharding = ""
-    words = [cells.get("overlap_flags", ""), cells.get("dispatcher", "")]
+    words = [notes, cells.get("overlap_flags", ""), cells.get("dispatcher", "")]
     if etp := cells.get("etp", ""):
         words.append(f"etp={etp}")
-    own = _sizes(cells)["notes"]
     return {
         "source": source,
         "model": cells["model"],
@@ -245,7 +262,9 @@ def _settings(cells: Mapping[str, str]) -> dict[str, str]:
         "accelerator": cells["accelerator"],
         "gpus": cells["gpus"],
         # Of GB200 and GB300 it counts a host's, four of the 72 that NVLink joins.
-        "gpus_per_node": "" if cells["accelerator"].startswith("GB") else cells["gpus_per_node"],
+        "gpus_per_node": ""
+        if cells["accelerator"].startswith("GB")
+        else cells.get("gpus_per_node", ""),
         "tp": cells["tp"],
         "pp": cells["pp"],
         "vp_interleave": _virtual_stages(cells.get("vp_layout", ""), cells["pp"]),
@@ -258,7 +277,7 @@ def _settings(cells: Mapping[str, str]) -> dict[str, str]:
         "recompute": re.sub(r"selective:.*|recipe.*", "", cells.get("recompute", "")),
         "seq_parallel": "1" if cells["tp"] not in ("", "1") else "0",
         "dist_opt_or_zero": sharding,
-        "notes": "; ".join(filter(None, [own, *words])),
+        "notes": "; ".join(filter(None, words)),
     }
 
 
@@ -272,16 +291,17 @@ def _virtual_stages(layout: str, pp: str) -> str:
     """
     if named := re.match(r"VPP(\d+)", layout):
         return named[1]
-    if "|" not in layout or not pp.isdigit():
+    if "|" not in layout or not pp.isdecimal():
         return ""
-    written = re.sub(r"\((.*?)\)\*(\d+)", lambda found: found[1] * int(found[2]), layout)
-    return str((written.count("|") + 1) // int(pp))
+    again = re.findall(r"\((.*?)\)\*(\d{1,6})", layout)
+    bars = layout.count("|") + sum(part.count("|") * (int(times) - 1) for part, times in again)
+    return str((bars + 1) // max(int(pp), 1))
 
 
 def _pair(cells: Mapping[str, str], arm: Prediction, against: Prediction) -> Pair:
-    measured = _ratio(cells["ratio_throughput"])
+    measured = measured_figure(cells["ratio_throughput"])
     assert measured is not None
-    memory = _ratio(cells.get("ratio_memory", ""))
+    memory = measured_figure(cells.get("ratio_memory", ""))
     kind = "allocated" if cells.get("peak_allocated_GB") else "reserved"
     ours, theirs = (dict(one.counted_bytes)[kind] for one in (arm, against))
     return Pair(
@@ -300,8 +320,3 @@ def _pair(cells: Mapping[str, str], arm: Prediction, against: Prediction) -> Pai
 def _rate(item: Prediction) -> float:
     """Tokens per second and device."""
     return item.run.batch * item.run.sequence / (item.seconds * item.run.devices)
-
-
-def _ratio(text: str) -> float | None:
-    value = figure(text)
-    return value if value is not None and value > 0 else None

@@ -28,6 +28,7 @@ __all__ = [
     "MEGATRON_COLUMNS",
     "RUN_COLUMNS",
     "is_training",
+    "measured_figure",
     "read_runs",
 ]
 
@@ -144,11 +145,11 @@ def _megatron_run(cells: Mapping[str, str], identity: str) -> Run:
 
 
 def _outcome(cells: Mapping[str, str]) -> Outcome:
-    seconds = _measured(cells.get("iter_time_s", ""))
+    seconds = measured_figure(cells.get("iter_time_s", ""))
     if seconds is None:
-        milliseconds = _measured(cells.get("iteration_time_ms", ""))
+        milliseconds = measured_figure(cells.get("iteration_time_ms", ""))
         seconds = None if milliseconds is None else milliseconds / 1e3
-    memory = _measured(cells.get("mem_GB_per_gpu", ""))
+    memory = measured_figure(cells.get("mem_GB_per_gpu", ""))
     if memory is None:
         return Outcome(seconds)
     notes = cells.get("notes") or ""
@@ -157,7 +158,7 @@ def _outcome(cells: Mapping[str, str]) -> Outcome:
     return Outcome(seconds, memory * unit, counted or "unstated")
 
 
-def _measured(text: str) -> float | None:
+def measured_figure(text: str) -> float | None:
     """A positive measured figure; anything else counts as not measured."""
     try:
         value = figure(text)

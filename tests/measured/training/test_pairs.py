@@ -9,7 +9,8 @@ import json
 import pytest
 from run_tables import SUBSET
 
-from nest_core.measured.training.pairs import predict_pairs
+from nest_core.errors import InputError
+from nest_core.measured.training.pairs import ARM_COLUMNS, predict_pairs
 from nest_studio.cli import run
 
 ARMS = SUBSET / "ab_pairs.csv"
@@ -78,6 +79,7 @@ def test_ratios_are_of_tokens_per_device():
         ({"recompute": "selective:[]"}, "changes recompute in a way that no cost describes"),
         ({"compare_to": "nothing"}, "is compared with 'nothing', which its group lacks"),
         ({"ratio_throughput": ""}, "states no ratio of throughput"),
+        ({"ratio_throughput": "fast"}, "states no ratio of throughput"),
         ({"dispatcher": "flex/deepep over UCCL"}, "through a proxy on the host"),
         ({"model": "Abacus 7B"}, "is of a model without a preset: Abacus 7B"),
         ({"shape": "experts=12"}, "is of a model without a preset"),
@@ -104,3 +106,23 @@ def test_what_cannot_be_predicted_says_why(changed, reason):
 def test_other_files_are_refused(words, sentence, capsys):
     assert run(["validate", *words]) == 2
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("column", csv.DictReader(ARMS.read_text().splitlines()).fieldnames or ())
+def test_whatever_a_cell_holds_is_an_answer(column):
+    """Never a traceback; a column that is no arm's may be missing."""
+    for word in ("", "x", "-1", "0", "1e99", "nan", "(tt|)*999999999999", "selective:,", "²"):
+        pairs, left = predict_pairs(arms("none", "core_attn", **{column: word}), "t.csv")
+        assert len(pairs) + len(left) <= 1
+    listed = list(csv.DictReader(arms("none", "core_attn").splitlines()))
+    if column not in ARM_COLUMNS:
+        text = ",".join(f" {name}" for name in listed[0] if name != column) + "\n"
+        for row in listed:
+            text += ",".join(f'"{value}"' for name, value in row.items() if name != column) + "\n"
+        assert sum(map(len, predict_pairs(text, "t.csv"))) == 1
+
+
+def test_an_arm_stands_once():
+    text = arms("none", "core_attn")
+    with pytest.raises(InputError, match="must name every arm of a group once"):
+        predict_pairs(text + text.splitlines()[1] + "\n", "t.csv")
