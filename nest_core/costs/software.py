@@ -14,10 +14,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nest_core.hardware.collectives import Curve
+from nest_core.errors import InputError
+from nest_core.hardware import Accelerator
+from nest_core.hardware.collectives import Curve, load_curve
 from nest_core.network import IDEAL, IntArray, Kind, Network, Protocol
+from nest_core.presets import preset_names
 
-__all__ = ["LINKS_ALONE", "Software", "most_nodes"]
+__all__ = ["LINKS_ALONE", "Software", "most_nodes", "software_of"]
 
 _TRANSFER = "all_to_all"  # NCCL's all-to-all is made of sends and receives
 
@@ -210,3 +213,30 @@ def _reach(curve: Curve | None) -> float:
         max(regime.efficiency) * (2.0 if regime.algorithm == "in_network" else 1.0)
         for regime in curve.regimes
     )
+
+
+def software_of(accelerator: Accelerator) -> Software:
+    """What the accelerator's communication library makes of the links."""
+    between = _curve(accelerator.network, "network")
+    return Software(
+        _curve(accelerator.links, "nvlink"),
+        between and between.reaching(accelerator.network_reach),
+    )
+
+
+def _curve(name: str, link: str) -> Curve | None:
+    """The fitted curve of a name; None without one."""
+    field = f"accelerator.collectives.{'links' if link == 'nvlink' else 'network'}"
+    if not name:
+        return None
+    if name not in preset_names("collectives"):
+        raise InputError(
+            field,
+            "must be one of the presets",
+            name,
+            "pick " + ", ".join(preset_names("collectives")),
+        )
+    curve = load_curve(name)
+    if curve.link != link:
+        raise InputError(field, f"must be a curve of kind {link}", name, "pick another")
+    return curve

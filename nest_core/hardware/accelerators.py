@@ -49,6 +49,8 @@ class Accelerator:
         empty: links as they are.
     profile : Profile or None
         Measured times, which go before the estimate where a kernel has one.
+    network_reach : float
+        Of what the network's curve says that ports between nodes carry.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Accelerator:
     links: str = ""
     network: str = ""
     profile: Profile | None = None
+    network_reach: float = 1.0
 
     def peak(self, precision: str) -> float:
         """Dense FLOP/s at a precision; KeyError where the device lacks it."""

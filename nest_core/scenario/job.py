@@ -12,7 +12,7 @@ from typing import Literal
 
 from nest_core.costs import IDEAL_OVERLAP, NO_OVERLAP, LayerTable, Overlap, Problem, state_bytes
 from nest_core.costs.memory import FRAGMENTATION
-from nest_core.costs.software import Software
+from nest_core.costs.software import software_of
 from nest_core.costs.tables import (
     dispatch_of,
     element_bytes,
@@ -20,12 +20,9 @@ from nest_core.costs.tables import (
     lower_bound_table,
     model_flops,
 )
-from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
-from nest_core.hardware.collectives import Curve, load_curve
 from nest_core.network import Network, collapse
 from nest_core.network.traffic import reduce_scatters
-from nest_core.presets import preset_names
 from nest_core.topology import Fabric
 from nest_core.workload import Model, Strategy
 from nest_core.workload.layers import check_experts
@@ -169,26 +166,3 @@ def overlap_of(name: str, accelerator: Accelerator) -> Overlap:
         return IDEAL_OVERLAP if name == "ideal" else NO_OVERLAP
     family = accelerator.family
     return Overlap("fitted", family.overlap_tp, family.overlap_tp, family.overlap_dp)
-
-
-def software_of(accelerator: Accelerator) -> Software:
-    """What the accelerator's communication library makes of the links."""
-    return Software(_curve(accelerator.links, "nvlink"), _curve(accelerator.network, "network"))
-
-
-def _curve(name: str, link: str) -> Curve | None:
-    """The fitted curve of a name; None without one."""
-    field = f"accelerator.collectives.{'links' if link == 'nvlink' else 'network'}"
-    if not name:
-        return None
-    if name not in preset_names("collectives"):
-        raise InputError(
-            field,
-            "must be one of the presets",
-            name,
-            "pick " + ", ".join(preset_names("collectives")),
-        )
-    curve = load_curve(name)
-    if curve.link != link:
-        raise InputError(field, f"must be a curve of kind {link}", name, "pick another")
-    return curve

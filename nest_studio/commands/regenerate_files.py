@@ -104,6 +104,10 @@ def training(day: str | None) -> list[Path]:
     return [*files, *texts]
 
 
+POOLED = (UNCALIBRATED, "blackwell", "cdna", "gaudi", "tpu", "volta")
+"""Families without measurements of single kernels: they start from the means of the others."""
+
+
 def coverage(unread: Sequence[Unread], folder: Path) -> tuple[int, int]:
     """Rows of quality A that were predicted, and all of them."""
     with (folder / validate_training.FILES[0]).open(encoding="utf-8", newline="") as file:
@@ -118,7 +122,7 @@ def _fit_families(rows: Sequence[Row], day: str) -> list[Path]:
     for name in FREE:
         found = fit_family(name, calibration_groups(name, rows, layers))
         fitted.append(found.family)
-        texts = {name: family_toml(found, day), UNCALIBRATED: pooled(fitted, day)}
+        texts = {name: family_toml(found, day)} | dict.fromkeys(POOLED, pooled(fitted, day))
         for family, text in texts.items():
             path = preset_path("estimators", f"{family}.toml")
             path.write_text(text, encoding="utf-8")

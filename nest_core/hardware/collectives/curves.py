@@ -28,7 +28,7 @@ References: NVIDIA/nccl@5067397 ``src/graph/tuning.cc``; nccl-tests ``PERFORMANC
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -119,6 +119,16 @@ class Curve:
     shares: tuple[tuple[int, float], ...] = ()
     bandwidths: tuple[tuple[str, float], ...] = ()
     trees: bool = False
+
+    def reaching(self, factor: float) -> Curve:
+        """The same curve where links carry ``factor`` of what they did."""
+        if factor == 1.0:
+            return self
+        slower = tuple(
+            replace(regime, efficiency=tuple(factor * share for share in regime.efficiency))
+            for regime in self.regimes
+        )
+        return replace(self, regimes=slower)
 
     def share(self, devices: int) -> float:
         """Part of a device's links that ``devices`` of them can use."""

@@ -33,11 +33,10 @@ from nest_core.costs import (
 )
 from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.parse import even_cuts
-from nest_core.costs.software import Software
+from nest_core.costs.software import software_of
 from nest_core.costs.tables import dispatch_of, element_bytes, layer_table
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
-from nest_core.hardware.collectives import Curve, load_curve
 from nest_core.measured.training.architectures import model_of
 from nest_core.measured.training.machines import accelerator_of, fabric_of, network_of
 from nest_core.measured.training.memory import (
@@ -48,7 +47,6 @@ from nest_core.measured.training.memory import (
     run_table,
 )
 from nest_core.measured.training.runs import Outcome, Row, Run, Unread
-from nest_core.presets import kept_per_edition
 from nest_core.workload import Strategy
 
 __all__ = ["Prediction", "plan_of", "predict", "predict_rows", "problem_of"]
@@ -243,7 +241,7 @@ def problem_of(run: Run, accelerator: Accelerator) -> Problem:
         update_Bps=accelerator.memory_bandwidth_Bps * accelerator.family.memory_efficiency,
         model_flops=0.0,
         peak_flops=accelerator.peak(run.precision),
-        software=Software(_curve(accelerator.links), _curve(accelerator.network)),
+        software=software_of(accelerator),
         overlap=_overlap(run, accelerator),
         fragmentation=FRAGMENTATION,
         recomputations=rows,
@@ -276,8 +274,3 @@ def _overlap(run: Run, accelerator: Accelerator) -> Overlap:
         fitted.overlap_dp if data else 0.0,
         experts=experts,
     )
-
-
-@kept_per_edition(64)
-def _curve(name: str) -> Curve | None:
-    return load_curve(name) if name else None

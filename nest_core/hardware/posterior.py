@@ -1,0 +1,169 @@
+"""What is known of the parameters of kernels and links, and how surely.
+
+Every parameter is a factor on a figure of a `Family` or on what the network between nodes
+carries. Its logarithm is a sum of *effects*: one that all accelerators share, one of the family,
+one of the family under a software stack. Effects are jointly normal; ``presets/posterior.toml``
+holds their centre and covariance as `nest_core.measured.training.posterior` found them, and the
+spread of the prior, which is what an effect without measurements keeps. What no parameter explains
+is left as the spread between sources and between the runs of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nest_core.hardware.accelerators import Accelerator
+from nest_core.presets import kept_per_edition, load_toml, preset_path
+
+__all__ = ["PARAMETERS", "Effect", "Knowledge", "Posterior", "adjusted", "load_posterior"]
+
+PARAMETERS = (
+    "gemm_efficiency",
+    "memory_efficiency",
+    "attention_efficiency",
+    "biased_attention_efficiency",
+    "host_s",
+    "network",
+)
+"""Fields of `Family`, and ``network``: what ports between nodes carry of their line rate."""
+
+SHARES = ("memory_efficiency", "attention_efficiency", "biased_attention_efficiency")
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One term of a parameter's logarithm.
+
+    Parameters
+    ----------
+    parameter : str
+        One of `PARAMETERS`.
+    family, stack : str
+        Whose it is; empty: of all.
+    prior_sd : float
+    """
+
+    parameter: str
+    family: str
+    stack: str
+    prior_sd: float
+
+    def of(self, family: str, stack: str) -> bool:
+        """Whether it counts for an accelerator's family under a stack."""
+        return self.family in ("", family) and self.stack in ("", stack)
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """The parameters of one accelerator under one stack.
+
+    Parameters
+    ----------
+    parameters : tuple of str
+    centre : array (n,)
+        Natural logarithms of the factors.
+    covariance : array (n, n)
+        Of the same.
+    source_sd, run_sd : float
+        Of the logarithm of a time: between sources, and between the runs of one.
+    """
+
+    parameters: tuple[str, ...]
+    centre: np.ndarray[Any, np.dtype[np.float64]]
+    covariance: np.ndarray[Any, np.dtype[np.float64]]
+    source_sd: float
+    run_sd: float
+
+    def factors(self, values: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
+        """Factors by parameter, of logarithms in the order of ``parameters``."""
+        return dict(zip(self.parameters, map(float, np.exp(values)), strict=True))
+
+    def draws(self, count: int, seed: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Logarithms of factors, (count, n), drawn with a seed."""
+        rng = np.random.default_rng(seed)
+        return rng.multivariate_normal(self.centre, self.covariance, count, method="eigh")
+
+
+@dataclass(frozen=True, slots=True)
+class Posterior:
+    """All effects together.
+
+    Parameters
+    ----------
+    effects : tuple of Effect
+    values : array (n,)
+    covariance : array (n, n)
+    stack_sd : mapping
+        Spread, by parameter, of a stack that no measurement was fitted for.
+    source_sd, run_sd : float
+    """
+
+    effects: tuple[Effect, ...]
+    values: np.ndarray[Any, np.dtype[np.float64]]
+    covariance: np.ndarray[Any, np.dtype[np.float64]]
+    stack_sd: Mapping[str, float]
+    source_sd: float
+    run_sd: float
+
+    def of(self, family: str, stack: str) -> Knowledge:
+        """What is known of a family under a stack."""
+        chosen = np.array(
+            [
+                [effect.parameter == name and effect.of(family, stack) for effect in self.effects]
+                for name in PARAMETERS
+            ],
+            dtype=float,
+        )
+        own = {effect.parameter for effect in self.effects if stack and effect.stack == stack}
+        unseen = [0.0 if name in own else self.stack_sd.get(name, 0.0) for name in PARAMETERS]
+        return Knowledge(
+            PARAMETERS,
+            chosen @ self.values,
+            chosen @ self.covariance @ chosen.T + np.diag(np.square(unseen)),
+            self.source_sd,
+            self.run_sd,
+        )
+
+
+def adjusted(accelerator: Accelerator, factors: Mapping[str, float]) -> Accelerator:
+    """An accelerator whose family's figures and network are multiplied by factors.
+
+    Shares stay at most 1.
+    """
+    family = accelerator.family
+    changed: dict[str, Any] = {}
+    for name, factor in factors.items():
+        if name != "network":
+            changed[name] = getattr(family, name) * factor
+            if name in SHARES:
+                changed[name] = min(changed[name], 1.0)
+    network = accelerator.network_reach * factors.get("network", 1.0)
+    moved = replace(family, **changed)
+    return replace(accelerator, family=moved, network_reach=network)
+
+
+@kept_per_edition(1)
+def load_posterior() -> Posterior:
+    """The shipped posterior."""
+    document = load_toml(preset_path("posterior.toml"))
+    effects = tuple(
+        Effect(
+            entry["parameter"],
+            entry.get("family", ""),
+            entry.get("stack", ""),
+            float(entry["prior_sd"]),
+        )
+        for entry in document["effect"]
+    )
+    return Posterior(
+        effects,
+        np.array([float(entry["value"]) for entry in document["effect"]]),
+        np.array(document["covariance"], dtype=float),
+        {name: float(sd) for name, sd in document["stack_sd"].items()},
+        float(document["source_sd"]),
+        float(document["run_sd"]),
+    )
