@@ -37,9 +37,9 @@ class Family:
         Of fused attention that adds a bias to its scores (ALiBi), which vendors' kernels lack.
     host_s : float
         Seconds that the host needs to issue one kernel.
-    overlap_tp, overlap_dp : float
-        Share of communication that hides behind compute where there is some: inside layers and
-        between stages, and of gradients and states.
+    overlap_tp, overlap_pp, overlap_dp : float
+        Share of communication that hides behind compute where there is some: inside layers,
+        between stages, and of gradients and states; 0 where a stack overlaps nothing of it.
     calibrated : bool
         Whether measurements of this family were fitted.
     source : str
@@ -54,6 +54,7 @@ class Family:
     biased_attention_efficiency: float
     host_s: float
     overlap_tp: float
+    overlap_pp: float
     overlap_dp: float
     calibrated: bool
     source: str

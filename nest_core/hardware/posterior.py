@@ -100,6 +100,8 @@ class Posterior:
     stack_sd : mapping
         Spread, by parameter, of a stack that no measurement was fitted for.
     source_sd, run_sd : float
+    measured : tuple of (str, str, int)
+        Family, stack, and its measured runs of quality A over several nodes.
     """
 
     effects: tuple[Effect, ...]
@@ -108,6 +110,11 @@ class Posterior:
     stack_sd: Mapping[str, float]
     source_sd: float
     run_sd: float
+    measured: tuple[tuple[str, str, int], ...] = ()
+
+    def sure_rows(self, family: str, stack: str) -> int:
+        """Measured runs of quality A over several nodes."""
+        return sum(n for *whose, n in self.measured if whose == [family, stack])
 
     def of(self, family: str, stack: str) -> Knowledge:
         """What is known of a family under a stack."""
@@ -166,4 +173,5 @@ def load_posterior() -> Posterior:
         {name: float(sd) for name, sd in document["stack_sd"].items()},
         float(document["source_sd"]),
         float(document["run_sd"]),
+        tuple((entry["family"], entry["stack"], entry["rows"]) for entry in document["measured"]),
     )

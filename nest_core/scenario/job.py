@@ -165,4 +165,4 @@ def overlap_of(name: str, accelerator: Accelerator) -> Overlap:
     if name != "fitted":
         return IDEAL_OVERLAP if name == "ideal" else NO_OVERLAP
     family = accelerator.family
-    return Overlap("fitted", family.overlap_tp, family.overlap_tp, family.overlap_dp)
+    return Overlap("fitted", family.overlap_tp, family.overlap_pp, family.overlap_dp)

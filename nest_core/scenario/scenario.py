@@ -16,8 +16,9 @@ from typing import Any, Literal
 from nest_core.costs import Problem
 from nest_core.errors import InputError, printable
 from nest_core.files import read_text
-from nest_core.hardware import NARROW, Accelerator
+from nest_core.hardware import NARROW, UNCALIBRATED, Accelerator
 from nest_core.hardware.accelerators import accelerator_of
+from nest_core.hardware.stacks import Stack, default_stack, load_stack, stacks_of, under
 from nest_core.overrides import assign, settings
 from nest_core.planner import SearchSpace
 from nest_core.presets import load_toml, looks_like_path, named_file, preset_names
@@ -56,6 +57,8 @@ class Scenario:
     name, description : str
     fabric : Fabric
     accelerator : Accelerator
+        As it is under the stack.
+    stack : Stack
     model : Model
     sequence, batch : int
         Tokens per sequence, sequences per iteration.
@@ -79,6 +82,7 @@ class Scenario:
     description: str
     fabric: Fabric
     accelerator: Accelerator
+    stack: Stack
     model: Model
     sequence: int
     batch: int
@@ -335,6 +339,7 @@ def _name_to_sizes(document: dict[str, Any], changes: dict[str, Any], folder: Pa
 def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
     fabric = build_fabric(file.fabric)
     accelerator = accelerator_of(file.accelerator, folder)
+    stack = _stack(file.stack, accelerator, folder)
     model = load_model(file.workload.model, folder)
     work = file.workload
     names = file.baselines.names
@@ -382,13 +387,14 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
         name=file.name,
         description=file.description,
         fabric=fabric,
-        accelerator=accelerator,
+        accelerator=under(accelerator, stack, work.precision),
+        stack=stack,
         model=model,
         sequence=work.sequence_length_tokens,
         batch=work.global_batch_sequences,
         precision=work.precision,
         optimizer=work.optimizer,
-        attention=work.attention,
+        attention=stack.attention if work.attention == "stack" else work.attention,
         context=work.context,
         expert_tensor=work.expert_tensor,
         imbalance=work.imbalance,
@@ -406,3 +412,19 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
         collectives=work.collectives,
         expert_overlap=work.expert_overlap,
     )
+
+
+def _stack(name: str | None, accelerator: Accelerator, folder: Path | None) -> Stack:
+    """The stack that is named, else the accelerator's default."""
+    family = accelerator.family.name
+    if name is None:
+        return default_stack(family)
+    stack = load_stack(name, folder)
+    if family not in (*stack.families, UNCALIBRATED):
+        raise InputError(
+            "stack",
+            f"must run on {accelerator.name}",
+            name,
+            "pick " + (", ".join(known.name for known in stacks_of(family)) or "none"),
+        )
+    return stack

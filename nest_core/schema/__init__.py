@@ -12,6 +12,7 @@ from nest_core.schema.parameters import Parameter, names_of, parameter
 from nest_core.schema.scenario import (
     AcceleratorFile,
     ScenarioFile,
+    StackFile,
     StudyTable,
     WorkloadTable,
     add_kind,
@@ -29,6 +30,7 @@ __all__ = [
     "Range",
     "ScenarioFile",
     "SearchTable",
+    "StackFile",
     "StudyTable",
     "WorkloadTable",
     "add_kind",

@@ -17,7 +17,14 @@ from nest_core.schema.fabric import FabricFile
 from nest_core.schema.fields import Count, Name, NotNegative, Positive, Table, label
 from nest_core.schema.search import SearchTable
 
-__all__ = ["AcceleratorFile", "ScenarioFile", "StudyTable", "WorkloadTable", "add_kind"]
+__all__ = [
+    "AcceleratorFile",
+    "ScenarioFile",
+    "StackFile",
+    "StudyTable",
+    "WorkloadTable",
+    "add_kind",
+]
 
 Memory = Annotated[float, Field(ge=1e-3, le=1e6)]
 _BUDGET = label("budget", "For the network alone; empty: what the first costs or draws.")
@@ -81,8 +88,9 @@ class WorkloadTable(Table):
     ] = "adam"
     gradient_bytes: Literal[2, 4] | None = None
     attention: Annotated[
-        Literal["flash", "unfused"], label("attention kernel", "Unfused stores the scores.")
-    ] = "flash"
+        Literal["stack", "flash", "unfused"],
+        label("attention kernel", "As the stack has it. Unfused stores the scores."),
+    ] = "stack"
     context: Annotated[
         Literal["ring", "all_gather"],
         label("context exchange", "How context-parallel ranks see each other's keys and values."),
@@ -129,6 +137,47 @@ class WorkloadTable(Table):
     ] = "fitted"
 
 
+class OverlapTable(Table):
+    """Precisions in which a class of traffic hides behind compute."""
+
+    tp: list[Precision]
+    pp: list[Precision]
+    dp: list[Precision]
+
+
+Factor = Annotated[float, Field(ge=0, le=1e6)]
+FamilyFigure = Literal[
+    "gemm_efficiency",
+    "wave_tail",
+    "depth_tail",
+    "memory_efficiency",
+    "attention_efficiency",
+    "biased_attention_efficiency",
+    "host_s",
+    "overlap_tp",
+    "overlap_pp",
+    "overlap_dp",
+]
+
+
+class StackFile(Table):
+    """A software stack: a preset, or a cluster's own as ``nest-studio calibrate`` writes it."""
+
+    framework: Literal["megatron", "fsdp", "deepspeed", "jax"]
+    year: Annotated[int, Field(ge=2016, le=2100)]
+    release: Annotated[str, Field(min_length=1, max_length=300)]
+    families: Annotated[list[Name], Field(min_length=1)]
+    model_parallel: bool = True
+    attention: Literal["flash", "unfused"] = "flash"
+    fused: bool = True
+    launch: Literal["eager", "iteration_graphs"] = "eager"
+    fp8: Literal["", "delayed", "tensorwise", "rowwise", "blockwise"] = ""
+    source: Annotated[str, Field(min_length=1, max_length=2000)]
+    rows: list[str] = []
+    overlap: OverlapTable
+    parameters: dict[FamilyFigure, Factor] = {}
+
+
 class BaselinesTable(Table):
     """``[baselines]``."""
 
@@ -154,6 +203,9 @@ class ScenarioFile(Table):
     description: str = ""
     fabric: FabricFile
     accelerator: AcceleratorFile
+    stack: Annotated[
+        Name | None, label("software stack", "Empty: the newest that was measured on the device.")
+    ] = None
     costs: Literal["own"] = "own"
     workload: WorkloadTable
     search: SearchTable = SearchTable()

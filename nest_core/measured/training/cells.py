@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 
 __all__ = [
-    "EARLY_ACCELERATORS",
     "FRAMEWORKS",
     "MEMORY_KIND",
     "MEMORY_UNIT",
@@ -80,18 +79,15 @@ ZERO: Rules = (
 """Column ``dist_opt_or_zero``: the ZeRO stage."""
 
 FRAMEWORKS: Rules = (
-    ("jax", "jax"),
+    ("jax|maxtext|tpu", "jax"),  # what runs on TPUs is compiled by XLA
     ("fsdp", "fsdp"),
     ("deepspeed|zero-?3", "deepspeed"),
     ("", "megatron"),
 )
-"""Columns ``dist_opt_or_zero`` and ``notes``: the kind of framework."""
+"""Columns ``dist_opt_or_zero``, ``notes`` and ``accelerator``: the kind of framework."""
 
 RECOMPUTATIONS: Rules = (("full", "full"), ("selective", "selective"), ("none", "none"))
 """Column ``recompute``; an empty cell states nothing."""
-
-EARLY_ACCELERATORS: Rules = (("v100", "v100"), ("a100", "a100"))
-"""Column ``accelerator``: devices that were trained on before fused attention was common."""
 
 NOTES: Mapping[str, Rules] = {
     "schedule": (

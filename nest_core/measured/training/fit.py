@@ -80,9 +80,15 @@ FIXED: dict[str, dict[str, float]] = {
         "attention_efficiency": 0.69,
         "biased_attention_efficiency": 0.37,
         "overlap_tp": 0.6,
+        "overlap_pp": 0.6,
         "overlap_dp": 0.75,
     },
-    "h100": {"biased_attention_efficiency": 0.33, "overlap_tp": 0.6, "overlap_dp": 0.75},
+    "h100": {
+        "biased_attention_efficiency": 0.33,
+        "overlap_tp": 0.6,
+        "overlap_pp": 0.6,
+        "overlap_dp": 0.75,
+    },
 }
 """Not fitted. Attention on A100: 0.6 of the peak, inside what FlashAttention-2 reports (recalled;
 arXiv:2307.08691). With a bias: 0.32 of the peak, inside the 25 to 40 % that its abstract gives for

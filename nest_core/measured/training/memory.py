@@ -92,7 +92,7 @@ def run_table(run: Run, model: Model, strategy: Strategy, table: LayerTable) -> 
 
 def _deepspeed(run: Run) -> bool:
     """ZeRO as DeepSpeed counts it, in the software of 2020 to 2022."""
-    return run.zero in (1, 2) and (run.framework == "deepspeed" or run.early)
+    return run.zero in (1, 2) and (run.framework == "deepspeed" or run.stack == "megatron-lm-2021")
 
 
 def _per_operator(model: Model, kind: str, strategy: Strategy) -> float:

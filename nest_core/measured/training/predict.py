@@ -8,8 +8,8 @@ same for all rows:
 * ranks are placed in the order that the row states, else in Megatron-LM's, tensor-parallel
   innermost;
 * unstated recomputation is the first of none, selective and full that fits into memory;
-* element-wise operators are fused by Megatron-LM's own kernels and by compilers, not by FSDP
-  without one;
+* kernels, overlap and what they reach are those of its stack (`nest_core.hardware.stacks`), and
+  what the row says of them goes before;
 * FSDP under a pipeline sends once per iteration (`_zero`);
 * experts are balanced; their slots are padded where the notes name a capacity;
 * tokens are sent once per expert, or as the library does that the notes name (DeepEP, HybridEP).
@@ -37,6 +37,7 @@ from nest_core.costs.software import software_of
 from nest_core.costs.tables import dispatch_of, element_bytes, layer_table
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
+from nest_core.hardware.stacks import Stack, load_stack, under
 from nest_core.measured.training.architectures import model_of
 from nest_core.measured.training.machines import accelerator_of, fabric_of, network_of
 from nest_core.measured.training.memory import (
@@ -49,7 +50,7 @@ from nest_core.measured.training.memory import (
 from nest_core.measured.training.runs import Outcome, Row, Run, Unread
 from nest_core.workload import Strategy
 
-__all__ = ["Prediction", "plan_of", "predict", "predict_rows", "problem_of"]
+__all__ = ["Prediction", "plan_of", "predict", "predict_rows", "problem_of", "stack_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,15 @@ def predict(run: Run, accelerator: Accelerator | None = None) -> Report:
     return report
 
 
+def stack_of(run: Run) -> Stack:
+    """The stack of a run, overlapping what the run does."""
+    overlap = tuple(
+        (traffic, (run.precision,) if hidden else ())
+        for traffic, hidden in zip(("tp", "pp", "dp"), run.overlap, strict=True)
+    )
+    return replace(load_stack(run.stack), overlap=overlap)
+
+
 def plan_of(run: Run, layers: int, recompute: str) -> Plan:
     """Degrees, schedule and cuts of a run."""
     if run.schedule == "zero-bubble":
@@ -211,7 +221,7 @@ def _cuts(run: Run, layers: int) -> tuple[int, ...]:
 
 
 def problem_of(run: Run, accelerator: Accelerator) -> Problem:
-    """A run's fabric, workload and device as arrays."""
+    """A run's fabric, workload and device, as it is under the run's stack, as arrays."""
     if run.precision not in accelerator.precisions:
         raise InputError(
             "precision",
@@ -219,6 +229,7 @@ def problem_of(run: Run, accelerator: Accelerator) -> Problem:
             run.precision,
             "pick " + ", ".join(accelerator.precisions),
         )
+    accelerator = under(accelerator, stack_of(run), run.precision)
     model = model_of(run)
     base = _strategy(run)
     rows = RECOMPUTE if run.recompute in ("", *RECOMPUTE) else (*RECOMPUTE, run.recompute)
@@ -250,7 +261,7 @@ def problem_of(run: Run, accelerator: Accelerator) -> Problem:
 
 
 def _strategy(run: Run) -> Strategy:
-    compiled = run.framework != "fsdp" or run.fact("compiled") == "yes"
+    compiled = load_stack(run.stack).fused or run.fact("compiled") == "yes"
     return Strategy(
         sequence=run.sequence,
         width=element_bytes(run.precision),
@@ -261,16 +272,10 @@ def _strategy(run: Run) -> Strategy:
 
 
 def _overlap(run: Run, accelerator: Accelerator) -> Overlap:
-    """The family's fitted shares, of the classes of traffic that this run overlaps."""
-    fitted = accelerator.family
-    tensor, pipeline, data = run.overlap
+    """The family's shares under the run's stack."""
+    family = accelerator.family
     experts = run.experts > 1 and run.fact("expert overlap") == "yes"
-    if not any((*run.overlap, experts)):
+    shares = (family.overlap_tp, family.overlap_pp, family.overlap_dp)
+    if not any((*shares, experts)):
         return Overlap("none")
-    return Overlap(
-        "fitted",
-        fitted.overlap_tp if tensor else 0.0,
-        fitted.overlap_tp if pipeline else 0.0,
-        fitted.overlap_dp if data else 0.0,
-        experts=experts,
-    )
+    return Overlap("fitted", *shares, experts=experts)

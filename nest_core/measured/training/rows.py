@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from nest_core.errors import InputError
+from nest_core.hardware.stacks import Stack, all_stacks, load_stack
 from nest_core.measured.training.cells import (
-    EARLY_ACCELERATORS,
     FRAMEWORKS,
     OPTIMIZERS,
     ORDERS,
@@ -26,6 +27,7 @@ from nest_core.measured.training.cells import (
     stated,
     whole,
 )
+from nest_core.measured.training.machines import accelerator_of
 from nest_core.measured.training.runs import ZERO_BUBBLE, Run, RunSchedule
 from nest_core.units import GB
 
@@ -144,8 +146,9 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         raise Unusable(f"states recompute as {row.text('recompute')!r}, which is none known")
     if not recompute:
         row.assumed.append("recompute")
-    framework = decide(FRAMEWORKS, f"{row.text('dist_opt_or_zero')} {notes}") or "megatron"
-    early = _early(row, framework, precision)
+    told = (row.text("dist_opt_or_zero"), notes, row.text("accelerator"))
+    framework = decide(FRAMEWORKS, " ".join(told)) or "megatron"
+    stack = _stack(row, framework)
     facts = (
         "tied",
         "activation",
@@ -186,11 +189,11 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         recompute=recompute,
         zero=int(zero),
         framework=framework,
-        early=early,
-        attention="unfused" if early and stated("attention", notes) != "flash" else "flash",
+        stack=stack.name,
+        attention="flash" if stated("attention", notes) == "flash" else stack.attention,
         schedule=schedule,
         embedding_stage=stated("embedding stage", notes) == "yes",
-        overlap=_overlap(notes, framework, early, precision),
+        overlap=_overlap(notes, stack, precision),
         order=_order(row, notes),
         head_dim=_noted(r"head_dim (\d+)", notes),
         dense_layers=_noted(r"(\d+) dense \+", notes),
@@ -292,16 +295,26 @@ def _gradient_bytes(row: _Cells, notes: str, framework: str) -> float:
     return 2.0 if framework == "fsdp" and "amp" in precision else 0.0
 
 
-def _early(row: _Cells, framework: str, precision: str) -> bool:
-    """Whether the software is of the years 2020 to 2022, told by what the run used.
+def _stack(row: _Cells, framework: str) -> Stack:
+    """The software that a row names, else the one that its source is known for.
 
-    Megatron-LM's distributed optimizer came with bf16 recipes and fused attention; before them
-    ran fp16, or ZeRO as DeepSpeed counts it, on V100 and A100.
+    That is the newest stack of its framework on such accelerators one of whose patterns is found
+    in source, notes and way of sharding; else the newest of those; else of the framework.
     """
-    if framework not in ("megatron", "deepspeed") or precision == "fp8":
-        return False
-    old = decide(EARLY_ACCELERATORS, row.text("accelerator")) is not None
-    return old and "distributed" not in row.text("dist_opt_or_zero")
+    named = row.text("stack")
+    if named:
+        try:
+            return load_stack(named)
+        except InputError as error:
+            raise Unusable(f"states stack as {named!r}, which is none known") from error
+    told = " | ".join(row.text(column) for column in ("source", "notes", "dist_opt_or_zero"))
+    try:
+        family = accelerator_of(row.text("accelerator")).family.name
+    except InputError:  # which the prediction refuses in words of its own
+        family = ""
+    known = [stack for stack in all_stacks() if stack.framework == framework]
+    able = [stack for stack in known if family in stack.families] or known
+    return next((stack for stack in able if stack.ran(told)), able[0])
 
 
 def _noted(pattern: str, notes: str) -> int:
@@ -309,17 +322,11 @@ def _noted(pattern: str, notes: str) -> int:
     return int(found[1]) if found and len(found[1]) < 6 else 0
 
 
-def _overlap(notes: str, framework: str, early: bool, precision: str) -> tuple[bool, bool, bool]:
-    """What the notes say, else what frameworks do unasked.
-
-    FSDP and JAX prefetch weights and reduce gradients behind the backward pass, and so does
-    Megatron-LM with its distributed optimizer; its fp8 recipes overlap tensor-parallel traffic
-    too. The software of 2020 to 2022 overlaps nothing.
-    """
-    usual = (framework == "megatron" and precision == "fp8", not early, not early)
+def _overlap(notes: str, stack: Stack, precision: str) -> tuple[bool, bool, bool]:
+    """Of tensor-, pipeline- and data-parallel traffic: what the notes say, else the stack."""
     asked = (stated(f"{kind} overlap", notes) for kind in ("tensor", "pipeline", "data"))
     tensor, pipeline, data = (
-        default if word is None else word == "yes"
-        for word, default in zip(asked, usual, strict=True)
+        stack.overlaps(traffic, precision) if word is None else word == "yes"
+        for word, traffic in zip(asked, ("tp", "pp", "dp"), strict=True)
     )
     return tensor, pipeline, data

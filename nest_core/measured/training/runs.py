@@ -43,8 +43,8 @@ class Run:
         As `nest_core.workload.recomputation` spells it; empty: unstated.
     zero : int
     framework : {"megatron", "fsdp", "deepspeed", "jax"}
-    early : bool
-        Megatron-LM or DeepSpeed of 2020 to 2022: attention in separate kernels, nothing overlaps.
+    stack : str
+        Of ``presets/stacks``: what software it ran.
     attention : {"flash", "unfused"}
     schedule : {"1f1b", "interleaved", "zb_h1", "zb_1p", "zb_2p", "zero-bubble"}
         The last: a zero-bubble schedule that has no price.
@@ -100,7 +100,7 @@ class Run:
     recompute: str
     zero: int
     framework: str
-    early: bool
+    stack: str
     attention: Literal["flash", "unfused"]
     schedule: RunSchedule
     embedding_stage: bool

@@ -57,9 +57,12 @@ def test_rows_do_not_influence_one_another():
 
 
 def test_marks_and_names_of_rows_change_nothing():
-    """Identity, quality and the mark of rows that may be fitted are labels."""
+    """Identity, quality and the mark of rows that may be fitted are labels; so is the source of a
+    row that names its stack."""
     rows = list(csv.DictReader((SUBSET / TABLES[0]).read_text().splitlines()))
-    numbers, *_ = predicted(rows)
+    numbers, _, predictions = predicted(rows)
+    stacks = {item.run.id: item.run.stack for item in predictions}
+    rows = [{**row, "stack": stacks.get(row["id"], "")} for row in rows]
     labels = {"quality": "C", "set": "calib15", "source": "elsewhere"}
     relabelled, *_ = predicted([{**row, **labels} for row in rows])
     assert relabelled == numbers

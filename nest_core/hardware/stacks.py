@@ -1,0 +1,167 @@
+"""Software stacks: what runs on an accelerator, as far as times depend on it.
+
+A stack is a framework of a generation: which kernels it has, what it overlaps, how it launches.
+Files in ``presets/stacks`` say so, each with its source; a person's own stack
+(``nest-studio calibrate``) is such a file with figures of its own under ``[parameters]``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from nest_core.hardware.accelerators import Accelerator
+from nest_core.hardware.posterior import adjusted, load_posterior
+from nest_core.presets import kept_per_edition, load_toml, named_file, preset_names
+from nest_core.schema import StackFile, checked
+
+__all__ = [
+    "FEWEST_ROWS",
+    "Stack",
+    "all_stacks",
+    "default_stack",
+    "load_stack",
+    "stacks_of",
+    "under",
+    "validated",
+]
+
+FEWEST_ROWS = 8
+"""Measured runs of quality A over several nodes from which on a stack counts as validated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A framework of a generation.
+
+    Parameters
+    ----------
+    name : str
+    framework : {"megatron", "fsdp", "deepspeed", "jax"}
+    year : int
+        Of its newest release.
+    release, source : str
+        Which releases are meant, and where what is said of them stands.
+    families : tuple of str
+        Of accelerators that it runs on.
+    model_parallel : bool
+        Whether tensors and pipelines are divided in it, as plans here are.
+    attention : {"flash", "unfused"}
+    fused : bool
+        Whether element-wise operators are fused.
+    launch : {"eager", "iteration_graphs"}
+        Whether the host issues every kernel, or a CUDA graph of the whole iteration does.
+    fp8 : str
+        Scaling of its fp8 products; empty: it has none.
+    overlap : tuple of (str, tuple of str)
+        Classes of traffic (``tp``, ``pp``, ``dp``), and the precisions in which each hides behind
+        compute.
+    rows : tuple of str
+        Patterns, one of which is found in what a measured row says of its source.
+    parameters : tuple of (str, float)
+        Figures of a family (`Family`) that replace the accelerator's; of a person's own stack.
+    """
+
+    name: str
+    framework: Literal["megatron", "fsdp", "deepspeed", "jax"]
+    year: int
+    release: str
+    source: str
+    families: tuple[str, ...]
+    model_parallel: bool
+    attention: Literal["flash", "unfused"]
+    fused: bool
+    launch: Literal["eager", "iteration_graphs"]
+    fp8: str
+    overlap: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, float], ...] = ()
+
+    def overlaps(self, traffic: str, precision: str) -> bool:
+        """Whether a class of traffic hides behind compute in a precision."""
+        return precision in dict(self.overlap)[traffic]
+
+    def ran(self, text: str) -> bool:
+        """Whether a measured row that says this of its source ran it."""
+        return any(re.search(pattern, text, re.I) for pattern in self.rows)
+
+
+def load_stack(name: str, folder: Path | None = None) -> Stack:
+    """A stack preset, or a file of one's own.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, or it is no stack.
+    """
+    path = named_file("stacks", name, folder, field="stack")
+    return _stack(path.stem, checked(StackFile, load_toml(path), "stack."))
+
+
+def _stack(name: str, file: StackFile) -> Stack:
+    overlap = {key: tuple(value) for key, value in file.overlap.model_dump().items()}
+    return Stack(
+        name,
+        file.framework,
+        file.year,
+        file.release,
+        file.source,
+        tuple(file.families),
+        file.model_parallel,
+        file.attention,
+        file.fused,
+        file.launch,
+        file.fp8,
+        tuple(overlap.items()),
+        tuple(file.rows),
+        tuple(file.parameters.items()),
+    )
+
+
+@kept_per_edition(1)
+def all_stacks() -> tuple[Stack, ...]:
+    """Every shipped stack, newest first."""
+    found = [load_stack(name) for name in preset_names("stacks")]
+    return tuple(sorted(found, key=lambda stack: (-stack.year, stack.name)))
+
+
+def stacks_of(family: str) -> tuple[Stack, ...]:
+    """The shipped stacks that run on a family of accelerators, newest first."""
+    return tuple(stack for stack in all_stacks() if family in stack.families)
+
+
+def default_stack(family: str) -> Stack:
+    """The stack of a scenario that names none.
+
+    The newest that divides tensors and pipelines and has `FEWEST_ROWS` measured runs of quality A
+    over several nodes; else the family's newest, that of an unknown family for others.
+    """
+    known = stacks_of(family) or stacks_of("uncalibrated")
+    able = [stack for stack in known if stack.model_parallel] or list(known)
+    return next((stack for stack in able if validated(family, stack)), able[0])
+
+
+def validated(family: str, stack: Stack) -> bool:
+    """Whether enough runs of a stack were measured on a family of accelerators."""
+    return load_posterior().sure_rows(family, stack.name) >= FEWEST_ROWS
+
+
+def under(accelerator: Accelerator, stack: Stack, precision: str) -> Accelerator:
+    """An accelerator as it is under a stack: the posterior's centre, and what overlaps.
+
+    A stack's own figures go before both.
+    """
+    family = accelerator.family
+    knowledge = load_posterior().of(family.name, stack.name)
+    moved = adjusted(accelerator, knowledge.factors(knowledge.centre))
+    shares = {
+        f"overlap_{traffic}": getattr(family, f"overlap_{traffic}")
+        * stack.overlaps(traffic, precision)
+        for traffic in ("tp", "pp", "dp")
+    }
+    graphs = {"host_s": 0.0} if stack.launch == "iteration_graphs" else {}
+    own: Mapping[str, float] = dict(stack.parameters)
+    return replace(moved, family=replace(moved.family, **(shares | graphs | own)))  # type: ignore[arg-type]
