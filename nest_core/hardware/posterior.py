@@ -2,10 +2,11 @@
 
 Every parameter is a factor on a figure of a `Family` or on what the network between nodes
 carries. Its logarithm is a sum of *effects*: one that all accelerators share, one of the family,
-one of the family under a software stack. Effects are jointly normal; ``presets/posterior.toml``
-holds their centre and covariance as `nest_core.measured.training.posterior` found them, and the
-spread of the prior, which is what an effect without measurements keeps. What no parameter explains
-is left as the spread between sources and between the runs of one.
+one of the family under a framework, one under a software stack. Effects are jointly normal;
+``presets/posterior.toml`` holds their centre and covariance as
+`nest_core.measured.training.posterior` found them, and the spread of the prior, which is what an
+effect without measurements keeps. What no parameter explains is left as the spread between sources
+and between the runs of one.
 """
 
 from __future__ import annotations
@@ -42,19 +43,23 @@ class Effect:
     ----------
     parameter : str
         One of `PARAMETERS`.
-    family, stack : str
+    family, framework, stack : str
         Whose it is; empty: of all.
     prior_sd : float
     """
 
     parameter: str
     family: str
+    framework: str
     stack: str
     prior_sd: float
 
-    def of(self, family: str, stack: str) -> bool:
-        """Whether it counts for an accelerator's family under a stack."""
-        return self.family in ("", family) and self.stack in ("", stack)
+    def of(self, family: str, framework: str, stack: str) -> bool:
+        """Whether it counts for an accelerator's family under a stack of a framework."""
+        whose = zip(
+            (self.family, self.framework, self.stack), (family, framework, stack), strict=True
+        )
+        return all(own in ("", theirs) for own, theirs in whose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +73,9 @@ class Knowledge:
         Natural logarithms of the factors.
     covariance : array (n, n)
         Of the same.
-    source_sd, run_sd : float
-        Of the logarithm of a time: between sources, and between the runs of one.
+    source_sd, run_sd, experts_sd : float
+        Of the logarithm of a time: between sources, and between the runs of one, of dense models
+        and of mixtures of experts.
     """
 
     parameters: tuple[str, ...]
@@ -77,6 +83,7 @@ class Knowledge:
     covariance: np.ndarray[Any, np.dtype[np.float64]]
     source_sd: float
     run_sd: float
+    experts_sd: float
 
     def factors(self, values: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
         """Factors by parameter, of logarithms in the order of ``parameters``."""
@@ -99,7 +106,7 @@ class Posterior:
     covariance : array (n, n)
     stack_sd : mapping
         Spread, by parameter, of a stack that no measurement was fitted for.
-    source_sd, run_sd : float
+    source_sd, run_sd, experts_sd : float
     measured : tuple of (str, str, int)
         Family, stack, and its measured runs of quality A over several nodes.
     """
@@ -110,22 +117,30 @@ class Posterior:
     stack_sd: Mapping[str, float]
     source_sd: float
     run_sd: float
+    experts_sd: float
     measured: tuple[tuple[str, str, int], ...] = ()
 
     def sure_rows(self, family: str, stack: str) -> int:
         """Measured runs of quality A over several nodes."""
         return sum(n for *whose, n in self.measured if whose == [family, stack])
 
-    def of(self, family: str, stack: str) -> Knowledge:
-        """What is known of a family under a stack."""
+    def of(self, family: str, framework: str, stack: str) -> Knowledge:
+        """What is known of a family under a stack of a framework."""
         chosen = np.array(
             [
-                [effect.parameter == name and effect.of(family, stack) for effect in self.effects]
+                [
+                    effect.parameter == name and effect.of(family, framework, stack)
+                    for effect in self.effects
+                ]
                 for name in PARAMETERS
             ],
             dtype=float,
         )
-        own = {effect.parameter for effect in self.effects if stack and effect.stack == stack}
+        own = {
+            effect.parameter
+            for effect in self.effects
+            if effect.stack and effect.of(family, framework, stack)
+        }
         unseen = [0.0 if name in own else self.stack_sd.get(name, 0.0) for name in PARAMETERS]
         return Knowledge(
             PARAMETERS,
@@ -133,6 +148,7 @@ class Posterior:
             chosen @ self.covariance @ chosen.T + np.diag(np.square(unseen)),
             self.source_sd,
             self.run_sd,
+            self.experts_sd,
         )
 
 
@@ -161,6 +177,7 @@ def load_posterior() -> Posterior:
         Effect(
             entry["parameter"],
             entry.get("family", ""),
+            entry.get("framework", ""),
             entry.get("stack", ""),
             float(entry["prior_sd"]),
         )
@@ -173,5 +190,6 @@ def load_posterior() -> Posterior:
         {name: float(sd) for name, sd in document["stack_sd"].items()},
         float(document["source_sd"]),
         float(document["run_sd"]),
+        float(document["experts_sd"]),
         tuple((entry["family"], entry["stack"], entry["rows"]) for entry in document["measured"]),
     )

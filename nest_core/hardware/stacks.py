@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from nest_core.hardware.accelerators import Accelerator
-from nest_core.hardware.posterior import adjusted, load_posterior
+from nest_core.hardware.posterior import Knowledge, adjusted, load_posterior
 from nest_core.presets import kept_per_edition, load_toml, named_file, preset_names
 from nest_core.schema import StackFile, checked
 
@@ -23,6 +23,7 @@ __all__ = [
     "Stack",
     "all_stacks",
     "default_stack",
+    "known_of",
     "load_stack",
     "stacks_of",
     "under",
@@ -149,14 +150,30 @@ def validated(family: str, stack: Stack) -> bool:
     return load_posterior().sure_rows(family, stack.name) >= FEWEST_ROWS
 
 
-def under(accelerator: Accelerator, stack: Stack, precision: str) -> Accelerator:
-    """An accelerator as it is under a stack: the posterior's centre, and what overlaps.
+def known_of(accelerator: Accelerator, stack: Stack) -> Knowledge:
+    """What is known of an accelerator's parameters under a stack."""
+    return load_posterior().of(accelerator.family.name, stack.framework, stack.name)
 
-    A stack's own figures go before both.
+
+def under(
+    accelerator: Accelerator,
+    stack: Stack,
+    precision: str,
+    factors: Mapping[str, float] | None = None,
+) -> Accelerator:
+    """An accelerator as it is under a stack: what its kernels reach, and what overlaps.
+
+    Parameters
+    ----------
+    accelerator, stack, precision
+    factors : mapping, optional
+        Of `PARAMETERS`; the posterior's centre by default. A stack's own figures go before.
     """
     family = accelerator.family
-    knowledge = load_posterior().of(family.name, stack.name)
-    moved = adjusted(accelerator, knowledge.factors(knowledge.centre))
+    if factors is None:
+        knowledge = known_of(accelerator, stack)
+        factors = knowledge.factors(knowledge.centre)
+    moved = adjusted(accelerator, factors)
     shares = {
         f"overlap_{traffic}": getattr(family, f"overlap_{traffic}")
         * stack.overlaps(traffic, precision)

@@ -12,6 +12,7 @@ import pytest
 
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator, load_accelerator, load_family
+from nest_core.hardware.stacks import under
 from nest_core.presets import preset_names, preset_path
 from nest_core.scenario import load_scenario
 
@@ -148,7 +149,7 @@ def test_every_preset_serves_a_scenario(name):
     scenario = load_scenario(
         "llama2-7b-64-h100", [f'accelerator="{name}"', f'workload.precision="{precision}"']
     )
-    assert scenario.accelerator == accelerator
+    assert scenario.accelerator == under(accelerator, scenario.stack, precision)
     assert scenario.problem().peak_flops == accelerator.peak(precision)
     for link, kind in ((accelerator.links, "links"), (accelerator.network, "network")):
         assert not link or link in preset_names("collectives"), kind

@@ -17,7 +17,7 @@ same for all rows:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from nest_core.costs import (
@@ -134,7 +134,11 @@ def predict_rows(
     return found, left
 
 
-def predict(run: Run, accelerator: Accelerator | None = None) -> Report:
+def predict(
+    run: Run,
+    accelerator: Accelerator | None = None,
+    factors: Mapping[str, float] | None = None,
+) -> Report:
     """What a run takes, stage by stage.
 
     Parameters
@@ -142,13 +146,15 @@ def predict(run: Run, accelerator: Accelerator | None = None) -> Report:
     run : Run
     accelerator : Accelerator, optional
         Another than the preset behind the run's.
+    factors : mapping, optional
+        On what its kernels and network reach, instead of the posterior's centre.
 
     Raises
     ------
     InputError
         If the run is outside what costs can describe; the sentence says why.
     """
-    problem = problem_of(run, accelerator or accelerator_of(run.accelerator))
+    problem = problem_of(run, accelerator or accelerator_of(run.accelerator), factors)
     choices = (run.recompute,) if run.recompute else RECOMPUTE
     report = price(problem, plan_of(run, problem.layers, choices[0]))
     for choice in choices[1:]:
@@ -220,7 +226,9 @@ def _cuts(run: Run, layers: int) -> tuple[int, ...]:
     return even_cuts(layers, virtual_stages)
 
 
-def problem_of(run: Run, accelerator: Accelerator) -> Problem:
+def problem_of(
+    run: Run, accelerator: Accelerator, factors: Mapping[str, float] | None = None
+) -> Problem:
     """A run's fabric, workload and device, as it is under the run's stack, as arrays."""
     if run.precision not in accelerator.precisions:
         raise InputError(
@@ -229,7 +237,7 @@ def problem_of(run: Run, accelerator: Accelerator) -> Problem:
             run.precision,
             "pick " + ", ".join(accelerator.precisions),
         )
-    accelerator = under(accelerator, stack_of(run), run.precision)
+    accelerator = under(accelerator, stack_of(run), run.precision, factors)
     model = model_of(run)
     base = _strategy(run)
     rows = RECOMPUTE if run.recompute in ("", *RECOMPUTE) else (*RECOMPUTE, run.recompute)
