@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help app quick test check bench compare mutants screenshots canvas lint format lock wheel wheels docs clean app-env test-env browser
+.PHONY: help app quick test check bench compare refit mutants screenshots canvas lint format lock wheel wheels docs clean app-env test-env browser
 
 # Tests start hundreds of processes: none compiles all modules anew, whatever the surroundings say.
 unexport PYTHONDONTWRITEBYTECODE
@@ -60,6 +60,10 @@ check: test-env browser ## long enumerations, fuzzing and soaks
 
 bench: test-env ## benchmarks
 	@.venv/bin/python -m pytest benchmarks --benchmark-enable --benchmark-only $(ARGS)
+
+refit: test-env ## fit what measurements fit again, and say what moved: make refit REF=<commit>
+	@.venv/bin/python -m nest_studio regenerate training --fit
+	@.venv/bin/python benchmarks/compare.py $(REF) $(ARGS)
 
 compare: test-env ## every figure that moved since a commit: make compare REF=<commit>
 	@.venv/bin/python benchmarks/compare.py $(REF) $(ARGS)

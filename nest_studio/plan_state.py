@@ -61,8 +61,8 @@ def submit_plan(text: str) -> Job:
 
 def answer_of(text: str, baselines: tuple[Baseline, ...] = ()) -> Answer:
     """Our plan for a canonical request, once it is there, beside these baselines."""
-    result, network = _plan(text).result()
-    return Answer(scenario_of(text), network, result, baselines)
+    result, network, interval = _plan(text).result()
+    return Answer(scenario_of(text), network, result, baselines, interval)
 
 
 def is_there_soon(text: str) -> bool:

@@ -90,7 +90,7 @@ def plan_facts(answer: Answer) -> None:
         certificate_line(result),
         proven_over(result.certificate),
         f"Costs: own model. {overlap_in_words(answer.overlap, accelerator)}",
-        f"{calibration_in_words(accelerator)} {MEMORY_IN_WORDS}",
+        f"{calibration_in_words(answer.scenario)} {MEMORY_IN_WORDS}",
         kind="nest-quiet",
     )
     basis = answer.validity_of(best).in_words if best else "Error band: none without a plan."

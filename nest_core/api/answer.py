@@ -17,6 +17,7 @@ from nest_core.costs.problem import Problem
 from nest_core.costs.tables import mfu_convention
 from nest_core.errors import InputError
 from nest_core.explain.headlines import headlines
+from nest_core.explain.interval import Interval, interval_of
 from nest_core.explain.proof import axes_of, proven_over
 from nest_core.explain.summary import (
     Headline,
@@ -26,6 +27,8 @@ from nest_core.explain.summary import (
 )
 from nest_core.explain.validity import Validity, rate_span, seconds_span, validity_of
 from nest_core.hardware import measured_share
+from nest_core.hardware.posterior import load_posterior
+from nest_core.hardware.stacks import validated
 from nest_core.measured.training.bands import Band
 from nest_core.network import Network, Outline
 from nest_core.planner import Progress, Result, search
@@ -64,12 +67,15 @@ class Answer:
     result : Result
     baselines : tuple of Baseline
         In the scenario's order.
+    interval : Interval or None
+        Where the best plan's time will lie; None without one.
     """
 
     scenario: Scenario
     network: Network | Outline
     result: Result
     baselines: tuple[Baseline, ...]
+    interval: Interval | None = None
 
     @property
     def best_baseline(self) -> Baseline | None:
@@ -154,6 +160,8 @@ class Answer:
             alternatives=[report_json(report) for report in result.alternatives],
             baselines=[self._baseline_json(entry) for entry in self.baselines],
             **validity_json(self.validity_of(best) if best else None, best),
+            interval=self.interval.to_json() if self.interval else None,
+            stack=stack_json(self.scenario),
             profile=self.profile_json(),
             solve_seconds=result.solve_seconds,
         )
@@ -326,7 +334,9 @@ def answer(
         time_limit_s=scenario.time_limit_s,
         ours_s=result.best.iteration_s if result.best else None,
     )
-    return Answer(scenario, problem.network, result, baselines)
+    best = result.best
+    interval = interval_of(scenario, problem, best) if best else None
+    return Answer(scenario, problem.network, result, baselines, interval)
 
 
 def plan(
@@ -375,6 +385,17 @@ def assumptions_json(scenario: Scenario, overlap: Overlap) -> dict[str, Any]:
         },
         "estimator": {"family": family.name, "calibrated": family.calibrated},
         "mfu_convention": mfu_convention(scenario.model),
+    }
+
+
+def stack_json(scenario: Scenario) -> dict[str, Any]:
+    """The software that a scenario's times are those of, and what was measured of it."""
+    stack, family = scenario.stack, scenario.accelerator.family.name
+    return {
+        "name": stack.name,
+        "release": stack.release,
+        "validated": validated(family, stack),
+        "measured_runs": load_posterior().sure_rows(family, stack.name),
     }
 
 

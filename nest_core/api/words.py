@@ -68,9 +68,19 @@ def plan_text(fields: Mapping[str, Any]) -> str:
         f"{left}{fields['solve_seconds'] * 1e3:.0f} ms\n"
         f"{certificate['words']}\n"
         + audited
-        + f"{band_line(fields)}\n{overlap_line(fields)}\n\n"
+        + f"{interval_line(fields)}\n{band_line(fields)}\n{overlap_line(fields)}\n\n"
         + table(["method", "iteration, s", "error band, s", "plan or reason"], rows)
         + (f"\n\n{further}" if further else "")
+    )
+
+
+def interval_line(fields: Mapping[str, Any]) -> str:
+    """Where the plan's time will lie in four cases of five, and under which software."""
+    found, stack = fields["interval"], fields["stack"]
+    told = f"{stack['measured_runs']} runs of it" if stack["validated"] else "unvalidated"
+    return (
+        f"{found['share']:.0%} interval {found['low_s']:.4g} to {found['high_s']:.4g} s "
+        f"under {stack['name']} ({told})"
     )
 
 

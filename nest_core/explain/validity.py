@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from nest_core.costs import Overlap, Plan
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
+from nest_core.hardware.posterior import load_posterior
+from nest_core.hardware.stacks import validated
 from nest_core.measured.training.bands import MARGIN, Band, band_of, load_bands
 from nest_core.measured.training.machines import Machine, accelerator_of, machine_of
 from nest_core.measured.training.regions import cell, kind_of
@@ -292,9 +294,11 @@ def overlap_in_words(overlap: Overlap, accelerator: Accelerator) -> str:
     return f"Overlap: fitted ({origin}), {words} hide where compute covers them{slower}."
 
 
-def calibration_in_words(accelerator: Accelerator) -> str:
-    """Whether the estimator's parameters were fitted to measurements of the device's family."""
-    family = accelerator.family
-    if family.calibrated:
-        return f"Kernels: family {family.name}, fitted to measurements."
-    return f"Kernels: {accelerator.name} is uncalibrated, nothing was fitted for it."
+def calibration_in_words(scenario: Scenario) -> str:
+    """Under which software times are meant, and how much was measured of it on such devices."""
+    stack, family = scenario.stack, scenario.accelerator.family.name
+    if stack.parameters:
+        return f"Software: {stack.name}, calibrated ({stack.source})."
+    rows = load_posterior().sure_rows(family, stack.name)
+    sure = f"{rows} runs of it measured" if validated(family, stack) else "unvalidated"
+    return f"Software: {stack.name} ({stack.release}), on family {family}: {sure}."

@@ -20,7 +20,16 @@ import numpy as np
 from nest_core.hardware.accelerators import Accelerator
 from nest_core.presets import kept_per_edition, load_toml, preset_path
 
-__all__ = ["PARAMETERS", "Effect", "Knowledge", "Posterior", "adjusted", "load_posterior"]
+__all__ = [
+    "PARAMETERS",
+    "SHARE",
+    "WIDTH",
+    "Effect",
+    "Knowledge",
+    "Posterior",
+    "adjusted",
+    "load_posterior",
+]
 
 PARAMETERS = (
     "gemm_efficiency",
@@ -32,7 +41,12 @@ PARAMETERS = (
 )
 """Fields of `Family`, and ``network``: what ports between nodes carry of their line rate."""
 
-SHARES = ("memory_efficiency", "attention_efficiency", "biased_attention_efficiency")
+BOUNDED = ("memory_efficiency", "attention_efficiency", "biased_attention_efficiency")
+
+
+SHARE = 0.8
+WIDTH = 1.2816
+"""An interval holds `SHARE` of a normal, `WIDTH` standard deviations on either side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +176,7 @@ def adjusted(accelerator: Accelerator, factors: Mapping[str, float]) -> Accelera
     for name, factor in factors.items():
         if name != "network":
             changed[name] = getattr(family, name) * factor
-            if name in SHARES:
+            if name in BOUNDED:
                 changed[name] = min(changed[name], 1.0)
     network = accelerator.network_reach * factors.get("network", 1.0)
     moved = replace(family, **changed)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from nest_core.hardware.accelerators import Accelerator
 from nest_core.hardware.posterior import Knowledge, adjusted, load_posterior
@@ -180,5 +180,5 @@ def under(
         for traffic in ("tp", "pp", "dp")
     }
     graphs = {"host_s": 0.0} if stack.launch == "iteration_graphs" else {}
-    own: Mapping[str, float] = dict(stack.parameters)
-    return replace(moved, family=replace(moved.family, **(shares | graphs | own)))  # type: ignore[arg-type]
+    figures: dict[str, Any] = shares | graphs | dict(stack.parameters)
+    return replace(moved, family=replace(moved.family, **figures))

@@ -178,7 +178,7 @@ def _plan_facts(found: Answer) -> tuple[str, ...]:
     words += [
         f"{certificate_line(result)}. {proven_over(result.certificate)}",
         f"Costs: own model. {overlap_in_words(found.overlap, accelerator)} "
-        f"{calibration_in_words(accelerator)} {MEMORY_IN_WORDS}",
+        f"{calibration_in_words(scenario)} {MEMORY_IN_WORDS}",
     ]
     return (*words, found.validity_of(best).in_words) if best else tuple(words)
 

@@ -116,11 +116,11 @@ def _protocols(
     accelerator: str, network: Network, op: str, algorithm: str, groups: IntArray
 ) -> tuple[Protocol, ...]:
     """What the accelerator's library makes of the links; see `nest_core.costs.software`."""
+    from nest_core.costs.software import software_of
     from nest_core.hardware import load_accelerator
     from nest_core.network import IDEAL
     from nest_core.network.algorithms import IN_NETWORK
     from nest_core.network.collective import KINDS
-    from nest_core.scenario.job import software_of
 
     if not accelerator:
         return IDEAL

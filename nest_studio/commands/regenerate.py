@@ -7,7 +7,8 @@ For people who change the costs, in a checkout with the whole data beside it (``
   ``presets/collectives`` again first, from the training half.
 * ``regenerate training``: its part of ``docs/validation.md``, the picture and the error bands
   (``presets/validation/regions.toml``); ``--fit`` fits the families' parameters
-  (``presets/estimators``) again first, from the rows that may be fitted.
+  (``presets/estimators``) again first, from the rows that may be fitted, and what is known of
+  families and stacks (``presets/posterior.toml``), from all.
 """
 
 from __future__ import annotations

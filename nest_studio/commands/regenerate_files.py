@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from nest_core.errors import InputError
@@ -11,6 +13,7 @@ from nest_core.files import read_text
 from nest_core.hardware import UNCALIBRATED
 from nest_core.hardware.collectives.library import KIND, Library, curve_toml, load_library
 from nest_core.hardware.collectives.measurements import Measurement
+from nest_core.hardware.posterior import load_posterior
 from nest_core.measured.collectives.report import notes, report
 from nest_core.measured.collectives.training import fit_library, training_half
 from nest_core.measured.collectives.validation import compare, held_out, left_out_groups
@@ -24,6 +27,7 @@ from nest_core.measured.training.fit import (
     pooled,
     read_layers,
 )
+from nest_core.measured.training.posterior import evidence, posterior_toml, refit
 from nest_core.measured.training.predict import predict_rows
 from nest_core.measured.training.runs import Row, Unread
 from nest_core.presets import load_toml, look_again, preset_path
@@ -84,7 +88,7 @@ def training(day: str | None) -> list[Path]:
     if not (folder / validate_training.FILES[0]).is_file():
         raise _incomplete("training")
     rows, unread = validate_training.read_training(folder)
-    files = [] if day is None else _fit_families(rows, day)
+    files = [] if day is None else [*_fit_families(rows, day), _fit_posterior(rows, day)]
     predictions, without = predict_rows(rows)
     unread += without
     in_subset, _ = predict_rows(validate_training.read_training(subset)[0])
@@ -103,6 +107,22 @@ def training(day: str | None) -> list[Path]:
     look_again()
     return [*files, *texts]
 
+
+def _fit_posterior(rows: Sequence[Row], day: str) -> Path:
+    """Fit what is known of families and stacks to all rows, and write it."""
+    known, path = load_posterior(), preset_path("posterior.toml")
+    with ProcessPoolExecutor() as workers:
+        for _ in range(ROUNDS):
+            found = workers.map(partial(evidence, posterior=known), rows, chunksize=16)
+            known = refit([item for item in found if item is not None])
+    source = f"{', '.join(validate_training.FILES)}, fitted on {day}"
+    path.write_text(posterior_toml(known, source), encoding="utf-8")
+    look_again()
+    return path
+
+
+ROUNDS = 2
+"""Of linearising at the centre and solving; a third moves no effect by a hundredth."""
 
 POOLED = (UNCALIBRATED, "blackwell", "cdna", "gaudi", "tpu", "volta")
 """Families without measurements of single kernels: they start from the means of the others."""

@@ -8,13 +8,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.files import read_text
+from nest_core.hardware.posterior import WIDTH, load_posterior
 from nest_core.measured.training import read_runs
+from nest_core.measured.training.posterior import spread
 from nest_core.measured.training.predict import Prediction, predict_rows
 from nest_core.measured.training.regions import (
     RegionScore,
@@ -31,7 +34,12 @@ __all__ = ["FILES", "SHARED", "SUBSET", "as_text", "read_training", "training", 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SHARED = CHECKOUT.parent / "shared" / "data"
 SUBSET = CHECKOUT / "tests" / "data" / "fidelity"
-FILES = ("train_measurements.csv", "megatron_a100_multinode.csv", "megatron_a100_singlenode.csv")
+FILES = (
+    "train_measurements.csv",
+    "megatron_a100_multinode.csv",
+    "megatron_a100_singlenode.csv",
+    "mlperf_dev.csv",
+)
 
 
 def training() -> dict[str, object]:
@@ -82,7 +90,9 @@ def _fields(predictions: Sequence[Prediction], unread: Sequence[Unread]) -> dict
                 "id": item.run.id,
                 "measured_s": item.outcome.seconds,
                 "predicted_s": item.seconds,
+                **_interval(item),
                 "error": item.error,
+                "stack": item.run.stack,
                 "measured_memory_bytes": item.outcome.memory_bytes,
                 "predicted_memory_bytes": item.memory_bytes,
                 "memory_counted": None if item.memory_error is None else item.outcome.memory_kind,
@@ -96,6 +106,15 @@ def _fields(predictions: Sequence[Prediction], unread: Sequence[Unread]) -> dict
         "groups": [_score(group) for group in group_scores(predictions)],
         "skipped": [{"id": row.id, "reason": row.reason} for row in unread],
         "regions": [_region(found) for found in region_scores(predictions)],
+    }
+
+
+def _interval(item: Prediction) -> dict[str, float]:
+    """Where four of five such runs lie."""
+    width = WIDTH * spread(item.run, load_posterior())
+    return {
+        "low_s": item.seconds * math.exp(-width),
+        "high_s": item.seconds * math.exp(width),
     }
 
 

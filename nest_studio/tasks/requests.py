@@ -17,6 +17,7 @@ from nest_core.baselines import Baseline, evaluate_baselines
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.explain import Gain, NextBest, gains, next_best
+from nest_core.explain.interval import Interval, interval_of
 from nest_core.network import Outline
 from nest_core.paper import Reproduction, reproduce
 from nest_core.paper.reproduction import Costs
@@ -94,8 +95,9 @@ def request_problem(text: str) -> Problem:
     return request_scenario(text).problem()
 
 
-def best_plan(text: str, *, progress: Tell, stop: Stop) -> tuple[Result, Outline]:
-    """The search's result, once stopped the best plan so far with its gap; and its network."""
+def best_plan(text: str, *, progress: Tell, stop: Stop) -> tuple[Result, Outline, Interval | None]:
+    """The search's result, once stopped the best plan so far with its gap; its network; and where
+    the plan's time will lie."""
     scenario, problem = request_scenario(text), request_problem(text)
 
     def tell(found: Progress) -> None:
@@ -111,7 +113,9 @@ def best_plan(text: str, *, progress: Tell, stop: Stop) -> tuple[Result, Outline
         progress=tell,
         stop=stop,
     )
-    return result, problem.network.outline
+    best = result.best
+    interval = interval_of(scenario, problem, best) if best else None
+    return result, problem.network.outline, interval
 
 
 def priced_baselines(text: str, *, progress: Tell, stop: Stop) -> tuple[Baseline, ...] | None:

@@ -174,8 +174,12 @@ def read_layers(text: str) -> list[tuple[Run, float]]:
 
 
 def layer_run_seconds(run: Run, accelerator: Accelerator) -> float:
-    """Both passes of the first block of a run, with its collectives and recomputation."""
-    problem = problem_of(run, accelerator)
+    """Both passes of the first block of a run, with its collectives and recomputation.
+
+    The posterior (`nest_core.hardware.posterior`) starts from what is fitted here, so it is left
+    out.
+    """
+    problem = problem_of(run, accelerator, {})
     point = plan_of(run, problem.layers, run.recompute).point
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
     times = layer_seconds(problem, point, links(problem, point), table)
@@ -210,7 +214,7 @@ def calibration_groups(
 
 
 def _iteration(run: Run) -> Callable[[Accelerator], float]:
-    return lambda accelerator: predict(run, accelerator).iteration_s
+    return lambda accelerator: predict(run, accelerator, {}).iteration_s
 
 
 def _block(run: Run) -> Callable[[Accelerator], float]:

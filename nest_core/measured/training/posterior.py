@@ -30,7 +30,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from nest_core.errors import InputError
-from nest_core.hardware.posterior import PARAMETERS, Effect, Posterior
+from nest_core.hardware.posterior import PARAMETERS, Effect, Knowledge, Posterior
 from nest_core.hardware.stacks import load_stack
 from nest_core.measured.training.machines import accelerator_of, machine_of
 from nest_core.measured.training.predict import predict
@@ -42,10 +42,10 @@ __all__ = [
     "effects_of",
     "evidence",
     "left_out",
-    "measured_rows",
     "posterior_toml",
     "refit",
     "source_name",
+    "spread",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -137,25 +137,40 @@ def source_name(text: str) -> str:
 
 
 def evidence(row: Row, posterior: Posterior) -> Evidence | None:
-    """A row's time, prediction and slopes at the posterior's centre; None without a time."""
+    """A row's time, prediction and slopes at the posterior's centre; None without either."""
     seconds = row.outcome.seconds
     if seconds is None:
         return None
-    run = row.run
+    known = _known(row.run, posterior)
     try:
-        accelerator = accelerator_of(run.accelerator)
-        stack = load_stack(run.stack)
-        known = posterior.of(accelerator.family.name, stack.framework, stack.name)
-
-        def predicted(values: FloatArray) -> float:
-            return float(np.log(predict(run, accelerator, known.factors(values)).iteration_s))
-
-        here = predicted(known.centre)
-        steps = STEP * np.eye(len(PARAMETERS))
-        slopes = [(predicted(known.centre - step) - here) / -STEP for step in steps]
+        here, slopes = _slopes(row.run, known)
     except InputError:
         return None
-    return Evidence(run, float(np.log(seconds)), here, np.array(slopes), known.centre)
+    return Evidence(row.run, float(np.log(seconds)), here, slopes, known.centre)
+
+
+def spread(run: Run, posterior: Posterior) -> float:
+    """Standard deviation of the logarithm of a run's predicted time, for a source not seen yet."""
+    known = _known(run, posterior)
+    _, slopes = _slopes(run, known)
+    own = known.experts_sd if run.experts > 1 else known.run_sd
+    return float(np.sqrt(slopes @ known.covariance @ slopes + known.source_sd**2 + own**2))
+
+
+def _known(run: Run, posterior: Posterior) -> Knowledge:
+    stack = load_stack(run.stack)
+    return posterior.of(accelerator_of(run.accelerator).family.name, stack.framework, stack.name)
+
+
+def _slopes(run: Run, known: Knowledge) -> tuple[float, FloatArray]:
+    """The logarithm of a run's predicted time, and its slopes by those of the factors."""
+
+    def predicted(values: FloatArray) -> float:
+        return float(np.log(predict(run, factors=known.factors(values)).iteration_s))
+
+    here = predicted(known.centre)
+    steps = STEP * np.eye(len(PARAMETERS))
+    return here, np.array([(here - predicted(known.centre - step)) / STEP for step in steps])
 
 
 def effects_of(found: Sequence[Evidence]) -> tuple[Effect, ...]:
@@ -270,7 +285,7 @@ def _solved(sums: Iterable[Sums], prior: FloatArray) -> tuple[FloatArray, FloatA
     """Effects and their covariance."""
     parts = list(sums)
     precision = sum((part[0] for part in parts), np.diag(prior**-2))
-    covariance = np.linalg.inv(precision)
+    covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
     return covariance @ sum(part[1] for part in parts), covariance
 
 
@@ -337,7 +352,7 @@ def refit(found: Sequence[Evidence]) -> Posterior:
         float(np.hypot(spreads[0], spreads[1])),
         float(spreads[2]),
         float(spreads[3]),
-        _measured(fitted),
+        _measured(found),
     )
 
 
@@ -387,11 +402,6 @@ def left_out(found: Sequence[Evidence]) -> list[LeftOut]:
             predicted = item.predicted - item.slopes @ item.at + design @ values
             answers.append(LeftOut(item.run, item.measured, predicted, float(np.sqrt(variance))))
     return answers
-
-
-def measured_rows(rows: Iterable[Row]) -> list[Row]:
-    """Those with a time."""
-    return [row for row in rows if row.outcome.seconds is not None]
 
 
 def posterior_toml(found: Posterior, source: str) -> str:

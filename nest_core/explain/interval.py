@@ -1,0 +1,84 @@
+"""Between which times a priced plan will lie in four runs of five.
+
+The parameters of the accelerator under its stack are known with a spread
+(`nest_core.hardware.posterior`); what they make of a plan's time is their slopes there. What no
+parameter explains is the spread between sources, that is between clusters and between people who
+measure, and between the runs of one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nest_core.costs import Problem, Report, price
+from nest_core.hardware.posterior import PARAMETERS, SHARE, WIDTH, adjusted
+from nest_core.hardware.stacks import known_of
+from nest_core.scenario import Scenario
+
+__all__ = ["Interval", "interval_of"]
+
+STEP = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Where a plan's time will lie.
+
+    Parameters
+    ----------
+    centre_s : float
+        The price.
+    spread : float
+        Standard deviation of the time's logarithm.
+    """
+
+    centre_s: float
+    spread: float
+
+    @property
+    def low_s(self) -> float:
+        """Its lower end, s."""
+        return self.centre_s * float(np.exp(-WIDTH * self.spread))
+
+    @property
+    def high_s(self) -> float:
+        """Its upper end, s."""
+        return self.centre_s * float(np.exp(WIDTH * self.spread))
+
+    def to_json(self) -> dict[str, float]:
+        """The fields of the command line's ``interval``."""
+        return {
+            "centre_s": self.centre_s,
+            "low_s": self.low_s,
+            "high_s": self.high_s,
+            "share": SHARE,
+        }
+
+
+def interval_of(scenario: Scenario, problem: Problem, report: Report) -> Interval:
+    """The interval of a feasible report of a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    problem : Problem
+        The scenario's.
+    report : Report
+
+    Notes
+    -----
+    One price per uncertain parameter.
+    """
+    known = known_of(scenario.accelerator, scenario.stack)
+    uncertain = np.flatnonzero(np.diag(known.covariance))
+    slopes = np.zeros(len(PARAMETERS))
+    for place in uncertain:
+        moved = adjusted(scenario.accelerator, {PARAMETERS[place]: float(np.exp(STEP))})
+        job = replace(scenario.job, accelerator=moved, recomputations=problem.recomputations)
+        slower = price(job.problem(problem.network), report.plan).iteration_s
+        slopes[place] = np.log(slower / report.iteration_s) / STEP
+    own = known.experts_sd if scenario.model.experts > 1 else known.run_sd
+    variance = slopes @ known.covariance @ slopes + known.source_sd**2 + own**2
+    return Interval(report.iteration_s, float(np.sqrt(variance)))
