@@ -19,8 +19,8 @@ __all__ = ["Cluster", "cluster_of", "short_name"]
 
 Table = dict[str, Any]
 
-_FIGURES = re.compile(r"\d (?:GB/s|us)\b")
-"""In sentences of readers about figures of `Assumed`, of which more is known here."""
+_KNOWN_BETTER = re.compile(r"\d (?:GB/s|us)\b|devices were spread")
+"""In sentences of readers about figures of `Assumed` and about affinity."""
 _RAIL = re.compile(r" nic(\d+)(?: [SHR]-[0-9a-f]+)?$")
 _NUMBER = re.compile(r"(\d+)")
 
@@ -95,9 +95,9 @@ def _level(name: str, size: int, bandwidth_GBps: float, latency_us: float) -> Ta
 
 
 def _read(log: FabricLog, rates: Assumed) -> tuple[Table, list[str]]:
-    """A file's tables, and what its reader says but for the figures that it assumed."""
+    """A file's tables, and what its reader says but for what more is known of here."""
     found = read_fabric(log.text.encode(), log.name, format=log.format, assumed=rates)
-    return found.document, [note for note in found.notes if not _FIGURES.search(note)]
+    return found.document, [note for note in found.notes if not _KNOWN_BETTER.search(note)]
 
 
 def _subnet(logs: Logs, log: FabricLog, rates: Assumed, assumed: list[str]) -> Cluster:

@@ -275,18 +275,19 @@ def _check_size(logs: Logs, asked: Launch, cluster: Cluster, each: int, assumed:
     """Refuse a launch command or a log of more than the fabric has, or of other nodes."""
     devices = cluster.nodes * each
     network = logs.subnet or logs.slurm
-    where = network.name if network else "the logs"
+    where = network.name if network else "the launch command"
     if (asked.nodes or 0) > cluster.nodes or (asked.devices or 0) > devices:
-        nodes = (
-            plural(asked.nodes, "node")
-            if asked.nodes
-            else plural(asked.devices or 0, "process", "processes")
-        )
+        count, noun = (asked.nodes, "node") if asked.nodes else (asked.devices or 0, "rank")
         raise InputError(
             FIELD,
             f"must fit on the {plural(cluster.nodes, 'node')} of {each} that {where} shows",
-            nodes,
+            plural(count, noun),
             "correct the command, or give the files of the whole cluster",
+        )
+    if 0 < (asked.nodes or cluster.nodes) < cluster.nodes:
+        assumed.append(
+            f"The scenario is of all {cluster.nodes:,} nodes that {where} shows: the launch command"
+            f" starts a job on {asked.nodes:,} of them."
         )
     for log in logs.nccl:
         if log.hosts.total() > devices:

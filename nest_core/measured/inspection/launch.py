@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from nest_core.costs.shell import script_words
 from nest_core.errors import InputError
 
 __all__ = ["Launch", "read_launch"]
@@ -97,9 +97,9 @@ def read_launch(command: str) -> Launch:
 def _options(command: str) -> dict[str, int]:
     """Counts by option, spelled with hyphens; of an option given twice the last."""
     try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise InputError(FIELD, "must be a command", str(error), "close its quotes") from error
+        words, _ = script_words(command)
+    except InputError as error:
+        raise InputError(FIELD, error.rule, error.value, error.remedy) from error
     found: dict[str, int] = {}
     by_mpi = any(PurePath(word).name in ("mpirun", "mpiexec") for word in words)
     for place, word in enumerate(

@@ -127,9 +127,8 @@ def _add_fabric(logs: Logs, name: str, text: str) -> None:
     except InputError:
         found = ""
     if "\0" in text or found not in (*SLURM, "ibnetdiscover"):
-        raise InputError(
-            name, f"must be {KNOWN}", "something else", "name the file that such a command wrote"
-        )
+        what = "binary" if "\0" in text else "something else"
+        raise InputError(name, f"must be {KNOWN}", what, "name the file that such a command wrote")
     kind = "subnet" if found == "ibnetdiscover" else "slurm"
     before = logs.subnet if kind == "subnet" else logs.slurm
     if before is not None:

@@ -98,6 +98,12 @@ def test_all_logs_together_leave_little_to_assume(cluster):
     assert "placeholder" in found.assumed[-1]
 
 
+def test_a_job_on_some_of_the_nodes_is_no_contradiction(cluster):
+    found = inspect(cluster.files, "srun -N 4 --ntasks-per-node 8 a.py")
+    assert fabric_of(found).devices == 64
+    assert any("starts a job on 4 of them" in one for one in found.assumed)
+
+
 @pytest.mark.parametrize(
     ("taken", "devices", "told"),
     [
@@ -174,13 +180,13 @@ GOOD = nccl(("node00", "node01"))
     ("log", "launch", "sentence"),
     [
         ("", "srun -N 16 --ntasks-per-node 8", "--launch must fit on the 8 nodes of 8 that ib.txt"),
-        ("", "srun -n 128", "must fit on the 8 nodes of 8 that ib.txt shows, but is '128 proc"),
+        ("", "srun -n 128", "must fit on the 8 nodes of 8 that ib.txt shows, but is '128 ranks'"),
         ("", "torchrun --nnodes 8 --nproc-per-node 4 a.py", "on each of the 8 GPUs that topo.txt"),
         ("", "srun -N 4 torchrun --nnodes 8 a.py", "must state one number of nodes"),
         ("", "srun -N 4 --ntasks-per-node 8 -n 16 a.py", "its nodes times those of a node"),
         ("", "torchrun --nnodes 1:4 --nproc-per-node 8", "--launch --nnodes must be one number"),
         ("", "python a.py -N 8", "--launch must state nodes or processes"),
-        ("", "srun '-N 8", "--launch must be a command"),
+        ("", "srun '-N 8", "--launch must close its quotes"),
         (nccl(tuple(f"node{n:02d}" for n in range(9))), "", "at most the 64 devices that ib.txt"),
         (nccl(("node00", "node44")), "", "nccl.txt must run on hosts of ib.txt, but is 'node44'"),
         (nccl(("node00",), per_host=16), "", "at most the 8 devices of a node of topo.txt"),
