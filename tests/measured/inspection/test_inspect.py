@@ -84,6 +84,30 @@ def test_meshes_and_fewer_nics_than_devices():
     assert any("devices joined directly" in one for one in found.assumed)
 
 
+def test_devices_share_nics_that_are_equally_near(cluster):
+    """Everything is SYS in some machines: each device then has a NIC of its own, in order."""
+    far = [
+        (name, text.replace("PIX", "SYS").replace("NODE", "SYS")) for name, text in cluster.files
+    ]
+    fabric = fabric_of(inspect(far))
+    graph = fabric.explicit()
+    used = {far for one in range(64) for far in graph[one] if graph.nodes[far]["role"] == "nic"}
+    assert len(used) == 64
+    assert ports(fabric) == [[50e9]] * 64
+
+
+def test_nvlinks_and_nics_are_counted_on_a_node_that_is_not_the_usual():
+    """Four A100 with eight of their twelve NVLinks and two NICs."""
+    found = inspect(
+        [("topo", other_topo(4, 8, nics=2)), ("s", "SwitchName=s Nodes=n[1-4]")],
+        accelerator="a100-80gb",
+    )
+    node, leaf = found.scenario["fabric"]["level"]
+    assert (node["group_size"], node["bandwidth_GBps"]) == (4, 200.0)
+    assert (leaf["group_size"], leaf["bandwidth_GBps"]) == (4, 12.5)
+    assert any("4 devices of a node share its 2 NICs" in one for one in found.assumed)
+
+
 def test_all_logs_together_leave_little_to_assume(cluster):
     found = inspect([*cluster.files, ("nccl.txt", nccl(cluster.hosts))], SRUN)
     assert found.kinds == {
@@ -232,12 +256,13 @@ def test_files_that_contradict_one_another(cluster):
         assert sentence in str(error.value)
 
 
-def other_topo(gpus: int, links: int) -> str:
-    names = [f"GPU{place}" for place in range(gpus)]
-    rows = [
-        "\t".join([one, *("X" if one == other else f"NV{links}" for other in names), "0-47\t0"])
-        for one in names
-    ]
+def other_topo(gpus: int, links: int, nics: int = 0) -> str:
+    names = [f"GPU{place}" for place in range(gpus)] + [f"NIC{place}" for place in range(nics)]
+
+    def code(one: str, other: str) -> str:
+        return "X" if one == other else f"NV{links}" if one[0] == other[0] == "G" else "NODE"
+
+    rows = ["\t".join([one, *(code(one, other) for other in names), "0-47\t0"]) for one in names]
     return "\t" + "\t".join(names) + "\tCPU Affinity\tNUMA Affinity\n" + "\n".join(rows) + "\n"
 
 
