@@ -1,9 +1,11 @@
 """Reads the output of nccl-tests (``all_reduce_perf`` and its siblings).
 
 Understood are the tables of nccl-tests 2.x as they are printed: ``size count type [redop [root]]``
-and then ``time algbw busbw #wrong`` once (out of place) or twice (then in place). The out-of-place
-time is taken. Devices, nodes and the accelerator come from the header's ``Rank`` lines, the
-collective from ``Collective test starting`` or the program's name; all can be given instead.
+and then ``time algbw busbw #wrong`` once (out of place) or twice (then in place), with or without
+times of iterations, time stamps and what rccl-tests add. The out-of-place time is taken. Devices,
+nodes and the accelerator come from the header's ``Rank`` lines, the collective from
+``Collective test starting`` or the program's name; all can be given instead. Runs that failed or
+had wrong results are refused.
 
 Limits: files of 5 MB (`nest_core.files.read_text`), `MAX_ROWS` rows.
 Source: NVIDIA/nccl-tests ``src/common.cu``, ``PERFORMANCE.md``.
@@ -30,6 +32,11 @@ _FAILED = re.compile(r"\bTest (?:NCCL |CUDA )?failure\b|^# Out of bounds values 
 _FOOTER = re.compile(r"(?m)^(?:.{0,40}[ :>])?# Avg bus bandwidth\s*: [\d.]+")
 _PROGRAM = re.compile(r"\b([a-z_]+)_perf\b")
 _PREFIX = re.compile(r"^(?:\[\d+,\d+\]<\w+>:|\d+:)\s*")
+_TIMESTAMP = re.compile(r"\s\"?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s*$")
+_PER_ITERATION = 21
+"""Columns with the shortest, longest, 99th percentile and spread of iterations after each group."""
+_RCCL = 16
+"""Columns with algorithm, protocol and channels behind, as AMD's rccl-tests have them."""
 _LARGEST = 2.0**50
 _RATIO = 0.1
 """Bandwidths are printed with two decimals."""
@@ -77,7 +84,7 @@ def read_log(text: str, name: str, facts: LogFacts | None = None) -> list[Measur
         If a row is malformed, nothing was measured, or neither header nor facts say what.
     """
     facts = facts or LogFacts()
-    ranks = log_ranks(text, name)
+    ranks = log_ranks(text, name, whole=not facts.devices)
     hosts = [host for host, _ in ranks]
     devices = [device for _, device in ranks]
     op = facts.op
@@ -132,20 +139,20 @@ def read_log(text: str, name: str, facts: LogFacts | None = None) -> list[Measur
     ]
 
 
-def log_ranks(text: str, name: str) -> list[tuple[str, str]]:
+def log_ranks(text: str, name: str, *, whole: bool = True) -> list[tuple[str, str]]:
     """Host and accelerator of every rank that a log's header lists, rank by rank.
 
     Raises
     ------
     InputError
-        If it leaves ranks out, as that of a very large run does.
+        If it leaves ranks out, as that of a very large run does, and has to be ``whole``.
     """
     found: dict[int, tuple[str, str]] = {}
     for _, line in _lines(text):
         rank = _RANK.match(line) if line.startswith("#") else None
         if rank:
             found.setdefault(int(rank[1]), (rank[2], rank[3]))
-    if found and max(found) >= len(found):
+    if whole and found and max(found) >= len(found):
         listed = f"{len(found):,} of {max(found) + 1:,}"
         raise InputError(name, "must list every rank in its header", listed, "paste all of it")
     return [found[rank] for rank in sorted(found)]
@@ -197,7 +204,11 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 def _row(line: str, where: str) -> tuple[float, float] | None:
     """Bytes and seconds of a row; None for a line that is not one."""
-    words = line.split()
+    words = _TIMESTAMP.sub("", line).split()
+    if len(words) == _PER_ITERATION:
+        words = words[:9] + words[13:17]
+    elif len(words) == _RCCL and words[13].isalpha():
+        words = words[:13]
     if len(words) < 7 or not (words[0].isdecimal() and words[1].isdecimal()):
         return None
     figures = words[3:]
