@@ -18,6 +18,7 @@ from nest_core.formats import Assumed
 from nest_core.formats.nvidia_topo import NodeTopology
 from nest_core.formats.values import plural
 from nest_core.hardware import Accelerator, load_accelerator
+from nest_core.hardware.stacks import default_stack
 from nest_core.measured.inspection.busbw import Compared, compare
 from nest_core.measured.inspection.cluster import Cluster, cluster_of, short_name
 from nest_core.measured.inspection.launch import FIELD, Launch, read_launch
@@ -100,11 +101,16 @@ def inspect(files: Iterable[tuple[str, str]], launch: str = "", accelerator: str
     tables = {key: value for key, value in cluster.tables.items() if key not in ("schema", "name")}
     document = {"schema": 1, "name": title} | tables
     fabric = build_fabric(checked(FabricFile, document))
+    stack = default_stack(device.family.name).name
+    assumed.append(
+        f"The software stack is {stack}, the default of {machine.name}: no log states one."
+    )
     scenario = {
         "schema": 1,
         "name": title,
         "description": "From " + ", ".join(logs.kinds) + ".",
         "accelerator": preset,
+        "stack": stack,
         "costs": "own",
         "workload": _workload(device, devices, assumed),
         "fabric": document,
