@@ -36,6 +36,7 @@ COMMANDS = (
     "traffic",
     "bom",
     "convert",
+    "inspect",
     "memory",
     "export",
     "paper",

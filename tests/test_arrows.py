@@ -40,7 +40,7 @@ ABOVE_FOUNDATIONS = {
     # satellites
     "bill": {"topology"},
     "formats": {"bill", "network", "topology"},
-    "measured": {"costs", "hardware", "network", "topology", "workload"},
+    "measured": {"costs", "formats", "hardware", "network", "topology", "workload"},
     "explain": {
         "baselines",
         "costs",

@@ -64,6 +64,7 @@ READERS: dict[str, tuple[list[str], str, list[str]]] = {
     "instance": (["solve"], ".json", []),
     "runs": (["validate"], ".csv", []),
     "log": (["validate"], ".txt", []),
+    "log of a cluster": (["inspect"], ".txt", []),
 }
 WRITERS: dict[str, tuple[list[str], str]] = {
     "convert": (["convert", FABRIC], ".toml"),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from nest_core.formats.values import Document, Source, plural
 from nest_core.topology import MAX_EXPLICIT_DEVICES, MAX_LINKS
 
-__all__ = ["Draft", "title"]
+__all__ = ["Draft", "served", "title"]
 
 Role = Literal["device", "nic", "switch"]
 
@@ -154,7 +154,7 @@ class Draft:
         for nic in rails:
             self.element(where, nic, "nic", group=group)
         for place, device in enumerate(devices):
-            for rail in _served(place, len(devices), len(rails)):
+            for rail in served(place, len(devices), len(rails)):
                 self.link(where, device, rails[rail], nics[rails[rail]], latency_us)
 
     def document(self, name: str) -> tuple[Document, tuple[str, ...]]:
@@ -229,8 +229,14 @@ def _check_name(source: Source, where: int | str, name: str) -> None:
     source.check_text(where, "names", name)
 
 
-def _served(place: int, devices: int, nics: int) -> range | tuple[int, ...]:
-    """Rails of the NICs that a device of a host uses."""
+def served(place: int, devices: int, nics: int) -> range | tuple[int, ...]:
+    """Places of the NICs that one of so many devices uses where they are spread in order.
+
+    Examples
+    --------
+    >>> [tuple(served(place, 4, 2)) for place in range(4)], tuple(served(1, 2, 4))
+    ([(0,), (0,), (1,), (1,)], (2, 3))
+    """
     if nics <= devices:
         return (place * nics // devices,) if nics else ()
     return range(-(-place * nics // devices), -(-(place + 1) * nics // devices))

@@ -18,7 +18,13 @@ from nest_core.formats.trees import Hosts, Switch, block_document, host_groups, 
 from nest_core.formats.values import Document, Exported, Source, plural
 from nest_core.topology import MAX_DEVICES, Fabric, IntArray
 
-__all__ = ["check_block_sizes", "read_slurm", "write_slurm_block", "write_slurm_tree"]
+__all__ = [
+    "check_block_sizes",
+    "read_slurm",
+    "slurm_nodes",
+    "write_slurm_block",
+    "write_slurm_tree",
+]
 
 _KEYS = ("switchname", "switches", "nodes", "linkspeed", "blockname", "blocksizes", "ringname")
 # As Slurm's own parser has it: blanks around the sign, values in double quotes.
@@ -40,6 +46,16 @@ def read_slurm(source: Source) -> tuple[Document, tuple[str, ...]]:
     if "switchname" in kinds and len(kinds) > 1:
         raise source.wrong("", "must define either switches or blocks", "both", "split the file")
     return _blocks(source, lines) if kinds & {"blockname", "blocksizes"} else _tree(source, lines)
+
+
+def slurm_nodes(source: Source) -> list[str]:
+    """Names of the nodes in a topology.conf, in its order."""
+    lists = (
+        expanded(source, number, line["nodes"])
+        for number, line in _lines(source)
+        if "nodes" in line
+    )
+    return list(dict.fromkeys(name for names in lists for name in names))
 
 
 def write_slurm_tree(fabric: Fabric) -> Exported:

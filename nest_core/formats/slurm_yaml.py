@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nest_core.formats.draft import Draft, title
@@ -19,7 +19,7 @@ from nest_core.formats.values import Document, Source, plural
 from nest_core.formats.yaml_text import Scalar, Table, line_of, yaml_values
 from nest_core.topology import MAX_DEVICES, MAX_EXPLICIT_DEVICES
 
-__all__ = ["read_slurm_yaml"]
+__all__ = ["read_slurm_yaml", "slurm_yaml_nodes"]
 
 _PLUGINS = ("tree", "block", "ring", "torus3d", "flat")
 
@@ -28,6 +28,34 @@ Read = tuple[Document, tuple[str, ...]]
 
 def read_slurm_yaml(source: Source) -> Read:
     """The default topology of a file."""
+    entry, plugin, others = _chosen(source)
+    document, notes = _READERS[plugin](source, entry)
+    if others:
+        left = plural(others, "other topology", "other topologies")
+        notes += (f"Topology {entry['topology']} of the file was read, {left} left out.",)
+    return document, notes
+
+
+def slurm_yaml_nodes(source: Source) -> list[str]:
+    """Names of the nodes in the default topology, in its order."""
+    entry, plugin, _ = _chosen(source)
+    return list(dict.fromkeys(_nodes(source, entry[plugin])))
+
+
+def _nodes(source: Source, value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _nodes(source, item)
+    elif isinstance(value, Table):
+        for key, item in value.items():
+            if key == "nodes" and isinstance(item, Scalar) and item:
+                yield from expanded(source, item.line, str(item))
+            else:
+                yield from _nodes(source, item)
+
+
+def _chosen(source: Source) -> tuple[Table, str, int]:
+    """The default topology of a file, its plugin, and how many others there are."""
     entries = yaml_values(source)
     if isinstance(entries, Table):
         entries = [entries]
@@ -45,11 +73,7 @@ def read_slurm_yaml(source: Source) -> Read:
         )
     entry = default[0] if default else found[0][0]
     plugin = next(kind for one, kind in found if one is entry)
-    document, notes = _READERS[plugin](source, entry)
-    if len(found) > 1:
-        left = plural(len(found) - 1, "other topology", "other topologies")
-        notes += (f"Topology {entry['topology']} of the file was read, {left} left out.",)
-    return document, notes
+    return entry, plugin, len(found) - 1
 
 
 def _entry(source: Source, entry: Any) -> tuple[Table, str]:

@@ -1,9 +1,11 @@
 """Reads the output of nccl-tests (``all_reduce_perf`` and its siblings).
 
 Understood are the tables of nccl-tests 2.x as they are printed: ``size count type [redop [root]]``
-and then ``time algbw busbw #wrong`` once (out of place) or twice (then in place). The out-of-place
-time is taken. Devices, nodes and the accelerator come from the header's ``Rank`` lines, the
-collective from ``Collective test starting`` or the program's name; all can be given instead.
+and then ``time algbw busbw #wrong`` once (out of place) or twice (then in place), with or without
+times of iterations, time stamps and what rccl-tests add. The out-of-place time is taken. Devices,
+nodes and the accelerator come from the header's ``Rank`` lines, the collective from
+``Collective test starting`` or the program's name; all can be given instead. Runs that failed or
+had wrong results are refused.
 
 Limits: files of 5 MB (`nest_core.files.read_text`), `MAX_ROWS` rows.
 Source: NVIDIA/nccl-tests ``src/common.cu``, ``PERFORMANCE.md``.
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,14 +23,23 @@ from nest_core.errors import InputError
 from nest_core.hardware.collectives.measurements import MAX_ROWS, OPS, Measurement, op_name
 from nest_core.units import MICROSECOND
 
-__all__ = ["LogFacts", "is_log", "read_log"]
+__all__ = ["LogFacts", "check_whole", "is_log", "log_op", "log_ranks", "read_log"]
 
 _RANK = re.compile(
-    r"^#\s+Rank\s+\d+\s.*?\bon\s+(\S+)\s+device\s+\d+\s+\[[0-9a-fA-Fx:.]+\]\s+(.*?)\s*$"
+    r"^#\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\s+\d+\s+\[[0-9a-fA-Fx:.]+\]\s+(.*?)\s*$"
 )
+_FAILED = re.compile(r"\bTest (?:NCCL |CUDA )?failure\b|^# Out of bounds values .*\bFAILED\b")
+_FOOTER = re.compile(r"(?m)^(?:.{0,40}[ :>])?# Avg bus bandwidth\s*: [\d.]+")
 _PROGRAM = re.compile(r"\b([a-z_]+)_perf\b")
 _PREFIX = re.compile(r"^(?:\[\d+,\d+\]<\w+>:|\d+:)\s*")
+_TIMESTAMP = re.compile(r"\s\"?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s*$")
+_PER_ITERATION = 21
+"""Columns with the shortest, longest, 99th percentile and spread of iterations after each group."""
+_RCCL = 16
+"""Columns with algorithm, protocol and channels behind, as AMD's rccl-tests have them."""
 _LARGEST = 2.0**50
+_RATIO = 0.1
+"""Bandwidths are printed with two decimals."""
 
 _Value = TypeVar("_Value", int, str)
 
@@ -72,18 +84,17 @@ def read_log(text: str, name: str, facts: LogFacts | None = None) -> list[Measur
         If a row is malformed, nothing was measured, or neither header nor facts say what.
     """
     facts = facts or LogFacts()
-    hosts: list[str] = []
-    devices: list[str] = []
+    ranks = log_ranks(text, name, whole=not facts.devices)
+    hosts = [host for host, _ in ranks]
+    devices = [device for _, device in ranks]
     op = facts.op
     sizes: list[tuple[float, float]] = []
-    for number, printed in enumerate(text.splitlines(), start=1):
-        line = _PREFIX.sub("", printed)  # what mpirun and srun put before it
-        if line.startswith("#"):
-            rank = _RANK.match(line)
-            if rank:
-                hosts.append(rank[1])
-                devices.append(rank[2])
-                continue
+    for number, line in _lines(text):
+        if _FAILED.search(line):
+            remedy = "mend what its first error names, and run it again"
+            raise InputError(
+                f"{name} line {number}", "must be of a run that ended well", line.strip(), remedy
+            )
         row = _row(line, f"{name} line {number}")
         if row is None:
             program = _PROGRAM.search(line)
@@ -128,9 +139,76 @@ def read_log(text: str, name: str, facts: LogFacts | None = None) -> list[Measur
     ]
 
 
+def log_ranks(text: str, name: str, *, whole: bool = True) -> list[tuple[str, str]]:
+    """Host and accelerator of every rank that a log's header lists, rank by rank.
+
+    Raises
+    ------
+    InputError
+        If it leaves ranks out, as that of a very large run does, and has to be ``whole``.
+    """
+    found: dict[int, tuple[str, str]] = {}
+    for _, line in _lines(text):
+        rank = _RANK.match(line) if line.startswith("#") else None
+        if rank:
+            found.setdefault(int(rank[1]), (rank[2], rank[3]))
+    if whole and found and max(found) >= len(found):
+        listed = f"{len(found):,} of {max(found) + 1:,}"
+        raise InputError(name, "must list every rank in its header", listed, "paste all of it")
+    return [found[rank] for rank in sorted(found)]
+
+
+def check_whole(text: str, name: str) -> None:
+    """Refuse a log without the footer with which nccl-tests end.
+
+    Raises
+    ------
+    InputError
+    """
+    if not _FOOTER.search(text):
+        raise InputError(
+            name,
+            "must end with the average bus bandwidth",
+            "cut off",
+            "paste the whole output, or run it again",
+        )
+
+
+def log_op(text: str, name: str) -> str | None:
+    """The collective that a log names, as nccl-tests or this project spells it; None if not told.
+
+    Logs of older versions do not name their program. Of ``n`` ranks, bus bandwidth is
+    ``2 (n - 1) / n`` of the algorithm's for all-reduce and ``(n - 1) / n`` for what is gathered or
+    scattered; only a reduce-scatter of these has an operation.
+    """
+    last: list[str] = []
+    for _, line in _lines(text):
+        if _row(line, name) is not None:
+            last = line.split()
+        elif program := _PROGRAM.search(line):
+            return op_name(program[1]) or program[1]
+    count = len(log_ranks(text, name))
+    if count < 2 or len(last) < 13:
+        return None
+    ratio = _figure(last[7]) / (_figure(last[6]) or math.nan) * count / (count - 1)
+    if abs(ratio - 2) < _RATIO:
+        return "all_reduce"
+    return "reduce_scatter" if abs(ratio - 1) < _RATIO and last[3] != "none" else None
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, without what mpirun and srun put before them."""
+    for number, printed in enumerate(text.splitlines(), start=1):
+        yield number, _PREFIX.sub("", printed)
+
+
 def _row(line: str, where: str) -> tuple[float, float] | None:
     """Bytes and seconds of a row; None for a line that is not one."""
-    words = line.split()
+    words = _TIMESTAMP.sub("", line).split()
+    if len(words) == _PER_ITERATION:
+        words = words[:9] + words[13:17]
+    elif len(words) == _RCCL and words[13].isalpha():
+        words = words[:13]
     if len(words) < 7 or not (words[0].isdecimal() and words[1].isdecimal()):
         return None
     figures = words[3:]
@@ -142,6 +220,10 @@ def _row(line: str, where: str) -> tuple[float, float] | None:
         raise InputError(
             where, "must state a positive time", figures[-columns], "paste the log unchanged"
         )
+    wrong = next((word for word in figures[3 - columns :: 4] if _figure(word) > 0), None)
+    if wrong is not None:
+        remedy = "mend what makes results wrong, and run it again"
+        raise InputError(where, "must have no wrong results", wrong, remedy)
     return (size, microseconds * MICROSECOND) if size else None
 
 

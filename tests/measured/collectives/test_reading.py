@@ -108,6 +108,9 @@ def test_hosts_programs_and_prefixes():
         "1024 256 float 7.5 0.1 0.1 0 9.9 0.1 0.1 0",
         "1024 256 float sum -1 7.5 0.1 0.1 0",
         "1024 256 float sum 7.5 0.1 0.1 0",
+        "1024 256 float sum -1 7.5 0.1 0.1 0 9.9 0.1 0.1 0 2026-10-01 09:00:00",
+        "1024 256 float sum -1 7.5 0.1 0.1 0 7 8 8 1.2 9.9 0.1 0.1 0 9 10 10 1.1",
+        "1024 256 float sum -1 7.5 0.1 0.1 0 9.9 0.1 0.1 0 Ring Simple 32",
     ],
 )
 def test_columns_of_older_and_newer_versions(line):
@@ -115,9 +118,18 @@ def test_columns_of_older_and_newer_versions(line):
     assert (row.bytes, row.seconds) == (1024.0, pytest.approx(7.5e-6))
 
 
+def test_a_header_that_leaves_ranks_out_needs_to_be_told_how_many_there_are():
+    text = LOG.read_text().replace("#  Rank  3 ", "#  ... ")
+    with pytest.raises(InputError, match="must list every rank in its header, but is '7 of 8'"):
+        read_log(text, "log", LogFacts(op="all_reduce"))
+    assert read_log(text, "log", LogFacts(op="all_reduce", devices=8))[0].devices == 8
+
+
 @pytest.mark.parametrize(
     ("text", "facts", "message"),
     [
+        (ROW.format("1").replace("0.1 0 9", "0.1 3 9"), FACTS, "must have no wrong results"),
+        ("node7: Test NCCL failure x.cu:9", FACTS, "must be of a run that ended well"),
         ("", FACTS, "must hold rows of nccl-tests"),
         ("# nThread 1\nhello\n", FACTS, "must hold rows of nccl-tests"),
         (ROW.format("fast"), FACTS, "log line 1 must state a positive time"),

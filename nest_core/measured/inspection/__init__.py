@@ -1,0 +1,1 @@
+"""A cluster's own logs, joined into a scenario of it."""
