@@ -176,7 +176,7 @@ def calibrated(rows: Sequence[Row], library: Library = software_of) -> Calibrati
         family = _moved(start, names, at)
         devices = (replace(accelerator_of(run.accelerator), family=family) for run in runs)
         times = [
-            predict(run, device, software=library(device)).iteration_s
+            predict(run, device, library=library).iteration_s
             for run, device in zip(runs, devices, strict=True)
         ]
         return np.asarray(np.log(times) + at[-1], dtype=np.float64)
@@ -227,7 +227,7 @@ def _usable(rows: Sequence[Row], library: Library) -> tuple[list[tuple[Row, floa
         if row.outcome.seconds is not None:
             try:
                 device = accelerator_of(row.run.accelerator)
-                seconds = predict(row.run, device, software=library(device)).iteration_s
+                seconds = predict(row.run, device, library=library).iteration_s
                 reason = _far(seconds, row.outcome.seconds)
             except InputError as error:
                 reason = str(error)

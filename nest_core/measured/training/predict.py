@@ -138,7 +138,7 @@ def predict(
     run: Run,
     accelerator: Accelerator | None = None,
     factors: Mapping[str, float] | None = None,
-    software: Software | None = None,
+    library: Callable[[Accelerator], Software] = software_of,
 ) -> Report:
     """What a run takes, stage by stage.
 
@@ -149,8 +149,8 @@ def predict(
         Another than the preset behind the run's.
     factors : mapping, optional
         On what its kernels and network reach, instead of the posterior's centre.
-    software : Software, optional
-        Another communication library than the accelerator's, such as one's own measured.
+    library : callable (Accelerator) -> Software
+        The communication library; as shipped, or one's own measured.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def predict(
         If the run is outside what costs can describe; the sentence says why.
     """
     device = accelerator or accelerator_of(run.accelerator)
-    problem = problem_of(run, device, factors, software)
+    problem = problem_of(run, device, factors, library)
     choices = (run.recompute,) if run.recompute else RECOMPUTE
     report = price(problem, plan_of(run, problem.layers, choices[0]))
     for choice in choices[1:]:
@@ -234,7 +234,7 @@ def problem_of(
     run: Run,
     accelerator: Accelerator,
     factors: Mapping[str, float] | None = None,
-    software: Software | None = None,
+    library: Callable[[Accelerator], Software] = software_of,
 ) -> Problem:
     """A run's fabric, workload and device, as it is under the run's stack, as arrays."""
     if run.precision not in accelerator.precisions:
@@ -267,7 +267,7 @@ def problem_of(
         update_Bps=accelerator.memory_bandwidth_Bps * accelerator.family.memory_efficiency,
         model_flops=0.0,
         peak_flops=accelerator.peak(run.precision),
-        software=software or software_of(accelerator),
+        software=library(accelerator),
         overlap=_overlap(run, accelerator),
         fragmentation=FRAGMENTATION,
         recomputations=rows,
