@@ -56,7 +56,7 @@ class OwnStack:
         runs = self.calibration.runs
         several = len(runs) > 1
         return {
-            "rows": [_row(run, self.name) for run in runs],
+            "rows": [_row(run) for run in runs],
             "skipped": [asdict(each) for each in (*self.skipped, *self.calibration.skipped)],
             "before": _errors(runs, lambda run: run.before),
             "after": _errors(runs, lambda run: run.after),
@@ -226,7 +226,7 @@ def _library(nccl: str, rows: Iterable[Row]) -> Callable[[Accelerator], Software
     return library
 
 
-def _row(run: Calibrated, stack: str) -> dict[str, object]:
+def _row(run: Calibrated) -> dict[str, object]:
     of, measured = run.row.run, run.row.outcome.seconds or 0.0
     names = ("dp", "tp", "pp", "cp", "ep", "sp", "zero", "micro_batch", "interleave", "order")
     return {
@@ -240,7 +240,7 @@ def _row(run: Calibrated, stack: str) -> dict[str, object]:
         "memory_counted": run.row.outcome.memory_kind,
         "plan": {name: getattr(of, name) for name in names}
         | {"recompute": of.recompute, "devices_used": of.devices},
-        "stack": stack,
+        "stack": of.stack,
     }
 
 

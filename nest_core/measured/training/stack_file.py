@@ -24,8 +24,9 @@ def stack_toml(found: Calibration, name: str) -> str:
     errors = [each.after / (each.row.outcome.seconds or 1.0) - 1 for each in found.runs]
     ids = ", ".join(run.id for run in runs[:20]) + (", …" if len(runs) > 20 else "")
     base = load_stack(found.stack)
+    counted = f"{len(runs)} own run" + ("s" if len(runs) > 1 else "")
     said = (
-        f"{name}: {base.name} fitted to {len(runs)} own runs ({ids[:1000]}), mean error "
+        f"{name}: {base.name} fitted to {counted} ({ids[:1000]}), mean error "
         f"{sum(map(abs, errors)) / len(runs):.1%}, bias {sum(errors) / len(runs):+.1%}; they take "
         f"{found.factor:.3f} times what these figures give"
     )
