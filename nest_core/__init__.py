@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nest_core.api.answer import Answer, plan
+    from nest_core.api.calibrate import calibrate
     from nest_core.api.export import export
     from nest_core.api.levels import levels
     from nest_core.api.place import place
@@ -37,6 +38,7 @@ __all__ = [
     "Answer",
     "InputError",
     "Scenario",
+    "calibrate",
     "compare",
     "export",
     "levels",
@@ -56,6 +58,7 @@ _HOMES = {
     "Answer": "api.answer",
     "InputError": "errors",
     "Scenario": "api.scenario",
+    "calibrate": "api.calibrate",
     "compare": "api.studies",
     "export": "api.export",
     "levels": "api.levels",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,9 +18,11 @@ from nest_core.errors import InputError
 
 __all__ = [
     "MAX_FILE_BYTES",
+    "MAX_LOG_BYTES",
     "check_writable",
     "decoded",
     "is_packed",
+    "log_lines",
     "parsed_json",
     "read_text",
     "write_file",
@@ -27,6 +30,11 @@ __all__ = [
 
 MAX_FILE_BYTES = 5_000_000
 """Larger files are refused before they are parsed."""
+
+MAX_LOG_BYTES = 2_000_000_000
+"""Of logs, which are read line by line and never held whole."""
+
+_MAX_LINE_BYTES = 65_536
 
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
@@ -75,6 +83,53 @@ def read_text(path: Path) -> str:
     return decoded(bytes(content), name)
 
 
+def log_lines(path: Path) -> Iterator[str]:
+    """The lines of a log that a person named, one at a time, without their ends.
+
+    What is no UTF-8 is replaced: output of many processes breaks characters. Lines of more than
+    64 KiB come in parts, what overwrites its own line (a progress bar) is several lines, and one
+    that the end of the file cuts off is left out.
+
+    Raises
+    ------
+    InputError
+        If it cannot be opened, is no regular file, packed, empty, no text, or too long.
+    """
+    name = str(path)
+    try:
+        _check_regular(name, os.stat(path).st_mode)
+        with open(path, "rb", opener=_open_at_once) as file:
+            _check_regular(name, os.fstat(file.fileno()).st_mode)
+            _check_log(file.peek(4096)[:4096], os.fstat(file.fileno()).st_size, name)
+            while line := file.readline(_MAX_LINE_BYTES):
+                parts = line.decode("utf-8", "replace").splitlines()
+                whole = line.endswith((b"\n", b"\r")) or len(line) == _MAX_LINE_BYTES
+                yield from parts if whole else parts[:-1]
+    except OSError as error:
+        raise InputError(
+            name, "must be a readable file", error.strerror, "check the path"
+        ) from error
+    except InputError:
+        raise
+    except ValueError as error:  # a NUL in the path
+        raise InputError(name, "must be a file's path", str(error), "check the path") from error
+
+
+def _check_log(start: bytes, size: int, name: str) -> None:
+    _check_packed(start, name)
+    if not start:
+        raise InputError(name, "must hold a log", "empty", "name the file that the job wrote")
+    if b"\0" in start:
+        raise InputError(name, "must be text", "binary", "name the file that the job printed to")
+    if size > MAX_LOG_BYTES:
+        raise InputError(
+            name,
+            f"must hold at most {MAX_LOG_BYTES:,} bytes",
+            f"{size:,}",
+            "cut it after some steps",
+        )
+
+
 def decoded(content: bytes, name: str) -> str:
     """The text of a file's content, read or uploaded; a byte order mark is left out.
 
@@ -88,14 +143,7 @@ def decoded(content: bytes, name: str) -> str:
     InputError
         If it is longer than `MAX_FILE_BYTES`, packed, or not UTF-8.
     """
-    for start, packer, ending in _PACKED:
-        if content.startswith(start):
-            raise InputError(
-                name,
-                "must be plain text",
-                f"packed with {packer}",
-                f"unpack it and name the file without {ending}",
-            )
+    _check_packed(content, name)
     if len(content) > MAX_FILE_BYTES:
         raise InputError(
             name,
@@ -112,6 +160,17 @@ def decoded(content: bytes, name: str) -> str:
             f"{error.reason} at byte {error.start:,}",
             "save the file as UTF-8",
         ) from error
+
+
+def _check_packed(content: bytes, name: str) -> None:
+    for start, packer, ending in _PACKED:
+        if content.startswith(start):
+            raise InputError(
+                name,
+                "must be plain text",
+                f"packed with {packer}",
+                f"unpack it and name the file without {ending}",
+            )
 
 
 def parsed_json(text: str, name: str, remedy: str) -> Any:

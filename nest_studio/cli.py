@@ -43,6 +43,7 @@ COMMANDS = (
     "profile",
     "trace",
     "validate",
+    "calibrate",
     "regenerate",
 )
 """Modules of `nest_studio.commands`, and the function in each, in the order of the help."""

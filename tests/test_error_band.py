@@ -22,6 +22,7 @@ from nest_core.explain.validity import (
 )
 from nest_core.figures import entries, pending_entries, throughput_figure
 from nest_core.hardware import load_accelerator
+from nest_core.hardware.posterior import load_posterior
 from nest_core.measured.training.bands import Band, load_bands
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario
@@ -257,11 +258,16 @@ def test_overlap_in_words(overlap, words):
 
 
 @pytest.mark.parametrize("name", preset_names("accelerators"))
-def test_uncalibrated_devices_are_named_as_such(name):
-    accelerator = load_accelerator(name)
-    words = calibration_in_words(accelerator)
-    assert ("uncalibrated" in words) == (not accelerator.family.calibrated)
-    assert (f"family {accelerator.family.name}, fitted" in words) == accelerator.family.calibrated
+def test_the_software_is_named_with_what_was_measured_of_it(name):
+    precision = "bf16" if "bf16" in load_accelerator(name).precisions else "fp16"
+    sets = [f'accelerator="{name}"', f'workload.precision="{precision}"']
+    scenario = load_scenario("llama2-7b-64-h100", sets)
+    words, family = calibration_in_words(scenario), scenario.accelerator.family.name
+    rows = {(of, stack): count for of, stack, count in load_posterior().measured}
+    measured = rows.get((family, scenario.stack.name), 0)
+    assert words.startswith(f"Software: {scenario.stack.name} ({scenario.stack.release})")
+    assert ("unvalidated" in words) == (measured < 8)
+    assert (f"{measured} runs" in words) == (measured >= 8)
 
 
 def test_headlines_show_the_span_of_time_throughput_and_mfu(small):

@@ -18,7 +18,7 @@ from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve, load_curve
 from nest_core.network import IDEAL, IntArray, Kind, Network, Protocol
-from nest_core.presets import preset_names
+from nest_core.presets import kept_per_edition, preset_names
 
 __all__ = ["LINKS_ALONE", "Software", "most_nodes", "software_of"]
 
@@ -224,6 +224,7 @@ def software_of(accelerator: Accelerator) -> Software:
     )
 
 
+@kept_per_edition(64)
 def _curve(name: str, link: str) -> Curve | None:
     """The fitted curve of a name; None without one."""
     field = f"accelerator.collectives.{'links' if link == 'nvlink' else 'network'}"

@@ -125,7 +125,7 @@ def validity_of(
 
     def distance(pair: tuple[Band, tuple[str, ...]]) -> tuple[bool, bool, int, int]:
         band, differs = pair
-        related = family.calibrated and accelerator_of(band.cell[0]).family == family
+        related = family.calibrated and accelerator_of(band.cell[0]).family.name == family.name
         return band.cell[0] != device, not related, len(differs), -band.n
 
     nearest, differs = min(compared, key=distance)

@@ -33,7 +33,7 @@ from nest_core.costs import (
 )
 from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.parse import even_cuts
-from nest_core.costs.software import software_of
+from nest_core.costs.software import Software, software_of
 from nest_core.costs.tables import dispatch_of, element_bytes, layer_table
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
@@ -138,6 +138,7 @@ def predict(
     run: Run,
     accelerator: Accelerator | None = None,
     factors: Mapping[str, float] | None = None,
+    library: Callable[[Accelerator], Software] = software_of,
 ) -> Report:
     """What a run takes, stage by stage.
 
@@ -148,13 +149,16 @@ def predict(
         Another than the preset behind the run's.
     factors : mapping, optional
         On what its kernels and network reach, instead of the posterior's centre.
+    library : callable (Accelerator) -> Software
+        The communication library; as shipped, or one's own measured.
 
     Raises
     ------
     InputError
         If the run is outside what costs can describe; the sentence says why.
     """
-    problem = problem_of(run, accelerator or accelerator_of(run.accelerator), factors)
+    device = accelerator or accelerator_of(run.accelerator)
+    problem = problem_of(run, device, factors, library)
     choices = (run.recompute,) if run.recompute else RECOMPUTE
     report = price(problem, plan_of(run, problem.layers, choices[0]))
     for choice in choices[1:]:
@@ -227,7 +231,10 @@ def _cuts(run: Run, layers: int) -> tuple[int, ...]:
 
 
 def problem_of(
-    run: Run, accelerator: Accelerator, factors: Mapping[str, float] | None = None
+    run: Run,
+    accelerator: Accelerator,
+    factors: Mapping[str, float] | None = None,
+    library: Callable[[Accelerator], Software] = software_of,
 ) -> Problem:
     """A run's fabric, workload and device, as it is under the run's stack, as arrays."""
     if run.precision not in accelerator.precisions:
@@ -260,7 +267,7 @@ def problem_of(
         update_Bps=accelerator.memory_bandwidth_Bps * accelerator.family.memory_efficiency,
         model_flops=0.0,
         peak_flops=accelerator.peak(run.precision),
-        software=software_of(accelerator),
+        software=library(accelerator),
         overlap=_overlap(run, accelerator),
         fragmentation=FRAGMENTATION,
         recomputations=rows,

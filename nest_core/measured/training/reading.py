@@ -30,6 +30,7 @@ __all__ = [
     "is_training",
     "measured_figure",
     "read_runs",
+    "row_of",
 ]
 
 MAX_ROWS = 10_000
@@ -112,14 +113,17 @@ def read_runs(text: str, name: str, prefix: str = "") -> tuple[list[Row], list[U
                 raise InputError(name, f"must have at most {MAX_ROWS:,} rows", "more", "split it")
             identity = (cells.get("id") or "").strip() or f"{prefix}row {number}"
             try:
-                run = convert(cells, identity)
+                rows.append(Row(convert(cells, identity), _outcome(cells)))
             except Unusable as error:
                 unread.append(Unread(identity, str(error)))
-            else:
-                rows.append(Row(run, _outcome(cells)))
     except csv.Error as error:
         raise InputError(name, "must be a CSV file", str(error), "save it as CSV") from error
     return rows, unread
+
+
+def row_of(cells: Mapping[str, str], identity: str) -> Row:
+    """One row with columns of ``train_measurements.csv``; see `run_of`."""
+    return Row(run_of(cells, identity), _outcome(cells))
 
 
 def _converter(columns: Sequence[str], name: str) -> Callable[[Mapping[str, str], str], Run]:

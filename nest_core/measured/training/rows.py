@@ -30,6 +30,7 @@ from nest_core.measured.training.cells import (
 from nest_core.measured.training.machines import accelerator_of
 from nest_core.measured.training.runs import ZERO_BUBBLE, Run, RunSchedule
 from nest_core.units import GB
+from nest_core.workload.recomputation import recomputation
 
 __all__ = ["DEFAULTS", "Unusable", "run_of"]
 
@@ -141,9 +142,7 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
     zero = decide(ZERO, row.text("dist_opt_or_zero"))
     if zero is None:
         raise Unusable(f"states dist_opt_or_zero as {row.text('dist_opt_or_zero')!r}")
-    recompute = decide(RECOMPUTATIONS, row.text("recompute")) or ""
-    if not recompute and row.text("recompute"):
-        raise Unusable(f"states recompute as {row.text('recompute')!r}, which is none known")
+    recompute = _recompute(row.text("recompute"))
     if not recompute:
         row.assumed.append("recompute")
     told = (row.text("dist_opt_or_zero"), notes, row.text("accelerator"))
@@ -206,6 +205,17 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         assumed=tuple(row.assumed),
         **degrees,
     )
+
+
+def _recompute(text: str) -> str:
+    """As `nest_core.workload.recomputation` spells it, or in the words of sources."""
+    try:
+        return recomputation(text) if text else ""
+    except InputError:
+        found = decide(RECOMPUTATIONS, text)
+    if found is None:
+        raise Unusable(f"states recompute as {text!r}, which is none known")
+    return found
 
 
 def _experts(row: _Cells) -> tuple[int, int]:

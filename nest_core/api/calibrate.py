@@ -1,0 +1,254 @@
+"""A stack of one's own, from logs of training runs or a table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nest_core.costs.software import Software, software_of
+from nest_core.errors import InputError
+from nest_core.files import read_text
+from nest_core.hardware import Accelerator
+from nest_core.hardware.collectives.library import load_library
+from nest_core.measured.collectives.nccl_log import LogFacts, read_log
+from nest_core.measured.collectives.own import fit_own
+from nest_core.measured.logs import Given, read_run_log
+from nest_core.measured.logs.models import sizes_of
+from nest_core.measured.training import read_runs
+from nest_core.measured.training.calibration import Calibrated, Calibration, calibrated
+from nest_core.measured.training.runs import Row, Unread
+from nest_core.measured.training.stack_file import stack_toml
+from nest_core.network import collapse
+from nest_core.presets import preset_names
+from nest_core.scenario import load_fabric, load_scenario
+from nest_core.text import plain, table
+from nest_core.topology import Fabric
+from nest_core.units import GB
+
+__all__ = ["OwnStack", "calibrate"]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnStack:
+    """What own runs say about cluster and software.
+
+    Parameters
+    ----------
+    name : str
+    calibration : Calibration
+    skipped : tuple of Unread
+        Logs and rows that were not read, before those that could not be predicted.
+    """
+
+    name: str
+    calibration: Calibration
+    skipped: tuple[Unread, ...]
+
+    @property
+    def toml(self) -> str:
+        """The stack's file."""
+        return stack_toml(self.calibration, self.name)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of ``nest-studio calibrate --json`` but ``output``."""
+        runs = self.calibration.runs
+        several = len(runs) > 1
+        return {
+            "rows": [_row(run) for run in runs],
+            "skipped": [asdict(each) for each in (*self.skipped, *self.calibration.skipped)],
+            "before": _errors(runs, lambda run: run.before),
+            "after": _errors(runs, lambda run: run.after),
+            "left_one_out": _errors(runs, lambda run: run.left_out or 0.0) if several else None,
+            "parameters": plain([asdict(each) for each in self.calibration.parameters]),
+            "next_runs": [],
+        }
+
+    def __str__(self) -> str:
+        fields = self.to_json()
+        runs = [
+            [
+                row["id"],
+                f"{row['measured_s']:.3f}",
+                f"{row['predicted_s']:.3f}",
+                f"{row['error']:+.1%}",
+            ]
+            for row in fields["rows"]
+        ]
+        parameters = [
+            [each.name, f"{each.prior:.4g}", f"{each.value:.4g}",
+             f"{each.interval[0]:.4g} to {each.interval[1]:.4g}"]
+            for each in self.calibration.parameters
+        ]  # fmt: skip
+        parts = [
+            table(["run", "measured, s", "predicted, s", "error"], runs),
+            table(["parameter", "shipped", "yours", "80 %"], parameters),
+        ]
+        if fields["skipped"]:
+            reasons = [[each["id"], each["reason"]] for each in fields["skipped"]]
+            parts.append(table(["skipped", "why"], reasons))
+        said = (
+            f"Mean error {fields['before']['mape']:.1%} before, {fields['after']['mape']:.1%} after"
+        )
+        if fields["left_one_out"]:
+            said += f", {fields['left_one_out']['mape']:.1%} of runs left out one by one"
+        return "\n\n".join([said + ".", *parts])
+
+
+def calibrate(
+    files: Sequence[str | Path],
+    name: str,
+    *,
+    launch: Sequence[str] = (),
+    on: str = "",
+    accelerator: str = "",
+    model: str = "",
+    nccl: str = "",
+) -> OwnStack:
+    """Fit the few parameters that own runs can tell of, around the shipped ones.
+
+    Parameters
+    ----------
+    files : sequence of str or Path
+        Logs of Megatron-LM, Megatron-Bridge, NeMo, torchtitan, DeepSpeed or MLPerf's logger, or
+        tables (``.csv``) with the columns of ``train_measurements.csv``.
+    name : str
+        Of the stack.
+    launch : sequence of str
+        The launch command or configuration, as text or a file's name: one for all logs, or one
+        for each.
+    on : str
+        A fabric or a scenario: nodes, links and ports; a scenario also accelerator and model.
+    accelerator, model : str
+        Presets, or an accelerator as people write it (H100).
+    nccl : str
+        A log of nccl-tests on this cluster, whose curve goes before the shipped one.
+
+    Raises
+    ------
+    InputError
+        If a file is none of these and it is the only one, or no run can be predicted.
+    """
+    given = _given(on, accelerator, model)
+    rows, skipped = _rows([Path(file) for file in files], launch, given)
+    library = _library(nccl, rows) if nccl else software_of
+    return OwnStack(name, calibrated(rows, library), tuple(skipped))
+
+
+def _rows(
+    files: Sequence[Path], launch: Sequence[str], given: Given
+) -> tuple[list[Row], list[Unread]]:
+    if len(launch) > 1 and len(launch) != len(files):
+        raise InputError(
+            "--launch", "must be given once, or once for each log", len(launch), "add or drop some"
+        )
+    commands = [_text(command) for command in launch or [""]]
+    commands = commands * len(files) if len(commands) == 1 else commands
+    rows: list[Row] = []
+    skipped: list[Unread] = []
+    refused: InputError | None = None
+    for path, command in zip(files, commands, strict=True):
+        if path.suffix.lower() == ".csv":
+            more, without = read_runs(read_text(path), path.name)
+            rows, skipped = rows + more, skipped + without
+            continue
+        try:
+            row = read_run_log(path, replace(given, launch=command))
+        except InputError as error:
+            refused = refused or error
+            skipped.append(Unread(path.name, str(error)))
+        else:
+            same = sum(each.run.id.partition(" #")[0] == row.run.id for each in rows)
+            named = f"{row.run.id} #{same + 1}" if same else row.run.id
+            rows.append(replace(row, run=replace(row.run, id=named)))
+    if refused is not None and not rows:
+        raise refused
+    return rows, skipped
+
+
+def _text(command: str) -> str:
+    """A command, or what the file says that it names."""
+    path = Path(command)
+    short = len(command) < 1024 and "\n" not in command
+    return read_text(path) if short and path.suffix and path.is_file() else command
+
+
+def _given(on: str, accelerator: str, model: str) -> Given:
+    """What a fabric or a scenario says of runs on it, and the options that go before it."""
+    told = {"accelerator": accelerator} if accelerator else {}
+    if not on:
+        return Given(columns=told, model=model)
+    if _is_scenario(on):
+        scenario = load_scenario(on)
+        fabric = scenario.fabric
+        job = {"accelerator": scenario.accelerator.name, **sizes_of(scenario.model)}
+    else:
+        fabric, job = load_fabric(on), {}
+    columns = job | _fabric_columns(fabric) | told
+    return Given(columns=columns, model=model, devices=fabric.devices)
+
+
+def _is_scenario(name: str) -> bool:
+    if name in preset_names("scenarios"):
+        return True
+    path = Path(name)
+    return path.suffix == ".toml" and path.is_file() and "[workload" in read_text(path)
+
+
+def _fabric_columns(fabric: Fabric) -> dict[str, str]:
+    """Nodes, what a device has inside them, and what leaves them for each; none of a torus."""
+    inside, *outside = collapse(fabric).levels
+    if not inside.group_size:
+        return {}
+    columns = {
+        "gpus_per_node": str(inside.group_size),
+        "intra_bw_GBps": f"{inside.single_flow_Bps / GB:.6g}",
+    }
+    if outside:
+        columns["inter_bw_GBps_per_gpu"] = f"{outside[0].bandwidth_Bps / GB:.6g}"
+    return columns
+
+
+def _library(nccl: str, rows: Iterable[Row]) -> Callable[[Accelerator], Software]:
+    """The shipped curves, and one's own in place of the kind that a log of nccl-tests is of."""
+    port = next((row.run.inter_Bps for row in rows if row.run.inter_Bps), 50 * GB)
+    facts = LogFacts(network="InfiniBand", network_Bps=port)
+    measured = read_log(read_text(Path(nccl)), Path(nccl).name, facts)
+    curve = fit_own(measured, load_library()).curve
+
+    def library(accelerator: Accelerator) -> Software:
+        shipped = software_of(accelerator)
+        if measured[0].nodes == 1:
+            return replace(shipped, inside=curve)
+        return replace(shipped, between=curve)
+
+    return library
+
+
+def _row(run: Calibrated) -> dict[str, object]:
+    of, measured = run.row.run, run.row.outcome.seconds or 0.0
+    names = ("dp", "tp", "pp", "cp", "ep", "sp", "zero", "micro_batch", "interleave", "order")
+    return {
+        "id": of.id,
+        "measured_s": measured,
+        "predicted_s": run.after,
+        "error": run.after / measured - 1,
+        "before_s": run.before,
+        "left_out_s": run.left_out,
+        "measured_memory_bytes": run.row.outcome.memory_bytes,
+        "memory_counted": run.row.outcome.memory_kind,
+        "plan": {name: getattr(of, name) for name in names}
+        | {"recompute": of.recompute, "devices_used": of.devices},
+        "stack": of.stack,
+    }
+
+
+def _errors(
+    runs: Sequence[Calibrated], predicted: Callable[[Calibrated], float]
+) -> dict[str, float]:
+    errors = [predicted(run) / (run.row.outcome.seconds or 1.0) - 1 for run in runs]
+    return {
+        "mape": sum(map(abs, errors)) / len(errors),
+        "bias": sum(errors) / len(errors),
+    }

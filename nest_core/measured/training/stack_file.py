@@ -1,0 +1,52 @@
+"""The file that a calibration leaves behind: a software stack with figures of its own."""
+
+from __future__ import annotations
+
+from nest_core.hardware.stacks import load_stack
+from nest_core.measured.training.calibration import FACTOR, Calibration
+from nest_core.toml_text import toml_document
+
+__all__ = ["stack_toml"]
+
+
+def stack_toml(found: Calibration, name: str) -> str:
+    """The stack of most of the runs as a file of one's own, which scenarios may name.
+
+    The factor on whole runs is no figure of a family; ``source`` tells it.
+
+    Parameters
+    ----------
+    found : Calibration
+    name : str
+        What the person calls the stack.
+    """
+    runs = [each.row.run for each in found.runs]
+    errors = [each.after / (each.row.outcome.seconds or 1.0) - 1 for each in found.runs]
+    ids = ", ".join(run.id for run in runs[:20]) + (", …" if len(runs) > 20 else "")
+    base = load_stack(found.stack)
+    counted = f"{len(runs)} own run" + ("s" if len(runs) > 1 else "")
+    said = (
+        f"{name}: {base.name} fitted to {counted} ({ids[:1000]}), mean error "
+        f"{sum(map(abs, errors)) / len(runs):.1%}, bias {sum(errors) / len(runs):+.1%}; they take "
+        f"{found.factor:.3f} times what these figures give"
+    )
+    return toml_document(
+        {
+            "framework": base.framework,
+            "year": base.year,
+            "release": base.release,
+            "families": [found.family.name],
+            "model_parallel": base.model_parallel,
+            "attention": base.attention,
+            "fused": base.fused,
+            "launch": base.launch,
+            "fp8": base.fp8,
+            "source": said,
+            "overlap": {traffic: list(precisions) for traffic, precisions in base.overlap},
+            "parameters": {
+                each.name: float(f"{each.value:.5g}")
+                for each in found.parameters
+                if each.name != FACTOR
+            },
+        }
+    )

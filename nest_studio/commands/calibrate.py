@@ -1,0 +1,44 @@
+"""``nest-studio calibrate``: a stack of one's own from what a job printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nest_studio.commands.output import JsonFlag, emit
+
+__all__ = ["calibrate"]
+
+
+def calibrate(
+    files: Annotated[list[str], typer.Argument(help="Logs of training runs, or CSV tables.")],
+    name: Annotated[str, typer.Option(help="What to call the stack.")],
+    as_json: JsonFlag = False,
+    launch: Annotated[
+        list[str] | None,
+        typer.Option(help="Launch command or configuration, text or file; one for each log."),
+    ] = None,
+    nccl: Annotated[str, typer.Option(help="A log of nccl-tests on this cluster.")] = "",
+    on: Annotated[str, typer.Option(help="Fabric or scenario that the runs are of.")] = "",
+    accelerator: Annotated[str, typer.Option(help="Accelerator, where no scenario is given.")] = "",
+    model: Annotated[str, typer.Option(help="Preset of the model, where none is printed.")] = "",
+    output: Annotated[str, typer.Option(help="The stack's file; NAME.toml if not given.")] = "",
+) -> None:
+    """Calibrate the costs to your own cluster and software, from logs or a table of runs."""
+    from nest_core.api.calibrate import calibrate as fit
+    from nest_core.errors import InputError
+    from nest_core.files import check_writable, write_file
+
+    if not name.strip() or set(name) & set('/\\:*?"<>|') or name.startswith("."):
+        raise InputError("--name", "must be a plain name", name, "use letters, digits and dashes")
+    path = Path(output or f"{name}.toml")
+    check_writable(path, "--output")
+    found = fit(
+        files, name, launch=launch or (), on=on, accelerator=accelerator, model=model, nccl=nccl
+    )
+    write_file(path, found.toml, "--output")
+    emit(
+        found.to_json() | {"output": str(path)}, as_json, lambda _: f"{found}\n\nWritten to {path}."
+    )

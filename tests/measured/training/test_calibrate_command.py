@@ -1,0 +1,148 @@
+"""``nest-studio calibrate``: logs and tables in, a stack of one's own out."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from run_tables import PLAIN, as_csv
+
+from nest_core.presets import preset_names
+from nest_studio.cli import run
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "logs"))
+from printed_logs import deepspeed, megatron, text, torchtitan
+
+FIELDS = {
+    "rows", "skipped", "before", "after", "left_one_out", "parameters", "next_runs", "output",
+}  # fmt: skip
+
+
+@pytest.fixture
+def ask(capsys, tmp_path, monkeypatch):
+    """``ask(*arguments)``: the fields, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def fields(*arguments):
+        assert run(["calibrate", *arguments, "--name", "mine", "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return fields
+
+
+@pytest.fixture
+def refuse(capsys, tmp_path, monkeypatch):
+    """``refuse(*arguments)``: the sentence."""
+    monkeypatch.chdir(tmp_path)
+
+    def sentence(*arguments):
+        assert run(["calibrate", *arguments]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.count("\n") == 1
+        return err
+
+    return sentence
+
+
+def logs(folder, **printed):
+    for name, lines in printed.items():
+        (folder / f"{name}.log").write_text(text(lines))
+    return [f"{name}.log" for name in printed]
+
+
+def test_logs_become_a_stack(ask, tmp_path):
+    files = logs(
+        tmp_path,
+        slow=megatron([9.0, 8.0, 7.0, *[5.4] * 5]),
+        slower=megatron([9.0, 8.0, 7.0, *[5.6] * 5], micro_batch_size=2),
+    )
+    fields = ask(*files, "--accelerator", "H100")
+    assert fields.keys() >= FIELDS
+    assert [row["id"] for row in fields["rows"]] == files
+    assert [row["measured_s"] for row in fields["rows"]] == [5.4, 5.6]
+    assert {row["stack"] for row in fields["rows"]} <= set(preset_names("stacks"))
+    assert fields["rows"][0]["plan"]["tp"] == 4
+    assert fields["after"]["mape"] < fields["before"]["mape"]
+    assert {"mape", "bias"} == fields["left_one_out"].keys()
+    assert all(
+        {"name", "prior", "value", "interval"} == each.keys() for each in fields["parameters"]
+    )
+    written = tomllib.loads((tmp_path / fields["output"]).read_text())
+    assert fields["output"] == "mine.toml"
+    for each in fields["parameters"][:-1]:  # the last is the factor on whole runs
+        assert written["parameters"][each["name"]] == pytest.approx(each["value"], rel=1e-4)
+
+
+def test_a_table_and_a_log_go_together(ask, tmp_path):
+    (tmp_path / "runs.csv").write_text(
+        as_csv({**PLAIN, "accelerator": "H100", "tp": "x", "id": "B"})
+    )
+    files = logs(tmp_path, own=torchtitan())
+    fields = ask("runs.csv", *files)
+    assert [each["id"] for each in fields["skipped"]] == ["B"]
+    assert [row["id"] for row in fields["rows"]] == files
+    assert fields["left_one_out"] is None
+
+
+def test_a_broken_log_among_others_is_skipped_with_its_sentence(ask, tmp_path):
+    files = logs(tmp_path, good=megatron(), cut=megatron([9.0]))
+    fields = ask(*files, "--accelerator", "H100")
+    assert [each["id"] for each in fields["skipped"]] == ["cut.log"]
+    assert "cut off" in fields["skipped"][0]["reason"]
+
+
+def test_each_log_may_have_its_own_command(ask, tmp_path):
+    files = logs(tmp_path, one=deepspeed(), two=deepspeed())
+    (tmp_path / "two.yaml").write_text("seq_length: 4096\n")
+    fields = ask(
+        *files, "--model", "llama3-8b", "--accelerator", "H100",
+        "--launch", "seq_length=8192", "--launch", "two.yaml",
+    )  # fmt: skip
+    first, second = (row["before_s"] for row in fields["rows"])
+    assert second < 0.7 * first
+
+
+def test_a_scenario_gives_machine_and_model(ask, tmp_path):
+    (file,) = logs(tmp_path, own=deepspeed())
+    fields = ask(file, "--launch", "seq_length=4096", "--on", "llama2-7b-64-h100")
+    assert fields["rows"][0]["before_s"] > 0
+
+
+def test_a_slower_network_is_seen_in_the_prediction(ask, tmp_path):
+    (file,) = logs(tmp_path, own=torchtitan())
+    fast = ask(file)["rows"][0]["before_s"]
+    slow = ask(file, "--on", "dgx1-v100-64")["rows"][0]["before_s"]
+    assert slow > fast
+
+
+def test_a_log_of_nccl_tests_goes_before_the_shipped_curve(ask, tmp_path):
+    (file,) = logs(tmp_path, own=megatron())
+    plain = ask(file, "--accelerator", "H100")["rows"][0]["before_s"]
+    ranks = [
+        f"#  Rank  {rank} Group  0 Pid  1 on  node-a device  {rank} [0x1b] NVIDIA H100 80GB HBM3"
+        for rank in range(8)
+    ]
+    rows = [
+        f"{size:12d} {size // 4:12d}  float  sum  -1 {40 + size / 60e3:9.2f} 1 1 0 1 1 1 0"
+        for size in (2**power for power in range(20, 31, 2))
+    ]
+    (tmp_path / "nccl.log").write_text(
+        "\n".join(["# nThread 1 nGpus 8 minBytes 8", "# all_reduce_perf", *ranks, *rows]) + "\n"
+    )
+    slow = ask(file, "--accelerator", "H100", "--nccl", "nccl.log")["rows"][0]["before_s"]
+    assert slow > plain
+
+
+def test_what_is_missing_is_asked_for_in_one_sentence(refuse, tmp_path):
+    (file,) = logs(tmp_path, own=megatron())
+    assert "--accelerator" in refuse(file, "--name", "mine")
+    assert "No such file" in refuse("none.log", "--name", "mine", "--accelerator", "H100")
+    assert "plain name" in refuse(file, "--name", "a/b", "--accelerator", "H100")
+    assert "preset" in refuse(file, "--name", "mine", "--accelerator", "Abacus")
+    sent = refuse(file, file, file, "--name", "m", "--launch", "a=1", "--launch", "b=1")
+    assert "once for each log" in sent
+    assert not (tmp_path / "mine.toml").exists()
