@@ -40,7 +40,15 @@ ABOVE_FOUNDATIONS = {
     # satellites
     "bill": {"topology"},
     "formats": {"bill", "network", "topology"},
-    "measured": {"costs", "formats", "hardware", "network", "topology", "workload"},
+    "measured": {
+        "costs",
+        "formats",
+        "hardware",
+        "network",
+        "scenario",
+        "topology",
+        "workload",
+    },
     "explain": {
         "baselines",
         "costs",

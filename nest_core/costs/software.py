@@ -185,7 +185,7 @@ class Software:
                 steps_inside=devices // nodes - 1,
                 tree=self.between.trees and op == "all_reduce" and nodes == 2,
             )
-            for term in self.between.terms(op, devices, nodes=nodes)
+            for term in self.between.terms(op, devices, nodes=nodes, in_network=in_network)
         )
 
 

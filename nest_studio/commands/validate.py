@@ -6,6 +6,7 @@
   ``collectives_measured.csv``. ``fitted`` says whether a row's point was in the training half.
 * ``validate training`` and ``validate FILE.csv`` of training runs: `validate_training`.
 * ``validate pairs FILE.csv`` of experiments in which a setting was changed: `validate_pairs`.
+* ``validate fabric [FILE.csv]`` of experiments on two networks: `validate_fabric`.
 * ``validate LOG.txt``: the output of nccl-tests. Its rows are fitted on top of the shipped curve;
   ``fit`` holds regimes, errors before and after, and the text of a preset to keep.
 
@@ -30,9 +31,9 @@ GIGA = 1e9
 
 def validate(
     target: Annotated[
-        str, typer.Argument(help="collectives, training, pairs, a CSV file or an nccl-tests log.")
+        str, typer.Argument(help="collectives, training, pairs, fabric, a CSV file or a log.")
     ],
-    file: Annotated[str, typer.Argument(help="After pairs: a CSV file of arms.")] = "",
+    file: Annotated[str, typer.Argument(help="After pairs or fabric: a CSV file.")] = "",
     as_json: JsonFlag = False,
     op: Annotated[str, typer.Option(help="A log's collective.")] = "",
     accelerator: Annotated[str, typer.Option(help="A log's accelerator.")] = "",
@@ -47,15 +48,23 @@ def validate(
     from nest_core.hardware.collectives.measurements import op_name
     from nest_core.measured.collectives.nccl_log import LogFacts, is_log
     from nest_core.measured.training import is_training
-    from nest_studio.commands import validate_collectives, validate_pairs, validate_training
+    from nest_studio.commands import (
+        validate_collectives,
+        validate_fabric,
+        validate_pairs,
+        validate_training,
+    )
 
-    if (target == "pairs") != bool(file):
+    if bool(file) != (target == "pairs") and target != "fabric":
         raise InputError(
             "FILE",
-            "must stand after pairs, and after nothing else",
+            "must stand after pairs, may after fabric, and after nothing else",
             file or "missing",
             "write validate pairs FILE.csv",
         )
+    if target == "fabric" and not file:
+        emit(validate_fabric.fabrics(), as_json, validate_fabric.as_text)
+        return
     if target == "collectives":
         emit(validate_collectives.collectives(), as_json, validate_collectives.as_text)
         return
@@ -64,7 +73,9 @@ def validate(
         return
     path = Path(file or target)
     text = read_text(path)
-    if file:
+    if target == "fabric":
+        emit(validate_fabric.fabric_table(text, path), as_json, validate_fabric.as_text)
+    elif file:
         emit(validate_pairs.pairs_table(text, path.name), as_json, validate_pairs.as_text)
     elif is_log(text):
         facts = LogFacts(

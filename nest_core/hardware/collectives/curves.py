@@ -15,7 +15,9 @@ n devices can use; 1 behind switches, less on directly wired nodes (memory is as
 hence the share in the denominator).
 
 In-network reduction (NVLS) is a regime with its own bytes: a rank draws the reduced m/n and
-receives all m by multicast, m (1 + 1/n) in total, in two steps.
+receives all m by multicast, m (1 + 1/n) in total, in two steps. Between nodes (SHARP) a device's
+port sends its part of m up once and receives it once, where a ring sends 2 (N-1)/N of it over N
+nodes.
 
 Over several nodes NCCL pipelines chunks through all links, so the slowest link counts and not
 their sum; base and steps are those of the network, and steps inside nodes are added to them
@@ -100,7 +102,8 @@ class Curve:
         Per entry of `OPS`.
     regimes : tuple of Regime
     in_network_from : int or None
-        The smallest number of devices for which in-network reduction is chosen.
+        The smallest number of devices for which in-network reduction is chosen; between nodes, of
+        nodes.
     shares : tuple of (int, float)
         Share of the links that n devices can use, for directly wired nodes; others 1.
     bandwidths : tuple of (str, float)
@@ -157,7 +160,8 @@ class Curve:
                 if not (in_network and self.reduces_in_network(op, devices, nodes)):
                     continue
                 count = IN_NETWORK_STEPS
-                scale = 2 * (devices - 1) / (devices + 1)
+                around = 2 * (nodes - 1) / nodes
+                scale = around if nodes > 1 else 2 * (devices - 1) / (devices + 1)
             else:
                 count = between if self.link == "network" else inside
                 share = self.share(devices) if self.link == "nvlink" else 1.0
@@ -168,8 +172,39 @@ class Curve:
 
     def reduces_in_network(self, op: str, devices: int, nodes: int = 1) -> bool:
         """Whether the family's switches reduce for this collective."""
-        first = self.in_network_from
-        return op == "all_reduce" and nodes == 1 and first is not None and devices >= first
+        first, between = self.in_network_from, self.link == "network"
+        if op != "all_reduce" or first is None or (nodes > 1) is not between:
+            return False
+        return (nodes if between else devices) >= first
+
+    @property
+    def top(self) -> float:
+        """The largest share of the link rate that any ring reaches in the limit."""
+        rings = [regime for regime in self.regimes if regime.algorithm == "ring"]
+        return max(max(regime.efficiency) for regime in rings)
+
+    def faster(self, rate: float, all_to_all: float = 1.0, in_network: float = 1.0) -> Curve:
+        """The curve with other efficiencies: of all, of all-to-alls, of in-network reduction.
+
+        None exceeds the link rate.
+        """
+        if rate == all_to_all == in_network == 1.0:
+            return self
+        rate = min(rate, 1 / self.top)
+        exchange = OPS.index("all_to_all")
+
+        def scaled(regime: Regime) -> Regime:
+            own = in_network if regime.algorithm == "in_network" else 1.0
+            found = [share * rate * own for share in regime.efficiency]
+            found[exchange] *= all_to_all
+            return replace(regime, efficiency=tuple(min(1.0, share) for share in found))
+
+        return replace(self, regimes=tuple(map(scaled, self.regimes)))
+
+    def without_reduction(self) -> Curve:
+        """The curve of switches that do not reduce."""
+        rings = tuple(regime for regime in self.regimes if regime.algorithm == "ring")
+        return replace(self, regimes=rings, in_network_from=None)
 
     def seconds(
         self,
