@@ -60,7 +60,7 @@ def drawn_software(software: Software, parameters: NetworkParameters) -> Softwar
     """Protocols between nodes as fast as drawn; without a curve, links as they are."""
     if software.between is None:
         return software
-    curve = software.between.faster(parameters.reach, parameters.incast, parameters.reduction)
+    curve = software.between.reaching(parameters.reach, parameters.incast, parameters.reduction)
     return replace(software, between=curve)
 
 

@@ -123,16 +123,6 @@ class Curve:
     bandwidths: tuple[tuple[str, float], ...] = ()
     trees: bool = False
 
-    def reaching(self, factor: float) -> Curve:
-        """The same curve where links carry ``factor`` of what they did."""
-        if factor == 1.0:
-            return self
-        slower = tuple(
-            replace(regime, efficiency=tuple(factor * share for share in regime.efficiency))
-            for regime in self.regimes
-        )
-        return replace(self, regimes=slower)
-
     def share(self, devices: int) -> float:
         """Part of a device's links that ``devices`` of them can use."""
         return dict(self.shares).get(devices, 1.0)
@@ -183,19 +173,19 @@ class Curve:
         rings = [regime for regime in self.regimes if regime.algorithm == "ring"]
         return max(max(regime.efficiency) for regime in rings)
 
-    def faster(self, rate: float, all_to_all: float = 1.0, in_network: float = 1.0) -> Curve:
-        """The curve with other efficiencies: of all, of all-to-alls, of in-network reduction.
+    def reaching(self, factor: float, all_to_all: float = 1.0, in_network: float = 1.0) -> Curve:
+        """The same curve where links carry ``factor`` of what they did, at most all of it.
 
-        None exceeds the link rate.
+        Of that, all-to-alls and switches that reduce reach such a part again.
         """
-        if rate == all_to_all == in_network == 1.0:
+        if factor == all_to_all == in_network == 1.0:
             return self
-        rate = min(rate, 1 / self.top)
+        factor = min(factor, 1.0 / self.top)
         exchange = OPS.index("all_to_all")
 
         def scaled(regime: Regime) -> Regime:
             own = in_network if regime.algorithm == "in_network" else 1.0
-            found = [share * rate * own for share in regime.efficiency]
+            found = [share * factor * own for share in regime.efficiency]
             found[exchange] *= all_to_all
             return replace(regime, efficiency=tuple(min(1.0, share) for share in found))
 

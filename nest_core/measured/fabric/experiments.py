@@ -29,7 +29,7 @@ from typing import Any, Protocol
 from nest_core.costs import LayerTable, Plan, Problem, price
 from nest_core.costs.network_draw import drawn_network, drawn_software, routing_of, under
 from nest_core.costs.parse import read_plan
-from nest_core.costs.software import Software
+from nest_core.costs.software import Software, software_of
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.collectives import Curve, load_curve
 from nest_core.hardware.network_spread import (
@@ -47,7 +47,6 @@ from nest_core.network.algorithms import check_op
 from nest_core.network.collective import KINDS, Concurrent, collective, member_groups
 from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import load_fabric, load_scenario
-from nest_core.scenario.job import software_of
 from nest_core.schema import FabricFile, checked
 from nest_core.topology import build_fabric
 
@@ -340,10 +339,7 @@ def _message(entry: Mapping[str, Any], network: Network) -> Message:
         raise Unusable(f"states concurrent as {word!r}, which is neither one nor all")
     concurrent: Concurrent = "all" if word == "all" else "one"
     group, stride = _whole(entry, "group") or network.devices, _whole(entry, "stride") or 1
-    message = Message(network, software, op, size, group, stride, concurrent)
-    if message.groups.shape[1] < 2:
-        raise Unusable("names a collective of one device")
-    return message
+    return Message(network, software, op, size, group, stride, concurrent)
 
 
 def _library(entry: Mapping[str, Any], side: str, software: Software) -> Software:
