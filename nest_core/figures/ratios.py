@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from nest_core.explain import NOTHING, share
 from nest_core.figures.bill import dollars
 from nest_core.figures.style import LIMIT, Picture, frame, note, ruler, value_axis
+from nest_core.measured.fabric import UNMEASURED_RATIO
 from nest_core.studies.ratios import Ratios, Tier
 from nest_core.units import capital
 
@@ -49,7 +50,8 @@ def ratios_picture(found: Ratios) -> Picture:
     return Picture(
         _reached(found),
         "Loss of the mix against the ratio of one tier, the others as they are; %",
-        "Each ratio is planned anew for every model. The highest is the last before the limit.",
+        "Each ratio is planned anew for every model. The highest is the last before the limit. "
+        + UNMEASURED_RATIO,
         go.Figure(data=data, layout=layout),
         tuple(
             (tier.label, _COLOURS[number % len(_COLOURS)])

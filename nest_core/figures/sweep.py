@@ -24,6 +24,7 @@ from nest_core.figures.sweep_parts import (
     shortfall,
 )
 from nest_core.figures.sweep_plane import plane_picture
+from nest_core.measured.fabric import UNMEASURED_RATIO
 from nest_core.studies.points import Outcome, Sweep, changes
 from nest_core.units import humanise_bytes
 
@@ -92,6 +93,8 @@ def throughput_picture(sweep: Sweep) -> Picture:
         _crosses(sweep, at),
     ]
     reading = "Every point is planned anew. Dashed uprights: the plan changes."
+    if sweep.x.parameter.startswith("oversubscription."):
+        reading += f" {UNMEASURED_RATIO}"
     return Picture(
         _finding(sweep, len(turns)),
         f"Training throughput against {sweep.x.title}; {unit}",

@@ -9,6 +9,7 @@ For people who change the costs, in a checkout with the whole data beside it (``
   (``presets/validation/regions.toml``); ``--fit`` fits the families' parameters
   (``presets/estimators``) again first, from the rows that may be fitted, and what is known of
   families and stacks (``presets/posterior.toml``), from all.
+* ``regenerate fabric``: its part of ``docs/validation.md``; nothing is fitted to it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["regenerate"]
 
 
 def regenerate(
-    target: Annotated[str, typer.Argument(help="collectives or training.")],
+    target: Annotated[str, typer.Argument(help="collectives, training or fabric.")],
     as_json: JsonFlag = False,
     fit: Annotated[bool, typer.Option("--fit", help="Fit the presets again first.")] = False,
     date: Annotated[str, typer.Option(help="Date of the fit, for its provenance.")] = "",
@@ -33,12 +34,18 @@ def regenerate(
     """Write docs/validation.md, error bands and fitted presets again (in a checkout)."""
     from nest_studio.commands import regenerate_files
 
-    parts = {"collectives": regenerate_files.collectives, "training": regenerate_files.training}
+    parts = {
+        "collectives": regenerate_files.collectives,
+        "training": regenerate_files.training,
+        "fabric": regenerate_files.fabric,
+    }
     if target not in parts:
-        rule = f"must be {' or '.join(parts)}"
+        rule = f"must be one of {', '.join(parts)}"
         raise InputError("regenerate", rule, target, "name one of them")
     if not regenerate_files.DOCUMENT.parent.is_dir():
         raise InputError("regenerate", "needs a checkout", "an installed package", "clone one")
+    if fit and target == "fabric":
+        raise InputError("--fit", "must stand after collectives or training", target, "drop it")
     day = (date or datetime.datetime.now(tz=datetime.UTC).date().isoformat()) if fit else None
     files = [str(path) for path in parts[target](day)]
     emit({"files": files}, as_json, lambda fields: "\n".join(fields["files"]))

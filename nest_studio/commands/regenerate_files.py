@@ -17,6 +17,7 @@ from nest_core.hardware.posterior import load_posterior
 from nest_core.measured.collectives.report import notes, report
 from nest_core.measured.collectives.training import fit_library, training_half
 from nest_core.measured.collectives.validation import compare, held_out, left_out_groups
+from nest_core.measured.fabric.document import fabric_part
 from nest_core.measured.training.bands import bands_toml, measured_bands
 from nest_core.measured.training.document import PICTURE, joined, picture, training_part
 from nest_core.measured.training.fit import (
@@ -31,10 +32,10 @@ from nest_core.measured.training.posterior import evidence, posterior_toml, refi
 from nest_core.measured.training.predict import predict_rows
 from nest_core.measured.training.runs import Row, Unread
 from nest_core.presets import load_toml, look_again, preset_path
-from nest_studio.commands import validate_training
+from nest_studio.commands import validate_fabric, validate_training
 from nest_studio.commands.validate_collectives import FILES, measured_collectives
 
-__all__ = ["BANDS", "DOCUMENT", "collectives", "coverage", "training"]
+__all__ = ["BANDS", "DOCUMENT", "collectives", "coverage", "fabric", "training"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs" / "validation.md"
@@ -126,6 +127,16 @@ ROUNDS = 2
 
 POOLED = (UNCALIBRATED, "blackwell", "cdna", "gaudi", "tpu", "volta")
 """Families without measurements of single kernels: they start from the means of the others."""
+
+
+def fabric(day: str | None) -> list[Path]:
+    """Write its part of the document; nothing is fitted."""
+    del day
+    if not (validate_training.SHARED / validate_fabric.FILE).is_file():
+        raise _incomplete("fabric")
+    part = fabric_part(*validate_fabric.published_ratios())
+    DOCUMENT.write_text(joined(_known(), fabric=part), encoding="utf-8")
+    return [DOCUMENT]
 
 
 def coverage(unread: Sequence[Unread], folder: Path) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from nest_core.measured.training.runs import Unread
 from nest_core.text import table
 from nest_studio.commands.validate_training import SHARED, SUBSET
 
-__all__ = ["as_text", "fabric_table", "fabrics", "published_ratios"]
+__all__ = ["FILE", "as_text", "fabric_table", "fabrics", "published_ratios"]
 
 FILE = "fabric_ratios.csv"
 

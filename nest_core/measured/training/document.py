@@ -1,7 +1,7 @@
 """The training part of ``docs/validation.md``: what was predicted, how well, and what was not.
 
-The document has two parts, each written by its own command; `joined` puts a part in its place and
-leaves the other alone. `figures` reads back what a document promises, for the test that nothing
+The document has three parts, each written by its own command; `joined` puts a part in its place and
+leaves the others alone. `figures` reads back what a document promises, for the test that nothing
 gets worse.
 """
 
@@ -28,6 +28,7 @@ from nest_core.text import markdown_table
 from nest_core.units import GIB
 
 __all__ = [
+    "FABRIC_MARK",
     "MARK",
     "PICTURE",
     "figures",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 MARK = "<!-- written by `nest-studio regenerate training` from here on -->"
+FABRIC_MARK = "<!-- written by `nest-studio regenerate fabric` from here on -->"
 PICTURE = "images/validation-training.svg"
 WHOLE, SUBSET = "All runs", "The subset of the tests"
 LARGE = 10
@@ -284,7 +286,13 @@ def picture(predictions: Sequence[Prediction]) -> str:
     )
 
 
-def joined(document: str, *, collectives: str | None = None, training: str | None = None) -> str:
+def joined(
+    document: str,
+    *,
+    collectives: str | None = None,
+    training: str | None = None,
+    fabric: str | None = None,
+) -> str:
     """A document with one of its parts replaced.
 
     Examples
@@ -292,10 +300,13 @@ def joined(document: str, *, collectives: str | None = None, training: str | Non
     >>> joined("# A\\n", training="## B\\n").splitlines() == ["# A", "", MARK, "", "## B"]
     True
     """
-    first, _, second = document.partition(MARK)
-    first = first.rstrip("\n") + "\n" if collectives is None else collectives
-    second = second.strip("\n") if training is None else training.strip("\n")
-    return f"{first}\n{MARK}\n\n{second}\n" if second else first
+    rest, _, third = document.partition(FABRIC_MARK)
+    first, _, second = rest.partition(MARK)
+    text = first.rstrip("\n") + "\n" if collectives is None else collectives
+    for mark, old, new in ((MARK, second, training), (FABRIC_MARK, third, fabric)):
+        part = (old if new is None else new).strip("\n")
+        text += f"\n{mark}\n\n{part}\n" if part else ""
+    return text
 
 
 def figures(document: str) -> Mapping[str, Mapping[str, float]]:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from nest_core.errors import InputError
+from nest_core.measured.fabric import UNMEASURED_RATIO
+from nest_core.measured.fabric.document import fabric_part
 from nest_core.measured.fabric.experiments import COLUMNS, experiment_of, published
 from nest_core.measured.fabric.ratios import RATIO_COLUMNS, predict_ratios
 from nest_studio.cli import run
@@ -107,6 +109,20 @@ def test_every_published_row_has_tables_or_a_reason():
     assert sum(bool(entry.get("complete")) for entry in known.rows.values()) == 8
     for row in csv.DictReader(SUBSET.read_text().splitlines()):
         assert row["id"] in known.rows or known.reason(row["id"])
+
+
+def test_the_document_has_every_row_and_the_sentence(root):
+    """Of what `regenerate fabric` wrote: complete rows first, simulated ones apart."""
+    text = (root / "docs" / "validation.md").read_text().partition("## Two networks")[2]
+    found, left = predict_ratios(subset("NVLS", "HPN"), "t.csv", draws=2)
+    part = fabric_part(found, left)
+    assert "| NVLS-H100-8 | A | 1.297 |" in part
+    assert "- HPN-448-LLaMa-7B: states no plan" in part
+    assert UNMEASURED_RATIO in part
+    for row in csv.DictReader(SUBSET.read_text().splitlines()):
+        assert f"| {row['id']} |" in text or f"- {row['id']}: " in text
+    complete = text.partition("### Complete rows")[2].partition("###")[0]
+    assert complete.count("\n| ") == 9  # a head and eight rows
 
 
 def test_ratios_are_of_times_whatever_the_metric_counts():

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from nest_core.measured.training.document import MARK, PICTURE, figures, joined
+from nest_core.measured.training.document import FABRIC_MARK, MARK, PICTURE, figures, joined
 from nest_core.measured.training.scatter import Panel, scatter_svg
 from nest_studio.cli import run
 from nest_studio.commands import regenerate_files, validate_training
@@ -97,6 +97,10 @@ def test_parts_are_replaced_one_at_a_time():
     assert "second" in changed
     assert "first" not in changed
     assert joined("", collectives="# A\n") == "# A\n"
+    three = joined(both, fabric="## C\n\nthird\n")
+    assert three == f"{both}\n{FABRIC_MARK}\n\n## C\n\nthird\n"
+    assert joined(three, training="## B\n\nsecond\n") == three
+    assert figures(three) == figures(both)
 
 
 def test_the_picture_places_every_run():
