@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
 from nest_core.figures.sweep import pictures
 from nest_core.figures.sweep_cost import pareto_set
+from nest_core.measured.fabric import UNMEASURED_RATIO
 from nest_core.studies.points import Axis, Outcome, Sweep
 from nest_core.studies.ratios import Ratios, Step, Tier
 
@@ -272,6 +273,7 @@ def test_ratios_are_told_with_both_sides_of_the_limit():
     assert leaf["network, from 1 : 1"] == "$2.00 M → $1.00 M"
     assert (spine["the next"], spine["would cost"]) == ("–", "–")
     picture = ratios_picture(found)
+    assert UNMEASURED_RATIO in picture.reading
     assert picture.title == (
         "Leaf reaches the limit at 2 : 1; spine stays below the limit to 1.5 : 1"
     )
