@@ -98,8 +98,8 @@ def test_what_cannot_be_predicted_says_why(changed, reason):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["pairs"], "FILE must stand after pairs, and after nothing else, but is 'missing'"),
-        (["training", "a.csv"], "FILE must stand after pairs, and after nothing else"),
+        (["pairs"], "FILE must stand after pairs, may after fabric"),
+        (["training", "a.csv"], "after pairs, may after fabric, and after nothing else, but is"),
         (["pairs", str(SUBSET / "train_measurements.csv")], "must have the columns of arms"),
     ],
 )
