@@ -13,7 +13,9 @@ from typing import Any
 import streamlit as st
 
 from nest_core.explain.summary import accelerator_in_words, model_in_words
+from nest_core.explain.validity import stack_in_words
 from nest_core.hardware import load_accelerator
+from nest_core.hardware.stacks import default_stack, load_stack
 from nest_core.presets import load_toml, named_file, preset_names
 from nest_core.quoting import as_markdown
 from nest_core.scenario import scenario_document
@@ -60,6 +62,7 @@ __all__ = [
 
 DEFAULT_SCENARIO = "llama3-70b-1024-h100"
 PRESET_BEFORE = "model preset before"
+USUAL_STACK = "newest measured"
 
 _NUMBERS = (
     "workload.global_batch_sequences",
@@ -113,6 +116,7 @@ FORM: Mapping[str, Field] = {
     "scenario": Choice(preset_names("scenarios")),
     "workload.model": Choice((*preset_names("models"), OWN_MODEL)),
     "accelerator": Choice(preset_names("accelerators")),
+    "stack": Choice((USUAL_STACK, *preset_names("stacks"))),
     **{key: field_of(parameter(key)) for key in (*_NUMBERS, *_CHOICES)},
     **{key: field_of(parameter(key), empty=True) for key in DEGREES},
     **{pinned(key): Choice((False, True)) for key in DEGREES},
@@ -234,6 +238,18 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
     st.caption(
         as_markdown(accelerator_in_words(accelerator)), help=as_markdown(accelerator.source) or None
     )
+    family = accelerator.family.name
+    chosen["stack"] = _choice(
+        "Software stack",
+        (USUAL_STACK, *preset_names("stacks")),
+        "stack",
+        standard,
+        "Kernels, overlap and what they reach are those of runs that were measured under it; the "
+        "newest with enough of them on the device, if none is chosen.",
+    )
+    usual = chosen["stack"] == USUAL_STACK
+    stack = default_stack(family) if usual else load_stack(chosen["stack"])
+    st.caption(as_markdown(stack_in_words(stack, family)), help=as_markdown(stack.source))
     memory = {"accelerator.memory_GiB": _memory(chosen["accelerator"])}
     _number("accelerator.memory_GiB", 4, chosen, memory, format="%.1f")
     with st.expander("Search limits"):
@@ -342,6 +358,7 @@ def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "fabric": document["fabric"],
         "accelerator": document["accelerator"],
+        "stack": document.get("stack", USUAL_STACK),
         "accelerator.memory_GiB": _memory(document["accelerator"]),
         "workload.model": work["model"],
         **{key: _given(document, key) for key in (*_NUMBERS[:2], *_CHOICES)},
@@ -389,6 +406,8 @@ def _overrides(different: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[
         if key in different or pinned(key) in different:
             limit, only = chosen[key], overrides.pop(pinned(key), chosen[pinned(key)])
             overrides[key] = {"min": 1} if limit is None else limit if only else {"max": limit}
+    if overrides.get("stack") == USUAL_STACK:
+        overrides["stack"] = None
     if "search.order" in overrides:
         overrides["search.order"] = ORDERS[overrides["search.order"]]
     if "search.offload" in overrides:
@@ -415,6 +434,7 @@ def _fit_device() -> None:
     picked = _said("accelerator")
     if picked is None:
         return
+    st.session_state["stack"] = USUAL_STACK
     accelerator = _accelerator(picked)
     use_memory(float(accelerator["memory_GiB"]))
     computes_in = accelerator["peak_TFLOPs"]

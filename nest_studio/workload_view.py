@@ -25,6 +25,7 @@ from nest_core.figures import Picture
 from nest_core.figures.operators import graph_figure
 from nest_core.figures.roofline import roofline_figure
 from nest_core.hardware import load_accelerator
+from nest_core.hardware.stacks import default_stack, under
 from nest_core.presets import edition, preset_names
 from nest_core.quoting import as_markdown
 from nest_core.scenario.job import Job
@@ -149,6 +150,9 @@ def layers_of(text: str) -> tuple[Anatomy, Anatomy]:
     asked = LayerRequest(**fields)
     model = load_model(asked.model)
     device = load_accelerator(asked.accelerator)
+    stack = default_stack(device.family.name)
+    device = under(device, stack, asked.precision)
+    named = stack.attention if asked.attention == "stack" else asked.attention
     job = Job(
         device,
         model,
@@ -156,7 +160,7 @@ def layers_of(text: str) -> tuple[Anatomy, Anatomy]:
         1,
         asked.precision,
         "adam",
-        attention="unfused" if asked.attention == "unfused" else "flash",
+        attention="unfused" if named == "unfused" else "flash",
         context="all_gather" if asked.context == "all_gather" else "ring",
         imbalance=asked.imbalance,
         capacity=asked.capacity,

@@ -18,7 +18,7 @@ from nest_core.costs import Overlap, Plan
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.posterior import load_posterior
-from nest_core.hardware.stacks import validated
+from nest_core.hardware.stacks import Stack, validated
 from nest_core.measured.training.bands import MARGIN, Band, band_of, load_bands
 from nest_core.measured.training.machines import Machine, accelerator_of, machine_of
 from nest_core.measured.training.regions import cell, kind_of
@@ -37,6 +37,7 @@ __all__ = [
     "rate_span",
     "seconds_span",
     "span_in_words",
+    "stack_in_words",
     "validity_of",
 ]
 
@@ -296,9 +297,13 @@ def overlap_in_words(overlap: Overlap, accelerator: Accelerator) -> str:
 
 def calibration_in_words(scenario: Scenario) -> str:
     """Under which software times are meant, and how much was measured of it on such devices."""
-    stack, family = scenario.stack, scenario.accelerator.family.name
+    return f"Software: {stack_in_words(scenario.stack, scenario.accelerator.family.name)}"
+
+
+def stack_in_words(stack: Stack, family: str) -> str:
+    """Which releases a stack stands for, and how much of it was measured on a family."""
     if stack.parameters:
-        return f"Software: {stack.name}, calibrated ({stack.source})."
+        return f"{stack.name}, calibrated ({stack.source})."
     rows = load_posterior().sure_rows(family, stack.name)
     sure = f"{rows} runs of it measured" if validated(family, stack) else "unvalidated"
-    return f"Software: {stack.name} ({stack.release}), on family {family}: {sure}."
+    return f"{stack.name} ({stack.release}), on family {family}: {sure}."

@@ -91,6 +91,8 @@ def accelerator_title(accelerator: Accelerator) -> str:
     if preset is None:
         return accelerator.name
     known = load_accelerator(preset)
+    # What its kernels reach is its stack's, not its own.
+    accelerator = replace(accelerator, family=known.family, network_reach=known.network_reach)
     if known == accelerator:
         return accelerator.name
     same = replace(accelerator, memory_bytes=known.memory_bytes)

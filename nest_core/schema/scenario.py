@@ -203,9 +203,7 @@ class ScenarioFile(Table):
     description: str = ""
     fabric: FabricFile
     accelerator: AcceleratorFile
-    stack: Annotated[
-        Name | None, label("software stack", "Empty: the newest that was measured on the device.")
-    ] = None
+    stack: Name | None = None
     costs: Literal["own"] = "own"
     workload: WorkloadTable
     search: SearchTable = SearchTable()

@@ -30,6 +30,7 @@ from nest_core.hardware.profiles import (
     signature,
     write_profile,
 )
+from nest_core.hardware.stacks import default_stack, under
 from nest_core.presets import load_toml, preset_names, preset_path
 from nest_core.scenario import load_scenario
 from nest_core.workload import Strategy, chain
@@ -37,7 +38,7 @@ from nest_core.workload.model_files import load_model
 from nest_core.workload.operators import Kernel, Operator
 from nest_studio.cli import run
 
-DEVICE = load_accelerator("h100-80gb")
+DEVICE = under(load_accelerator("h100-80gb"), default_stack("h100"), "bf16")
 PRODUCT = Kernel("gemm", 2e9, 6e6, (1.0, 1000.0, 1000.0, 1000.0))
 PASS = Kernel("memory", 0.0, 6e6)
 WORK = Operator("o", "linear", (PRODUCT,), (PRODUCT, PASS), (), 0.0, False)

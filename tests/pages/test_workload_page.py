@@ -17,6 +17,7 @@ from nest_core.explain.layer_summary import (
     operator_rows,
 )
 from nest_core.hardware import load_accelerator
+from nest_core.hardware.stacks import default_stack, under
 from nest_core.workload import Strategy
 from nest_core.workload.model_files import load_model, model_table
 from nest_studio.model_view import OWN_MODEL
@@ -52,11 +53,12 @@ def widget(page, key):
 def expected(**changes):
     asked = {**STANDARD, **changes}
     strategy = Strategy(**{**STANDARD["strategy"], **asked["strategy"]})
+    device = load_accelerator(asked["accelerator"])
     return anatomy(
         load_model(asked["model"]),
         asked["kind"],
         strategy,
-        load_accelerator(asked["accelerator"]),
+        under(device, default_stack(device.family.name), asked["precision"]),
         asked["precision"],
         asked["recompute"],
     )
