@@ -14,6 +14,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from nest_core.errors import InputError
 from nest_core.measured.training.arms import arm_run
@@ -22,10 +23,25 @@ from nest_core.measured.training.reading import MAX_ROWS, measured_figure
 from nest_core.measured.training.rows import Unusable
 from nest_core.measured.training.runs import Outcome, Row, Unread
 
-__all__ = ["ARM_COLUMNS", "Pair", "is_pairs", "predict_pairs"]
+__all__ = [
+    "ARM_COLUMNS",
+    "CLEAR",
+    "PROXIES",
+    "Arms",
+    "Pair",
+    "PairScore",
+    "is_pairs",
+    "is_strict",
+    "predict_pairs",
+    "read_arms",
+    "scored",
+]
 
 ARM_COLUMNS = ("group", "arm", "compare_to", "changed", "model", "accelerator", "gpus", "tp", "pp")
 """A table with these is one of arms."""
+
+CLEAR = 0.05
+"""What a measured ratio must differ from one by for the direction to count."""
 
 PRICED = re.compile(
     r"recompute|precision|dispatcher|micro_batch|ep(\+pp\+dp)?|tp|pp_schedule|zero_stage"
@@ -64,20 +80,59 @@ class Pair:
     predicted_memory: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class PairScore:
+    """How well strict pairs are predicted.
+
+    Parameters
+    ----------
+    n : int
+    median_error : float
+        Of the ratio of throughputs.
+    clear, right : int
+        Pairs that differ by more than `CLEAR`, and how many of them have the faster arm right.
+    memory_median_error : float or None
+        None where no memory was measured.
+    """
+
+    n: int
+    median_error: float
+    clear: int
+    right: int
+    memory_median_error: float | None
+
+
+def scored(pairs: Sequence[Pair]) -> PairScore | None:
+    """The score of those that are strict; None if none is."""
+    strict = [pair for pair in pairs if pair.strict]
+    if not strict:
+        return None
+    clear = [pair for pair in strict if abs(pair.measured - 1) > CLEAR]
+    memory = [
+        abs(pair.predicted_memory / pair.memory - 1)
+        for pair in strict
+        if pair.memory is not None and pair.predicted_memory is not None
+    ]
+    return PairScore(
+        len(strict),
+        median(abs(pair.predicted / pair.measured - 1) for pair in strict),
+        len(clear),
+        sum((pair.measured > 1) == (pair.predicted > 1) for pair in clear),
+        median(memory) if memory else None,
+    )
+
+
 def is_pairs(columns: Sequence[str]) -> bool:
     """Whether a table's columns are those of arms."""
     return set(ARM_COLUMNS) <= {column.strip() for column in columns}
 
 
-def predict_pairs(text: str, name: str) -> tuple[list[Pair], list[Unread]]:
-    """Every pair of arms predicted, or listed with the reason why not.
+Arms = dict[tuple[str, str], dict[str, str]]
+"""Cells by group and arm."""
 
-    Parameters
-    ----------
-    text : str
-        A CSV with the columns of arms.
-    name : str
-        What to call it in errors.
+
+def read_arms(text: str, name: str) -> Arms:
+    """A table of arms, whatever their cells hold.
 
     Raises
     ------
@@ -85,7 +140,7 @@ def predict_pairs(text: str, name: str) -> tuple[list[Pair], list[Unread]]:
         If it is no such table.
     """
     reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""), restkey="", restval="")
-    arms: dict[tuple[str, str], dict[str, str]] = {}
+    arms: Arms = {}
     try:
         reader.fieldnames = columns = [column.strip() for column in reader.fieldnames or ()]
         if not is_pairs(columns):
@@ -107,6 +162,30 @@ def predict_pairs(text: str, name: str) -> tuple[list[Pair], list[Unread]]:
             arms[key] = row
     except csv.Error as error:
         raise InputError(name, "must be a CSV file", str(error), "save it as CSV") from error
+    return arms
+
+
+def is_strict(cells: Mapping[str, str]) -> bool:
+    """Whether an arm says all that it ran, and changes one setting."""
+    return cells.get("quality") == "A" and cells.get("purity") == "one"
+
+
+def predict_pairs(text: str, name: str) -> tuple[list[Pair], list[Unread]]:
+    """Every pair of arms predicted, or listed with the reason why not.
+
+    Parameters
+    ----------
+    text : str
+        A CSV with the columns of arms.
+    name : str
+        What to call it in errors.
+
+    Raises
+    ------
+    InputError
+        If it is no such table.
+    """
+    arms = read_arms(text, name)
     found: dict[tuple[str, str], Prediction] = {}
     refused: dict[tuple[str, str], str] = {}
     pairs: list[Pair] = []
@@ -173,7 +252,7 @@ def _pair(cells: Mapping[str, str], arm: Prediction, against: Prediction) -> Pai
         cells["arm"],
         cells["compare_to"],
         cells["changed"],
-        cells.get("quality") == "A" and cells.get("purity") == "one",
+        is_strict(cells),
         measured,
         _rate(arm) / _rate(against),
         memory,
