@@ -215,8 +215,8 @@ def _settings(cells: Mapping[str, str], notes: str) -> dict[str, str]:
     words = [notes, cells.get("overlap_flags", ""), cells.get("dispatcher", "")]
     if etp := cells.get("etp", ""):
         words.append(f"etp={etp}")
-    if "torch.compile" in cells.get("other", ""):
-        words.append("compile")
+    if launched := re.search(r"torch\.compile|\beager\b", cells.get("other", "")):
+        words.append(launched[0])
     return {
         "source": source,
         "model": cells["model"],

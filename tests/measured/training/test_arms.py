@@ -10,6 +10,7 @@ from run_tables import SUBSET
 
 from nest_core.measured.training.architectures import model_of
 from nest_core.measured.training.arms import arm_run
+from nest_core.measured.training.predict import predict
 from nest_core.measured.training.rows import Unusable
 
 
@@ -32,6 +33,18 @@ def test_torchtitan_left_to_its_configuration_is_torchtitan_spelled_out():
 def test_what_is_stated_is_never_filled_in():
     run = arm_run(arm("tensorwise_fp8ag", micro_batch="2", seq_len="4096", global_batch=""))
     assert (run.micro_batch, run.sequence, run.batch) == (2, 4096, 16)
+
+
+def test_an_arm_says_whether_it_is_compiled():
+    """Eager is unfused, whatever its stack usually is."""
+    facts = [
+        arm_run(arm("none", other=how)).fact("compiled") for how in ("eager", "torch.compile", "")
+    ]
+    assert facts == ["no", "yes", None]
+    eager, compiled = (
+        predict(arm_run(arm("none", other=how))) for how in ("eager", "torch.compile")
+    )
+    assert compiled.iteration_s < eager.iteration_s
 
 
 def test_of_a_pipeline_the_batch_is_asked_for():
