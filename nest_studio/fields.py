@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import streamlit as st
 
+from nest_core.explain.settings import worth_of
 from nest_core.schema import Parameter
 from nest_core.studies.parameter import SweepParameter
 from nest_core.units import capital
@@ -28,6 +29,7 @@ __all__ = [
     "Text",
     "choice_of",
     "field_of",
+    "help_of",
     "hold",
     "label_of",
     "number_of",
@@ -151,6 +153,11 @@ def label_of(of: Parameter | SweepParameter) -> str:
     return capital(of.title)
 
 
+def help_of(of: Parameter) -> str:
+    """What a parameter does, and what it was worth where it was measured."""
+    return f"{of.text} {worth_of(of.key)}".strip()
+
+
 def number_of(
     of: Parameter, value: Any, step: float, *, key: str = "", place: Any = st, **look: Any
 ) -> Any:
@@ -158,7 +165,7 @@ def number_of(
 
     ``look`` goes to the widget, and over what the catalogue says.
     """
-    said_of = {"label": label_of(of), "help": f"{of.allowed}. {of.text}", "bind": ADDRESS}
+    said_of = {"label": label_of(of), "help": f"{of.allowed}. {help_of(of)}", "bind": ADDRESS}
     return place.number_input(
         min_value=of.low,
         max_value=of.high,
@@ -177,7 +184,7 @@ def choice_of(of: Parameter, standard: Any, *, key: str = "", **look: Any) -> An
         of.options.index(standard),
         key=key or of.key,
         bind=ADDRESS,
-        help=of.text,
+        help=help_of(of),
         **look,
     )
 

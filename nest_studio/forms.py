@@ -31,6 +31,7 @@ from nest_studio.fields import (
     Several,
     choice_of,
     field_of,
+    help_of,
     label_of,
     number_of,
     said,
@@ -76,6 +77,8 @@ _CHOICES = (
     "search.stage_strategies",
     "search.memory_rule",
 )
+_OF_MIXTURES = ("workload.dispatch", "workload.expert_overlap")
+"""Drawn for mixtures of experts alone."""
 OFFLOADS: Mapping[str, Any] = {
     offload.spelled: offload.shares or "none"
     for offload in (
@@ -117,7 +120,7 @@ FORM: Mapping[str, Field] = {
     "workload.model": Choice((*preset_names("models"), OWN_MODEL)),
     "accelerator": Choice(preset_names("accelerators")),
     "stack": Choice((USUAL_STACK, *preset_names("stacks"))),
-    **{key: field_of(parameter(key)) for key in (*_NUMBERS, *_CHOICES)},
+    **{key: field_of(parameter(key)) for key in (*_NUMBERS, *_CHOICES, *_OF_MIXTURES)},
     **{key: field_of(parameter(key), empty=True) for key in DEGREES},
     **{pinned(key): Choice((False, True)) for key in DEGREES},
     **{key: Several(options) for key, options in _LISTS.items()},
@@ -196,6 +199,16 @@ def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None
         _number("workload.sequence_length_tokens", 1024, chosen, standard)
         for key in ("workload.precision", "workload.optimizer", "workload.attention"):
             chosen[key] = choice_of(parameter(key), standard[key])
+        if chosen_model(chosen["workload.model"]).experts > 1:
+            dispatch, overlap = map(parameter, _OF_MIXTURES)
+            chosen[dispatch.key] = choice_of(dispatch, standard[dispatch.key])
+            chosen[overlap.key] = st.checkbox(
+                label_of(overlap),
+                standard[overlap.key],
+                key=overlap.key,
+                bind=ADDRESS,
+                help=help_of(overlap),
+            )
 
 
 def _model(standard: Mapping[str, Any]) -> str:
@@ -263,7 +276,7 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
                 standard[key],
                 key=key,
                 bind=ADDRESS,
-                help=f"What the plan may choose from. {of.text}",
+                help=f"What the plan may choose from. {help_of(of)}",
             )
             chosen[key] = [option for option in options if option in picked]
         chosen["search.order"] = _choice(
@@ -291,7 +304,7 @@ def _degree(key: str, chosen: dict[str, Any], standard: Mapping[str, Any]) -> No
         standard[key],
         1,
         placeholder="no limit",
-        help=f"{of.allowed}, at most so many; empty for no limit. {of.text}",
+        help=f"{of.allowed}, at most so many; empty for no limit. {help_of(of)}",
     )
     picked = st.checkbox(
         f"{capital(of.label)}: no fewer either",
@@ -361,7 +374,7 @@ def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
         "stack": document.get("stack", USUAL_STACK),
         "accelerator.memory_GiB": _memory(document["accelerator"]),
         "workload.model": work["model"],
-        **{key: _given(document, key) for key in (*_NUMBERS[:2], *_CHOICES)},
+        **{key: _given(document, key) for key in (*_NUMBERS[:2], *_CHOICES, *_OF_MIXTURES)},
         **{key: _largest(search, key) for key in DEGREES},
         **{pinned(key): isinstance(_given(document, key), int) for key in DEGREES},
         **{key: _several(_given(document, key), options) for key, options in _LISTS.items()},

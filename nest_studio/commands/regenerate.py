@@ -10,6 +10,8 @@ For people who change the costs, in a checkout with the whole data beside it (``
   (``presets/estimators``) again first, from the rows that may be fitted, and what is known of
   families and stacks (``presets/posterior.toml``), from all.
 * ``regenerate fabric``: its part of ``docs/validation.md``; nothing is fitted to it.
+* ``regenerate settings``: its part of ``docs/validation.md``, and what settings were worth where
+  they were measured (``presets/validation/settings.toml``).
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ __all__ = ["regenerate"]
 
 
 def regenerate(
-    target: Annotated[str, typer.Argument(help="collectives, training or fabric.")],
+    target: Annotated[str, typer.Argument(help="collectives, training, fabric or settings.")],
     as_json: JsonFlag = False,
     fit: Annotated[bool, typer.Option("--fit", help="Fit the presets again first.")] = False,
     date: Annotated[str, typer.Option(help="Date of the fit, for its provenance.")] = "",
@@ -38,6 +40,7 @@ def regenerate(
         "collectives": regenerate_files.collectives,
         "training": regenerate_files.training,
         "fabric": regenerate_files.fabric,
+        "settings": regenerate_files.settings,
     }
     if target not in parts:
         rule = f"must be one of {', '.join(parts)}"

@@ -28,18 +28,30 @@ from nest_core.measured.training.fit import (
     pooled,
     read_layers,
 )
+from nest_core.measured.training.pairs import predict_pairs
 from nest_core.measured.training.posterior import evidence, posterior_toml, refit
 from nest_core.measured.training.predict import predict_rows
 from nest_core.measured.training.runs import Row, Unread
+from nest_core.measured.training.settings import measured_settings, settings_part, settings_toml
 from nest_core.presets import load_toml, look_again, preset_path
 from nest_studio.commands import validate_fabric, validate_training
 from nest_studio.commands.validate_collectives import FILES, measured_collectives
 
-__all__ = ["BANDS", "DOCUMENT", "collectives", "coverage", "fabric", "training"]
+__all__ = [
+    "BANDS",
+    "DOCUMENT",
+    "SETTINGS",
+    "collectives",
+    "coverage",
+    "fabric",
+    "settings",
+    "training",
+]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs" / "validation.md"
 BANDS = CHECKOUT / "presets" / "validation" / "regions.toml"
+SETTINGS = CHECKOUT / "presets" / "validation" / "settings.toml"
 
 
 def _incomplete(target: str) -> InputError:
@@ -124,6 +136,29 @@ def _fit_posterior(rows: Sequence[Row], day: str) -> Path:
 
 ROUNDS = 2
 """Of linearising at the centre and solving; a third moves no effect by a hundredth."""
+
+
+def settings(day: str | None) -> list[Path]:
+    """Write its part of the document, and what settings were worth; there is nothing to fit.
+
+    Raises
+    ------
+    InputError
+        If there is a day, or no data.
+    """
+    if day is not None:
+        raise InputError("--fit", "fits nothing from settings", "settings", "leave it out")
+    file = validate_training.SHARED / "ab_pairs.csv"
+    if not file.is_file():
+        raise _incomplete("settings")
+    text = read_text(file)
+    found = measured_settings(text, file.name)
+    part = settings_part(found, *predict_pairs(text, file.name), f"{file.name} (the whole data)")
+    DOCUMENT.write_text(joined(_known(), settings=part), encoding="utf-8")
+    SETTINGS.write_text(settings_toml(found), encoding="utf-8")
+    look_again()
+    return [DOCUMENT, SETTINGS]
+
 
 POOLED = (UNCALIBRATED, "blackwell", "cdna", "gaudi", "tpu", "volta")
 """Families without measurements of single kernels: they start from the means of the others."""

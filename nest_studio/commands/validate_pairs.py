@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from statistics import median
 from typing import Any
 
-from nest_core.measured.training.pairs import predict_pairs
+from nest_core.measured.training.pairs import CLEAR, predict_pairs, scored
 from nest_core.text import table
 
 __all__ = ["as_text", "pairs_table"]
 
-CLEAR = 0.05
-"""What a measured ratio must differ from one by for the direction to count."""
+NONE_STRICT = {
+    "n": 0, "median_error": None, "clear": 0, "right": 0, "memory_median_error": None,
+}  # fmt: skip
 
 
 def pairs_table(text: str, name: str) -> dict[str, object]:
@@ -26,28 +26,12 @@ def pairs_table(text: str, name: str) -> dict[str, object]:
         "predicted_memory": "predicted_memory_ratio",
     }
     rows = [{renamed.get(key, key): value for key, value in asdict(pair).items()} for pair in pairs]
-    strict = [pair for pair in pairs if pair.strict]
-    clear = [pair for pair in strict if abs(pair.measured - 1) > CLEAR]
-    memory = [
-        abs(pair.predicted_memory / pair.memory - 1)
-        for pair in strict
-        if pair.memory is not None and pair.predicted_memory is not None
-    ]
+    found = scored(pairs)
     return {
         "rows": rows,
-        "strict": {
-            "n": len(strict),
-            "median_error": _median([abs(pair.predicted / pair.measured - 1) for pair in strict]),
-            "clear": len(clear),
-            "right": sum((pair.measured > 1) == (pair.predicted > 1) for pair in clear),
-            "memory_median_error": _median(memory),
-        },
+        "strict": asdict(found) if found else NONE_STRICT,
         "skipped": [{"id": row.id, "reason": row.reason} for row in left],
     }
-
-
-def _median(values: list[float]) -> float | None:
-    return median(values) if values else None
 
 
 def as_text(fields: Mapping[str, Any]) -> str:

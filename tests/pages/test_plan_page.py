@@ -285,6 +285,20 @@ def test_labels_carry_units_and_help_a_range(plan_page):
         assert control.help
 
 
+def test_settings_of_experts_are_offered_for_experts_with_what_they_were_worth(plan_page):
+    """A dense model has neither; what is chosen goes into the search."""
+    page = plan_page(**{"workload.model": "mixtral-790m", "workload.global_batch_sequences": 8})
+    overlap = page.checkbox(key="workload.expert_overlap")
+    assert "Expert overlap: 1.04 to 1.63 in 4 experiments, one of them clean" in overlap.help
+    assert "DeepEP or HybridEP" in widget(page, "workload.dispatch").help
+    overlap.check().run()
+    assert "workload.expert_overlap = True" in text_of(page)
+    widget(page, "workload.model").set_value("llama3-8b").run()
+    assert not page.exception
+    assert "expert_overlap" not in text_of(page)
+    assert not [box for box in page.checkbox if box.key == "workload.expert_overlap"]
+
+
 @pytest.mark.parametrize("name", preset_names("scenarios"))
 def test_the_file_asks_for_the_same(name):
     document, _ = scenario_document(name)

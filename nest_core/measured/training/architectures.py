@@ -44,6 +44,7 @@ PUBLISHED = (
     (r"deepseek-?v2", {"ffn": 12_288, "shared_ffn": 3_072, "dense_blocks": 1}),
     (r"kimi-?k2", {"ffn": 18_432, "shared_ffn": 2_048, "dense_blocks": 1}),
     (r"moonlight", {"ffn": 11_264, "shared_ffn": 2_816, "dense_blocks": 1}),
+    (r"deepseek-?v3-16b", {"ffn": 10_944, "shared_ffn": 2_816, "dense_blocks": 1}),
 )
 """Sizes that no column holds of models without a preset, from their published configurations."""
 

@@ -1,6 +1,6 @@
 """The training part of ``docs/validation.md``: what was predicted, how well, and what was not.
 
-The document has three parts, each written by its own command; `joined` puts a part in its place and
+The document has four parts, each written by its own command; `joined` puts a part in its place and
 leaves the others alone. `figures` reads back what a document promises, for the test that nothing
 gets worse.
 """
@@ -24,6 +24,7 @@ from nest_core.measured.training.regions import (
 )
 from nest_core.measured.training.runs import Run, Unread
 from nest_core.measured.training.scatter import Panel, scatter_svg
+from nest_core.measured.training.settings import SETTINGS_MARK
 from nest_core.text import markdown_table
 from nest_core.units import GIB
 
@@ -292,6 +293,7 @@ def joined(
     collectives: str | None = None,
     training: str | None = None,
     fabric: str | None = None,
+    settings: str | None = None,
 ) -> str:
     """A document with one of its parts replaced.
 
@@ -300,10 +302,12 @@ def joined(
     >>> joined("# A\\n", training="## B\\n").splitlines() == ["# A", "", MARK, "", "## B"]
     True
     """
-    rest, _, third = document.partition(FABRIC_MARK)
+    rest, _, fourth = document.partition(SETTINGS_MARK)
+    rest, _, third = rest.partition(FABRIC_MARK)
     first, _, second = rest.partition(MARK)
     text = first.rstrip("\n") + "\n" if collectives is None else collectives
-    for mark, old, new in ((MARK, second, training), (FABRIC_MARK, third, fabric)):
+    parts = ((MARK, second, training), (FABRIC_MARK, third, fabric))
+    for mark, old, new in (*parts, (SETTINGS_MARK, fourth, settings)):
         part = (old if new is None else new).strip("\n")
         text += f"\n{mark}\n\n{part}\n" if part else ""
     return text

@@ -51,8 +51,10 @@ class Machine:
 
 MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"v100", Machine("V100", "v100-32gb", 8, 150 * GB, 12.5 * GB)),
+    (r"a800", Machine("A100", "a100-80gb", 8, 200 * GB, 25 * GB)),
     (r"a100.*40", Machine("A100", "a100-40gb", 8, 300 * GB, 25 * GB)),
     (r"a100", Machine("A100", "a100-80gb", 8, 300 * GB, 25 * GB)),
+    (r"h800", Machine("H100", "h100-80gb", 8, 200 * GB, 50 * GB)),
     (r"h100.*hbm2e", Machine("H100", "h100-96gb-hbm2e", 8, 450 * GB, 50 * GB)),
     (r"h100", Machine("H100", "h100-80gb", 8, 450 * GB, 50 * GB)),
     (r"h200", Machine("H200", "h200-141gb", 8, 450 * GB, 50 * GB)),

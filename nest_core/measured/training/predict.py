@@ -276,12 +276,12 @@ def problem_of(
 
 
 def _strategy(run: Run) -> Strategy:
-    compiled = load_stack(run.stack).fused or run.fact("compiled") == "yes"
+    told = run.fact("compiled")
     return Strategy(
         sequence=run.sequence,
         width=element_bytes(run.precision),
         attention=run.attention,
-        fused=compiled,
+        fused=load_stack(run.stack).fused if told is None else told == "yes",
         capacity=1.0 if run.fact("routing") == "capacity" else 0.0,
     )
 
