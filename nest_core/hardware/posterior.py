@@ -3,7 +3,7 @@
 Every parameter is a factor on a figure of a `Family` or on what the network between nodes
 carries. Its logarithm is a sum of *effects*: one that all accelerators share, one of the family,
 one of the family under a framework, one under a software stack. Effects are jointly normal;
-``presets/posterior.toml`` holds their centre and covariance as
+``presets/validation/posterior.toml`` holds their centre and covariance as
 `nest_core.measured.training.posterior` found them, and the spread of the prior, which is what an
 effect without measurements keeps. What no parameter explains is left as the spread between sources
 and between the runs of one.
@@ -186,7 +186,7 @@ def adjusted(accelerator: Accelerator, factors: Mapping[str, float]) -> Accelera
 @kept_per_edition(1)
 def load_posterior() -> Posterior:
     """The shipped posterior."""
-    document = load_toml(preset_path("posterior.toml"))
+    document = load_toml(preset_path("validation", "posterior.toml"))
     effects = tuple(
         Effect(
             entry["parameter"],

@@ -123,7 +123,7 @@ def training(day: str | None) -> list[Path]:
 
 def _fit_posterior(rows: Sequence[Row], day: str) -> Path:
     """Fit what is known of families and stacks to all rows, and write it."""
-    known, path = load_posterior(), preset_path("posterior.toml")
+    known, path = load_posterior(), preset_path("validation", "posterior.toml")
     with ProcessPoolExecutor() as workers:
         for _ in range(ROUNDS):
             found = workers.map(partial(evidence, posterior=known), rows, chunksize=16)

@@ -405,7 +405,7 @@ def left_out(found: Sequence[Evidence]) -> list[LeftOut]:
 
 
 def posterior_toml(found: Posterior, source: str) -> str:
-    """The text of ``presets/posterior.toml``."""
+    """The text of ``presets/validation/posterior.toml``."""
     lines = [
         "# Written by `nest-studio regenerate posterior`; do not edit.",
         f'source = "{source}"',
