@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from nest_core.measured.training.few_shot import FewShot, few_shot_section
 from nest_core.measured.training.memory import KINDS
 from nest_core.measured.training.memory_reference import TABLE_6, compared
 from nest_core.measured.training.predict import Prediction
@@ -102,6 +103,7 @@ def training_part(
     subset: Sequence[Prediction],
     coverage: tuple[int, int],
     source: str,
+    known: Sequence[FewShot],
 ) -> str:
     """The part's text.
 
@@ -116,6 +118,8 @@ def training_part(
         Rows of quality A that were predicted, and all of them.
     source : str
         What was read.
+    known : sequence of FewShot
+        How well few runs of a source tell its others.
     """
     groups = group_scores(predictions)
     large = [group for group in groups if group.n >= LARGE]
@@ -137,6 +141,10 @@ def training_part(
         f"| rows of quality A predicted | at least {PROMISED_COVERAGE:.0%} "
         f"| {coverage[0]} of {coverage[1]} |",
         *_over_groups(large, plural),
+        "",
+        "### Few runs of one's own",
+        "",
+        *few_shot_section(known),
         "",
         "### Memory",
         "",
