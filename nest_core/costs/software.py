@@ -217,9 +217,10 @@ def _reach(curve: Curve | None) -> float:
 
 def software_of(accelerator: Accelerator) -> Software:
     """What the accelerator's communication library makes of the links."""
+    inside = _curve(accelerator.links, "nvlink")
     between = _curve(accelerator.network, "network")
     return Software(
-        _curve(accelerator.links, "nvlink"),
+        inside and inside.reaching(accelerator.links_reach),
         between and between.reaching(accelerator.network_reach),
     )
 

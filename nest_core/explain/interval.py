@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nest_core.costs import Problem, Report, price
-from nest_core.hardware.posterior import PARAMETERS, SHARE, WIDTH, adjusted
+from nest_core.hardware.posterior import SHARE, WIDTH, adjusted
 from nest_core.hardware.stacks import known_of
 from nest_core.scenario import Scenario
 
@@ -73,9 +73,9 @@ def interval_of(scenario: Scenario, problem: Problem, report: Report) -> Interva
     """
     known = known_of(scenario.accelerator, scenario.stack)
     uncertain = np.flatnonzero(np.diag(known.covariance))
-    slopes = np.zeros(len(PARAMETERS))
+    slopes = np.zeros(len(known.parameters))
     for place in uncertain:
-        moved = adjusted(scenario.accelerator, {PARAMETERS[place]: float(np.exp(STEP))})
+        moved = adjusted(scenario.accelerator, {known.parameters[place]: float(np.exp(STEP))})
         job = replace(scenario.job, accelerator=moved, recomputations=problem.recomputations)
         slower = price(job.problem(problem.network), report.plan).iteration_s
         slopes[place] = np.log(slower / report.iteration_s) / STEP

@@ -49,8 +49,8 @@ class Accelerator:
         empty: links as they are.
     profile : Profile or None
         Measured times, which go before the estimate where a kernel has one.
-    network_reach : float
-        Of what the network's curve says that ports between nodes carry.
+    links_reach, network_reach : float
+        Of what the curves say that its own links and ports between nodes carry.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Accelerator:
     links: str = ""
     network: str = ""
     profile: Profile | None = None
+    links_reach: float = 1.0
     network_reach: float = 1.0
 
     def peak(self, precision: str) -> float:

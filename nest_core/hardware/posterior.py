@@ -21,7 +21,9 @@ from nest_core.hardware.accelerators import Accelerator
 from nest_core.presets import kept_per_edition, load_toml, preset_path
 
 __all__ = [
+    "BOUNDED",
     "PARAMETERS",
+    "RUN_FACTOR",
     "SHARE",
     "WIDTH",
     "Effect",
@@ -41,7 +43,11 @@ PARAMETERS = (
 )
 """Fields of `Family`, and ``network``: what ports between nodes carry of their line rate."""
 
+RUN_FACTOR = "run_factor"
+"""What a cluster's runs take beyond what parameters say: known of a person's own stack only."""
+
 BOUNDED = ("memory_efficiency", "attention_efficiency", "biased_attention_efficiency")
+"""Shares of the peak: at most one."""
 
 
 SHARE = 0.8
@@ -169,18 +175,30 @@ class Posterior:
 def adjusted(accelerator: Accelerator, factors: Mapping[str, float]) -> Accelerator:
     """An accelerator whose family's figures and network are multiplied by factors.
 
-    Shares stay at most 1.
+    Shares stay at most 1. `RUN_FACTOR` slows all that an accelerator has a figure for: kernels,
+    host, links and ports, so that plans keep their order. Latencies and the constants of
+    collectives stay, which is why a time grows by slightly less.
     """
+    factors, slower = dict(factors), factors.get(RUN_FACTOR, 1.0)
+    factors.pop(RUN_FACTOR, None)
+    network = accelerator.network_reach * factors.pop("network", 1.0) / slower
+    if slower != 1.0:
+        for name in PARAMETERS:
+            if name != "network":
+                by = slower if name == "host_s" else 1.0 / slower
+                factors[name] = factors.get(name, 1.0) * by
     family = accelerator.family
     changed: dict[str, Any] = {}
     for name, factor in factors.items():
-        if name != "network":
-            changed[name] = getattr(family, name) * factor
-            if name in BOUNDED:
-                changed[name] = min(changed[name], 1.0)
-    network = accelerator.network_reach * factors.get("network", 1.0)
-    moved = replace(family, **changed)
-    return replace(accelerator, family=moved, network_reach=network)
+        changed[name] = getattr(family, name) * factor
+        if name in BOUNDED:
+            changed[name] = min(changed[name], 1.0)
+    return replace(
+        accelerator,
+        family=replace(family, **changed),
+        links_reach=accelerator.links_reach / slower,
+        network_reach=network,
+    )
 
 
 @kept_per_edition(1)

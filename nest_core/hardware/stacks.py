@@ -8,13 +8,22 @@ Files in ``presets/stacks`` say so, each with its source; a person's own stack
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
+from nest_core.errors import InputError
 from nest_core.hardware.accelerators import Accelerator
-from nest_core.hardware.posterior import Knowledge, adjusted, load_posterior
+from nest_core.hardware.posterior import (
+    PARAMETERS,
+    RUN_FACTOR,
+    Knowledge,
+    adjusted,
+    load_posterior,
+)
 from nest_core.presets import kept_per_edition, load_toml, named_file, preset_names
 from nest_core.schema import StackFile, checked
 
@@ -30,6 +39,7 @@ __all__ = [
     "validated",
 ]
 
+_ROUNDING = 1e-6
 FEWEST_ROWS = 8
 """Measured runs of quality A over several nodes from which on a stack counts as validated."""
 
@@ -63,7 +73,10 @@ class Stack:
     rows : tuple of str
         Patterns, one of which is found in what a measured row says of its source.
     parameters : tuple of (str, float)
-        Figures of a family (`Family`) that replace the accelerator's; of a person's own stack.
+        Figures of a family (`Family`) that replace the accelerator's, and factors on what
+        ``network`` carries and on whole runs (`RUN_FACTOR`); of a person's own stack.
+    covariance : tuple of tuple of float
+        Of the logarithms of factors on `PARAMETERS` and `RUN_FACTOR`, where own runs tell it.
     """
 
     name: str
@@ -80,6 +93,7 @@ class Stack:
     overlap: tuple[tuple[str, tuple[str, ...]], ...]
     rows: tuple[str, ...] = ()
     parameters: tuple[tuple[str, float], ...] = ()
+    covariance: tuple[tuple[float, ...], ...] = ()
 
     def overlaps(self, traffic: str, precision: str) -> bool:
         """Whether a class of traffic hides behind compute in a precision."""
@@ -119,7 +133,34 @@ def _stack(name: str, file: StackFile) -> Stack:
         tuple(overlap.items()),
         tuple(file.rows),
         tuple(file.parameters.items()),
+        _covariance(file.covariance),
     )
+
+
+def _covariance(rows: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    """A stack's own, which may be absent.
+
+    Raises
+    ------
+    InputError
+        If it is no covariance of `PARAMETERS` and `RUN_FACTOR`.
+    """
+    size = len(PARAMETERS) + 1
+    if rows and any(len(row) != size for row in (rows, *rows)):
+        raise InputError(
+            "stack.covariance", f"must have {size} rows of {size}", len(rows), "calibrate anew"
+        )
+    matrix = np.array(rows)
+    if rows and not (
+        np.array_equal(matrix, matrix.T) and np.linalg.eigvalsh(matrix).min() > -_ROUNDING
+    ):
+        raise InputError(
+            "stack.covariance",
+            "must be symmetric and have no negative variance",
+            "another",
+            "calibrate anew",
+        )
+    return tuple(map(tuple, rows))
 
 
 @kept_per_edition(1)
@@ -151,8 +192,21 @@ def validated(family: str, stack: Stack) -> bool:
 
 
 def known_of(accelerator: Accelerator, stack: Stack) -> Knowledge:
-    """What is known of an accelerator's parameters under a stack."""
-    return load_posterior().of(accelerator.family.name, stack.framework, stack.name)
+    """What is known of an accelerator's parameters under a stack.
+
+    A person's own stack knows its cluster: nothing is left between sources but what its factor on
+    whole runs is not sure of.
+    """
+    shipped = load_posterior().of(accelerator.family.name, stack.framework, stack.name)
+    if not stack.covariance:
+        return shipped
+    return replace(
+        shipped,
+        parameters=(*PARAMETERS, RUN_FACTOR),
+        centre=np.append(shipped.centre, 0.0),
+        covariance=np.array(stack.covariance),
+        source_sd=0.0,
+    )
 
 
 def under(
@@ -167,12 +221,17 @@ def under(
     ----------
     accelerator, stack, precision
     factors : mapping, optional
-        Of `PARAMETERS`; the posterior's centre by default. A stack's own figures go before.
+        Of `PARAMETERS` and `RUN_FACTOR`; the posterior's centre by default. A stack's own figures
+        go before.
     """
     family = accelerator.family
     if factors is None:
         knowledge = known_of(accelerator, stack)
         factors = knowledge.factors(knowledge.centre)
+    own = dict(stack.parameters)
+    slower = {RUN_FACTOR: own.pop(RUN_FACTOR, 1.0)}
+    if "network" in own:
+        factors = {**factors, "network": own.pop("network")}
     moved = adjusted(accelerator, factors)
     shares = {
         f"overlap_{traffic}": getattr(family, f"overlap_{traffic}")
@@ -180,5 +239,5 @@ def under(
         for traffic in ("tp", "pp", "dp")
     }
     graphs = {"host_s": 0.0} if stack.launch == "iteration_graphs" else {}
-    figures: dict[str, Any] = shares | graphs | dict(stack.parameters)
-    return replace(moved, family=replace(moved.family, **figures))
+    figures: dict[str, Any] = shares | graphs | own
+    return adjusted(replace(moved, family=replace(moved.family, **figures)), slower)

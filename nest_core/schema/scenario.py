@@ -146,7 +146,7 @@ class OverlapTable(Table):
 
 
 Factor = Annotated[float, Field(ge=0, le=1e6)]
-FamilyFigure = Literal[
+OwnFigure = Literal[
     "gemm_efficiency",
     "wave_tail",
     "depth_tail",
@@ -157,6 +157,8 @@ FamilyFigure = Literal[
     "overlap_tp",
     "overlap_pp",
     "overlap_dp",
+    "network",
+    "run_factor",
 ]
 
 
@@ -175,7 +177,8 @@ class StackFile(Table):
     source: Annotated[str, Field(min_length=1, max_length=2000)]
     rows: list[str] = []
     overlap: OverlapTable
-    parameters: dict[FamilyFigure, Factor] = {}
+    parameters: dict[OwnFigure, Factor] = {}
+    covariance: list[list[Annotated[float, Field(ge=-100, le=100)]]] = []
 
 
 class BaselinesTable(Table):

@@ -13,7 +13,7 @@ from nest_core.files import read_text
 from nest_core.hardware import UNCALIBRATED
 from nest_core.hardware.collectives.library import KIND, Library, curve_toml, load_library
 from nest_core.hardware.collectives.measurements import Measurement
-from nest_core.hardware.posterior import load_posterior
+from nest_core.hardware.posterior import Posterior, load_posterior
 from nest_core.measured.collectives.report import notes, report
 from nest_core.measured.collectives.training import fit_library, training_half
 from nest_core.measured.collectives.validation import compare, held_out, left_out_groups
@@ -29,7 +29,7 @@ from nest_core.measured.training.fit import (
     read_layers,
 )
 from nest_core.measured.training.pairs import predict_pairs
-from nest_core.measured.training.posterior import evidence, posterior_toml, refit
+from nest_core.measured.training.posterior import Evidence, evidence, posterior_toml, refit
 from nest_core.measured.training.predict import predict_rows
 from nest_core.measured.training.runs import Row, Unread
 from nest_core.measured.training.settings import measured_settings, settings_part, settings_toml
@@ -107,7 +107,8 @@ def training(day: str | None) -> list[Path]:
     in_subset, _ = predict_rows(validate_training.read_training(subset)[0])
     source = f"{', '.join(validate_training.FILES)} (the whole data)"
     covered = coverage(unread, folder)
-    part = training_part(predictions, unread, in_subset, covered, source)
+    found = _evidence(rows, load_posterior())
+    part = training_part(predictions, unread, in_subset, covered, source, found)
     image = DOCUMENT.parent / PICTURE
     texts = {
         DOCUMENT: joined(_known(), training=part),
@@ -124,14 +125,19 @@ def training(day: str | None) -> list[Path]:
 def _fit_posterior(rows: Sequence[Row], day: str) -> Path:
     """Fit what is known of families and stacks to all rows, and write it."""
     known, path = load_posterior(), preset_path("validation", "posterior.toml")
-    with ProcessPoolExecutor() as workers:
-        for _ in range(ROUNDS):
-            found = workers.map(partial(evidence, posterior=known), rows, chunksize=16)
-            known = refit([item for item in found if item is not None])
+    for _ in range(ROUNDS):
+        known = refit(_evidence(rows, known))
     source = f"{', '.join(validate_training.FILES)}, fitted on {day}"
     path.write_text(posterior_toml(known, source), encoding="utf-8")
     look_again()
     return path
+
+
+def _evidence(rows: Sequence[Row], known: Posterior) -> list[Evidence]:
+    """Runs with their slopes at the posterior's centre, those that can be predicted."""
+    with ProcessPoolExecutor() as workers:
+        found = workers.map(partial(evidence, posterior=known), rows, chunksize=16)
+        return [item for item in found if item is not None]
 
 
 ROUNDS = 2

@@ -1,14 +1,18 @@
-"""A family's parameters for a person's own cluster and software, from few runs.
+"""A software stack's parameters for a person's own cluster, from few runs.
 
-What moves are the parameters of `PRIORS`, as logarithms around what the family ships with, and one
-factor on whole runs. With ``e(x) = ln(predicted / measured)`` the most probable point minimises
+What is known of the parameters of the runs' accelerator under their stack
+(`nest_core.hardware.posterior`) is the prior: factors ``x`` on them, as logarithms around its
+centre, with its covariance ``P``. One more, on whole runs, is as wide as sources are apart, since a
+person's cluster is a source. With ``e(x) = ln(predicted / measured)`` and the spread ``s`` between
+the runs of a source the most probable point minimises
 
-    sum over runs of (e / NOISE)^2 + sum over parameters of (x / spread)^2
+    sum over runs of (e / s)^2 + x' P^-1 x
 
-by Gauss-Newton; derivatives are differences of `predict` under a family with one parameter moved.
-There the posterior is taken for normal (Laplace): with the Jacobian ``J`` its covariance is
-``(J'J / NOISE^2 + spread^-2)^-1``, and the error of a run that was left out is ``e / (1 - h)``
-with ``h`` the run's own share ``J C J' / NOISE^2`` of its fitted value, the identity of ridge
+by Gauss-Newton; derivatives are differences of `predict` with one factor moved. In terms of runs,
+with the Jacobian ``J`` and ``S = J P J' + diag(s^2)``, a step goes to ``P J' S^-1 (J x - e)``,
+which holds where ``P`` knows some parameter exactly. There the posterior is taken for normal
+(Laplace): its covariance is ``P - P J' S^-1 J P``, and the error of a run that was left out is
+``e / (1 - h)`` with ``h`` the run's own share of its fitted value, the identity of ridge
 regression. One run alone has nothing to be left out of.
 """
 
@@ -16,42 +20,30 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nest_core.costs.software import Software, software_of
 from nest_core.errors import InputError
-from nest_core.hardware import Accelerator, Family
-from nest_core.hardware.stacks import load_stack, under
+from nest_core.hardware import Accelerator
+from nest_core.hardware.posterior import (
+    BOUNDED,
+    PARAMETERS,
+    RUN_FACTOR,
+    WIDTH,
+    Knowledge,
+)
+from nest_core.hardware.stacks import known_of, load_stack, under
 from nest_core.measured.training.machines import accelerator_of
 from nest_core.measured.training.predict import predict
-from nest_core.measured.training.runs import Row, Unread
+from nest_core.measured.training.runs import Row, Run, Unread
 
-__all__ = ["FACTOR", "PRIORS", "Calibrated", "Calibration", "Parameter", "calibrated"]
+__all__ = ["Calibrated", "Calibration", "Parameter", "calibrated"]
 
-PRIORS: Mapping[str, float] = {
-    "gemm_efficiency": 0.10,
-    "attention_efficiency": 0.15,
-    "memory_efficiency": 0.15,
-    "host_s": 0.50,
-}
-"""Spread of the logarithm by parameter of `Family`: how far clusters and releases of software are
-apart that were measured (docs/validation.md); hosts differ most."""
-
-SHARES = ("memory_efficiency", "attention_efficiency")
-"""Of the memory bandwidth: at most one."""
-
-FACTOR = "run_factor"
-FACTOR_SPREAD = 0.05
-"""Of the logarithm of the factor on whole runs: what no other parameter explains."""
-
-NOISE = 0.03
-"""Relative error of a run beside its own cluster's others: two builders of one design differ by
-0.8 to 2.6 % by themselves."""
+Array = npt.NDArray[np.float64]
 
 FAR = 5.0
 """A run that takes so many times what is predicted, or so little, was read wrongly."""
@@ -60,10 +52,7 @@ MOST_RUNS = 1_000
 
 _MOVE = 0.05
 _ROUNDS = 8
-_Z80 = 1.2816
-"""Standard deviations to either side that hold 80 % of a normal distribution."""
-
-Array = npt.NDArray[np.float64]
+_SETTLED = 1e-4
 Library = Callable[[Accelerator], Software]
 
 
@@ -105,30 +94,28 @@ class Calibrated:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What runs say about a family.
+    """What runs say about a stack on a family of accelerators.
 
     Parameters
     ----------
-    family : Family
-        The runs' own, moved; stacks still adjust it (`nest_core.hardware.stacks.under`).
+    family : str
     stack : str
         That most of the runs are of.
     parameters : tuple of Parameter
-        Of the family under the stack, then `FACTOR`.
+        Figures of the family under the stack, then factors on the network between nodes and on
+        whole runs.
+    covariance : array (n, n)
+        Of the logarithms of factors on `PARAMETERS` and `RUN_FACTOR`.
     runs : tuple of Calibrated
     skipped : tuple of Unread
     """
 
-    family: Family
+    family: str
     stack: str
     parameters: tuple[Parameter, ...]
+    covariance: Array
     runs: tuple[Calibrated, ...]
     skipped: tuple[Unread, ...]
-
-    @property
-    def factor(self) -> float:
-        """What every predicted time is multiplied with."""
-        return self.parameters[-1].value
 
 
 def calibrated(rows: Sequence[Row], library: Library = software_of) -> Calibration:
@@ -165,38 +152,27 @@ def calibrated(rows: Sequence[Row], library: Library = software_of) -> Calibrati
             "calibrate each alone",
         )
     measured = np.log([row.outcome.seconds or 1.0 for row, _ in kept])
-    start = accelerator_of(runs[0].accelerator).family
     stack = Counter(run.stack for run in runs).most_common(1)[0][0]
-    device = accelerator_of(runs[0].accelerator)
-    shipped = under(device, load_stack(stack), runs[0].precision).family
-    names = [name for name in PRIORS if getattr(start, name) > 0 and getattr(shipped, name) > 0]
+    prior = _prior(runs[0], stack)
 
     def predicted(at: Array) -> Array:
-        """Logarithms of seconds, those of the factor included."""
-        family = _moved(start, names, at)
-        devices = (replace(accelerator_of(run.accelerator), family=family) for run in runs)
+        """Logarithms of seconds with factors, as logarithms, away from each run's centre."""
         times = [
-            predict(run, device, library=library).iteration_s
-            for run, device in zip(runs, devices, strict=True)
+            predict(run, factors=_factors(run, at), library=library).iteration_s for run in runs
         ]
-        return np.asarray(np.log(times) + at[-1], dtype=np.float64)
+        return np.asarray(np.log(times), dtype=np.float64)
 
-    spread = np.array([*(PRIORS[name] for name in names), FACTOR_SPREAD])
-    before = np.log([seconds for _, seconds in kept])
-    at, errors, jacobian = _most_probable(predicted, measured, before, spread)
-    covariance = np.linalg.inv(jacobian.T @ jacobian / NOISE**2 + np.diag(spread**-2.0))
-    own = np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian) / NOISE**2
+    noise = np.array([prior.experts_sd if run.experts > 1 else prior.run_sd for run in runs])
+    at, errors, jacobian = _most_probable(predicted, measured, prior.covariance, noise)
+    gain = _gain(jacobian, prior.covariance, noise)
+    own = np.einsum("ij,ji->i", jacobian, gain)
     left = errors / (1.0 - np.minimum(own, 1.0 - 1e-9))
-    reach = _Z80 * np.sqrt(np.diag(covariance))
-    parameters = [
-        _parameter(name, getattr(shipped, name), moved, wide)
-        for name, moved, wide in zip(names, at, reach, strict=False)
-    ]
-    parameters.append(_parameter(FACTOR, 1.0, at[-1], reach[-1]))
+    covariance = prior.covariance - gain @ jacobian @ prior.covariance
     return Calibration(
-        _moved(start, names, at),
+        next(iter(families)),
         stack,
-        tuple(parameters),
+        _parameters(runs[0], stack, at, np.sqrt(np.maximum(np.diag(covariance), 0.0))),
+        (covariance + covariance.T) / 2.0,
         tuple(
             Calibrated(
                 row,
@@ -210,12 +186,40 @@ def calibrated(rows: Sequence[Row], library: Library = software_of) -> Calibrati
     )
 
 
-def _parameter(name: str, shipped: float, moved: float, reach: float) -> Parameter:
-    """A parameter that moved by a logarithm, known within ``reach`` to either side."""
-    low, value, high = (
-        _bounded(name, shipped * math.exp(moved + side * reach)) for side in (-1, 0, 1)
+def _prior(run: Run, stack: str) -> Knowledge:
+    """What is known of a stack on a run's accelerator, and of a cluster as a source."""
+    known = known_of(accelerator_of(run.accelerator), load_stack(stack))
+    size = len(known.parameters)
+    covariance = np.zeros((size + 1, size + 1))
+    covariance[:size, :size] = known.covariance
+    covariance[size, size] = known.source_sd**2
+    return replace(
+        known,
+        parameters=(*known.parameters, RUN_FACTOR),
+        centre=np.append(known.centre, 0.0),
+        covariance=covariance,
     )
-    return Parameter(name, shipped, value, (low, high))
+
+
+def _factors(run: Run, at: Array) -> dict[str, float]:
+    """Factors on the parameters of a run under its own stack."""
+    known = _prior(run, run.stack)
+    return known.factors(known.centre + at)
+
+
+def _parameters(run: Run, stack: str, at: Array, sd: Array) -> tuple[Parameter, ...]:
+    """Figures under a stack, moved by logarithms; a host that issues nothing has none."""
+    shipped = under(accelerator_of(run.accelerator), load_stack(stack), run.precision)
+    answer = []
+    for name, step, reach in zip((*PARAMETERS, RUN_FACTOR), at, WIDTH * sd, strict=True):
+        before = shipped.network_reach if name == "network" else getattr(shipped.family, name, 1.0)
+        if before > 0.0:
+            most = 1.0 if name in BOUNDED else math.inf
+            low, value, high = (
+                min(most, before * math.exp(step + side * reach)) for side in (-1, 0, 1)
+            )
+            answer.append(Parameter(name, before, value, (low, high)))
+    return tuple(answer)
 
 
 def _usable(rows: Sequence[Row], library: Library) -> tuple[list[tuple[Row, float]], list[Unread]]:
@@ -248,50 +252,41 @@ def _far(predicted: float, measured: float) -> str:
 
 
 def _most_probable(
-    predicted: Callable[[Array], Array], measured: Array, before: Array, spread: Array
+    predicted: Callable[[Array], Array], measured: Array, prior: Array, noise: Array
 ) -> tuple[Array, Array, Array]:
-    """The point, errors and Jacobian there; steps that make it worse are halved."""
-    at: Array = np.zeros(len(spread))
-    errors = before - measured
-    cost = float(np.sum((errors / NOISE) ** 2))
-    jacobian = _jacobian(predicted, at, before)
+    """The point, errors and Jacobian there; steps that make it worse are halved.
+
+    A point is ``prior @ pull``, so that ``pull @ point`` is what the prior holds against it.
+    """
+    at = pull = np.zeros(len(prior))
+    errors = predicted(at) - measured
+    cost = float(np.sum((errors / noise) ** 2))
+    jacobian = _jacobian(predicted, at, errors + measured)
     for _ in range(_ROUNDS):
-        normal = jacobian.T @ jacobian / NOISE**2 + np.diag(spread**-2.0)
-        step = np.linalg.solve(normal, -(jacobian.T @ errors / NOISE**2 + at / spread**2))
-        if float(np.abs(step / spread).max()) < 1e-3:
+        among = jacobian @ prior @ jacobian.T + np.diag(noise**2)
+        step = jacobian.T @ np.linalg.solve(among, jacobian @ at - errors) - pull
+        if float(np.abs(prior @ step).max()) < _SETTLED:
             break
         for part in (1.0, 0.5, 0.25, 0.125):
-            point = at + part * step
+            point = prior @ (pull + part * step)
             found = predicted(point) - measured
-            value = float(np.sum((found / NOISE) ** 2) + np.sum((point / spread) ** 2))
+            value = float(np.sum((found / noise) ** 2) + point @ (pull + part * step))
             if value < cost:
                 break
         else:
             break
-        at, errors, cost = point, found, value
+        at, pull, errors, cost = point, pull + part * step, found, value
         jacobian = _jacobian(predicted, at, errors + measured)
     return at, errors, jacobian
 
 
+def _gain(jacobian: Array, prior: Array, noise: Array) -> Array:
+    """What a run's error moves each parameter by, (parameters, runs)."""
+    among = jacobian @ prior @ jacobian.T + np.diag(noise**2)
+    return np.asarray(np.linalg.solve(among, jacobian @ prior).T, dtype=np.float64)
+
+
 def _jacobian(predicted: Callable[[Array], Array], at: Array, here: Array) -> Array:
-    """Derivatives of the logarithms of predicted times; those of the factor are one."""
-    columns = []
-    for index in range(len(at) - 1):
-        moved = at.copy()
-        moved[index] -= _MOVE
-        columns.append((here - predicted(moved)) / _MOVE)
-    return np.column_stack([*columns, np.ones(len(here))])
-
-
-def _moved(start: Family, names: Sequence[str], at: Array) -> Family:
-    """The family with parameters moved."""
-    values = {
-        name: float(getattr(start, name)) * math.exp(step)
-        for name, step in zip(names, at[:-1], strict=True)
-    }
-    changed: Mapping[str, Any] = {name: _bounded(name, value) for name, value in values.items()}
-    return replace(start, **changed)
-
-
-def _bounded(name: str, value: float) -> float:
-    return min(1.0, value) if name in SHARES else value
+    """Derivatives of the logarithms of predicted times, (runs, parameters)."""
+    steps = _MOVE * np.eye(len(at))
+    return np.column_stack([(here - predicted(at - step)) / _MOVE for step in steps])

@@ -10,8 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from nest_core.measured.training.blind import left_out_section
+from nest_core.measured.training.few_shot import few_shot, few_shot_section
 from nest_core.measured.training.memory import KINDS
 from nest_core.measured.training.memory_reference import TABLE_6, compared
+from nest_core.measured.training.posterior import Evidence
 from nest_core.measured.training.predict import Prediction
 from nest_core.measured.training.regions import (
     REPORTED,
@@ -68,12 +71,13 @@ measured - 1; "mean error" is the mean of their absolute value, "bias" their mea
 much longer the run predicted fastest of a group took than its fastest. Runs form a group when
 source, model, devices, batch, sequence length and precision are the same.
 
-Rules: predictions read a run's configuration and nothing measured. Parameters
-(`presets/estimators/`), one set for a family of accelerators, were fitted to the runs marked
-`calib15`, to those on one node of A100 and to single-layer times alone; "not fitted" leaves these
-runs out. The form of the model, and the share of attention with a bias (MPT), were chosen with
-all runs in view, so no error here is blind (`docs/method.md`, "Calibration"). What a row does not
-state takes the same default everywhere (`nest_core/measured/training/`).
+Rules: a prediction reads a run's configuration and nothing measured, and is priced under the
+stack that the run had (`presets/stacks/`). What kernels reach starts from `presets/estimators/`
+(fitted to the runs marked `calib15`, to those on one node of A100 and to single-layer times;
+"not fitted" leaves these runs out) and was then fitted to all runs of quality A and B together
+(`presets/validation/posterior.toml`), so errors outside "Sources left out" are of fitted rows. The
+form of the model was chosen with all runs in view (`docs/method.md`, "Calibration"). What a row
+does not state takes the same default everywhere (`nest_core/measured/training/`).
 """
 
 
@@ -103,6 +107,7 @@ def training_part(
     subset: Sequence[Prediction],
     coverage: tuple[int, int],
     source: str,
+    found: Sequence[Evidence],
 ) -> str:
     """The part's text.
 
@@ -117,6 +122,8 @@ def training_part(
         Rows of quality A that were predicted, and all of them.
     source : str
         What was read.
+    found : sequence of Evidence
+        The measured runs with their slopes at the posterior's centre.
     """
     groups = group_scores(predictions)
     large = [group for group in groups if group.n >= LARGE]
@@ -138,6 +145,14 @@ def training_part(
         f"| rows of quality A predicted | at least {PROMISED_COVERAGE:.0%} "
         f"| {coverage[0]} of {coverage[1]} |",
         *_over_groups(large, plural),
+        "",
+        "### Sources left out",
+        "",
+        *left_out_section(found, predictions),
+        "",
+        "### Few runs of one's own",
+        "",
+        *few_shot_section(few_shot(found)),
         "",
         "### Memory",
         "",

@@ -38,9 +38,11 @@ from nest_core.measured.training.runs import Row, Run
 
 __all__ = [
     "Evidence",
+    "Grouped",
     "LeftOut",
     "effects_of",
     "evidence",
+    "grouped_without",
     "left_out",
     "posterior_toml",
     "refit",
@@ -384,24 +386,53 @@ class LeftOut:
     spread: float
 
 
-def left_out(found: Sequence[Evidence]) -> list[LeftOut]:
-    """Every run predicted without those of its source; spreads and weights are those of all."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """The runs of one source as the others predict them together.
+
+    Parameters
+    ----------
+    source : str
+    items : tuple of Evidence
+    off : array (n,)
+        Measured logarithms less those predicted.
+    covariance : array (n, n)
+        Of ``off``: of the effects, what the source and each cluster of it share, and each run's
+        own.
+    """
+
+    source: str
+    items: tuple[Evidence, ...]
+    off: FloatArray
+    covariance: FloatArray
+
+
+def grouped_without(found: Sequence[Evidence]) -> list[Grouped]:
+    """Every source predicted without its runs; spreads and weights are those of all."""
     fitted = _fitted(found)
     effects = effects_of(fitted)
     prior = np.array([effect.prior_sd for effect in effects])
     sources, spreads = _robust(_sources(fitted, effects), prior)
     sums = {source.items[0].source: _sums(source, spreads) for source in sources}
-    answers: list[LeftOut] = []
+    answers = []
     for source in _sources(found, effects):
         name = source.items[0].source
-        others = (part for other, part in sums.items() if other != name)
-        values, covariance = _solved(others, prior)
-        for item, design, mixture in zip(source.items, source.design, source.experts, strict=True):
-            own = spreads[3 if mixture else 2] * WEIGHTS.get(item.run.quality, OTHER)
-            variance = design @ covariance @ design + spreads[0] ** 2 + spreads[1] ** 2 + own**2
-            predicted = item.predicted - item.slopes @ item.at + design @ values
-            answers.append(LeftOut(item.run, item.measured, predicted, float(np.sqrt(variance))))
+        values, covariance = _solved((part for other, part in sums.items() if other != name), prior)
+        spread = source.design @ covariance @ source.design.T + source.covariance(spreads)
+        off = source.target - source.design @ values
+        answers.append(Grouped(name, source.items, off, spread))
     return answers
+
+
+def left_out(found: Sequence[Evidence]) -> list[LeftOut]:
+    """Every run predicted without those of its source; spreads and weights are those of all."""
+    return [
+        LeftOut(item.run, item.measured, item.measured - off, float(np.sqrt(variance)))
+        for group in grouped_without(found)
+        for item, off, variance in zip(
+            group.items, group.off.tolist(), np.diag(group.covariance), strict=True
+        )
+    ]
 
 
 def posterior_toml(found: Posterior, source: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nest_core.hardware.stacks import load_stack
-from nest_core.measured.training.calibration import FACTOR, Calibration
+from nest_core.measured.training.calibration import Calibration
 from nest_core.toml_text import toml_document
 
 __all__ = ["stack_toml"]
@@ -11,8 +11,6 @@ __all__ = ["stack_toml"]
 
 def stack_toml(found: Calibration, name: str) -> str:
     """The stack of most of the runs as a file of one's own, which scenarios may name.
-
-    The factor on whole runs is no figure of a family; ``source`` tells it.
 
     Parameters
     ----------
@@ -27,26 +25,22 @@ def stack_toml(found: Calibration, name: str) -> str:
     counted = f"{len(runs)} own run" + ("s" if len(runs) > 1 else "")
     said = (
         f"{name}: {base.name} fitted to {counted} ({ids[:1000]}), mean error "
-        f"{sum(map(abs, errors)) / len(runs):.1%}, bias {sum(errors) / len(runs):+.1%}; they take "
-        f"{found.factor:.3f} times what these figures give"
+        f"{sum(map(abs, errors)) / len(runs):.1%}, bias {sum(errors) / len(runs):+.1%}"
     )
     return toml_document(
         {
             "framework": base.framework,
             "year": base.year,
             "release": base.release,
-            "families": [found.family.name],
+            "families": [found.family],
             "model_parallel": base.model_parallel,
             "attention": base.attention,
             "fused": base.fused,
             "launch": base.launch,
             "fp8": base.fp8,
             "source": said,
+            "covariance": [[float(f"{x:.4g}") for x in row] for row in found.covariance],
             "overlap": {traffic: list(precisions) for traffic, precisions in base.overlap},
-            "parameters": {
-                each.name: float(f"{each.value:.5g}")
-                for each in found.parameters
-                if each.name != FACTOR
-            },
+            "parameters": {each.name: float(f"{each.value:.5g}") for each in found.parameters},
         }
     )

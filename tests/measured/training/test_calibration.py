@@ -9,15 +9,10 @@ import numpy as np
 import pytest
 
 from nest_core.errors import InputError
-from nest_core.hardware.stacks import load_stack, under
+from nest_core.hardware.posterior import PARAMETERS, RUN_FACTOR, adjusted
+from nest_core.hardware.stacks import known_of, load_stack, under
 from nest_core.measured.training import Outcome, Row
-from nest_core.measured.training.calibration import (
-    FACTOR,
-    FACTOR_SPREAD,
-    NOISE,
-    PRIORS,
-    calibrated,
-)
+from nest_core.measured.training.calibration import calibrated
 from nest_core.measured.training.machines import accelerator_of
 from nest_core.measured.training.predict import predict
 from nest_core.measured.training.stack_file import stack_toml
@@ -56,11 +51,25 @@ def value(found, name):
     return next(each.value for each in found.parameters if each.name == name)
 
 
+def before(found, name):
+    return next(each.prior for each in found.parameters if each.name == name)
+
+
+def factors_of(found):
+    """Of the posterior's parameters, as the fit left them."""
+    known = known_of(accelerator_of("A100"), load_stack(found.stack))
+    centre = known.factors(known.centre)
+    return {
+        name: centre.get(name, 1.0) * value(found, name) / before(found, name)
+        for name in [*PARAMETERS, RUN_FACTOR]
+    }
+
+
 def test_runs_that_are_predicted_exactly_move_nothing(runs):
     found = calibrated(rows_on(runs))
     for each in found.parameters:
         assert each.value == pytest.approx(each.prior, rel=1e-3)
-        assert each.interval[0] < each.prior < each.interval[1]
+        assert each.interval[0] <= each.prior <= each.interval[1]
     assert all(each.after == pytest.approx(each.before, rel=1e-3) for each in found.runs)
 
 
@@ -79,7 +88,7 @@ def test_a_slower_cluster_is_found_and_runs_left_out_are_predicted(runs):
 
 def test_what_slows_everything_is_taken_by_the_factor_and_what_it_is_like(runs):
     found = calibrated(rows_on(runs, factor=1.05))
-    assert value(found, FACTOR) > 1.01
+    assert value(found, RUN_FACTOR) > 1.01
     assert all(
         each.after == pytest.approx(each.row.outcome.seconds, rel=0.01) for each in found.runs
     )
@@ -105,28 +114,39 @@ def test_left_out_is_what_a_fit_without_the_run_says(runs):
     found = calibrated(rows)
     for at, each in enumerate(found.runs[:2]):
         without = calibrated([*rows[:at], *rows[at + 1 :]])
-        device = replace(accelerator_of(each.row.run.accelerator), family=without.family)
-        really = without.factor * predict(each.row.run, device).iteration_s
+        really = predict(each.row.run, factors=factors_of(without)).iteration_s
         assert each.left_out == pytest.approx(really, rel=0.002)
 
 
 def test_no_parameter_beside_the_point_is_more_probable(runs):
     rows = rows_on(runs[:3], factor=1.35, memory_efficiency=0.8)
     found = calibrated(rows)
-    spreads = np.array([*PRIORS.values(), FACTOR_SPREAD])
-    at = np.log([each.value / each.prior for each in found.parameters])
+    known = known_of(accelerator_of("A100"), load_stack(found.stack))
+    names = [*PARAMETERS, RUN_FACTOR]
+    prior = np.zeros((7, 7))
+    prior[:6, :6], prior[6, 6] = known.covariance, known.source_sd**2
+    at = np.array([np.log(value(found, name) / before(found, name)) for name in names])
 
     def cost(point):
-        parameters = dict(zip(PRIORS, np.exp(point[:-1]), strict=True))
-        predicted = rows_on(runs[:3], factor=np.exp(point[-1]), **parameters)
+        factors = dict(zip(names, np.exp(point + np.append(known.centre, 0.0)), strict=True))
         errors = [
-            np.log(one.outcome.seconds / other.outcome.seconds)
-            for one, other in zip(predicted, rows, strict=True)
+            np.log(predict(row.run, factors=factors).iteration_s / row.outcome.seconds)
+            for row in rows
         ]
-        return np.sum(np.square(errors)) / NOISE**2 + np.sum((point / spreads) ** 2)
+        return np.sum(np.square(errors)) / known.run_sd**2 + point @ np.linalg.solve(prior, point)
 
-    for moved in np.vstack([np.eye(5), -np.eye(5)]) * 0.2 * spreads:
+    for moved in np.vstack([np.eye(7), -np.eye(7)]) * 0.2 * np.sqrt(np.diag(prior)):
         assert cost(at) < cost(at + moved)
+
+
+def test_what_is_known_exactly_stays(runs, monkeypatch):
+    """A family that nobody measured has parameters without a spread."""
+    nothing = np.zeros((6, 6))
+    known = replace(known_of(accelerator_of("A100"), load_stack(runs[0].stack)), covariance=nothing)
+    monkeypatch.setattr("nest_core.measured.training.calibration.known_of", lambda *_: known)
+    found = calibrated(rows_on(runs, factor=1.2))
+    assert all(each.value == each.prior for each in found.parameters[:-1])
+    assert value(found, RUN_FACTOR) > 1.1
 
 
 def test_one_run_has_none_to_be_left_out_of(runs):
@@ -154,11 +174,45 @@ def test_the_file_is_a_stack_with_the_figures_that_were_fitted(runs, tmp_path):
     found = calibrated(rows_on(runs, gemm_efficiency=0.9, host_s=1.3))
     (tmp_path / "mine.toml").write_text(stack_toml(found, "mine"), encoding="utf-8")
     stack = load_stack("mine.toml", tmp_path)
-    assert stack.families == (found.family.name,)
+    assert stack.families == (found.family,)
     device = accelerator_of("A100")
-    own = under(device, stack, "fp16").family
-    fitted = under(replace(device, family=found.family), load_stack(found.stack), "fp16").family
-    for name in PRIORS:
-        assert getattr(own, name) == pytest.approx(getattr(fitted, name), rel=1e-4)
+    own, fitted = (
+        under(device, stack, "fp16"),
+        under(device, load_stack(found.stack), "fp16", factors_of(found)),
+    )
+    for name in PARAMETERS[:-1]:
+        assert getattr(own.family, name) == pytest.approx(getattr(fitted.family, name), rel=1e-4)
+    assert own.links_reach == pytest.approx(fitted.links_reach, rel=1e-4)
+    assert own.network_reach == pytest.approx(fitted.network_reach, rel=1e-4)
     shipped = under(device, load_stack(found.stack), "fp16").family
-    assert own.gemm_efficiency < shipped.gemm_efficiency
+    assert own.family.gemm_efficiency < shipped.gemm_efficiency
+
+
+def test_own_runs_narrow_what_is_known(runs, tmp_path):
+    found = calibrated(rows_on(runs, factor=1.1))
+    (tmp_path / "mine.toml").write_text(stack_toml(found, "mine"), encoding="utf-8")
+    device = accelerator_of("A100")
+    shipped = known_of(device, load_stack(found.stack))
+    own = known_of(device, load_stack("mine.toml", tmp_path))
+    assert own.source_sd == 0.0
+    assert own.covariance[-1, -1] < shipped.source_sd**2 / 2
+    assert np.all(np.diag(own.covariance)[:-1] <= np.diag(shipped.covariance) * 1.001)
+
+
+def test_a_factor_on_whole_runs_is_one_on_their_time(runs):
+    for run in runs:
+        plain, slow = (predict(run, factors={RUN_FACTOR: by}).iteration_s for by in (1.0, 1.1))
+        assert 1.085 < slow / plain < 1.1001
+    device = accelerator_of("A100")
+    assert adjusted(device, {RUN_FACTOR: 1.0}) == device
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"), [([[1.0]], "7 rows"), (np.diag([-1.0] * 7).tolist(), "variance")]
+)
+def test_a_covariance_that_is_none_is_refused(runs, tmp_path, rows, sentence):
+    text = stack_toml(calibrated(rows_on(runs[:1])), "mine")
+    lines = [f"covariance = {rows}" if one.startswith("cov") else one for one in text.split("\n")]
+    (tmp_path / "mine.toml").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InputError, match=sentence):
+        load_stack("mine.toml", tmp_path)
