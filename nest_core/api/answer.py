@@ -368,11 +368,10 @@ def with_draws(
     best = found.best
     if best is None or not draws:
         return found
-    plans = [best.plan, *(one.report.plan for one in found.baselines if one.report)]
     recommended = recommend(
         found.scenario,
         problem,
-        plans,
+        best.plan,
         draws,
         seed=found.scenario.seed,
         pool=pool,

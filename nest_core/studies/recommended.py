@@ -1,15 +1,15 @@
 """The plan that is expected to be the fastest, and how sure that is.
 
 The exact optimum stands on parameters that are known within limits. So the search is run again
-under some draws of them (`nest_core.studies.draws`); the plans that win there, the optimum itself
-and what else is named are then priced under many more draws, and the one that is expected to take
-least is recommended. What no parameter explains is an error of the model of its own for every
-plan, which plans share as far as they are alike (`alikeness`).
+under some draws of them (`nest_core.studies.draws`). The plans that win there and the optimum
+itself are then priced under many more, and the one that is expected to take least is recommended.
+What no parameter explains is an error of the model of its own for every plan, which plans share as
+far as they are alike (`alikeness`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, wait
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -50,7 +50,7 @@ SHARE = 0.8
 """Of draws inside an interval of times, and of differences."""
 SURE = 0.9
 """Of the interval of a share of draws."""
-_AT_ONCE, _POLL_S = 3, 0.1
+_AT_ONCE, _POLL_S, _ROUNDING = 3, 0.1, 1e-12
 ALIKE = 0.8
 """Correlation of the model's errors on plans that differ on one of `AXES`."""
 AXES = ("tp", "pp", "dp", "cp", "ep", "micro_batch", "acting_zero", "schedule")
@@ -292,7 +292,7 @@ def search_draws(
 def recommend(
     scenario: Scenario,
     problem: Problem,
-    plans: Sequence[Plan],
+    known: Plan,
     draws: int,
     *,
     seed: int = 0,
@@ -304,8 +304,8 @@ def recommend(
 
     Parameters
     ----------
-    plans : sequence of Plan
-        The optimum at the centre first; see `recommended`.
+    known : Plan
+        The optimum at the centre.
     draws : int
         To be searched.
     pool : Executor, optional
@@ -313,14 +313,14 @@ def recommend(
     stop : callable, optional
         Once true, what was searched by then counts; None where that is nothing.
     """
-    spread, known = spread_of(scenario), plans[0]
+    spread = spread_of(scenario)
     if pool is None:
         found = search_draws(
             scenario, problem, known, spread, range(draws), seed=seed, progress=progress, stop=stop
         )
     else:
         found = _in_pool(pool, (scenario, known, spread), draws, seed, progress, stop)
-    return recommended(scenario, problem, plans, spread, found, seed=seed) if found.won else None
+    return recommended(scenario, problem, known, found, seed=seed) if found.won else None
 
 
 def _in_pool(
@@ -362,36 +362,35 @@ def _problem(scenario: Scenario) -> Problem:
 def recommended(
     scenario: Scenario,
     problem: Problem,
-    plans: Iterable[Plan],
-    spread: Spread,
+    known: Plan,
     searched: Searched,
     *,
     seed: int = 0,
 ) -> Recommended:
-    """The plan of least expected time among the winners of draws and others.
+    """The plan of least expected time among the winners of draws and the optimum at the centre.
 
     Parameters
     ----------
     problem : Problem
         The scenario's.
-    plans : iterable of Plan
-        The optimum at the centre first, then what else may be recommended, as baselines; those
-        that do not fit are left out.
+    known : Plan
+        The optimum; of equal plans it is taken.
     searched : Searched
         At least one draw.
     """
-    named = dict.fromkeys((*plans, *(one.plan for one in searched.won)))
-    reports = [report for plan in named if (report := price(problem, plan)).feasible]
+    spread = spread_of(scenario)
+    plans = list(dict.fromkeys((known, *(one.plan for one in searched.won))))
+    reports = [price(problem, plan) for plan in plans]
     local = [
-        searched.prices.get(one.plan) or local_price(scenario, one.plan, spread, problem.network)
-        for one in reports
+        searched.prices.get(plan) or local_price(scenario, plan, spread, problem.network)
+        for plan in plans
     ]
     rows = spread.rows(PRICED, seed)
-    known = np.stack([one.seconds(rows) for one in local])
-    expected = known.mean(axis=1)
+    modelled = np.stack([one.seconds(rows) for one in local])
+    expected = modelled.mean(axis=1)
     chosen = int(expected.argmin())
-    of_model, of_source = _errors([one.plan for one in reports], spread, seed)
-    seconds = known * np.exp(of_model)
+    of_model, of_source = _errors(plans, spread, seed)
+    seconds = modelled * np.exp(of_model)
     regret = 1.0 - seconds.min(axis=0) / seconds[chosen]
     low_s, high_s = _inner(seconds[chosen] * np.exp(of_source))
     slower = [_inner(each / seconds[chosen] - 1.0) for each in seconds]
@@ -401,7 +400,7 @@ def recommended(
         if k != chosen
     ]
     draws = len(searched.won)
-    wins = sum(one.plan == reports[chosen].plan for one in searched.won)
+    wins = sum(one.plan == plans[chosen] for one in searched.won)
     low, high = _share_interval(wins, draws)
     return Recommended(
         report=reports[chosen],
@@ -438,6 +437,15 @@ class Difference:
     high: float
     slower: float
 
+    @property
+    def in_words(self) -> str:
+        """``12 % slower (8.1 to 16 %), in 99 % of draws``, or that it cannot be told."""
+        span = f"{100 * self.low:+.2g} to {100 * self.high:+.2g} %"
+        if self.low <= 0.0 <= self.high:
+            return f"cannot be told apart ({span}; slower in {100 * self.slower:.0f} % of draws)"
+        more, share = ("slower", self.slower) if self.low > 0 else ("faster", 1 - self.slower)
+        return f"{abs(100 * self.centre):.2g} % {more} ({span}), in {100 * share:.0f} % of draws"
+
     def to_json(self) -> dict[str, float]:
         """Its fields, and the share that the interval stands for."""
         return {
@@ -469,7 +477,8 @@ def _errors(plans: Sequence[Plan], spread: Spread, seed: int) -> tuple[FloatArra
     """Errors of the model on each plan, (plans, draws), and of the cluster on all, (draws,)."""
     rng = np.random.default_rng([seed, 1])
     of_source = spread.source_sd * rng.standard_normal(PRICED)
-    root = np.linalg.cholesky(alikeness(plans) + 1e-9 * np.eye(len(plans)))
+    sizes, ways = np.linalg.eigh(alikeness(plans))
+    root = ways * np.sqrt(np.where(sizes > _ROUNDING, sizes, 0.0))  # plans may be alike on all axes
     return spread.run_sd * root @ rng.standard_normal((len(plans), PRICED)), of_source
 
 
