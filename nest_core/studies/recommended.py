@@ -33,7 +33,7 @@ __all__ = [
     "Difference",
     "Recommended",
     "Searched",
-    "Standing",
+    "Contender",
     "Won",
     "alikeness",
     "checked_draws",
@@ -93,7 +93,7 @@ class Searched:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class Contender:
     """A plan that was priced under all draws, beside the recommended one.
 
     Parameters
@@ -144,7 +144,7 @@ class Recommended:
         Share of the searched draws that it wins, and the interval that `SURE` stands for.
     worst_regret : float
         Largest share of its time that another of the plans would have saved under some draw.
-    others : tuple of Standing
+    others : tuple of Contender
         All other plans that were priced, the least expected time first.
     spread : Spread
     local : LocalPrice
@@ -161,12 +161,12 @@ class Recommended:
     low: float
     high: float
     worst_regret: float
-    others: tuple[Standing, ...]
+    others: tuple[Contender, ...]
     spread: Spread
     local: LocalPrice
 
     @property
-    def equals(self) -> tuple[Standing, ...]:
+    def equals(self) -> tuple[Contender, ...]:
         """Plans that the model cannot tell from it: those on fewer devices, shallower first."""
         return tuple(sorted((one for one in self.others if one.equal), key=_plainest))
 
@@ -207,7 +207,7 @@ class Recommended:
         }
 
 
-def _plainest(one: Standing) -> tuple[int, int, float]:
+def _plainest(one: Contender) -> tuple[int, int, float]:
     plan = one.report.plan
     return plan.devices_used, plan.point.pp, one.expected_s
 
@@ -395,7 +395,7 @@ def recommended(
     low_s, high_s = _inner(seconds[chosen] * np.exp(of_source))
     slower = [_inner(each / seconds[chosen] - 1.0) for each in seconds]
     others = [
-        Standing(reports[k], float(expected[k]), slower[k], local[k])
+        Contender(reports[k], float(expected[k]), slower[k], local[k])
         for k in np.argsort(expected, kind="stable").tolist()
         if k != chosen
     ]
