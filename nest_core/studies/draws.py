@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nest_core.costs.problem import Problem
-from nest_core.hardware.posterior import adjusted, load_posterior
+from nest_core.hardware.posterior import adjusted
+from nest_core.hardware.stacks import known_of
 from nest_core.network import FloatArray, Network
 from nest_core.scenario import Scenario
 
@@ -75,8 +76,9 @@ class Spread:
 
 def spread_of(scenario: Scenario) -> Spread:
     """What is known of a scenario's accelerator under its stack, and of its network."""
-    known = load_posterior().of(scenario.accelerator.family.name, scenario.stack.name)
-    return Spread(known.parameters, known.covariance, known.source_sd, known.run_sd)
+    known = known_of(scenario.accelerator, scenario.stack)
+    run_sd = known.experts_sd if scenario.model.experts > 1 else known.run_sd
+    return Spread(known.parameters, known.covariance, known.source_sd, run_sd)
 
 
 def drawn_problem(scenario: Scenario, draw: Draw, network: Network) -> Problem:
