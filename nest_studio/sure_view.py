@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
 from nest_core.api.answer import Answer
 from nest_core.costs.price import Report
 from nest_core.explain.summary import plan_in_words
+from nest_core.hardware.posterior import SHARE
 from nest_core.scenario import Scenario
 from nest_core.studies.candidate import Candidate
-from nest_core.studies.recommended import SHARE, Recommended, difference
+from nest_core.studies.recommended import Recommended, difference
 from nest_core.units import humanise_seconds
 from nest_studio.jobs import awaited, submitted, there
 from nest_studio.show import facts, table
@@ -38,10 +39,9 @@ def sure_plan(answer: Answer, best: Report, text: str) -> None:
         if found.report.plan != best.plan:
             facts(_words(found.report, scenario))
         facts(
-            f"Expected {humanise_seconds(found.expected_s)} per iteration; {_INSIDE} lie between "
-            f"{humanise_seconds(found.low_s)} and {humanise_seconds(found.high_s)}. Drawn: "
-            "what kernels and the network reach, and the error of the model, which similar plans "
-            "share. Memory is not drawn.",
+            f"Expected {humanise_seconds(found.expected_s)} per iteration, four runs of five "
+            f"between {_between(found, humanise_seconds)}. Drawn: what kernels and the network reach, and "
+            "the error of the model, which similar plans share. Memory is not drawn.",
             kind="nest-quiet",
         )
         _equals(found, scenario)
@@ -79,7 +79,7 @@ def sure_difference(texts: Sequence[str], candidates: Sequence[Candidate]) -> No
             {
                 "scenario": name,
                 "expected, s": f"{found.expected_s:.4g}",
-                f"{_INSIDE}, s": f"{found.low_s:.4g} to {found.high_s:.4g}",
+                "four runs of five, s": _between(found, "{:.4g}".format, "to"),
                 f"beside {base_name}": difference(base, found).in_words if place else "",
             }
             for place, (name, found) in enumerate(every)
@@ -108,6 +108,10 @@ def _recommended(text: str, best: Report, what: str, key: str) -> Recommended | 
         place=f"{key} priced",
         urgent=False,
     )
+
+
+def _between(found: Recommended, words: Callable[[float], str], joined: str = "and") -> str:
+    return f"{words(found.interval.low_s)} {joined} {words(found.interval.high_s)}"
 
 
 def _which(found: Recommended, best: Report) -> str:

@@ -113,7 +113,7 @@ def _recommended(fields: Mapping[str, Any]) -> str:
     lines = [
         "recommended: " + ("this plan" if same else plan_words(found["plan"])),
         f"{found['words']}; expected {found['expected_s']:.4g} s, "
-        f"{span['share']:.0%} of draws {span['low_s']:.4g} to {span['high_s']:.4g} s",
+        f"{span['share']:.0%} interval {span['low_s']:.4g} to {span['high_s']:.4g} s",
     ]
     for one in found["equals"]:
         low, high = (f"{100 * value:+.1f} %" for value in one["slower"])

@@ -48,14 +48,13 @@ class Spread:
     parameters : tuple of str
     covariance : (n, n)
         Of the logarithms of their factors.
-    source_sd, run_sd : float
-        Of the logarithm of a time: between clusters, which all plans on one share, and between
-        the runs of one.
+    run_sd : float
+        Of the logarithm of a time: between the runs of one source. What all plans on a cluster
+        share says nothing of which is faster.
     """
 
     parameters: tuple[str, ...]
     covariance: FloatArray
-    source_sd: float
     run_sd: float
 
     @property
@@ -78,7 +77,7 @@ def spread_of(scenario: Scenario) -> Spread:
     """What is known of a scenario's accelerator under its stack, and of its network."""
     known = known_of(scenario.accelerator, scenario.stack)
     run_sd = known.experts_sd if scenario.model.experts > 1 else known.run_sd
-    return Spread(known.parameters, known.covariance, known.source_sd, run_sd)
+    return Spread(known.parameters, known.covariance, run_sd)
 
 
 def drawn_problem(scenario: Scenario, draw: Draw, network: Network) -> Problem:

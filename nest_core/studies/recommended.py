@@ -20,6 +20,8 @@ import numpy as np
 from nest_core.costs import Plan, Report, price
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
+from nest_core.explain.interval import Interval, interval_of
+from nest_core.hardware.posterior import SHARE
 from nest_core.network import FloatArray
 from nest_core.planner import search
 from nest_core.scenario import Scenario
@@ -29,11 +31,10 @@ from nest_core.studies.solving import Stop, Tell, never, silent
 
 __all__ = [
     "MOST_DRAWS",
-    "SHARE",
+    "Contender",
     "Difference",
     "Recommended",
     "Searched",
-    "Contender",
     "Won",
     "alikeness",
     "checked_draws",
@@ -46,8 +47,6 @@ __all__ = [
 PRICED = 1024
 """Draws under which plans are priced; the first of them are searched."""
 MOST_DRAWS = 1000
-SHARE = 0.8
-"""Of draws inside an interval of times, and of differences."""
 SURE = 0.9
 """Of the interval of a share of draws."""
 _AT_ONCE, _POLL_S, _ROUNDING = 3, 0.1, 1e-12
@@ -134,8 +133,8 @@ class Recommended:
     report : Report
         The plan, priced at the centre.
     expected_s : float
-    low_s, high_s : float
-        Where `SHARE` of draws have its time.
+    interval : Interval
+        Where its time will lie, as of any plan.
     fits : float
         The chance that every stage fits into memory: 1 or 0, as memory is not drawn.
     draws, proven : int
@@ -152,8 +151,7 @@ class Recommended:
 
     report: Report
     expected_s: float
-    low_s: float
-    high_s: float
+    interval: Interval
     fits: float
     draws: int
     proven: int
@@ -187,12 +185,7 @@ class Recommended:
         return {
             "plan": self.report.plan.to_json(),
             "expected_s": self.expected_s,
-            "interval": {
-                "centre_s": self.report.iteration_s,
-                "low_s": self.low_s,
-                "high_s": self.high_s,
-                "share": SHARE,
-            },
+            "interval": self.interval.to_json(),
             "fits": self.fits,
             "best_in": {
                 "draws": self.draws,
@@ -389,10 +382,8 @@ def recommended(
     modelled = np.stack([one.seconds(rows) for one in local])
     expected = modelled.mean(axis=1)
     chosen = int(expected.argmin())
-    of_model, of_source = _errors(plans, spread, seed)
-    seconds = modelled * np.exp(of_model)
+    seconds = modelled * np.exp(_errors(plans, spread, seed))
     regret = 1.0 - seconds.min(axis=0) / seconds[chosen]
-    low_s, high_s = _inner(seconds[chosen] * np.exp(of_source))
     slower = [_inner(each / seconds[chosen] - 1.0) for each in seconds]
     others = [
         Contender(reports[k], float(expected[k]), slower[k], local[k])
@@ -405,8 +396,7 @@ def recommended(
     return Recommended(
         report=reports[chosen],
         expected_s=float(expected[chosen]),
-        low_s=low_s,
-        high_s=high_s,
+        interval=interval_of(scenario, problem, reports[chosen]),
         fits=float(reports[chosen].feasible),
         draws=draws,
         proven=sum(one.proven for one in searched.won),
@@ -463,23 +453,22 @@ def difference(base: Recommended, other: Recommended, *, seed: int = 0) -> Diffe
     What both share, as kernels of the same accelerator, cancels; so does the model's error as far
     as the plans are alike, and that of the cluster.
     """
-    of_model, _ = _errors([base.report.plan, other.report.plan], base.spread, seed)
+    errors = _errors([base.report.plan, other.report.plan], base.spread, seed)
     first, second = (
         one.local.seconds(one.spread.rows(PRICED, seed)) * np.exp(error)
-        for one, error in zip((base, other), of_model, strict=True)
+        for one, error in zip((base, other), errors, strict=True)
     )
     apart = second / first - 1.0
     low, high = _inner(apart)
     return Difference(float(np.median(apart)), low, high, float((apart > 0.0).mean()))
 
 
-def _errors(plans: Sequence[Plan], spread: Spread, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Errors of the model on each plan, (plans, draws), and of the cluster on all, (draws,)."""
+def _errors(plans: Sequence[Plan], spread: Spread, seed: int) -> FloatArray:
+    """Errors of the model on each plan, (plans, draws), as logarithms of factors."""
     rng = np.random.default_rng([seed, 1])
-    of_source = spread.source_sd * rng.standard_normal(PRICED)
     sizes, ways = np.linalg.eigh(alikeness(plans))
     root = ways * np.sqrt(np.where(sizes > _ROUNDING, sizes, 0.0))  # plans may be alike on all axes
-    return spread.run_sd * root @ rng.standard_normal((len(plans), PRICED)), of_source
+    return np.asarray(spread.run_sd * root @ rng.standard_normal((len(plans), PRICED)))
 
 
 def _inner(values: FloatArray) -> tuple[float, float]:
