@@ -40,8 +40,8 @@ def sure_plan(answer: Answer, best: Report, text: str) -> None:
             facts(_words(found.report, scenario))
         facts(
             f"Expected {humanise_seconds(found.expected_s)} per iteration, four runs of five "
-            f"between {_between(found, humanise_seconds)}. Drawn: what kernels and the network reach, and "
-            "the error of the model, which similar plans share. Memory is not drawn.",
+            f"between {_between(found, humanise_seconds)}. Drawn: what kernels and the network "
+            "reach, and the error of the model, which similar plans share. Memory is not drawn.",
             kind="nest-quiet",
         )
         _equals(found, scenario)
