@@ -1,42 +1,56 @@
 """Draws of what is not known exactly: a scenario as it may be, with all else the same.
 
-What a scenario states is the centre. A draw moves the parameters of
-`nest_core.hardware.posterior` away from it, as far and as jointly as their posterior lets them.
+What a scenario states is the centre. A draw moves parameters away from it: those of kernels as far
+and as jointly as their posterior lets them (`nest_core.hardware.posterior`), those of the network
+each by its published spread (`nest_core.hardware.network_spread`), whose share of the line rate
+stands in for the posterior's, which knows no transports.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from zlib import crc32
 
 import numpy as np
 
+from nest_core.costs.network_draw import routing_of, under
 from nest_core.costs.problem import Problem
+from nest_core.hardware.network_spread import NetworkParameters, load_spread
 from nest_core.hardware.posterior import adjusted
 from nest_core.hardware.stacks import known_of
 from nest_core.network import FloatArray, Network
 from nest_core.scenario import Scenario
 
-__all__ = ["Draw", "Spread", "drawn_problem", "spread_of"]
+__all__ = ["Draw", "Spread", "spread_of"]
+
+_REACH = "network"
+"""The posterior's parameter that the catalogue of networks replaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """How far parameters lie from their centre, as logarithms of factors.
+    """A state of the world.
 
     Parameters
     ----------
-    parameters : tuple of str
-        See `nest_core.hardware.posterior.PARAMETERS`.
-    values : tuple of float
+    kernels : tuple of (str, float)
+        Factors on figures of the accelerator's family.
+    network : NetworkParameters
     """
 
-    parameters: tuple[str, ...]
-    values: tuple[float, ...]
+    kernels: tuple[tuple[str, float], ...]
+    network: NetworkParameters
 
-    def on(self, scenario: Scenario) -> Scenario:
-        """The scenario as it is under this draw."""
-        factors = dict(zip(self.parameters, np.exp(self.values).tolist(), strict=True))
-        return replace(scenario, accelerator=adjusted(scenario.accelerator, factors))
+    def problem(self, scenario: Scenario, network: Network) -> Problem:
+        """The arrays that a scenario's plans are priced from in it.
+
+        Parameters
+        ----------
+        network : Network
+            The scenario's fabric, collapsed.
+        """
+        moved = adjusted(scenario.accelerator, dict(self.kernels))
+        return under(replace(scenario, accelerator=moved).problem(network=network), self.network)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,48 +59,73 @@ class Spread:
 
     Parameters
     ----------
-    parameters : tuple of str
-    covariance : (n, n)
+    kernels : tuple of str
+        Figures of the accelerator's family, known jointly.
+    covariance : (kernels, kernels)
         Of the logarithms of their factors.
+    network : tuple of (str, str, float)
+        Fields of `NetworkParameters`, each with the name that networks share it under and the
+        standard deviation of its logarithm.
     run_sd : float
         Of the logarithm of a time: between the runs of one source. What all plans on a cluster
         share says nothing of which is faster.
     """
 
-    parameters: tuple[str, ...]
+    kernels: tuple[str, ...]
     covariance: FloatArray
+    network: tuple[tuple[str, str, float], ...]
     run_sd: float
 
     @property
     def sd(self) -> FloatArray:
-        """Standard deviation of each parameter, (n,)."""
-        return np.asarray(np.sqrt(np.diag(self.covariance)))
+        """Standard deviation of each parameter, kernels first, (n,)."""
+        own = np.sqrt(np.diag(self.covariance))
+        return np.concatenate([own, [sd for _, _, sd in self.network]])
 
     def rows(self, count: int, seed: int) -> FloatArray:
-        """Deviations from the centre, (count, n); of the same seed the first ones stay the same."""
+        """Logarithms of factors, (count, n); of the same seed the first ones stay the same."""
         rng = np.random.default_rng(seed)
-        nothing = np.zeros(len(self.parameters))
-        return rng.multivariate_normal(nothing, self.covariance, count, method="eigh")
+        nothing = np.zeros(len(self.kernels))
+        joint = rng.multivariate_normal(nothing, self.covariance, count, method="eigh")
+        apart = [
+            sd * np.random.default_rng((seed, crc32(name.encode()))).standard_normal(count)
+            for _, name, sd in self.network
+        ]
+        return np.column_stack([joint, *apart])
 
     def draw(self, row: FloatArray) -> Draw:
-        """One row of deviations as a draw."""
-        return Draw(self.parameters, tuple(row.tolist()))
+        """One row of `rows` as a draw."""
+        factors = np.exp(row).tolist()
+        fields = [field for field, _, _ in self.network]
+        return Draw(
+            tuple(zip(self.kernels, factors, strict=False)),
+            NetworkParameters(**dict(zip(fields, factors[len(self.kernels) :], strict=True))),
+        )
 
 
-def spread_of(scenario: Scenario) -> Spread:
-    """What is known of a scenario's accelerator under its stack, and of its network."""
-    known = known_of(scenario.accelerator, scenario.stack)
-    run_sd = known.experts_sd if scenario.model.experts > 1 else known.run_sd
-    return Spread(known.parameters, known.covariance, run_sd)
-
-
-def drawn_problem(scenario: Scenario, draw: Draw, network: Network) -> Problem:
-    """The arrays that a scenario's plans are priced from under a draw.
+def spread_of(scenario: Scenario, problem: Problem) -> Spread:
+    """What is known of a scenario's accelerator under its stack, and of its network.
 
     Parameters
     ----------
-    network : Network
-        The scenario's fabric, collapsed; a draw that leaves the fabric alone shares it.
+    problem : Problem
+        The scenario's.
     """
-    drawn = draw.on(scenario)
-    return drawn.problem(network=network if drawn.fabric is scenario.fabric else None)
+    known, catalogue = known_of(scenario.accelerator, scenario.stack), load_spread()
+    kept = [place for place, name in enumerate(known.parameters) if name != _REACH]
+    transport, spreads = catalogue.of_curve(problem.software.between), dict(catalogue.spreads)
+    names = {
+        "incast": "incast",
+        "uplinks": f"uplinks.{routing_of(problem.network)}",
+        "reduction": "reduction",
+        **{f"overlap_{traffic}": f"overlap.{traffic}" for traffic in ("tp", "pp", "dp")},
+    }
+    return Spread(
+        tuple(known.parameters[place] for place in kept),
+        known.covariance[np.ix_(kept, kept)],
+        (
+            ("reach", f"reach.{transport.name}", transport.spread),
+            *((field, name, spreads[name]) for field, name in names.items()),
+        ),
+        known.experts_sd if scenario.model.experts > 1 else known.run_sd,
+    )

@@ -16,7 +16,7 @@ import numpy as np
 from nest_core.costs import Plan, price
 from nest_core.network import FloatArray, Network
 from nest_core.scenario import Scenario
-from nest_core.studies.draws import Spread, drawn_problem
+from nest_core.studies.draws import Spread
 
 __all__ = ["LocalPrice", "local_price"]
 
@@ -54,13 +54,14 @@ def local_price(scenario: Scenario, plan: Plan, spread: Spread, network: Network
     """
 
     def seconds(row: FloatArray) -> float:
-        return price(drawn_problem(scenario, spread.draw(row), network), plan).iteration_s
+        return price(spread.draw(row).problem(scenario, network), plan).iteration_s
 
-    centre = seconds(np.zeros(len(spread.parameters)))
-    slopes, curves = np.zeros(len(spread.parameters)), np.zeros(len(spread.parameters))
-    for index, step in enumerate((STEP * spread.sd).tolist()):
+    steps = STEP * spread.sd
+    nothing, slopes, curves = np.zeros((3, len(steps)))
+    centre = seconds(nothing)
+    for index, step in enumerate(steps.tolist()):
         if step:
-            aside = np.zeros(len(spread.parameters))
+            aside = nothing.copy()
             aside[index] = step
             more, less = seconds(aside), seconds(-aside)
             slopes[index] = (more - less) / (2 * step)

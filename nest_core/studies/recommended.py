@@ -25,7 +25,7 @@ from nest_core.hardware.posterior import SHARE
 from nest_core.network import FloatArray
 from nest_core.planner import search
 from nest_core.scenario import Scenario
-from nest_core.studies.draws import Spread, drawn_problem, spread_of
+from nest_core.studies.draws import Spread, spread_of
 from nest_core.studies.local_price import LocalPrice, local_price
 from nest_core.studies.solving import Stop, Tell, never, silent
 
@@ -237,7 +237,6 @@ def search_draws(
     scenario: Scenario,
     problem: Problem,
     known: Plan,
-    spread: Spread,
     numbers: Sequence[int],
     *,
     seed: int = 0,
@@ -257,11 +256,12 @@ def search_draws(
     progress, stop : callable, optional
         As studies take them; once stopped, the draws that were searched are returned.
     """
+    spread = spread_of(scenario, problem)
     rows = spread.rows(max(numbers) + 1, seed)
     won: list[Won] = []
     for place, number in enumerate(numbers):
         progress(place / len(numbers), f"draw {place + 1} of {len(numbers)}")
-        drawn = drawn_problem(scenario, spread.draw(rows[number]), problem.network)
+        drawn = spread.draw(rows[number]).problem(scenario, problem.network)
         known_s = price(drawn, known).iteration_s
         found = search(
             drawn,
@@ -306,19 +306,18 @@ def recommend(
     stop : callable, optional
         Once true, what was searched by then counts; None where that is nothing.
     """
-    spread = spread_of(scenario)
     if pool is None:
         found = search_draws(
-            scenario, problem, known, spread, range(draws), seed=seed, progress=progress, stop=stop
+            scenario, problem, known, range(draws), seed=seed, progress=progress, stop=stop
         )
     else:
-        found = _in_pool(pool, (scenario, known, spread), draws, seed, progress, stop)
+        found = _in_pool(pool, (scenario, known), draws, seed, progress, stop)
     return recommended(scenario, problem, known, found, seed=seed) if found.won else None
 
 
 def _in_pool(
     pool: Executor,
-    asked: tuple[Scenario, Plan, Spread],
+    asked: tuple[Scenario, Plan],
     draws: int,
     seed: int,
     progress: Tell,
@@ -340,10 +339,8 @@ def _in_pool(
     return found
 
 
-def _searched_run(
-    scenario: Scenario, known: Plan, spread: Spread, numbers: range, seed: int
-) -> Searched:
-    return search_draws(scenario, _problem(scenario), known, spread, numbers, seed=seed)
+def _searched_run(scenario: Scenario, known: Plan, numbers: range, seed: int) -> Searched:
+    return search_draws(scenario, _problem(scenario), known, numbers, seed=seed)
 
 
 @lru_cache(maxsize=1)
@@ -371,7 +368,7 @@ def recommended(
     searched : Searched
         At least one draw.
     """
-    spread = spread_of(scenario)
+    spread = spread_of(scenario, problem)
     plans = list(dict.fromkeys((known, *(one.plan for one in searched.won))))
     reports = [price(problem, plan) for plan in plans]
     local = [

@@ -7,7 +7,6 @@ from functools import reduce
 from operator import or_
 
 from nest_core.costs.price import Report
-from nest_core.studies.draws import spread_of
 from nest_core.studies.recommended import Recommended, Searched, recommended, search_draws
 from nest_studio.tasks.requests import Stop, Tell, announced, request_problem, request_scenario
 
@@ -23,7 +22,6 @@ def searched_draws(
         scenario,
         request_problem(text),
         best.plan,
-        spread_of(scenario),
         range(first, last),
         seed=scenario.seed,
         progress=progress,

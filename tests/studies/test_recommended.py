@@ -14,7 +14,7 @@ from nest_core.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
 from nest_core.studies import recommended as studied
-from nest_core.studies.draws import Draw, drawn_problem, spread_of
+from nest_core.studies.draws import spread_of
 from nest_core.studies.local_price import local_price
 from nest_core.studies.recommended import (
     alikeness,
@@ -46,34 +46,37 @@ def asked():
 @pytest.fixture(scope="module")
 def searched(asked):
     scenario, problem, known = asked
-    return search_draws(scenario, problem, known, spread_of(scenario), range(DRAWS))
+    return search_draws(scenario, problem, known, range(DRAWS))
 
 
 def sharp(monkeypatch):
     """All is known exactly."""
     exact = spread_of
 
-    def certain(scenario):
-        found = exact(scenario)
-        return replace(found, covariance=0 * found.covariance, run_sd=0.0)
+    def certain(scenario, problem):
+        found = exact(scenario, problem)
+        network = tuple((field, name, 0.0) for field, name, _ in found.network)
+        return replace(found, covariance=0 * found.covariance, network=network, run_sd=0.0)
 
     monkeypatch.setattr(studied, "spread_of", certain)
 
 
 def test_a_draw_of_nothing_is_the_scenario_itself(asked):
-    scenario, _, _ = asked
-    spread = spread_of(scenario)
-    assert Draw(spread.parameters, (0.0,) * len(spread.parameters)).on(scenario) == scenario
+    scenario, problem, known = asked
+    spread = spread_of(scenario, problem)
+    same = spread.draw(np.zeros(len(spread.sd))).problem(scenario, problem.network)
+    assert same.network is problem.network
+    assert price(same, known) == price(problem, known)
 
 
 def test_no_winner_is_faster_than_what_its_draw_alone_finds(asked, searched):
     scenario, problem, _ = asked
-    spread = spread_of(scenario)
+    spread = spread_of(scenario, problem)
     rows = spread.rows(DRAWS, 0)
     assert [one.draw for one in searched.won] == list(range(DRAWS))
     assert len({one.plan for one in searched.won}) > 1
     for one in searched.won:
-        drawn = drawn_problem(scenario, spread.draw(rows[one.draw]), problem.network)
+        drawn = spread.draw(rows[one.draw]).problem(scenario, problem.network)
         alone = search(drawn, scenario.space)
         assert one.proven
         assert alone.certificate.proven
@@ -83,10 +86,10 @@ def test_no_winner_is_faster_than_what_its_draw_alone_finds(asked, searched):
 
 def test_local_prices_are_those_of_price_within_three_parts_in_a_thousand(asked):
     scenario, problem, known = asked
-    spread = spread_of(scenario)
+    spread = spread_of(scenario, problem)
     rows = spread.rows(40, 7)
     exact = [
-        price(drawn_problem(scenario, spread.draw(row), problem.network), known).iteration_s
+        price(spread.draw(row).problem(scenario, problem.network), known).iteration_s
         for row in rows
     ]
     error = np.abs(local_price(scenario, known, spread, problem.network).seconds(rows) / exact - 1)
@@ -130,9 +133,7 @@ def test_workers_change_nothing(asked):
 def test_what_was_stopped_says_of_how_many_draws_it_is(asked):
     scenario, problem, known = asked
     stops = iter([False, False, True])  # asked once per draw where the incumbent is proven at once
-    found = search_draws(
-        scenario, problem, known, spread_of(scenario), range(DRAWS), stop=lambda: next(stops, True)
-    )
+    found = search_draws(scenario, problem, known, range(DRAWS), stop=lambda: next(stops, True))
     assert len(found.won) < DRAWS
     assert recommend(scenario, problem, known, 2, stop=lambda: True) is None
 
