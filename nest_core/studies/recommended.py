@@ -9,10 +9,11 @@ far as they are alike (`alikeness`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,6 @@ __all__ = [
     "Contender",
     "Difference",
     "Recommended",
-    "Searched",
     "Won",
     "alikeness",
     "checked_draws",
@@ -77,18 +77,6 @@ class Won:
     iteration_s: float
     known_s: float
     proven: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Searched:
-    """Draws that were searched anew, and what the plans that won there take around the centre."""
-
-    won: tuple[Won, ...] = ()
-    prices: Mapping[Plan, LocalPrice] = field(default_factory=dict)
-
-    def __or__(self, other: Searched) -> Searched:
-        won = sorted((*self.won, *other.won), key=lambda one: one.draw)
-        return Searched(tuple(won), {**self.prices, **other.prices})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,7 +230,7 @@ def search_draws(
     seed: int = 0,
     progress: Tell = silent,
     stop: Stop = never,
-) -> Searched:
+) -> tuple[Won, ...]:
     """Search a scenario anew under some draws.
 
     Parameters
@@ -277,9 +265,7 @@ def search_draws(
             won.append(Won(number, known, known_s, known_s, proven))
         else:
             won.append(Won(number, best.plan, best.iteration_s, known_s, proven))
-    plans = dict.fromkeys(one.plan for one in won)
-    prices = {plan: local_price(scenario, plan, spread, problem.network) for plan in plans}
-    return Searched(tuple(won), prices)
+    return tuple(won)
 
 
 def recommend(
@@ -302,7 +288,7 @@ def recommend(
     draws : int
         To be searched.
     pool : Executor, optional
-        Whose processes search; this one without it.
+        Whose processes search and price; this one without it.
     stop : callable, optional
         Once true, what was searched by then counts; None where that is nothing.
     """
@@ -312,7 +298,7 @@ def recommend(
         )
     else:
         found = _in_pool(pool, (scenario, known), draws, seed, progress, stop)
-    return recommended(scenario, problem, known, found, seed=seed) if found.won else None
+    return recommended(scenario, problem, known, found, seed=seed, pool=pool) if found else None
 
 
 def _in_pool(
@@ -322,7 +308,7 @@ def _in_pool(
     seed: int,
     progress: Tell,
     stop: Stop,
-) -> Searched:
+) -> tuple[Won, ...]:
     """Draws in runs of a few, so that none waits long for the last."""
     runs = [range(first, min(first + _AT_ONCE, draws)) for first in range(0, draws, _AT_ONCE)]
     futures = [pool.submit(_searched_run, *asked, run, seed) for run in runs]
@@ -332,15 +318,16 @@ def _in_pool(
         _, pending = wait(pending, timeout=_POLL_S)
     for future in pending:
         future.cancel()
-    found = Searched()
-    for future in futures:
-        if future not in pending:
-            found |= future.result()
-    return found
+    return tuple(one for future in futures if future not in pending for one in future.result())
 
 
-def _searched_run(scenario: Scenario, known: Plan, numbers: range, seed: int) -> Searched:
+def _searched_run(scenario: Scenario, known: Plan, numbers: range, seed: int) -> tuple[Won, ...]:
     return search_draws(scenario, _problem(scenario), known, numbers, seed=seed)
+
+
+def _local(scenario: Scenario, plan: Plan) -> LocalPrice:
+    problem = _problem(scenario)
+    return local_price(scenario, plan, spread_of(scenario, problem), problem.network)
 
 
 @lru_cache(maxsize=1)
@@ -353,9 +340,10 @@ def recommended(
     scenario: Scenario,
     problem: Problem,
     known: Plan,
-    searched: Searched,
+    won: Sequence[Won],
     *,
     seed: int = 0,
+    pool: Executor | None = None,
 ) -> Recommended:
     """The plan of least expected time among the winners of draws and the optimum at the centre.
 
@@ -365,16 +353,19 @@ def recommended(
         The scenario's.
     known : Plan
         The optimum; of equal plans it is taken.
-    searched : Searched
+    won : sequence of Won
         At least one draw.
+    pool : Executor, optional
+        Whose processes price the plans.
     """
     spread = spread_of(scenario, problem)
-    plans = list(dict.fromkeys((known, *(one.plan for one in searched.won))))
+    plans = list(dict.fromkeys((known, *(one.plan for one in won))))
     reports = [price(problem, plan) for plan in plans]
-    local = [
-        searched.prices.get(plan) or local_price(scenario, plan, spread, problem.network)
-        for plan in plans
-    ]
+    local = (
+        [local_price(scenario, plan, spread, problem.network) for plan in plans]
+        if pool is None
+        else list(pool.map(_local, repeat(scenario), plans))
+    )
     rows = spread.rows(PRICED, seed)
     modelled = np.stack([one.seconds(rows) for one in local])
     expected = modelled.mean(axis=1)
@@ -387,8 +378,8 @@ def recommended(
         for k in np.argsort(expected, kind="stable").tolist()
         if k != chosen
     ]
-    draws = len(searched.won)
-    wins = sum(one.plan == plans[chosen] for one in searched.won)
+    draws = len(won)
+    wins = sum(one.plan == plans[chosen] for one in won)
     low, high = _share_interval(wins, draws)
     return Recommended(
         report=reports[chosen],
@@ -396,7 +387,7 @@ def recommended(
         interval=interval_of(scenario, problem, reports[chosen]),
         fits=float(reports[chosen].feasible),
         draws=draws,
-        proven=sum(one.proven for one in searched.won),
+        proven=sum(one.proven for one in won),
         best=wins / draws,
         low=low,
         high=high,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import or_
+from itertools import chain
 
 from nest_core.costs.price import Report
-from nest_core.studies.recommended import Recommended, Searched, recommended, search_draws
+from nest_core.studies.recommended import Recommended, Won, recommended, search_draws
 from nest_studio.tasks.requests import Stop, Tell, announced, request_problem, request_scenario
 
 __all__ = ["recommended_plan", "searched_draws"]
@@ -15,7 +14,7 @@ __all__ = ["recommended_plan", "searched_draws"]
 
 def searched_draws(
     text: str, best: Report, first: int, last: int, *, progress: Tell, stop: Stop
-) -> Searched | None:
+) -> tuple[Won, ...] | None:
     """Draws from the first to before the last, searched anew; None once stopped without any."""
     scenario = request_scenario(text)
     found = search_draws(
@@ -27,11 +26,11 @@ def searched_draws(
         progress=progress,
         stop=stop,
     )
-    return found if found.won else None
+    return found or None
 
 
 @announced("pricing what won under a thousand draws")
-def recommended_plan(text: str, best: Report, parts: Sequence[Searched]) -> Recommended:
+def recommended_plan(text: str, best: Report, parts: Sequence[tuple[Won, ...]]) -> Recommended:
     """The plan of least expected time, and how sure that is."""
-    scenario, found = request_scenario(text), reduce(or_, parts)
-    return recommended(scenario, request_problem(text), best.plan, found, seed=scenario.seed)
+    scenario, won = request_scenario(text), tuple(chain(*parts))
+    return recommended(scenario, request_problem(text), best.plan, won, seed=scenario.seed)

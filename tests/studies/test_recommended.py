@@ -49,6 +49,12 @@ def searched(asked):
     return search_draws(scenario, problem, known, range(DRAWS))
 
 
+@pytest.fixture(scope="module")
+def base(asked, searched):
+    scenario, problem, known = asked
+    return recommended(scenario, problem, known, searched)
+
+
 def sharp(monkeypatch):
     """All is known exactly."""
     exact = spread_of
@@ -73,9 +79,9 @@ def test_no_winner_is_faster_than_what_its_draw_alone_finds(asked, searched):
     scenario, problem, _ = asked
     spread = spread_of(scenario, problem)
     rows = spread.rows(DRAWS, 0)
-    assert [one.draw for one in searched.won] == list(range(DRAWS))
-    assert len({one.plan for one in searched.won}) > 1
-    for one in searched.won:
+    assert [one.draw for one in searched] == list(range(DRAWS))
+    assert len({one.plan for one in searched}) > 1
+    for one in searched:
         drawn = spread.draw(rows[one.draw]).problem(scenario, problem.network)
         alone = search(drawn, scenario.space)
         assert one.proven
@@ -107,12 +113,12 @@ def test_what_is_known_exactly_is_the_plain_optimum(asked, monkeypatch):
     assert found.expected_s == pytest.approx(found.report.iteration_s)
 
 
-def test_nothing_that_was_priced_is_expected_to_take_less(asked, searched):
-    scenario, problem, known = asked
-    found = recommended(scenario, problem, known, searched)
+def test_nothing_that_was_priced_is_expected_to_take_less(asked, searched, base):
+    _, _, known = asked
+    found = base
     assert all(one.expected_s >= found.expected_s for one in found.others)
     assert found.equals
-    assert {one.plan for one in searched.won} | {known} == {
+    assert {one.plan for one in searched} | {known} == {
         found.report.plan,
         *(one.report.plan for one in found.others),
     }
@@ -121,42 +127,42 @@ def test_nothing_that_was_priced_is_expected_to_take_less(asked, searched):
     assert found.interval.low_s < found.expected_s < found.interval.high_s
 
 
-def test_workers_change_nothing(asked):
+def test_workers_change_nothing(asked, searched, base, monkeypatch):
     """Whoever searches a draw: the seed alone says what is found."""
     scenario, problem, known = asked
-    alone = recommend(scenario, problem, known, 4).to_json()
-    with ThreadPoolExecutor(2) as pool:
-        assert recommend(scenario, problem, known, 4, pool=pool).to_json() == alone
-    assert recommend(scenario, problem, known, 4, seed=1).to_json() != alone
+    monkeypatch.setattr(studied, "_AT_ONCE", 4)
+    with ThreadPoolExecutor(1) as pool:
+        found = recommend(scenario, problem, known, DRAWS, pool=pool)
+    assert found.to_json() == base.to_json()
+    (other,) = search_draws(scenario, problem, known, range(1), seed=1)
+    assert other.known_s != searched[0].known_s
 
 
 def test_what_was_stopped_says_of_how_many_draws_it_is(asked):
     scenario, problem, known = asked
     stops = iter([False, False, True])  # asked once per draw where the incumbent is proven at once
     found = search_draws(scenario, problem, known, range(DRAWS), stop=lambda: next(stops, True))
-    assert len(found.won) < DRAWS
+    assert len(found) < DRAWS
     assert recommend(scenario, problem, known, 2, stop=lambda: True) is None
 
 
 def test_errors_are_shared_by_what_is_alike(asked, searched):
     _, _, known = asked
     wider = replace(known, point=replace(known.point, micro_batch=known.point.micro_batch * 2))
-    found = alikeness([known, wider, *(one.plan for one in searched.won)])
+    found = alikeness([known, wider, *(one.plan for one in searched)])
     assert found[0, 1] == pytest.approx(0.8)
     assert np.array_equal(found, found.T)
     assert np.diag(found) == pytest.approx(1.0)
     assert np.linalg.eigvalsh(found).min() > -1e-9
 
 
-def test_between_two_fabrics_what_both_share_cancels(asked, searched):
-    scenario, problem, known = asked
-    base = recommended(scenario, problem, known, searched)
+def test_between_two_fabrics_what_both_share_cancels(base):
     same = difference(base, base)
     assert (same.low, same.centre, same.high) == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
     tight = load_scenario(JOB, (*SMALL, "fabric.clos.oversubscription=[4.0]"))
     other_problem = tight.problem()
     best = search(other_problem, tight.space).best.plan
-    found = difference(base, recommend(tight, other_problem, best, 2))
+    found = difference(base, recommend(tight, other_problem, best, 1))
     assert found.low <= found.centre <= found.high
     alone = (base.interval.high_s - base.interval.low_s) / base.report.iteration_s
     assert found.high - found.low < alone / 2
