@@ -140,4 +140,4 @@ def _equals(found: Recommended, scenario: Scenario) -> None:
     ]
     count = len(rows)
     title = f"{count} other plan{'s' if count > 1 else ''} that the model cannot tell from it"
-    st.html(table(title, "The plainest first: fewest devices, then the shallowest pipeline", rows))
+    st.html(table(title, "Of the plans that won a draw; the least expected time first", rows))

@@ -153,8 +153,8 @@ class Recommended:
 
     @property
     def equals(self) -> tuple[Contender, ...]:
-        """Plans that the model cannot tell from it: those on fewer devices, shallower first."""
-        return tuple(sorted((one for one in self.others if one.equal), key=_plainest))
+        """Plans that the model cannot tell from it, the least expected time first."""
+        return tuple(one for one in self.others if one.equal)
 
     @property
     def in_words(self) -> str:
@@ -186,11 +186,6 @@ class Recommended:
             "equals": [one.to_json() for one in self.equals],
             "words": self.in_words,
         }
-
-
-def _plainest(one: Contender) -> tuple[int, int, float]:
-    plan = one.report.plan
-    return plan.devices_used, plan.point.pp, one.expected_s
 
 
 def checked_draws(count: object, name: str = "draws") -> int:
