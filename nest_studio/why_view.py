@@ -38,6 +38,7 @@ from nest_studio.jobs import awaited, submitted
 from nest_studio.model_view import OWN_MODEL, use_model
 from nest_studio.plan_state import scenario_of
 from nest_studio.show import HeadlineRow, download, facts, table
+from nest_studio.sure_view import sure_plan
 from nest_studio.tasks.plans import plan_bindings, plan_equations, plan_rank_mapping, priced_mine
 from nest_studio.tasks.requests import next_best_choices, worth_of_more
 
@@ -122,6 +123,7 @@ def why_section(answer: Answer, text: str) -> None:
     if best is not None:
         facts(f"{why_line(best)}. What follows is computed when it is opened.", kind="nest-quiet")
         _training(answer, best, text)
+        sure_plan(answer, best, text)
         _explanations(best, text)
     _mine(answer, text)
 

@@ -24,6 +24,8 @@ from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import carry
 from nest_studio.own_fabric import follow_address as follow_own_fabric
 from nest_studio.show import facts, mark_results, page_style, told
+from nest_studio.sure_view import sure_difference
+from nest_studio.tasks.requests import request_text
 
 SHOWN = "compare shown"
 ASKED = "compare asked"
@@ -70,6 +72,14 @@ def main() -> None:
         with st.container(key="results"):
             figures(key, comparison, pending=pending)
             comparison_table(comparison, inputs | {"device_usd": device_usd})
+            differences(comparison, inputs)
+
+
+@st.fragment
+def differences(comparison: Comparison, inputs: dict[str, Any]) -> None:
+    """How sure the differences are, when that is opened."""
+    texts = [request_text(one["document"], one["overrides"]) for one in inputs["entries"]]
+    sure_difference(texts, comparison.candidates)
 
 
 def answered(inputs: dict[str, Any]) -> tuple[Shown | None, bool]:

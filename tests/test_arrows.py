@@ -67,6 +67,7 @@ ABOVE_FOUNDATIONS = {
         "bill",
         "costs",
         "explain",
+        "hardware",
         "measured",
         "network",
         "planner",

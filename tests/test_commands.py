@@ -106,8 +106,10 @@ def refused(capsys):
 
 def test_plan_has_the_fields_of_the_contract(ask):
     """A failure breaks every program that reads them."""
-    fields = ask("plan", SMALL, "--top", "3")
+    fields = ask("plan", SMALL, "--top", "3", "--draws", "1")
     assert set(fields) >= PLAN_FIELDS
+    assert set(fields["recommended"]) >= {"plan", "expected_s", "interval", "fits", "best_in"}
+    assert fields["recommended"]["best_in"]["draws"] == 1
     assert set(fields["plan"]) >= PLAN
     assert set(fields["certificate"]) == CERTIFICATE
     for stage in fields["stages"]:
@@ -126,6 +128,10 @@ def test_plan_has_the_fields_of_the_contract(ask):
         "bandwidth.spine",
         "memory",
     }
+
+
+def test_more_draws_than_a_thousand_are_refused_before_anything_is_planned(refused):
+    assert "--draws must lie between 0 and 1,000" in refused("plan", SMALL, "--draws", "1001")
 
 
 def times_and_layers_add_up(fields: dict[str, Any]) -> None:

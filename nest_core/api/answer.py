@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.display import heading, html_table, line, stages_table
@@ -34,6 +35,8 @@ from nest_core.network import Network, Outline
 from nest_core.planner import Progress, Result, search
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import scenario_title
+from nest_core.studies.recommended import Recommended, checked_draws, recommend
+from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.text import plain
 from nest_core.units import at_least_gib
 from nest_core.workload import chain
@@ -52,6 +55,7 @@ __all__ = [
     "report_json",
     "stage_json",
     "validity_json",
+    "with_draws",
 ]
 
 
@@ -69,6 +73,8 @@ class Answer:
         In the scenario's order.
     interval : Interval or None
         Where the best plan's time will lie; None without one.
+    recommended : Recommended or None
+        Where draws were asked for and there is a plan.
     """
 
     scenario: Scenario
@@ -76,6 +82,7 @@ class Answer:
     result: Result
     baselines: tuple[Baseline, ...]
     interval: Interval | None = None
+    recommended: Recommended | None = None
 
     @property
     def best_baseline(self) -> Baseline | None:
@@ -162,6 +169,7 @@ class Answer:
             **validity_json(self.validity_of(best) if best else None, best),
             interval=self.interval.to_json() if self.interval else None,
             stack=stack_json(self.scenario),
+            recommended=self.recommended.to_json() if self.recommended else None,
             profile=self.profile_json(),
             solve_seconds=result.solve_seconds,
         )
@@ -339,9 +347,45 @@ def answer(
     return Answer(scenario, problem.network, result, baselines, interval)
 
 
+def with_draws(
+    found: Answer,
+    problem: Problem,
+    draws: int,
+    *,
+    pool: Executor | None = None,
+    progress: Tell = silent,
+    stop: Stop = never,
+) -> Answer:
+    """An answer with what draws recommend; as it is without a plan.
+
+    Parameters
+    ----------
+    problem : Problem
+        The scenario's.
+    draws, pool, progress, stop
+        See `nest_core.studies.recommended.recommend`.
+    """
+    best = found.best
+    if best is None or not draws:
+        return found
+    recommended = recommend(
+        found.scenario,
+        problem,
+        best.plan,
+        draws,
+        seed=found.scenario.seed,
+        pool=pool,
+        progress=progress,
+        stop=stop,
+    )
+    return replace(found, recommended=recommended)
+
+
 def plan(
     scenario: Asked | Named,
     *,
+    draws: int = 0,
+    pool: Executor | None = None,
     progress: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Answer:
@@ -350,6 +394,11 @@ def plan(
     Parameters
     ----------
     scenario : Scenario, str, Path or mapping
+    draws : int
+        Of what is not known exactly: so many are searched anew, and the answer's ``recommended``
+        is the plan of least expected time with how sure that is. 0: none.
+    pool : concurrent.futures.Executor, optional
+        Whose processes search the draws; the answer is the same without it.
     progress : callable, optional
         Told from time to time how far the search is.
     stop : callable () -> bool, optional
@@ -369,7 +418,10 @@ def plan(
     for name, given in (("progress", progress), ("stop", stop)):
         if given is not None and not callable(given):
             raise InputError(name, "must be a function", given, "give one, or leave it out")
-    return answer(load(scenario).values, progress=progress, stop=stop)
+    asked, count = load(scenario).values, checked_draws(draws)
+    problem = asked.problem()
+    found = answer(asked, problem=problem, progress=progress, stop=stop)
+    return with_draws(found, problem, count, pool=pool, stop=stop or never)
 
 
 def assumptions_json(scenario: Scenario, overlap: Overlap) -> dict[str, Any]:

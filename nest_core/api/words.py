@@ -68,7 +68,8 @@ def plan_text(fields: Mapping[str, Any]) -> str:
         f"{left}{fields['solve_seconds'] * 1e3:.0f} ms\n"
         f"{certificate['words']}\n"
         + audited
-        + f"{interval_line(fields)}\n{band_line(fields)}\n{overlap_line(fields)}\n\n"
+        + f"{interval_line(fields)}\n{band_line(fields)}\n{overlap_line(fields)}\n"
+        + (f"{_recommended(fields)}\n\n" if fields.get("recommended") else "\n")
         + table(["method", "iteration, s", "error band, s", "plan or reason"], rows)
         + (f"\n\n{further}" if further else "")
     )
@@ -102,6 +103,22 @@ def overlap_line(fields: Mapping[str, Any]) -> str:
     return f"{words}; estimator {estimator['family']}" + (
         "" if estimator["calibrated"] else ": nothing was fitted for this device"
     )
+
+
+def _recommended(fields: Mapping[str, Any]) -> str:
+    """What draws recommend, how sure that is, and what cannot be told from it."""
+    found = fields["recommended"]
+    span = found["interval"]
+    same = found["plan"] == fields["plan"]
+    lines = [
+        "recommended: " + ("this plan" if same else plan_words(found["plan"])),
+        f"{found['words']}; expected {found['expected_s']:.4g} s, "
+        f"{span['share']:.0%} interval {span['low_s']:.4g} to {span['high_s']:.4g} s",
+    ]
+    for one in found["equals"]:
+        low, high = (f"{100 * value:+.1f} %" for value in one["slower"])
+        lines.append(f"cannot be told from it ({low} to {high}): {plan_words(one['plan'])}")
+    return "\n".join(lines)
 
 
 def plan_words(plan: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from nest_core.files import read_text
 from nest_core.hardware import NARROW, UNCALIBRATED, Accelerator
 from nest_core.hardware.accelerators import accelerator_of
 from nest_core.hardware.stacks import Stack, default_stack, load_stack, stacks_of, under
+from nest_core.network import Network
 from nest_core.overrides import assign, settings
 from nest_core.planner import SearchSpace
 from nest_core.presets import load_toml, looks_like_path, named_file, preset_names
@@ -106,13 +107,15 @@ class Scenario:
     expert_overlap: bool = False
     collectives: str = "library"
 
-    def problem(self, recompute: Iterable[str] = ()) -> Problem:
+    def problem(self, recompute: Iterable[str] = (), network: Network | None = None) -> Problem:
         """The arrays that this scenario's plans are priced from.
 
         Parameters
         ----------
         recompute : iterable of str
             Recomputations beside those of the search space, as of a plan that is given.
+        network : Network, optional
+            The fabric, where it was collapsed already.
 
         Raises
         ------
@@ -122,7 +125,7 @@ class Scenario:
         more = tuple(recompute)
         check_modules(self.model, more, "plan.recompute")
         named = ordered((*self.space.recompute, *more))
-        return replace(self.job, recomputations=named).problem(self.fabric)
+        return replace(self.job, recomputations=named).problem(network or self.fabric)
 
     @property
     def job(self) -> Job:

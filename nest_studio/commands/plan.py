@@ -25,26 +25,34 @@ def plan(
     top: Annotated[int | None, typer.Option(help="How many of the best points to print.")] = None,
     audit: Annotated[int, typer.Option(help="Solve this many excluded points at random.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the audit's draw.")] = 0,
+    draws: Annotated[
+        int, typer.Option(help="Draws of what is not known exactly, each searched anew.")
+    ] = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Plan a scenario under the studio's own costs."""
     import nest_core as nest
-    from nest_core.api.answer import answer
+    from nest_core.api.answer import answer, with_draws
     from nest_core.api.words import plan_text
     from nest_core.planner import audit as audit_search
     from nest_core.planner import shadow_prices
-    from nest_studio.commands.watching import watched
+    from nest_core.studies.recommended import checked_draws
+    from nest_studio.commands.watching import watched, workers
     from nest_studio.system import peak_bytes
 
     if not 0 <= audit <= 100_000:
         raise InputError("--audit", "must lie between 0 and 100,000", audit, "give another number")
     if seed < 0:
         raise InputError("--seed", "must not be negative", seed, "give another number")
+    checked_draws(draws, "--draws")
     changes = settings(sets or ()) | ({} if top is None else {"search.top": top})
     asked = nest.load(scenario, changes).values
     with watched() as (progress, stop):
         problem = asked.problem()
         found = answer(asked, problem=problem, progress=progress, stop=stop)
+        if draws:
+            with workers() as (pool, tell):
+                found = with_draws(found, problem, draws, pool=pool, progress=tell, stop=stop)
     fields = found.to_json()
     best = found.result.best
     fields["shadow_prices"] = (

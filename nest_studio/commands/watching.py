@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TextIO
 
 from nest_core.planner import Progress
 from nest_core.units import humanise_seconds
 
-__all__ = ["watched"]
+__all__ = ["watched", "workers"]
 
 EVERY_S = 0.5
 
@@ -45,6 +47,27 @@ def watched(
         yield progress, lambda: bool(asked)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def workers(
+    stream: TextIO | None = None,
+) -> Iterator[tuple[Executor, Callable[[float, str], None]]]:
+    """Processes for what is done many times over, one per core, and who is told how far it is.
+
+    An interrupt is heard by this process alone: theirs end with it.
+    """
+    out = stream or sys.stderr
+
+    def tell(share: float, words: str) -> None:
+        if out.isatty():
+            print(f"\r{share:4.0%} {words}  ", end="", file=out, flush=True)
+
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        mp_context=spawned, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
+    ) as pool:
+        yield pool, tell
 
 
 def _line(now: Progress) -> str:

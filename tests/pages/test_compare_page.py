@@ -16,7 +16,7 @@ from nest_core.figures.comparison import SCENARIO_COLOURS, pictures
 from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import scenario_document
 from nest_core.studies.comparison import LONGEST_NAME, run
-from nest_studio import jobs
+from nest_studio import jobs, sure_view
 from nest_studio.compare_state import LONGEST_ADDRESS, READY_MADE
 from nest_studio.forms import Request
 
@@ -384,3 +384,14 @@ def test_a_name_too_long_for_its_field_is_cut(compare_page):
     page = compare_page([["n" * 500, *TWO[0][1:]], TWO[1]])
     assert not page.warning
     assert page.session_state["compare entries"][0]["name"] == "n" * LONGEST_NAME
+
+
+def test_how_sure_a_difference_is_comes_from_shared_draws(compare_page, monkeypatch):
+    monkeypatch.setattr(sure_view, "PARTS", ((0, 1), (1, 2)))
+    page = compare_page()
+    page.session_state["sure"] = True
+    page.run()
+    assert not page.exception
+    shown = text_of(page)
+    assert "Beside One, draw by draw" in shown
+    assert re.search(r"Two.*(slower|faster|cannot be told apart) \([+-].* of draws", shown)

@@ -14,6 +14,9 @@ from nest_core.explain import bindings, next_best, training
 from nest_core.explain.words import axes_table, binding_table, training_headline
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
+from nest_core.studies.recommended import recommend
+from nest_core.units import humanise_seconds
+from nest_studio import sure_view
 from nest_studio.jobs import JobQueue
 
 PARTS = ("why-binding", "why-axes", "why-shadow", "why-equations", "why-mine-part")
@@ -79,6 +82,18 @@ def test_opened_parts_show_what_the_core_says(plan_page):
     for words in ("matters most", "1 % more", "Symbols stand in docs/method.md"):
         assert words in shown
     assert axes_table(next_best(problem, scenario.space, best)).title in shown
+
+
+def test_how_sure_a_plan_is_comes_from_draws_that_workers_search(plan_page, counted, monkeypatch):
+    monkeypatch.setattr(sure_view, "PARTS", ((0, 2), (2, 3)))
+    page = opened(plan_page(**SMALL), "sure")
+    assert not page.exception
+    assert costly(counted) == ["recommended_plan", "searched_draws"]
+    scenario, problem, best = plan_of(page)
+    found = recommend(scenario, problem, best.plan, 3, seed=scenario.seed)
+    shown = text_of(page)
+    assert found.in_words in shown
+    assert f"Expected {humanise_seconds(found.expected_s)} per iteration" in shown
 
 
 def test_days_to_train_follow_the_input(plan_page):

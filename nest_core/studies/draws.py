@@ -1,0 +1,131 @@
+"""Draws of what is not known exactly: a scenario as it may be, with all else the same.
+
+What a scenario states is the centre. A draw moves parameters away from it: those of kernels as far
+and as jointly as their posterior lets them (`nest_core.hardware.posterior`), those of the network
+each by its published spread (`nest_core.hardware.network_spread`), whose share of the line rate
+stands in for the posterior's, which knows no transports.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from zlib import crc32
+
+import numpy as np
+
+from nest_core.costs.network_draw import routing_of, under
+from nest_core.costs.problem import Problem
+from nest_core.hardware.network_spread import NetworkParameters, load_spread
+from nest_core.hardware.posterior import adjusted
+from nest_core.hardware.stacks import known_of
+from nest_core.network import FloatArray, Network
+from nest_core.scenario import Scenario
+
+__all__ = ["Draw", "Spread", "spread_of"]
+
+_REACH = "network"
+"""The posterior's parameter that the catalogue of networks replaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A state of the world.
+
+    Parameters
+    ----------
+    kernels : tuple of (str, float)
+        Factors on figures of the accelerator's family.
+    network : NetworkParameters
+    """
+
+    kernels: tuple[tuple[str, float], ...]
+    network: NetworkParameters
+
+    def problem(self, scenario: Scenario, network: Network) -> Problem:
+        """The arrays that a scenario's plans are priced from in it.
+
+        Parameters
+        ----------
+        network : Network
+            The scenario's fabric, collapsed.
+        """
+        moved = adjusted(scenario.accelerator, dict(self.kernels))
+        return under(replace(scenario, accelerator=moved).problem(network=network), self.network)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """How surely the parameters of a scenario are known.
+
+    Parameters
+    ----------
+    kernels : tuple of str
+        Figures of the accelerator's family, known jointly.
+    covariance : (kernels, kernels)
+        Of the logarithms of their factors.
+    network : tuple of (str, str, float)
+        Fields of `NetworkParameters`, each with the name that networks share it under and the
+        standard deviation of its logarithm.
+    run_sd : float
+        Of the logarithm of a time: between the runs of one source. What all plans on a cluster
+        share says nothing of which is faster.
+    """
+
+    kernels: tuple[str, ...]
+    covariance: FloatArray
+    network: tuple[tuple[str, str, float], ...]
+    run_sd: float
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviation of each parameter, kernels first, (n,)."""
+        own = np.sqrt(np.diag(self.covariance))
+        return np.concatenate([own, [sd for _, _, sd in self.network]])
+
+    def rows(self, count: int, seed: int) -> FloatArray:
+        """Logarithms of factors, (count, n); of the same seed the first ones stay the same."""
+        rng = np.random.default_rng(seed)
+        nothing = np.zeros(len(self.kernels))
+        joint = rng.multivariate_normal(nothing, self.covariance, count, method="eigh")
+        apart = [
+            sd * np.random.default_rng((seed, crc32(name.encode()))).standard_normal(count)
+            for _, name, sd in self.network
+        ]
+        return np.column_stack([joint, *apart])
+
+    def draw(self, row: FloatArray) -> Draw:
+        """One row of `rows` as a draw."""
+        factors = np.exp(row).tolist()
+        fields = [field for field, _, _ in self.network]
+        return Draw(
+            tuple(zip(self.kernels, factors, strict=False)),
+            NetworkParameters(**dict(zip(fields, factors[len(self.kernels) :], strict=True))),
+        )
+
+
+def spread_of(scenario: Scenario, problem: Problem) -> Spread:
+    """What is known of a scenario's accelerator under its stack, and of its network.
+
+    Parameters
+    ----------
+    problem : Problem
+        The scenario's.
+    """
+    known, catalogue = known_of(scenario.accelerator, scenario.stack), load_spread()
+    kept = [place for place, name in enumerate(known.parameters) if name != _REACH]
+    transport, spreads = catalogue.of_curve(problem.software.between), dict(catalogue.spreads)
+    names = {
+        "incast": "incast",
+        "uplinks": f"uplinks.{routing_of(problem.network)}",
+        "reduction": "reduction",
+        **{f"overlap_{traffic}": f"overlap.{traffic}" for traffic in ("tp", "pp", "dp")},
+    }
+    return Spread(
+        tuple(known.parameters[place] for place in kept),
+        known.covariance[np.ix_(kept, kept)],
+        (
+            ("reach", f"reach.{transport.name}", transport.spread),
+            *((field, name, spreads[name]) for field, name in names.items()),
+        ),
+        known.experts_sd if scenario.model.experts > 1 else known.run_sd,
+    )

@@ -1,0 +1,200 @@
+"""What draws recommend: against searches and prices of single draws, and what follows from both."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import nest_core as nest
+from nest_core.costs import price
+from nest_core.costs.parse import read_plan
+from nest_core.errors import InputError
+from nest_core.planner import search
+from nest_core.scenario import load_scenario
+from nest_core.studies import recommended as studied
+from nest_core.studies.draws import spread_of
+from nest_core.studies.local_price import local_price
+from nest_core.studies.recommended import (
+    alikeness,
+    difference,
+    recommend,
+    recommended,
+    search_draws,
+)
+
+JOB = "gpt3-175b-64-h100"
+SMALL = (
+    "search.tp=[4, 8]",
+    "search.micro_batch_sequences.max=2",
+    'search.recompute=["none"]',
+    "search.zero=[0, 1]",
+    "search.cp=1",
+)
+"""A few of its plans are close."""
+DRAWS = 6
+
+
+@pytest.fixture(scope="module")
+def asked():
+    scenario = load_scenario(JOB, SMALL)
+    problem = scenario.problem()
+    return scenario, problem, search(problem, scenario.space).best.plan
+
+
+@pytest.fixture(scope="module")
+def searched(asked):
+    scenario, problem, known = asked
+    return search_draws(scenario, problem, known, range(DRAWS))
+
+
+@pytest.fixture(scope="module")
+def base(asked, searched):
+    scenario, problem, known = asked
+    return recommended(scenario, problem, known, searched)
+
+
+def sharp(monkeypatch):
+    """All is known exactly."""
+    exact = spread_of
+
+    def certain(scenario, problem):
+        found = exact(scenario, problem)
+        network = tuple((field, name, 0.0) for field, name, _ in found.network)
+        return replace(found, covariance=0 * found.covariance, network=network, run_sd=0.0)
+
+    monkeypatch.setattr(studied, "spread_of", certain)
+
+
+def test_a_draw_of_nothing_is_the_scenario_itself(asked):
+    scenario, problem, known = asked
+    spread = spread_of(scenario, problem)
+    same = spread.draw(np.zeros(len(spread.sd))).problem(scenario, problem.network)
+    assert same.network is problem.network
+    assert price(same, known) == price(problem, known)
+
+
+def test_no_winner_is_faster_than_what_its_draw_alone_finds(asked, searched):
+    scenario, problem, _ = asked
+    spread = spread_of(scenario, problem)
+    rows = spread.rows(DRAWS, 0)
+    assert [one.draw for one in searched] == list(range(DRAWS))
+    assert len({one.plan for one in searched}) > 1
+    for one in searched:
+        drawn = spread.draw(rows[one.draw]).problem(scenario, problem.network)
+        alone = search(drawn, scenario.space)
+        assert one.proven
+        assert alone.certificate.proven
+        assert one.iteration_s == alone.best.iteration_s == price(drawn, one.plan).iteration_s
+        assert one.known_s >= one.iteration_s
+
+
+def test_local_prices_are_those_of_price_within_three_parts_in_a_thousand():
+    """Where uplinks are few, what they carry and what hides of it multiply."""
+    scenario = load_scenario("llama3-70b-1024-h100-4to1")
+    problem = scenario.problem()
+    plan = read_plan("dp=64,tp=8,pp=2,zero=1,micro_batch=1,sp=true", problem.layers, 1024)
+    spread = spread_of(scenario, problem)
+    rows = spread.rows(40, 7)
+    exact = [
+        price(spread.draw(row).problem(scenario, problem.network), plan).iteration_s for row in rows
+    ]
+    error = np.abs(local_price(scenario, plan, spread, problem.network).seconds(rows) / exact - 1)
+    assert np.std(np.log(exact)) > 0.02  # draws move it far more than that
+    assert np.mean(error) < 0.001
+    assert np.quantile(error, 0.95) < 0.003
+
+
+def test_what_is_known_exactly_is_the_plain_optimum(asked, monkeypatch):
+    sharp(monkeypatch)
+    scenario, problem, known = asked
+    found = recommend(scenario, problem, known, 3)
+    assert found.report.plan == known
+    assert (found.best, found.worst_regret, found.others) == (1.0, 0.0, ())
+    assert found.expected_s == pytest.approx(found.report.iteration_s)
+
+
+def test_nothing_that_was_priced_is_expected_to_take_less(asked, searched, base):
+    _, _, known = asked
+    found = base
+    assert all(one.expected_s >= found.expected_s for one in found.others)
+    assert found.equals
+    assert {one.plan for one in searched} | {known} == {
+        found.report.plan,
+        *(one.report.plan for one in found.others),
+    }
+    assert found.low <= found.best <= found.high
+    assert found.worst_regret >= 0.0
+    assert found.interval.low_s < found.expected_s < found.interval.high_s
+
+
+def test_workers_change_nothing(asked, searched, base, monkeypatch):
+    """Whoever searches a draw: the seed alone says what is found."""
+    scenario, problem, known = asked
+    monkeypatch.setattr(studied, "_AT_ONCE", 4)
+    with ThreadPoolExecutor(1) as pool:
+        found = recommend(scenario, problem, known, DRAWS, pool=pool)
+    assert found.to_json() == base.to_json()
+    (other,) = search_draws(scenario, problem, known, range(1), seed=1)
+    assert other.known_s != searched[0].known_s
+
+
+def test_what_was_stopped_says_of_how_many_draws_it_is(asked):
+    scenario, problem, known = asked
+    stops = iter([False, False, True])  # asked once per draw where the incumbent is proven at once
+    found = search_draws(scenario, problem, known, range(DRAWS), stop=lambda: next(stops, True))
+    assert len(found) < DRAWS
+    assert recommend(scenario, problem, known, 2, stop=lambda: True) is None
+
+
+def test_errors_are_shared_by_what_is_alike(asked, searched):
+    _, _, known = asked
+    wider = replace(known, point=replace(known.point, micro_batch=known.point.micro_batch * 2))
+    found = alikeness([known, wider, *(one.plan for one in searched)])
+    assert found[0, 1] == pytest.approx(0.8)
+    assert np.array_equal(found, found.T)
+    assert np.diag(found) == pytest.approx(1.0)
+    assert np.linalg.eigvalsh(found).min() > -1e-9
+
+
+def test_between_two_fabrics_what_both_share_cancels(base):
+    same = difference(base, base)
+    assert (same.low, same.centre, same.high) == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
+    tight = load_scenario(JOB, (*SMALL, "fabric.clos.oversubscription=[4.0]"))
+    other_problem = tight.problem()
+    best = search(other_problem, tight.space).best.plan
+    found = difference(base, recommend(tight, other_problem, best, 1))
+    assert found.low <= found.centre <= found.high
+    alone = (base.interval.high_s - base.interval.low_s) / base.report.iteration_s
+    assert found.high - found.low < alone / 2
+
+
+def test_a_share_is_said_with_the_interval_of_jeffreys():
+    """Brown, Cai and DasGupta 2001, section 4.3: no win and nothing but wins have a closed end."""
+    assert studied._share_interval(0, 30)[0] == 0.0
+    assert studied._share_interval(30, 30)[1] == 1.0
+    low, high = studied._share_interval(22, 30)
+    assert low < 22 / 30 < high
+    shares = np.random.default_rng(0).beta(22.5, 8.5, 200_000)
+    assert (low, high) == pytest.approx(np.quantile(shares, [0.05, 0.95]), abs=2e-3)
+
+
+def test_the_facade_answers_as_the_command_does(asked):
+    scenario = nest.load("llama2-7b-64-h100", {"baselines.names": []})
+    assert nest.plan(scenario).to_json()["recommended"] is None
+    answer = nest.plan(scenario, draws=2)
+    found = answer.to_json()["recommended"]
+    assert {"plan", "expected_s", "interval", "fits", "best_in"} <= set(found)
+    assert set(found["interval"]) == {"centre_s", "low_s", "high_s", "share"}
+    assert {"draws", "best", "low", "high", "worst_regret"} <= set(found["best_in"])
+    assert found["best_in"]["draws"] == 2
+    assert found["fits"] == 1.0
+    assert "recommended: " in str(answer)
+
+
+def test_no_number_of_draws_is_an_error_in_a_sentence():
+    for count in (-1, 1001, 2.5, True):
+        with pytest.raises(InputError, match="draws must lie between 0 and 1,000"):
+            nest.plan("llama2-7b-64-h100", draws=count)
