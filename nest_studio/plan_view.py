@@ -9,7 +9,7 @@ import streamlit as st
 from nest_core.api.answer import Answer
 from nest_core.explain.proof import proven_over
 from nest_core.explain.summary import certificate_line, plan_in_words, stage_rows
-from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
+from nest_core.explain.validity import calibration_in_words, memory_in_words, overlap_in_words
 from nest_core.figures import Entry, balance_figure, memory_figure, throughput_figure
 from nest_core.figures.cost_matrices import cost_matrices_figure
 from nest_core.figures.fabric import PAINTS
@@ -90,7 +90,7 @@ def plan_facts(answer: Answer) -> None:
         certificate_line(result),
         proven_over(result.certificate),
         f"Costs: own model. {overlap_in_words(answer.overlap, accelerator)}",
-        f"{calibration_in_words(answer.scenario)} {MEMORY_IN_WORDS}",
+        f"{calibration_in_words(answer.scenario)} {memory_in_words(answer.scenario)}",
         kind="nest-quiet",
     )
     basis = answer.validity_of(best).in_words if best else "Error band: none without a plan."

@@ -21,7 +21,7 @@ SMALL = "llama2-7b-64-h100"
 ROUND_TRIPS = [
     (SMALL, []),
     (SMALL, ["--set", 'search.recompute="full"', "--set", "search.zero=3"]),
-    ("bert-large-64-v100", ["--set", "accelerator.memory_GiB=2.8", "--set", "search.tp=1"]),
+    ("bert-large-64-v100", ["--set", "accelerator.memory_GiB=4.5", "--set", "search.tp=1"]),
     ("gpt3-175b-64-h100", ["--set", "search.tp=8"]),
     ("llama2-7b-64-tpu-torus", ["--set", 'search.order=["tp","pp","cp","dp"]']),
 ]
@@ -236,7 +236,7 @@ def test_top_prints_the_next_best_points_in_order(ask):
     assert len(times) == 4
     assert all(a <= b * (1 + 1e-12) for a, b in pairwise(times))
     points = [fields["plan"], *(entry["plan"] for entry in fields["alternatives"])]
-    keys = ("dp", "tp", "pp", "sp", "zero", "micro_batch", "order")
+    keys = ("dp", "tp", "pp", "sp", "zero", "micro_batch", "schedule", "interleave", "order")
     assert len({tuple(map(str, (plan[key] for key in keys))) for plan in points}) == 4
 
 

@@ -40,6 +40,10 @@ def test_parts_add_up_stage_by_stage(ask):
     spans = [stage["layers"] for stage in fields["stages"]]
     assert [first for first, _ in spans[1:]] == [last for _, last in spans[:-1]]
     assert fields["fullest_bytes"] == max(stage["total_bytes"] for stage in fields["stages"])
+    assert fields["memory"]["centre_bytes"] == fields["fullest_bytes"]
+    assert 0.95 <= fields["memory"]["fits"] <= 1
+    buffers = fields["stages"][0]["buffers_bytes"]
+    assert buffers["communicators"] == fields["communicators"] * 688 * 2**20 == 5 * 688 * 2**20
 
 
 def test_the_planner_says_the_same(ask, tmp_path):

@@ -12,6 +12,7 @@ from nest_core.api.scenario import Named, load
 from nest_core.api.scenario import Scenario as Asked
 from nest_core.api.words import plan_text
 from nest_core.baselines import Baseline, evaluate_baselines, fastest
+from nest_core.costs.head_room import spread_of
 from nest_core.costs.overlap import Overlap
 from nest_core.costs.price import Report, Stage
 from nest_core.costs.problem import Problem
@@ -51,6 +52,7 @@ __all__ = [
     "Answer",
     "answer",
     "assumptions_json",
+    "memory_json",
     "plan",
     "report_json",
     "stage_json",
@@ -170,6 +172,7 @@ class Answer:
             interval=self.interval.to_json() if self.interval else None,
             stack=stack_json(self.scenario),
             recommended=self.recommended.to_json() if self.recommended else None,
+            memory=memory_json(self.scenario, best) if best else None,
             profile=self.profile_json(),
             solve_seconds=result.solve_seconds,
         )
@@ -469,6 +472,13 @@ def validity_json(found: Validity | None, report: Report | None) -> dict[str, An
         },
         "validity": found.in_words,
     }
+
+
+def memory_json(scenario: Scenario, report: Report) -> dict[str, Any]:
+    """Memory of a plan's fullest device: centre, interval, and how likely the plan fits."""
+    needed = max(stage.memory.total for stage in report.stages)
+    spread = spread_of(scenario.stack.framework)
+    return spread.to_json(needed, report.memory_limit_bytes)
 
 
 def report_json(report: Report) -> dict[str, Any]:

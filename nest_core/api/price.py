@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nest_core.api.answer import Answer, assumptions_json, report_json, validity_json
+from nest_core.api.answer import Answer, assumptions_json, memory_json, report_json, validity_json
 from nest_core.api.display import report_html
 from nest_core.api.scenario import Named, Scenario, as_written, load
 from nest_core.api.words import band_line, overlap_line
@@ -87,6 +87,7 @@ class Priced:
             "notes": given.notes,
             **assumptions_json(self.scenario, self.problem.overlap),
             **validity_json(found, report),
+            "memory": memory_json(self.scenario, report),
         }
 
     def to_frame(self) -> pd.DataFrame:
@@ -136,7 +137,7 @@ def price(
 
     Examples
     --------
-    >>> found = price("llama2-7b-64-h100", "dp=64,zero=1")
+    >>> found = price("llama2-7b-64-h100", "dp=32,tp=2,zero=1")
     >>> found.report.feasible, found.report.iteration_s > found.best.iteration_s
     (True, True)
     """

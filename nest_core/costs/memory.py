@@ -2,8 +2,9 @@
 
 Weights, gradients and optimizer states are there all the time; activations are kept from forward
 to backward, once for every micro-batch in flight; buffers live while one layer runs, and the
-largest of a stage counts, or while the optimizer steps, when nothing is in flight. The allocator
-holds more than tensors do, and the driver holds some before the first of them. Bytes.
+largest of a stage counts, or while the optimizer steps, when nothing is in flight. Beside tensors
+there are what the allocator holds beyond them, the driver's context, and buffers of the
+communication library. Bytes.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ Fifteen runs of Megatron-LM on B200 state both peaks (MooreThreads/SimuMax@4dcaa
 5.5 % on average. Validation against them counts what tensors held, which this share does not enter.
 """
 
-BUFFERS = ("working", "whole", "step", "fragmentation", "reserved")
+BUFFERS = ("working", "whole", "step", "fragmentation", "context", "communicators")
 """Parts of `Memory.buffers`: activations made again and gradients of activations; weights and
 gradients of a layer that is whole; what the optimizer step needs beyond what the passes held; what
-the allocator keeps; what is taken before the first tensor."""
+the allocator keeps; driver and context; buffers of the library's communicators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,14 @@ class Memory:
     whole: float
     step: float
     fragmentation: float
-    reserved: float
+    context: float
+    communicators: float
     host: float = 0.0
 
     @property
     def buffers(self) -> float:
         """What is neither a state nor kept for backward."""
-        return self.working + self.whole + self.step + self.fragmentation + self.reserved
+        return self.working + self.whole + self.step + self.total - self.tensors
 
     @property
     def tensors(self) -> float:
@@ -66,9 +68,14 @@ class Memory:
         return states + self.activations + self.stash + self.working + self.whole + self.step
 
     @property
+    def reserved(self) -> float:
+        """What the allocator holds."""
+        return self.tensors + self.fragmentation
+
+    @property
     def total(self) -> float:
         """All of it."""
-        return self.tensors + self.fragmentation + self.reserved
+        return self.reserved + self.context + self.communicators
 
 
 def stage_memory(
@@ -126,7 +133,8 @@ def stage_memory(
         whole=float(whole[fullest]),
         step=step,
         fragmentation=problem.fragmentation * tensors,
-        reserved=problem.reserved_bytes,
+        context=problem.reserved_bytes,
+        communicators=point.communicators * problem.communicator_bytes,
         host=_on_host(problem, point, table, layers, float(costs.in_flight[s])),
     )
 

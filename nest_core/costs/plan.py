@@ -135,6 +135,27 @@ class Point:
         """Whether any weights are held by more than one rank."""
         return max(self.sharers, self.expert_sharers) > 1
 
+    @property
+    def communicators(self) -> int:
+        """Groups of several ranks that a device belongs to, each a communicator of the library.
+
+        Those of Megatron-LM's ``parallel_state`` that a step uses: all ranks, one along each axis,
+        the ranks that share gradients, and those of one replica, which clip them together.
+        """
+        experts = self.expert_sharers if self.experts_apart else 1
+        groups = (
+            self.devices_used,
+            self.tp,
+            self.cp,
+            self.pp,
+            self.ep,
+            self.etp if self.experts_apart else 1,
+            self.sharers,
+            experts,
+            self.tp * self.pp,
+        )
+        return sum(ranks > 1 for ranks in groups)
+
     def micro_batches(self, batch: int) -> int:
         """Micro-batches that each replica runs per iteration."""
         return micro_batches(batch, self.dp, self.micro_batch)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nest_core.costs.checks import check_plan
+from nest_core.costs.head_room import sure_words
 from nest_core.costs.memory import Memory, stage_memory
 from nest_core.costs.offload import offloaded
 from nest_core.costs.plan import Plan, Point
@@ -306,10 +307,12 @@ def _stage(
 
 def _overflow(stages: tuple[Stage, ...], problem: Problem) -> str:
     number, worst = max(enumerate(stages), key=lambda pair: pair[1].memory.total)
-    over = worst.memory.total - problem.memory_bytes
-    if over <= 1e-9 * problem.memory_bytes:
+    have = problem.planned_bytes
+    over = worst.memory.total - have
+    if over <= 1e-9 * have:
         return ""
+    sure = sure_words(problem.memory_bytes, problem.memory_spread)
     return (
         f"stage {number + 1} needs {humanise_bytes(worst.memory.total)} per device, "
-        f"{humanise_bytes(over)} more than the {humanise_bytes(problem.memory_bytes)} there are"
+        f"{humanise_bytes(over)} more than {sure}"
     )

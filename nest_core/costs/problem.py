@@ -12,7 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
+from nest_core.costs.head_room import at_most
 from nest_core.costs.overlap import NO_OVERLAP, Overlap
+from nest_core.costs.plan import Point
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.kept import kept_within
 from nest_core.network import BoolArray, Dispatch, FloatArray, IntArray, Kind, Network
@@ -238,6 +240,8 @@ class StateBytes:
         Of gradients in their own precision that stay beside those that are added up and sent.
     temporary : float
         That the optimizer step needs while it runs, sharded like its states.
+    unheld : float
+        Of weights, what is sent and not held: they arrive wider than they stay.
     """
 
     weights: float
@@ -245,6 +249,7 @@ class StateBytes:
     optimizer: float
     own_gradients: float = 0.0
     temporary: float = 0.0
+    unheld: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,9 +266,14 @@ class Problem:
     tokens : int
         Per sequence.
     memory_bytes, reserved_bytes : float
-        Device memory, and what of it is taken before the first tensor.
+        Device memory, and what of it driver and context take.
     fragmentation : float
         Share of what tensors hold that the allocator holds beyond it.
+    communicator_bytes : float
+        That the communication library holds on a device per communicator.
+    memory_spread : float
+        Standard deviation of the logarithm of what is held over what is predicted; plans must fit
+        at `SURE` of it.
     lower_bound : callable (tp, sp, cp, ep, etp) -> LayerTable, optional
         One sequence at best: of a micro-batch of ``b`` sequences no seconds or bytes are under
         ``b`` times these; elements, numbers of calls and launches are the same. It spares the
@@ -308,6 +318,8 @@ class Problem:
     software: Software = LINKS_ALONE
     overlap: Overlap = NO_OVERLAP
     fragmentation: float = 0.0
+    communicator_bytes: float = 0.0
+    memory_spread: float = 0.0
     lower_bound: Callable[[int, bool, int, int, int], LayerTable] | None = None
     pad_batch: bool = False
     recomputations: tuple[str, ...] = RECOMPUTE
@@ -377,9 +389,19 @@ class Problem:
         return np.array([n if name == "uniform" else 0 for name, n in methods], dtype=np.int64)
 
     @property
+    def planned_bytes(self) -> float:
+        """Bytes that a plan may be predicted to hold, so that it fits as surely as it must."""
+        return at_most(self.memory_bytes, self.memory_spread)
+
+    @property
     def tensor_bytes(self) -> float:
-        """Bytes that the tensors of a device may hold."""
-        return (self.memory_bytes - self.reserved_bytes) / (1.0 + self.fragmentation)
+        """Bytes that the tensors of a device may hold at most, under any plan."""
+        return (self.planned_bytes - self.reserved_bytes) / (1.0 + self.fragmentation)
+
+    def room(self, point: Point) -> float:
+        """The same of a device beside its communicators."""
+        buffers = point.communicators * self.communicator_bytes
+        return self.tensor_bytes - buffers / (1.0 + self.fragmentation)
 
     @cached_property
     def layers(self) -> int:

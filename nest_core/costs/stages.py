@@ -326,7 +326,7 @@ def stage_memory(problem: Problem, point: Point) -> StageMemory:
         in_flight=in_flight(point, m, beside=beside),
         deferred=deferred(point, m),
         beside=beside,
-        limit=problem.tensor_bytes,
+        limit=problem.room(point),
         heads=problem.heads,
         chunks=problem.chunks,
         again=problem.again,

@@ -65,7 +65,21 @@ def _operand_bytes(precision: str) -> float:
     return NARROW[precision].element_bytes if precision in NARROW else element_bytes(precision)
 
 
-def state_bytes(precision: str, optimizer: str, gradient_bytes: float = 0.0) -> StateBytes:
+def keeps_transposed(family: str, recipe: str) -> bool:
+    """Whether software holds fp8 weights as they are and transposed.
+
+    Products of Hopper read both operands along the summed dimension, so that forward and backward
+    pass need a copy each (Transformer Engine, "Handling transposes"). Those of Blackwell read
+    either way, and Transformer Engine then makes no transposed copy
+    (``nvte_is_non_tn_fp8_gemm_supported``); but scales of blocks lie along one dimension, so
+    that block-scaled weights are held once for each.
+    """
+    return family != "blackwell" or recipe == "blockwise"
+
+
+def state_bytes(
+    precision: str, optimizer: str, gradient_bytes: float = 0.0, *, transposed: bool = True
+) -> StateBytes:
     """Bytes per parameter of weights, gradients and optimizer states.
 
     Mixed precision keeps an fp32 master copy beside the 16-bit weights. Gradients are added up
@@ -73,15 +87,15 @@ def state_bytes(precision: str, optimizer: str, gradient_bytes: float = 0.0) -> 
     copy of them: 18 and 20 bytes with Adam ([1]_, "Distributed Optimizer"; [2]_ counts 16,
     without that copy). Adam has two moments in fp32, bf16 (``adam_bf16``, which also drops the
     master copy and has 16-bit gradients) or 8 bits [3]_; ``sgd`` has none. fp8 training holds
-    weights in two bytes too: in 8 bits, as they are and transposed, since products of Hopper read
-    both operands along the summed dimension [4]_. Software that keeps 16-bit weights beside
-    those needs two bytes more.
+    weights in 8 bits [4]_, and where ``transposed`` a second time (`keeps_transposed`). They are
+    sent in two bytes. Software that keeps 16-bit weights beside those needs two bytes more.
 
     Parameters
     ----------
     precision, optimizer : str
     gradient_bytes : float
         Per gradient element, 2 or 4; 0: as above.
+    transposed : bool
 
     References
     ----------
@@ -89,13 +103,13 @@ def state_bytes(precision: str, optimizer: str, gradient_bytes: float = 0.0) -> 
            over d ranks; bf16 parameters and fp32 gradients 18, or 6 + 12 / d.
     .. [2] Rajbhandari et al., "ZeRO", 2020, section 3.1.
     .. [3] Dettmers et al., "8-bit optimizers via block-wise quantization", 2022.
-    .. [4] Transformer Engine, "Using FP8 with Transformer Engine", and Megatron-LM's
-           ``--fp8-param-gather``: fp8 weights without 16-bit ones (both recalled).
+    .. [4] Megatron-LM's ``--fp8-param-gather``: fp8 weights without 16-bit ones (recalled).
 
     Examples
     --------
-    >>> state_bytes("fp16", "adam")
-    StateBytes(weights=2.0, gradients=2.0, optimizer=12.0, own_gradients=0.0, temporary=4.0)
+    >>> state = state_bytes("fp16", "adam")
+    >>> state.weights, state.gradients, state.optimizer, state.temporary
+    (2.0, 2.0, 12.0, 4.0)
     """
     weights = element_bytes(precision)
     mixed = weights == 2.0
@@ -109,6 +123,7 @@ def state_bytes(precision: str, optimizer: str, gradient_bytes: float = 0.0) -> 
         gradients,
         master + moments,
         temporary=4.0 if master and gradients < 4.0 else 0.0,
+        unheld=1.0 if precision == "fp8" and not transposed else 0.0,
     )
 
 

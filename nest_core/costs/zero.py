@@ -66,7 +66,7 @@ def traffic(zero: int, state: StateBytes) -> Traffic:
 def state_shares(zero: int, ranks: int, state: StateBytes) -> tuple[float, float, float]:
     """Bytes per parameter of weights, gradients and optimizer states, sharded over ``ranks``."""
     return (
-        state.weights / (ranks if zero >= 3 else 1),
+        (state.weights - state.unheld) / (ranks if zero >= 3 else 1),
         (state.gradients + state.own_gradients) / (ranks if zero >= 2 else 1),
         state.optimizer / (ranks if zero >= 1 else 1),
     )

@@ -241,8 +241,8 @@ def _memory_wanted(stage: Stage, leaner: Stage | None, problem: Problem) -> floa
 
 def _over(stage: Stage, problem: Problem) -> float:
     """Bytes that a stage lacks; 0 if it fits, as `price` decides."""
-    over = stage.memory.total - problem.memory_bytes
-    return over if over > 1e-9 * problem.memory_bytes else 0.0
+    over = stage.memory.total - problem.planned_bytes
+    return over if over > 1e-9 * problem.planned_bytes else 0.0
 
 
 def _memory(stage: Stage, needs: float, leaner: Report | None, report: Report) -> Constraint:

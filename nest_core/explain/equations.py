@@ -184,9 +184,11 @@ def _memory(report: Report, problem: Problem) -> Equation:
     where = f" (stage {number + 1})" if len(report.stages) > 1 else ""
     return Equation(
         "memory of the fullest stage" if len(report.stages) > 1 else "memory",
-        "(states + in flight × kept_c + working and whole) (1 + fragmentation) + reserved",
+        "(states + in flight × kept_c + working and whole) (1 + fragmentation) + context + "
+        "communicators",
         f"({humanise_bytes(states)} + {humanise_bytes(passes)} + {humanise_bytes(moment)}) × "
-        f"{1 + problem.fragmentation:.3g} + {humanise_bytes(held.reserved)} = "
+        f"{1 + problem.fragmentation:.3g} + {humanise_bytes(held.context)} + "
+        f"{humanise_bytes(held.communicators)} = "
         f"{humanise_bytes(held.total)}{where}",
         held.total,
         "Memory",

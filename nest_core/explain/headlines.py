@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from nest_core.baselines import Baseline, fastest
 from nest_core.costs import Report
+from nest_core.costs.head_room import MemorySpread, spread_of
 from nest_core.costs.schedules import DELAYS
 from nest_core.costs.tables import mfu_convention, model_flops
 from nest_core.explain.summary import (
@@ -21,7 +22,6 @@ from nest_core.explain.summary import (
     share,
 )
 from nest_core.explain.validity import (
-    MEMORY_IN_WORDS,
     Span,
     Validity,
     percent,
@@ -64,7 +64,7 @@ def headlines(
         _speedup(best, baselines),
         _iteration(scenario, best, found),
         _bubble(scenario.batch, best),
-        _head_room(best),
+        _head_room(best, spread_of(scenario.stack.framework)),
     )
 
 
@@ -197,7 +197,7 @@ def _bubble(batch: int, best: Report) -> Headline:
     )
 
 
-def _head_room(best: Report) -> Headline:
+def _head_room(best: Report, spread: MemorySpread) -> Headline:
     number, stage = fullest(best)
     memory = stage.memory
     parts = (
@@ -220,6 +220,6 @@ def _head_room(best: Report) -> Headline:
             f"stage {number + 1}: "
             + " + ".join(f"{humanise_bytes(size)} {name}" for name, size in parts),
         ),
-        UNVALIDATED,
-        MEMORY_IN_WORDS,
+        spread.span_in_words(memory.total, best.memory_limit_bytes) if spread.sd else UNVALIDATED,
+        spread.in_words,
     )

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from nest_core.costs import Overlap, Plan
+from nest_core.costs.head_room import spread_of
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.posterior import load_posterior
@@ -27,11 +28,11 @@ from nest_core.scenario import Scenario
 from nest_core.units import capital, humanise, humanise_rate
 
 __all__ = [
-    "MEMORY_IN_WORDS",
     "Span",
     "Validity",
     "band_in_words",
     "calibration_in_words",
+    "memory_in_words",
     "overlap_in_words",
     "percent",
     "rate_span",
@@ -41,7 +42,6 @@ __all__ = [
     "validity_of",
 ]
 
-MEMORY_IN_WORDS = "Memory has no error band (docs/validation.md, Memory)."
 _NETWORK_MARGIN = 2.0
 """How much less bandwidth a device may have between nodes than in the clusters measured."""
 
@@ -266,6 +266,11 @@ def band_in_words(band: Band) -> str:
         f"validated on {band.n} runs of {band.region}: {percent(band.p10)} to "
         f"{percent(band.p90)} (10th to 90th percentile)"
     )
+
+
+def memory_in_words(scenario: Scenario) -> str:
+    """How far memory is from what is predicted of a scenario's stack."""
+    return spread_of(scenario.stack.framework).in_words
 
 
 def overlap_in_words(overlap: Overlap, accelerator: Accelerator) -> str:

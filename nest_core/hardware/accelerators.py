@@ -38,7 +38,9 @@ class Accelerator:
     tile : tuple of int
         Rows and columns of the output that one unit works on.
     reserved_bytes : float
-        Taken by driver, communication buffers and allocator before the first tensor.
+        Taken by driver and context before the first tensor.
+    communicator_bytes : float
+        That each communicator of its communication library takes; 0 where none does.
     source : str
     power_w : float or None
         Design power, W; None where the vendor publishes none.
@@ -70,6 +72,7 @@ class Accelerator:
     profile: Profile | None = None
     links_reach: float = 1.0
     network_reach: float = 1.0
+    communicator_bytes: float = 0.0
 
     def peak(self, precision: str) -> float:
         """Dense FLOP/s at a precision; KeyError where the device lacks it."""
@@ -124,6 +127,7 @@ def accelerator_of(file: AcceleratorFile, folder: Path | None = None) -> Acceler
         units=file.units,
         tile=(file.tile[0], file.tile[1]),
         reserved_bytes=from_gib(file.reserved_GiB),
+        communicator_bytes=from_gib(file.communicator_MiB / 1024),
         source=file.source,
         power_w=file.power_W,
         host_Bps=from_gbps_bytes(file.host_bandwidth_GBps or 0.0),

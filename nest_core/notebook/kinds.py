@@ -24,7 +24,7 @@ from nest_core.explain.summary import (
     share,
     stage_rows,
 )
-from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
+from nest_core.explain.validity import calibration_in_words, memory_in_words, overlap_in_words
 from nest_core.explain.words import Table
 from nest_core.figures import Picture
 from nest_core.figures.ratios import ratio_rows, ratios_finding
@@ -178,7 +178,7 @@ def _plan_facts(found: Answer) -> tuple[str, ...]:
     words += [
         f"{certificate_line(result)}. {proven_over(result.certificate)}",
         f"Costs: own model. {overlap_in_words(found.overlap, accelerator)} "
-        f"{calibration_in_words(scenario)} {MEMORY_IN_WORDS}",
+        f"{calibration_in_words(scenario)} {memory_in_words(scenario)}",
     ]
     return (*words, found.validity_of(best).in_words) if best else tuple(words)
 

@@ -146,7 +146,7 @@ def solve_point(
         chunks=first.chunks[choices.recompute],
         again=first.again,
         deferred=first.deferred,
-        limit=first.limit,
+        limit=np.array([each.limit for each in choices.costs]),
         strategy=choices.strategy,
         group=choices.group,
     )
@@ -185,7 +185,7 @@ class _Tables(NamedTuple):
     chunks: IntArray
     again: IntArray
     deferred: FloatArray
-    limit: float
+    limit: FloatArray
     strategy: IntArray
     group: IntArray
 
@@ -323,7 +323,7 @@ def _smallest_sum(
                     passes = t.in_flight[s] * kept + high[c]
                     passes += t.deferred[s] * (t.ends_kept[g, 0, j] - t.ends_kept[g, 0, i])
                     held = t.static[g, j] - t.static[g, i]
-                    if held + max(passes, t.stepping[g, j] - t.stepping[g, i]) > slack:
+                    if held + max(passes, t.stepping[g, j] - t.stepping[g, i]) > slack[g]:
                         fits[c] = False  # memory only grows with j
                         continue
                     served = t.group[c]

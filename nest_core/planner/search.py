@@ -20,13 +20,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nest_core.costs import Plan, Point, Problem, Report, offloaded, price
+from nest_core.costs.head_room import sure_words
 from nest_core.errors import InputError
 from nest_core.layout import DEVICE_ORDERS
 from nest_core.planner.frontier import PLACED, ROUGH, Frontier, Opened
 from nest_core.planner.mixed import MixedFrontier
 from nest_core.planner.solver import Prepared
 from nest_core.planner.space import SearchSpace
-from nest_core.units import at_least_gib, humanise_bytes, humanise_seconds
+from nest_core.units import at_least_gib, humanise_seconds
 
 __all__ = ["Audit", "Certificate", "Progress", "Result", "audit", "search"]
 
@@ -485,17 +486,18 @@ def _why_nothing(
     if point is None:
         return 0.0, "no interleaved plan fits into memory: allow 1f1b, which holds less"
     needed = tensors * (1.0 + problem.fragmentation) + problem.reserved_bytes
-    have = problem.memory_bytes
+    needed += point.communicators * problem.communicator_bytes
+    have = problem.planned_bytes
     if needed <= have:
         return 0.0, "no plan fits into memory with the schedules allowed: allow 1f1b"
     wider = "".join(
         f"{axis} {getattr(point, axis)}, " for axis in ("cp", "ep") if getattr(point, axis) > 1
     )
-    return needed, (
+    return needed * problem.memory_bytes / have, (
         f"no plan fits into memory: the leanest found (tp {point.tp}, {wider}pp {point.pp}, "
         f"dp {point.dp}, micro-batch {point.micro_batch}, {point.zero_words}) needs "
-        f"{at_least_gib(needed)} per device, {at_least_gib(needed - have)} more than the "
-        f"{humanise_bytes(have)} there are"
+        f"{at_least_gib(needed)} per device, {at_least_gib(needed - have)} more than "
+        f"{sure_words(problem.memory_bytes, problem.memory_spread)}"
     )
 
 

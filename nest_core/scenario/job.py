@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from nest_core.costs import IDEAL_OVERLAP, NO_OVERLAP, LayerTable, Overlap, Problem, state_bytes
+from nest_core.costs.head_room import spread_of
 from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.software import software_of
 from nest_core.costs.tables import (
     dispatch_of,
     element_bytes,
+    keeps_transposed,
     layer_table,
     lower_bound_table,
     model_flops,
@@ -61,6 +63,8 @@ class Job:
         See `Overlap`.
     collectives : str
         The algorithm of reduce-scatters, all-gathers and all-reduces; ``library``: the fastest.
+    framework, fp8 : str
+        Of its stack: whose measured memory says how surely a plan fits; how fp8 is scaled.
     """
 
     accelerator: Accelerator
@@ -80,6 +84,8 @@ class Job:
     dispatch: Literal["all_to_all", "once_per_node", "hybrid"] = "all_to_all"
     expert_overlap: bool = False
     collectives: str = "library"
+    framework: str = "megatron"
+    fp8: str = ""
 
     def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> Strategy:
         """The sub-graph strategy of a stage with these degrees."""
@@ -145,13 +151,20 @@ class Job:
             tokens=self.sequence,
             memory_bytes=device.memory_bytes,
             reserved_bytes=device.reserved_bytes,
-            state=state_bytes(self.precision, self.optimizer, self.gradient_bytes),
+            state=state_bytes(
+                self.precision,
+                self.optimizer,
+                self.gradient_bytes,
+                transposed=keeps_transposed(device.family.name, self.fp8),
+            ),
             update_Bps=bandwidth,
             model_flops=model_flops(self.model, self.sequence),
             peak_flops=device.peak(self.precision),
             software=software_of(device),
             overlap=self.hidden,
             fragmentation=FRAGMENTATION,
+            communicator_bytes=device.communicator_bytes,
+            memory_spread=spread_of(self.framework).sd,
             lower_bound=None if device.profile else self.lower_bound,
             pad_batch=self.pad_batch,
             recomputations=self.recomputations,

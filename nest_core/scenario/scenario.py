@@ -147,6 +147,8 @@ class Scenario:
             dispatch=self.dispatch,
             expert_overlap=self.expert_overlap,
             collectives=self.collectives,
+            framework=self.stack.framework,
+            fp8=self.stack.fp8,
         )
 
 

@@ -56,6 +56,7 @@ class AcceleratorFile(Table):
     tile: Annotated[list[Count], Field(min_length=2, max_length=2)]
     power_W: Positive | None = None
     reserved_GiB: NotNegative
+    communicator_MiB: NotNegative = 0.0
     host_bandwidth_GBps: Positive | None = None
     source: Annotated[str, Field(min_length=1, max_length=1000)]
     collectives: CollectivesTable | None = None

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["memory"]
 
 PARTS = ("weights", "gradients", "optimizer", "activations", "stash", "buffers")
+LINES = {
+    "working": "activations made again, gradients of activations",
+    "whole": "weights and new gradients of the layer that runs",
+    "step": "what the optimizer step needs beyond the passes",
+    "fragmentation": "held by the allocator beyond tensors",
+    "context": "driver and context",
+    "communicators": "buffers of the communication library",
+}
 GIB = 2.0**30
 
 
@@ -27,6 +35,7 @@ def memory(
     as_json: JsonFlag = False,
 ) -> None:
     """Memory of a plan on a scenario: bytes per stage and component."""
+    from nest_core.api.answer import memory_json
     from nest_core.costs import price
     from nest_core.costs.parse import read_plan
     from nest_core.explain import check_heads
@@ -44,6 +53,8 @@ def memory(
         "reason": report.reason,
         "memory_limit_bytes": report.memory_limit_bytes,
         "fullest_bytes": max(stage.memory.total for stage in report.stages),
+        "memory": memory_json(asked, report),
+        "communicators": max(given.stage_point(s).communicators for s in range(given.point.pp)),
         "plan": given.to_json(),
         "stages": [_stage(stage) for stage in report.stages],
     }
@@ -79,7 +90,15 @@ def _as_text(fields: Mapping[str, Any]) -> str:
     ]
     verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
     limit = f"{fields['memory_limit_bytes'] / GIB:.1f} GiB per device"
+    fullest = max(fields["stages"], key=lambda stage: float(stage["total_bytes"]))
+    lines = [
+        [name, f"{size / GIB:.2f}", LINES[name]] for name, size in fullest["buffers_bytes"].items()
+    ]
     head = ["stage", "layers", "recompute", *PARTS, "total"]
     hosts = [stage["host_bytes"] / GIB for stage in fields["stages"]]
     away = f"; {max(hosts):.2f} on the host for a device" if max(hosts) else ""
-    return f"{verdict}; {limit}\n\n{table(head, rows)}\n\nGiB{away}"
+    return (
+        f"{verdict}; {limit}\n{fields['memory']['words']}\n\n{table(head, rows)}\n\nGiB{away}\n\n"
+        + table(["buffers of the fullest", "GiB", "what it is"], lines)
+        + f"\n\n{fields['communicators']} communicators"
+    )

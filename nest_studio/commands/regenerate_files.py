@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from nest_core.costs.head_room import spreads_toml
 from nest_core.errors import InputError
 from nest_core.files import read_text
 from nest_core.hardware import UNCALIBRATED
@@ -28,6 +29,7 @@ from nest_core.measured.training.fit import (
     pooled,
     read_layers,
 )
+from nest_core.measured.training.memory_spread import measured_spreads
 from nest_core.measured.training.pairs import predict_pairs
 from nest_core.measured.training.posterior import Evidence, evidence, posterior_toml, refit
 from nest_core.measured.training.predict import predict_rows
@@ -114,6 +116,7 @@ def training(day: str | None) -> list[Path]:
         DOCUMENT: joined(_known(), training=part),
         image: picture(predictions),
         BANDS: bands_toml(measured_bands(predictions)),
+        BANDS.with_name("memory.toml"): spreads_toml(measured_spreads(predictions)),
     }
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,11 @@ import pytest
 from plain_chain import chain, plan, problem
 
 from nest_core.costs import StateBytes, price
+from nest_core.costs.head_room import fits_chance
 from nest_core.costs.memory import BUFFERS, FRAGMENTATION
-from nest_core.costs.tables import layer_table
+from nest_core.costs.stages import stage_memory
+from nest_core.costs.tables import keeps_transposed, layer_table, state_bytes
+from nest_core.costs.zero import state_shares, traffic
 from nest_core.hardware import load_accelerator
 from nest_core.planner import SearchSpace, search
 from nest_core.scenario import load_scenario
@@ -226,3 +230,43 @@ def test_scenarios_count_the_allocator_and_take_a_width_of_gradients():
     assert usual.state == StateBytes(2, 4, 12)
     narrow = load_scenario("llama2-7b-64-h100", ["workload.gradient_bytes=2"]).problem()
     assert narrow.state == StateBytes(2, 2, 12, temporary=4)
+
+
+def test_a_plan_must_fit_as_surely_as_the_spread_of_measured_memory_asks():
+    """A problem with a spread allows what one with less memory and none does."""
+    table = chain(parameters=SIZES, kept_bytes=np.full((3, 4), 9.0))
+    asked = problem(table, devices=1, state=MIXED, reserved_bytes=50.0, fragmentation=0.25)
+    need = price(asked, plan()).stages[0].memory.total
+    for memory, fits in ((1.001, True), (0.999, False)):
+        unsure = replace(asked, memory_spread=0.1, memory_bytes=memory * need * math.exp(0.16449))
+        assert price(unsure, plan()).feasible == fits
+        chance = fits_chance(need, unsure.memory_bytes, 0.1)
+        assert (chance > 0.95) == fits
+        alone = replace(unsure, memory_spread=0.0, memory_bytes=unsure.planned_bytes)
+        assert alone.tensor_bytes == unsure.tensor_bytes
+        found = plan().point
+        assert stage_memory(unsure, found).limit == unsure.tensor_bytes
+
+
+def test_every_group_of_several_ranks_has_its_buffers():
+    """All ranks, tensor parallel ones, stages, sharers, a replica's; none for one device."""
+    table = chain(parameters=SIZES)
+    counts = {(): 0, ("dp",): 2, ("tp",): 3, ("tp", "dp"): 4, ("tp", "dp", "pp"): 5}
+    for axes, count in counts.items():
+        cuts = (0, 2, 4) if "pp" in axes else (0, 4)
+        given = plan(cuts, **dict.fromkeys(axes, 2))
+        asked = problem(table, devices=2 ** len(axes), state=MIXED, communicator_bytes=7.0)
+        held = price(asked, given).stages[0].memory
+        assert held.communicators == 7.0 * count == 7.0 * given.point.communicators
+        assert held.total == held.reserved + held.context + held.communicators
+
+
+def test_blackwell_sends_more_of_fp8_weights_than_it_holds():
+    """Products of Blackwell read weights either way; scales of blocks lie along one."""
+    assert [keeps_transposed(*case) for case in (
+        ("h100", "delayed"), ("blackwell", "delayed"), ("blackwell", "blockwise"),
+    )] == [True, False, True]  # fmt: skip
+    both, one = (state_bytes("fp8", "adam", transposed=kept) for kept in (True, False))
+    assert state_shares(1, 4, both)[0] - state_shares(1, 4, one)[0] == 1.0
+    assert traffic(1, both) == traffic(1, one)
+    assert state_bytes("bf16", "adam", transposed=False) == state_bytes("bf16", "adam")

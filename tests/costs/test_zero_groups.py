@@ -124,7 +124,11 @@ def test_plans_are_read_back_with_their_groups(problem):
 
 def test_groups_beat_all_and_nothing_behind_oversubscribed_spines():
     """Llama 3 8B on 1,024 H100 behind 4:1: gathers stay in a leaf, memory is still divided."""
-    asked = ('workload.model="llama3-8b"', "workload.sequence_length_tokens=8192")
+    asked = (
+        'workload.model="llama3-8b"',
+        "workload.sequence_length_tokens=8192",
+        "accelerator.memory_GiB=96",
+    )
     problem = load_scenario("llama3-70b-1024-h100-4to1", asked).problem()
 
     def seconds(text: str) -> float:

@@ -88,7 +88,7 @@ def test_nothing_that_differs_is_faster(sets):
     assert compared >= 5
 
 
-@pytest.mark.parametrize("memory", [24, 25, 26, 36])
+@pytest.mark.parametrize("memory", [29.5, 30.5, 31.5, 42])
 def test_recomputation_goes_without_what_some_stage_does(memory):
     """Stages choose freely, so every plan of an outer point is enumerated here."""
     sets = (

@@ -37,7 +37,7 @@ def test_constraints_add_up_to_the_iteration_and_the_largest_binds(case):
         assert sum(seconds) == pytest.approx(report.iteration_s, rel=1e-9)
         assert sum(part.share for part in entry.constraints) == pytest.approx(1.0)
         assert entry.memory_share == stage.memory.total / report.memory_limit_bytes
-        if stage.memory.total <= report.memory_limit_bytes:
+        if stage.memory.total <= asked.planned_bytes:
             assert entry.binding.seconds == max(seconds)
         assert entry.in_words.startswith(f"Stage {entry.stage + 1} is bound by ")
 
@@ -121,7 +121,7 @@ def test_recomputation_is_the_price_of_memory_where_less_does_not_fit():
     assert not leaner.feasible
     memory = [{part.kind: part for part in entry.constraints} for entry in bindings(tight, report)]
     for parts, stage, lean in zip(memory, report.stages, leaner.stages, strict=True):
-        over = lean.memory.total > tight.memory_bytes
+        over = lean.memory.total > tight.planned_bytes
         assert ("memory" in parts) == over
         if over:
             assert parts["memory"].seconds == stage.recompute_s
@@ -129,7 +129,8 @@ def test_recomputation_is_the_price_of_memory_where_less_does_not_fit():
                 leaner.samples_per_s / report.samples_per_s - 1
             )
     enough = max(stage.memory.total for stage in leaner.stages)
-    roomy = replace(tight, memory_bytes=enough * 1.001)
+    sure = tight.memory_bytes / tight.planned_bytes
+    roomy = replace(tight, memory_bytes=enough * sure * 1.001)
     for entry, stage in zip(bindings(roomy, price(roomy, plan)), report.stages, strict=True):
         assert all(part.kind != "memory" for part in entry.constraints)
         compute = next(part for part in entry.constraints if part.kind == "compute")

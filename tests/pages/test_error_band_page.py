@@ -7,7 +7,7 @@ import html
 import pytest
 from our_plan import our_plan
 
-from nest_core.explain.validity import MEMORY_IN_WORDS, calibration_in_words, overlap_in_words
+from nest_core.explain.validity import calibration_in_words, memory_in_words, overlap_in_words
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario
 
@@ -28,7 +28,7 @@ def test_every_preset_says_what_its_figures_stand_on(plan_page, name):
     assert stands.in_words in shown
     assert overlap_in_words(found.overlap, found.scenario.accelerator) in shown
     assert calibration_in_words(found.scenario.accelerator) in shown
-    assert MEMORY_IN_WORDS in shown
+    assert memory_in_words(found.scenario) in shown
     for line in found.headlines():
         assert line.span in shown
         assert line.note in shown

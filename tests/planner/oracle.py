@@ -491,7 +491,7 @@ class Pricer:
         ):
             z1, z2, z3 = (ranks if self.zero >= least else 1 for least in (1, 2, 3))
             here = 1 - self.optimizer_away
-            states = state.weights / z3 + here * state.optimizer / z1
+            states = (state.weights - state.unheld) / z3 + here * state.optimizer / z1
             states += (state.gradients + state.own_gradients) / z2
             elements = sum(held[layer] for layer in layers)
             total += elements * states
@@ -512,7 +512,18 @@ class Pricer:
         passes = held + high
         passes += self._late(position) * again
         tensors = total + max(passes, stepping)
-        return tensors * (1 + self.problem.fragmentation) + self.problem.reserved_bytes
+        held = tensors * (1 + self.problem.fragmentation) + self.problem.reserved_bytes
+        return held + self._groups() * self.problem.communicator_bytes
+
+    def _groups(self) -> int:
+        """Groups that a rank talks in: all ranks, along axes, of the same weights, a replica's."""
+        tp, cp, ep = self.choice.tp, self.choice.cp, self.choice.ep
+        etp = self.choice.etp or tp
+        groups = [tp, cp, self.choice.pp, ep, cp * self.choice.dp, tp * self.choice.pp]
+        groups.append(tp * cp * self.choice.dp * self.choice.pp)
+        if ep > 1 or etp != tp:
+            groups += [etp, tp * cp * self.choice.dp // (ep * etp)]
+        return len([ranks for ranks in groups if ranks > 1])
 
     def _on_host(self, position: int, virtual_stages: VirtualStages) -> float:
         """Bytes that a rank's host holds of it: of micro-batches in flight, and of the states."""

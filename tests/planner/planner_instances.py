@@ -121,7 +121,10 @@ def random_instance(seed: int, shapes: tuple[tuple[int, ...], ...] = ()) -> Inst
     tables = random_tables(dice, family, layers=int(dice.choice(family.layers)))
     problem = random_problem(dice, family, fabric, tables)
     problem = replace(
-        problem, state=random_state(seed, problem.state), fragmentation=0.07 * (seed % 4)
+        problem,
+        state=random_state(seed, problem.state),
+        fragmentation=0.07 * (seed % 4),
+        communicator_bytes=4.0 * (seed % 3),
     )
     space = random_space(dice, family, fabric.devices, problem.batch, problem.layers)
     loose = Instance(seed, family, fabric, problem, space)
@@ -151,7 +154,8 @@ def holed_instance(seed: int) -> Instance:
 def random_state(seed: int, state: StateBytes) -> StateBytes:
     """Two instances in three with gradients of their own, an optimizer step that needs more."""
     own, temporary = ((0.0, 0.0), (2.0, 4.0), (0.0, 40.0))[seed % 3]
-    return replace(state, own_gradients=own, temporary=temporary)
+    unheld = 0.5 * (seed % 2) * state.weights
+    return replace(state, own_gradients=own, temporary=temporary, unheld=unheld)
 
 
 def random_problem(
@@ -446,7 +450,10 @@ def large_instance(seed: int) -> Instance:
     tables = random_tables(dice, family, layers=int(dice.choice(family.layers)))
     problem = random_problem(dice, family, fabric, tables)
     problem = replace(
-        problem, state=random_state(seed, problem.state), fragmentation=0.07 * (seed % 4)
+        problem,
+        state=random_state(seed, problem.state),
+        fragmentation=0.07 * (seed % 4),
+        communicator_bytes=4.0 * (seed % 3),
     )
     every = tuple(range(1, fabric.devices + 1))
     space = replace(

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 __all__ = [
     "FRAMEWORKS",
     "MEMORY_KIND",
+    "MEMORY_STAGE",
     "MEMORY_UNIT",
     "NOTES",
     "OPTIMIZERS",
@@ -139,6 +140,9 @@ MEMORY_KIND: Rules = (
     ("", "unstated"),
 )
 """Columns ``notes`` and ``source``: what was counted as memory in use."""
+
+MEMORY_STAGE: Rules = ((r"rank 0 \(first stage\)", "first"), ("", "fullest"))
+"""Column ``notes``: on which stage it was counted."""
 
 
 class NotNumber(ValueError):

@@ -344,10 +344,11 @@ def figures(document: str) -> Mapping[str, Mapping[str, float]]:
 FAR = 0.2
 
 MEMORY_INTRODUCTION = """\
-Bytes on the fullest device, compared with what a source counted: what tensors held (also where it \
-does not say), what the allocator held, or what the driver showed. The latter two hold memory that \
-no tensor has; the allocator's share is one constant (`nest_core.costs.memory.FRAGMENTATION`), \
-the mean of what SimuMax's rows state beside the figure compared here. No other number was fitted, \
+Bytes on the device that a source read (the fullest, or the first stage where it says so), \
+compared with what it counted: what tensors held (also where it does not say), what the allocator \
+held, or what the driver showed, with its context and the communicators' buffers. The allocator's \
+share is one constant (`nest_core.costs.memory.FRAGMENTATION`), the mean of what SimuMax's rows \
+state beside the figure compared here. No other number was fitted, \
 but these errors are not blind: which of a framework's buffers are counted \
 (`nest_core/measured/training/memory.py`), and that unstated memory is what tensors hold, was \
 decided with these rows in view. Promised: mean error 6%, worst 20%."""

@@ -57,7 +57,7 @@ def counted_bytes(memory: Memory, kind: str) -> float:
     """
     if kind == "device":
         return memory.total
-    return memory.tensors + (memory.fragmentation if kind == "reserved" else 0.0)
+    return memory.reserved if kind == "reserved" else memory.tensors
 
 
 def run_state(run: Run, state: StateBytes) -> StateBytes:

@@ -34,7 +34,7 @@ from nest_core.costs import (
 from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.parse import even_cuts
 from nest_core.costs.software import Software, software_of
-from nest_core.costs.tables import dispatch_of, element_bytes, layer_table
+from nest_core.costs.tables import dispatch_of, element_bytes, keeps_transposed, layer_table
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.stacks import Stack, load_stack, under
@@ -66,7 +66,7 @@ class Prediction:
     calibrated : bool
         Whether measurements of the accelerator's family were fitted.
     counted_bytes : tuple of (str, float)
-        Of the fullest device, what each kind of source would count
+        Of the device that the source read, what each kind of source would count
         (`nest_core.measured.training.memory.KINDS`).
     """
 
@@ -117,13 +117,14 @@ def predict_rows(
         except InputError as error:
             left.append(Unread(row.run.id, str(error)))
         else:
-            held = [stage.memory for stage in report.stages]
+            first = row.outcome.memory_stage == "first"
+            held = [stage.memory for stage in report.stages[: 1 if first else None]]
             found.append(
                 Prediction(
                     row.run,
                     row.outcome,
                     report.iteration_s,
-                    max(memory.total for memory in held),
+                    max(stage.memory.total for stage in report.stages),
                     accelerator.family.calibrated,
                     tuple(
                         (kind, max(counted_bytes(memory, kind) for memory in held))
@@ -255,7 +256,9 @@ def problem_of(
         found = layer_table(model, strategy, accelerator, run.precision, wide, rows)
         return run_table(run, model, strategy, found)
 
-    state = run_state(run, state_bytes(run.precision, run.optimizer, run.gradient_bytes))
+    recipe = "blockwise" if "mx" in run.precision_name.lower() else load_stack(run.stack).fp8
+    transposed = keeps_transposed(accelerator.family.name, recipe)
+    state = state_bytes(run.precision, run.optimizer, run.gradient_bytes, transposed=transposed)
     return Problem(
         network=network_of(fabric_of(run)),
         table=table,
@@ -263,13 +266,14 @@ def problem_of(
         tokens=run.sequence,
         memory_bytes=accelerator.memory_bytes,
         reserved_bytes=run_reserved_bytes(run, accelerator.reserved_bytes),
-        state=state,
+        state=run_state(run, state),
         update_Bps=accelerator.memory_bandwidth_Bps * accelerator.family.memory_efficiency,
         model_flops=0.0,
         peak_flops=accelerator.peak(run.precision),
         software=library(accelerator),
         overlap=_overlap(run, accelerator),
         fragmentation=FRAGMENTATION,
+        communicator_bytes=accelerator.communicator_bytes,
         recomputations=rows,
         dispatch=dispatch_of(run.fact("dispatch") or "all_to_all", model),
     )

@@ -17,7 +17,14 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 
 from nest_core.errors import InputError
-from nest_core.measured.training.cells import MEMORY_KIND, MEMORY_UNIT, NotNumber, decide, figure
+from nest_core.measured.training.cells import (
+    MEMORY_KIND,
+    MEMORY_STAGE,
+    MEMORY_UNIT,
+    NotNumber,
+    decide,
+    figure,
+)
 from nest_core.measured.training.rows import Unusable, run_of
 from nest_core.measured.training.runs import Outcome, Row, Run, Unread
 from nest_core.units import GB, GIB
@@ -159,7 +166,8 @@ def _outcome(cells: Mapping[str, str]) -> Outcome:
     notes = cells.get("notes") or ""
     unit = GIB if decide(MEMORY_UNIT, notes) == "GiB" else GB
     counted = decide(MEMORY_KIND, f"{notes} {cells.get('source') or ''}")
-    return Outcome(seconds, memory * unit, counted or "unstated")
+    first = decide(MEMORY_STAGE, notes) == "first"
+    return Outcome(seconds, memory * unit, counted or "unstated", "first" if first else "fullest")
 
 
 def measured_figure(text: str) -> float | None:

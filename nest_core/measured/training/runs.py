@@ -127,14 +127,18 @@ class Outcome:
     seconds : float or None
         Of one iteration; None where the row gives none.
     memory_bytes : float or None
-        On the fullest device, as the source counts it.
+        On one device, as the source counts it.
     memory_kind : {"allocated", "reserved", "device", "unstated"}
-        Held by tensors; with what the allocator keeps; with the driver's; or the row does not say.
+        Held by tensors; with what the allocator keeps; with the driver's and the communication
+        library's; or the row does not say.
+    memory_stage : {"fullest", "first"}
+        Whose it is, where the row says that it was read on the first stage only.
     """
 
     seconds: float | None = None
     memory_bytes: float | None = None
     memory_kind: str = "unstated"
+    memory_stage: Literal["fullest", "first"] = "fullest"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def longest_in_memory(
     peak: FloatArray,
     step: FloatArray,
     strategy: IntArray,
-    limit: float,
+    limit: FloatArray,
     flights: int,
 ) -> IntArray:
     """First layer of the longest stage that fits, shape (flights, O, L + 1); ``J`` where none."""
@@ -78,7 +78,7 @@ def longest_in_memory(
                     high = max(high, peak[o, i - 1])
                     passes = (flight + 1) * (kept[o, j] - kept[o, i - 1]) + high
                     stepping = step[g, j] - step[g, i - 1]
-                    if static[g, j] - static[g, i - 1] + max(passes, stepping) > slack:
+                    if static[g, j] - static[g, i - 1] + max(passes, stepping) > slack[g]:
                         break
                     i -= 1
                 first[flight, o, j] = i

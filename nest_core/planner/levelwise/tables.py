@@ -81,7 +81,7 @@ def longest_by_memory(rows: IntArray, choices: list[Choice], flights: int) -> In
         _by_row(costs, rows, "peak"),
         _stacked(costs, "step"),
         strategy,
-        costs[0].limit,
+        np.array([each.limit for each in costs]),
         flights,
     )
     for o, (g, c) in enumerate(zip(strategy, np.tile(rows, len(costs)), strict=True)):

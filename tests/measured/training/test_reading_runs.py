@@ -160,6 +160,9 @@ def test_memory_is_counted_as_the_source_counts(one):
     assert one(notes="reserved by the allocator").outcome.memory_kind == "reserved"
     assert one(source="pytorch/torchtitan").outcome.memory_kind == "reserved"
     assert one(notes="peak of the first step").outcome.memory_kind == "unstated"
+    on_first = one(notes="memory: GiB allocated at most by tensors on rank 0 (first stage)").outcome
+    assert (on_first.memory_kind, on_first.memory_stage) == ("allocated", "first")
+    assert torch.memory_stage == "fullest"
 
 
 def test_empty_cells_take_the_stated_defaults(one):

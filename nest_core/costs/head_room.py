@@ -1,0 +1,169 @@
+"""How surely a plan fits: the spread of memory that was measured about what was predicted.
+
+``presets/validation/memory.toml`` holds, for every framework with enough measured runs, the root
+mean square of ``log(measured / predicted)``, sources counting alike, so that what a prediction is
+off on average counts as spread; ``nest-studio regenerate training`` writes it. Of a framework with
+fewer runs the spread is that of all, which is flat: it says nothing of its software.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from nest_core.presets import kept_per_edition, load_toml, preset_path
+from nest_core.units import humanise_bytes
+
+__all__ = [
+    "FEWEST",
+    "POOLED",
+    "SHARE",
+    "SURE",
+    "MemorySpread",
+    "at_most",
+    "fits_chance",
+    "spread_of",
+    "spreads_toml",
+    "sure_words",
+]
+
+SHARE = 0.8
+"""Of runs inside the interval about a prediction."""
+
+SURE = 0.95
+"""How surely a plan must fit."""
+
+FEWEST = 5
+"""Measured runs below which a framework has no spread of its own."""
+
+PATH = ("validation", "memory.toml")
+POOLED = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySpread:
+    """What measured runs say of a framework's memory.
+
+    Parameters
+    ----------
+    framework : str
+        ``all``: no runs of its own, or too few.
+    sd : float
+        Of the logarithm of measured over predicted bytes.
+    runs, sources : int
+    """
+
+    framework: str
+    sd: float
+    runs: int
+    sources: int
+
+    @property
+    def flat(self) -> bool:
+        """Whether it is the spread of all frameworks together."""
+        return self.framework == POOLED
+
+    @property
+    def in_words(self) -> str:
+        """How far memory is from what is predicted, and how that is known."""
+        if not self.sd:
+            return "Memory has no error band (docs/validation.md, Memory)."
+        among = (
+            f"the {self.runs} measured of all frameworks, as of this one fewer than {FEWEST} were"
+            if self.flat
+            else f"{self.runs} measured of {self.framework}"
+        )
+        return f"Memory: four runs of five within {self.factor - 1:.0%} ({among})."
+
+    @property
+    def factor(self) -> float:
+        """By which `SHARE` of runs are at most over or under."""
+        return math.exp(NormalDist().inv_cdf((1 + SHARE) / 2) * self.sd)
+
+    def span_in_words(self, needed_bytes: float, memory_bytes: float) -> str:
+        """The interval about a prediction, and how likely it fits."""
+        low, high = needed_bytes / self.factor, needed_bytes * self.factor
+        chance = fits_chance(needed_bytes, memory_bytes, self.sd)
+        return (
+            f"{humanise_bytes(low)} to {humanise_bytes(high)}, fits with "
+            f"{'over 99 %' if chance > 0.99 else f'{100 * chance:.0f} %'} certainty"
+        )
+
+    def to_json(self, needed_bytes: float, memory_bytes: float) -> dict[str, object]:
+        """What it says of a prediction: centre, interval, and how likely it fits."""
+        return {
+            "centre_bytes": needed_bytes,
+            "low_bytes": needed_bytes / self.factor,
+            "high_bytes": needed_bytes * self.factor,
+            "share": SHARE,
+            "surely_bytes": needed_bytes * memory_bytes / at_most(memory_bytes, self.sd),
+            "fits": fits_chance(needed_bytes, memory_bytes, self.sd),
+            "framework": self.framework,
+            "runs": self.runs,
+            "flat": self.flat,
+            "words": f"{self.span_in_words(needed_bytes, memory_bytes)}. {self.in_words}",
+        }
+
+
+def at_most(memory_bytes: float, sd: float) -> float:
+    """Bytes that may be predicted, so that memory is enough with probability `SURE`."""
+    return memory_bytes * math.exp(-NormalDist().inv_cdf(SURE) * sd)
+
+
+def fits_chance(needed_bytes: float, memory_bytes: float, sd: float) -> float:
+    """How likely a plan fits that is predicted to need so much.
+
+    Examples
+    --------
+    >>> fits_chance(80.0, 80.0, 0.06)
+    0.5
+    >>> round(fits_chance(at_most(80.0, 0.06), 80.0, 0.06), 3)
+    0.95
+    """
+    if not sd or not math.isfinite(memory_bytes):
+        return float(needed_bytes <= memory_bytes)
+    return NormalDist().cdf(math.log(memory_bytes / needed_bytes) / sd)
+
+
+def sure_words(memory_bytes: float, sd: float) -> str:
+    """The bytes that a plan may need, in words."""
+    if not sd:
+        return f"the {humanise_bytes(memory_bytes)} there are"
+    return (
+        f"the {humanise_bytes(at_most(memory_bytes, sd))} that fit into "
+        f"{humanise_bytes(memory_bytes)} with {SURE:.0%} certainty"
+    )
+
+
+def spread_of(framework: str) -> MemorySpread:
+    """The spread of a framework, or the flat one."""
+    known = _spreads()
+    return known.get(framework) or known.get(POOLED) or MemorySpread(POOLED, 0.0, 0, 0)
+
+
+@kept_per_edition(1)
+def _spreads() -> Mapping[str, MemorySpread]:
+    path = preset_path(*PATH)
+    entries = load_toml(path).get("spread", ()) if path.is_file() else ()
+    found = (
+        MemorySpread(str(e["framework"]), float(e["sd"]), int(e["runs"]), int(e["sources"]))
+        for e in entries
+    )
+    return {spread.framework: spread for spread in found}
+
+
+def spreads_toml(spreads: Iterable[MemorySpread]) -> str:
+    """The text of the shipped file."""
+    lines = ["# Written by `nest-studio regenerate training`; do not edit."]
+    for spread in spreads:
+        lines += [
+            "",
+            "[[spread]]",
+            f'framework = "{spread.framework}"',
+            f"sd = {spread.sd:.4f}",
+            f"runs = {spread.runs}",
+            f"sources = {spread.sources}",
+        ]
+    return "\n".join(lines) + "\n"
