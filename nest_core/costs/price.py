@@ -294,7 +294,7 @@ def _stage(
         micro_batch_s=work.load,
         compute_s=m * (work.compute + work.launch) + work.update,
         recompute_s=m * work.replay,
-        communication_s=m * work.communication + work.sync - work.update,
+        communication_s=max(0.0, m * work.communication + work.sync - work.update),  # rounding
         idle_s=max(0.0, iteration - m * work.load - work.sync),  # rounding
         sync_s=work.sync,
         producer_level=int(ground.shared.producer_level[s]),

@@ -9,6 +9,7 @@ import numpy as np
 
 from nest_core.costs import LayerTable, Problem, StateBytes
 from nest_core.hardware import load_accelerator
+from nest_core.hardware.stacks import default_stack, under
 from nest_core.network import Network
 from nest_core.scenario.job import Job
 from nest_core.topology import Hierarchical, Tier
@@ -81,8 +82,9 @@ def problem(
     overlap : bool
         Whether communication may hide behind compute, as fitted; else all of it is exposed.
     """
+    device = load_accelerator("h100-80gb")
     job = Job(
-        load_accelerator("h100-80gb"),
+        under(device, default_stack(device.family.name), "bf16"),
         load_model(model),
         sequence,
         batch,

@@ -27,7 +27,7 @@ def test_every_preset_says_what_its_figures_stand_on(plan_page, name):
     stands = found.validity_of(found.result.best)
     assert stands.in_words in shown
     assert overlap_in_words(found.overlap, found.scenario.accelerator) in shown
-    assert calibration_in_words(found.scenario.accelerator) in shown
+    assert calibration_in_words(found.scenario) in shown
     assert memory_in_words(found.scenario) in shown
     for line in found.headlines():
         assert line.span in shown
@@ -60,4 +60,5 @@ def test_an_uncalibrated_device_takes_the_band_away(plan_page):
     shown = text_of(page)
     assert "Validated on " not in shown
     assert "Outside every validated region" in shown
-    assert "Gaudi 3 128 GB is uncalibrated" in shown
+    assert "Software: megatron-deepspeed-gaudi-2023" in shown
+    assert "on family gaudi: unvalidated" in shown

@@ -51,7 +51,7 @@ def test_figure_2_s_parts_are_an_iteration() -> None:
     assert [row["recompute"] for row in found.rows] == ["none", "full"] * 12
     for row in found.rows:
         if row["plan"] is None:
-            assert (row["recompute"], row["communication_s"]) == ("none", None)
+            assert row["communication_s"] is None
             assert row["reason"].startswith("no plan fits into memory")
             continue
         assert row["plan"]["t"] == row["tp"]
