@@ -55,6 +55,7 @@ class Next:
         return {
             "runs": [run.to_json() for run in self.found.runs],
             "candidates": self.found.candidates,
+            "draws": self.found.draws,
             "expected_regret_s": self.found.expected_regret_s,
             "refused": list(self.refused),
             "files": dict(self.files),

@@ -17,6 +17,7 @@ References
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,6 +39,11 @@ BEST = 8
 """Points of least time at the centre among the candidates."""
 DRAWS = 20
 """Draws of the parameters, the winners of which are candidates."""
+DRAWS_S = 12.0
+"""No further draw is searched after so long."""
+WORTH = 0.99
+"""A winner takes at most this share of the time of any other candidate: nobody's model tells
+plans apart that differ by less, and a search that need not is short."""
 REPEATED_SD = 0.015
 """Of the logarithm of a time: between repetitions of one run (docs/method.md, "Next runs")."""
 ALIKE = 0.8
@@ -148,12 +154,15 @@ class NextRuns:
     runs : tuple of NextRun
     candidates : int
         Plans that the choice is between.
+    draws : int
+        Of the parameters, searched for candidates.
     expected_regret_s : float
         What knowing every plan's time would save of an iteration, on average.
     """
 
     runs: tuple[NextRun, ...]
     candidates: int
+    draws: int
     expected_regret_s: float
 
 
@@ -186,18 +195,22 @@ def next_runs(
     found = search(problem, scenario.space, top=BEST, time_limit_s=scenario.time_limit_s)
     if found.best is None:
         raise InputError("scenario", "must have a plan", found.reason, "change it")
-    best = found.best
-    plans = [best.plan, *(report.plan for report in found.alternatives)]
+    plans = [found.best.plan, *(report.plan for report in found.alternatives)]
+    began, draws = time.perf_counter(), 0
     for row in known.draws(DRAWS, seed) - known.centre:
+        if time.perf_counter() - began > DRAWS_S:
+            break
+        draws += 1
         drawn = _problem(scenario, problem, known, row)
+        fastest = min(price(drawn, plan).iteration_s for plan in plans)
         again = search(
             drawn,
             scenario.space,
             time_limit_s=scenario.time_limit_s,
-            within_s=price(drawn, best.plan).iteration_s,
+            within_s=WORTH * fastest,
         ).best
         plans += [again.plan] if again else []
-    reports = [price(problem, plan) for plan in dict.fromkeys(plans)]
+    reports = [price(problem, plan) for plan in plans]
     beliefs = _beliefs(scenario, problem, known, reports)
     among = [place for place, report in enumerate(reports) if runnable(report)]
     everything = beliefs.regret_s(range(len(reports)), seed, noise=_NEXT_TO_NOTHING)
@@ -207,6 +220,7 @@ def next_runs(
             for place, value in chosen_runs(beliefs, count, seed, among)
         ),
         len(reports),
+        draws,
         everything,
     )
 

@@ -61,7 +61,8 @@ def test_runs_that_cannot_be_run_are_not_chosen(shape):
 
 def test_a_scenario_has_its_optimum_among_the_candidates():
     scenario = load_scenario(
-        "llama2-7b-64-h100", ("search.pp=[1]", "search.tp=[1, 2, 4]", "search.micro_batch_sequences=[1, 2]")
+        "llama2-7b-64-h100",
+        ("search.pp=[1]", "search.tp=[1, 2, 4]", "search.micro_batch_sequences=[1, 2]"),
     )
     found = next_runs(scenario, 3)
     again = next_runs(scenario, 3)
