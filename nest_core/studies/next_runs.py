@@ -19,18 +19,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nest_core.costs import Plan, Problem, Report, price
+from nest_core.costs import Problem, Report, price
 from nest_core.errors import InputError
-from nest_core.hardware.posterior import Knowledge, adjusted
 from nest_core.hardware.stacks import known_of
 from nest_core.network import FloatArray
 from nest_core.planner import search
 from nest_core.scenario import Scenario
+from nest_core.studies.draws import Spread, spread_of
+from nest_core.studies.recommended import alikeness
 
 __all__ = ["MOST_RUNS", "Beliefs", "NextRun", "NextRuns", "chosen_runs", "next_runs"]
 
@@ -46,9 +47,6 @@ WORTH = 0.99
 plans apart that differ by less, and a search that need not is short."""
 REPEATED_SD = 0.015
 """Of the logarithm of a time: between repetitions of one run (docs/method.md, "Next runs")."""
-ALIKE = 0.8
-"""Correlation of the model's errors on plans that differ on one of `AXES`."""
-AXES = ("tp", "pp", "dp", "cp", "ep", "micro_batch", "acting_zero", "schedule", "interleave")
 STEP = 0.05
 OUTCOMES = 4096
 
@@ -190,18 +188,18 @@ def next_runs(
     """
     if not 1 <= count <= MOST_RUNS:
         raise InputError("runs", f"must lie between 1 and {MOST_RUNS}", count, "give another")
-    known = known_of(scenario.accelerator, scenario.stack)
     problem = scenario.problem()
+    spread = spread_of(scenario, problem)
     found = search(problem, scenario.space, top=BEST, time_limit_s=scenario.time_limit_s)
     if found.best is None:
         raise InputError("scenario", "must have a plan", found.reason, "change it")
     plans = [found.best.plan, *(report.plan for report in found.alternatives)]
     began, draws = time.perf_counter(), 0
-    for row in known.draws(DRAWS, seed) - known.centre:
+    for row in spread.rows(DRAWS, seed):
         if time.perf_counter() - began > DRAWS_S:
             break
         draws += 1
-        drawn = _problem(scenario, problem, known, row)
+        drawn = spread.draw(row).problem(scenario, problem.network)
         fastest = min(price(drawn, plan).iteration_s for plan in plans)
         again = search(
             drawn,
@@ -211,7 +209,7 @@ def next_runs(
         ).best
         plans += [again.plan] if again else []
     reports = [price(problem, plan) for plan in plans]
-    beliefs = _beliefs(scenario, problem, known, reports)
+    beliefs = _beliefs(scenario, problem, spread, reports)
     among = [place for place, report in enumerate(reports) if runnable(report)]
     everything = beliefs.regret_s(range(len(reports)), seed, noise=_NEXT_TO_NOTHING)
     return NextRuns(
@@ -228,36 +226,23 @@ def next_runs(
 _NEXT_TO_NOTHING = 1e-4
 
 
-def _problem(scenario: Scenario, problem: Problem, known: Knowledge, moved: FloatArray) -> Problem:
-    """The scenario's problem with parameters away from the centre."""
-    device = adjusted(scenario.accelerator, known.factors(moved))
-    job = replace(scenario.job, accelerator=device, recomputations=problem.recomputations)
-    return job.problem(problem.network)
-
-
 def _beliefs(
-    scenario: Scenario, problem: Problem, known: Knowledge, reports: Sequence[Report]
+    scenario: Scenario, problem: Problem, spread: Spread, reports: Sequence[Report]
 ) -> Beliefs:
     """What is thought of plans: by slopes on parameters, alikeness, and the cluster."""
     here = np.log([report.iteration_s for report in reports])
-    slopes = np.zeros((len(reports), len(known.parameters)))
-    for place in np.flatnonzero(np.diag(known.covariance)):
-        moved = _problem(scenario, problem, known, STEP * np.eye(len(known.parameters))[place])
+    slopes = np.zeros((len(reports), len(spread.sd)))
+    for place in np.flatnonzero(spread.sd):
+        draw = spread.draw(STEP * np.eye(len(spread.sd))[place])
+        moved = draw.problem(scenario, problem.network)
         there = np.log([price(moved, report.plan).iteration_s for report in reports])
         slopes[:, place] = (there - here) / STEP
-    own = known.experts_sd if scenario.model.experts > 1 else known.run_sd
+    kernels = len(spread.kernels)
+    parameters = np.diag(np.square(spread.sd))
+    parameters[:kernels, :kernels] = spread.covariance
     covariance = (
-        slopes @ known.covariance @ slopes.T
-        + own**2 * _alikeness([report.plan for report in reports])
-        + known.source_sd**2
+        slopes @ parameters @ slopes.T
+        + spread.run_sd**2 * alikeness([report.plan for report in reports])
+        + known_of(scenario.accelerator, scenario.stack).source_sd ** 2
     )
     return Beliefs(here, covariance)
-
-
-def _alikeness(plans: Sequence[Plan]) -> FloatArray:
-    """Correlation of the model's errors on plans: `ALIKE` for every axis on which two differ."""
-    found = np.ones((len(plans), len(plans)))
-    for axis in AXES:
-        values = np.array([str(getattr(plan.point, axis)) for plan in plans])
-        found *= np.where(values[:, None] == values, 1.0, ALIKE)
-    return found
