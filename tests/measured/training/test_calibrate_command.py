@@ -107,8 +107,9 @@ def test_each_log_may_have_its_own_command(ask, tmp_path):
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    """A scenario's file whose search is small."""
+def scenario(tmp_path, monkeypatch):
+    """A scenario's file whose search is small; few draws are searched."""
+    monkeypatch.setattr("nest_core.studies.next_runs.DRAWS", 2)
     text = preset_path("scenarios", "llama2-7b-64-h100.toml").read_text().partition("[search]")[0]
     pins = "pp = [1]\ntp = [1, 2]\nmicro_batch_sequences = [1, 2]\n"
     (tmp_path / "job.toml").write_text(f"{text}[search]\n{pins}")
