@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nest_core.api.calibrate import calibrate
     from nest_core.api.export import export
     from nest_core.api.levels import levels
+    from nest_core.api.next_runs import next_runs
     from nest_core.api.place import place
     from nest_core.api.price import price
     from nest_core.api.scenario import (
@@ -47,6 +48,7 @@ __all__ = [
     "load_accelerator",
     "load_fabric",
     "load_model",
+    "next_runs",
     "place",
     "plan",
     "price",
@@ -67,6 +69,7 @@ _HOMES = {
     "load_accelerator": "api.scenario",
     "load_fabric": "api.scenario",
     "load_model": "api.scenario",
+    "next_runs": "api.next_runs",
     "place": "api.place",
     "plan": "api.answer",
     "price": "api.price",

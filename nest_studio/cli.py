@@ -44,6 +44,7 @@ COMMANDS = (
     "trace",
     "validate",
     "calibrate",
+    "next",
     "regenerate",
 )
 """Modules of `nest_studio.commands`, and the function in each, in the order of the help."""

@@ -40,11 +40,14 @@ class OwnStack:
     calibration : Calibration
     skipped : tuple of Unread
         Logs and rows that were not read, before those that could not be predicted.
+    scenario : str
+        That the runs are of, where one was named and the stack may be its own.
     """
 
     name: str
     calibration: Calibration
     skipped: tuple[Unread, ...]
+    scenario: str = ""
 
     @property
     def toml(self) -> str:
@@ -52,7 +55,7 @@ class OwnStack:
         return stack_toml(self.calibration, self.name)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of ``nest-studio calibrate --json`` but ``output``."""
+        """The fields of ``nest-studio calibrate --json`` but ``next_runs`` and ``output``."""
         runs = self.calibration.runs
         several = len(runs) > 1
         return {
@@ -62,7 +65,6 @@ class OwnStack:
             "after": _errors(runs, lambda run: run.after),
             "left_one_out": _errors(runs, lambda run: run.left_out or 0.0) if several else None,
             "parameters": plain([asdict(each) for each in self.calibration.parameters]),
-            "next_runs": [],
         }
 
     def __str__(self) -> str:
@@ -133,7 +135,9 @@ def calibrate(
     given = _given(on, accelerator, model)
     rows, skipped = _rows([Path(file) for file in files], launch, given)
     library = _library(nccl, rows) if nccl else software_of
-    return OwnStack(name, calibrated(rows, library), tuple(skipped))
+    found = calibrated(rows, library)
+    own = on and _is_scenario(on) and load_scenario(on).accelerator.family.name == found.family
+    return OwnStack(name, found, tuple(skipped), on if own else "")
 
 
 def _rows(

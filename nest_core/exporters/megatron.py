@@ -61,8 +61,15 @@ _PRECISION: Mapping[str, tuple[Words, ...]] = {
 }
 
 
-def export_megatron(scenario: Scenario, report: Report) -> Bundle:
+def export_megatron(scenario: Scenario, report: Report, steps: int = 100) -> Bundle:
     """Launch script and plan arguments of a priced plan.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    report : Report
+    steps : int
+        Iterations that the script runs.
 
     Raises
     ------
@@ -99,7 +106,7 @@ def export_megatron(scenario: Scenario, report: Report) -> Bundle:
         + exports(_environment(scenario, plan))
         + array("PLAN", chosen)
         + array("MODEL", model)
-        + array("TRAINING", _training_words(scenario, plan))
+        + array("TRAINING", _training_words(scenario, plan, steps))
         + data
         + torchrun(
             rank_mapping,
@@ -228,7 +235,7 @@ def _option(flag: str, value: Value) -> list[Words]:
     return [(flag, shown)]
 
 
-def _training_words(scenario: Scenario, plan: Plan) -> list[Words]:
+def _training_words(scenario: Scenario, plan: Plan, steps: int) -> list[Words]:
     point = plan.point
     words = list(_PRECISION[scenario.precision])
     words.append(("--optimizer", "sgd" if scenario.optimizer == "sgd" else "adam"))
@@ -252,7 +259,7 @@ def _training_words(scenario: Scenario, plan: Plan) -> list[Words]:
     words += _options(overlap_fields(scenario))
     words += [
         ("--lr", "1.0e-4"),
-        ("--train-iters", "100"),
+        ("--train-iters", str(steps)),
         ("--eval-iters", "0"),
         ("--log-interval", "1"),
         ("--log-throughput",),

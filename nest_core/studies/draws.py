@@ -3,7 +3,7 @@
 What a scenario states is the centre. A draw moves parameters away from it: those of kernels as far
 and as jointly as their posterior lets them (`nest_core.hardware.posterior`), those of the network
 each by its published spread (`nest_core.hardware.network_spread`), whose share of the line rate
-stands in for the posterior's, which knows no transports.
+stands in for the posterior's, which knows no transports, but not for that of a person's own stack.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def spread_of(scenario: Scenario, problem: Problem) -> Spread:
         The scenario's.
     """
     known, catalogue = known_of(scenario.accelerator, scenario.stack), load_spread()
-    kept = [place for place, name in enumerate(known.parameters) if name != _REACH]
+    own = bool(scenario.stack.covariance)
+    kept = [place for place, name in enumerate(known.parameters) if own or name != _REACH]
     transport, spreads = catalogue.of_curve(problem.software.between), dict(catalogue.spreads)
     names = {
         "incast": "incast",
@@ -124,7 +125,7 @@ def spread_of(scenario: Scenario, problem: Problem) -> Spread:
         tuple(known.parameters[place] for place in kept),
         known.covariance[np.ix_(kept, kept)],
         (
-            ("reach", f"reach.{transport.name}", transport.spread),
+            *(() if own else (("reach", f"reach.{transport.name}", transport.spread),)),
             *((field, name, spreads[name]) for field, name in names.items()),
         ),
         known.experts_sd if scenario.model.experts > 1 else known.run_sd,

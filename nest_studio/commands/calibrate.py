@@ -27,6 +27,7 @@ def calibrate(
     output: Annotated[str, typer.Option(help="The stack's file; NAME.toml if not given.")] = "",
 ) -> None:
     """Calibrate the costs to your own cluster and software, from logs or a table of runs."""
+    import nest_core as nest
     from nest_core.api.calibrate import calibrate as fit
     from nest_core.errors import InputError
     from nest_core.files import check_writable, write_file
@@ -39,6 +40,8 @@ def calibrate(
         files, name, launch=launch or (), on=on, accelerator=accelerator, model=model, nccl=nccl
     )
     write_file(path, found.toml, "--output")
-    emit(
-        found.to_json() | {"output": str(path)}, as_json, lambda _: f"{found}\n\nWritten to {path}."
-    )
+    fields, said = found.to_json() | {"next_runs": [], "output": str(path)}, ""
+    if found.scenario:
+        best = nest.next_runs(nest.load(found.scenario, {"stack": str(path.resolve())}))
+        fields["next_runs"], said = best.to_json()["runs"], f"\n\n{best}"
+    emit(fields, as_json, lambda _: f"{found}{said}\n\nWritten to {path}.")

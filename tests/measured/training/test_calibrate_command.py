@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from run_tables import PLAIN, as_csv
 
-from nest_core.presets import preset_names
+from nest_core.presets import preset_names, preset_path
 from nest_studio.cli import run
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "logs"))
@@ -106,10 +106,56 @@ def test_each_log_may_have_its_own_command(ask, tmp_path):
     assert second < 0.7 * first
 
 
-def test_a_scenario_gives_machine_and_model(ask, tmp_path):
+@pytest.fixture
+def scenario(tmp_path, monkeypatch):
+    """A scenario's file whose search is small; few draws are searched."""
+    monkeypatch.setattr("nest_core.studies.next_runs.DRAWS", 2)
+    text = preset_path("scenarios", "llama2-7b-64-h100.toml").read_text().partition("[search]")[0]
+    pins = "pp = [1]\ntp = [1, 2]\nmicro_batch_sequences = [1, 2]\n"
+    (tmp_path / "job.toml").write_text(f"{text}[search]\n{pins}")
+    return "job.toml"
+
+
+def test_a_scenario_gives_machine_and_model_and_asks_for_runs(ask, tmp_path, capsys, scenario):
+    """Own runs change what others are worth: after them `next` with the own stack says so."""
     (file,) = logs(tmp_path, own=deepspeed())
-    fields = ask(file, "--launch", "seq_length=4096", "--on", "llama2-7b-64-h100")
+    capsys.readouterr()
+    assert run(["next", scenario, "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    fields = ask(file, "--launch", "seq_length=4096", "--on", scenario)
     assert fields["rows"][0]["before_s"] > 0
+    assert run(["next", scenario, "--set", 'stack="mine.toml"', "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["runs"] == fields["next_runs"]
+    assert again["expected_regret_s"] != first["expected_regret_s"]
+    assert again["runs"][0]["predicted_s"] != first["runs"][0]["predicted_s"]
+
+
+def test_runs_are_written_as_a_job(scenario, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(["next", scenario, "--runs", "2", "--to", "slurm", "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert len(fields["runs"]) == 2
+    assert {"plan", "expected_regret_removed_s"} <= fields["runs"][0].keys()
+    assert "--array=0-1%1" in (tmp_path / fields["files"]["next.sbatch"]).read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--runs", "0"), "runs must lie between 1 and 50"),
+        (("--to", "pbs"), "to must be slurm"),
+        (("--seed", "-1"), "--seed must not be negative"),
+        (("--set", 'workload.model="llama3.1-405b"'), "must have a plan"),
+    ],
+)
+def test_next_refuses_in_one_sentence(scenario, tmp_path, capsys, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    assert run(["next", scenario, *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sentence in err
+    assert err.count("\n") == 1
 
 
 def test_a_slower_network_is_seen_in_the_prediction(ask, tmp_path):

@@ -1,0 +1,248 @@
+"""Which runs narrow the choice of a plan most.
+
+Plans that may be the fastest are the best few at the centre of what is known of parameters, and
+those that win under some draws of it. Their log-times are jointly normal: slopes on the parameters
+times the parameters' covariance, an error of the model that plans share as far as they are alike,
+and what the cluster has in common. A run shows one of them but for what repeated runs differ by,
+and so tells of all others [1]_. It is worth what the plan that is then expected to be fastest takes
+less than the one that would be chosen without it, on average over its outcomes: never less than
+nothing, and nothing where no outcome changes the choice. Runs are chosen one after the other, each
+beside those before it.
+
+References
+----------
+.. [1] Frazier, Powell and Dayanik 2009, "The knowledge-gradient policy for correlated normal
+       beliefs", INFORMS Journal on Computing 21(4).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nest_core.costs import Problem, Report, price
+from nest_core.errors import InputError
+from nest_core.hardware.stacks import known_of
+from nest_core.network import FloatArray
+from nest_core.planner import search
+from nest_core.scenario import Scenario
+from nest_core.studies.draws import Spread, spread_of
+from nest_core.studies.recommended import alikeness
+
+__all__ = ["MOST_RUNS", "Beliefs", "NextRun", "NextRuns", "chosen_runs", "next_runs"]
+
+MOST_RUNS = 50
+BEST = 8
+"""Points of least time at the centre among the candidates."""
+DRAWS = 20
+"""Draws of the parameters, the winners of which are candidates."""
+DRAWS_S = 12.0
+"""No further draw is searched after so long."""
+WORTH = 0.99
+"""A winner takes at most this share of the time of any other candidate: nobody's model tells
+plans apart that differ by less, and a search that need not is short."""
+REPEATED_SD = 0.015
+"""Of the logarithm of a time: between repetitions of one run (docs/method.md, "Next runs")."""
+STEP = 0.05
+OUTCOMES = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beliefs:
+    """What is thought of some plans' times.
+
+    Parameters
+    ----------
+    centre : array (n,)
+        Natural logarithms of seconds.
+    covariance : array (n, n)
+        Of the same.
+    """
+
+    centre: FloatArray
+    covariance: FloatArray
+
+    def regret_s(self, seen: Sequence[int], seed: int, *, noise: float = REPEATED_SD) -> float:
+        """How much less a choice made after seeing some plans' runs takes on average, s.
+
+        Parameters
+        ----------
+        seen : sequence of int
+            Places of plans.
+        seed : int
+            Of outcomes; the same for every choice of ``seen``, so that they compare.
+        noise : float
+            Standard deviation of what repetitions of a run differ by.
+        """
+        if not seen:
+            return 0.0
+        rng = np.random.default_rng(seed)
+        among = self.covariance[np.ix_(seen, seen)] + noise**2 * np.eye(len(seen))
+        gain = np.linalg.solve(among, self.covariance[seen]).T
+        off = rng.multivariate_normal(np.zeros(len(self.centre)), self.covariance, OUTCOMES)
+        off = off[:, seen] + noise * rng.standard_normal((OUTCOMES, len(self.centre)))[:, seen]
+        left = np.diag(self.covariance) - np.einsum("ij,ji->i", gain, self.covariance[seen])
+        expected = np.exp(self.centre + off @ gain.T + left / 2.0)
+        return float((expected[:, self.choice] - expected.min(axis=1)).mean())
+
+    @property
+    def choice(self) -> int:
+        """The plan that is expected to take least."""
+        return int((self.centre + np.diag(self.covariance) / 2.0).argmin())
+
+
+def chosen_runs(
+    beliefs: Beliefs, count: int, seed: int = 0, among: Collection[int] | None = None
+) -> list[tuple[int, float]]:
+    """Places of the plans to run, and the seconds by which each lessens the expected regret.
+
+    Parameters
+    ----------
+    count : int
+    seed : int
+    among : collection of int, optional
+        Places of plans that can be run; all without it.
+    """
+    open_ = sorted(range(len(beliefs.centre)) if among is None else among)
+    chosen: list[tuple[int, float]] = []
+    before = 0.0
+    while open_ and len(chosen) < count:
+        seen = [place for place, _ in chosen]
+        values = [beliefs.regret_s([*seen, place], seed) for place in open_]
+        best = int(np.argmax(values))
+        chosen.append((open_.pop(best), max(0.0, values[best] - before)))
+        before = max(before, values[best])
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class NextRun:
+    """A run that is worth its time.
+
+    Parameters
+    ----------
+    report : Report
+        Its plan, priced at the centre.
+    expected_regret_removed_s : float
+        Of an iteration: by how much less the plan that is then chosen takes, on average.
+    """
+
+    report: Report
+    expected_regret_removed_s: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Its fields as the command line prints them."""
+        return {
+            "plan": self.report.plan.to_json(),
+            "predicted_s": self.report.iteration_s,
+            "expected_regret_removed_s": self.expected_regret_removed_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NextRuns:
+    """Runs that narrow a choice, the most telling first.
+
+    Parameters
+    ----------
+    runs : tuple of NextRun
+    candidates : int
+        Plans that the choice is between.
+    draws : int
+        Of the parameters, searched for candidates.
+    expected_regret_s : float
+        What knowing every plan's time would save of an iteration, on average.
+    """
+
+    runs: tuple[NextRun, ...]
+    candidates: int
+    draws: int
+    expected_regret_s: float
+
+
+def next_runs(
+    scenario: Scenario,
+    count: int,
+    runnable: Callable[[Report], bool] = lambda _: True,
+    seed: int = 0,
+) -> NextRuns:
+    """The runs of a scenario's plans that narrow the choice between them most.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    count : int
+        At most so many.
+    runnable : callable (Report) -> bool
+        Whether a plan can be run; those that cannot stay in the choice.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        If the number is out of bounds, or no plan fits.
+    """
+    if not 1 <= count <= MOST_RUNS:
+        raise InputError("runs", f"must lie between 1 and {MOST_RUNS}", count, "give another")
+    problem = scenario.problem()
+    spread = spread_of(scenario, problem)
+    found = search(problem, scenario.space, top=BEST, time_limit_s=scenario.time_limit_s)
+    if found.best is None:
+        raise InputError("scenario", "must have a plan", found.reason, "change it")
+    plans = [found.best.plan, *(report.plan for report in found.alternatives)]
+    began, draws = time.perf_counter(), 0
+    for row in spread.rows(DRAWS, seed):
+        if time.perf_counter() - began > DRAWS_S:
+            break
+        draws += 1
+        drawn = spread.draw(row).problem(scenario, problem.network)
+        fastest = min(price(drawn, plan).iteration_s for plan in plans)
+        again = search(
+            drawn,
+            scenario.space,
+            time_limit_s=scenario.time_limit_s,
+            within_s=WORTH * fastest,
+        ).best
+        plans += [again.plan] if again else []
+    reports = [price(problem, plan) for plan in plans]
+    beliefs = _beliefs(scenario, problem, spread, reports)
+    among = [place for place, report in enumerate(reports) if runnable(report)]
+    everything = beliefs.regret_s(range(len(reports)), seed, noise=_NEXT_TO_NOTHING)
+    return NextRuns(
+        tuple(
+            NextRun(reports[place], value)
+            for place, value in chosen_runs(beliefs, count, seed, among)
+        ),
+        len(reports),
+        draws,
+        everything,
+    )
+
+
+_NEXT_TO_NOTHING = 1e-4
+
+
+def _beliefs(
+    scenario: Scenario, problem: Problem, spread: Spread, reports: Sequence[Report]
+) -> Beliefs:
+    """What is thought of plans: by slopes on parameters, alikeness, and the cluster."""
+    here = np.log([report.iteration_s for report in reports])
+    slopes = np.zeros((len(reports), len(spread.sd)))
+    for place in np.flatnonzero(spread.sd):
+        draw = spread.draw(STEP * np.eye(len(spread.sd))[place])
+        moved = draw.problem(scenario, problem.network)
+        there = np.log([price(moved, report.plan).iteration_s for report in reports])
+        slopes[:, place] = (there - here) / STEP
+    kernels = len(spread.kernels)
+    parameters = np.diag(np.square(spread.sd))
+    parameters[:kernels, :kernels] = spread.covariance
+    covariance = (
+        slopes @ parameters @ slopes.T
+        + spread.run_sd**2 * alikeness([report.plan for report in reports])
+        + known_of(scenario.accelerator, scenario.stack).source_sd ** 2
+    )
+    return Beliefs(here, covariance)

@@ -1,0 +1,37 @@
+"""``nest-studio next``: the runs that narrow the choice of a plan most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nest_core.errors import InputError
+from nest_core.overrides import settings
+from nest_studio.commands.output import JsonFlag, emit
+from nest_studio.commands.plan import Sets
+
+__all__ = ["next"]
+
+
+def next(  # named as the command is
+    scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
+    runs: Annotated[int, typer.Option(help="At most so many.")] = 6,
+    to: Annotated[str, typer.Option(help="slurm: write one job array of 30-step runs.")] = "",
+    output: Annotated[Path, typer.Option(help="Folder to write into.")] = Path(),
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    sets: Sets = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Choose the runs of a scenario's plans that tell most about which is the fastest."""
+    import nest_core as nest
+
+    if seed < 0:
+        raise InputError("--seed", "must not be negative", seed, "give another number")
+    asked = nest.load(scenario, settings(sets or ()))
+    found = nest.next_runs(asked, runs, to=to, seed=seed)
+    written = found.write(output)
+    fields = found.to_json() | {"files": {path.name: str(path) for path in written}}
+    said = "".join(f"\n\nWritten to {path}." for path in written)
+    emit(fields, as_json, lambda _: f"{found}{said}")

@@ -1,0 +1,95 @@
+"""The job array starts, on every node, the plan that its task has: flags read back as plans."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from nest_core.costs import price
+from nest_core.costs.parse import parse_plan, read_pasted
+from nest_core.exporters import Refused
+from nest_core.exporters.job_array import FILE, STEPS, export_array
+from nest_core.scenario import load_scenario
+
+PLANS = (
+    {"dp": 64, "zero": 1, "micro_batch": 2},
+    {"dp": 8, "tp": 4, "sp": True, "pp": 2, "zero": 1, "schedule": "interleaved", "interleave": 4},
+    {"dp": 4, "tp": 2, "sp": True, "cp": 2, "pp": 2, "recompute": "full"},
+)
+"""The last leaves half of the devices idle."""
+STUBS = {
+    "scontrol": "echo node-a; echo node-b",
+    "srun": 'echo "srun ${*:1:4}" >&2\nwhile [[ $1 == --* ]]; do shift; done\nSLURM_NODEID=1 "$@"',
+    "torchrun": "printf '%q ' \"$@\"",
+}
+
+
+@pytest.fixture(scope="module")
+def asked():
+    return load_scenario("llama2-7b-64-h100")
+
+
+@pytest.fixture(scope="module")
+def reports(asked):
+    problem = asked.problem(("full",))
+    return [price(problem, parse_plan(fields, problem.layers)) for fields in PLANS]
+
+
+@pytest.fixture
+def task(asked, reports, tmp_path):
+    """``task(number, *data)``: how the script ends, run with programs that print what they get."""
+    script = tmp_path / FILE
+    script.write_text(str(export_array(asked, reports).files[FILE]))
+    for name, body in STUBS.items():
+        (tmp_path / name).write_text(f"#!/usr/bin/env bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+
+    def run(number, *data):
+        environment = {
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "SLURM_ARRAY_TASK_ID": str(number),
+            "SLURM_JOB_NODELIST": "node-[a-b]",
+        }
+        return subprocess.run(
+            ["bash", str(script), *data],
+            env=environment, capture_output=True, text=True, check=False, timeout=20,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.mark.parametrize("number", range(len(PLANS)))
+def test_every_task_starts_its_plan(asked, reports, task, number):
+    done = task(number)
+    assert done.returncode == 0, done.stderr
+    read = read_pasted("torchrun " + done.stdout, asked.problem().layers, 64)
+    assert read.plan == reports[number].plan
+    words = shlex.split(done.stdout)
+    assert words[words.index("--train-iters") + 1] == str(STEPS)
+    assert words[words.index("--node-rank") + 1] == "1"
+    assert words[words.index("--master-addr") + 1] == "node-a"
+    nodes = words[words.index("--nnodes") + 1]
+    assert f"--nodes={nodes} " in done.stderr
+
+
+def test_there_are_as_many_tasks_as_runs(asked, reports, task):
+    text = str(export_array(asked, reports).files[FILE])
+    assert re.search(r"^#SBATCH --array=0-2%1$", text, re.M)
+    assert re.search(r"^#SBATCH --nodes=8$", text, re.M)
+    done = task(len(reports))
+    assert done.returncode == 1
+    assert "no run" in done.stderr
+
+
+def test_data_options_reach_the_program(task):
+    assert "--data-path corpus" in task(0, "--data-path", "corpus").stdout
+    assert "--mock-data" not in task(0, "--data-path", "corpus").stdout
+
+
+def test_without_a_plan_nothing_is_written(asked):
+    with pytest.raises(Refused, match="Megatron-LM can run"):
+        export_array(asked, [])
