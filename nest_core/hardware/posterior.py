@@ -124,8 +124,8 @@ class Posterior:
     effects : tuple of Effect
     values : array (n,)
     covariance : array (n, n)
-    stack_sd : mapping
-        Spread, by parameter, of a stack that no measurement was fitted for.
+    stack_sd, family_sd : mapping
+        Spread, by parameter, of a stack and of a family that no measurement was fitted for.
     source_sd, run_sd, experts_sd : float
     measured : tuple of (str, str, int)
         Family, stack, and its measured runs of quality A over several nodes.
@@ -135,6 +135,7 @@ class Posterior:
     values: np.ndarray[Any, np.dtype[np.float64]]
     covariance: np.ndarray[Any, np.dtype[np.float64]]
     stack_sd: Mapping[str, float]
+    family_sd: Mapping[str, float]
     source_sd: float
     run_sd: float
     experts_sd: float
@@ -161,7 +162,11 @@ class Posterior:
             for effect in self.effects
             if effect.stack and effect.of(family, framework, stack)
         }
-        unseen = [0.0 if name in own else self.stack_sd.get(name, 0.0) for name in PARAMETERS]
+        unseen = np.array(
+            [0.0 if name in own else self.stack_sd.get(name, 0.0) for name in PARAMETERS]
+        )
+        if all(effect.family != family for effect in self.effects):
+            unseen = np.hypot(unseen, [self.family_sd.get(name, 0.0) for name in PARAMETERS])
         return Knowledge(
             PARAMETERS,
             chosen @ self.values,
@@ -220,6 +225,7 @@ def load_posterior() -> Posterior:
         np.array([float(entry["value"]) for entry in document["effect"]]),
         np.array(document["covariance"], dtype=float),
         {name: float(sd) for name, sd in document["stack_sd"].items()},
+        {name: float(sd) for name, sd in document["family_sd"].items()},
         float(document["source_sd"]),
         float(document["run_sd"]),
         float(document["experts_sd"]),

@@ -42,6 +42,8 @@ MODELS = ("llama3", "mixtral")
 MODEL = "mixtral"
 """Of figure 3: it has every strategy."""
 BATCH = 16
+NOTHING_S = 1e-9
+"""Of sums that leave a rounding."""
 
 _DIVIDES = 0.9
 _LEVEL = 0.98
@@ -143,7 +145,7 @@ def figure3_paragraph(costs: Costs, rows: Sequence[Row]) -> tuple[str, ...]:
     }
     told = [f"{word} by {listed(names)}" for word, names in divided.items()]
     talkative = max(rows, key=lambda row: row["communication_s"])
-    silent = [row["strategy"] for row in rows if row["communication_s"] == 0]
+    silent = [row["strategy"] for row in rows if row["communication_s"] < NOTHING_S]
     return (
         f"Divided are, by a tenth at least: {'; '.join(told)}.",
         f"Most of its communication shows with {talkative['strategy']}, "

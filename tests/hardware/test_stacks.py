@@ -88,6 +88,14 @@ def test_what_was_not_measured_is_known_less():
     assert unseen.covariance[place, place] > spread**2
 
 
+def test_a_family_without_measurements_is_known_least():
+    stack = default_stack("uncalibrated")
+    known, unknown = (load_posterior().of(name, "megatron", stack.name) for name in ("h100", "x"))
+    place = PARAMETERS.index("memory_efficiency")
+    assert unknown.centre[place] == 0.0
+    assert unknown.covariance[place, place] > known.covariance[place, place]
+
+
 def test_draws_have_the_spread_that_they_are_drawn_from():
     known = known_of(load_accelerator("a100-80gb"), load_stack("megatron-lm-2021"))
     drawn = known.draws(20_000, seed=1)

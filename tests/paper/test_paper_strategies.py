@@ -17,7 +17,9 @@ def test_strategies_divide_what_they_shard() -> None:
     assert rows["ZeRO-3"]["states"] == pytest.approx(0.5, rel=0.01)
     assert rows["tensor with sequence"]["activations"] < rows["tensor"]["activations"]
     assert rows["recomputation"]["work"] > 1.2
-    assert [name for name, row in rows.items() if row["communication_s"] == 0] == ["recomputation"]
+    assert [name for name, row in rows.items() if row["communication_s"] < 1e-9] == [
+        "recomputation"
+    ]
 
 
 def test_nothing_that_is_blind_beats_the_search_that_sees() -> None:

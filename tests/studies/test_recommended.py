@@ -25,14 +25,8 @@ from nest_core.studies.recommended import (
     search_draws,
 )
 
-JOB = "gpt3-175b-64-h100"
-SMALL = (
-    "search.tp=[4, 8]",
-    "search.micro_batch_sequences.max=2",
-    'search.recompute=["none"]',
-    "search.zero=[0, 1]",
-    "search.cp=1",
-)
+JOB = "llama2-7b-64-h100"
+SMALL = ("search.cp=1",)
 """A few of its plans are close."""
 DRAWS = 6
 

@@ -351,6 +351,7 @@ def refit(found: Sequence[Evidence]) -> Posterior:
         values,
         covariance,
         {name: of[3] for name, of in SPREADS.items()},
+        {name: of[1] for name, of in SPREADS.items()},
         float(np.hypot(spreads[0], spreads[1])),
         float(spreads[2]),
         float(spreads[3]),
@@ -449,6 +450,9 @@ def posterior_toml(found: Posterior, source: str) -> str:
         "",
         "[stack_sd]",
         *(f"{name} = {spread}" for name, spread in found.stack_sd.items() if spread),
+        "",
+        "[family_sd]",
+        *(f"{name} = {spread}" for name, spread in found.family_sd.items() if spread),
     ]
     for effect, value in zip(found.effects, found.values, strict=True):
         whose = (
