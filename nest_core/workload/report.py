@@ -62,6 +62,10 @@ def read_strategy(text: str, **defaults: Any) -> Strategy:
                 part,
                 "write tp=8,sp=true",
             )
+        if name == "attention" and value.strip("\"'") not in ("flash", "unfused"):
+            raise InputError(  # a strategy has no stack to take it from
+                "--strategy attention", "must be 'flash' or 'unfused'", value, "change it"
+            )
         if name in _FIELDS:
             found[name] = parameter(_FIELDS[name]).read(value.strip("\"'"), f"--strategy {name}")
             continue
