@@ -449,6 +449,7 @@ def stack_json(scenario: Scenario) -> dict[str, Any]:
     return {
         "name": stack.name,
         "release": stack.release,
+        "calibrated": bool(stack.parameters),
         "validated": validated(family, stack),
         "measured_runs": load_posterior().sure_rows(family, stack.name),
     }

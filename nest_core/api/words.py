@@ -79,6 +79,8 @@ def interval_line(fields: Mapping[str, Any]) -> str:
     """Where the plan's time will lie in four cases of five, and under which software."""
     found, stack = fields["interval"], fields["stack"]
     told = f"{stack['measured_runs']} runs of it" if stack["validated"] else "unvalidated"
+    if stack["calibrated"]:
+        told = "calibrated"
     return (
         f"{found['share']:.0%} interval {found['low_s']:.4g} to {found['high_s']:.4g} s "
         f"under {stack['name']} ({told})"
