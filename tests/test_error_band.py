@@ -283,7 +283,8 @@ def test_headlines_show_the_span_of_time_throughput_and_mfu(small):
     assert time.note.endswith(f", {mfu[0]} to {mfu[1]} %")
     assert throughput.basis == time.basis == small.validity_of(best).in_words
     assert (speedup.span, bubble.span) == ("", "")
-    assert memory.span.endswith(" certainty")
+    assert memory.note.endswith(" certainty")
+    assert " to " in memory.span
     assert any(f"= {time.span}" in line for line in time.formula)
 
 

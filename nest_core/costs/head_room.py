@@ -82,14 +82,10 @@ class MemorySpread:
         """By which `SHARE` of runs are at most over or under."""
         return math.exp(NormalDist().inv_cdf((1 + SHARE) / 2) * self.sd)
 
-    def span_in_words(self, needed_bytes: float, memory_bytes: float) -> str:
-        """The interval about a prediction, and how likely it fits."""
-        low, high = needed_bytes / self.factor, needed_bytes * self.factor
+    def chance_in_words(self, needed_bytes: float, memory_bytes: float) -> str:
+        """How likely a prediction fits."""
         chance = fits_chance(needed_bytes, memory_bytes, self.sd)
-        return (
-            f"{humanise_bytes(low)} to {humanise_bytes(high)}, fits with "
-            f"{'over 99 %' if chance > 0.99 else f'{100 * chance:.0f} %'} certainty"
-        )
+        return f"fits with {'over 99 %' if chance > 0.99 else f'{100 * chance:.0f} %'} certainty"
 
     def to_json(self, needed_bytes: float, memory_bytes: float) -> dict[str, object]:
         """What it says of a prediction: centre, interval, and how likely it fits."""
@@ -103,7 +99,9 @@ class MemorySpread:
             "framework": self.framework,
             "runs": self.runs,
             "flat": self.flat,
-            "words": f"{self.span_in_words(needed_bytes, memory_bytes)}. {self.in_words}",
+            "words": f"{humanise_bytes(needed_bytes / self.factor)} to "
+            f"{humanise_bytes(needed_bytes * self.factor)}, "
+            f"{self.chance_in_words(needed_bytes, memory_bytes)}. {self.in_words}",
         }
 
 

@@ -208,18 +208,22 @@ def _head_room(best: Report, spread: MemorySpread) -> Headline:
         ("stash", memory.stash),
         ("buffers", memory.buffers),
     )
+    sure = spread.sd > 0.0
     used, limit = humanise_bytes(memory.total), humanise_bytes(best.memory_limit_bytes)
     free = humanise_bytes(best.memory_limit_bytes - memory.total)
     return Headline(
         "Memory head-room",
         free,
-        f"stage {number + 1} is fullest: {used} of {limit}",
+        f"stage {number + 1} is fullest: {used} of {limit}"
+        + (f", {spread.chance_in_words(memory.total, best.memory_limit_bytes)}" if sure else ""),
         (
             "head-room = memory per device − the fullest stage's need",
             f"= {limit} − {used} = {free}",
             f"stage {number + 1}: "
             + " + ".join(f"{humanise_bytes(size)} {name}" for name, size in parts),
         ),
-        spread.span_in_words(memory.total, best.memory_limit_bytes) if spread.sd else UNVALIDATED,
+        span_in_words((memory.total / spread.factor, memory.total * spread.factor), humanise_bytes)
+        if sure
+        else UNVALIDATED,
         spread.in_words,
     )
