@@ -110,6 +110,7 @@ NOTES: Mapping[str, Rules] = {
     "attention kind": ((r"\bmla\b", "mla"), ("parallel layers", "parallel")),
     "routing": (("dropless", "dropless"), ("capacity.factor 1|token-drop", "capacity")),
     "compiled": (("compile", "yes"), (r"\beager\b", "no")),
+    "launch": (("graphs: whole iteration", "iteration_graphs"),),
     "dispatch": ((r"hybrid-?ep", "hybrid"), ("deepep", "once_per_node")),
     "expert overlap": ((r"overlap_moe_expert_parallel_comm|moe_a2a_overlap", "yes"),),
     "tensor overlap": (

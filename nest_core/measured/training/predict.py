@@ -170,12 +170,13 @@ def predict(
 
 
 def stack_of(run: Run) -> Stack:
-    """The stack of a run, overlapping what the run does."""
+    """The stack of a run, overlapping and launching as the run does."""
     overlap = tuple(
         (traffic, (run.precision,) if hidden else ())
         for traffic, hidden in zip(("tp", "pp", "dp"), run.overlap, strict=True)
     )
-    return replace(load_stack(run.stack), overlap=overlap)
+    stack = replace(load_stack(run.stack), overlap=overlap)
+    return replace(stack, launch="iteration_graphs") if run.fact("launch") else stack
 
 
 def plan_of(run: Run, layers: int, recompute: str) -> Plan:

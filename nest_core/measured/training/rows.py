@@ -155,6 +155,7 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         "attention kind",
         "routing",
         "compiled",
+        "launch",
         "dispatch",
         "expert overlap",
     )

@@ -9,12 +9,19 @@ from nest_core.costs import price
 from nest_core.costs.parse import even_cuts
 from nest_core.errors import InputError
 from nest_core.measured.training.machines import accelerator_of, fabric_of, machine_of, network_of
-from nest_core.measured.training.predict import plan_of, predict, problem_of
+from nest_core.measured.training.predict import plan_of, predict, problem_of, stack_of
 
 
 def plan(row):
     problem = problem_of(row.run, accelerator_of(row.run.accelerator))
     return plan_of(row.run, problem.layers, row.run.recompute or "none"), problem
+
+
+def test_a_graph_of_the_whole_iteration_leaves_nothing_to_launch(one):
+    told = [one(notes=notes).run for notes in ("CUDA graphs: none", "CUDA graphs: whole iteration")]
+    assert [stack_of(run).launch for run in told] == ["eager", "iteration_graphs"]
+    eager, graph = (predict(run).stages[0].launch_s for run in told)
+    assert graph == 0.0 <= eager
 
 
 def test_the_plan_is_the_row(one):
