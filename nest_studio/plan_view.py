@@ -7,6 +7,7 @@ import json
 import streamlit as st
 
 from nest_core.api.answer import Answer
+from nest_core.explain.interval import Interval
 from nest_core.explain.proof import proven_over
 from nest_core.explain.summary import certificate_line, plan_in_words, stage_rows
 from nest_core.explain.validity import calibration_in_words, memory_in_words, overlap_in_words
@@ -93,15 +94,15 @@ def plan_facts(answer: Answer) -> None:
         f"{calibration_in_words(answer.scenario)} {memory_in_words(answer.scenario)}",
         kind="nest-quiet",
     )
-    basis = answer.validity_of(best).in_words if best else "Error band: none without a plan."
+    basis = answer.validity_of(best).in_words if best else "Interval: none without a plan."
     facts(basis, kind="nest-quiet nest-basis")
 
 
 class Comparison:
     """Throughput, stage balance and memory of all methods on shared axes."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        self._scenario = scenario
+    def __init__(self, scenario: Scenario, interval: Interval | None) -> None:
+        self._scenario, self._interval = scenario, interval
         self._throughput = PicturePlace("throughput")
         left, right = st.columns(2, gap="medium")
         self._balance = PicturePlace("balance", left)
@@ -109,7 +110,7 @@ class Comparison:
 
     def draw(self, rows: tuple[Entry, ...]) -> None:
         """Draw the three pictures of these methods."""
-        self._throughput.draw(throughput_figure(rows, self._scenario.sequence))
+        self._throughput.draw(throughput_figure(rows, self._scenario.sequence, self._interval))
         self._balance.draw(balance_figure(rows))
         self._memory.draw(memory_figure(rows, self._scenario.accelerator.memory_bytes))
 

@@ -126,7 +126,7 @@ class HeadlineRow:
     ----------
     headlines : tuple of Headline
     spans : bool
-        Whether a line beneath every figure is kept for its error band.
+        Whether a line beneath every figure is kept for its interval.
     """
 
     def __init__(self, headlines: tuple[Headline, ...], *, spans: bool = False) -> None:

@@ -40,9 +40,9 @@ STOPS = (
         '.stSidebar [data-testid="stSidebarUserContent"]',
     ),
     _Stop(
-        "The headline and its error band",
-        "Each figure opens its formula with the numbers. The range beneath comes from how far this "
-        "model was off on measured runs.",
+        "The headline and its interval",
+        "Each figure opens its formula with the numbers. The range beneath is where four runs of "
+        "five should lie, by how far this model was off on measured runs.",
         ".stMetric",
     ),
     _Stop(

@@ -15,6 +15,7 @@ from nest_core.costs.placement import RankMapping
 from nest_core.costs.price import Report
 from nest_core.errors import InputError
 from nest_core.explain import OtherJob, difference, training, withheld
+from nest_core.explain.interval import Interval
 from nest_core.explain.training import TOKENS_PER_PARAMETER
 from nest_core.explain.words import (
     Table,
@@ -120,15 +121,15 @@ def why_section(answer: Answer, text: str) -> None:
     best = answer.result.best
     st.space("small")
     facts("Why this plan" if best else "Your own plan", kind="nest-scenario")
-    if best is not None:
+    if best is not None and answer.interval is not None:
         facts(f"{why_line(best)}. What follows is computed when it is opened.", kind="nest-quiet")
-        _training(answer, best, text)
+        _training(answer, best, answer.interval, text)
         sure_plan(answer, best, text)
         _explanations(best, text)
     _mine(answer, text)
 
 
-def _training(answer: Answer, best: Report, text: str) -> None:
+def _training(answer: Answer, best: Report, interval: Interval, text: str) -> None:
     """Days to train as a headline, with its input, and the placement to take along."""
     headline, asked, placement = st.columns([1, 1, 2], gap="medium")
     model = answer.scenario.model
@@ -146,9 +147,8 @@ def _training(answer: Answer, best: Report, text: str) -> None:
             "per parameter, where compute is best spent (Hoffmann et al. 2022).",
         )
     with headline:
-        band = answer.band(best)
-        found = training(answer.scenario, best, BILLION * billions, band)
-        HeadlineRow((training_headline(found, band),), spans=True)
+        found = training(answer.scenario, best, BILLION * billions, interval)
+        HeadlineRow((training_headline(found),), spans=True)
     with placement:
         facts(
             "Rank mapping: rank, replica, stage and rank on each axis of every device; change "

@@ -98,7 +98,7 @@ def show_answer(request: Request, text: str) -> None:
     row = HeadlineRow(answer.headlines(baselines_pending=True), spans=True)
     plan_facts(answer)
     submit_baselines(text)
-    comparison = Comparison(scenario)
+    comparison = Comparison(scenario, answer.interval)
     beside = BesideLevelwise() if "nest" in scenario.baselines else None
     pictures(answer, text)
     stage_table(answer)
@@ -106,19 +106,19 @@ def show_answer(request: Request, text: str) -> None:
     baselines = baselines_within(text, PATIENCE_S)
     if baselines is None:
         earlier = st.session_state.get("baselines", ())
-        comparison.draw(pending_entries(result, scenario.baselines, earlier, answer.band))
+        comparison.draw(pending_entries(result, scenario.baselines, earlier))
         baselines = baselines_of(text)
     if missing := baselines_missing(text):
         facts(f"There are no baselines beside our plan: {missing}.", kind="nest-quiet")
     row.update(replace(answer, baselines=baselines).headlines())
     if beside is not None:
         earlier = st.session_state.get("baselines", ())
-        ours, *others = entries(result, baselines, answer.band)
+        ours, *others = entries(result, baselines)
         comparison.draw((ours, *pending_entries(result, ["nest"], earlier)[1:], *others))
         beside.draw(levelwise_of(text))
         baselines = every_baseline(text)
     st.session_state["baselines"] = baselines
-    comparison.draw(entries(result, baselines, answer.band))
+    comparison.draw(entries(result, baselines))
 
 
 main()

@@ -68,7 +68,6 @@ ABOVE_FOUNDATIONS = {
         "costs",
         "explain",
         "hardware",
-        "measured",
         "network",
         "planner",
         "scenario",

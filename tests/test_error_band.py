@@ -1,4 +1,4 @@
-"""Beside every predicted figure: how far similar runs were off, or that there were none."""
+"""Beside every predicted figure: where it will lie, which runs it is like and what it assumes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from dataclasses import replace
 import pytest
 
 from nest_core.api.answer import answer
-from nest_core.costs import price
 from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
-from nest_core.costs.parse import parse_plan, read_plan
+from nest_core.costs.parse import parse_plan
+from nest_core.explain.interval import interval_of, span_in_words
 from nest_core.explain.validity import (
     calibration_in_words,
     overlap_in_words,
-    rate_span,
-    seconds_span,
-    span_in_words,
     validity_of,
 )
 from nest_core.figures import entries, pending_entries, throughput_figure
@@ -141,15 +138,6 @@ def test_every_shipped_region_is_reached_by_a_plan_of_its_kind():
     assert reached >= 5
 
 
-@pytest.mark.parametrize("error", [-0.4, -0.01, 0.0, 0.3])
-def test_a_span_holds_what_was_measured(error):
-    """Where a prediction of a measured time was off by ``error``, the span ends at that time."""
-    one = replace(band(), p10=error, p90=error)
-    measured = 7.0
-    assert seconds_span(one, measured * (1 + error)) == pytest.approx((measured, measured))
-    assert rate_span(one, 3.0 / (1 + error)) == pytest.approx((3.0, 3.0))
-
-
 def test_units_stand_once_where_they_are_shared():
     words = {1.0: "826 k tokens/s", 2.0: "1.11 M tokens/s", 3.0: "998 k tokens/s"}
     assert span_in_words((1.0, 2.0), words.__getitem__) == "826 k to 1.11 M tokens/s"
@@ -170,24 +158,26 @@ def asked(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
-def check_band(fields, entry, seconds):
+def check_band(fields, entry):
     found = fields["error_band"]
-    assert found["region"] == ", ".join(entry["cell"])
-    assert [found[key] for key in ("n", "p10", "p90")] == [entry[k] for k in ("n", "p10", "p90")]
-    low, high = found["iteration_time_s"]
-    assert low * (1 + entry["p90"]) == pytest.approx(seconds)
-    assert high * (1 + entry["p10"]) == pytest.approx(seconds)
+    assert found == {
+        "region": ", ".join(entry["cell"]),
+        **{k: entry[k] for k in ("n", "p10", "p90")},
+    }
 
 
 def test_plan_and_price_carry_the_band_of_the_plan(capsys, root):
     fields = asked(capsys, "plan", SMALL, "--set", "search.zero=3")
     rows = [fields, *(entry for entry in fields["baselines"] if entry["feasible"])]
     for entry in rows:
-        check_band(entry, of_file(root, entry["plan"]), entry["iteration_time_s"])
+        check_band(entry, of_file(root, entry["plan"]))
     assert len(rows) > 2
     for text in ("dp=8,tp=8,sp=true,zero=1", "dp=64,zero=3"):
         priced = asked(capsys, "price", SMALL, "--plan", text)
-        check_band(priced, of_file(root, priced["plan"]), priced["iteration_time_s"])
+        check_band(priced, of_file(root, priced["plan"]))
+        interval = priced["interval"]
+        assert interval["centre_s"] == priced["iteration_time_s"]
+        assert interval["low_s"] * interval["high_s"] == pytest.approx(interval["centre_s"] ** 2)
 
 
 def test_outside_there_is_no_band_but_a_sentence(capsys):
@@ -213,7 +203,7 @@ def test_the_text_says_what_the_figures_stand_on(capsys):
     for command in (["plan", SMALL], ["price", SMALL, "--plan", "dp=64,zero=3"]):
         assert run([*command, *ALONE]) == 0
         out = capsys.readouterr().out
-        assert "\nerror band " in out
+        assert "80% interval " in out
         assert "Validated on " in out
         assert " runs of H100, " in out
         assert "(10th to 90th percentile)" in out
@@ -270,64 +260,62 @@ def test_the_software_is_named_with_what_was_measured_of_it(name):
     assert (f"{measured} runs" in words) == (measured >= 8)
 
 
-def test_headlines_show_the_span_of_time_throughput_and_mfu(small):
+def test_headlines_show_the_interval_of_time_throughput_and_mfu(small):
     best = small.result.best
-    found = small.band(best)
+    ends = [end / best.iteration_s for end in (small.interval.low_s, small.interval.high_s)]
+    assert ends[0] < 0.95
+    assert ends[1] > 1.05
     throughput, speedup, time, bubble, memory = small.headlines()
-    low, high = (best.iteration_s / (1 + error) for error in (found.p90, found.p10))
+    low, high = (best.iteration_s * end for end in ends)
     assert time.span == f"{low:.2f} to {high:.2f} s"
     rate = best.samples_per_s * small.scenario.sequence / 1e3
-    slow, fast = (f"{rate * (1 + error):.0f}" for error in (found.p10, found.p90))
+    slow, fast = (f"{rate / end:.0f}" for end in reversed(ends))
     assert throughput.span == f"{slow} to {fast} k tokens/s"
-    mfu = [f"{100 * best.mfu * (1 + error):.1f}" for error in (found.p10, found.p90)]
+    mfu = [f"{100 * best.mfu / end:.1f}" for end in reversed(ends)]
     assert time.note.endswith(f", {mfu[0]} to {mfu[1]} %")
-    assert throughput.basis == time.basis == small.validity_of(best).in_words
+    assert throughput.basis == time.basis
+    assert time.basis.startswith(f"80% interval under {small.scenario.stack.name}. Validated on ")
     assert (speedup.span, bubble.span) == ("", "")
     assert memory.note.endswith(" certainty")
     assert " to " in memory.span
     assert any(f"= {time.span}" in line for line in time.formula)
 
 
-def test_headlines_outside_show_none():
+def test_outside_every_region_the_interval_stands_and_the_headline_says_so():
     shown = answer(load_scenario("bert-large-64-v100", ["baselines.names=[]"])).headlines()
-    assert [line.span for line in shown[:-1]] == ["no error band", "", "no error band", ""]
-    assert "to" not in shown[2].note.split()
-    assert shown[0].basis.startswith("Outside every validated region. ")
+    assert " to " in shown[2].span
+    assert "Outside every validated region. " in shown[0].basis
 
 
-def parsed(text, found):
-    problem = found.scenario.problem()
-    return read_plan(text, problem.layers, problem.network.devices)
-
-
-def test_bars_have_their_own_bands(small):
-    """Plans of two regions on one page: sharded over replicas, and model parallel."""
-    sharded = price(small.scenario.problem(), parsed("dp=64,zero=3", small))
-    parallel = price(small.scenario.problem(), parsed("dp=8,tp=8,sp=true,zero=1", small))
-    first = small.baselines[0]
-    two = (replace(first, report=sharded, reason=""), replace(first, report=parallel, reason=""))
-    rows = entries(small.result, two, small.band)
-    picture = throughput_figure(rows, small.scenario.sequence)
+def test_bars_have_the_interval(small):
+    rows = entries(small.result, small.baselines)
+    picture = throughput_figure(rows, small.scenario.sequence, small.interval)
     (bars,) = picture.plot.data
     lines = picture.plot.layout.shapes
-    assert len(lines) == len(rows) == 3
-    assert "error band" in picture.reading
-    for row, line, rate, hover in zip(rows, lines, bars.x, bars.customdata, strict=True):
-        own = small.band(row.report)
-        assert (line.x0, line.x1) == pytest.approx((rate * (1 + own.p10), rate * (1 + own.p90)))
-        assert f"{own.n} runs of {own.region}" in hover
-    assert len({small.band(row.report) for row in rows}) == 2
+    assert len(lines) == len(rows)
+    assert "80% interval" in picture.reading
+    centre, low, high = small.interval.centre_s, small.interval.low_s, small.interval.high_s
+    for line, rate in zip(lines, bars.x, strict=True):
+        assert (line.x0, line.x1) == pytest.approx((rate * centre / high, rate * centre / low))
 
 
-def test_what_cannot_run_or_is_awaited_has_no_band(small):
+def test_the_spread_of_our_plan_stands_for_that_of_the_others(small):
+    """The bars share one width: the baselines' own intervals are as wide within a tenth."""
+    problem = small.scenario.problem()
+    for entry in small.baselines:
+        own = interval_of(small.scenario, problem, entry.report)
+        assert own.spread == pytest.approx(small.interval.spread, rel=0.1)
+
+
+def test_what_cannot_run_or_is_awaited_has_no_interval(small):
     tokens = small.scenario.sequence
 
-    def lines(rows):
-        return throughput_figure(rows, tokens).plot.layout.shapes
+    def lines(rows, interval=small.interval):
+        return throughput_figure(rows, tokens, interval).plot.layout.shapes
 
     first, *others = small.baselines
     misfit = replace(first, reason="does not fit")
-    assert len(lines(entries(small.result, (misfit, *others), small.band))) == len(others) + 1
+    assert len(lines(entries(small.result, (misfit, *others)))) == len(others) + 1
     names = small.scenario.baselines
-    assert len(lines(pending_entries(small.result, names, small.baselines, small.band))) == 1
-    assert not lines(entries(small.result, small.baselines))
+    assert len(lines(pending_entries(small.result, names, small.baselines))) == 1
+    assert not lines(entries(small.result, small.baselines), None)

@@ -27,11 +27,10 @@ from nest_core.explain.summary import (
     fullest,
     plan_in_words,
 )
-from nest_core.explain.validity import Validity, rate_span, seconds_span, validity_of
+from nest_core.explain.validity import Validity, validity_of
 from nest_core.hardware import measured_share
-from nest_core.hardware.posterior import load_posterior
+from nest_core.hardware.posterior import SHARE, load_posterior
 from nest_core.hardware.stacks import validated
-from nest_core.measured.training.bands import Band
 from nest_core.network import Network, Outline
 from nest_core.planner import Progress, Result, search
 from nest_core.scenario import Scenario
@@ -55,6 +54,7 @@ __all__ = [
     "memory_json",
     "plan",
     "report_json",
+    "stack_json",
     "stage_json",
     "validity_json",
     "with_draws",
@@ -102,10 +102,6 @@ class Answer:
     def validity_of(self, report: Report) -> Validity:
         """What a report of this scenario stands on."""
         return validity_of(self.scenario, self.network, report.plan)
-
-    def band(self, report: Report | None) -> Band | None:
-        """The error band beside a report's figures; None without a report, or outside all."""
-        return self.validity_of(report).band if report else None
 
     @property
     def overlap(self) -> Overlap:
@@ -168,7 +164,7 @@ class Answer:
             },
             alternatives=[report_json(report) for report in result.alternatives],
             baselines=[self._baseline_json(entry) for entry in self.baselines],
-            **validity_json(self.validity_of(best) if best else None, best),
+            **validity_json(self.validity_of(best) if best else None),
             interval=self.interval.to_json() if self.interval else None,
             stack=stack_json(self.scenario),
             recommended=self.recommended.to_json() if self.recommended else None,
@@ -189,7 +185,7 @@ class Answer:
             "plan": report.plan.to_json() if report else None,
             "stages": [stage_json(stage) for stage in report.stages] if report else [],
             "iteration_time_s": report.iteration_s if report and entry.feasible else None,
-            **validity_json(self.validity_of(runs) if runs else None, runs),
+            **validity_json(self.validity_of(runs) if runs else None),
             "search_seconds": entry.search_seconds,
             **(
                 {
@@ -235,7 +231,8 @@ class Answer:
         """The five figures above an answer; no speed-up while baselines are being priced."""
         best = self.result.best
         found = self.validity_of(best) if best else None
-        return headlines(self.scenario, best, found, None if baselines_pending else self.baselines)
+        baselines = None if baselines_pending else self.baselines
+        return headlines(self.scenario, best, found, self.interval, baselines)
 
     @property
     def best(self) -> Report | None:
@@ -276,9 +273,9 @@ class Answer:
         """Throughput, stage balance and memory of our plan and the baselines."""
         from nest_core.figures import balance_figure, entries, memory_figure, throughput_figure
 
-        rows = entries(self.result, self.baselines, self.band)
+        rows = entries(self.result, self.baselines)
         return (
-            throughput_figure(rows, self.scenario.sequence),
+            throughput_figure(rows, self.scenario.sequence, self.interval),
             balance_figure(rows),
             memory_figure(rows, self.scenario.accelerator.memory_bytes),
         )
@@ -299,7 +296,12 @@ class Answer:
                 " ".join(f"{text}." for text in (self.result.reason, self.advice) if text)
             )
         rows = [
-            {"": entry.name, "figure": entry.value, "error band": entry.span, "note": entry.note}
+            {
+                "": entry.name,
+                "figure": entry.value,
+                f"{SHARE:.0%} interval": entry.span,
+                "note": entry.note,
+            }
             for entry in self.headlines()
         ]
         words = plan_in_words(best, self.scenario.batch, self.scenario.fabric.devices)
@@ -455,22 +457,12 @@ def stack_json(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def validity_json(found: Validity | None, report: Report | None) -> dict[str, Any]:
-    """The error band of a priced plan, and the figures that it stands for.
-
-    Times and rates in the band are those that four of five measured runs would lie between.
-    """
-    if found is None or report is None:
+def validity_json(found: Validity | None) -> dict[str, Any]:
+    """The error band of the measured runs that a priced plan is like, and both in words."""
+    if found is None:
         return {"error_band": None, "validity": None}
-    band = found.band
-    if band is None:
-        return {"error_band": None, "validity": found.in_words}
     return {
-        "error_band": {
-            **band.to_json(),
-            "iteration_time_s": list(seconds_span(band, report.iteration_s)),
-            "samples_per_s": list(rate_span(band, report.samples_per_s)),
-        },
+        "error_band": found.band.to_json() if found.band else None,
         "validity": found.in_words,
     }
 

@@ -7,10 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nest_core.api.answer import Answer, assumptions_json, memory_json, report_json, validity_json
+from nest_core.api.answer import (
+    Answer,
+    assumptions_json,
+    memory_json,
+    report_json,
+    stack_json,
+    validity_json,
+)
 from nest_core.api.display import report_html
 from nest_core.api.scenario import Named, Scenario, as_written, load
-from nest_core.api.words import band_line, overlap_line
+from nest_core.api.words import interval_line, overlap_line
 from nest_core.costs import Report, check_plan
 from nest_core.costs import price as price_plan
 from nest_core.costs.parse import Pasted, parse_plan, read_given
@@ -28,6 +35,7 @@ from nest_core.explain import (
     equations,
     withheld,
 )
+from nest_core.explain.interval import interval_of
 from nest_core.explain.validity import validity_of
 from nest_core.files import read_text
 from nest_core.planner import search
@@ -86,7 +94,9 @@ class Priced:
             "ignored": given.ignored,
             "notes": given.notes,
             **assumptions_json(self.scenario, self.problem.overlap),
-            **validity_json(found, report),
+            **validity_json(found),
+            "interval": interval_of(self.scenario, self.problem, report).to_json(),
+            "stack": stack_json(self.scenario),
             "memory": memory_json(self.scenario, report),
         }
 
@@ -236,7 +246,12 @@ def _text(fields: Mapping[str, Any]) -> str:
     difference = fields["difference"]
     beside = "nothing fits" if difference is None else f"{difference:+.2%} against the best plan"
     verdict = "fits" if fields["feasible"] else f"does not fit: {fields['reason']}"
-    lines = [fields["withheld"] or f"{verdict}; {beside}", band_line(fields), overlap_line(fields)]
+    lines = [
+        fields["withheld"] or f"{verdict}; {beside}",
+        interval_line(fields),
+        fields["validity"],
+        overlap_line(fields),
+    ]
     lines += [f"note: {note}" for note in fields["notes"]]
     if fields["ignored"]:
         lines.append("ignored: " + ", ".join(fields["ignored"]))

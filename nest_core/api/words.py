@@ -9,7 +9,7 @@ from nest_core.baselines import NAMES
 from nest_core.explain.summary import seated_in_words
 from nest_core.text import table
 
-__all__ = ["band_line", "overlap_line", "plan_text", "plan_words"]
+__all__ = ["interval_line", "overlap_line", "plan_text", "plan_words"]
 
 SHOWN = (
     "dp",
@@ -29,20 +29,23 @@ SHOWN = (
 
 
 def plan_text(fields: Mapping[str, Any]) -> str:
-    """A planned scenario: the plan, its proof, its band, and the baselines beside it."""
+    """A planned scenario: the plan, its proof, its interval, and the baselines beside it."""
     if not fields["feasible"]:
         return "\n".join(filter(None, [f"infeasible: {fields['reason']}", fields["advice"]]))
     words = plan_words(fields["plan"])
     certificate = fields["certificate"]
     proof = "proven optimal" if certificate["proven"] else f"within {certificate['gap']:.2%}"
-    rows = [["this plan", f"{fields['iteration_time_s']:.4g}", _span(fields), words]]
+    interval = f"{fields['interval']['share']:.0%} interval, s"
+    rows: list[list[str | None]] = [
+        ["this plan", f"{fields['iteration_time_s']:.4g}", _span(fields, fields), words]
+    ]
     for entry in fields["baselines"]:
         other = entry["plan"] if entry["feasible"] else None
         rows.append(
             [
                 NAMES["nest"] if entry["name"] == "nest" else entry["name"],
                 f"{entry['iteration_time_s']:.4g}" if entry["feasible"] else None,
-                _span(entry),
+                _span(entry, fields) if entry["feasible"] else None,
                 _short(other) + _promise(entry) if other else entry["reason"],
             ]
         )
@@ -68,9 +71,9 @@ def plan_text(fields: Mapping[str, Any]) -> str:
         f"{left}{fields['solve_seconds'] * 1e3:.0f} ms\n"
         f"{certificate['words']}\n"
         + audited
-        + f"{interval_line(fields)}\n{band_line(fields)}\n{overlap_line(fields)}\n"
+        + f"{interval_line(fields)}\n{fields['validity']}\n{overlap_line(fields)}\n"
         + (f"{_recommended(fields)}\n\n" if fields.get("recommended") else "\n")
-        + table(["method", "iteration, s", "error band, s", "plan or reason"], rows)
+        + table(["method", "iteration, s", interval, "plan or reason"], rows)
         + (f"\n\n{further}" if further else "")
     )
 
@@ -85,15 +88,6 @@ def interval_line(fields: Mapping[str, Any]) -> str:
         f"{found['share']:.0%} interval {found['low_s']:.4g} to {found['high_s']:.4g} s "
         f"under {stack['name']} ({told})"
     )
-
-
-def band_line(fields: Mapping[str, Any]) -> str:
-    """Where the printed time lies if the runs of its kind are a guide, or that none are."""
-    band = fields["error_band"]
-    if band is None:
-        return str(fields["validity"])
-    low, high = band["iteration_time_s"]
-    return f"error band {low:.4g} to {high:.4g} s. {fields['validity']}"
 
 
 def overlap_line(fields: Mapping[str, Any]) -> str:
@@ -151,6 +145,10 @@ def _promise(entry: Mapping[str, Any]) -> str:
     return words
 
 
-def _span(fields: Mapping[str, Any]) -> str | None:
-    band = fields["error_band"]
-    return "{:.4g} to {:.4g}".format(*band["iteration_time_s"]) if band else None
+def _span(entry: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
+    """The interval of a method's plan: as wide as that of ours, of which it shares the software."""
+    found = fields["interval"]
+    low, high = (
+        entry["iteration_time_s"] * found[end] / found["centre_s"] for end in ("low_s", "high_s")
+    )
+    return f"{low:.4g} to {high:.4g}"

@@ -1,4 +1,4 @@
-"""The five figures that stand above an answer, each with its error band and formula.
+"""The five figures that stand above an answer, each with its interval and formula.
 
 Every figure keeps the formula it came from with its numbers filled in, so that a page, a
 notebook or a report can print both without computing anything.
@@ -6,30 +6,17 @@ notebook or a report can print both without computing anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from nest_core.baselines import Baseline, fastest
 from nest_core.costs import Report
 from nest_core.costs.head_room import MemorySpread, spread_of
 from nest_core.costs.schedules import DELAYS
 from nest_core.costs.tables import mfu_convention, model_flops
-from nest_core.explain.summary import (
-    NOTHING,
-    UNVALIDATED,
-    Headline,
-    fullest,
-    quantity,
-    share,
-)
-from nest_core.explain.validity import (
-    Span,
-    Validity,
-    percent,
-    rate_span,
-    seconds_span,
-    span_in_words,
-)
-from nest_core.measured.training.bands import Band
+from nest_core.explain.interval import Interval, span_in_words
+from nest_core.explain.summary import NOTHING, Headline, fullest, quantity, share
+from nest_core.explain.validity import Validity
+from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.scenario import Scenario
 from nest_core.units import humanise, humanise_bytes, humanise_seconds
 
@@ -42,6 +29,7 @@ def headlines(
     scenario: Scenario,
     best: Report | None,
     found: Validity | None,
+    interval: Interval | None,
     baselines: Sequence[Baseline] | None,
 ) -> tuple[Headline, ...]:
     """Throughput, speed-up, iteration time, bubble and memory head-room, in this order.
@@ -53,32 +41,29 @@ def headlines(
         The best plan's.
     found : Validity or None
         What that report stands on.
+    interval : Interval or None
+        Where its time will lie.
     baselines : sequence of Baseline or None
         None while they are still being priced: no speed-up is claimed then.
     """
-    if best is None or found is None:
+    if best is None or found is None or interval is None:
         names = ("Throughput", "Speed-up", "Iteration time", "Pipeline bubble", "Memory head-room")
         return tuple(Headline(name, NOTHING, "no feasible plan", ()) for name in names)
     return (
-        _throughput(scenario, best, found),
+        _throughput(scenario, best, found, interval),
         _speedup(best, baselines),
-        _iteration(scenario, best, found),
+        _iteration(scenario, best, found, interval),
         _bubble(scenario.batch, best),
         _head_room(best, spread_of(scenario.stack.framework)),
     )
 
 
-def _spanned(
-    found: Validity,
-    span: Callable[[Band, float], Span],
-    value: float,
-    words: Callable[[float], str],
-) -> str:
-    """A figure's range by the error band of its plan."""
-    return span_in_words(span(found.band, value), words) if found.band else UNVALIDATED
+def _basis(scenario: Scenario, found: Validity) -> str:
+    """What the ranges of time and rates stand on."""
+    return f"{SHARE:.0%} interval under {scenario.stack.name}. {found.in_words}"
 
 
-def _throughput(scenario: Scenario, best: Report, found: Validity) -> Headline:
+def _throughput(scenario: Scenario, best: Report, found: Validity, interval: Interval) -> Headline:
     tokens = best.samples_per_s * scenario.sequence
     return Headline(
         "Throughput",
@@ -90,8 +75,8 @@ def _throughput(scenario: Scenario, best: Report, found: Validity) -> Headline:
             f"= {scenario.batch:,} · {scenario.sequence:,} tokens / "
             f"{humanise_seconds(best.iteration_s)} = {quantity(tokens, 'tokens/s')}",
         ),
-        _spanned(found, rate_span, tokens, lambda rate: quantity(rate, "tokens/s")),
-        found.in_words,
+        span_in_words(interval.around(tokens), lambda rate: quantity(rate, "tokens/s")),
+        _basis(scenario, found),
     )
 
 
@@ -116,7 +101,7 @@ def _speedup(best: Report, baselines: Sequence[Baseline] | None) -> Headline:
     )
 
 
-def _iteration(scenario: Scenario, best: Report, found: Validity) -> Headline:
+def _iteration(scenario: Scenario, best: Report, found: Validity, interval: Interval) -> Headline:
     m = best.plan.point.micro_batches(scenario.batch)
     loads = [stage.micro_batch_s for stage in best.stages]
     worst, fill = max(loads), best.fill_s
@@ -128,8 +113,7 @@ def _iteration(scenario: Scenario, best: Report, found: Validity) -> Headline:
     return Headline(
         "Iteration time",
         humanise_seconds(best.iteration_s),
-        f"MFU {share(best.mfu)}{told}"
-        + (f", {span_in_words(rate_span(found.band, best.mfu), share)}" if found.band else ""),
+        f"MFU {share(best.mfu)}{told}, {span_in_words(interval.around(best.mfu), share)}",
         (
             f"iteration = m · max t + {_fill(best)} + synchronisation and optimizer step",
             f"= {m:,} · {humanise_seconds(worst)} + {humanise_seconds(fill)} + "
@@ -142,10 +126,10 @@ def _iteration(scenario: Scenario, best: Report, found: Validity) -> Headline:
             f"({scenario.fabric.devices:,} · {humanise(peak, 'FLOP/s')}) = "
             f"{share(best.mfu)}; {share(best.mfu * whole)} with all scores counted, as in "
             "Narayanan et al. 2021",
-            *_band_formula(found, best),
+            *_interval_formula(interval),
         ),
-        _spanned(found, seconds_span, best.iteration_s, humanise_seconds),
-        found.in_words,
+        span_in_words((interval.low_s, interval.high_s), humanise_seconds),
+        _basis(scenario, found),
     )
 
 
@@ -155,15 +139,13 @@ def _spent(best: Report) -> list[tuple[str, float]]:
     return [(name, seconds) for name, seconds in best.terms if seconds > least]
 
 
-def _band_formula(found: Validity, best: Report) -> tuple[str, ...]:
-    if found.band is None:
-        return ()
-    low, high = percent(found.band.p10), percent(found.band.p90)
-    span = span_in_words(seconds_span(found.band, best.iteration_s), humanise_seconds)
-    time = humanise_seconds(best.iteration_s)
+def _interval_formula(interval: Interval) -> tuple[str, ...]:
+    span = span_in_words((interval.low_s, interval.high_s), humanise_seconds)
     return (
-        "error = predicted / measured − 1, its 10th and 90th percentile over the region's runs",
-        f"{time} / (1 {high[0]} {high[1:]}) to {time} / (1 {low[0]} {low[1:]}) = {span}",
+        f"{SHARE:.0%} interval = iteration · exp(± {WIDTH:.3g} · σ), σ² of kernels and network, of "
+        "sources and of runs",
+        f"= {humanise_seconds(interval.centre_s)} · exp(± {WIDTH:.3g} · {interval.spread:.3g}) = "
+        f"{span}",
     )
 
 
@@ -224,6 +206,6 @@ def _head_room(best: Report, spread: MemorySpread) -> Headline:
         ),
         span_in_words((memory.total / spread.factor, memory.total * spread.factor), humanise_bytes)
         if sure
-        else UNVALIDATED,
+        else "no interval",
         spread.in_words,
     )

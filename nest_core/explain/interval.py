@@ -8,6 +8,7 @@ measure, and between the runs of one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,9 +18,11 @@ from nest_core.hardware.posterior import SHARE, WIDTH, adjusted
 from nest_core.hardware.stacks import known_of
 from nest_core.scenario import Scenario
 
-__all__ = ["Interval", "interval_of"]
+__all__ = ["Interval", "Span", "interval_of", "span_in_words"]
 
 STEP = 0.05
+
+Span = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,23 @@ class Interval:
     @property
     def low_s(self) -> float:
         """Its lower end, s."""
-        return self.centre_s * float(np.exp(-WIDTH * self.spread))
+        return self.around(self.centre_s)[0]
 
     @property
     def high_s(self) -> float:
         """Its upper end, s."""
-        return self.centre_s * float(np.exp(WIDTH * self.spread))
+        return self.around(self.centre_s)[1]
+
+    def around(self, value: float) -> Span:
+        """The same about another time, or about a rate: both ends are ratios.
+
+        Examples
+        --------
+        >>> Interval(1.0, 0.0).around(7.0)
+        (7.0, 7.0)
+        """
+        width = float(np.exp(WIDTH * self.spread))
+        return value / width, value * width
 
     def to_json(self) -> dict[str, float]:
         """The fields of the command line's ``interval``."""
@@ -82,3 +96,21 @@ def interval_of(scenario: Scenario, problem: Problem, report: Report) -> Interva
     own = known.experts_sd if scenario.model.experts > 1 else known.run_sd
     variance = slopes @ known.covariance @ slopes + known.source_sd**2 + own**2
     return Interval(report.iteration_s, float(np.sqrt(variance)))
+
+
+def span_in_words(span: Span, words: Callable[[float], str]) -> str:
+    """A range; what both ends share of their unit stands once.
+
+    Examples
+    --------
+    >>> from nest_core.units import humanise_seconds
+    >>> span_in_words((11.6, 13.1), humanise_seconds)
+    '11.6 to 13.1 s'
+    >>> span_in_words((0.9, 1.1), humanise_seconds)
+    '900 ms to 1.10 s'
+    """
+    low, high = (words(end).split() for end in span)
+    shared = 0
+    while shared < min(len(low), len(high)) - 1 and low[-1 - shared] == high[-1 - shared]:
+        shared += 1
+    return " ".join((*low[: len(low) - shared], "to", *high))

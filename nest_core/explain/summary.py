@@ -14,7 +14,6 @@ from nest_core.workload import Model
 __all__ = [
     "NOTHING",
     "SCHEDULES_IN_WORDS",
-    "UNVALIDATED",
     "Headline",
     "accelerator_in_words",
     "bottleneck",
@@ -31,7 +30,6 @@ __all__ = [
 
 NOTHING = "–"
 """Where a figure or a cell has no value."""
-UNVALIDATED = "no error band"
 
 SCHEDULES_IN_WORDS = {
     "1f1b": "1F1B",
@@ -55,7 +53,7 @@ class Headline:
     formula : tuple of str
         Lines: the formula in symbols, then with the numbers of this plan.
     span : str
-        What the figure may be by its error band, or why there is none; empty where neither is
+        What the figure may be by its interval, or why there is none; empty where neither is
         known.
     basis : str
         What the span stands on.

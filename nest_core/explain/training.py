@@ -1,4 +1,4 @@
-"""Days to train: tokens over tokens per second, with the plan's error band."""
+"""Days to train: tokens over tokens per second, with the plan's interval."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from nest_core.costs import Report
 from nest_core.errors import InputError
-from nest_core.explain.validity import Span, seconds_span
-from nest_core.measured.training.bands import Band
+from nest_core.explain.interval import Interval, Span
 from nest_core.scenario import Scenario
 
 __all__ = ["TOKENS_PER_PARAMETER", "Training", "training"]
@@ -30,8 +29,8 @@ class Training:
         Of the whole job.
     iterations : float
     days : float
-    band : tuple of float or None
-        Days between which four of five runs of this kind would lie.
+    span : tuple of float
+        Days between which it will lie in four cases of five.
     device_days : float
         Of every device of the fabric.
     """
@@ -40,13 +39,11 @@ class Training:
     tokens_per_s: float
     iterations: float
     days: float
-    band: Span | None
+    span: Span
     device_days: float
 
 
-def training(
-    scenario: Scenario, report: Report, tokens: float, band: Band | None = None
-) -> Training:
+def training(scenario: Scenario, report: Report, tokens: float, interval: Interval) -> Training:
     """How long a plan trains on so many tokens.
 
     Raises
@@ -63,6 +60,6 @@ def training(
         tokens_per_s=rate,
         iterations=tokens / (scenario.batch * scenario.sequence),
         days=days,
-        band=seconds_span(band, days) if band else None,
+        span=interval.around(days),
         device_days=days * scenario.fabric.devices,
     )

@@ -1,17 +1,15 @@
-"""How far a scenario's figures may be off, and what they assume, in values and words.
+"""Which measured runs a plan is like, how far they were off, and what its figures assume.
 
 The error band of a plan is that of the measured runs of its kind
-(`nest_core.measured.training.bands`).
-A predicted time ``t`` stands for measured ones between ``t / (1 + p90)`` and ``t / (1 + p10)``
-in four runs of five, and a rate for as much between ``(1 + p10)`` and ``(1 + p90)`` times it.
-Where nothing like a scenario was measured there is no band, and the nearest kind and what
-differs from it are named. The bands hold for what the runs were predicted with: fitted overlap
-and estimated kernels.
+(`nest_core.measured.training.bands`), in predictions that were fitted to them among others; where a
+plan's time will lie is its interval (`nest_core.explain.interval`). Where nothing like a scenario
+was measured there is no band, and the nearest kind and what differs from it are named. The bands
+hold for what the runs were predicted with: fitted overlap and estimated kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nest_core.costs import Overlap, Plan
@@ -28,16 +26,12 @@ from nest_core.scenario import Scenario
 from nest_core.units import capital, humanise, humanise_rate
 
 __all__ = [
-    "Span",
     "Validity",
     "band_in_words",
     "calibration_in_words",
     "memory_in_words",
     "overlap_in_words",
     "percent",
-    "rate_span",
-    "seconds_span",
-    "span_in_words",
     "stack_in_words",
     "validity_of",
 ]
@@ -46,8 +40,6 @@ _NETWORK_MARGIN = 2.0
 """How much less bandwidth a device may have between nodes than in the clusters measured."""
 
 _LARGE = {"M": "million", "G": "billion", "T": "trillion", "P": "quadrillion"}
-
-Span = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,48 +197,6 @@ def _caveat(accelerator: Accelerator, network: Network | Outline, plan: Plan) ->
         f"Those runs count as having {humanise_rate(machine.inter_Bps)} per device between nodes; "
         f"here it is {humanise_rate(slowest.bandwidth_Bps)}, at {slowest.where}."
     )
-
-
-def seconds_span(band: Band, seconds: float) -> Span:
-    """Between which measured times a predicted one stands, seconds.
-
-    Examples
-    --------
-    >>> band = Band("", (), 9, -0.2, 0.25, 0.1, (1, 1), (1, 1), (1, 1))
-    >>> seconds_span(band, 10.0)
-    (8.0, 12.5)
-    """
-    return seconds / (1.0 + band.p90), seconds / (1.0 + band.p10)
-
-
-def rate_span(band: Band, rate: float) -> Span:
-    """The same of a rate: of throughput or MFU.
-
-    Examples
-    --------
-    >>> band = Band("", (), 9, -0.2, 0.25, 0.1, (1, 1), (1, 1), (1, 1))
-    >>> rate_span(band, 100.0)
-    (80.0, 125.0)
-    """
-    return rate * (1.0 + band.p10), rate * (1.0 + band.p90)
-
-
-def span_in_words(span: Span, words: Callable[[float], str]) -> str:
-    """A range; what both ends share of their unit stands once.
-
-    Examples
-    --------
-    >>> from nest_core.units import humanise_seconds
-    >>> span_in_words((11.6, 13.1), humanise_seconds)
-    '11.6 to 13.1 s'
-    >>> span_in_words((0.9, 1.1), humanise_seconds)
-    '900 ms to 1.10 s'
-    """
-    low, high = (words(end).split() for end in span)
-    shared = 0
-    while shared < min(len(low), len(high)) - 1 and low[-1 - shared] == high[-1 - shared]:
-        shared += 1
-    return " ".join((*low[: len(low) - shared], "to", *high))
 
 
 def percent(error: float) -> str:

@@ -10,11 +10,11 @@ from nest_core.costs import Report, Stage
 from nest_core.explain.axes import AXES, NextBest
 from nest_core.explain.binding import Gain, StageBinding
 from nest_core.explain.equations import Equation
+from nest_core.explain.interval import span_in_words
 from nest_core.explain.mine import Difference, Row
-from nest_core.explain.summary import NOTHING, UNVALIDATED, Headline, share
+from nest_core.explain.summary import NOTHING, Headline, share
 from nest_core.explain.training import Training
-from nest_core.explain.validity import span_in_words
-from nest_core.measured.training.bands import Band
+from nest_core.hardware.posterior import SHARE
 from nest_core.units import capital, humanise, humanise_bytes, humanise_seconds
 
 __all__ = [
@@ -243,7 +243,7 @@ def memory_table(found: Difference, limit: float) -> Table:
     )
 
 
-def training_headline(found: Training, band: Band | None) -> Headline:
+def training_headline(found: Training) -> Headline:
     """Days to train as a headline figure."""
     tokens, rate = humanise(found.tokens), humanise(found.tokens_per_s)
     return Headline(
@@ -255,8 +255,8 @@ def training_headline(found: Training, band: Band | None) -> Headline:
             f"= {tokens} / {rate} tokens/s = {_days(found.days)}; "
             f"{_rounded(found.iterations)} iterations, {_rounded(found.device_days)} device-days",
         ),
-        span_in_words(found.band, _days) if found.band else UNVALIDATED,
-        f"Validated on {band.n} runs of {band.region}." if band else "",
+        span_in_words(found.span, _days),
+        f"{SHARE:.0%} interval of the iteration time.",
     )
 
 

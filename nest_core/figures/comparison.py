@@ -24,6 +24,7 @@ from nest_core.figures.comparison_levels import levels_picture
 from nest_core.figures.entries import Entry
 from nest_core.figures.stages import stage_rows_figure, time_parts
 from nest_core.figures.style import TIME_COLOURS, Picture, axis_unit, plain, pointed_rows, wrapped
+from nest_core.hardware.posterior import SHARE
 from nest_core.measured.fabric import UNMEASURED_RATIO
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison import Comparison
@@ -65,8 +66,7 @@ def _throughput(every: Sequence[Candidate]) -> Picture:
     )
     reading = "Each scenario's best plan. Longer is better."
     if any(spans):
-        reading += " The grey line is its error band, 10th to 90th percentile"
-        reading += "; a scenario without one lies outside every validated region."
+        reading += f" The grey line is its {SHARE:.0%} interval."
     if len({one.scenario.fabric.ratios for one in every}) > 1:
         reading += f" Ratios differ. {UNMEASURED_RATIO}"
     finding = _most(every, rates, "is fastest", "No scenario has a feasible plan")

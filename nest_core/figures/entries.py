@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nest_core.baselines import NAMES, Baseline
 from nest_core.costs import Report
 from nest_core.explain import fullest
 from nest_core.figures.style import shortened
-from nest_core.measured.training.bands import Band
 from nest_core.planner import Result
 from nest_core.units import humanise_bytes
 
 __all__ = ["Entry", "entries", "pending_entries"]
 
 OURS = "Exact search (ours)"
-Bands = Callable[[Report | None], Band | None]
-
-
-def _no_band(report: Report | None) -> None:
-    """Nothing is known about errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +30,12 @@ class Entry:
         Why there is no feasible plan; empty otherwise.
     stale : bool
         Whether the report belongs to an earlier request and is drawn grey.
-    band : Band or None
-        Error band of the report's figures; None outside every validated region.
     """
 
     name: str
     report: Report | None
     reason: str = ""
     stale: bool = False
-    band: Band | None = None
 
     @property
     def ours(self) -> bool:
@@ -89,22 +80,13 @@ class Entry:
         return "; ".join(part for part in parts[: 3 if self.stale else 2] if part)
 
 
-def entries(
-    result: Result, baselines: Iterable[Baseline], band: Bands = _no_band
-) -> tuple[Entry, ...]:
-    """Our plan and the baselines, all of the same request.
-
-    Parameters
-    ----------
-    band : callable (Report or None) -> Band or None
-        The error band of a report.
-    """
-    rows = (Entry(b.label, b.report, b.reason, band=band(b.report)) for b in baselines)
-    return (_ours(result, band), *rows)
+def entries(result: Result, baselines: Iterable[Baseline]) -> tuple[Entry, ...]:
+    """Our plan and the baselines, all of the same request."""
+    return (_ours(result), *(Entry(b.label, b.report, b.reason) for b in baselines))
 
 
 def pending_entries(
-    result: Result, names: Iterable[str], earlier: Iterable[Baseline], band: Bands = _no_band
+    result: Result, names: Iterable[str], earlier: Iterable[Baseline]
 ) -> tuple[Entry, ...]:
     """Our plan with the baselines of an earlier request, marked stale, until theirs are there.
 
@@ -114,11 +96,9 @@ def pending_entries(
         The baselines that are being priced.
     earlier : iterable of Baseline
         Those of the request before; methods without one get an empty row.
-    band : callable (Report or None) -> Band or None
-        The error band of a report of this request.
     """
     known = {baseline.name: baseline for baseline in earlier}
-    rows = [_ours(result, band)]
+    rows = [_ours(result)]
     for name in names:
         before = known.get(name)
         report = before.report if before else None
@@ -127,5 +107,5 @@ def pending_entries(
     return tuple(rows)
 
 
-def _ours(result: Result, band: Bands) -> Entry:
-    return Entry(OURS, result.best, result.reason, band=band(result.best))
+def _ours(result: Result) -> Entry:
+    return Entry(OURS, result.best, result.reason)

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from nest_core.baselines import NAMES
 from nest_core.explain import quantity
-from nest_core.explain.validity import Span, rate_span, span_in_words
+from nest_core.explain.interval import Interval, Span, span_in_words
 from nest_core.figures.entries import Entry
 from nest_core.figures.style import (
     ACCENT,
@@ -23,6 +23,7 @@ from nest_core.figures.style import (
     value_axis,
     wrapped,
 )
+from nest_core.hardware.posterior import SHARE
 
 __all__ = ["throughput_figure"]
 
@@ -31,7 +32,9 @@ _SAME = 0.005
 _BAND_OFFSET = 0.42
 
 
-def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
+def throughput_figure(
+    entries: Sequence[Entry], tokens: int, interval: Interval | None = None
+) -> Picture:
     """One bar per method; infeasible plans are hatched and say why.
 
     Parameters
@@ -39,9 +42,11 @@ def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
     entries : sequence of Entry
     tokens : int
         Per sequence.
+    interval : Interval or None
+        Of our plan's time; those of the others are as wide, as they share its software.
     """
     rates = [e.report.samples_per_s * tokens if e.report else 0.0 for e in entries]
-    spans = [_span(e, rate) for e, rate in zip(entries, rates, strict=True)]
+    spans = [_span(e, rate, interval) for e, rate in zip(entries, rates, strict=True)]
     largest = max([*rates, *(high for _, high in filter(None, spans)), 1.0])
     scale, unit = axis_unit(largest, "tokens/s")
     bars = {
@@ -88,7 +93,7 @@ def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
     }
     reading = "Longer is better; every method is priced by the same costs on the same devices."
     if any(spans):
-        reading += " The line below a bar is its error band, 10th to 90th percentile."
+        reading += f" The line below a bar is its {SHARE:.0%} interval."
     return Picture(
         _finding(entries),
         f"Training throughput, {unit}",
@@ -97,11 +102,11 @@ def throughput_figure(entries: Sequence[Entry], tokens: int) -> Picture:
     )
 
 
-def _span(entry: Entry, rate: float) -> Span | None:
+def _span(entry: Entry, rate: float, interval: Interval | None) -> Span | None:
     """Between which rates a row's plan would be measured; None where that is unknown."""
-    if entry.band is None or not entry.feasible:
+    if interval is None or not entry.feasible or entry.stale:
         return None
-    return rate_span(entry.band, rate)
+    return interval.around(rate)
 
 
 def _line(row: int, low: float, high: float) -> dict[str, object]:
@@ -135,9 +140,8 @@ def _hover(entry: Entry, rate: float, span: Span | None) -> str:
     if entry.report is None:
         return f"{entry.name}: no plan<br>{why}"
     told = f"{entry.name}: {quantity(rate, 'tokens/s')}"
-    if span and entry.band:
+    if span:
         told += f", {span_in_words(span, lambda end: quantity(end, 'tokens/s'))}"
-        told += f"<br>{entry.band.n} runs of {entry.band.region}"
     return f"{told}<br>{why}" if why else told
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from nest_core.baselines import Baseline
 from nest_core.bill.bill import Bill
 from nest_core.costs.price import Report
-from nest_core.explain.validity import Span, rate_span
-from nest_core.measured.training.bands import Band
+from nest_core.explain.interval import Interval, Span
 from nest_core.network.blocks import LevelBlocks
 from nest_core.network.levels import Level
 from nest_core.scenario import Scenario
@@ -33,8 +32,8 @@ class Candidate:
         Why there is no plan; empty otherwise.
     gap : float
         How far the plan may be from the best, as a share of its time; 0 where it is proven.
-    band : Band or None
-        Error band of the plan's figures; None outside every validated region.
+    interval : Interval or None
+        Where the plan's time will lie; None without a plan.
     levels : tuple of Level
         Of its network, innermost first.
     blocks : LevelBlocks
@@ -57,7 +56,7 @@ class Candidate:
     report: Report | None
     reason: str
     gap: float
-    band: Band | None
+    interval: Interval | None
     levels: tuple[Level, ...]
     blocks: LevelBlocks = field(compare=False)
     bill: Bill
@@ -75,7 +74,7 @@ class Candidate:
     def tokens_per_s_span(self) -> Span | None:
         """Between which throughputs the plan would be measured; None where that is unknown."""
         rate = self.tokens_per_s
-        return rate_span(self.band, rate) if self.band and rate else None
+        return self.interval.around(rate) if self.interval and rate else None
 
     @property
     def design(self) -> Design | None:

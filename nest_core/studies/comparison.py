@@ -21,7 +21,7 @@ from nest_core.bill.prices import Prices, load_prices
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
-from nest_core.explain.validity import validity_of
+from nest_core.explain.interval import interval_of
 from nest_core.network.blocks import level_blocks
 from nest_core.quoting import csv_text
 from nest_core.scenario import Scenario, resolve_scenario
@@ -198,7 +198,7 @@ class _Work:
             report=report,
             reason=solved.reason,
             gap=solved.gap,
-            band=validity_of(scenario, problem.network, report.plan).band if report else None,
+            interval=interval_of(scenario, problem, report) if report else None,
             levels=problem.network.levels,
             blocks=level_blocks(problem.network),
             bill=found,

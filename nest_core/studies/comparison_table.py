@@ -9,8 +9,9 @@ from nest_core.baselines import NAMES, Waterfall
 from nest_core.bill.prices import Range
 from nest_core.costs.plan import Plan
 from nest_core.costs.price import Report
+from nest_core.explain.interval import span_in_words
 from nest_core.explain.summary import NOTHING, bottleneck, quantity, schedule_in_words, share
-from nest_core.explain.validity import span_in_words
+from nest_core.hardware.posterior import SHARE
 from nest_core.scenario.titles import fabric_title
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.equal_budget import Budget
@@ -123,7 +124,7 @@ def _result(every: Sequence[Candidate]) -> list[Line]:
             [one.tokens_per_s for one in every],
             lambda rate: quantity(rate, "tokens/s"),
         ),
-        _words(part, "Error band, 10th to 90th percentile", [_span(one) for one in every]),
+        _words(part, f"{SHARE:.0%} interval", [_span(one) for one in every]),
         _numbers(
             part,
             "Sequences",
@@ -183,7 +184,7 @@ def _of(every: Sequence[Candidate], field: str) -> list[float | None]:
 def _span(one: Candidate) -> str:
     span = one.tokens_per_s_span
     if span is None:
-        return "no error band" if one.report else NOTHING
+        return NOTHING
     return span_in_words(span, lambda rate: quantity(rate, "tokens/s"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from why_cases import DENSE, PLANS, priced, problem, scenario
 from nest_core.costs.price import price
 from nest_core.errors import InputError
 from nest_core.explain import difference, equations, price_pasted, training
+from nest_core.explain.interval import Interval
 from nest_core.explain.words import (
     equation_table,
     memory_table,
@@ -20,7 +22,7 @@ from nest_core.explain.words import (
     training_headline,
     why_line,
 )
-from nest_core.measured.training.bands import Band
+from nest_core.hardware.posterior import WIDTH
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = [case for case, (name, _) in PLANS.items() if name == DENSE]
@@ -136,15 +138,14 @@ def test_the_numbers_of_an_equation_give_its_value(case):
 def test_days_to_train_count_every_token_once():
     asked, (_, report) = scenario(DENSE), priced("pipeline")
     per_day = report.samples_per_s * asked.sequence * 86_400
-    found = training(asked, report, 2.5 * per_day)
+    interval = Interval(report.iteration_s, math.log(1.25) / WIDTH)
+    found = training(asked, report, 2.5 * per_day, interval)
     assert found.days == pytest.approx(2.5)
     assert found.iterations * report.iteration_s == pytest.approx(2.5 * 86_400)
     assert found.device_days == pytest.approx(2.5 * asked.fabric.devices)
-    assert found.band is None
-    band = Band("those", (), 9, -0.2, 0.25, 0.1, (1, 1), (1, 1), (1, 1))
-    assert training(asked, report, 2.5 * per_day, band).band == pytest.approx((2.0, 3.125))
-    headline = training_headline(training(asked, report, 2.5 * per_day, band), band)
+    assert found.span == pytest.approx((2.0, 3.125))
+    headline = training_headline(found)
     assert (headline.value, headline.span) == ("2.5 days", "2 to 3.12 days")
     for tokens in (0, -1.0, float("inf"), float("nan")):
         with pytest.raises(InputError, match="tokens must be a positive number"):
-            training(asked, report, tokens)
+            training(asked, report, tokens, interval)

@@ -241,7 +241,7 @@ def test_equals_are_called_equal(compared):
 
 def test_without_any_plan_every_figure_still_stands(compared):
     nothing = tuple(
-        replace(one, report=None, reason="no plan fits", band=None, losses=(), at_budget=None)
+        replace(one, report=None, reason="no plan fits", interval=None, losses=(), at_budget=None)
         for one in compared.candidates
     )
     bare = replace(compared, candidates=nothing, budget=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nest_core.api.answer import Answer
+from nest_core.explain.interval import interval_of
 from nest_core.planner import search
 from nest_core.scenario import Scenario
 
@@ -12,4 +13,6 @@ __all__ = ["our_plan"]
 def our_plan(scenario: Scenario) -> Answer:
     """Our plan alone."""
     problem = scenario.problem()
-    return Answer(scenario, problem.network, search(problem, scenario.space, top=scenario.top), ())
+    result = search(problem, scenario.space, top=scenario.top)
+    interval = interval_of(scenario, problem, result.best) if result.best else None
+    return Answer(scenario, problem.network, result, (), interval)

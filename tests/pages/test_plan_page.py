@@ -241,7 +241,7 @@ def test_a_model_with_learned_positions_shortens_the_sequence(plan_page):
 
 @pytest.mark.baselines
 def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
-    """And then each with the line of its error band."""
+    """And then each with the line of its interval."""
     real, asked = plan_state.baselines_within, []
 
     def late(text, seconds):
@@ -255,7 +255,7 @@ def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
     assert values(page) == [headline.value for headline in expected.headlines()]
     lines = charts(page)[0]["layout"]["shapes"]
     assert [line["type"] for line in lines] == ["line"] * 7
-    assert "The line below a bar is its error band" in text_of(page)
+    assert "The line below a bar is its 80% interval" in text_of(page)
 
 
 def test_a_search_that_takes_long_stands_above_the_earlier_answer(plan_page, monkeypatch):

@@ -104,7 +104,7 @@ def test_value_for_money_is_that_of_the_commands(capsys, name):
     assert found.all_power_W == pytest.approx(watts)
 
 
-def test_the_error_band_is_that_of_the_command(capsys):
+def test_the_interval_is_that_of_the_command(capsys):
     found = run(inputs(entry("one", "llama3-70b-1024-h100", **WIDE), quick("another")))
     options = [
         p
@@ -112,9 +112,10 @@ def test_the_error_band_is_that_of_the_command(capsys):
         for p in ("--set", f"{key.replace('__', '.')}={json.dumps(value)}")
     ]
     plan = printed(capsys, "plan", "llama3-70b-1024-h100", *options, "--set", "baselines.names=[]")
-    low, high = plan["error_band"]["samples_per_s"]
+    tokens = plan["samples_per_s"] * plan["interval"]["centre_s"] * 4096
     span = found.candidates[0].tokens_per_s_span
-    assert span == pytest.approx((low * 4096, high * 4096))
+    ends = [tokens / plan["interval"][end] for end in ("high_s", "low_s")]
+    assert span == pytest.approx(ends)
     assert found.candidates[1].name == "another"
 
 
