@@ -276,8 +276,8 @@ class Problem:
         at `SURE` of it.
     lower_bound : callable (tp, sp, cp, ep, etp) -> LayerTable, optional
         One sequence at best: of a micro-batch of ``b`` sequences no seconds or bytes are under
-        ``b`` times these; elements, numbers of calls and launches are the same. It spares the
-        planner most tables. None: there is none.
+        ``b`` times these; elements and numbers of calls are the same, launches no fewer. It
+        spares the planner most tables. None: there is none.
     pad_batch : bool
         Whether a batch that ``dp * micro_batch`` does not divide is padded. Time and memory are
         those of the padded one, throughput counts real sequences.

@@ -23,6 +23,7 @@ from nest_core.hardware import (
     kernels,
     least_seconds,
 )
+from nest_core.hardware import seconds as kernel_seconds
 from nest_core.kept import kept_within
 from nest_core.network import Dispatch, FloatArray, Kind
 from nest_core.presets import edition
@@ -37,7 +38,7 @@ from nest_core.workload import (
     chain,
 )
 from nest_core.workload.models import sizes
-from nest_core.workload.operators import operators
+from nest_core.workload.operators import SOFTMAX_MATRICES, operators
 from nest_core.workload.recomputation import RECOMPUTE, method_of
 from nest_core.workload.strategies import STRATEGIES
 
@@ -204,6 +205,10 @@ def _table(
     *,
     bound: bool,
 ) -> LayerTable:
+    # Four sequences are a multiple of what the kernel of stored scores takes at once: none fewer do
+    # better, and a bound has its kernels.
+    shared = SOFTMAX_MATRICES if bound and strategy.attention == "unfused" else 1
+    strategy = replace(strategy, micro_batch=strategy.micro_batch * shared)
     named, layers = recomputations, chain(model, strategy)
     recomputations = tuple(name for name in named if not method_of(name)[1])
     distinct = [layer for layer, _ in layers.runs]
@@ -255,7 +260,23 @@ def _table(
         ),
         boundary_bytes=boundary,
     )
-    return with_methods(found, named)
+    return with_methods(_shared(found, shared), named)
+
+
+def _shared(table: LayerTable, sequences: int) -> LayerTable:
+    """A sequence's part of what a micro-batch takes, its calls and launches left whole."""
+    if sequences == 1:
+        return table
+    parts = ("compute_s", "forward_s", "weight_s", "replay_s")
+    held = ("kept_bytes", "working_bytes", "boundary_bytes")
+    calls = {
+        axis: replace(
+            call, bytes=call.bytes / sequences, replay_bytes=call.replay_bytes / sequences
+        )
+        for axis, call in table.calls.items()
+    }
+    figures = {name: getattr(table, name) / sequences for name in (*parts, *held)}
+    return replace(table, calls=calls, **figures)
 
 
 def _times(
@@ -278,7 +299,7 @@ def _times(
         forward = [forward_seconds(op, accelerator, precision) for op in layer.operators]
         back = [backward_seconds(op, accelerator, precision) for op in layer.operators]
     weight = sum(
-        seconds / 2
+        (seconds - _copies(op, accelerator, precision)) / 2
         for op, seconds in zip(layer.operators, back, strict=True)
         if op.backward and op.backward[-1].unit == "gemm"
     )
@@ -291,6 +312,15 @@ def _times(
     both += sum(call.backward for call in layer.collectives)
     launch = tuple(issue * (both + _issued(*again)) for again in replays)
     return sum(forward), sum(back), min(weight, sum(forward)), replay, launch
+
+
+def _copies(operator: Operator, accelerator: Accelerator, precision: str) -> float:
+    """Seconds of the passes over memory in an operator's backward pass."""
+    return sum(
+        kernel_seconds(kernel, accelerator, precision, operator.op, "backward")
+        for kernel in operator.backward
+        if kernel.unit == "memory"
+    )
 
 
 def _issued(operators: Iterable[Operator], collectives: Iterable[Collective]) -> int:

@@ -102,6 +102,7 @@ class Job:
             etp=etp,
             imbalance=self.imbalance,
             capacity=self.capacity,
+            dispatch=self.dispatch,
         )
 
     def table(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> LayerTable:

@@ -26,6 +26,7 @@ from nest_core.presets import kept_per_edition, preset_names, preset_path
 
 __all__ = [
     "KINDS",
+    "SORTED",
     "SYMBOLS",
     "Dim",
     "Graph",
@@ -92,6 +93,11 @@ class Split:
     ranks: float
 
 
+SORTED = "sorted"
+"""The function of an expert's projection whose tokens are copied: of the first, from the order of
+the ranks that they came from into the experts'; of the last, back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One operator.
@@ -104,7 +110,8 @@ class Node:
         input, linear, grouped_linear, matmul, attention, embedding, position, norm,
         elementwise, dropout, softmax, reshape, dispatch, combine, loss or collective.
     function : str
-        Which norm or element-wise function; ``dropout`` on attention that drops probabilities.
+        Which norm or element-wise function; ``dropout`` on attention that drops probabilities;
+        `SORTED`.
     inputs : tuple of str
         Names of the nodes read.
     shape : tuple of Dim

@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from nest_core.workload.graph import Graph, Node, Sizes, count, extent, weight_count
+from nest_core.workload.graph import SORTED, Graph, Node, Sizes, count, extent, weight_count
 
 __all__ = ["Kernel", "Operator", "kept_bytes", "operators"]
 
@@ -28,6 +28,14 @@ Unit = Literal["gemm", "batched", "attention", "biased_attention", "memory"]
 # probabilities (8), cast back (4 + 2).
 _LOSS_FORWARD_BYTES = 38.0
 _LOSS_BACKWARD_BYTES = 14.0
+
+# Bytes per score of a softmax whose scale and mask are not fused with it, in kernels of their own
+# and in fp32: cast, scale, mask, softmax, cast back; backward the same in reverse.
+_SOFTMAX_FORWARD_BYTES = (6.0, 8.0, 8.0, 8.0, 6.0)
+_SOFTMAX_BACKWARD_BYTES = (6.0, 12.0, 8.0, 8.0, 6.0)
+SOFTMAX_MATRICES = 4
+"""Matrices of scores, one per sequence and head, that the kernel which masks and normalises them
+takes at once: it runs where they are a multiple."""
 
 _MASK_BYTES = 1.0
 _STATISTIC_BYTES = 4.0
@@ -168,6 +176,12 @@ def _kernels(
         return _product(node, inputs, sizes, width)
     if node.op == "attention":
         return _attention(node, inputs, sizes, width)
+    if node.op == "softmax" and not _masks_fused(node, sizes):
+        scores = count(node.shape, sizes, node.split)
+        return (
+            tuple(Kernel("memory", 0.0, each * scores) for each in _SOFTMAX_FORWARD_BYTES),
+            tuple(Kernel("memory", 0.0, each * scores) for each in _SOFTMAX_BACKWARD_BYTES),
+        )
     if node.op == "loss":
         logits = count(inputs[0].shape, sizes, node.split)
         return (
@@ -211,7 +225,12 @@ def _projection(
     # Inputs and gradients of outputs are cast once, for both products that read them; weights
     # are cast once for many micro-batches.
     gradients = product(rows, inner, columns, rows * columns), product(columns, inner, rows, 0.0)
-    return (product(rows, columns, inner, rows * inner),), gradients
+    forward = (product(rows, columns, inner, rows * inner),)
+    if node.function == SORTED:  # once per direction, tokens and their gradients alike
+        tokens = inner if "hidden" in weight[-1] else columns
+        copy = Kernel("memory", 0.0, 2.0 * width * groups * rows * tokens)
+        return (copy, *forward), (copy, *gradients)
+    return forward, gradients
 
 
 def _product(
@@ -327,6 +346,11 @@ def _held(graph: Graph, source: Node, reader: Node, sizes: Sizes) -> float:
         return whole
     summed = graph[source.inputs[0]].split
     return whole / max(entry.ranks for entry in summed if entry.axis == source.axis)
+
+
+def _masks_fused(node: Node, sizes: Sizes) -> bool:
+    """Whether a softmax scales and masks the scores on its way."""
+    return count(node.shape[:-2], sizes, node.split) % SOFTMAX_MATRICES == 0
 
 
 def _functions(node: Node) -> list[str]:

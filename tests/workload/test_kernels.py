@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from small_models import DENSE, FAMILIES, KINDS, small
 
-from nest_core.workload import Strategy, chain, layer_graph, load_trace
+from nest_core.workload import Strategy, chain, layer_graph, load_model, load_trace
 
 AT = {"micro_batch": 2, "sequence": 16}
 
@@ -116,3 +118,23 @@ def test_projections_of_one_tensor_are_one_product(family, case):
                 assert joined[f"{module}.up"] == f"{module}.gate"
     apart = layer_graph(small(family), kind, of(fused=False, **case))
     assert not any(node.together for node in apart.nodes)
+
+
+@pytest.mark.parametrize(
+    ("micro_batch", "tp", "fused"),
+    [(1, 4, True), (1, 8, False), (2, 8, True), (3, 8, False), (1, 16, False), (4, 16, True)],
+)
+def test_scores_are_masked_by_a_kernel_of_their_own_where_matrices_are_no_four(
+    micro_batch, tp, fused
+):
+    """Megatron-LM's fused softmax takes four matrices at once, PyTorch's five kernels any."""
+    model = load_model("gpt3-175b")
+    model = replace(model, heads=16, kv_heads=16, head_dim=model.hidden // 16)
+    strategy = Strategy(tp=tp, micro_batch=micro_batch, sequence=2048, attention="unfused")
+    (layer,) = (layer for layer, _ in chain(model, strategy).runs if layer.kind == "block")
+    (softmax,) = (each for each in layer.operators if each.op == "softmax")
+    scores = micro_batch * 16 / tp * 2048**2
+    assert len(softmax.forward) == len(softmax.backward) == (1 if fused else 5)
+    moved = (4, 6) if fused else (36, 40)
+    for kernels, each in zip((softmax.forward, softmax.backward), moved, strict=True):
+        assert sum(kernel.bytes for kernel in kernels) == each * scores

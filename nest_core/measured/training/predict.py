@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from nest_core.costs import (
     RECOMPUTE,
@@ -276,7 +277,7 @@ def problem_of(
         fragmentation=FRAGMENTATION,
         communicator_bytes=accelerator.communicator_bytes,
         recomputations=rows,
-        dispatch=dispatch_of(run.fact("dispatch") or "all_to_all", model),
+        dispatch=dispatch_of(_dispatch(run), model),
     )
 
 
@@ -288,7 +289,12 @@ def _strategy(run: Run) -> Strategy:
         attention=run.attention,
         fused=load_stack(run.stack).fused if told is None else told == "yes",
         capacity=1.0 if run.fact("routing") == "capacity" else 0.0,
+        dispatch=_dispatch(run),
     )
+
+
+def _dispatch(run: Run) -> Literal["all_to_all", "once_per_node", "hybrid"]:
+    return run.fact("dispatch") or "all_to_all"  # type: ignore[return-value]  # words of `NOTES`
 
 
 def _overlap(run: Run, accelerator: Accelerator) -> Overlap:

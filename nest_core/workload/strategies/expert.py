@@ -3,6 +3,9 @@
 All ranks route their own tokens; two all-to-alls bring tokens to their experts and back. A rank
 then holds ``1/ep`` of the experts with ``ep`` times the slots each, times the imbalance of the
 busiest rank. With a capacity factor every expert works on as many slots as it has, filled or not.
+What an all-to-all brings is sorted by rank, so a rank with several experts copies it into their
+order, and what they made back into the ranks' (Megatron-LM's ``MoEAlltoAllTokenDispatcher``);
+DeepEP's and HybridEP's kernels place tokens themselves.
 
 Experts may be divided among other ranks than attention is (Liu et al. 2025, "MoE Parallel Folding",
 arXiv:2504.14960; Megatron-LM's ``--expert-tensor-parallel-size``): ``etp`` neighbours that share
@@ -14,7 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nest_core.errors import InputError
-from nest_core.workload.graph import Graph, Node, Sizes, Split
+from nest_core.workload.graph import SORTED, Graph, Node, Sizes, Split
 from nest_core.workload.strategies.edges import connected
 from nest_core.workload.strategies.strategy import Strategy
 
@@ -45,10 +48,12 @@ def expert_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
         spread = (Split("experts", "ep", ranks), Split("slots", "ep", 1.0 / ranks))
     if not everywhere and not spread:
         return graph
+    sorts = _ends(graph) if strategy.dispatch == "all_to_all" and 1 < strategy.ep < experts else ()
     nodes = []
     for node in graph.nodes:
         if _on_experts(node):
-            node = replace(node, split=node.split + everywhere + spread)
+            function = SORTED if node.name in sorts else node.function
+            node = replace(node, split=node.split + everywhere + spread, function=function)
         elif node.op in ("dispatch", "combine"):
             node = replace(node, split=node.split + padded)
         nodes.append(node)
@@ -80,6 +85,14 @@ def expert_tensor_parallel(graph: Graph, strategy: Strategy, sizes: Sizes) -> Gr
         for node in graph.nodes
     )
     return connected(Graph(graph.kind, nodes), strategy.context)
+
+
+def _ends(graph: Graph) -> tuple[str, ...]:
+    """The first projection of experts that reads tokens, and that which makes them again."""
+    found = [node for node in graph.nodes if node.op == "grouped_linear"]
+    first = next(node for node in found if "hidden" in node.weights[0][-1])
+    last = next(node for node in found if "hidden" in node.weights[0][-2])
+    return first.name, last.name
 
 
 def _divided(graph: Graph, node: Node) -> bool:

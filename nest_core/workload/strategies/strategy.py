@@ -45,6 +45,8 @@ class Strategy:
         Tokens of the busiest rank's experts over the mean, where experts are spread.
     capacity : float
         Slots of an expert over the mean, filled or not; 0: dropless.
+    dispatch : {"all_to_all", "once_per_node", "hybrid"}
+        What carries tokens to experts; only of an all-to-all they arrive sorted by rank.
     """
 
     tp: int = 1
@@ -60,6 +62,7 @@ class Strategy:
     etp: int = 0
     imbalance: float = 1.0
     capacity: float = 0.0
+    dispatch: Literal["all_to_all", "once_per_node", "hybrid"] = "all_to_all"
 
     def __post_init__(self) -> None:
         if not self.etp:
