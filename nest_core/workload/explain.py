@@ -11,10 +11,11 @@ on average, ``d`` the mean width of a head's keys and values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from nest_core.units import MICROSECOND, humanise, humanise_bytes, humanise_seconds
-from nest_core.workload.graph import Dim, Graph, Node, Sizes, Split, count, extent
-from nest_core.workload.operators import Kernel, Operator
+from nest_core.workload.graph import SORTED, Dim, Graph, Node, Sizes, Split, count, extent
+from nest_core.workload.operators import Kernel, Operator, masks_fused
 
 __all__ = [
     "ELEMENTWISE_FLOPS",
@@ -171,6 +172,11 @@ def kernel_in_words(
 
 def gradients_in_words(kernels: tuple[Kernel, ...], node: Node) -> tuple[str, ...]:
     """What each kernel of a backward pass makes."""
+    if node.function == SORTED:
+        return (
+            "the same copy of gradients",
+            *gradients_in_words(kernels[1:], replace(node, function="")),
+        )
     known = _GRADIENTS.get(kernels[0].unit) if kernels else None
     if known and len(kernels) == len(known):
         return known
@@ -244,7 +250,13 @@ def _loss(kernel: Kernel, logits: float) -> str:
 
 def _passes(kernel: Kernel, node: Node, sizes: Sizes, width: float, backward: bool) -> str:
     moved = humanise(kernel.bytes, "B")
+    if node.function == SORTED:
+        each = number(kernel.bytes / width / 2)
+        return f"bytes: {width:g} B · 2 · {each} elements, copied into another order = {moved}"
     written = count(node.shape, sizes, node.split)
+    if node.op == "softmax" and not masks_fused(node, sizes):
+        each = kernel.bytes / written
+        return f"bytes: {each:g} B · {number(written)} scores, a kernel per step = {moved}"
     # A mask has a byte per element, everything else the width of an activation.
     masked = "dropout" in (node.function or node.op) and (kernel.bytes / width) % written > 0.0
     elements = (kernel.bytes - masked * written) / width

@@ -19,7 +19,7 @@ from typing import Literal
 
 from nest_core.workload.graph import SORTED, Graph, Node, Sizes, count, extent, weight_count
 
-__all__ = ["Kernel", "Operator", "kept_bytes", "operators"]
+__all__ = ["SOFTMAX_MATRICES", "Kernel", "Operator", "kept_bytes", "masks_fused", "operators"]
 
 Unit = Literal["gemm", "batched", "attention", "biased_attention", "memory"]
 
@@ -176,7 +176,7 @@ def _kernels(
         return _product(node, inputs, sizes, width)
     if node.op == "attention":
         return _attention(node, inputs, sizes, width)
-    if node.op == "softmax" and not _masks_fused(node, sizes):
+    if node.op == "softmax" and not masks_fused(node, sizes):
         scores = count(node.shape, sizes, node.split)
         return (
             tuple(Kernel("memory", 0.0, each * scores) for each in _SOFTMAX_FORWARD_BYTES),
@@ -348,7 +348,7 @@ def _held(graph: Graph, source: Node, reader: Node, sizes: Sizes) -> float:
     return whole / max(entry.ranks for entry in summed if entry.axis == source.axis)
 
 
-def _masks_fused(node: Node, sizes: Sizes) -> bool:
+def masks_fused(node: Node, sizes: Sizes) -> bool:
     """Whether a softmax scales and masks the scores on its way."""
     return count(node.shape[:-2], sizes, node.split) % SOFTMAX_MATRICES == 0
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nest_core.workload import Strategy, chain, load_model
+from nest_core.workload import Strategy, chain, layer_graph, load_model
+from nest_core.workload.explain import gradients_in_words, kernel_in_words
+from nest_core.workload.models import sizes
+from nest_core.workload.operators import operators
 
 MODEL = load_model("qwen3-30b-a3b")
 TOKENS = 512
@@ -53,3 +56,16 @@ def test_what_an_all_to_all_brings_is_read_and_written_once_more_each_way(
 def test_nothing_is_sorted_where_it_arrives_in_order(strategy):
     for direction in ("forward", "backward"):
         assert copied(direction, **strategy) == 0.0
+
+
+def test_a_copy_is_told_in_words():
+    strategy = Strategy(sequence=TOKENS, ep=8)
+    graph = layer_graph(MODEL, "moe_block", strategy)
+    at = sizes(MODEL, 1, TOKENS)
+    (down,) = (each for each in operators(graph, at, 2.0) if each.name == "experts.down")
+    node = graph["experts.down"]
+    (line,) = kernel_in_words(down.forward[0], node, graph.inputs(node), at, 2.0)
+    assert "copied into another order" in line
+    told = gradients_in_words(down.backward, node)
+    assert len(told) == len(down.backward) == 3
+    assert told[0] == "the same copy of gradients"
