@@ -251,8 +251,8 @@ def _loss(kernel: Kernel, logits: float) -> str:
 def _passes(kernel: Kernel, node: Node, sizes: Sizes, width: float, backward: bool) -> str:
     moved = humanise(kernel.bytes, "B")
     if node.function == SORTED:
-        each = number(kernel.bytes / width / 2)
-        return f"bytes: {width:g} B · 2 · {each} elements, copied into another order = {moved}"
+        copied = number(kernel.bytes / width / 2)
+        return f"bytes: {width:g} B · 2 · {copied} elements, copied into another order = {moved}"
     written = count(node.shape, sizes, node.split)
     if node.op == "softmax" and not masks_fused(node, sizes):
         each = kernel.bytes / written
