@@ -287,3 +287,15 @@ def test_a_row_per_recomputation_is_the_layer_taken_apart(name):
     again = table.calls["ep"].replay_number[:, -2]
     assert again.tolist() == [0.0, 0.0, 2.0 if name in ("moe", "full") else 0.0]
     assert table.calls["ep"].number[-2] == 4.0
+
+
+def test_copies_of_tokens_are_no_gradients_of_weights():
+    """Zero-bubble schedules delay the latter alone."""
+    model, device = load_model("qwen3-30b-a3b"), load_accelerator("h100-80gb")
+    sorts, placed = (
+        layer_table(model, Strategy(sequence=512, ep=8, dispatch=dispatch), device, "bf16")
+        for dispatch in ("all_to_all", "hybrid")
+    )
+    np.testing.assert_allclose(sorts.weight_s, placed.weight_s, rtol=1e-12)
+    assert (sorts.compute_s >= placed.compute_s).all()
+    assert sorts.compute_s.sum() > placed.compute_s.sum()
