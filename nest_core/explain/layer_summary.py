@@ -44,6 +44,7 @@ def undivided(strategy: Strategy) -> Strategy:
         width=strategy.width,
         attention=strategy.attention,
         fused=strategy.fused,
+        joined=strategy.joined,
         capacity=strategy.capacity,
     )
 

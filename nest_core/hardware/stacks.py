@@ -24,6 +24,7 @@ from nest_core.hardware.posterior import (
     adjusted,
     load_posterior,
 )
+from nest_core.hardware.precisions import NARROW
 from nest_core.presets import kept_per_edition, load_toml, named_file, preset_names
 from nest_core.schema import StackFile, checked
 
@@ -38,6 +39,8 @@ __all__ = [
     "under",
     "validated",
 ]
+
+Checkpoint = Literal["whole", "per_operator", "per_operator_narrow"]
 
 _ROUNDING = 1e-6
 FEWEST_ROWS = 8
@@ -63,6 +66,10 @@ class Stack:
     attention : {"flash", "unfused"}
     fused : bool
         Whether element-wise operators are fused.
+    joined : bool
+        Whether projections that read the same tensor are one product.
+    checkpoint : {"whole", "per_operator"}
+        How recomputation runs (`nest_core.workload.reruns`).
     launch : {"eager", "iteration_graphs"}
         Whether the host issues every kernel, or a CUDA graph of the whole iteration does.
     fp8 : str
@@ -88,6 +95,8 @@ class Stack:
     model_parallel: bool
     attention: Literal["flash", "unfused"]
     fused: bool
+    joined: bool
+    checkpoint: Literal["whole", "per_operator"]
     launch: Literal["eager", "iteration_graphs"]
     fp8: str
     overlap: tuple[tuple[str, tuple[str, ...]], ...]
@@ -98,6 +107,11 @@ class Stack:
     def overlaps(self, traffic: str, precision: str) -> bool:
         """Whether a class of traffic hides behind compute in a precision."""
         return precision in dict(self.overlap)[traffic]
+
+    def checkpointing(self, precision: str) -> Checkpoint:
+        """How recomputation runs in a precision (`nest_core.workload.reruns`)."""
+        narrow = self.checkpoint == "per_operator" and precision in NARROW
+        return "per_operator_narrow" if narrow else self.checkpoint
 
     def ran(self, text: str) -> bool:
         """Whether a measured row that says this of its source ran it."""
@@ -128,6 +142,8 @@ def _stack(name: str, file: StackFile) -> Stack:
         file.model_parallel,
         file.attention,
         file.fused,
+        file.joined,
+        file.checkpoint,
         file.launch,
         file.fp8,
         tuple(overlap.items()),

@@ -65,6 +65,9 @@ class Job:
         The algorithm of reduce-scatters, all-gathers and all-reduces; ``library``: the fastest.
     framework, fp8 : str
         Of its stack: whose measured memory says how surely a plan fits; how fp8 is scaled.
+    joined : bool
+    checkpoint : {"whole", "per_operator", "per_operator_narrow"}
+        Of its stack, as of a `Strategy`.
     """
 
     accelerator: Accelerator
@@ -86,6 +89,8 @@ class Job:
     collectives: str = "library"
     framework: str = "megatron"
     fp8: str = ""
+    joined: bool = True
+    checkpoint: Literal["whole", "per_operator", "per_operator_narrow"] = "whole"
 
     def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> Strategy:
         """The sub-graph strategy of a stage with these degrees."""
@@ -96,6 +101,8 @@ class Job:
             sequence=self.sequence,
             width=element_bytes(self.precision),
             attention=self.attention,
+            joined=self.joined,
+            checkpoint=self.checkpoint,
             cp=cp,
             context=self.context,
             ep=ep,

@@ -149,6 +149,8 @@ class Scenario:
             collectives=self.collectives,
             framework=self.stack.framework,
             fp8=self.stack.fp8,
+            joined=self.stack.joined,
+            checkpoint=self.stack.checkpointing(self.precision),
         )
 
 

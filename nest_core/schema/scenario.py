@@ -173,6 +173,8 @@ class StackFile(Table):
     model_parallel: bool = True
     attention: Literal["flash", "unfused"] = "flash"
     fused: bool = True
+    joined: bool = True
+    checkpoint: Literal["whole", "per_operator"] = "whole"
     launch: Literal["eager", "iteration_graphs"] = "eager"
     fp8: Literal["", "delayed", "tensorwise", "rowwise", "blockwise"] = ""
     source: Annotated[str, Field(min_length=1, max_length=2000)]

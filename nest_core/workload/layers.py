@@ -14,10 +14,11 @@ from typing import Literal, cast
 from nest_core.errors import InputError
 from nest_core.presets import kept_per_edition
 from nest_core.workload.gradients import gradient_bytes
-from nest_core.workload.graph import Graph, count
+from nest_core.workload.graph import Graph, Node, Sizes, count
 from nest_core.workload.models import Model, sizes
 from nest_core.workload.operators import Operator, kept_bytes, operators
 from nest_core.workload.recomputation import MODULES, WITHOUT_OUTPUT, module_nodes, modules_of
+from nest_core.workload.reruns import run_again, saved_outputs
 from nest_core.workload.strategies import STRATEGIES, Rewrite, Strategy, without_experts
 
 __all__ = [
@@ -66,11 +67,14 @@ class Module:
     operators : frozenset of str
     collectives : tuple of Collective
         Their forward passes run again.
+    kept_bytes : float or None
+        What of the whole layer stays; None: all that these do not make for each other.
     """
 
     name: str
     operators: frozenset[str]
     collectives: tuple[Collective, ...]
+    kept_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,8 @@ class Layer:
     gradient_bytes : float
         The most that gradients of activations hold at once in backward.
     modules : tuple of Module
-        Those of `MODULES` that it has, where recomputation applies.
+        Those of `MODULES` that it has, where recomputation applies; and ``full`` where that is
+        not all of the layer.
     """
 
     kind: Literal["embedding", "block", "moe_block", "head"]
@@ -116,15 +121,15 @@ class Layer:
 
     def replayed(self, recompute: str) -> tuple[tuple[Operator, ...], tuple[Collective, ...]]:
         """Operators and collectives whose forward pass runs again in backward."""
-        if recompute == "full":
-            return (self.operators, self.collectives) if self.recomputable else ((), ())
         named = self._named(recompute)
+        if recompute == "full" and not named:
+            return (self.operators, self.collectives) if self.recomputable else ((), ())
         again = frozenset().union(*(module.operators for module in named))
         operators = tuple(operator for operator in self.operators if operator.name in again)
         return operators, tuple(call for module in named for call in module.collectives)
 
     def _named(self, recompute: str) -> tuple[Module, ...]:
-        names = modules_of(recompute)
+        names = modules_of(recompute) or (recompute,)
         return tuple(module for module in self.modules if module.name in names)
 
     def kept_bytes(self, recompute: str, *, operand_bytes: float = 2.0) -> float:
@@ -142,6 +147,8 @@ class Layer:
         if operand_bytes < 2.0 and self.recomputable:
             found = tuple(_narrow(operator, operand_bytes / 2.0) for operator in found)
         named = self._named(recompute)
+        if len(named) == 1 and named[0].kept_bytes is not None:
+            return named[0].kept_bytes
         again = frozenset().union(*(module.operators for module in named))
         freed = (module.operators for module in named if module.name in WITHOUT_OUTPUT)
         return kept_bytes(found, again, frozenset().union(*freed))
@@ -257,18 +264,39 @@ def _evaluated(
         output_bytes=0.0 if kind == "head" else strategy.width * count(last.shape, at, shares),
         recomputable=inner,
         gradient_bytes=gradient_bytes(graph, at, strategy.width),
-        modules=_modules(graph, found) if inner else (),
+        modules=_modules(graph, found, at, strategy) if inner else (),
     )
 
 
-def _modules(graph: Graph, found: tuple[Operator, ...]) -> tuple[Module, ...]:
-    made = []
-    for name in MODULES:
+def _modules(
+    graph: Graph, found: tuple[Operator, ...], at: Sizes, strategy: Strategy
+) -> tuple[Module, ...]:
+    by_operator = strategy.checkpoint != "whole"
+    made = _by_operator(graph, found, at, strategy) if by_operator else []
+    for name in MODULES[1:] if by_operator else MODULES:
         again = module_nodes(graph, name)
         if again:
             calls = _collectives(graph, tuple(op for op in found if op.name in again))
             made.append(Module(name, again, calls))
     return tuple(made)
+
+
+def _by_operator(
+    graph: Graph, found: tuple[Operator, ...], at: Sizes, strategy: Strategy
+) -> list[Module]:
+    """Full and selective recomputation as PyTorch's checkpoints run them."""
+    saved = saved_outputs(graph, narrow=strategy.checkpoint == "per_operator_narrow")
+    modules = []
+    for name, stays in (("full", ()), ("core_attn", saved)):
+        again = run_again(graph, found, stays)
+        calls = _collectives(graph, tuple(op for op in found if op.name in again))
+        held = sum(_bytes(graph[one], at, strategy.width) for one in (graph.nodes[0].name, *stays))
+        modules.append(Module(name, again, calls, min(held, kept_bytes(found))))
+    return modules
+
+
+def _bytes(node: Node, at: Sizes, width: float) -> float:
+    return width * count(node.shape, at, node.split)
 
 
 def _narrow(operator: Operator, share: float) -> Operator:

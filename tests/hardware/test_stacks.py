@@ -118,6 +118,23 @@ def test_a_scenario_runs_under_the_stack_that_it_names(tmp_path):
     assert load_scenario("gpt3-175b-512-a100").attention == "unfused"
 
 
+def test_pytorchs_checkpoints_run_less_of_a_block_again():
+    """A stack's way to recompute reaches the tables that its scenarios are priced from."""
+    sets = ['search.recompute=["none", "full"]', 'stack="torchtitan-2025"']
+    jobs = [load_scenario(H100, sets[:n]).job for n in (1, 2)]
+    assert [job.strategy(1, False, 1, 1, 1, 1).checkpoint for job in jobs] == [
+        "whole",
+        "per_operator",
+    ]
+    tables = [job.table(1, False, 1, 1, 1, 1) for job in jobs]
+    replay = [table.replay_s[-1, 1] / table.forward_s[1] for table in tables]
+    assert replay[0] == pytest.approx(1.0)
+    assert 0.6 < replay[1] < 0.85
+    stack = load_stack("torchtitan-2025")
+    assert stack.checkpointing("fp8") == "per_operator_narrow"
+    assert load_stack("megatron-core-2025").checkpointing("fp8") == "whole"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

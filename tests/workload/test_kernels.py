@@ -37,7 +37,7 @@ def test_flash_attention_stays_one_kernel(family, kind):
 def test_stored_scores_take_the_place_of_attention(family, kind):
     """Scores, softmax, dropout where the module has one, values; readers see the same name."""
     original = load_trace(family)[kind]
-    graph = layer_graph(small(family), kind, of(attention="unfused", fused=False))
+    graph = layer_graph(small(family), kind, of(attention="unfused", fused=False, joined=False))
     (core,) = (node for node in original.nodes if node.op == "attention")
     made = [node for node in graph.nodes if node.core]
     ops = [node.op for node in made]
@@ -59,7 +59,7 @@ def test_fusion_leaves_work_parameters_and_what_is_kept(family, kind):
     for attention in ("flash", "unfused"):
         found = []
         for fused in (False, True):
-            strategy = of(fused=fused, attention=attention, tp=2)
+            strategy = of(fused=fused, joined=fused, attention=attention, tp=2)
             (layer,) = (layer for layer, _ in chain(model, strategy).runs if layer.kind == kind)
             found.append(layer)
         apart, fused_layer = found
@@ -116,7 +116,7 @@ def test_projections_of_one_tensor_are_one_product(family, case):
         for module in ("mlp", "experts", "shared"):
             if f"{module}.gate" in {node.name for node in graph.nodes}:
                 assert joined[f"{module}.up"] == f"{module}.gate"
-    apart = layer_graph(small(family), kind, of(fused=False, **case))
+    apart = layer_graph(small(family), kind, of(joined=False, **case))
     assert not any(node.together for node in apart.nodes)
 
 

@@ -57,7 +57,7 @@ def test_parameters_and_products_over_ranks_are_the_originals_and_their_copies(
     rank is meant, and experts do that much more."""
     from nest_core.workload.operators import operators
 
-    strategy = strategy_of(case, imbalance=imbalance, fused=False)
+    strategy = strategy_of(case, imbalance=imbalance, fused=False, joined=False)
     model = small(family)
     at = sizes(model, BATCH, TOKENS)
     original = load_trace(family)[kind]

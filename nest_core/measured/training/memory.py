@@ -5,8 +5,8 @@ Nothing here reads an outcome but `counted_bytes`, which says how one is compare
 * **FSDP** (PyTorch). The optimizer steps on fp32 shards, which need no copies. Products in fp8
   (torchao) keep 16-bit activations.
 * **FSDP2**, of it: as torchtitan trains. The loss is PyTorch's own in fp32, uncompiled:
-  log-probabilities and their gradient stand in memory at once. Selective recomputation keeps a
-  block's input and the outputs of attention and of every second projection.
+  log-probabilities and their gradient stand in memory at once. What recomputation keeps is in
+  `nest_core.workload.reruns`.
 * **DeepSpeed** (ZeRO 1 and 2). fp16 gradients are copied into a bucket of half a billion elements
   (``reduce_bucket_size``); the bf16 optimizer keeps 16-bit gradients beside the fp32 ones they are
   added up in.
@@ -19,14 +19,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from nest_core.costs import LayerTable, Memory, StateBytes
 from nest_core.measured.training.runs import Run
-from nest_core.network import FloatArray
-from nest_core.workload import Graph, Model, Strategy, layer_graph
-from nest_core.workload.graph import count
-from nest_core.workload.models import sizes
+from nest_core.workload import Model, Strategy
 
 __all__ = ["KINDS", "counted_bytes", "run_reserved_bytes", "run_state", "run_table"]
 
@@ -79,29 +74,12 @@ def run_table(run: Run, model: Model, strategy: Strategy, table: LayerTable) -> 
     """Bytes per layer in the run's software."""
     if not run.fact("fsdp2"):
         return table
-    kept, working = table.kept_bytes.copy(), table.working_bytes.copy()
-    again = working - (kept[0] - kept)  # gradients of activations
-    held = [_per_operator(model, kind, strategy) for kind, _ in model.runs]
-    chosen: FloatArray = np.repeat(held, [times for _, times in model.runs])
-    kept[1] = np.where(chosen > 0, np.minimum(chosen, kept[0]), kept[1])
+    working = table.working_bytes.copy()
     logits = strategy.micro_batch * strategy.sequence * model.vocabulary / (run.tp * run.cp)
-    working = again + kept[0] - kept
     working[:, -1] += EAGER_LOSS_BYTES * logits
-    return replace(table, kept_bytes=kept, working_bytes=working)
+    return replace(table, working_bytes=working)
 
 
 def _deepspeed(run: Run) -> bool:
     """ZeRO as DeepSpeed counts it, in the software of 2020 to 2022."""
     return run.zero in (1, 2) and (run.framework == "deepspeed" or run.stack == "megatron-lm-2021")
-
-
-def _per_operator(model: Model, kind: str, strategy: Strategy) -> float:
-    """Bytes that a block keeps; 0 for embedding and head, which are not recomputed."""
-    if kind in ("embedding", "head"):
-        return 0.0
-    graph: Graph = layer_graph(model, kind, strategy)
-    at = sizes(model, strategy.micro_batch, strategy.sequence)
-    projections = [node for node in graph.nodes if node.op in ("linear", "grouped_linear")]
-    attention = [node for node in graph.nodes if node.op == "attention"]
-    held = (graph.nodes[0], *projections[::2], *attention)
-    return strategy.width * sum(count(node.shape, at, node.split) for node in held)

@@ -282,12 +282,14 @@ def problem_of(
 
 
 def _strategy(run: Run) -> Strategy:
-    told = run.fact("compiled")
+    told, stack = run.fact("compiled"), load_stack(run.stack)
     return Strategy(
         sequence=run.sequence,
         width=element_bytes(run.precision),
         attention=run.attention,
-        fused=load_stack(run.stack).fused if told is None else told == "yes",
+        fused=stack.fused if told is None else told == "yes",
+        joined=stack.joined,
+        checkpoint=stack.checkpointing(run.precision),
         capacity=1.0 if run.fact("routing") == "capacity" else 0.0,
         dispatch=_dispatch(run),
     )

@@ -36,6 +36,8 @@ def stack_toml(found: Calibration, name: str) -> str:
             "model_parallel": base.model_parallel,
             "attention": base.attention,
             "fused": base.fused,
+            "joined": base.joined,
+            "checkpoint": base.checkpoint,
             "launch": base.launch,
             "fp8": base.fp8,
             "source": said,

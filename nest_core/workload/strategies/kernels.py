@@ -77,9 +77,9 @@ def joined_projections(graph: Graph, strategy: Strategy, sizes: Sizes) -> Graph:
     """Projections of one module that read the same tensor run as one product.
 
     Query, key and value are one matrix in Megatron-LM and its descendants, as are the gate and
-    the up projection of a gated MLP.
+    the up projection of a gated MLP; torchtitan has a product for each.
     """
-    if not strategy.fused:
+    if not strategy.joined:
         return graph
     first: dict[tuple[str, ...], str] = {}
     nodes = []

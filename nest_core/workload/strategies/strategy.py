@@ -32,6 +32,11 @@ class Strategy:
         Scores stay on the chip, or are written out.
     fused : bool
         Whether neighbouring element-wise operators run as one kernel.
+    joined : bool
+        Whether projections of one module that read the same tensor run as one product.
+    checkpoint : {"whole", "per_operator", "per_operator_narrow"}
+        How recomputation runs: as Megatron-LM's, or as PyTorch's (`nest_core.workload.reruns`),
+        there with products in 8 bits or not.
     cp : int
         Context-parallel degree; ranks take equal causal work (two chunks, one from each end).
     context : {"ring", "all_gather"}
@@ -56,6 +61,8 @@ class Strategy:
     width: float = 2.0
     attention: Literal["flash", "unfused"] = "flash"
     fused: bool = True
+    joined: bool = True
+    checkpoint: Literal["whole", "per_operator", "per_operator_narrow"] = "whole"
     cp: int = 1
     context: Literal["ring", "all_gather"] = "ring"
     ep: int = 1
