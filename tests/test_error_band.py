@@ -11,7 +11,7 @@ import pytest
 from nest_core.api.answer import answer
 from nest_core.costs.overlap import IDEAL_OVERLAP, NO_OVERLAP, Overlap
 from nest_core.costs.parse import parse_plan
-from nest_core.explain.interval import interval_of, span_in_words
+from nest_core.explain.interval import span_in_words
 from nest_core.explain.validity import (
     calibration_in_words,
     overlap_in_words,
@@ -23,6 +23,7 @@ from nest_core.hardware.posterior import load_posterior
 from nest_core.measured.training.bands import Band, load_bands
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario
+from nest_core.studies.interval import interval_of
 from nest_studio.cli import run
 
 SMALL = "llama2-7b-64-h100"

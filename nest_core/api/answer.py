@@ -19,7 +19,7 @@ from nest_core.costs.problem import Problem
 from nest_core.costs.tables import mfu_convention
 from nest_core.errors import InputError
 from nest_core.explain.headlines import headlines
-from nest_core.explain.interval import Interval, interval_of
+from nest_core.explain.interval import Interval
 from nest_core.explain.proof import axes_of, proven_over
 from nest_core.explain.summary import (
     Headline,
@@ -35,6 +35,7 @@ from nest_core.network import Network, Outline
 from nest_core.planner import Progress, Result, search
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import scenario_title
+from nest_core.studies.interval import interval_of
 from nest_core.studies.recommended import Recommended, checked_draws, recommend
 from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.text import plain

@@ -35,11 +35,11 @@ from nest_core.explain import (
     equations,
     withheld,
 )
-from nest_core.explain.interval import interval_of
 from nest_core.explain.validity import validity_of
 from nest_core.files import read_text
 from nest_core.planner import search
 from nest_core.scenario import Scenario as Values
+from nest_core.studies.interval import interval_of
 from nest_core.text import plain, table
 
 if TYPE_CHECKING:

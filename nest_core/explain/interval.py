@@ -1,26 +1,18 @@
 """Between which times a priced plan will lie in four runs of five.
 
-The parameters of the accelerator under its stack are known with a spread
-(`nest_core.hardware.posterior`); what they make of a plan's time is their slopes there. What no
-parameter explains is the spread between sources, that is between clusters and between people who
-measure, and between the runs of one.
+`nest_core.studies.interval` finds one; here is what it says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from nest_core.costs import Problem, Report, price
-from nest_core.hardware.posterior import SHARE, WIDTH, adjusted
-from nest_core.hardware.stacks import known_of
-from nest_core.scenario import Scenario
+from nest_core.hardware.posterior import SHARE, WIDTH
 
-__all__ = ["Interval", "Span", "interval_of", "span_in_words"]
-
-STEP = 0.05
+__all__ = ["Interval", "Span", "span_in_words"]
 
 Span = tuple[float, float]
 
@@ -69,33 +61,6 @@ class Interval:
             "high_s": self.high_s,
             "share": SHARE,
         }
-
-
-def interval_of(scenario: Scenario, problem: Problem, report: Report) -> Interval:
-    """The interval of a feasible report of a scenario.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    problem : Problem
-        The scenario's.
-    report : Report
-
-    Notes
-    -----
-    One price per uncertain parameter.
-    """
-    known = known_of(scenario.accelerator, scenario.stack)
-    uncertain = np.flatnonzero(np.diag(known.covariance))
-    slopes = np.zeros(len(known.parameters))
-    for place in uncertain:
-        moved = adjusted(scenario.accelerator, {known.parameters[place]: float(np.exp(STEP))})
-        job = replace(scenario.job, accelerator=moved, recomputations=problem.recomputations)
-        slower = price(job.problem(problem.network), report.plan).iteration_s
-        slopes[place] = np.log(slower / report.iteration_s) / STEP
-    own = known.experts_sd if scenario.model.experts > 1 else known.run_sd
-    variance = slopes @ known.covariance @ slopes + known.source_sd**2 + own**2
-    return Interval(report.iteration_s, float(np.sqrt(variance)))
 
 
 def span_in_words(span: Span, words: Callable[[float], str]) -> str:

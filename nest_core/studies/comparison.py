@@ -21,7 +21,6 @@ from nest_core.bill.prices import Prices, load_prices
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
-from nest_core.explain.interval import interval_of
 from nest_core.network.blocks import level_blocks
 from nest_core.quoting import csv_text
 from nest_core.scenario import Scenario, resolve_scenario
@@ -30,6 +29,7 @@ from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison_table import Line, lines
 from nest_core.studies.equal_budget import AtBudget, Budget, at_budget, spent
 from nest_core.studies.failures import Loss, lose_one, tiers_at_risk
+from nest_core.studies.interval import interval_of
 from nest_core.studies.settings import differing, settings_of
 from nest_core.studies.solving import Stop, Tell, solve
 from nest_core.studies.whole_cost import DEVICE_USD, DevicePrice, device_price

@@ -8,23 +8,26 @@ stands in for the posterior's, which knows no transports, but not for that of a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from zlib import crc32
 
 import numpy as np
 
+from nest_core.costs import Problem, Report, price
 from nest_core.costs.network_draw import routing_of, under
-from nest_core.costs.problem import Problem
 from nest_core.hardware.network_spread import NetworkParameters, load_spread
 from nest_core.hardware.posterior import adjusted
 from nest_core.hardware.stacks import known_of
 from nest_core.network import FloatArray, Network
 from nest_core.scenario import Scenario
 
-__all__ = ["Draw", "Spread", "spread_of"]
+__all__ = ["Draw", "Spread", "slopes", "spread_of"]
 
 _REACH = "network"
 """The posterior's parameter that the catalogue of networks replaces."""
+STEP = 0.05
+"""Of a factor's logarithm, between the two prices of a slope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +44,20 @@ class Draw:
     kernels: tuple[tuple[str, float], ...]
     network: NetworkParameters
 
-    def problem(self, scenario: Scenario, network: Network) -> Problem:
+    def problem(
+        self, scenario: Scenario, network: Network, recompute: Iterable[str] = ()
+    ) -> Problem:
         """The arrays that a scenario's plans are priced from in it.
 
         Parameters
         ----------
         network : Network
             The scenario's fabric, collapsed.
+        recompute : iterable of str
+            Recomputations beside those of the search space, as of a plan that is given.
         """
-        moved = adjusted(scenario.accelerator, dict(self.kernels))
-        return under(replace(scenario, accelerator=moved).problem(network=network), self.network)
+        moved = replace(scenario, accelerator=adjusted(scenario.accelerator, dict(self.kernels)))
+        return under(moved.problem(recompute, network), self.network)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,15 +73,23 @@ class Spread:
     network : tuple of (str, str, float)
         Fields of `NetworkParameters`, each with the name that networks share it under and the
         standard deviation of its logarithm.
-    run_sd : float
-        Of the logarithm of a time: between the runs of one source. What all plans on a cluster
-        share says nothing of which is faster.
+    run_sd, source_sd : float
+        Of the logarithm of a time: between the runs of one source, and between sources. What all
+        plans on a cluster share says nothing of which is faster.
     """
 
     kernels: tuple[str, ...]
     covariance: FloatArray
     network: tuple[tuple[str, str, float], ...]
     run_sd: float
+    source_sd: float
+
+    @property
+    def joint(self) -> FloatArray:
+        """Covariance of all parameters, kernels first, (n, n)."""
+        found = np.diag(np.square(self.sd))
+        found[: len(self.kernels), : len(self.kernels)] = self.covariance
+        return found
 
     @property
     def sd(self) -> FloatArray:
@@ -129,4 +144,28 @@ def spread_of(scenario: Scenario, problem: Problem) -> Spread:
             *((field, name, spreads[name]) for field, name in names.items()),
         ),
         known.experts_sd if scenario.model.experts > 1 else known.run_sd,
+        known.source_sd,
     )
+
+
+def slopes(
+    scenario: Scenario, network: Network, spread: Spread, reports: Sequence[Report]
+) -> FloatArray:
+    """How the logarithms of plans' times follow those of parameters, (plans, parameters).
+
+    Parameters
+    ----------
+    network : Network
+        The scenario's fabric, collapsed.
+    reports : sequence of Report
+        Plans priced at the centre; they are priced once more for every parameter.
+    """
+    here = np.log([report.iteration_s for report in reports])
+    recompute = [each for report in reports for each in report.plan.recompute]
+    found = np.zeros((len(reports), len(spread.sd)))
+    for place in np.flatnonzero(spread.sd):
+        draw = spread.draw(STEP * np.eye(len(spread.sd))[place])
+        moved = draw.problem(scenario, network, recompute)
+        there = np.log([price(moved, report.plan).iteration_s for report in reports])
+        found[:, place] = (there - here) / STEP
+    return found

@@ -26,11 +26,10 @@ import numpy as np
 
 from nest_core.costs import Problem, Report, price
 from nest_core.errors import InputError
-from nest_core.hardware.stacks import known_of
 from nest_core.network import FloatArray
 from nest_core.planner import search
 from nest_core.scenario import Scenario
-from nest_core.studies.draws import Spread, spread_of
+from nest_core.studies.draws import Spread, slopes, spread_of
 from nest_core.studies.recommended import alikeness
 
 __all__ = ["MOST_RUNS", "Beliefs", "NextRun", "NextRuns", "chosen_runs", "next_runs"]
@@ -47,7 +46,6 @@ WORTH = 0.99
 plans apart that differ by less, and a search that need not is short."""
 REPEATED_SD = 0.015
 """Of the logarithm of a time: between repetitions of one run (docs/method.md, "Next runs")."""
-STEP = 0.05
 OUTCOMES = 4096
 
 
@@ -230,19 +228,10 @@ def _beliefs(
     scenario: Scenario, problem: Problem, spread: Spread, reports: Sequence[Report]
 ) -> Beliefs:
     """What is thought of plans: by slopes on parameters, alikeness, and the cluster."""
-    here = np.log([report.iteration_s for report in reports])
-    slopes = np.zeros((len(reports), len(spread.sd)))
-    for place in np.flatnonzero(spread.sd):
-        draw = spread.draw(STEP * np.eye(len(spread.sd))[place])
-        moved = draw.problem(scenario, problem.network)
-        there = np.log([price(moved, report.plan).iteration_s for report in reports])
-        slopes[:, place] = (there - here) / STEP
-    kernels = len(spread.kernels)
-    parameters = np.diag(np.square(spread.sd))
-    parameters[:kernels, :kernels] = spread.covariance
+    along = slopes(scenario, problem.network, spread, reports)
     covariance = (
-        slopes @ parameters @ slopes.T
+        along @ spread.joint @ along.T
         + spread.run_sd**2 * alikeness([report.plan for report in reports])
-        + known_of(scenario.accelerator, scenario.stack).source_sd ** 2
+        + spread.source_sd**2
     )
-    return Beliefs(here, covariance)
+    return Beliefs(np.log([report.iteration_s for report in reports]), covariance)

@@ -21,12 +21,13 @@ import numpy as np
 from nest_core.costs import Plan, Report, price
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
-from nest_core.explain.interval import Interval, interval_of
+from nest_core.explain.interval import Interval
 from nest_core.hardware.posterior import SHARE
 from nest_core.network import FloatArray
 from nest_core.planner import search
 from nest_core.scenario import Scenario
 from nest_core.studies.draws import Spread, spread_of
+from nest_core.studies.interval import interval_of
 from nest_core.studies.local_price import LocalPrice, local_price
 from nest_core.studies.solving import Stop, Tell, never, silent
 

@@ -17,13 +17,14 @@ from nest_core.baselines import Baseline, evaluate_baselines
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.explain import Gain, NextBest, gains, next_best
-from nest_core.explain.interval import Interval, interval_of
+from nest_core.explain.interval import Interval
 from nest_core.network import Outline
 from nest_core.paper import Reproduction, reproduce
 from nest_core.paper.reproduction import Costs
 from nest_core.planner import Progress, Result, search, shadow_prices
 from nest_core.presets import edition
 from nest_core.scenario import Scenario, resolve_scenario
+from nest_core.studies.interval import interval_of
 from nest_core.units import humanise_seconds
 
 __all__ = [

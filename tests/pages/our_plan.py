@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nest_core.api.answer import Answer
-from nest_core.explain.interval import interval_of
 from nest_core.planner import search
 from nest_core.scenario import Scenario
+from nest_core.studies.interval import interval_of
 
 __all__ = ["our_plan"]
 
