@@ -1,9 +1,9 @@
-"""Which runs narrow the choice of a plan most, and the job that runs them."""
+"""Which runs narrow the choice of a plan most, or settle oversubscription, and their job."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +12,32 @@ from nest_core.api.words import plan_words
 from nest_core.costs import Report
 from nest_core.errors import InputError
 from nest_core.exporters import Refused, export_plan
-from nest_core.exporters.job_array import export_array
+from nest_core.exporters.job_array import export_array, export_uplinks
 from nest_core.files import write_file
+from nest_core.planner import search
 from nest_core.studies.next_runs import NextRuns
 from nest_core.studies.next_runs import next_runs as chosen
+from nest_core.studies.uplinks import UplinksOff, check_leaves, uplinks_off
 from nest_core.text import table
 
-__all__ = ["Next", "next_runs"]
+__all__ = ["Experiment", "Next", "experiment", "next_runs"]
 
 
-@dataclass(frozen=True, slots=True)
-class Next:
-    """Runs that narrow a choice, and the files that run them.
+TOP = 8
+"""Plans, the best of which that can be run is the experiment's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """What comes with files.
 
     Parameters
     ----------
-    found : NextRuns
     files : mapping of str to str
         Contents by name; none where no target was asked for.
-    refused : tuple of str
-        Why the target cannot run a plan that might be the fastest, each reason once.
     """
 
-    found: NextRuns
     files: Mapping[str, str] = field(default_factory=dict)
-    refused: tuple[str, ...] = ()
 
     def write(self, folder: str | Path = ".") -> tuple[Path, ...]:
         """Write the files into a folder that exists; their paths.
@@ -49,6 +50,21 @@ class Next:
         for name, content in self.files.items():
             write_file(Path(folder) / name, content, "folder")
         return tuple(Path(folder) / name for name in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Next(_Written):
+    """Runs that narrow a choice, and the files that run them.
+
+    Parameters
+    ----------
+    found : NextRuns
+    refused : tuple of str
+        Why the target cannot run a plan that might be the fastest, each reason once.
+    """
+
+    found: NextRuns
+    refused: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The fields of ``nest-studio next --json``; contents under ``files``."""
@@ -81,6 +97,112 @@ class Next:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Experiment(_Written):
+    """One plan on fewer and fewer uplinks, and the files that run it.
+
+    Parameters
+    ----------
+    found : UplinksOff
+    """
+
+    found: UplinksOff
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of ``nest-studio next --experiment uplinks --json``."""
+        return {
+            "experiment": "uplinks",
+            "plan": self.found.report.plan.to_json(),
+            "leaves": self.found.leaves,
+            "spines": self.found.spines,
+            "steps": [
+                step.to_json() | {"keep": self.found.kept(step.left)} for step in self.found.steps
+            ],
+            "crosses": self.found.crosses,
+            "files": dict(self.files),
+        }
+
+    @property
+    def words(self) -> str:
+        """What leaves have."""
+        most = self.found.steps[0].left
+        return (
+            f"{self.found.leaves:,} leaf switches with {most} uplinks each, "
+            f"{self.found.kept(most)}; the plan is {plan_words(self.found.report.plan.to_json())}."
+        )
+
+    @property
+    def table(self) -> str:
+        """What stays on at every leaf, and what is predicted."""
+        rows = [
+            [
+                f"{step.left}",
+                f"{step.oversubscription:.3g}:1",
+                self.found.kept(step.left),
+                f"{step.interval.centre_s:.4g}",
+                f"{step.interval.low_s:.4g} to {step.interval.high_s:.4g}",
+                f"{step.ratio:.4f}",
+                f"{step.ratio_interval[0]:.3f} to {step.ratio_interval[1]:.3f}",
+            ]
+            for step in self.found.steps
+        ]
+        head = ["left", "down:up", "every leaf keeps", "predicted, s", "80 %", "ratio", "80 %"]
+        return table(head, rows)
+
+    def __str__(self) -> str:
+        said = [self.words, self.table]
+        if not self.found.crosses:
+            said.append(
+                "This plan hardly notices its uplinks: pin search to one that sends across leaves "
+                "(ZeRO 3 over all devices, experts over two leaves), and keep this as the control."
+            )
+        return "\n\n".join(said)
+
+
+def experiment(scenario: Scenario | Named, *, to: str = "") -> Experiment:
+    """A scenario's plan on every number of uplinks that its leaves may have left.
+
+    Parameters
+    ----------
+    scenario : Scenario, str, Path or mapping
+    to : {"", "slurm"}
+        Also write it as a job array that launches Megatron-LM, with the best plan that it can
+        express.
+
+    Raises
+    ------
+    InputError
+        If there is no such target, the fabric's leaves have no uplinks, no plan fits, or none can
+        be run.
+    """
+    _check_target(to)
+    asked = load(scenario).values
+    check_leaves(asked.fabric)
+    problem = asked.problem()
+    result = search(problem, asked.space, top=TOP, time_limit_s=asked.time_limit_s)
+    if result.best is None:
+        raise InputError("scenario", "must have a plan", result.reason, "change it")
+    if not to:
+        return Experiment(uplinks_off(asked, result.best))
+    refused: Refused | None = None
+    for report in (result.best, *result.alternatives):
+        try:
+            export_plan("megatron", asked, report)
+        except Refused as error:
+            refused = refused or error
+            continue
+        found = Experiment(uplinks_off(asked, report))
+        most = found.found.steps[0].left
+        bundle = export_uplinks(asked, report, most, found.words, found.table)
+        return replace(found, files={name: str(text) for name, text in bundle.files.items()})
+    raise refused or InputError("to", "must be able to run a plan", to, "leave it out")
+
+
+def _check_target(to: str) -> None:
+    if to not in ("", "slurm"):
+        raise InputError("to", "must be slurm", to, "leave it out, or give --to slurm")
+
+
 def next_runs(scenario: Scenario | Named, runs: int = 6, *, to: str = "", seed: int = 0) -> Next:
     """The runs whose times narrow the choice of a scenario's plan most.
 
@@ -100,8 +222,7 @@ def next_runs(scenario: Scenario | Named, runs: int = 6, *, to: str = "", seed: 
     InputError
         If there is no such target, no plan fits, or none of them can be run.
     """
-    if to not in ("", "slurm"):
-        raise InputError("to", "must be slurm", to, "leave it out, or give --to slurm")
+    _check_target(to)
     asked = load(scenario).values
     refused: dict[str, None] = {}
 
@@ -118,4 +239,4 @@ def next_runs(scenario: Scenario | Named, runs: int = 6, *, to: str = "", seed: 
     found = chosen(asked, runs, runnable, seed)
     bundle = export_array(asked, [run.report for run in found.runs])
     files = {name: str(content) for name, content in bundle.files.items()}
-    return Next(found, files, tuple(refused))
+    return Next(found, tuple(refused), files=files)

@@ -19,13 +19,23 @@ from nest_core.topology import Clos
 __all__ = ["clos_network", "node_link_map"]
 
 
-def clos_network(fabric: Clos) -> Network:
-    """Collapse a Clos fabric; exact."""
+def clos_network(fabric: Clos, leaf_uplinks: int | None = None) -> Network:
+    """Collapse a Clos fabric; exact.
+
+    Parameters
+    ----------
+    fabric : Clos
+    leaf_uplinks : int, optional
+        Of every leaf switch, the most that are switched on.
+    """
     node = fabric.node_of()
     devices = np.arange(fabric.devices)
     ports = np.full(fabric.devices, fabric.intra_bandwidth_Bps)
     inside = TreeTier(devices, node, ports, ports, fabric.intra_latency_s, direct=True)
-    uplinks = [_uplink_tier(fabric, height) for height in range(2, fabric.tiers + 1)]
+    links = [fabric.uplinks(height) for height in range(1, fabric.tiers)]
+    if leaf_uplinks is not None:
+        links[0] = np.minimum(links[0], leaf_uplinks * fabric.planes)
+    uplinks = [_uplink_tier(fabric, height, own) for height, own in enumerate(links, start=2)]
     tiers = [inside, _nic_tier(fabric, node), *uplinks]
     rails = fabric.rails if fabric.kind == "rail_only" else 1
     ecmp = fabric.routing == "ecmp"
@@ -41,7 +51,7 @@ def clos_network(fabric: Clos) -> Network:
     )
     hosts = fabric.host_of() if fabric.devices_per_host else None
     return Network(
-        fabric.devices, _levels(fabric, node), link_map, _nesting(fabric, node), hosts=hosts
+        fabric.devices, _levels(fabric, node, links), link_map, _nesting(fabric, node), hosts=hosts
     )
 
 
@@ -73,9 +83,8 @@ def _nic_tier(fabric: Clos, node: IntArray) -> TreeTier:
     return TreeTier(pool, leaf, left, one_link, 2 * fabric.hop_latency_s, direct=True)
 
 
-def _uplink_tier(fabric: Clos, height: int) -> TreeTier:
+def _uplink_tier(fabric: Clos, height: int, links: IntArray) -> TreeTier:
     """Uplinks of the switch groups below ``height``."""
-    links = fabric.uplinks(height - 1)
     capacity: FloatArray = links.astype(np.float64) * fabric.link_bandwidth_Bps
     child, group = fabric.group_of(height - 1), fabric.group_of(height)
     latency = 2 * height * fabric.hop_latency_s
@@ -147,7 +156,7 @@ def _nesting(fabric: Clos, node: IntArray) -> tuple[IntArray, ...]:
     return tuple(blocks)
 
 
-def _levels(fabric: Clos, node: IntArray) -> tuple[Level, ...]:
+def _levels(fabric: Clos, node: IntArray, uplinks: list[IntArray]) -> tuple[Level, ...]:
     count = int(np.unique(node).size)
     levels = [
         Level(
@@ -167,7 +176,7 @@ def _levels(fabric: Clos, node: IntArray) -> tuple[Level, ...]:
     for index, name in enumerate(fabric.tier_names):
         group = fabric.group_of(index + 1)
         if index:
-            links = fabric.uplinks(index).astype(np.float64)
+            links = uplinks[index - 1].astype(np.float64)
             sizes = np.bincount(fabric.group_of(index), minlength=len(links))
         members = np.bincount(group)
         across = fabric.rails > 1 and int(members.max()) < fabric.devices

@@ -1,4 +1,4 @@
-"""``nest-studio next``: the runs that narrow the choice of a plan most."""
+"""``nest-studio next``: the runs that narrow the choice of a plan most, or an experiment."""
 
 from __future__ import annotations
 
@@ -21,16 +21,26 @@ def next(  # named as the command is
     to: Annotated[str, typer.Option(help="slurm: write one job array of 30-step runs.")] = "",
     output: Annotated[Path, typer.Option(help="Folder to write into.")] = Path(),
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    experiment: Annotated[
+        str, typer.Option(help="uplinks: its plan on fewer and fewer uplinks of every leaf.")
+    ] = "",
     sets: Sets = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Choose the runs of a scenario's plans that tell most about which is the fastest."""
     import nest_core as nest
+    from nest_core.api.next_runs import Experiment, Next
+    from nest_core.api.next_runs import experiment as write_experiment
 
     if seed < 0:
         raise InputError("--seed", "must not be negative", seed, "give another number")
     asked = nest.load(scenario, settings(sets or ()))
-    found = nest.next_runs(asked, runs, to=to, seed=seed)
+    if experiment not in ("", "uplinks"):
+        raise InputError("--experiment", "must be uplinks", experiment, "leave it out")
+    if experiment:
+        found: Experiment | Next = write_experiment(asked, to=to)
+    else:
+        found = nest.next_runs(asked, runs, to=to, seed=seed)
     written = found.write(output)
     fields = found.to_json() | {"files": {path.name: str(path) for path in written}}
     said = "".join(f"\n\nWritten to {path}." for path in written)

@@ -12,7 +12,7 @@ import pytest
 from nest_core.costs import price
 from nest_core.costs.parse import parse_plan, read_pasted
 from nest_core.exporters import Refused
-from nest_core.exporters.job_array import FILE, STEPS, export_array
+from nest_core.exporters.job_array import FILE, STEPS, UPLINKS, export_array, export_uplinks
 from nest_core.scenario import load_scenario
 
 PLANS = (
@@ -83,6 +83,19 @@ def test_there_are_as_many_tasks_as_runs(asked, reports, task):
     done = task(len(reports))
     assert done.returncode == 1
     assert "no run" in done.stderr
+
+
+def test_every_task_of_the_experiment_starts_its_plan(asked, reports, task, tmp_path):
+    text = str(export_uplinks(asked, reports[1], 4, "Four each.", "left\n4").files[UPLINKS])
+    (tmp_path / FILE).write_text(text)
+    for number in (1, 4):
+        done = task(number, "--data-path", "corpus")
+        read = read_pasted("torchrun " + done.stdout, asked.problem().layers, 64)
+        assert read.plan == reports[1].plan
+        assert "--data-path corpus" in done.stdout
+        assert "--nodes=8 " in done.stderr
+    assert "# Four each.\n" in text
+    assert "\n# left\n# 4\n" in text
 
 
 def test_data_options_reach_the_program(task):

@@ -78,6 +78,11 @@ devices at 1 MB to 8 GB, then 60 steps of each job, the first 20 dropped.
 (`NCCL_DEBUG=INFO`, `NCCL_DEBUG_SUBSYS=INIT,GRAPH`).
 6. Then change the routing (adaptive, hashed with one and with several queue pairs) at 1:1 and 4:1.
 
+`nest-studio next SCENARIO --experiment uplinks --to slurm` writes the runs of step 2 for a \
+scenario's plan: one held task for every number of uplinks that a leaf may have left, with the \
+links to keep and the time, the ratio and both intervals that are predicted. A ratio's interval \
+holds only what differs between two steps.
+
 Rows of the results, with columns `fabric_a`, `fabric_b`, `scenario`, `plan` and `seconds_a`, go \
 to `nest-studio validate fabric FILE.csv` ([files](files.md)).
 """
