@@ -33,7 +33,7 @@ def toml_document(document: Mapping[str, Any]) -> str:
     blocks: list[str] = []
     for key, value in document.items():
         if isinstance(value, Mapping):
-            blocks.append(f"[{toml_key(key)}]\n{toml_pairs(value)}")
+            blocks.append(f"[{toml_key(key)}]\n{toml_pairs(value)}".rstrip("\n"))
         elif isinstance(value, list) and value and all(isinstance(it, Mapping) for it in value):
             blocks += [f"[[{toml_key(key)}]]\n{toml_pairs(item)}" for item in value]
         else:

@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nest_core.costs.software import Software, software_of
 from nest_core.errors import InputError
 from nest_core.files import read_text
-from nest_core.hardware import Accelerator
-from nest_core.hardware.collectives.library import load_library
+from nest_core.hardware.collectives.library import load_curve, load_library
+from nest_core.hardware.collectives.measurements import Measurement
 from nest_core.measured.collectives.nccl_log import LogFacts, read_log
-from nest_core.measured.collectives.own import fit_own
+from nest_core.measured.collectives.own import OwnFit, fit_own
 from nest_core.measured.logs import Given, read_run_log
 from nest_core.measured.logs.models import sizes_of
 from nest_core.measured.training import read_runs
@@ -42,12 +41,15 @@ class OwnStack:
         Logs and rows that were not read, before those that could not be predicted.
     scenario : str
         That the runs are of, where one was named and the stack may be its own.
+    fits : tuple of OwnFit
+        Of curves to logs of nccl-tests.
     """
 
     name: str
     calibration: Calibration
     skipped: tuple[Unread, ...]
     scenario: str = ""
+    fits: tuple[OwnFit, ...] = ()
 
     @property
     def toml(self) -> str:
@@ -65,6 +67,7 @@ class OwnStack:
             "after": _errors(runs, lambda run: run.after),
             "left_one_out": _errors(runs, lambda run: run.left_out or 0.0) if several else None,
             "parameters": plain([asdict(each) for each in self.calibration.parameters]),
+            "curves": [_curve(fit) for fit in self.fits],
         }
 
     def __str__(self) -> str:
@@ -87,6 +90,20 @@ class OwnStack:
             table(["run", "measured, s", "predicted, s", "error"], runs),
             table(["parameter", "shipped", "yours", "80 %"], parameters),
         ]
+        if self.fits:
+            parts.append(
+                table(
+                    ["measured on", "shipped curve", "rate, shipped", "yours", "error", "yours"],
+                    [
+                        [
+                            each["link"],
+                            each["prior"],
+                            *map("{:.1%}".format, (*each["rate"], *each["error"])),
+                        ]
+                        for each in fields["curves"]
+                    ],
+                )
+            )
         if fields["skipped"]:
             reasons = [[each["id"], each["reason"]] for each in fields["skipped"]]
             parts.append(table(["skipped", "why"], reasons))
@@ -106,7 +123,7 @@ def calibrate(
     on: str = "",
     accelerator: str = "",
     model: str = "",
-    nccl: str = "",
+    nccl: Sequence[str] = (),
 ) -> OwnStack:
     """Fit the few parameters that own runs can tell of, around the shipped ones.
 
@@ -124,8 +141,10 @@ def calibrate(
         A fabric or a scenario: nodes, links and ports; a scenario also accelerator and model.
     accelerator, model : str
         Presets, or an accelerator as people write it (H100).
-    nccl : str
-        A log of nccl-tests on this cluster, whose curve goes before the shipped one.
+    nccl : sequence of str
+        Logs of nccl-tests on this cluster. A curve of links inside a node and one of the network
+        are fitted to them, as far as they are of one node or several; the stack has them in place
+        of the shipped ones.
 
     Raises
     ------
@@ -134,10 +153,10 @@ def calibrate(
     """
     given = _given(on, accelerator, model)
     rows, skipped = _rows([Path(file) for file in files], launch, given)
-    library = _library(nccl, rows) if nccl else software_of
-    found = calibrated(rows, library)
+    fits = _fits(nccl, rows)
+    found = calibrated(rows, tuple(fit.curve for fit in fits))
     own = on and _is_scenario(on) and load_scenario(on).accelerator.family.name == found.family
-    return OwnStack(name, found, tuple(skipped), on if own else "")
+    return OwnStack(name, found, tuple(skipped), on if own else "", fits)
 
 
 def _rows(
@@ -214,20 +233,32 @@ def _fabric_columns(fabric: Fabric) -> dict[str, str]:
     return columns
 
 
-def _library(nccl: str, rows: Iterable[Row]) -> Callable[[Accelerator], Software]:
-    """The shipped curves, and one's own in place of the kind that a log of nccl-tests is of."""
+def _fits(nccl: Sequence[str], rows: Iterable[Row]) -> tuple[OwnFit, ...]:
+    """Curves of the kinds of links that logs of nccl-tests are of."""
     port = next((row.run.inter_Bps for row in rows if row.run.inter_Bps), 50 * GB)
     facts = LogFacts(network="InfiniBand", network_Bps=port)
-    measured = read_log(read_text(Path(nccl)), Path(nccl).name, facts)
-    curve = fit_own(measured, load_library()).curve
+    inside: list[Measurement] = []
+    between: list[Measurement] = []
+    for name in nccl:
+        measured = read_log(read_text(Path(name)), Path(name).name, facts)
+        (inside if measured[0].nodes == 1 else between).extend(measured)
+    library, found = load_library(), []
+    for measured in (inside, between):
+        if measured:
+            found.append(fit_own(measured, library))
+            library = library.replaced(replace(found[-1].curve, name=found[-1].prior))
+    return tuple(found)
 
-    def library(accelerator: Accelerator) -> Software:
-        shipped = software_of(accelerator)
-        if measured[0].nodes == 1:
-            return replace(shipped, inside=curve)
-        return replace(shipped, between=curve)
 
-    return library
+def _curve(fit: OwnFit) -> dict[str, object]:
+    """What a fit moved: the share of the line rate, shipped and own, and the errors of both."""
+    return {
+        "link": fit.curve.link,
+        "prior": fit.prior,
+        "rate": [load_curve(fit.prior).top, fit.curve.top],
+        "error": [fit.before.median, fit.after.median],
+        "rows": len(fit.compared),
+    }
 
 
 def _row(run: Calibrated) -> dict[str, object]:

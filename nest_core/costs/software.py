@@ -226,8 +226,10 @@ def software_of(accelerator: Accelerator) -> Software:
 
 
 @kept_per_edition(64)
-def _curve(name: str, link: str) -> Curve | None:
-    """The fitted curve of a name; None without one."""
+def _curve(name: str | Curve, link: str) -> Curve | None:
+    """The fitted curve of a name, or the measured one; None without one."""
+    if isinstance(name, Curve):
+        return name
     field = f"accelerator.collectives.{'links' if link == 'nvlink' else 'network'}"
     if not name:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from nest_core.hardware.collectives import Curve
 from nest_core.hardware.families import Family, load_family
 from nest_core.hardware.precisions import NARROW
 from nest_core.hardware.profiles import Profile, load_profile
@@ -46,9 +47,9 @@ class Accelerator:
         Design power, W; None where the vendor publishes none.
     host_Bps : float
         What its link to its host carries one way, bytes/s; 0 if unknown.
-    links, network : str
-        Curves in ``presets/collectives`` of its own links and of the network between nodes;
-        empty: links as they are.
+    links, network : str or Curve
+        Curves of its own links and of the network between nodes: names in
+        ``presets/collectives``, or measured on one's own cluster; empty: links as they are.
     profile : Profile or None
         Measured times, which go before the estimate where a kernel has one.
     links_reach, network_reach : float
@@ -67,8 +68,8 @@ class Accelerator:
     source: str
     power_w: float | None = None
     host_Bps: float = 0.0
-    links: str = ""
-    network: str = ""
+    links: str | Curve = ""
+    network: str | Curve = ""
     profile: Profile | None = None
     links_reach: float = 1.0
     network_reach: float = 1.0

@@ -17,6 +17,9 @@ import numpy as np
 
 from nest_core.errors import InputError
 from nest_core.hardware.accelerators import Accelerator
+from nest_core.hardware.collectives import Curve
+from nest_core.hardware.collectives.library import OWN, curve_from
+from nest_core.hardware.network_spread import load_spread
 from nest_core.hardware.posterior import (
     PARAMETERS,
     RUN_FACTOR,
@@ -82,6 +85,9 @@ class Stack:
     parameters : tuple of (str, float)
         Figures of a family (`Family`) that replace the accelerator's, and factors on what
         ``network`` carries and on whole runs (`RUN_FACTOR`); of a person's own stack.
+    curves : tuple of Curve
+        Measured on one's own cluster, of links inside a node and of the network between nodes, in
+        place of the accelerator's.
     covariance : tuple of tuple of float
         Of the logarithms of factors on `PARAMETERS` and `RUN_FACTOR`, where own runs tell it.
     """
@@ -102,7 +108,12 @@ class Stack:
     overlap: tuple[tuple[str, tuple[str, ...]], ...]
     rows: tuple[str, ...] = ()
     parameters: tuple[tuple[str, float], ...] = ()
+    curves: tuple[Curve, ...] = ()
     covariance: tuple[tuple[float, ...], ...] = ()
+
+    def curve(self, link: str) -> Curve | None:
+        """Its own curve of a kind of link, ``nvlink`` or ``network``; None without one."""
+        return next((curve for curve in self.curves if curve.link == link), None)
 
     def overlaps(self, traffic: str, precision: str) -> bool:
         """Whether a class of traffic hides behind compute in a precision."""
@@ -149,8 +160,24 @@ def _stack(name: str, file: StackFile) -> Stack:
         tuple(overlap.items()),
         tuple(file.rows),
         tuple(file.parameters.items()),
+        _curves(file.curves),
         _covariance(file.covariance),
     )
+
+
+def _curves(documents: Sequence[Mapping[str, Any]]) -> tuple[Curve, ...]:
+    """A stack's own: one of each link at most.
+
+    Raises
+    ------
+    InputError
+        If one is no curve, or two are of one link.
+    """
+    found = tuple(curve_from(document, OWN) for document in documents)
+    links = [curve.link for curve in found]
+    if len(set(links)) < len(links):
+        raise InputError("stack.curves", "must be one of each link", links, "calibrate anew")
+    return found
 
 
 def _covariance(rows: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
@@ -211,9 +238,12 @@ def known_of(accelerator: Accelerator, stack: Stack) -> Knowledge:
     """What is known of an accelerator's parameters under a stack.
 
     A person's own stack knows its cluster: nothing is left between sources but what its factor on
-    whole runs is not sure of.
+    whole runs is not sure of. Of a network whose curve was measured there, what runs said of the
+    shipped curves is not said: its factor is 1, but for what measurements repeat within.
     """
     shipped = load_posterior().of(accelerator.family.name, stack.framework, stack.name)
+    if stack.curve("network"):
+        shipped = _measured_network(shipped)
     if not stack.covariance:
         return shipped
     return replace(
@@ -223,6 +253,14 @@ def known_of(accelerator: Accelerator, stack: Stack) -> Knowledge:
         covariance=np.array(stack.covariance),
         source_sd=0.0,
     )
+
+
+def _measured_network(known: Knowledge) -> Knowledge:
+    place = known.parameters.index("network")
+    centre, covariance = known.centre.copy(), known.covariance.copy()
+    centre[place] = covariance[place, :] = covariance[:, place] = 0.0
+    covariance[place, place] = load_spread().transport("measured").spread ** 2
+    return replace(known, centre=centre, covariance=covariance)
 
 
 def under(
@@ -248,6 +286,11 @@ def under(
     slower = {RUN_FACTOR: own.pop(RUN_FACTOR, 1.0)}
     if "network" in own:
         factors = {**factors, "network": own.pop("network")}
+    accelerator = replace(
+        accelerator,
+        links=stack.curve("nvlink") or accelerator.links,
+        network=stack.curve("network") or accelerator.network,
+    )
     moved = adjusted(accelerator, factors)
     shares = {
         f"overlap_{traffic}": getattr(family, f"overlap_{traffic}")

@@ -181,6 +181,7 @@ class StackFile(Table):
     rows: list[str] = []
     overlap: OverlapTable
     parameters: dict[OwnFigure, Factor] = {}
+    curves: Annotated[list[dict[str, Any]], Field(max_length=2)] = []
     covariance: list[list[Annotated[float, Field(ge=-100, le=100)]]] = []
 
 

@@ -20,7 +20,10 @@ def calibrate(
         list[str] | None,
         typer.Option(help="Launch command or configuration, text or file; one for each log."),
     ] = None,
-    nccl: Annotated[str, typer.Option(help="A log of nccl-tests on this cluster.")] = "",
+    nccl: Annotated[
+        list[str] | None,
+        typer.Option(help="A log of nccl-tests on this cluster; one of a node, one of several."),
+    ] = None,
     on: Annotated[str, typer.Option(help="Fabric or scenario that the runs are of.")] = "",
     accelerator: Annotated[str, typer.Option(help="Accelerator, where no scenario is given.")] = "",
     model: Annotated[str, typer.Option(help="Preset of the model, where none is printed.")] = "",
@@ -37,7 +40,13 @@ def calibrate(
     path = Path(output or f"{name}.toml")
     check_writable(path, "--output")
     found = fit(
-        files, name, launch=launch or (), on=on, accelerator=accelerator, model=model, nccl=nccl
+        files,
+        name,
+        launch=launch or (),
+        on=on,
+        accelerator=accelerator,
+        model=model,
+        nccl=nccl or (),
     )
     write_file(path, found.toml, "--output")
     fields, said = found.to_json() | {"next_runs": [], "output": str(path)}, ""

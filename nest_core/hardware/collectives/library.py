@@ -19,11 +19,23 @@ from nest_core.errors import InputError
 from nest_core.hardware.collectives.curves import Curve, Regime
 from nest_core.hardware.collectives.measurements import OPS, Measurement
 from nest_core.presets import load_toml, preset_names, preset_path
+from nest_core.toml_text import toml_document
 from nest_core.units import GB, MICROSECOND
 
-__all__ = ["KIND", "Library", "curve_from", "curve_toml", "load_curve", "load_library"]
+__all__ = [
+    "KIND",
+    "OWN",
+    "Library",
+    "curve_document",
+    "curve_from",
+    "curve_toml",
+    "load_curve",
+    "load_library",
+]
 
 KIND = "collectives"
+OWN = "own"
+"""The name of a curve that was measured on a person's own cluster."""
 POOLED = {"nvlink": "pooled", "network": "network-pooled"}
 START = {"nvlink": "start", "network": "network-start"}
 
@@ -164,6 +176,35 @@ def curve_from(document: Mapping[str, Any], name: str) -> Curve:
         ) from error
 
 
+def curve_document(curve: Curve) -> dict[str, Any]:
+    """A curve as a document, in the digits that presets keep; `curve_from` reads it back."""
+    facts: dict[str, Any] = {
+        "link": curve.link,
+        "latency_us": _digits(curve.latency_s, MICROSECOND),
+    }
+    if curve.in_network_from is not None:
+        facts["in_network_from"] = curve.in_network_from
+    if curve.trees:
+        facts["trees"] = True
+    shares = [{"devices": devices, "share": _digits(share)} for devices, share in curve.shares]
+    return {
+        **facts,
+        "bandwidths_GBps": {word: _digits(rate, GB) for word, rate in curve.bandwidths},
+        **({"shares": shares} if shares else {}),
+        "own_block": _of_ops(curve.own_block),
+        "regimes": [
+            {
+                "name": regime.name,
+                "algorithm": regime.algorithm,
+                "step_us": _digits(regime.step_s, MICROSECOND),
+                "base_us": _of_ops(regime.base_s, MICROSECOND),
+                "efficiency": _of_ops(regime.efficiency),
+            }
+            for regime in curve.regimes
+        ],
+    }
+
+
 def curve_toml(curve: Curve, notes: Mapping[str, object], facts: str) -> str:
     """A curve as the text of a preset; `curve_from` reads it back.
 
@@ -175,52 +216,18 @@ def curve_toml(curve: Curve, notes: Mapping[str, object], facts: str) -> str:
     facts : str
         Where link rates and the like come from.
     """
-    lines = [f'link = "{curve.link}"', f"latency_us = {_digits(curve.latency_s / MICROSECOND)}"]
-    if curve.in_network_from is not None:
-        lines.append(f"in_network_from = {curve.in_network_from}")
-    if curve.trees:
-        lines.append("trees = true")
-    lines += [f"facts = {_quoted(facts)}", "", "[bandwidths_GBps]"]
-    lines += [f"{_quoted(word)} = {_digits(rate / GB)}" for word, rate in curve.bandwidths]
-    for devices, share in curve.shares:
-        lines += ["", "[[shares]]", f"devices = {devices}", f"share = {_digits(share)}"]
-    lines += ["", "[own_block]", *_op_lines(curve.own_block, 1.0)]
-    for regime in curve.regimes:
-        lines += [
-            "",
-            "[[regimes]]",
-            f'name = "{regime.name}"',
-            f'algorithm = "{regime.algorithm}"',
-            f"step_us = {_digits(regime.step_s / MICROSECOND)}",
-            f"base_us = {{ {', '.join(_op_lines(regime.base_s, MICROSECOND))} }}",
-            f"efficiency = {{ {', '.join(_op_lines(regime.efficiency, 1.0))} }}",
-        ]
-    lines += ["", "[provenance]", *(f"{key} = {_value(item)}" for key, item in notes.items())]
-    return "\n".join(lines) + "\n"
+    said = {key: _digits(item) if isinstance(item, float) else item for key, item in notes.items()}
+    return toml_document(curve_document(curve) | {"facts": facts, "provenance": said})
 
 
-def _op_lines(values: Iterable[float], unit: float) -> list[str]:
+def _of_ops(values: Iterable[float], unit: float = 1.0) -> dict[str, float]:
     pairs = zip(OPS, values, strict=True)
-    return [f"{op} = {_digits(value / unit)}" for op, value in pairs if value > 0]
+    return {op: _digits(value, unit) for op, value in pairs if value > 0}
 
 
-def _digits(value: float) -> str:
-    """A TOML float of four significant digits."""
-    return repr(float(f"{value:.4g}"))
-
-
-def _quoted(text: str) -> str:
-    plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _value(item: object) -> str:
-    if isinstance(item, (list, tuple)):
-        return f"[{', '.join(_value(part) for part in item)}]"
-    if isinstance(item, float):
-        return _digits(item)
-    return str(item) if isinstance(item, int) else _quoted(str(item))
+def _digits(value: float, unit: float = 1.0) -> float:
+    """Four significant digits."""
+    return float(f"{value / unit:.4g}")
 
 
 def _number(value: object, field: str) -> float:

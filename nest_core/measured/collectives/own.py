@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from nest_core.errors import InputError
 from nest_core.hardware.collectives.curves import Curve
-from nest_core.hardware.collectives.library import POOLED, Library
+from nest_core.hardware.collectives.library import OWN, POOLED, Library
 from nest_core.hardware.collectives.measurements import Measurement, half
 from nest_core.measured.collectives.fit import fit_curve, local_sample, network_sample
 from nest_core.measured.collectives.training import SEED
@@ -104,7 +104,7 @@ def fit_own(
             )
         )
 
-    fitted = replace(fit_curve(samples, prior), name="own")
+    fitted = replace(fit_curve(samples, prior), name=OWN)
     if first.nodes == 1 and found is None:
         fitted = replace(fitted, bandwidths=((_word(first.accelerator), rate),))
     in_other_half = [half(row, SEED) for row in rows]

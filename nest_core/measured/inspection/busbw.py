@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nest_core.costs.software import Software
+from nest_core.costs.software import software_of
 from nest_core.formats.values import plural
 from nest_core.hardware import Accelerator
-from nest_core.hardware.collectives import OPS, load_curve
+from nest_core.hardware.collectives import OPS
 from nest_core.measured.collectives.nccl_log import LogFacts, log_op, read_log
 from nest_core.measured.inspection.logs import NcclLog
 from nest_core.network import collapse
@@ -58,9 +58,9 @@ def compare(log: NcclLog, fabric: Fabric, per_node: int, device: Accelerator) ->
     row = max(read_log(log.text, log.name, LogFacts(op)), key=lambda row: row.bytes)
     stride = per_node if nodes > 1 and ran == 1 else 1
     network = collapse(fabric)
-    curves = [load_curve(name) if name else None for name in (device.links, device.network)]
+    software = software_of(device)
     groups = member_groups(network.devices, devices, stride=stride)
-    protocols = Software(*curves).of_groups(network, KINDS[op][0], groups)
+    protocols = software.of_groups(network, KINDS[op][0], groups)
     found = collective(network, op, row.bytes, devices, stride=stride, protocols=protocols)
     measured = bus_factor(op, devices) * row.bytes / row.seconds
     off = found.bus_bandwidth_Bps / measured - 1

@@ -26,9 +26,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from nest_core.costs.software import Software, software_of
 from nest_core.errors import InputError
-from nest_core.hardware import Accelerator
+from nest_core.hardware.collectives import Curve
 from nest_core.hardware.posterior import (
     BOUNDED,
     PARAMETERS,
@@ -36,7 +35,7 @@ from nest_core.hardware.posterior import (
     WIDTH,
     Knowledge,
 )
-from nest_core.hardware.stacks import known_of, load_stack, under
+from nest_core.hardware.stacks import Stack, known_of, load_stack, under
 from nest_core.measured.training.machines import accelerator_of
 from nest_core.measured.training.predict import predict
 from nest_core.measured.training.runs import Row, Run, Unread
@@ -53,7 +52,6 @@ MOST_RUNS = 1_000
 _MOVE = 0.05
 _ROUNDS = 8
 _SETTLED = 1e-4
-Library = Callable[[Accelerator], Software]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +104,8 @@ class Calibration:
         whole runs.
     covariance : array (n, n)
         Of the logarithms of factors on `PARAMETERS` and `RUN_FACTOR`.
+    curves : tuple of Curve
+        As given.
     runs : tuple of Calibrated
     skipped : tuple of Unread
     """
@@ -114,11 +114,12 @@ class Calibration:
     stack: str
     parameters: tuple[Parameter, ...]
     covariance: Array
+    curves: tuple[Curve, ...]
     runs: tuple[Calibrated, ...]
     skipped: tuple[Unread, ...]
 
 
-def calibrated(rows: Sequence[Row], library: Library = software_of) -> Calibration:
+def calibrated(rows: Sequence[Row], curves: tuple[Curve, ...] = ()) -> Calibration:
     """Parameters of the runs' accelerator family, given the runs.
 
     Parameters
@@ -126,8 +127,8 @@ def calibrated(rows: Sequence[Row], library: Library = software_of) -> Calibrati
     rows : sequence of Row
         Of accelerators of one family. Those that were not measured, cannot be predicted or are
         far from any prediction are skipped.
-    library : callable (Accelerator) -> Software
-        The communication library on an accelerator; as shipped, or one's own measured.
+    curves : tuple of Curve
+        Measured on the runs' cluster, in place of the shipped ones.
 
     Raises
     ------
@@ -136,7 +137,7 @@ def calibrated(rows: Sequence[Row], library: Library = software_of) -> Calibrati
     """
     if len(rows) > MOST_RUNS:
         raise InputError("runs", f"must be at most {MOST_RUNS:,}", len(rows), "drop some")
-    kept, skipped = _usable(rows, library)
+    kept, skipped = _usable(rows, curves)
     if not kept:
         reason = f" ({skipped[0].id}: {skipped[0].reason.rstrip('.')})" if skipped else ""
         raise InputError(
@@ -153,12 +154,13 @@ def calibrated(rows: Sequence[Row], library: Library = software_of) -> Calibrati
         )
     measured = np.log([row.outcome.seconds or 1.0 for row, _ in kept])
     stack = Counter(run.stack for run in runs).most_common(1)[0][0]
-    prior = _prior(runs[0], stack)
+    prior = _prior(runs[0], stack, curves)
 
     def predicted(at: Array) -> Array:
         """Logarithms of seconds with factors, as logarithms, away from each run's centre."""
         times = [
-            predict(run, factors=_factors(run, at), library=library).iteration_s for run in runs
+            predict(run, factors=_factors(run, at, curves), curves=curves).iteration_s
+            for run in runs
         ]
         return np.asarray(np.log(times), dtype=np.float64)
 
@@ -171,8 +173,14 @@ def calibrated(rows: Sequence[Row], library: Library = software_of) -> Calibrati
     return Calibration(
         next(iter(families)),
         stack,
-        _parameters(runs[0], stack, at, np.sqrt(np.maximum(np.diag(covariance), 0.0))),
+        _parameters(
+            runs[0],
+            replace(load_stack(stack), curves=curves),
+            at,
+            np.sqrt(np.maximum(np.diag(covariance), 0.0)),
+        ),
         (covariance + covariance.T) / 2.0,
+        curves,
         tuple(
             Calibrated(
                 row,
@@ -186,9 +194,9 @@ def calibrated(rows: Sequence[Row], library: Library = software_of) -> Calibrati
     )
 
 
-def _prior(run: Run, stack: str) -> Knowledge:
+def _prior(run: Run, stack: str, curves: tuple[Curve, ...]) -> Knowledge:
     """What is known of a stack on a run's accelerator, and of a cluster as a source."""
-    known = known_of(accelerator_of(run.accelerator), load_stack(stack))
+    known = known_of(accelerator_of(run.accelerator), replace(load_stack(stack), curves=curves))
     size = len(known.parameters)
     covariance = np.zeros((size + 1, size + 1))
     covariance[:size, :size] = known.covariance
@@ -201,15 +209,15 @@ def _prior(run: Run, stack: str) -> Knowledge:
     )
 
 
-def _factors(run: Run, at: Array) -> dict[str, float]:
+def _factors(run: Run, at: Array, curves: tuple[Curve, ...]) -> dict[str, float]:
     """Factors on the parameters of a run under its own stack."""
-    known = _prior(run, run.stack)
+    known = _prior(run, run.stack, curves)
     return known.factors(known.centre + at)
 
 
-def _parameters(run: Run, stack: str, at: Array, sd: Array) -> tuple[Parameter, ...]:
+def _parameters(run: Run, stack: Stack, at: Array, sd: Array) -> tuple[Parameter, ...]:
     """Figures under a stack, moved by logarithms; a host that issues nothing has none."""
-    shipped = under(accelerator_of(run.accelerator), load_stack(stack), run.precision)
+    shipped = under(accelerator_of(run.accelerator), stack, run.precision)
     answer = []
     for name, step, reach in zip((*PARAMETERS, RUN_FACTOR), at, WIDTH * sd, strict=True):
         before = shipped.network_reach if name == "network" else getattr(shipped.family, name, 1.0)
@@ -222,7 +230,9 @@ def _parameters(run: Run, stack: str, at: Array, sd: Array) -> tuple[Parameter, 
     return tuple(answer)
 
 
-def _usable(rows: Sequence[Row], library: Library) -> tuple[list[tuple[Row, float]], list[Unread]]:
+def _usable(
+    rows: Sequence[Row], curves: tuple[Curve, ...]
+) -> tuple[list[tuple[Row, float]], list[Unread]]:
     """Measured rows with what is predicted for them, and the others with the reason."""
     kept: list[tuple[Row, float]] = []
     skipped: list[Unread] = []
@@ -231,7 +241,7 @@ def _usable(rows: Sequence[Row], library: Library) -> tuple[list[tuple[Row, floa
         if row.outcome.seconds is not None:
             try:
                 device = accelerator_of(row.run.accelerator)
-                seconds = predict(row.run, device, library=library).iteration_s
+                seconds = predict(row.run, device, curves=curves).iteration_s
                 reason = _far(seconds, row.outcome.seconds)
             except InputError as error:
                 reason = str(error)

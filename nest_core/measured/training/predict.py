@@ -34,10 +34,11 @@ from nest_core.costs import (
 )
 from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.parse import even_cuts
-from nest_core.costs.software import Software, software_of
+from nest_core.costs.software import software_of
 from nest_core.costs.tables import dispatch_of, element_bytes, keeps_transposed, layer_table
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
+from nest_core.hardware.collectives import Curve
 from nest_core.hardware.stacks import Stack, load_stack, under
 from nest_core.measured.training.architectures import model_of
 from nest_core.measured.training.machines import accelerator_of, fabric_of, network_of
@@ -140,7 +141,7 @@ def predict(
     run: Run,
     accelerator: Accelerator | None = None,
     factors: Mapping[str, float] | None = None,
-    library: Callable[[Accelerator], Software] = software_of,
+    curves: tuple[Curve, ...] = (),
 ) -> Report:
     """What a run takes, stage by stage.
 
@@ -151,8 +152,8 @@ def predict(
         Another than the preset behind the run's.
     factors : mapping, optional
         On what its kernels and network reach, instead of the posterior's centre.
-    library : callable (Accelerator) -> Software
-        The communication library; as shipped, or one's own measured.
+    curves : tuple of Curve
+        Measured on the run's cluster, in place of its stack's.
 
     Raises
     ------
@@ -160,7 +161,7 @@ def predict(
         If the run is outside what costs can describe; the sentence says why.
     """
     device = accelerator or accelerator_of(run.accelerator)
-    problem = problem_of(run, device, factors, library)
+    problem = problem_of(run, device, factors, curves)
     choices = (run.recompute,) if run.recompute else RECOMPUTE
     report = price(problem, plan_of(run, problem.layers, choices[0]))
     for choice in choices[1:]:
@@ -237,7 +238,7 @@ def problem_of(
     run: Run,
     accelerator: Accelerator,
     factors: Mapping[str, float] | None = None,
-    library: Callable[[Accelerator], Software] = software_of,
+    curves: tuple[Curve, ...] = (),
 ) -> Problem:
     """A run's fabric, workload and device, as it is under the run's stack, as arrays."""
     if run.precision not in accelerator.precisions:
@@ -247,7 +248,8 @@ def problem_of(
             run.precision,
             "pick " + ", ".join(accelerator.precisions),
         )
-    accelerator = under(accelerator, stack_of(run), run.precision, factors)
+    stack = replace(stack_of(run), curves=curves) if curves else stack_of(run)
+    accelerator = under(accelerator, stack, run.precision, factors)
     model = model_of(run)
     base = _strategy(run)
     rows = RECOMPUTE if run.recompute in ("", *RECOMPUTE) else (*RECOMPUTE, run.recompute)
@@ -272,7 +274,7 @@ def problem_of(
         update_Bps=accelerator.memory_bandwidth_Bps * accelerator.family.memory_efficiency,
         model_flops=0.0,
         peak_flops=accelerator.peak(run.precision),
-        software=library(accelerator),
+        software=software_of(accelerator),
         overlap=_overlap(run, accelerator),
         fragmentation=FRAGMENTATION,
         communicator_bytes=accelerator.communicator_bytes,

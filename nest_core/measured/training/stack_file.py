@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nest_core.hardware.collectives.library import curve_document
 from nest_core.hardware.stacks import load_stack
 from nest_core.measured.training.calibration import Calibration
 from nest_core.toml_text import toml_document
@@ -43,6 +44,11 @@ def stack_toml(found: Calibration, name: str) -> str:
             "source": said,
             "covariance": [[float(f"{x:.4g}") for x in row] for row in found.covariance],
             "overlap": {traffic: list(precisions) for traffic, precisions in base.overlap},
+            **(
+                {"curves": [curve_document(curve) for curve in found.curves]}
+                if found.curves
+                else {}
+            ),
             "parameters": {each.name: float(f"{each.value:.5g}") for each in found.parameters},
         }
     )

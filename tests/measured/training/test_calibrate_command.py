@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 from run_tables import PLAIN, as_csv
 
+from nest_core.costs.software import software_of
+from nest_core.hardware import load_accelerator
+from nest_core.hardware.collectives import load_curve
+from nest_core.hardware.stacks import load_stack
+from nest_core.network import collapse
+from nest_core.network.collective import KINDS, collective, member_groups
 from nest_core.presets import preset_names, preset_path
+from nest_core.scenario import load_fabric, load_scenario
 from nest_studio.cli import run
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "logs"))
@@ -165,22 +172,63 @@ def test_a_slower_network_is_seen_in_the_prediction(ask, tmp_path):
     assert slow > fast
 
 
+def nccl_log(hosts, per_host, seconds):
+    """A log of all-reduces, one row for each size."""
+    ranks = [
+        f"#  Rank  {rank} Group  0 Pid  1 on  node-{rank // per_host} device  0 [0x1b]"
+        " NVIDIA H100 80GB HBM3"
+        for rank in range(per_host * hosts)
+    ]
+    rows = [
+        f"{size:12d} {size // 4:12d}  float  sum  -1 {1e6 * seconds(size):.3f} 1 1 0 1 1 1 0"
+        for size in (2**power for power in range(16, 34))
+    ]
+    return "\n".join(["# nThread 1 nGpus 8 minBytes 8", "# all_reduce_perf", *ranks, *rows]) + "\n"
+
+
 def test_a_log_of_nccl_tests_goes_before_the_shipped_curve(ask, tmp_path):
     (file,) = logs(tmp_path, own=megatron())
     plain = ask(file, "--accelerator", "H100")["rows"][0]["before_s"]
-    ranks = [
-        f"#  Rank  {rank} Group  0 Pid  1 on  node-a device  {rank} [0x1b] NVIDIA H100 80GB HBM3"
-        for rank in range(8)
-    ]
-    rows = [
-        f"{size:12d} {size // 4:12d}  float  sum  -1 {40 + size / 60e3:9.2f} 1 1 0 1 1 1 0"
-        for size in (2**power for power in range(20, 31, 2))
-    ]
-    (tmp_path / "nccl.log").write_text(
-        "\n".join(["# nThread 1 nGpus 8 minBytes 8", "# all_reduce_perf", *ranks, *rows]) + "\n"
-    )
+    (tmp_path / "nccl.log").write_text(nccl_log(1, 8, lambda size: 40e-6 + size / 60e9))
     slow = ask(file, "--accelerator", "H100", "--nccl", "nccl.log")["rows"][0]["before_s"]
     assert slow > plain
+
+
+@pytest.mark.parametrize("share", [0.5, 1.1])
+def test_a_scenario_is_priced_at_what_nccl_tests_reached(ask, tmp_path, share):
+    """Curves of logs moved the fit and were then forgotten: the stack's file had none."""
+    inside, between = load_curve("h100-nvlink4"), load_curve("network-infiniband")
+
+    def reached(curve, devices, rate, *nodes):
+        """Between nodes with one device in each, as tests of rails have it."""
+        ask_curve = curve.seconds_between if nodes else curve.seconds
+        more = (inside, 450e9) if nodes else ()
+        return lambda size: ask_curve("all_reduce", devices, *nodes, size, rate, *more) / share
+
+    (tmp_path / "node.log").write_text(nccl_log(1, 8, reached(inside, 8, 450e9)))
+    (tmp_path / "nodes.log").write_text(nccl_log(8, 1, reached(between, 8, 50e9, 8)))
+    (file,) = logs(tmp_path, own=megatron())
+    fields = ask(file, "--accelerator", "H100", "--nccl", "node.log", "--nccl", "nodes.log")
+    assert [each["link"] for each in fields["curves"]] == ["nvlink", "network"]
+    assert all(each["error"][1] < 0.03 < each["error"][0] for each in fields["curves"])
+    (network,) = (each for each in fields["parameters"] if each["name"] == "network")
+    assert network["prior"] == 1.0
+
+    def seconds(device, group, stride):
+        network = collapse(load_fabric("h100-spine-leaf-1024"))
+        chosen = member_groups(1024, group, stride=stride, concurrent="one")
+        protocols = software_of(device).of_groups(network, KINDS["all_reduce"][0], chosen)
+        return collective(
+            network, "all_reduce", 2**30, group, stride=stride, concurrent="one",
+            protocols=protocols,
+        ).time_s  # fmt: skip
+
+    mine = load_scenario("llama3-70b-1024-h100", ('stack="mine.toml"',)).accelerator
+    factor = dict(load_stack("mine.toml", tmp_path).parameters)["run_factor"]
+    shipped = load_accelerator("h100-80gb")
+    for group, stride in ((8, 1), (8, 8)):
+        slower = seconds(mine, group, stride) / seconds(shipped, group, stride) / factor
+        assert slower == pytest.approx(1 / share, rel=0.06)
 
 
 def test_what_is_missing_is_asked_for_in_one_sentence(refuse, tmp_path):
