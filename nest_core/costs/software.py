@@ -81,7 +81,8 @@ class Software:
             steps = np.log2(fewest_nodes) if fewest_nodes > 1 else 0.0
             for entry in self.collectives(op, devices, devices, meshed=meshed):
                 # Its steps leave the node; bytes may go inside or outside.
-                starts = entry.base_s + steps * (latency_s + entry.step_outside_s)
+                fewest = steps if entry.steps_outside is None else min(steps, entry.steps_outside)
+                starts = entry.base_s + fewest * (latency_s + entry.step_outside_s)
                 lines.append((float(starts), max(entry.inside, entry.outside)))
         return tuple(lines)
 
@@ -183,6 +184,7 @@ class Software:
                 inside=reached,
                 outside=term.efficiency,
                 steps_inside=devices // nodes - 1,
+                steps_outside=None if term.algorithm == "ring" else term.steps / parts,
                 tree=self.between.trees and op == "all_reduce" and nodes == 2,
             )
             for term in self.between.terms(op, devices, nodes=nodes, in_network=in_network)

@@ -51,6 +51,8 @@ class Protocol:
         what a ring sends.
     steps_inside : float or None
         Steps inside a node in place of the algorithm's own.
+    steps_outside : float or None
+        Steps between nodes in place of the algorithm's own, where switches take part.
     tree : bool
         Whether it runs all-reduces over two nodes along trees, too.
     """
@@ -61,6 +63,7 @@ class Protocol:
     inside: float = 1.0
     outside: float = 1.0
     steps_inside: float | None = None
+    steps_outside: float | None = None
     tree: bool = False
 
 
@@ -258,7 +261,7 @@ def sent(protocols: tuple[Protocol, ...], worst: FloatArray) -> FloatArray:
 
     They are those inside nodes and outside. Protocols differ in what they make of the two.
     """
-    _, _, _, inside, outside, _ = _columns(protocols)
+    _, _, _, inside, outside, _, _ = _columns(protocols)
     near, far = worst[..., :1, :], worst[..., 1:, :]
     return np.asarray(np.maximum(near / inside, far / outside))
 
@@ -267,13 +270,18 @@ def started(
     protocols: tuple[Protocol, ...], steps: FloatArray, latency: FloatArray, lone: FloatArray
 ) -> FloatArray:
     """Seconds of latency, (protocols, owners); see `nest_core.network.kernels.longest`."""
-    _, inner_step, outer_step, _, _, inner_steps = _columns(protocols)
+    _, inner_step, outer_step, _, _, inner_steps, outer_steps = _columns(protocols)
     inner = np.where(
         np.isnan(inner_steps),
         latency[0] + steps[0] * inner_step,
         inner_steps * (lone[0] + (steps[0] > 0) * inner_step),
     )
-    return np.asarray(np.maximum(inner, latency[1] + steps[1] * outer_step))
+    outer = np.where(
+        np.isnan(outer_steps),
+        latency[1] + steps[1] * outer_step,
+        outer_steps * (lone[1] + (steps[1] > 0) * outer_step),
+    )
+    return np.asarray(np.maximum(inner, outer))
 
 
 @lru_cache(maxsize=1024)
@@ -287,6 +295,7 @@ def _columns(protocols: tuple[Protocol, ...]) -> tuple[FloatArray, ...]:
             entry.inside,
             entry.outside,
             np.nan if entry.steps_inside is None else entry.steps_inside,
+            np.nan if entry.steps_outside is None else entry.steps_outside,
         )
         for entry in protocols
     ]

@@ -17,7 +17,9 @@ hence the share in the denominator).
 In-network reduction (NVLS) is a regime with its own bytes: a rank draws the reduced m/n and
 receives all m by multicast, m (1 + 1/n) in total, in two steps. Between nodes (SHARP) a device's
 port sends its part of m up once and receives it once, where a ring sends 2 (N-1)/N of it over N
-nodes.
+nodes. A reduce-scatter that way sends all of m up and an all-gather receives all of it, where a
+ring sends and receives (N-1)/N: switches spare those two steps, not bytes. A regime serves the
+collectives that it states an efficiency for.
 
 Over several nodes NCCL pipelines chunks through all links, so the slowest link counts and not
 their sum; base and steps are those of the network, and steps inside nodes are added to them
@@ -56,13 +58,14 @@ class Regime:
     ----------
     name : str
     algorithm : {"ring", "in_network"}
-        ``in_network`` regimes serve all-reduce only.
+        ``in_network`` regimes serve all-reduce, between nodes also its halves.
     base_s : tuple of float
         Per entry of `OPS`: paid once.
     step_s : float
         Per step, on top of the fabric's latency.
     efficiency : tuple of float
-        Per entry of `OPS`: share of the link rate reached in the limit of many devices.
+        Per entry of `OPS`: share of the link rate reached in the limit of many devices; 0 where an
+        ``in_network`` regime does not serve it.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Term:
     steps: int
     step_s: float
     efficiency: float
+    algorithm: Algorithm = "ring"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +154,26 @@ class Curve:
                 if not (in_network and self.reduces_in_network(op, devices, nodes)):
                     continue
                 count = IN_NETWORK_STEPS
-                around = 2 * (nodes - 1) / nodes
+                around = (2 if op == "all_reduce" else 1) * (nodes - 1) / nodes
                 scale = around if nodes > 1 else 2 * (devices - 1) / (devices + 1)
             else:
                 count = between if self.link == "network" else inside
                 share = self.share(devices) if self.link == "nvlink" else 1.0
                 scale = share / (1 + self.own_block[index] * share / (devices - 1))
             efficiency = regime.efficiency[index] * scale
-            found.append(Term(regime.base_s[index], count, regime.step_s, efficiency))
+            found.append(
+                Term(regime.base_s[index], count, regime.step_s, efficiency, regime.algorithm)
+            )
         return tuple(found)
 
     def reduces_in_network(self, op: str, devices: int, nodes: int = 1) -> bool:
         """Whether the family's switches reduce for this collective."""
         first, between = self.in_network_from, self.link == "network"
-        if op != "all_reduce" or first is None or (nodes > 1) is not between:
+        served = any(
+            regime.algorithm == "in_network" and regime.efficiency[_op_index(op)] > 0
+            for regime in self.regimes
+        )
+        if not served or first is None or (nodes > 1) is not between:
             return False
         return (nodes if between else devices) >= first
 

@@ -25,6 +25,7 @@ from nest_core.units import GB, MICROSECOND
 __all__ = [
     "KIND",
     "OWN",
+    "REDUCING",
     "Library",
     "curve_document",
     "curve_from",
@@ -34,6 +35,8 @@ __all__ = [
 ]
 
 KIND = "collectives"
+REDUCING = {"network-infiniband": "network-infiniband-sharp"}
+"""Curves of the same links where switches reduce, by that of links where they do not."""
 OWN = "own"
 """The name of a curve that was measured on a person's own cluster."""
 POOLED = {"nvlink": "pooled", "network": "network-pooled"}

@@ -32,6 +32,7 @@ from nest_core.costs.parse import read_plan
 from nest_core.costs.software import Software, software_of
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.collectives import Curve, load_curve
+from nest_core.hardware.collectives.library import REDUCING
 from nest_core.hardware.network_spread import (
     NetworkDraw,
     NetworkParameters,
@@ -59,8 +60,8 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of a person's own table that say what ran; those of the other network end in b."""
 
-INFINIBAND, REDUCING = "network-infiniband", "network-infiniband-sharp"
-"""Curves between nodes: what a device without one has, and with switches that reduce."""
+INFINIBAND = "network-infiniband"
+"""Curve between nodes of a device without one."""
 
 
 class Work(Protocol):
@@ -354,8 +355,8 @@ def _library(entry: Mapping[str, Any], side: str, software: Software) -> Softwar
         inside, between = (
             None if curve is None else curve.without_reduction() for curve in (inside, between)
         )
-    elif reduces == "yes" and between is not None and between.name == INFINIBAND:
-        between = load_curve(REDUCING)
+    elif reduces == "yes" and between is not None and between.name in REDUCING:
+        between = load_curve(REDUCING[between.name])
     return Software(inside, between)
 
 

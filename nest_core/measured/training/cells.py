@@ -110,6 +110,10 @@ NOTES: Mapping[str, Rules] = {
     "attention kind": ((r"\bmla\b", "mla"), ("parallel layers", "parallel")),
     "routing": (("dropless", "dropless"), ("capacity.factor 1|token-drop", "capacity")),
     "compiled": (("compile", "yes"), (r"\beager\b", "no")),
+    "in-network reduction": (
+        (r"no (ib )?sharp|\bsharp[:=]? ?(no|off|n/a|0|false)\b", "no"),
+        (r"\bsharp\b", "yes"),
+    ),
     "launch": (("graphs: whole iteration", "iteration_graphs"),),
     "dispatch": ((r"hybrid-?ep", "hybrid"), ("deepep", "once_per_node")),
     "expert overlap": ((r"overlap_moe_expert_parallel_comm|moe_a2a_overlap", "yes"),),
@@ -129,7 +133,8 @@ NOTES: Mapping[str, Rules] = {
         (r"\bdp\S* (comm )?overlap on", "yes"),
     ),
 }
-"""Column ``notes``: fact, and the words that state it."""
+"""Column ``notes``: fact, and the words that state it; in-network reduction also in column
+``sharp``."""
 
 MEMORY_UNIT: Rules = (("gib", "GiB"), ("", "GB"))
 """Column ``notes``: the unit of column ``mem_GB_per_gpu``."""

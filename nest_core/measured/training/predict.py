@@ -39,6 +39,7 @@ from nest_core.costs.tables import dispatch_of, element_bytes, keeps_transposed,
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve
+from nest_core.hardware.collectives.library import REDUCING
 from nest_core.hardware.stacks import Stack, load_stack, under
 from nest_core.measured.training.architectures import model_of
 from nest_core.measured.training.machines import accelerator_of, fabric_of, network_of
@@ -249,6 +250,8 @@ def problem_of(
             "pick " + ", ".join(accelerator.precisions),
         )
     stack = replace(stack_of(run), curves=curves) if curves else stack_of(run)
+    if run.fact("in-network reduction") and accelerator.network in REDUCING:
+        accelerator = replace(accelerator, network=REDUCING[accelerator.network])
     accelerator = under(accelerator, stack, run.precision, factors)
     model = model_of(run)
     base = _strategy(run)

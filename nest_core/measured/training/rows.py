@@ -199,6 +199,7 @@ def run_of(cells: Mapping[str, str], identity: str) -> Run:
         dense_layers=_noted(r"(\d+) dense \+", notes),
         facts=(
             *((fact, word) for fact in facts if (word := stated(fact, notes))),
+            *((("in-network reduction", "yes"),) if _reduces(row, notes) else ()),
             *((("fsdp2", "yes"),) if fsdp2 else ()),
         ),
         quality=row.text("quality"),
@@ -326,6 +327,12 @@ def _stack(row: _Cells, framework: str) -> Stack:
     known = [stack for stack in all_stacks() if stack.framework == framework]
     able = [stack for stack in known if family in stack.families] or known
     return next((stack for stack in able if stack.ran(told)), able[0])
+
+
+def _reduces(row: _Cells, notes: str) -> bool:
+    """Whether switches between nodes reduce: what column ``sharp`` says, else the notes."""
+    cell = row.text("sharp")
+    return stated("in-network reduction", f"sharp: {cell}" if cell else notes) == "yes"
 
 
 def _noted(pattern: str, notes: str) -> int:

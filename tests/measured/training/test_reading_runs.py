@@ -142,6 +142,25 @@ def test_how_experts_are_reached_is_what_the_notes_say(one, notes, dispatch, bes
     assert priced.overlap.experts == beside
 
 
+@pytest.mark.parametrize(
+    ("cells", "reduces"),
+    [
+        ({}, None),
+        ({"notes": "BF16 grad reduce; SHARP on"}, "yes"),
+        ({"notes": "no SHARP; DP overlap on"}, None),
+        ({"notes": "SHARP: no"}, None),
+        ({"sharp": "threshold set"}, "yes"),
+        ({"sharp": "n/a", "notes": "SHARP"}, None),
+        ({"notes": "a sharper loss"}, None),
+    ],
+)
+def test_switches_reduce_where_a_row_says_so(one, cells, reduces):
+    run = one(accelerator="H100-80GB", precision="bf16", **cells).run
+    assert run.fact("in-network reduction") == reduces
+    curve = problem_of(run, load_accelerator("h100-80gb")).software.between
+    assert (curve.name == "network-infiniband-sharp") is bool(reduces)
+
+
 def test_times_and_memory_are_measured_apart(one):
     assert one(mem_GB_per_gpu="").outcome == Outcome(1.5)
     assert one(iter_time_s="", mem_GB_per_gpu="40").outcome == Outcome(None, 40e9)
