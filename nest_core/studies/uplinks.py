@@ -19,11 +19,11 @@ import numpy as np
 
 from nest_core.costs import Report, price
 from nest_core.errors import InputError
+from nest_core.explain.interval import Interval
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network.clos import clos_network
 from nest_core.scenario import Scenario
 from nest_core.studies.draws import slopes, spread_of
-from nest_core.studies.interval import Interval
 from nest_core.studies.next_runs import REPEATED_SD
 from nest_core.topology import Clos, Fabric
 
