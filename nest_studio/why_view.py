@@ -22,6 +22,7 @@ from nest_core.explain.words import (
     axes_table,
     binding_table,
     equation_table,
+    head_room_table,
     memory_table,
     shadow_table,
     terms_table,
@@ -41,7 +42,7 @@ from nest_studio.plan_state import scenario_of
 from nest_studio.show import HeadlineRow, download, facts, table
 from nest_studio.sure_view import sure_plan
 from nest_studio.tasks.plans import plan_bindings, plan_equations, plan_rank_mapping, priced_mine
-from nest_studio.tasks.requests import next_best_choices, worth_of_more
+from nest_studio.tasks.requests import next_best_choices, worth_of_head_room, worth_of_more
 
 __all__ = ["why_section"]
 
@@ -96,6 +97,14 @@ _PARTS = (
         "Planning with 1 % more of each resource",
         worth_of_more,
         lambda found, _: shadow_table(*found),
+        urgent=False,
+    ),
+    _Part(
+        "What one step of memory head-room costs",
+        "head-room",
+        "Planning with more and less head-room",
+        worth_of_head_room,
+        head_room_table,
         urgent=False,
     ),
     _Part(

@@ -42,6 +42,7 @@ PLAN_FIELDS = {
     "alternatives",
     "baselines",
     "shadow_prices",
+    "head_room",
     "solve_seconds",
     "peak_memory_bytes",
     "error_band",
@@ -128,6 +129,10 @@ def test_plan_has_the_fields_of_the_contract(ask):
         "bandwidth.spine",
         "memory",
     }
+    least, own, most = fields["head_room"]
+    assert [step["certainty"] for step in fields["head_room"]] == [0.8, 0.95, 0.99]
+    assert own["iteration_time_s"] == fields["iteration_time_s"]
+    assert least["difference"] <= own["difference"] == 0.0 <= most["difference"]
 
 
 def test_more_draws_than_a_thousand_are_refused_before_anything_is_planned(refused):

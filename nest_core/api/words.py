@@ -72,6 +72,7 @@ def plan_text(fields: Mapping[str, Any]) -> str:
         f"{certificate['words']}\n"
         + audited
         + f"{interval_line(fields)}\n{fields['validity']}\n{overlap_line(fields)}\n"
+        + head_room_line(fields)
         + (f"{_recommended(fields)}\n\n" if fields.get("recommended") else "\n")
         + table(["method", "iteration, s", interval, "plan or reason"], rows)
         + (f"\n\n{further}" if further else "")
@@ -88,6 +89,17 @@ def interval_line(fields: Mapping[str, Any]) -> str:
         f"{found['share']:.0%} interval {found['low_s']:.4g} to {found['high_s']:.4g} s "
         f"under {stack['name']} ({told})"
     )
+
+
+def head_room_line(fields: Mapping[str, Any]) -> str:
+    """What plans take that fit into memory more or less surely, if that was asked and proven."""
+    steps = [
+        f"{entry['iteration_time_s']:.4g} s ({entry['difference']:+.2%}) "
+        f"to fit with {entry['certainty']:.0%} certainty"
+        for entry in fields.get("head_room") or ()
+        if entry["difference"] is not None
+    ]
+    return f"head-room: {', '.join(steps)}\n" if steps else ""
 
 
 def overlap_line(fields: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from nest_core.presets import kept_per_edition, load_toml, preset_path
 from nest_core.units import humanise_bytes
 
 __all__ = [
+    "CERTAINTIES",
     "FEWEST",
     "POOLED",
     "SHARE",
@@ -34,6 +35,9 @@ SHARE = 0.8
 
 SURE = 0.95
 """How surely a plan must fit."""
+
+CERTAINTIES = (0.8, SURE, 0.99)
+"""Steps of head-room: how surely plans that are compared fit."""
 
 FEWEST = 5
 """Measured runs below which a framework has no spread of its own."""
@@ -105,9 +109,9 @@ class MemorySpread:
         }
 
 
-def at_most(memory_bytes: float, sd: float) -> float:
-    """Bytes that may be predicted, so that memory is enough with probability `SURE`."""
-    return memory_bytes * math.exp(-NormalDist().inv_cdf(SURE) * sd)
+def at_most(memory_bytes: float, sd: float, certainty: float = SURE) -> float:
+    """Bytes that may be predicted, so that memory is enough with such a probability."""
+    return memory_bytes * math.exp(-NormalDist().inv_cdf(certainty) * sd)
 
 
 def fits_chance(needed_bytes: float, memory_bytes: float, sd: float) -> float:
@@ -125,13 +129,13 @@ def fits_chance(needed_bytes: float, memory_bytes: float, sd: float) -> float:
     return NormalDist().cdf(math.log(memory_bytes / needed_bytes) / sd)
 
 
-def sure_words(memory_bytes: float, sd: float) -> str:
+def sure_words(memory_bytes: float, sd: float, certainty: float = SURE) -> str:
     """The bytes that a plan may need, in words."""
     if not sd:
         return f"the {humanise_bytes(memory_bytes)} there are"
     return (
-        f"the {humanise_bytes(at_most(memory_bytes, sd))} that fit into "
-        f"{humanise_bytes(memory_bytes)} with {SURE:.0%} certainty"
+        f"the {humanise_bytes(at_most(memory_bytes, sd, certainty))} that fit into "
+        f"{humanise_bytes(memory_bytes)} with {certainty:.0%} certainty"
     )
 
 

@@ -311,7 +311,7 @@ def _overflow(stages: tuple[Stage, ...], problem: Problem) -> str:
     over = worst.memory.total - have
     if over <= 1e-9 * have:
         return ""
-    sure = sure_words(problem.memory_bytes, problem.memory_spread)
+    sure = sure_words(problem.memory_bytes, problem.memory_spread, problem.certainty)
     return (
         f"stage {number + 1} needs {humanise_bytes(worst.memory.total)} per device, "
         f"{humanise_bytes(over)} more than {sure}"

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nest_core.costs.head_room import at_most
+from nest_core.costs.head_room import SURE, at_most
 from nest_core.costs.overlap import NO_OVERLAP, Overlap
 from nest_core.costs.plan import Point
 from nest_core.costs.software import LINKS_ALONE, Software
@@ -272,8 +272,9 @@ class Problem:
     communicator_bytes : float
         That the communication library holds on a device per communicator.
     memory_spread : float
-        Standard deviation of the logarithm of what is held over what is predicted; plans must fit
-        at `SURE` of it.
+        Standard deviation of the logarithm of what is held over what is predicted.
+    certainty : float
+        How surely plans must fit.
     lower_bound : callable (tp, sp, cp, ep, etp) -> LayerTable, optional
         One sequence at best: of a micro-batch of ``b`` sequences no seconds or bytes are under
         ``b`` times these; elements and numbers of calls are the same, launches no fewer. It
@@ -320,6 +321,7 @@ class Problem:
     fragmentation: float = 0.0
     communicator_bytes: float = 0.0
     memory_spread: float = 0.0
+    certainty: float = SURE
     lower_bound: Callable[[int, bool, int, int, int], LayerTable] | None = None
     pad_batch: bool = False
     recomputations: tuple[str, ...] = RECOMPUTE
@@ -391,7 +393,7 @@ class Problem:
     @property
     def planned_bytes(self) -> float:
         """Bytes that a plan may be predicted to hold, so that it fits as surely as it must."""
-        return at_most(self.memory_bytes, self.memory_spread)
+        return at_most(self.memory_bytes, self.memory_spread, self.certainty)
 
     @property
     def tensor_bytes(self) -> float:

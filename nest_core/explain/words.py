@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nest_core.costs import Report, Stage
+from nest_core.costs.head_room import SURE
 from nest_core.explain.axes import AXES, NextBest
 from nest_core.explain.binding import Gain, StageBinding
 from nest_core.explain.equations import Equation
@@ -15,6 +16,7 @@ from nest_core.explain.mine import Difference, Row
 from nest_core.explain.summary import NOTHING, Headline, share
 from nest_core.explain.training import Training
 from nest_core.hardware.posterior import SHARE
+from nest_core.planner import HeadRoom
 from nest_core.units import capital, humanise, humanise_bytes, humanise_seconds
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "axes_table",
     "binding_table",
     "equation_table",
+    "head_room_table",
     "memory_table",
     "shadow_table",
     "terms_table",
@@ -176,6 +179,53 @@ def shadow_table(prices: Mapping[str, float | None], kept: Mapping[str, Gain]) -
     return Table(
         finding, "Throughput gained per per cent of a resource; – where it was not proven", rows
     )
+
+
+def head_room_table(found: Sequence[HeadRoom], ours: Report) -> Table:
+    """The best plan at each certainty of fitting, beside ours."""
+    rows = tuple(
+        {
+            "Fits with": _certainty(step.certainty) + ", ours" * (step.certainty == SURE),
+            "May be predicted to need": humanise_bytes(step.planned_bytes),
+            "Iteration": humanise_seconds(step.best.iteration_s)
+            if step.best and step.proven
+            else NOTHING,
+            "Against ours": NOTHING if (cost := _step(step, ours)) is None else _share(cost),
+            "The plan": _plan(step.best) if step.best else "nothing fits",
+            "Certificate": "proven" if step.proven else "time limit",
+        }
+        for step in found
+    )
+    return Table(
+        _head_room_finding(found, ours),
+        "The fastest of all plans that fit so surely: what a step of head-room costs in iteration "
+        "time, and what less of it would save",
+        rows or ({"Fits with": "no error band of memory", "Iteration": NOTHING},),
+    )
+
+
+def _certainty(value: float) -> str:
+    return f"{100 * value:.0f} % certainty"
+
+
+def _step(step: HeadRoom, ours: Report) -> float | None:
+    """Of our iteration time, what a plan of that certainty takes more."""
+    return step.best.iteration_s / ours.iteration_s - 1 if step.best and step.proven else None
+
+
+def _head_room_finding(found: Sequence[HeadRoom], ours: Report) -> str:
+    more = next((step for step in found if step.certainty > SURE), None)
+    if more is None:
+        return "Nothing is known of how far memory is from what is predicted"
+    asked = f"{100 * more.certainty:.0f} % instead of {_certainty(SURE)} of fitting"
+    if not more.proven:
+        return f"What {asked} costs is not proven within the time limit"
+    cost = _step(more, ours)
+    if cost is None:
+        return f"Nothing fits with {_certainty(more.certainty)}"
+    if cost < _LEAST / 100:
+        return f"{asked} costs nothing"
+    return f"{asked} costs {_share(cost)} of iteration time"
 
 
 def _resource(name: str) -> str:

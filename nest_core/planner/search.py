@@ -497,7 +497,7 @@ def _why_nothing(
         f"no plan fits into memory: the leanest found (tp {point.tp}, {wider}pp {point.pp}, "
         f"dp {point.dp}, micro-batch {point.micro_batch}, {point.zero_words}) needs "
         f"{at_least_gib(needed)} per device, {at_least_gib(needed - have)} more than "
-        f"{sure_words(problem.memory_bytes, problem.memory_spread)}"
+        f"{sure_words(problem.memory_bytes, problem.memory_spread, problem.certainty)}"
     )
 
 

@@ -1,23 +1,59 @@
-"""Shadow prices: what one per cent more of a resource is worth, solved anew.
+"""Shadow prices: what one per cent more of a resource, or a step of head-room, is worth.
 
 A shadow price is the relative gain of throughput per per cent of a level's bandwidth or of
 device memory; the plan may change. It is a difference quotient at one per cent, so a price of 0
-may hide a step further on.
+may hide a step further on. A step of head-room is the next certainty of fitting into memory. All
+are searched anew, over the space of the plan.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from nest_core.costs import NO_OFFLOAD, Problem
+from nest_core.costs import NO_OFFLOAD, Problem, Report
+from nest_core.costs.head_room import CERTAINTIES
 from nest_core.network import Network
 from nest_core.planner.frontier import Frontier
 from nest_core.planner.search import search
 from nest_core.planner.space import SearchSpace
 
-__all__ = ["shadow_prices"]
+__all__ = ["HeadRoom", "head_room_steps", "shadow_prices"]
 
 _STEP = 0.01
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class HeadRoom:
+    """The best plan among those that fit with a certainty.
+
+    Parameters
+    ----------
+    certainty : float
+    planned_bytes : float
+        That such a plan may be predicted to hold.
+    best : Report or None
+        None where none fits, or the time limit was over.
+    proven : bool
+    """
+
+    certainty: float
+    planned_bytes: float
+    best: Report | None
+    proven: bool
+
+    def to_json(self, iteration_s: float) -> dict[str, object]:
+        """What it takes, beside the time of the plan that it is compared with."""
+        seconds = self.best.iteration_s if self.best and self.proven else None
+        return {
+            "certainty": self.certainty,
+            "planned_bytes": self.planned_bytes,
+            "iteration_time_s": seconds,
+            "difference": None if seconds is None else seconds / iteration_s - 1,
+            "plan": self.best.plan.to_json() if self.best and self.proven else None,
+            "proven": self.proven,
+        }
 
 
 def shadow_prices(
@@ -38,7 +74,7 @@ def shadow_prices(
         ``bandwidth.<level>`` and ``memory``; a torus has one bandwidth for all levels.
     """
     each = time_limit_s / (len(problem.network.levels) + 1)
-    frontier = None if space.mixed or space.offload != (NO_OFFLOAD,) else Frontier(problem, space)
+    frontier = _shared(problem, space)
 
     def gain(roomier: Problem, factor: float) -> float | None:
         found = search(
@@ -58,6 +94,66 @@ def shadow_prices(
     }
     prices["memory"] = gain(replace(problem, memory_bytes=problem.memory_bytes * (1 + _STEP)), 1.0)
     return prices
+
+
+def head_room_steps(
+    problem: Problem,
+    space: SearchSpace,
+    plans: Sequence[Report],
+    time_limit_s: float = float("inf"),
+) -> tuple[HeadRoom, ...]:
+    """What the best plan takes as it must fit more or less surely.
+
+    Parameters
+    ----------
+    plans : sequence of Report
+        The best plan of the problem, proven, and others of the space that fit.
+    time_limit_s : float
+        For all searches together, in equal parts.
+
+    Returns
+    -------
+    tuple of HeadRoom
+        One for each of `CERTAINTIES`, the problem's own among them; empty where nothing is known
+        of how far memory is from what is predicted.
+    """
+    if not problem.memory_spread:
+        return ()
+    frontier = _shared(problem, space)
+    each = time_limit_s / (len(CERTAINTIES) - 1)
+
+    def step(certainty: float) -> HeadRoom:
+        asked = replace(problem, certainty=certainty)
+        fitting = [plan for plan in plans if _fits(plan, asked)]
+        # Fewer plans fit more surely: the best of all is the best of those, where it is one. As
+        # needed, other plans are allowed then, and some are not where more fit.
+        among = certainty > problem.certainty and not space.as_needed and _fits(plans[0], asked)
+        if among or certainty == problem.certainty:
+            return HeadRoom(certainty, asked.planned_bytes, plans[0], proven=True)
+        known = min((plan.iteration_s for plan in fitting), default=float("inf"))
+        if space.as_needed and certainty < problem.certainty:
+            known = float("inf")
+        found = search(
+            asked,
+            space,
+            time_limit_s=each,
+            within_s=known,
+            frontier=frontier and frontier.eased(asked, 1.0),
+        )
+        proven = found.certificate.proven
+        return HeadRoom(certainty, asked.planned_bytes, found.best, proven)
+
+    return tuple(step(certainty) for certainty in CERTAINTIES)
+
+
+def _fits(report: Report, problem: Problem) -> bool:
+    needed = max(stage.memory.total for stage in report.stages)
+    return needed <= problem.planned_bytes * (1 + _ROUNDING)
+
+
+def _shared(problem: Problem, space: SearchSpace) -> Frontier | None:
+    """Bounds that hold for a problem with more of something, or less memory, too."""
+    return None if space.mixed or space.offload != (NO_OFFLOAD,) else Frontier(problem, space)
 
 
 def _faster(network: Network) -> list[tuple[str, Network]]:

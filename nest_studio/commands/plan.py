@@ -35,7 +35,7 @@ def plan(
     from nest_core.api.answer import answer, with_draws
     from nest_core.api.words import plan_text
     from nest_core.planner import audit as audit_search
-    from nest_core.planner import shadow_prices
+    from nest_core.planner import head_room_steps, shadow_prices
     from nest_core.studies.recommended import checked_draws
     from nest_studio.commands.watching import watched, workers
     from nest_studio.system import peak_bytes
@@ -54,12 +54,13 @@ def plan(
             with workers() as (pool, tell):
                 found = with_draws(found, problem, draws, pool=pool, progress=tell, stop=stop)
     fields = found.to_json()
+    fields["shadow_prices"] = fields["head_room"] = None
     best = found.result.best
-    fields["shadow_prices"] = (
-        shadow_prices(problem, asked.space, best.iteration_s, asked.time_limit_s)
-        if best and found.result.certificate.proven
-        else None
-    )
+    if best and found.result.certificate.proven:
+        limit, plans = asked.time_limit_s, (best, *found.result.alternatives)
+        fields["shadow_prices"] = shadow_prices(problem, asked.space, best.iteration_s, limit)
+        steps = head_room_steps(problem, asked.space, plans, limit)
+        fields["head_room"] = [step.to_json(best.iteration_s) for step in steps]
     if audit:
         checked = audit_search(problem, asked.space, found.result, audit, seed)
         fields["audit"] = {

@@ -21,7 +21,14 @@ from nest_core.explain.interval import Interval
 from nest_core.network import Outline
 from nest_core.paper import Reproduction, reproduce
 from nest_core.paper.reproduction import Costs
-from nest_core.planner import Progress, Result, search, shadow_prices
+from nest_core.planner import (
+    HeadRoom,
+    Progress,
+    Result,
+    head_room_steps,
+    search,
+    shadow_prices,
+)
 from nest_core.presets import edition
 from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.studies.interval import interval_of
@@ -38,6 +45,7 @@ __all__ = [
     "request_problem",
     "request_scenario",
     "request_text",
+    "worth_of_head_room",
     "worth_of_more",
 ]
 
@@ -163,3 +171,11 @@ def worth_of_more(
     limit = min(limit_s, scenario.time_limit_s)
     prices = shadow_prices(problem, scenario.space, best.iteration_s, limit)
     return prices, gains(problem, best.plan)
+
+
+@announced("planning with more and less head-room")
+def worth_of_head_room(text: str, best: Report, limit_s: float) -> tuple[HeadRoom, ...]:
+    """The best plan at each certainty of fitting."""
+    scenario = request_scenario(text)
+    limit = min(limit_s, scenario.time_limit_s)
+    return head_room_steps(request_problem(text), scenario.space, (best,), limit)

@@ -17,7 +17,14 @@ from nest_studio.stored import links
 from nest_studio.workers import GIB, Limits
 
 SMALL = {"scenario": "llama2-7b-64-h100", "search.tp": "2", "search.micro_batch_sequences": "2"}
-WHY = ("why-binding", "why-axes", "why-shadow", "why-equations", "why-mine-part")
+WHY = (
+    "why-binding",
+    "why-axes",
+    "why-shadow",
+    "why-head-room",
+    "why-equations",
+    "why-mine-part",
+)
 
 
 @pytest.fixture

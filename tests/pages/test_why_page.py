@@ -11,8 +11,13 @@ import pytest
 
 from nest_core.costs.placement import rank_mapping_of
 from nest_core.explain import bindings, next_best, training
-from nest_core.explain.words import axes_table, binding_table, training_headline
-from nest_core.planner import search
+from nest_core.explain.words import (
+    axes_table,
+    binding_table,
+    head_room_table,
+    training_headline,
+)
+from nest_core.planner import head_room_steps, search
 from nest_core.scenario import load_scenario
 from nest_core.studies.interval import interval_of
 from nest_core.studies.recommended import recommend
@@ -20,7 +25,14 @@ from nest_core.units import humanise_seconds
 from nest_studio import sure_view
 from nest_studio.jobs import JobQueue
 
-PARTS = ("why-binding", "why-axes", "why-shadow", "why-equations", "why-mine-part")
+PARTS = (
+    "why-binding",
+    "why-axes",
+    "why-shadow",
+    "why-head-room",
+    "why-equations",
+    "why-mine-part",
+)
 SMALL = {"scenario": "llama2-7b-64-h100", "search.tp": "2", "search.micro_batch_sequences": "2"}
 
 
@@ -69,6 +81,7 @@ def test_nothing_is_computed_before_it_is_opened(plan_page, counted):
         "next_best_choices",
         "plan_bindings",
         "plan_equations",
+        "worth_of_head_room",
         "worth_of_more",
     ]
 
@@ -83,6 +96,8 @@ def test_opened_parts_show_what_the_core_says(plan_page):
     for words in ("matters most", "1 % more", "Symbols stand in docs/method.md"):
         assert words in shown
     assert axes_table(next_best(problem, scenario.space, best)).title in shown
+    steps = head_room_steps(problem, scenario.space, (best,))
+    assert head_room_table(steps, best).title in shown
 
 
 def test_how_sure_a_plan_is_comes_from_draws_that_workers_search(plan_page, counted, monkeypatch):
