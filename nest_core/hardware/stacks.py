@@ -77,6 +77,11 @@ class Stack:
         Whether the host issues every kernel, or a CUDA graph of the whole iteration does.
     fp8 : str
         Scaling of its fp8 products; empty: it has none.
+    deepspeed_zero : bool
+        Whether its ZeRO 1 and 2 are DeepSpeed's, with that library's bucket and gradients.
+    sharded_gradients : bool
+        Whether gradients are reduced after every micro-batch of a pipeline where they are
+        sharded; else they are whole there, and ZeRO 2 is 1.
     overlap : tuple of (str, tuple of str)
         Classes of traffic (``tp``, ``pp``, ``dp``), and the precisions in which each hides behind
         compute.
@@ -105,6 +110,8 @@ class Stack:
     checkpoint: Literal["whole", "per_operator"]
     launch: Literal["eager", "iteration_graphs"]
     fp8: str
+    deepspeed_zero: bool
+    sharded_gradients: bool
     overlap: tuple[tuple[str, tuple[str, ...]], ...]
     rows: tuple[str, ...] = ()
     parameters: tuple[tuple[str, float], ...] = ()
@@ -157,6 +164,8 @@ def _stack(name: str, file: StackFile) -> Stack:
         file.checkpoint,
         file.launch,
         file.fp8,
+        file.deepspeed_zero,
+        file.sharded_gradients,
         tuple(overlap.items()),
         tuple(file.rows),
         tuple(file.parameters.items()),

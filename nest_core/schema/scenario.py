@@ -177,6 +177,8 @@ class StackFile(Table):
     checkpoint: Literal["whole", "per_operator"] = "whole"
     launch: Literal["eager", "iteration_graphs"] = "eager"
     fp8: Literal["", "delayed", "tensorwise", "rowwise", "blockwise"] = ""
+    deepspeed_zero: bool = False
+    sharded_gradients: bool = False
     source: Annotated[str, Field(min_length=1, max_length=2000)]
     rows: list[str] = []
     overlap: OverlapTable

@@ -7,9 +7,9 @@ Nothing here reads an outcome but `counted_bytes`, which says how one is compare
 * **FSDP2**, of it: as torchtitan trains. The loss is PyTorch's own in fp32, uncompiled:
   log-probabilities and their gradient stand in memory at once. What recomputation keeps is in
   `nest_core.workload.reruns`.
-* **DeepSpeed** (ZeRO 1 and 2). fp16 gradients are copied into a bucket of half a billion elements
-  (``reduce_bucket_size``); the bf16 optimizer keeps 16-bit gradients beside the fp32 ones they are
-  added up in.
+* **DeepSpeed** (ZeRO 1 and 2 of stacks whose ``deepspeed_zero`` says so). fp16 gradients are
+  copied into a bucket of half a billion elements (``reduce_bucket_size``); the bf16 optimizer
+  keeps 16-bit gradients beside the fp32 ones they are added up in.
 
 What frameworks do is recalled from their code, not read again, but for DeepSpeed's bucket; which
 of it is counted was decided with the measured rows in view (``docs/validation.md``, "Memory").
@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nest_core.costs import LayerTable, Memory, StateBytes
+from nest_core.hardware.stacks import load_stack
 from nest_core.measured.training.runs import Run
 from nest_core.workload import Model, Strategy
 
@@ -81,5 +82,5 @@ def run_table(run: Run, model: Model, strategy: Strategy, table: LayerTable) -> 
 
 
 def _deepspeed(run: Run) -> bool:
-    """ZeRO as DeepSpeed counts it, in the software of 2020 to 2022."""
-    return run.zero in (1, 2) and (run.framework == "deepspeed" or run.stack == "megatron-lm-2021")
+    """Whether what ZeRO shards is DeepSpeed's."""
+    return run.zero in (1, 2) and load_stack(run.stack).deepspeed_zero

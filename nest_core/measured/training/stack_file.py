@@ -41,6 +41,8 @@ def stack_toml(found: Calibration, name: str) -> str:
             "checkpoint": base.checkpoint,
             "launch": base.launch,
             "fp8": base.fp8,
+            "deepspeed_zero": base.deepspeed_zero,
+            "sharded_gradients": base.sharded_gradients,
             "source": said,
             "covariance": [[float(f"{x:.4g}") for x in row] for row in found.covariance],
             "overlap": {traffic: list(precisions) for traffic, precisions in base.overlap},
