@@ -124,7 +124,7 @@ class Cases:
             for name in [field.name for field in fields(_Family)]
         }
         m = micro_batches(view.batch, dp, rows.micro_batch[at])
-        zero = acting_zero(columns.zero, pp)
+        zero = acting_zero(columns.zero, pp, view.sharded_gradients)
         sends = [traffic(stage, view.state) for stage in range(4)]
         step = np.array([sum(entry.step) for entry in sends])[zero]
         sync = np.array([sum(entry.sync) for entry in sends])[zero]

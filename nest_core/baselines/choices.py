@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nest_core.costs import Point, Problem
+from nest_core.costs import Point, Problem, acting_zero
 from nest_core.costs.parse import even_cuts
 from nest_core.planner import SearchSpace
 from nest_core.planner.layouts import even_patterns
@@ -65,7 +65,7 @@ def canonical(space: SearchSpace, point: Point) -> Point:
     if not point.shared:
         point = replace(point, zero=0, zero_group=0)
     elif point.zero not in space.stages_of_zero(point.pp):
-        point = replace(point, zero=point.acting_zero)
+        point = replace(point, zero=acting_zero(point.zero, point.pp, space.sharded_gradients))
     if point.pp == 1 and point.schedule != "interleaved":
         point = replace(point, schedule=space.plain or point.schedule)
     return point

@@ -99,8 +99,8 @@ def stage_memory(
     weights, gradients, optimizer = (
         dense * common + experts * own
         for common, own in zip(
-            state_shares(point.acting_zero, point.shard_ranks, problem.state),
-            state_shares(point.acting_zero, point.expert_shard_ranks, problem.state),
+            state_shares(problem.acting_zero(point), point.shard_ranks, problem.state),
+            state_shares(problem.acting_zero(point), point.expert_shard_ranks, problem.state),
             strict=True,
         )
     )
@@ -144,7 +144,8 @@ def _on_host(
 ) -> float:
     """Bytes that the host holds for a device."""
     shard, own = (
-        n if point.acting_zero else 1 for n in (point.shard_ranks, point.expert_shard_ranks)
+        n if problem.acting_zero(point) else 1
+        for n in (point.shard_ranks, point.expert_shard_ranks)
     )
     elements = held(table, point.pp)[layers].sum() / shard
     elements += table.expert_parameters[layers].sum() / own

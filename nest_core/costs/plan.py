@@ -86,11 +86,6 @@ class Point:
         return Layout(self.tp, self.cp, self.dp, self.pp, self.order)
 
     @property
-    def acting_zero(self) -> int:
-        """The ZeRO stage whose traffic and memory it has; see `acting_zero`."""
-        return acting_zero(self.zero, self.pp)
-
-    @property
     def devices_used(self) -> int:
         """Number of devices that work."""
         return self.tp * self.cp * self.dp * self.pp
@@ -173,18 +168,21 @@ def micro_batches(batch: int, dp: Whole, micro_batch: Whole) -> Whole:
     return number
 
 
-def acting_zero(zero: Whole, pp: Whole) -> Whole:
+def acting_zero(zero: Whole, pp: Whole, sharded: bool) -> Whole:
     """The ZeRO stage whose traffic and memory a named one has in a pipeline of ``pp`` stages.
 
-    Under a pipeline 2 is 1: gradients are added up whole and reduced once, after the last
-    micro-batch (``docs/decisions/zero-2-in-a-pipeline.md``).
+    Under a pipeline 2 is 1, where gradients are added up whole and reduced once, after the last
+    micro-batch. Software that reduces them after each (``sharded``) has 2 there too
+    (``docs/decisions/zero-2-in-a-pipeline.md``).
 
     Examples
     --------
-    >>> acting_zero(2, 1), acting_zero(2, 4), acting_zero(3, 4)
-    (2, 1, 3)
+    >>> [acting_zero(zero, pp, False) for zero, pp in ((2, 1), (2, 4), (3, 4))]
+    [2, 1, 3]
+    >>> acting_zero(2, 4, True)
+    2
     """
-    acting: Whole = zero - (zero == 2) * (pp > 1)
+    acting: Whole = zero if sharded else zero - (zero == 2) * (pp > 1)
     return acting
 
 

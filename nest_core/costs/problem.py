@@ -14,7 +14,7 @@ import numpy as np
 
 from nest_core.costs.head_room import SURE, at_most
 from nest_core.costs.overlap import NO_OVERLAP, Overlap
-from nest_core.costs.plan import Point
+from nest_core.costs.plan import Point, acting_zero
 from nest_core.costs.software import LINKS_ALONE, Software
 from nest_core.kept import kept_within
 from nest_core.network import BoolArray, Dispatch, FloatArray, IntArray, Kind, Network
@@ -296,6 +296,9 @@ class Problem:
         What hides behind compute; named on screen.
     recomputations : tuple of str
         What the rows of tables stand for, `RECOMPUTE` first.
+    sharded_gradients : bool
+        Whether software reduces gradients after every micro-batch of a pipeline where ZeRO shards
+        them.
     dispatch : Dispatch or None
         Where tokens on their way to experts are sent once only; None: once per expert.
     host_Bps : float
@@ -325,6 +328,7 @@ class Problem:
     lower_bound: Callable[[int, bool, int, int, int], LayerTable] | None = None
     pad_batch: bool = False
     recomputations: tuple[str, ...] = RECOMPUTE
+    sharded_gradients: bool = False
     dispatch: Dispatch | None = None
     host_Bps: float = 0.0
     offload: Offload = NO_OFFLOAD
@@ -338,6 +342,10 @@ class Problem:
         if self.pad_batch:
             return (dp <= self.batch) & ((micro_batch - 1) * dp < self.batch)
         return self.batch % (dp * micro_batch) == 0
+
+    def acting_zero(self, point: Point) -> int:
+        """The ZeRO stage whose traffic and memory a point has."""
+        return acting_zero(point.zero, point.pp, self.sharded_gradients)
 
     def row(self, recompute: str) -> int:
         """The row of tables that a recomputation has."""

@@ -120,7 +120,7 @@ def layer_seconds(
     if beside is not None:
         share = overlap.experts_saved(beside[:, None, None])
         device, sent = device + cost(experts, device - inside, share), inside + experts
-    step = traffic(point.acting_zero, problem.state).step
+    step = traffic(problem.acting_zero(point), problem.state).step
     if step and point.shared:
         shards = _sharded(point, shared, table, step)[:, None, :]
         device, sent = device + cost(shards, device - sent, overlap.data), sent + shards
@@ -308,7 +308,7 @@ class StageCosts(StageMemory):
 def stage_memory(problem: Problem, point: Point) -> StageMemory:
     """What all stages of a point hold; no link is asked."""
     table = problem.table(point.tp, point.sp, point.micro_batch, point.cp, point.ep, point.etp)
-    state, zero = problem.state, point.acting_zero
+    state, zero = problem.state, problem.acting_zero(point)
     dense, experts = held(table, point.pp), table.expert_parameters
     m, beside = point.micro_batches(problem.batch), pairs_passes(problem, point)
     return StageMemory(
@@ -449,7 +449,7 @@ def _sent(time: MessageTime, elements: FloatArray, per_parameter: tuple[float, .
 
 def _once(problem: Problem, point: Point, shared: Links, table: LayerTable) -> FloatArray:
     """Seconds of what data-parallel ranks send once per iteration, shape (pp, L)."""
-    sends = traffic(point.acting_zero, problem.state)
+    sends = traffic(problem.acting_zero(point), problem.state)
     between = point.instances > 1
     if not (sends.sync or between) or not point.shared:
         return np.zeros((point.pp, table.layers))
@@ -476,6 +476,6 @@ def _over(sums: FloatArray, virtual_stages: Sequence[Span]) -> float:
 
 def update_layers(problem: Problem, point: Point, table: LayerTable) -> FloatArray:
     """Seconds of the optimizer step, layer by layer."""
-    dense = update_seconds(problem, point.acting_zero, point.shard_ranks)
-    experts = update_seconds(problem, point.acting_zero, point.expert_shard_ranks)
+    dense = update_seconds(problem, problem.acting_zero(point), point.shard_ranks)
+    experts = update_seconds(problem, problem.acting_zero(point), point.expert_shard_ranks)
     return dense * held(table, point.pp) + experts * table.expert_parameters

@@ -123,7 +123,7 @@ def whole_bytes(problem: Problem, point: Point, table: LayerTable) -> FloatArray
         (table.parameters, point.shard_ranks),
         (table.expert_parameters, point.expert_shard_ranks),
     ):
-        own, before = gathered(point.acting_zero, ranks, problem.state)
+        own, before = gathered(problem.acting_zero(point), ranks, problem.state)
         total += own * elements
         total[1:] += before * elements[:-1]
     return total

@@ -153,7 +153,8 @@ def _without_zero(space: SearchSpace, plan: Plan) -> list[SearchSpace]:
                 for wide in smaller
                 for entry in (*_dropped(wide, "dp", 1), *_dropped(wide, "cp", 1))
             ]
-        if value in (1, 2) and plan.point.pp > 1:  # one in a pipeline
+        alike = plan.point.pp > 1 and not space.sharded_gradients
+        if value in (1, 2) and alike:  # one in a pipeline
             flat = [entry for wide in smaller for entry in _only(wide, pp=1)]
             deep = [entry for wide in smaller for entry in _dropped(wide, "zero", 3 - value)]
             smaller = flat + [entry for wide in deep for entry in _dropped(wide, "pp", 1)]

@@ -301,7 +301,7 @@ def _count_shards(counter: _Counter, report: Report, point: Point, mine: list[in
     problem = counter.problem
     table, m = _table(problem, point), point.micro_batches(problem.batch)
     kind: Kind = "reduce_scatter" if point.zero else "all_reduce"
-    sent = traffic(point.acting_zero, problem.state)
+    sent = traffic(problem.acting_zero(point), problem.state)
     within = [(size, float(m)) for size in sent.step] + [(size, 1.0) for size in sent.sync]
     between = [(size, 1.0) for size in sent.between]
     for axis, ranks, elements in buckets(point, table):

@@ -242,7 +242,7 @@ class _Builder:
         for axis, calls in table.calls.items():
             if getattr(self.plan.point, axis) > 1:
                 steps += self._calls(axis, calls, span, again, one.forward, name)
-        zero = self.plan.point.acting_zero
+        zero = self.problem.acting_zero(self.plan.point)
         if not one.forward and zero >= 2:
             gradients = traffic(zero, self.problem.state).step[0]
             steps += self._sharing(chakra.REDUCE_SCATTER, gradients, span, name)
@@ -344,7 +344,8 @@ class _Builder:
         """Gradients, weights and states, once per iteration."""
         plan, state = self.plan, self.problem.state
         virtual_stages = range(stage, len(plan.cuts) - 1, plan.point.pp)
-        once = traffic(plan.point.acting_zero, state).sync
+        zero = self.problem.acting_zero(plan.point)
+        once = traffic(zero, state).sync
         steps: list[Step] = []
         update = 0.0
         layers = update_layers(self.problem, plan.point, self.table)
@@ -352,9 +353,9 @@ class _Builder:
         for virtual_stage in virtual_stages:
             span = self._span(virtual_stage)
             update += float(layers[stage, span].sum())
-            if plan.point.acting_zero == 0:
+            if zero == 0:
                 steps += self._sharing(chakra.ALL_REDUCE, once[0], span, f"G{virtual_stage}")
-            elif plan.point.acting_zero == 1:
+            elif zero == 1:
                 steps += self._sharing(chakra.REDUCE_SCATTER, once[0], span, f"G{virtual_stage}")
             steps += self._sharing(
                 chakra.ALL_REDUCE, state.gradients, span, f"S{virtual_stage}", between=True

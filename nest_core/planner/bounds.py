@@ -70,7 +70,7 @@ def bounds(
     A reduce-scatter among ``n`` ranks takes at least the latency of its fewest steps, and
     ``(1 - 1/n)`` of the buffer over all that one device can send through at once.
     """
-    zero = acting_zero(zero, pp)
+    zero = acting_zero(zero, pp, problem.sharded_gradients)
     state, port = problem.state, all_ports_Bps(problem)
     sharers, divided = dp * cp, bool((instances > 1).any())
     if divided:

@@ -200,6 +200,7 @@ class Screen:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Bytes per dense and per expert element: held, of the step, whole and fetched."""
         state, pp = self._problem.state, self._rows.pp[columns.row]
+        sharded = self._problem.sharded_gradients
         sharers = self._rows.dp[columns.row] * self._rows.column("cp")[columns.row]
         owners = self._most if self._zeros else self._rows.owners
         instances = columns.instances(sharers)
@@ -207,8 +208,8 @@ class Screen:
 
         def shares(part: Callable[[int, int], float]) -> FloatArray:
             def least(zero: int, ranks: int, stages: int) -> float:
-                chosen = self._zeros or (zero,)
-                return min(part(acting_zero(stage, stages), ranks) for stage in chosen)
+                acting = (acting_zero(one, stages, sharded) for one in self._zeros or (zero,))
+                return min(part(stage, ranks) for stage in acting)
 
             dense, experts = (
                 _shares(columns.zero, ranks, pp, least) for ranks in (sharers, owners)

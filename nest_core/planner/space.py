@@ -73,6 +73,8 @@ class SearchSpace:
         What a plan may leave on the host, see `offloading`.
     as_needed : bool
         The paper's rule: recomputation, and after it ZeRO, is raised only where it does not fit.
+    sharded_gradients : bool
+        Of the problem: whether ZeRO 2 differs from 1 in a pipeline.
     """
 
     tp: tuple[int, ...]
@@ -96,6 +98,7 @@ class SearchSpace:
     layouts: str = "even"
     zero_groups: tuple[int, ...] = (0,)
     offload: tuple[Offload, ...] = (NO_OFFLOAD,)
+    sharded_gradients: bool = False
 
     def __post_init__(self) -> None:
         if self.mixed and self.layouts == "uneven":
@@ -154,9 +157,13 @@ class SearchSpace:
         return tuple(n for n in dict.fromkeys(self.etp) if n == tp or (sp and tp % n == 0))
 
     def stages_of_zero(self, pp: int) -> tuple[int, ...]:
-        """ZeRO stages that differ in a pipeline of ``pp`` stages; of 1 and 2, alike there, 1."""
+        """ZeRO stages that differ in a pipeline of ``pp`` stages; of 1 and 2, where alike, 1."""
         named = tuple(dict.fromkeys(self.zero))
-        return tuple(zero for zero in named if zero == acting_zero(zero, pp) or 1 not in named)
+        return tuple(
+            zero
+            for zero in named
+            if zero == acting_zero(zero, pp, self.sharded_gradients) or 1 not in named
+        )
 
     def groups_among(self, sharers: int, owners: int) -> tuple[int, ...]:
         """Groups that ZeRO may shard over among ``sharers`` of dense weights, 0 for all.

@@ -68,6 +68,8 @@ class Job:
     joined : bool
     checkpoint : {"whole", "per_operator", "per_operator_narrow"}
         Of its stack, as of a `Strategy`.
+    sharded_gradients : bool
+        Of its stack, see `Problem`.
     """
 
     accelerator: Accelerator
@@ -91,6 +93,7 @@ class Job:
     fp8: str = ""
     joined: bool = True
     checkpoint: Literal["whole", "per_operator", "per_operator_narrow"] = "whole"
+    sharded_gradients: bool = False
 
     def strategy(self, tp: int, sp: bool, micro_batch: int, cp: int, ep: int, etp: int) -> Strategy:
         """The sub-graph strategy of a stage with these degrees."""
@@ -176,6 +179,7 @@ class Job:
             lower_bound=None if device.profile else self.lower_bound,
             pad_batch=self.pad_batch,
             recomputations=self.recomputations,
+            sharded_gradients=self.sharded_gradients,
             dispatch=dispatch_of(self.dispatch, self.model),
             host_Bps=device.host_Bps,
         )

@@ -151,6 +151,7 @@ class Scenario:
             fp8=self.stack.fp8,
             joined=self.stack.joined,
             checkpoint=self.stack.checkpointing(self.precision),
+            sharded_gradients=self.stack.sharded_gradients,
         )
 
 
@@ -407,7 +408,10 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
         imbalance=work.imbalance,
         capacity=work.capacity,
         overlap=work.overlap,
-        space=search_space(file.search, work, model, fabric),
+        space=replace(
+            search_space(file.search, work, model, fabric),
+            sharded_gradients=stack.sharded_gradients,
+        ),
         pad_batch=file.search.pad_batch,
         time_limit_s=file.search.time_limit_s,
         top=file.search.top,

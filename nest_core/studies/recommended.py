@@ -53,7 +53,7 @@ SURE = 0.9
 _AT_ONCE, _POLL_S, _ROUNDING = 3, 0.1, 1e-12
 ALIKE = 0.8
 """Correlation of the model's errors on plans that differ on one of `AXES`."""
-AXES = ("tp", "pp", "dp", "cp", "ep", "micro_batch", "acting_zero", "schedule", "interleave")
+AXES = ("tp", "pp", "dp", "cp", "ep", "micro_batch", "zero", "schedule", "interleave")
 
 
 @dataclass(frozen=True, slots=True)

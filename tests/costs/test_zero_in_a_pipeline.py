@@ -1,5 +1,7 @@
 """Under a pipeline ZeRO 2 is ZeRO 1: gradients are added up whole and reduced once.
 
+Where software reduces them after every micro-batch, ZeRO 2 is itself there too.
+
 docs/decisions/zero-2-in-a-pipeline.md says which software does what.
 """
 
@@ -10,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from nest_core.costs import StageStrategy, price
+from nest_core.costs import NO_OVERLAP, StageStrategy, price
 from nest_core.costs.parse import read_plan
 from nest_core.explain.axes import next_best
 from nest_core.planner import search
@@ -74,6 +76,30 @@ def test_stages_that_differ_in_it_alone_take_as_long(problem):
     assert len(times) == 1
 
 
+@pytest.mark.parametrize("interleave", [1, 2])
+def test_software_that_shards_gradients_reduces_them_for_every_micro_batch(problem, interleave):
+    """A shard of the gradients and a layer's whole are held; m times the traffic is sent."""
+    sharding = replace(problem, sharded_gradients=True)
+    text = f"dp=16,pp=4,micro_batch=1,recompute=full,interleave={interleave}"
+    one, two = both(sharding, text)
+    assert one.stages == both(problem, text)[0].stages
+    gradients, ranks = problem.state.gradients, 16
+    blocks = problem.table(1, False, 1, 1, 1, 1).parameters[1:-1]
+    for whole, shard in zip(one.stages, two.stages, strict=True):
+        assert shard.memory.gradients == pytest.approx(whole.memory.gradients / ranks)
+        assert shard.memory.weights == whole.memory.weights
+        assert shard.memory.optimizer == whole.memory.optimizer
+        more = shard.memory.whole - whole.memory.whole
+        assert more >= gradients * blocks.min()
+    one, two = both(replace(sharding, overlap=NO_OVERLAP), text)
+    inner, same = two.stages[1], one.stages[1]
+    assert inner.micro_batch_s > same.micro_batch_s
+    m = two.plan.point.micro_batches(problem.batch)
+    sent = problem.state.gradients * blocks[0] * 8 * (1 - 1 / ranks)
+    assert inner.micro_batch_s - same.micro_batch_s > sent / 450e9  # no port carries more
+    assert two.iteration_s - one.iteration_s > (m - 1) * sent / 450e9
+
+
 @pytest.mark.parametrize("mixed", [False, True])
 def test_the_planner_lists_the_two_once(mixed):
     """As many points with both as with the smaller, and no plan beside its twin."""
@@ -88,6 +114,25 @@ def test_the_planner_lists_the_two_once(mixed):
         found = [replace(entry.plan.point, zero=0) for entry in result.alternatives]
         assert len(set(found)) == len(found)
     assert len(set(counts.values())) == 1
+
+
+def test_under_a_stack_that_shards_gradients_the_planner_lists_both():
+    """Leaner than ZeRO 1, so memory may ask for it; more points, and no plan is lost."""
+    found = {}
+    for stack in ("megatron-core-2026", "megatron-zero2-2026"):
+        sets = [*OPEN, "search.pp=[2,4]", "search.zero=[1,2]", f'stack="{stack}"']
+        scenario = load_scenario(SMALL, sets)
+        assert scenario.space.sharded_gradients == scenario.problem().sharded_gradients
+        result = search(scenario.problem(), scenario.space)
+        found[stack] = result.certificate.points, result.best.iteration_s
+    (alike, slow), (apart, fast) = found["megatron-core-2026"], found["megatron-zero2-2026"]
+    assert apart == 2 * alike
+    assert fast <= slow
+    scarce = [*sets, "accelerator.memory_GiB=28"]
+    scenario = load_scenario(SMALL, scarce)
+    result = search(scenario.problem(), scenario.space)
+    assert result.best is not None
+    assert result.best.plan.point.zero == 2
 
 
 def test_leaving_one_leaves_the_other_too():

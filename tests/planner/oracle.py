@@ -212,8 +212,10 @@ class Pricer:
         self.expert_sharers = owners // choice.copies
         self.micro_batches = math.ceil(problem.batch / (choice.dp * choice.micro_batch))
         w, g = problem.state.weights, problem.state.gradients
-        # Under a pipeline gradients stay whole until the last micro-batch, as at stage 1.
-        zero = self.zero = 1 if choice.zero == 2 and choice.pp > 1 else choice.zero
+        # Under a pipeline gradients stay whole until the last micro-batch, as at stage 1, unless
+        # software reduces them after each.
+        whole = choice.zero == 2 and choice.pp > 1 and not problem.sharded_gradients
+        zero = self.zero = 1 if whole else choice.zero
         self.each_micro_batch = ((), (), (g,), (g, w, w))[zero]
         self.once = ((g, g), (g, w), (w,), ())[zero]
         self.whole = (w, w, w + g, w + g + w)[zero]
@@ -611,7 +613,7 @@ class Oracle:
     def _whole_strategies_of(self, dp: int, pp: int) -> list[Pick]:
         space = self.space
         least = min(space.zero)
-        alike = pp > 1 and 1 in space.zero
+        alike = pp > 1 and 1 in space.zero and not space.sharded_gradients
         return [
             Pick(tp, sp, cp, ep, zero if copies > 1 else 0, etp or tp)
             for tp, sp, cp, ep, zero, etp in product(

@@ -10,7 +10,7 @@ same for all rows:
 * unstated recomputation is the first of none, selective and full that fits into memory;
 * kernels, overlap and what they reach are those of its stack (`nest_core.hardware.stacks`), and
   what the row says of them goes before;
-* FSDP under a pipeline sends once per iteration (`_zero`);
+* FSDP under a pipeline sends once per iteration, or as its stack does (`_zero`);
 * experts are balanced; their slots are padded where the notes name a capacity;
 * tokens are sent once per expert, or as the library does that the notes name (DeepEP, HybridEP).
 """
@@ -211,10 +211,13 @@ def plan_of(run: Run, layers: int, recompute: str) -> Plan:
 def _zero(run: Run) -> int:
     """The ZeRO stage whose traffic a run has.
 
-    Under a pipeline FSDP keeps its weights gathered and its gradients whole from micro-batch to
-    micro-batch, so it sends once per iteration, as ZeRO 1 does.
+    Under a pipeline FSDP keeps its weights gathered from micro-batch to micro-batch, and its
+    gradients whole, so that it sends once per iteration, as ZeRO 1 does. Where its stack shards
+    gradients there too, it is ZeRO 2.
     """
-    return 1 if run.framework == "fsdp" and run.pp > 1 else run.zero
+    if run.framework == "fsdp" and run.pp > 1:
+        return 2 if load_stack(run.stack).sharded_gradients else 1
+    return run.zero
 
 
 def _cuts(run: Run, layers: int) -> tuple[int, ...]:
@@ -282,6 +285,7 @@ def problem_of(
         fragmentation=FRAGMENTATION,
         communicator_bytes=accelerator.communicator_bytes,
         recomputations=rows,
+        sharded_gradients=load_stack(run.stack).sharded_gradients,
         dispatch=dispatch_of(_dispatch(run), model),
     )
 
