@@ -69,7 +69,8 @@ def test_little_of_the_communication_shows(problem):
 def test_the_run_fits_as_it_held_its_gradients(problem):
     """It ran without recomputation in 80 GB, with gradients sharded (section 3.3.2 of the paper).
 
-    A plan here keeps them whole under a pipeline, as Megatron-LM and PyTorch's pipelines do
+    A plan here keeps them whole under a pipeline, as Megatron-LM and PyTorch's pipelines do, unless
+    its stack reduces them after every micro-batch
     (``docs/decisions/zero-2-in-a-pipeline.md``), and does not fit.
     """
     report = priced(problem, EQUAL)

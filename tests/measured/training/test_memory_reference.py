@@ -115,6 +115,54 @@ def test_deepspeeds_bucket_and_its_second_gradients(one):
     assert worst(one(**bf16), "gradients") == pytest.approx(1.5 * worst(one(**plain), "gradients"))
 
 
+def test_whose_zero_it_is_follows_the_stack(one):
+    """The same run under a stack whose file says nothing of DeepSpeed has no bucket."""
+    early, late = (
+        one(**DEEPSPEED | {"stack": name}) for name in ("megatron-lm-2021", "megatron-core-2023")
+    )
+    assert (early.run.zero, late.run.zero) == (1, 1)
+    assert worst(early, "context") - worst(late, "context") == 1e9
+
+
+def test_metas_405b_fits_with_sharded_gradients(one):
+    """Table 4 of arXiv:2407.21783, without recomputation in 80 GB; rows of FSDP keep gradients
+    whole in a pipeline, but where their stack shards them."""
+    meta = {
+        "model": "Llama3.1-405B",
+        "layers": "126",
+        "hidden": "16384",
+        "heads": "128",
+        "kv_heads": "8",
+        "ffn_hidden": "53248",
+        "gated_mlp": "1",
+        "vocab": "128256",
+        "seq_len": "8192",
+        "accelerator": "H100-80GB",
+        "gpus": "8192",
+        "intra_bw_GBps": "450",
+        "inter_bw_GBps_per_gpu": "50",
+        "tp": "8",
+        "pp": "16",
+        "dp": "64",
+        "micro_batch": "1",
+        "global_batch_seqs": "2048",
+        "precision": "bf16",
+        "recompute": "none",
+        "seq_parallel": "1",
+        "dist_opt_or_zero": "fsdp(zero2)",
+        "notes": "one layer fewer on first and last stage",
+    }
+    whole, sharded = (
+        predict(one(**meta | {"stack": name}).run)
+        for name in ("torchtitan-2025", "megatron-fsdp-2026")
+    )
+    assert (whole.plan.point.zero, sharded.plan.point.zero) == (1, 2)
+    assert not whole.feasible
+    assert sharded.feasible
+    fullest = max(stage.memory.total for stage in sharded.stages)
+    assert 0.9 * 80 * GIB < fullest < 80 * GIB
+
+
 def test_torchtitans_loss_and_recomputation(one):
     """Its loss holds six bytes per logit more; a block keeps half of its projections' outputs."""
     fsdp = {
