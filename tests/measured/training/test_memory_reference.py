@@ -154,7 +154,7 @@ def test_metas_405b_fits_with_sharded_gradients(one):
     }
     whole, sharded = (
         predict(one(**meta | {"stack": name}).run)
-        for name in ("torchtitan-2025", "megatron-fsdp-2026")
+        for name in ("torchtitan-2025", "megatron-zero2-2026")
     )
     assert (whole.plan.point.zero, sharded.plan.point.zero) == (1, 2)
     assert not whole.feasible
