@@ -13,7 +13,7 @@ from planner_instances import random_instance
 from nest_core.planner import head_room_steps, search
 
 SPREAD = 0.25
-SEEDS = (0, 1, 12, 21, 31, 45)
+SEEDS = (0, 1, 3, 12, 31, 45)
 
 
 def test_a_step_costs_what_the_best_plan_that_fits_so_surely_takes():

@@ -13,7 +13,7 @@ from planner_instances import Instance, random_instance
 from nest_core.costs import Plan, Point, StageStrategy, price
 from nest_core.planner import search
 
-SEEDS = (0, 12, 40, 122, 136, 158, 160)
+SEEDS = (0, 3, 12, 40, 122, 136, 158, 160)
 
 
 def sharding(instance: Instance) -> Instance:

@@ -169,7 +169,8 @@ class Curve:
     def reduces_in_network(self, op: str, devices: int, nodes: int = 1) -> bool:
         """Whether the family's switches reduce for this collective."""
         first, between = self.in_network_from, self.link == "network"
-        served = any(
+        served = op == "all_reduce" or between
+        served = served and any(
             regime.algorithm == "in_network" and regime.efficiency[_op_index(op)] > 0
             for regime in self.regimes
         )
