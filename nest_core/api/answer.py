@@ -35,8 +35,9 @@ from nest_core.network import Network, Outline
 from nest_core.planner import Progress, Result, search
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import scenario_title
+from nest_core.studies.draw_search import checked_draws
 from nest_core.studies.interval import interval_of
-from nest_core.studies.recommended import Recommended, checked_draws, recommend
+from nest_core.studies.recommended import Recommended, recommend
 from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.text import plain
 from nest_core.units import at_least_gib
