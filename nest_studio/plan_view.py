@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import streamlit as st
 
@@ -27,6 +28,7 @@ from nest_studio.pins import pin_button
 from nest_studio.plan_state import answer_of, baselines_of, every_baseline
 from nest_studio.scenario_file import command_line, scenario_toml
 from nest_studio.show import PicturePlace, download, facts, mark_results
+from nest_studio.sure_view import shown_recommendation
 from nest_studio.tasks.plans import Levelwise, plan_pictures
 from nest_studio.tour import tour_button
 
@@ -56,7 +58,8 @@ def heading(request: Request, text: str, scenario: Scenario) -> None:
             lambda: _plan_json(text),
             f"{file}-plan.json",
             "application/json",
-            help="What the command prints: plan, stages, certificate, baselines.",
+            help="What the command prints: plan, stages, certificate, baselines; what draws "
+            "recommend once they were searched here.",
         )
         with st.popover("Command", type="tertiary"):
             if isinstance(request.overrides.get("fabric"), dict):
@@ -190,6 +193,5 @@ def _sentence(text: str) -> str:
 
 
 def _plan_json(text: str) -> str:
-    return json.dumps(
-        plain(answer_of(text, every_baseline(text)).to_json()), indent=2, allow_nan=False
-    )
+    answer = replace(answer_of(text, every_baseline(text)), recommended=shown_recommendation(text))
+    return json.dumps(plain(answer.to_json()), indent=2, allow_nan=False)

@@ -8,6 +8,7 @@ import streamlit as st
 
 from nest_core.api.answer import Answer
 from nest_core.costs.price import Report
+from nest_core.costs.shapes import measured_words
 from nest_core.explain.summary import plan_in_words
 from nest_core.hardware.posterior import SHARE
 from nest_core.scenario import Scenario
@@ -18,10 +19,11 @@ from nest_studio.jobs import awaited, submitted, there
 from nest_studio.show import facts, table
 from nest_studio.tasks.draws import recommended_plan, searched_draws
 
-__all__ = ["sure_difference", "sure_plan"]
+__all__ = ["shown_recommendation", "sure_difference", "sure_plan"]
 
 PARTS = ((0, 15), (15, 30))
 """Draws that are searched anew, by two workers at once."""
+_SHOWN = "what draws recommended"
 _INSIDE = f"{100 * SHARE:.0f} % of draws"
 
 
@@ -34,17 +36,26 @@ def sure_plan(answer: Answer, best: Report, text: str) -> None:
         found = _recommended(text, best, "Searching draws", "sure")
         if found is None:
             return
+        st.session_state[_SHOWN] = text, found
         scenario = answer.scenario
         facts(f"{_which(found, best)} {found.in_words}.")
         if found.report.plan != best.plan:
             facts(_words(found.report, scenario))
         facts(
             f"Expected {humanise_seconds(found.expected_s)} per iteration, four runs of five "
-            f"between {_between(found, humanise_seconds)}. Drawn: what kernels and the network "
-            "reach, and the error of the model, which similar plans share. Memory is not drawn.",
+            f"between {_between(found, humanise_seconds)}. "
+            + measured_words(found.measured, scenario.accelerator.family.name, scenario.stack.name),
+            "Drawn: what kernels and the network reach, how much more memory plans hold than "
+            "predicted, and the error of the model, which similar plans share.",
             kind="nest-quiet",
         )
         _equals(found, scenario)
+
+
+def shown_recommendation(text: str) -> Recommended | None:
+    """What `sure_plan` last showed, if that was of this canonical request."""
+    of, found = st.session_state.get(_SHOWN, ("", None))
+    return found if of == text else None
 
 
 def sure_difference(texts: Sequence[str], candidates: Sequence[Candidate]) -> None:
@@ -135,9 +146,12 @@ def _equals(found: Recommended, scenario: Scenario) -> None:
             f"slower by, {_INSIDE}": "{:+.2g} to {:+.2g} %".format(
                 *(100 * value for value in one.slower)
             ),
+            "its shape measured": f"{one.measured} times",
         }
         for one in found.equals
     ]
     count = len(rows)
     title = f"{count} other plan{'s' if count > 1 else ''} that the model cannot tell from it"
-    st.html(table(title, "Of the plans that won a draw; the least expected time first", rows))
+    st.html(
+        table(title, "Of the plans that won a draw; the shape that was measured most first", rows)
+    )

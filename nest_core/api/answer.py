@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nest_core.api.display import heading, html_table, line, stages_table
+from nest_core.api.fields import (
+    assumptions_json,
+    baseline_json,
+    certificate_json,
+    memory_json,
+    profile_json,
+    report_json,
+    stack_json,
+    validity_json,
+)
 from nest_core.api.scenario import Named, load
 from nest_core.api.scenario import Scenario as Asked
 from nest_core.api.words import plan_text
 from nest_core.baselines import Baseline, evaluate_baselines, fastest
-from nest_core.costs.head_room import spread_of
 from nest_core.costs.overlap import Overlap
-from nest_core.costs.price import Report, Stage
+from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
-from nest_core.costs.tables import mfu_convention
 from nest_core.errors import InputError
 from nest_core.explain.headlines import headlines
 from nest_core.explain.interval import Interval
-from nest_core.explain.proof import axes_of, proven_over
+from nest_core.explain.proof import proven_over
 from nest_core.explain.summary import (
     Headline,
     certificate_line,
@@ -28,19 +36,17 @@ from nest_core.explain.summary import (
     plan_in_words,
 )
 from nest_core.explain.validity import Validity, validity_of
-from nest_core.hardware import measured_share
-from nest_core.hardware.posterior import SHARE, load_posterior
-from nest_core.hardware.stacks import validated
+from nest_core.hardware.posterior import SHARE
 from nest_core.network import Network, Outline
 from nest_core.planner import Progress, Result, search
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import scenario_title
+from nest_core.studies.draw_search import checked_draws
 from nest_core.studies.interval import interval_of
-from nest_core.studies.recommended import Recommended, checked_draws, recommend
+from nest_core.studies.recommended import Recommended, recommend
 from nest_core.studies.solving import Stop, Tell, never, silent
 from nest_core.text import plain
 from nest_core.units import at_least_gib
-from nest_core.workload import chain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,18 +54,7 @@ if TYPE_CHECKING:
 
     from nest_core.figures import Picture
 
-__all__ = [
-    "Answer",
-    "answer",
-    "assumptions_json",
-    "memory_json",
-    "plan",
-    "report_json",
-    "stack_json",
-    "stage_json",
-    "validity_json",
-    "with_draws",
-]
+__all__ = ["Answer", "answer", "plan", "with_draws"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +128,6 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """The fields of the command line's ``plan``."""
         result, best = self.result, self.result.best
-        certificate = result.certificate
         answer: dict[str, Any] = {
             "scenario": scenario_title(self.scenario),
             "costs": "own",
@@ -151,82 +145,24 @@ class Answer:
         if best is not None:
             answer.update(report_json(best))
         answer.update(
-            certificate={
-                "lower_bound_s": certificate.lower_bound_s,
-                "gap": certificate.gap,
-                "proven": certificate.proven,
-                "points": certificate.points,
-                "solved": certificate.solved,
-                "bounded": certificate.bounded,
-                "infeasible": certificate.infeasible,
-                **({} if certificate.proven else {"open": certificate.open}),
-                "axes": axes_of(certificate.space),
-                "words": proven_over(certificate),
-            },
+            certificate=certificate_json(result.certificate),
             alternatives=[report_json(report) for report in result.alternatives],
-            baselines=[self._baseline_json(entry) for entry in self.baselines],
+            baselines=[
+                baseline_json(
+                    entry,
+                    self.validity_of(entry.report) if entry.report and entry.feasible else None,
+                )
+                for entry in self.baselines
+            ],
             **validity_json(self.validity_of(best) if best else None),
             interval=self.interval.to_json() if self.interval else None,
             stack=stack_json(self.scenario),
             recommended=self.recommended.to_json() if self.recommended else None,
             memory=memory_json(self.scenario, best) if best else None,
-            profile=self.profile_json(),
+            profile=profile_json(self.scenario, best),
             solve_seconds=result.solve_seconds,
         )
         return answer
-
-    def _baseline_json(self, entry: Baseline) -> dict[str, Any]:
-        report = entry.report
-        runs = report if entry.feasible else None
-        return {
-            "name": entry.name,
-            "feasible": entry.feasible,
-            "reason": entry.reason or None,
-            "origin": entry.origin or None,
-            "plan": report.plan.to_json() if report else None,
-            "stages": [stage_json(stage) for stage in report.stages] if report else [],
-            "iteration_time_s": report.iteration_s if report and entry.feasible else None,
-            **validity_json(self.validity_of(runs) if runs else None),
-            "search_seconds": entry.search_seconds,
-            **(
-                {
-                    "promised_s": entry.promised_s,
-                    "waterfall": asdict(entry.waterfall) if entry.waterfall else None,
-                }
-                if entry.name == "nest"
-                else {}
-            ),
-        }
-
-    def profile_json(self) -> dict[str, Any] | None:
-        """The profile that the accelerator was given, and what of the plan's time it measured.
-
-        ``coverage`` is the share of one forward and backward pass over all layers, on one rank,
-        that its kernels measured; None without a plan.
-        """
-        profile = self.scenario.accelerator.profile
-        if profile is None:
-            return None
-        best, coverage = self.result.best, None
-        if best is not None:
-            at = best.plan.point
-            strategy = self.scenario.job.strategy(
-                at.tp, at.sp, at.micro_batch, at.cp, at.ep, at.etp
-            )
-            runs = chain(self.scenario.model, strategy).runs
-            coverage = measured_share(
-                ((operator, times) for layer, times in runs for operator in layer.operators),
-                self.scenario.accelerator,
-                self.scenario.precision,
-            )
-        return {
-            "name": profile.name,
-            "device": profile.device,
-            "precision": profile.precision,
-            "torch": profile.torch,
-            "date": profile.date,
-            "coverage": coverage,
-        }
 
     def headlines(self, *, baselines_pending: bool = False) -> tuple[Headline, ...]:
         """The five figures above an answer; no speed-up while baselines are being priced."""
@@ -428,87 +364,3 @@ def plan(
     problem = asked.problem()
     found = answer(asked, problem=problem, progress=progress, stop=stop)
     return with_draws(found, problem, count, pool=pool, stop=stop or never)
-
-
-def assumptions_json(scenario: Scenario, overlap: Overlap) -> dict[str, Any]:
-    """What hides behind compute, whether the device's estimator was fitted, how FLOP count."""
-    family = scenario.accelerator.family
-    return {
-        "overlap": overlap.name,
-        "overlap_shares": {
-            "tp": overlap.tp,
-            "pp": overlap.pp,
-            "dp": overlap.dp,
-            "slowdown": overlap.slowdown,
-        },
-        "estimator": {"family": family.name, "calibrated": family.calibrated},
-        "mfu_convention": mfu_convention(scenario.model),
-    }
-
-
-def stack_json(scenario: Scenario) -> dict[str, Any]:
-    """The software that a scenario's times are those of, and what was measured of it."""
-    stack, family = scenario.stack, scenario.accelerator.family.name
-    return {
-        "name": stack.name,
-        "release": stack.release,
-        "calibrated": bool(stack.parameters),
-        "validated": validated(family, stack),
-        "measured_runs": load_posterior().sure_rows(family, stack.name),
-    }
-
-
-def validity_json(found: Validity | None) -> dict[str, Any]:
-    """The error band of the measured runs that a priced plan is like, and both in words."""
-    if found is None:
-        return {"error_band": None, "validity": None}
-    return {
-        "error_band": found.band.to_json() if found.band else None,
-        "validity": found.in_words,
-    }
-
-
-def memory_json(scenario: Scenario, report: Report) -> dict[str, Any]:
-    """Memory of a plan's fullest device: centre, interval, and how likely the plan fits."""
-    needed = max(stage.memory.total for stage in report.stages)
-    spread = spread_of(scenario.stack.framework)
-    return spread.to_json(needed, report.memory_limit_bytes)
-
-
-def report_json(report: Report) -> dict[str, Any]:
-    """A priced plan as the command line prints it."""
-    return {
-        "feasible": report.feasible,
-        "reason": report.reason or None,
-        "iteration_time_s": report.iteration_s,
-        "samples_per_s": report.samples_per_s,
-        "tokens_per_s_per_device": report.tokens_per_s_per_device,
-        "mfu": report.mfu,
-        "bubble": report.bubble,
-        "plan": report.plan.to_json(),
-        "terms": dict(report.terms),
-        "stages": [stage_json(stage) for stage in report.stages],
-    }
-
-
-def stage_json(stage: Stage) -> dict[str, Any]:
-    """One stage; times are per iteration."""
-    memory = stage.memory
-    return {
-        "layers": [stage.first, stage.last],
-        "chunks": [list(span) for span in stage.virtual_stages],
-        "recompute": stage.recompute,
-        "level_to_producer": stage.producer_level if stage.producer_level >= 0 else None,
-        "compute_s": stage.compute_s + stage.recompute_s,
-        "recompute_s": stage.recompute_s,
-        "communication_s": stage.communication_s,
-        "idle_s": stage.idle_s,
-        "memory_bytes": {
-            "weights": memory.weights,
-            "gradients": memory.gradients,
-            "optimizer": memory.optimizer,
-            "activations": memory.activations,
-            "stash": memory.stash,
-            "buffers": memory.buffers,
-        },
-    }

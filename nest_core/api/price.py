@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nest_core.api.answer import (
-    Answer,
+from nest_core.api.answer import Answer
+from nest_core.api.display import report_html
+from nest_core.api.fields import (
     assumptions_json,
     memory_json,
     report_json,
     stack_json,
     validity_json,
 )
-from nest_core.api.display import report_html
 from nest_core.api.scenario import Named, Scenario, as_written, load
 from nest_core.api.words import interval_line, overlap_line
 from nest_core.costs import Report, check_plan

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nest_core.baselines import NAMES
+from nest_core.costs.shapes import measured_words
 from nest_core.explain.summary import seated_in_words
 from nest_core.text import table
 
@@ -122,10 +123,12 @@ def _recommended(fields: Mapping[str, Any]) -> str:
         "recommended: " + ("this plan" if same else plan_words(found["plan"])),
         f"{found['words']}; expected {found['expected_s']:.4g} s, "
         f"{span['share']:.0%} interval {span['low_s']:.4g} to {span['high_s']:.4g} s",
+        measured_words(found["measured"], fields["estimator"]["family"], fields["stack"]["name"]),
     ]
     for one in found["equals"]:
         low, high = (f"{100 * value:+.1f} %" for value in one["slower"])
-        lines.append(f"cannot be told from it ({low} to {high}): {plan_words(one['plan'])}")
+        told = f"{low} to {high}; its shape measured {one['measured']} times"
+        lines.append(f"cannot be told from it ({told}): {plan_words(one['plan'])}")
     return "\n".join(lines)
 
 

@@ -24,8 +24,10 @@ __all__ = [
     "SURE",
     "MemorySpread",
     "at_most",
+    "certainty_words",
     "fits_chance",
     "spread_of",
+    "spread_where",
     "spreads_toml",
     "sure_words",
 ]
@@ -88,8 +90,7 @@ class MemorySpread:
 
     def chance_in_words(self, needed_bytes: float, memory_bytes: float) -> str:
         """How likely a prediction fits."""
-        chance = fits_chance(needed_bytes, memory_bytes, self.sd)
-        return f"fits with {'over 99 %' if chance > 0.99 else f'{100 * chance:.0f} %'} certainty"
+        return certainty_words(fits_chance(needed_bytes, memory_bytes, self.sd))
 
     def to_json(self, needed_bytes: float, memory_bytes: float) -> dict[str, object]:
         """What it says of a prediction: centre, interval, and how likely it fits."""
@@ -127,6 +128,24 @@ def fits_chance(needed_bytes: float, memory_bytes: float, sd: float) -> float:
     if not sd or not math.isfinite(memory_bytes):
         return float(needed_bytes <= memory_bytes)
     return NormalDist().cdf(math.log(memory_bytes / needed_bytes) / sd)
+
+
+def certainty_words(chance: float) -> str:
+    """``fits with 97 % certainty``."""
+    return f"fits with {'over 99 %' if chance > 0.99 else f'{100 * chance:.0f} %'} certainty"
+
+
+def spread_where(sd: float, deviations: float) -> float:
+    """The spread at which what fits with certainty `SURE` fits so many deviations over, too.
+
+    Examples
+    --------
+    >>> spread_where(0.06, 1.0)
+    0.06
+    >>> round(at_most(80.0, spread_where(0.06, 2.0)) * math.exp(2.0 * 0.06), 6)
+    80.0
+    """
+    return sd * max(1.0, deviations / NormalDist().inv_cdf(SURE))
 
 
 def sure_words(memory_bytes: float, sd: float, certainty: float = SURE) -> str:

@@ -3,7 +3,9 @@
 What a scenario states is the centre. A draw moves parameters away from it: those of kernels as far
 and as jointly as their posterior lets them (`nest_core.hardware.posterior`), those of the network
 each by its published spread (`nest_core.hardware.network_spread`), whose share of the line rate
-stands in for the posterior's, which knows no transports, but not for that of a person's own stack.
+stands in for the posterior's, which knows no transports, but not for that of a person's own stack;
+and memory, of which all plans of a draw hold as much more than predicted, for it is software that
+errs (`nest_core.costs.head_room`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from nest_core.costs import Problem, Report, price
+from nest_core.costs.head_room import spread_where
 from nest_core.costs.network_draw import routing_of, under
 from nest_core.hardware.network_spread import NetworkParameters, load_spread
 from nest_core.hardware.posterior import adjusted
@@ -39,15 +42,20 @@ class Draw:
     kernels : tuple of (str, float)
         Factors on figures of the accelerator's family.
     network : NetworkParameters
+    memory : float
+        By how many standard deviations plans hold more than predicted.
     """
 
     kernels: tuple[tuple[str, float], ...]
     network: NetworkParameters
+    memory: float = 0.0
 
     def problem(
         self, scenario: Scenario, network: Network, recompute: Iterable[str] = ()
     ) -> Problem:
         """The arrays that a scenario's plans are priced from in it.
+
+        A plan fits if it does so as surely as plans must, and in the draw as well.
 
         Parameters
         ----------
@@ -57,7 +65,9 @@ class Draw:
             Recomputations beside those of the search space, as of a plan that is given.
         """
         moved = replace(scenario, accelerator=adjusted(scenario.accelerator, dict(self.kernels)))
-        return under(moved.problem(recompute, network), self.network)
+        problem = moved.problem(recompute, network)
+        needed = spread_where(problem.memory_spread, self.memory)
+        return under(replace(problem, memory_spread=needed), self.network)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,8 +118,17 @@ class Spread:
         ]
         return np.column_stack([joint, *apart])
 
+    def memory(self, count: int, seed: int) -> FloatArray:
+        """`Draw.memory` of the same draws, (count,)."""
+        return np.random.default_rng((seed, crc32(b"memory"))).standard_normal(count)
+
+    def draws(self, count: int, seed: int) -> list[Draw]:
+        """The first draws of a seed."""
+        pairs = zip(self.rows(count, seed), self.memory(count, seed).tolist(), strict=True)
+        return [replace(self.draw(row), memory=memory) for row, memory in pairs]
+
     def draw(self, row: FloatArray) -> Draw:
-        """One row of `rows` as a draw."""
+        """One row of `rows` as a draw, memory as predicted."""
         factors = np.exp(row).tolist()
         fields = [field for field, _, _ in self.network]
         return Draw(

@@ -4,80 +4,51 @@ The exact optimum stands on parameters that are known within limits. So the sear
 under some draws of them (`nest_core.studies.draws`). The plans that win there and the optimum
 itself are then priced under many more, and the one that is expected to take least is recommended.
 What no parameter explains is an error of the model of its own for every plan, which plans share as
-far as they are alike (`alikeness`).
+far as they are alike (`alikeness`). A plan wins no draw in which it does not fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor, wait
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from nest_core.costs import Plan, Report, price
+from nest_core.costs.head_room import certainty_words, fits_chance
 from nest_core.costs.problem import Problem
-from nest_core.errors import InputError
+from nest_core.costs.shapes import measured_like
 from nest_core.explain.interval import Interval
 from nest_core.hardware.posterior import SHARE
-from nest_core.network import FloatArray
-from nest_core.planner import search
+from nest_core.network import BoolArray, FloatArray
 from nest_core.scenario import Scenario
+from nest_core.studies.draw_search import Won, kept_problem, search_draws, searched
 from nest_core.studies.draws import Spread, spread_of
 from nest_core.studies.interval import interval_of
 from nest_core.studies.local_price import LocalPrice, local_price
 from nest_core.studies.solving import Stop, Tell, never, silent
 
 __all__ = [
-    "MOST_DRAWS",
     "Contender",
     "Difference",
     "Recommended",
-    "Won",
     "alikeness",
-    "checked_draws",
     "difference",
     "recommend",
     "recommended",
-    "search_draws",
 ]
 
 PRICED = 1024
 """Draws under which plans are priced; the first of them are searched."""
-MOST_DRAWS = 1000
 SURE = 0.9
 """Of the interval of a share of draws."""
-_AT_ONCE, _POLL_S, _ROUNDING = 3, 0.1, 1e-12
+_ROUNDING = 1e-12
 ALIKE = 0.8
 """Correlation of the model's errors on plans that differ on one of `AXES`."""
 AXES = ("tp", "pp", "dp", "cp", "ep", "micro_batch", "zero", "schedule", "interleave")
-
-
-@dataclass(frozen=True, slots=True)
-class Won:
-    """The best plan of one draw.
-
-    Parameters
-    ----------
-    draw : int
-        Its number.
-    plan : Plan
-    iteration_s : float
-        By `price` under the draw.
-    known_s : float
-        What the optimum at the centre takes there.
-    proven : bool
-        Whether the search came to its end.
-    """
-
-    draw: int
-    plan: Plan
-    iteration_s: float
-    known_s: float
-    proven: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,13 +62,14 @@ class Contender:
     expected_s : float
     slower : (float, float)
         Where `SHARE` of draws have its time over the recommended plan's, less 1.
-    local : LocalPrice
+    measured : int
+        Runs of its shape, or one like it, on the accelerator's family under the stack.
     """
 
     report: Report
     expected_s: float
     slower: tuple[float, float]
-    local: LocalPrice
+    measured: int
 
     @property
     def equal(self) -> bool:
@@ -110,6 +82,7 @@ class Contender:
             "plan": self.report.plan.to_json(),
             "expected_s": self.expected_s,
             "slower": list(self.slower),
+            "measured": self.measured,
         }
 
 
@@ -125,13 +98,16 @@ class Recommended:
     interval : Interval
         Where its time will lie, as of any plan.
     fits : float
-        The chance that every stage fits into memory: 1 or 0, as memory is not drawn.
+        The chance that every stage fits into memory, over draws of it.
+    measured : int
+        As of a `Contender`.
     draws, proven : int
         Searched anew, and of those to the end.
     best, low, high : float
         Share of the searched draws that it wins, and the interval that `SURE` stands for.
     worst_regret : float
-        Largest share of its time that another of the plans would have saved under some draw.
+        Largest share of its time that another of the plans would have saved under some draw in
+        which it fits.
     others : tuple of Contender
         All other plans that were priced, the least expected time first.
     spread : Spread
@@ -142,6 +118,7 @@ class Recommended:
     expected_s: float
     interval: Interval
     fits: float
+    measured: int
     draws: int
     proven: int
     best: float
@@ -154,19 +131,17 @@ class Recommended:
 
     @property
     def equals(self) -> tuple[Contender, ...]:
-        """Plans that the model cannot tell from it, the least expected time first."""
-        return tuple(one for one in self.others if one.equal)
+        """Plans that the model cannot tell from it, the one measured most first."""
+        equal = (one for one in self.others if one.equal)
+        return tuple(sorted(equal, key=lambda one: -one.measured))
 
     @property
     def in_words(self) -> str:
-        """``Best in 73 % of 30 draws (59 to 84 %), largest regret seen 2.9 %``."""
+        """``Best in 73 % of 30 draws (59 to 84 %), largest regret seen 2.9 %, fits with …``."""
         return (
-            (
-                f"Best in {self.best:.0%} of {self.draws} draws ({100 * self.low:.0f} to "
-                f"{self.high:.0%}), largest regret seen {100 * self.worst_regret:.2g} %"
-            )
-            .replace("%", " %")
-            .replace("  %", " %")
+            f"Best in {100 * self.best:.0f} % of {self.draws} draws ({100 * self.low:.0f} to "
+            f"{100 * self.high:.0f} %), largest regret seen {100 * self.worst_regret:.2g} %, "
+            f"{certainty_words(self.fits)}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -176,6 +151,7 @@ class Recommended:
             "expected_s": self.expected_s,
             "interval": self.interval.to_json(),
             "fits": self.fits,
+            "measured": self.measured,
             "best_in": {
                 "draws": self.draws,
                 "proven": self.proven,
@@ -187,19 +163,6 @@ class Recommended:
             "equals": [one.to_json() for one in self.equals],
             "words": self.in_words,
         }
-
-
-def checked_draws(count: object, name: str = "draws") -> int:
-    """A number of draws.
-
-    Raises
-    ------
-    InputError
-        If it is none from 0 to `MOST_DRAWS`.
-    """
-    if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_DRAWS:
-        return count
-    raise InputError(name, f"must lie between 0 and {MOST_DRAWS:,}", count, "give another number")
 
 
 def alikeness(plans: Sequence[Plan]) -> FloatArray:
@@ -215,53 +178,6 @@ def alikeness(plans: Sequence[Plan]) -> FloatArray:
         values = np.array([str(getattr(point, axis)) for point in points])
         found *= np.where(values[:, None] == values, 1.0, ALIKE)
     return found
-
-
-def search_draws(
-    scenario: Scenario,
-    problem: Problem,
-    known: Plan,
-    numbers: Sequence[int],
-    *,
-    seed: int = 0,
-    progress: Tell = silent,
-    stop: Stop = never,
-) -> tuple[Won, ...]:
-    """Search a scenario anew under some draws.
-
-    Parameters
-    ----------
-    problem : Problem
-        The scenario's.
-    known : Plan
-        The optimum at the centre: what it takes under a draw shortens the search.
-    numbers : sequence of int
-        Which draws of the seed, from 0.
-    progress, stop : callable, optional
-        As studies take them; once stopped, the draws that were searched are returned.
-    """
-    spread = spread_of(scenario, problem)
-    rows = spread.rows(max(numbers) + 1, seed)
-    won: list[Won] = []
-    for place, number in enumerate(numbers):
-        progress(place / len(numbers), f"draw {place + 1} of {len(numbers)}")
-        drawn = spread.draw(rows[number]).problem(scenario, problem.network)
-        known_s = price(drawn, known).iteration_s
-        found = search(
-            drawn,
-            scenario.space,
-            time_limit_s=scenario.time_limit_s,
-            within_s=known_s,
-            stop=stop,
-        )
-        if stop():
-            break
-        best, proven = found.best, found.certificate.proven
-        if best is None:
-            won.append(Won(number, known, known_s, known_s, proven))
-        else:
-            won.append(Won(number, best.plan, best.iteration_s, known_s, proven))
-    return tuple(won)
 
 
 def recommend(
@@ -293,43 +209,13 @@ def recommend(
             scenario, problem, known, range(draws), seed=seed, progress=progress, stop=stop
         )
     else:
-        found = _in_pool(pool, (scenario, known), draws, seed, progress, stop)
+        found = searched(pool, scenario, known, draws, seed=seed, progress=progress, stop=stop)
     return recommended(scenario, problem, known, found, seed=seed, pool=pool) if found else None
 
 
-def _in_pool(
-    pool: Executor,
-    asked: tuple[Scenario, Plan],
-    draws: int,
-    seed: int,
-    progress: Tell,
-    stop: Stop,
-) -> tuple[Won, ...]:
-    """Draws in runs of a few, so that none waits long for the last."""
-    runs = [range(first, min(first + _AT_ONCE, draws)) for first in range(0, draws, _AT_ONCE)]
-    futures = [pool.submit(_searched_run, *asked, run, seed) for run in runs]
-    pending = set(futures)
-    while pending and not stop():
-        progress(1 - len(pending) / len(futures), f"draws searched in {len(futures)} parts")
-        _, pending = wait(pending, timeout=_POLL_S)
-    for future in pending:
-        future.cancel()
-    return tuple(one for future in futures if future not in pending for one in future.result())
-
-
-def _searched_run(scenario: Scenario, known: Plan, numbers: range, seed: int) -> tuple[Won, ...]:
-    return search_draws(scenario, _problem(scenario), known, numbers, seed=seed)
-
-
 def _local(scenario: Scenario, plan: Plan) -> LocalPrice:
-    problem = _problem(scenario)
+    problem = kept_problem(scenario)
     return local_price(scenario, plan, spread_of(scenario, problem), problem.network)
-
-
-@lru_cache(maxsize=1)
-def _problem(scenario: Scenario) -> Problem:
-    """That of the scenario a process last worked on."""
-    return scenario.problem()
 
 
 def recommended(
@@ -355,7 +241,8 @@ def recommended(
         Whose processes price the plans.
     """
     spread = spread_of(scenario, problem)
-    plans = list(dict.fromkeys((known, *(one.plan for one in won))))
+    winners = [one.plan for one in won]
+    plans = list(dict.fromkeys((known, *(plan for plan in winners if plan is not None))))
     reports = [price(problem, plan) for plan in plans]
     local = (
         [local_price(scenario, plan, spread, problem.network) for plan in plans]
@@ -367,31 +254,46 @@ def recommended(
     expected = modelled.mean(axis=1)
     chosen = int(expected.argmin())
     seconds = modelled * np.exp(_errors(plans, spread, seed))
-    regret = 1.0 - seconds.min(axis=0) / seconds[chosen]
+    fits = _fits(reports, problem, spread.memory(PRICED, seed))
+    least = np.where(fits, seconds, np.inf).min(axis=0)
+    regret = 1.0 - least[fits[chosen]] / seconds[chosen, fits[chosen]]
+    family, stack = scenario.accelerator.family.name, scenario.stack.name
+    measured = [measured_like(family, stack, plan) for plan in plans]
     slower = [_inner(each / seconds[chosen] - 1.0) for each in seconds]
     others = [
-        Contender(reports[k], float(expected[k]), slower[k], local[k])
+        Contender(reports[k], float(expected[k]), slower[k], measured[k])
         for k in np.argsort(expected, kind="stable").tolist()
         if k != chosen
     ]
-    draws = len(won)
-    wins = sum(one.plan == plans[chosen] for one in won)
+    draws, wins = len(won), winners.count(plans[chosen])
     low, high = _share_interval(wins, draws)
     return Recommended(
         report=reports[chosen],
         expected_s=float(expected[chosen]),
         interval=interval_of(scenario, problem, reports[chosen]),
-        fits=float(reports[chosen].feasible),
+        fits=fits_chance(_held(reports[chosen]), problem.memory_bytes, problem.memory_spread),
+        measured=measured[chosen],
         draws=draws,
         proven=sum(one.proven for one in won),
         best=wins / draws,
         low=low,
         high=high,
-        worst_regret=float(regret.max()),
+        worst_regret=float(regret.max(initial=0.0)),
         others=tuple(others),
         spread=spread,
         local=local[chosen],
     )
+
+
+def _held(report: Report) -> float:
+    """Bytes of the fullest device, as predicted."""
+    return max(stage.memory.total for stage in report.stages)
+
+
+def _fits(reports: Sequence[Report], problem: Problem, memory: FloatArray) -> BoolArray:
+    """Which plans fit in which draws of memory, (plans, draws)."""
+    held = np.array([[_held(report)] for report in reports])
+    return held * np.exp(problem.memory_spread * memory) <= problem.memory_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,7 +237,7 @@ def _layer(model: Model, kind: str, strategy: Strategy) -> Layer:
     return _evaluated(model, kind, _read(kind, strategy), tuple(STRATEGIES.values()))
 
 
-@kept_per_edition(256)
+@kept_per_edition(2048)  # 5 to 9 KiB each; a search asks for a thousand, and the next for the same
 def _evaluated(
     model: Model, kind: str, strategy: Strategy, registered: tuple[Rewrite, ...]
 ) -> Layer:

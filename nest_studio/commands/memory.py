@@ -35,7 +35,7 @@ def memory(
     as_json: JsonFlag = False,
 ) -> None:
     """Memory of a plan on a scenario: bytes per stage and component."""
-    from nest_core.api.answer import memory_json
+    from nest_core.api.fields import memory_json
     from nest_core.costs import price
     from nest_core.costs.parse import read_plan
     from nest_core.explain import check_heads

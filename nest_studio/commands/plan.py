@@ -36,7 +36,7 @@ def plan(
     from nest_core.api.words import plan_text
     from nest_core.planner import audit as audit_search
     from nest_core.planner import head_room_steps, shadow_prices
-    from nest_core.studies.recommended import checked_draws
+    from nest_core.studies.draw_search import checked_draws
     from nest_studio.commands.watching import watched, workers
     from nest_studio.system import peak_bytes
 

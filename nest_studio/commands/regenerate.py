@@ -5,10 +5,11 @@ For people who change the costs, in a checkout with the whole data beside it (``
 
 * ``regenerate collectives``: its part of ``docs/validation.md``; ``--fit`` fits the presets of
   ``presets/collectives`` again first, from the training half.
-* ``regenerate training``: its part of ``docs/validation.md``, the picture and the error bands
-  (``presets/validation/regions.toml``); ``--fit`` fits the families' parameters
-  (``presets/estimators``) again first, from the rows that may be fitted, and what is known of
-  families and stacks (``presets/validation/posterior.toml``), from all.
+* ``regenerate training``: its part of ``docs/validation.md``, the picture, and in
+  ``presets/validation`` the error bands (``regions.toml``), how far memory scatters
+  (``memory.toml``) and which shapes of plans were measured (``shapes.toml``); ``--fit`` fits the
+  families' parameters (``presets/estimators``) again first, from the rows that may be fitted, and
+  what is known of families and stacks (``presets/validation/posterior.toml``), from all.
 * ``regenerate fabric``: its part of ``docs/validation.md``; nothing is fitted to it.
 * ``regenerate settings``: its part of ``docs/validation.md``, and what settings were worth where
   they were measured (``presets/validation/settings.toml``).

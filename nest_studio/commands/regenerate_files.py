@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from nest_core.costs.head_room import spreads_toml
+from nest_core.costs.shapes import shapes_toml
 from nest_core.errors import InputError
 from nest_core.files import read_text
 from nest_core.hardware import UNCALIBRATED
@@ -35,6 +36,7 @@ from nest_core.measured.training.posterior import Evidence, evidence, posterior_
 from nest_core.measured.training.predict import predict_rows
 from nest_core.measured.training.runs import Row, Unread
 from nest_core.measured.training.settings import measured_settings, settings_part, settings_toml
+from nest_core.measured.training.shapes import measured_shapes
 from nest_core.presets import load_toml, look_again, preset_path
 from nest_studio.commands import validate_fabric, validate_training
 from nest_studio.commands.validate_collectives import FILES, measured_collectives
@@ -98,7 +100,7 @@ def _fit_curves(rows: list[Measurement], library: Library, day: str) -> tuple[Li
 
 
 def training(day: str | None) -> list[Path]:
-    """Write its part of the document, the picture and the bands; fit first if there is a day."""
+    """Write its part of the document, picture, bands and shapes; fit first if there is a day."""
     folder, subset = validate_training.SHARED, validate_training.SUBSET
     if not (folder / validate_training.FILES[0]).is_file():
         raise _incomplete("training")
@@ -117,6 +119,7 @@ def training(day: str | None) -> list[Path]:
         image: picture(predictions),
         BANDS: bands_toml(measured_bands(predictions)),
         BANDS.with_name("memory.toml"): spreads_toml(measured_spreads(predictions)),
+        BANDS.with_name("shapes.toml"): shapes_toml(measured_shapes(predictions)),
     }
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)

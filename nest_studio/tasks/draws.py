@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import chain
 
 from nest_core.costs.price import Report
-from nest_core.studies.recommended import Recommended, Won, recommended, search_draws
+from nest_core.studies.draw_search import Won, search_draws
+from nest_core.studies.recommended import Recommended, recommended
 from nest_studio.tasks.requests import Stop, Tell, announced, request_problem, request_scenario
 
 __all__ = ["recommended_plan", "searched_draws"]

@@ -10,6 +10,7 @@ import re
 import pytest
 
 from nest_core.costs.placement import rank_mapping_of
+from nest_core.costs.shapes import measured_words
 from nest_core.explain import bindings, next_best, training
 from nest_core.explain.words import (
     axes_table,
@@ -19,10 +20,10 @@ from nest_core.explain.words import (
 )
 from nest_core.planner import head_room_steps, search
 from nest_core.scenario import load_scenario
-from nest_core.studies.interval import interval_of
 from nest_core.studies.recommended import recommend
+from nest_core.text import plain
 from nest_core.units import humanise_seconds
-from nest_studio import sure_view
+from nest_studio import plan_view, sure_view
 from nest_studio.jobs import JobQueue
 
 PARTS = (
@@ -110,16 +111,41 @@ def test_how_sure_a_plan_is_comes_from_draws_that_workers_search(plan_page, coun
     shown = text_of(page)
     assert found.in_words in shown
     assert f"Expected {humanise_seconds(found.expected_s)} per iteration" in shown
+    assert measured_words(found.measured, "h100", scenario.stack.name) in shown
+
+
+def test_the_plan_that_is_downloaded_says_what_the_page_recommends(plan_page, monkeypatch):
+    """It said ``"recommended": null`` beside the draws that the page had searched."""
+    monkeypatch.setattr(sure_view, "PARTS", ((0, 1), (1, 2)))
+    monkeypatch.setattr(plan_view, "every_baseline", lambda text: ())
+    files = []
+    monkeypatch.setattr(
+        plan_view,
+        "download",
+        lambda label, data, *_, **__: files.append(data()) if "Plan" in label else None,
+    )
+
+    def recommended():
+        return json.loads(files[-1])["recommended"]
+
+    page = opened(plan_page(**SMALL), "sure").run()
+    assert not page.exception
+    assert json.loads(files[0])["recommended"] is None
+    scenario, problem, best = plan_of(page)
+    found = recommend(scenario, problem, best.plan, 2, seed=scenario.seed).to_json()
+    assert recommended() == plain(found)
+    page.session_state["sure"] = False
+    page.number_input(key="workload.global_batch_sequences").set_value(128).run()
+    assert recommended() is None
 
 
 def test_days_to_train_follow_the_input(plan_page):
     page = plan_page(**SMALL)
-    scenario, problem, best = plan_of(page)
-    interval = interval_of(scenario, problem, best)
+    scenario, _, best = plan_of(page)
     asked = next(w for w in page.number_input if w.label.startswith("Tokens to train"))
     for billions in (asked.value, 2 * asked.value):
         asked.set_value(billions).run()
-        days = training_headline(training(scenario, best, 1e9 * billions, interval)).value
+        days = training_headline(training(scenario, best, 1e9 * billions), None).value
         assert days in [metric.value for metric in page.metric]
 
 

@@ -14,16 +14,12 @@ from nest_core.costs.parse import read_plan
 from nest_core.errors import InputError
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
+from nest_core.studies import draw_search
 from nest_core.studies import recommended as studied
-from nest_core.studies.draws import spread_of
+from nest_core.studies.draw_search import Won, search_draws
+from nest_core.studies.draws import Spread, spread_of
 from nest_core.studies.local_price import local_price
-from nest_core.studies.recommended import (
-    alikeness,
-    difference,
-    recommend,
-    recommended,
-    search_draws,
-)
+from nest_core.studies.recommended import alikeness, difference, recommend, recommended
 
 JOB = "llama2-7b-64-h100"
 SMALL = ("search.cp=1",)
@@ -60,6 +56,7 @@ def sharp(monkeypatch):
         return replace(found, covariance=0 * found.covariance, network=network, run_sd=0.0)
 
     monkeypatch.setattr(studied, "spread_of", certain)
+    monkeypatch.setattr(draw_search, "spread_of", certain)
 
 
 def test_a_draw_of_nothing_is_the_scenario_itself(asked):
@@ -72,12 +69,11 @@ def test_a_draw_of_nothing_is_the_scenario_itself(asked):
 
 def test_no_winner_is_faster_than_what_its_draw_alone_finds(asked, searched):
     scenario, problem, _ = asked
-    spread = spread_of(scenario, problem)
-    rows = spread.rows(DRAWS, 0)
+    draws = spread_of(scenario, problem).draws(DRAWS, 0)
     assert [one.draw for one in searched] == list(range(DRAWS))
     assert len({one.plan for one in searched}) > 1
     for one in searched:
-        drawn = spread.draw(rows[one.draw]).problem(scenario, problem.network)
+        drawn = draws[one.draw].problem(scenario, problem.network)
         alone = search(drawn, scenario.space)
         assert one.proven
         assert alone.certificate.proven
@@ -127,7 +123,7 @@ def test_nothing_that_was_priced_is_expected_to_take_less(asked, searched, base)
 def test_workers_change_nothing(asked, searched, base, monkeypatch):
     """Whoever searches a draw: the seed alone says what is found."""
     scenario, problem, known = asked
-    monkeypatch.setattr(studied, "_AT_ONCE", 4)
+    monkeypatch.setattr(draw_search, "_AT_ONCE", 4)
     with ThreadPoolExecutor(1) as pool:
         found = recommend(scenario, problem, known, DRAWS, pool=pool)
     assert found.to_json() == base.to_json()
@@ -165,6 +161,99 @@ def test_between_two_fabrics_what_both_share_cancels(base):
     assert found.high - found.low < alone / 2
 
 
+@pytest.fixture(scope="module")
+def full():
+    """A scenario whose optimum fits surely, and with next to nothing to spare."""
+    scenario = load_scenario(JOB, (*SMALL, "accelerator.memory_GiB=17"))
+    problem = scenario.problem()
+    return scenario, problem, search(problem, scenario.space).best
+
+
+def holding(monkeypatch, *deviations):
+    """Draws of memory alone, by so many standard deviations."""
+    exact = Spread.memory
+    shown = np.array(deviations)
+
+    def memory(self, count, seed):
+        return np.concatenate([shown, exact(self, count, seed)])[:count]
+
+    monkeypatch.setattr(Spread, "memory", memory)
+    monkeypatch.setattr(Spread, "rows", lambda self, count, seed: np.zeros((count, len(self.sd))))
+
+
+def held(report):
+    return max(stage.memory.total for stage in report.stages)
+
+
+def test_what_does_not_fit_in_a_draw_cannot_win_it(full, monkeypatch):
+    """Beside a search with so much less memory; with more, plans must still fit surely."""
+    holding(monkeypatch, 2.0, -3.0, 60.0)
+    scenario, problem, best = full
+    sd = problem.memory_spread
+    more, less, none = search_draws(scenario, problem, best.plan, range(3))
+    assert held(best) * np.exp(2.0 * sd) > problem.memory_bytes
+    memory = problem.memory_bytes * np.exp(-2.0 * sd)
+    alone = search(replace(problem, memory_bytes=memory, memory_spread=0.0), scenario.space).best
+    assert (more.plan, more.iteration_s) == (alone.plan, alone.iteration_s)
+    assert more.iteration_s > best.iteration_s
+    assert more.known_s == float("inf")
+    assert (less.plan, less.iteration_s, less.proven) == (best.plan, best.iteration_s, True)
+    assert (none.plan, none.iteration_s) == (None, float("inf"))
+    found = recommended(scenario, problem, best.plan, (more, less, none))
+    assert found.report.plan == best.plan
+    assert found.best == pytest.approx(1 / 3)
+    assert found.to_json()["best_in"]["worst_regret"] < 1.0
+
+
+def test_the_chance_to_fit_is_that_of_draws(full, monkeypatch):
+    scenario, problem, best = full
+    found = recommend(scenario, problem, best.plan, 1)
+    memory = spread_of(scenario, problem).memory(200_000, 0)
+    share = np.mean(held(best) * np.exp(problem.memory_spread * memory) <= problem.memory_bytes)
+    assert 0.95 <= found.fits == pytest.approx(share, abs=3e-3)
+    assert f"fits with {100 * found.fits:.0f} % certainty" in found.in_words
+
+
+def test_regret_counts_neither_plans_nor_draws_that_do_not_fit(full, monkeypatch):
+    """Errors of the model make either plan the faster one."""
+    scenario, problem, best = full
+    exact = spread_of(scenario, problem)
+    monkeypatch.setattr(studied, "spread_of", lambda *_: replace(exact, run_sd=0.5))
+    wide = replace(best.plan, point=replace(best.plan.point, zero=0))
+    assert held(price(problem, wide)) > 1.1 * problem.memory_bytes
+    assert price(problem, wide).iteration_s > best.iteration_s
+    lean = search(replace(problem, memory_bytes=0.9 * problem.memory_bytes), scenario.space).best
+    worst = {}
+    for other in (wide, lean.plan):
+        won = (Won(0, other, 1.0, 1.0, True),)
+        for deviations in (0.0, 2.0):
+            holding(monkeypatch, *[deviations] * studied.PRICED)
+            found = recommended(scenario, problem, best.plan, won)
+            assert found.report.plan == best.plan
+            worst[other, deviations] = found.worst_regret
+    assert worst.pop((lean.plan, 0.0)) > 0.0
+    assert set(worst.values()) == {0.0}
+
+
+def test_of_equals_the_shape_that_was_measured_most_goes_first(asked, searched, monkeypatch):
+    scenario, problem, known = asked
+    widths = iter(range(100))
+    often: dict[object, int] = {}
+
+    def counted(family, stack, plan):
+        assert (family, stack) == ("h100", "megatron-core-2025")
+        return often.setdefault(plan, next(widths))
+
+    monkeypatch.setattr(studied, "measured_like", counted)
+    found = recommended(scenario, problem, known, searched)
+    runs = [one.measured for one in found.equals]
+    assert len(runs) > 1
+    assert runs == sorted(runs, reverse=True)
+    assert runs != [one.measured for one in found.others if one.equal]
+    assert found.to_json()["measured"] == often[found.report.plan]
+    assert found.to_json()["equals"][0]["measured"] == runs[0]
+
+
 def test_a_share_is_said_with_the_interval_of_jeffreys():
     """Brown, Cai and DasGupta 2001, section 4.3: no win and nothing but wins have a closed end."""
     assert studied._share_interval(0, 30)[0] == 0.0
@@ -184,7 +273,7 @@ def test_the_facade_answers_as_the_command_does(asked):
     assert set(found["interval"]) == {"centre_s", "low_s", "high_s", "share"}
     assert {"draws", "best", "low", "high", "worst_regret"} <= set(found["best_in"])
     assert found["best_in"]["draws"] == 2
-    assert found["fits"] == 1.0
+    assert found["fits"] == answer.to_json()["memory"]["fits"] >= 0.95
     assert "recommended: " in str(answer)
 
 

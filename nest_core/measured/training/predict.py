@@ -34,6 +34,7 @@ from nest_core.costs import (
 )
 from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.parse import even_cuts
+from nest_core.costs.shapes import Shape, shape_of
 from nest_core.costs.software import software_of
 from nest_core.costs.tables import dispatch_of, element_bytes, keeps_transposed, layer_table
 from nest_core.errors import InputError
@@ -71,6 +72,8 @@ class Prediction:
     counted_bytes : tuple of (str, float)
         Of the device that the source read, what each kind of source would count
         (`nest_core.measured.training.memory.KINDS`).
+    shape : Shape, optional
+        Of the plan that it was predicted with.
     """
 
     run: Run
@@ -79,6 +82,7 @@ class Prediction:
     memory_bytes: float
     calibrated: bool
     counted_bytes: tuple[tuple[str, float], ...] = ()
+    shape: Shape | None = None
 
     @property
     def error(self) -> float | None:
@@ -133,6 +137,7 @@ def predict_rows(
                         (kind, max(counted_bytes(memory, kind) for memory in held))
                         for kind in KINDS
                     ),
+                    shape_of(report.plan),
                 )
             )
     return found, left

@@ -45,8 +45,8 @@ def test_figures_of_the_subset_got_no_worse(written, monkeypatch, tmp_path):
     check(regions(fields), figures(written)["The subset of the tests"])
 
 
-def test_figures_of_all_runs_got_no_worse(written, shared_data, monkeypatch, tmp_path):
-    """And `regenerate` writes document, picture and bands, leaving the other part alone."""
+def test_figures_of_all_runs_got_no_worse(written, root, shared_data, monkeypatch, tmp_path):
+    """And `regenerate` writes document, picture, bands and shapes, leaving other parts alone."""
     document = tmp_path / "docs" / "validation.md"
     document.parent.mkdir()
     document.write_text("# Validation\n\nOf collectives.\n")
@@ -60,6 +60,8 @@ def test_figures_of_all_runs_got_no_worse(written, shared_data, monkeypatch, tmp
     assert figures(text)["All runs"] == pytest.approx(regions(fields), abs=ROUNDING)
     assert (document.parent / PICTURE).is_file()
     assert (tmp_path / "presets" / "regions.toml").read_text().startswith("# Written by")
+    shapes = (tmp_path / "presets" / "shapes.toml").read_text()
+    assert shapes == (root / "presets" / "validation" / "shapes.toml").read_text()
 
 
 @pytest.mark.check

@@ -1,0 +1,102 @@
+"""How often plans of a shape were measured: what stands behind a plan beside its price.
+
+A shape is what a plan's measured runs are looked up by. ``presets/validation/shapes.toml`` holds
+those of the runs that parameters were fitted to, by family of accelerators and software stack;
+``nest-studio regenerate training`` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import NamedTuple
+
+from nest_core.costs.plan import Plan
+from nest_core.presets import kept_per_edition, load_toml, preset_path
+
+__all__ = ["Measured", "Shape", "measured_like", "measured_words", "shape_of", "shapes_toml"]
+
+PATH = ("validation", "shapes.toml")
+NEAR = 2.0
+"""Degrees of shapes that are alike differ by this factor at most."""
+
+
+class Shape(NamedTuple):
+    """What of a plan decides which kernels and collectives run, but for their sizes.
+
+    ``zero`` is 0 where nothing is shared;
+    ``recompute`` is ``none``, ``selective`` (any part of a layer) or ``full`` (any whole layer).
+    """
+
+    tp: int
+    pp: int
+    cp: int
+    ep: int
+    zero: int
+    recompute: str
+
+    def like(self, other: Shape) -> bool:
+        """Whether they differ in one field at most, and if that is a degree, by `NEAR` at most."""
+        ours = (self.tp, self.pp, self.cp, self.ep)
+        theirs = (other.tp, other.pp, other.cp, other.ep)
+        apart = [max(a, b) / min(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
+        others = (self.zero != other.zero) + (self.recompute != other.recompute)
+        return len(apart) + others <= 1 and all(factor <= NEAR for factor in apart)
+
+
+Measured = Mapping[tuple[str, str], Mapping[Shape, int]]
+"""Runs of each shape, by family and stack."""
+
+
+def shape_of(plan: Plan) -> Shape:
+    """The shape of a plan; of stages that recompute differently that of the most.
+
+    Examples
+    --------
+    >>> from nest_core.costs.plan import Point
+    >>> point = Point(4, True, 2, 2, 1, 2, ("tp", "cp", "dp", "pp"))
+    >>> shape_of(Plan(point, (0, 5, 10), ("none", "block:2")))
+    Shape(tp=4, pp=2, cp=1, ep=1, zero=2, recompute='full')
+    """
+    point, names = plan.point, set(plan.recompute)
+    whole = any(name.partition(":")[0] in ("full", "block", "uniform") for name in names)
+    recompute = "full" if whole else "none" if names == {"none"} else "selective"
+    zero = point.zero if point.shared else 0
+    return Shape(point.tp, point.pp, point.cp, point.ep, zero, recompute)
+
+
+def measured_words(runs: int, family: str, stack: str) -> str:
+    """``Plans of its shape were measured 14 times on family h100 with megatron-core-2025.``."""
+    often = {0: "never measured", 1: "measured once"}.get(runs, f"measured {runs} times")
+    return f"Plans of its shape were {often} on family {family} with {stack}."
+
+
+def measured_like(family: str, stack: str, plan: Plan) -> int:
+    """Measured runs of a plan's shape, or one like it, on a family under a stack."""
+    wanted = shape_of(plan)
+    known = _measured().get((family, stack), {})
+    return sum(runs for shape, runs in known.items() if shape.like(wanted))
+
+
+@kept_per_edition(1)
+def _measured() -> Measured:
+    entries = load_toml(preset_path(*PATH))["measured"]
+    return {
+        (entry["family"], entry["stack"]): {Shape(*shape): runs for *shape, runs in entry["shapes"]}
+        for entry in entries
+    }
+
+
+def shapes_toml(found: Iterable[tuple[str, str, Shape, int]]) -> str:
+    """The text of the shipped file, of family, stack, shape and runs."""
+    lines = [
+        "# Written by `nest-studio regenerate training`; do not edit.",
+        f"# Shapes are {', '.join(Shape._fields)} and how many runs were measured.",
+    ]
+    for (family, stack), rows in groupby(sorted(found), key=lambda row: row[:2]):
+        lines += ["", "[[measured]]", f'family = "{family}"', f'stack = "{stack}"', "shapes = ["]
+        for *_, shape, runs in rows:
+            degrees = ", ".join(map(str, shape[:5]))
+            lines.append(f'    [{degrees}, "{shape.recompute}", {runs}],')
+        lines.append("]")
+    return "\n".join(lines) + "\n"
