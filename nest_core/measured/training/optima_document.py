@@ -59,19 +59,20 @@ REASONS = (
     (
         "megatron-lm-2021",
         "most of its runs recompute everything and shard nothing. Selective recomputation and "
-        "sequence parallelism were published in 2022 (arXiv:2205.05198); that paper's own runs are "
-        "the upper end of the class over several nodes.",
+        "sequence parallelism were published in 2022; the runs that have them, or recompute "
+        "nothing (arXiv:2205.05198, arXiv:2401.10241), are the upper end of the class over "
+        "several nodes.",
     ),
     (
         "a100, dense, megatron-lm-2021, one node",
-        "every plan of that grid has two micro-batches or more, most chosen ones have one.",
+        "every plan of vTrain's grid has two micro-batches or more, nearly all chosen ones one.",
     ),
     (
         "mixture of experts",
         "recomputation that a row leaves open is taken for full where nothing less fits; chosen "
-        "plans fit with less, in deeper pipelines and smaller micro-batches. Where a measured plan "
-        "spreads experts over nodes its price is often too high (model above 1), and the chosen "
-        "plan stays within nodes. Where model is far below 1, containers were early ones "
+        "plans fit with less, in deeper pipelines and smaller micro-batches. Some measured plans "
+        "that spread experts over nodes are priced too high (MBRIDGE-049, MBRIDGE-207), and the "
+        "chosen ones stay within nodes. Where model is far below 1, containers were early ones "
         '("Mixtures of experts more than 50 % off").',
     ),
 )
