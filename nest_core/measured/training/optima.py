@@ -227,7 +227,8 @@ def space_of(run: Run) -> SearchSpace:
     workload = WorkloadTable(
         model="measured", sequence_length_tokens=run.sequence, global_batch_sequences=run.batch
     )
-    return search_space(SearchTable(), workload, model_of(run), fabric_of(run))
+    space = search_space(SearchTable(), workload, model_of(run), fabric_of(run))
+    return replace(space, sharded_gradients=load_stack(run.stack).sharded_gradients)
 
 
 def as_used(space: SearchSpace, runs: Iterable[Run]) -> SearchSpace:

@@ -245,7 +245,7 @@ def _moved(item: Optimum) -> list[str]:
         for axis, word in axes.items()
         if getattr(mine.point, axis) != getattr(best.point, axis)
     ]
-    if mine.point.acting_zero != best.point.acting_zero:
+    if mine.point.zero != best.point.zero:
         found.append("ZeRO")
     return [*found, *(["recomputation"] if set(mine.recompute) != set(best.recompute) else [])]
 
@@ -270,7 +270,7 @@ def _plan(plan: Plan) -> str:
     ]
     again = " and ".join(dict.fromkeys(plan.recompute))
     return (
-        f"({', '.join(degrees)}, micro-batch {point.micro_batch}, ZeRO {point.acting_zero}, "
+        f"({', '.join(degrees)}, micro-batch {point.micro_batch}, ZeRO {point.zero}, "
         f"{again} recomputed)"
     )
 
