@@ -45,6 +45,7 @@ ABOVE_FOUNDATIONS = {
         "formats",
         "hardware",
         "network",
+        "planner",
         "scenario",
         "topology",
         "workload",

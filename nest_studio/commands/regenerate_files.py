@@ -31,6 +31,8 @@ from nest_core.measured.training.fit import (
     read_layers,
 )
 from nest_core.measured.training.memory_spread import measured_spreads
+from nest_core.measured.training.optima import found_or_why, groups
+from nest_core.measured.training.optima_document import optima_part
 from nest_core.measured.training.pairs import predict_pairs
 from nest_core.measured.training.posterior import Evidence, evidence, posterior_toml, refit
 from nest_core.measured.training.predict import predict_rows
@@ -48,6 +50,7 @@ __all__ = [
     "collectives",
     "coverage",
     "fabric",
+    "optima",
     "settings",
     "training",
 ]
@@ -170,6 +173,28 @@ def settings(day: str | None) -> list[Path]:
     SETTINGS.write_text(settings_toml(found), encoding="utf-8")
     look_again()
     return [DOCUMENT, SETTINGS]
+
+
+def optima(day: str | None) -> list[Path]:
+    """Write its part of the document; there is nothing to fit.
+
+    Raises
+    ------
+    InputError
+        If there is a day, or no data.
+    """
+    if day is not None:
+        raise InputError("--fit", "fits nothing from optima", "optima", "leave it out")
+    folder = validate_training.SHARED
+    if not (folder / validate_training.FILES[0]).is_file():
+        raise _incomplete("optima")
+    predictions, _ = predict_rows(validate_training.read_training(folder)[0])
+    with ProcessPoolExecutor() as workers:
+        found = list(workers.map(found_or_why, groups(predictions)))
+    source = f"{', '.join(validate_training.FILES)} (the whole data)"
+    part = optima_part(found, predictions, source)
+    DOCUMENT.write_text(joined(_known(), optima=part), encoding="utf-8")
+    return [DOCUMENT]
 
 
 POOLED = (UNCALIBRATED, "blackwell", "cdna", "gaudi", "tpu", "volta")

@@ -1,6 +1,6 @@
 """The training part of ``docs/validation.md``: what was predicted, how well, and what was not.
 
-The document has four parts, each written by its own command; `joined` puts a part in its place and
+The document has five parts, each written by its own command; `joined` puts a part in its place and
 leaves the others alone. `figures` reads back what a document promises, for the test that nothing
 gets worse.
 """
@@ -14,6 +14,7 @@ from nest_core.measured.training.blind import left_out_section
 from nest_core.measured.training.few_shot import few_shot, few_shot_section
 from nest_core.measured.training.memory import KINDS
 from nest_core.measured.training.memory_reference import TABLE_6, compared
+from nest_core.measured.training.optima_document import OPTIMA_MARK
 from nest_core.measured.training.posterior import Evidence
 from nest_core.measured.training.predict import Prediction
 from nest_core.measured.training.regions import (
@@ -309,6 +310,7 @@ def joined(
     training: str | None = None,
     fabric: str | None = None,
     settings: str | None = None,
+    optima: str | None = None,
 ) -> str:
     """A document with one of its parts replaced.
 
@@ -317,12 +319,17 @@ def joined(
     >>> joined("# A\\n", training="## B\\n").splitlines() == ["# A", "", MARK, "", "## B"]
     True
     """
-    rest, _, fourth = document.partition(SETTINGS_MARK)
+    rest, _, fifth = document.partition(OPTIMA_MARK)
+    rest, _, fourth = rest.partition(SETTINGS_MARK)
     rest, _, third = rest.partition(FABRIC_MARK)
     first, _, second = rest.partition(MARK)
     text = first.rstrip("\n") + "\n" if collectives is None else collectives
-    parts = ((MARK, second, training), (FABRIC_MARK, third, fabric))
-    for mark, old, new in (*parts, (SETTINGS_MARK, fourth, settings)):
+    for mark, old, new in (
+        (MARK, second, training),
+        (FABRIC_MARK, third, fabric),
+        (SETTINGS_MARK, fourth, settings),
+        (OPTIMA_MARK, fifth, optima),
+    ):
         part = (old if new is None else new).strip("\n")
         text += f"\n{mark}\n\n{part}\n" if part else ""
     return text

@@ -29,11 +29,12 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
+from nest_core.costs import Plan, price
 from nest_core.errors import InputError
 from nest_core.hardware.posterior import PARAMETERS, Effect, Knowledge, Posterior
 from nest_core.hardware.stacks import load_stack
 from nest_core.measured.training.machines import accelerator_of, machine_of
-from nest_core.measured.training.predict import predict
+from nest_core.measured.training.predict import predict, problem_of
 from nest_core.measured.training.runs import Row, Run
 
 __all__ = [
@@ -151,10 +152,17 @@ def evidence(row: Row, posterior: Posterior) -> Evidence | None:
     return Evidence(row.run, float(np.log(seconds)), here, slopes, known.centre)
 
 
-def spread(run: Run, posterior: Posterior) -> float:
-    """Standard deviation of the logarithm of a run's predicted time, for a source not seen yet."""
+def spread(run: Run, posterior: Posterior, plan: Plan | None = None) -> float:
+    """Standard deviation of the logarithm of a run's predicted time, for a source not seen yet.
+
+    Parameters
+    ----------
+    run, posterior
+    plan : Plan, optional
+        Another than the run's.
+    """
     known = _known(run, posterior)
-    _, slopes = _slopes(run, known)
+    _, slopes = _slopes(run, known, plan)
     own = known.experts_sd if run.experts > 1 else known.run_sd
     return float(np.sqrt(slopes @ known.covariance @ slopes + known.source_sd**2 + own**2))
 
@@ -164,11 +172,16 @@ def _known(run: Run, posterior: Posterior) -> Knowledge:
     return posterior.of(accelerator_of(run.accelerator).family.name, stack.framework, stack.name)
 
 
-def _slopes(run: Run, known: Knowledge) -> tuple[float, FloatArray]:
+def _slopes(run: Run, known: Knowledge, plan: Plan | None = None) -> tuple[float, FloatArray]:
     """The logarithm of a run's predicted time, and its slopes by those of the factors."""
 
     def predicted(values: FloatArray) -> float:
-        return float(np.log(predict(run, factors=known.factors(values)).iteration_s))
+        factors = known.factors(values)
+        if plan is None:
+            report = predict(run, factors=factors)
+        else:
+            report = price(problem_of(run, accelerator_of(run.accelerator), factors), plan)
+        return float(np.log(report.iteration_s))
 
     here = predicted(known.centre)
     steps = STEP * np.eye(len(PARAMETERS))

@@ -36,7 +36,13 @@ from nest_core.costs.memory import FRAGMENTATION
 from nest_core.costs.parse import even_cuts
 from nest_core.costs.shapes import Shape, shape_of
 from nest_core.costs.software import software_of
-from nest_core.costs.tables import dispatch_of, element_bytes, keeps_transposed, layer_table
+from nest_core.costs.tables import (
+    dispatch_of,
+    element_bytes,
+    keeps_transposed,
+    layer_table,
+    lower_bound_table,
+)
 from nest_core.errors import InputError
 from nest_core.hardware import Accelerator
 from nest_core.hardware.collectives import Curve
@@ -271,6 +277,11 @@ def problem_of(
         found = layer_table(model, strategy, accelerator, run.precision, wide, rows)
         return run_table(run, model, strategy, found)
 
+    def lower_bound(tp: int, sp: bool, cp: int, ep: int, etp: int) -> LayerTable:
+        strategy = replace(base, tp=tp, sp=sp, cp=cp, ep=ep, etp=etp)
+        least = lower_bound_table(model, strategy, accelerator, run.precision, rows)
+        return run_table(run, model, strategy, least)
+
     recipe = "blockwise" if "mx" in run.precision_name.lower() else load_stack(run.stack).fp8
     transposed = keeps_transposed(accelerator.family.name, recipe)
     state = state_bytes(run.precision, run.optimizer, run.gradient_bytes, transposed=transposed)
@@ -289,6 +300,7 @@ def problem_of(
         overlap=_overlap(run, accelerator),
         fragmentation=FRAGMENTATION,
         communicator_bytes=accelerator.communicator_bytes,
+        lower_bound=None if accelerator.profile else lower_bound,
         recomputations=rows,
         sharded_gradients=load_stack(run.stack).sharded_gradients,
         dispatch=dispatch_of(_dispatch(run), model),
