@@ -19,7 +19,7 @@ from typing import Literal
 
 from nest_core.costs import LayerTable, Plan, Problem, Report, Stage, price
 from nest_core.costs.schedules import DELAYS
-from nest_core.explain.summary import share
+from nest_core.explain.summary import DUST, share
 from nest_core.explain.traffic import STEP, Traffic, traffic_of, wider, with_tables
 from nest_core.units import humanise_bytes, humanise_seconds
 
@@ -162,7 +162,7 @@ def bindings(problem: Problem, report: Report) -> tuple[StageBinding, ...]:
         shares = [
             replace(part, share=part.seconds / report.iteration_s)
             for part in parts
-            if part.seconds > 0 or (part.kind == "memory" and needs)
+            if part.seconds > DUST * report.iteration_s or (part.kind == "memory" and needs)
         ]
         over = _over(stage, problem) > 0
         shares.sort(key=lambda part: (not (over and part.kind == "memory"), -part.seconds))

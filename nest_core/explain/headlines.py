@@ -14,15 +14,13 @@ from nest_core.costs.head_room import MemorySpread, spread_of
 from nest_core.costs.schedules import DELAYS
 from nest_core.costs.tables import mfu_convention, model_flops
 from nest_core.explain.interval import Interval, span_in_words
-from nest_core.explain.summary import NOTHING, Headline, fullest, quantity, share
+from nest_core.explain.summary import DUST, NOTHING, Headline, fullest, quantity, share
 from nest_core.explain.validity import Validity
 from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.scenario import Scenario
 from nest_core.units import humanise, humanise_bytes, humanise_seconds
 
 __all__ = ["headlines"]
-
-_DUST = 1e-9  # of an iteration; sums of floats leave 1e-16 for each addend
 
 
 def headlines(
@@ -135,7 +133,7 @@ def _iteration(scenario: Scenario, best: Report, found: Validity, interval: Inte
 
 def _spent(best: Report) -> list[tuple[str, float]]:
     """Terms that take any time; what is left by rounding is none."""
-    least = _DUST * best.iteration_s
+    least = DUST * best.iteration_s
     return [(name, seconds) for name, seconds in best.terms if seconds > least]
 
 

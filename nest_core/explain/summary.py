@@ -12,6 +12,7 @@ from nest_core.units import GB, TERA, humanise, humanise_seconds, to_gib
 from nest_core.workload import Model
 
 __all__ = [
+    "DUST",
     "NOTHING",
     "SCHEDULES_IN_WORDS",
     "Headline",
@@ -28,6 +29,8 @@ __all__ = [
     "stage_rows",
 ]
 
+DUST = 1e-9
+"""Of an iteration: less is rounding, as sums of floats leave 1e-16 for each addend."""
 NOTHING = "–"
 """Where a figure or a cell has no value."""
 

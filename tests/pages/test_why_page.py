@@ -20,6 +20,7 @@ from nest_core.explain.words import (
 )
 from nest_core.planner import head_room_steps, search
 from nest_core.scenario import load_scenario
+from nest_core.studies.interval import interval_of
 from nest_core.studies.recommended import recommend
 from nest_core.text import plain
 from nest_core.units import humanise_seconds
@@ -141,11 +142,12 @@ def test_the_plan_that_is_downloaded_says_what_the_page_recommends(plan_page, mo
 
 def test_days_to_train_follow_the_input(plan_page):
     page = plan_page(**SMALL)
-    scenario, _, best = plan_of(page)
+    scenario, problem, best = plan_of(page)
+    interval = interval_of(scenario, problem, best)
     asked = next(w for w in page.number_input if w.label.startswith("Tokens to train"))
     for billions in (asked.value, 2 * asked.value):
         asked.set_value(billions).run()
-        days = training_headline(training(scenario, best, 1e9 * billions), None).value
+        days = training_headline(training(scenario, best, 1e9 * billions, interval)).value
         assert days in [metric.value for metric in page.metric]
 
 

@@ -56,12 +56,16 @@ def before(found, name):
 
 
 def factors_of(found):
-    """Of the posterior's parameters, as the fit left them."""
+    """Of the family's figures, as the fit left them; none over 1 where those are shares."""
     known = known_of(accelerator_of("A100"), load_stack(found.stack))
-    centre = known.factors(known.centre)
+    shipped = adjusted(accelerator_of("A100"), known.factors(known.centre))
+    plain = accelerator_of("A100").family
+    factors = {
+        name: getattr(shipped.family, name) / getattr(plain, name) for name in PARAMETERS[:-1]
+    }
+    factors |= {"network": known.factors(known.centre)["network"], RUN_FACTOR: 1.0}
     return {
-        name: centre.get(name, 1.0) * value(found, name) / before(found, name)
-        for name in [*PARAMETERS, RUN_FACTOR]
+        name: factor * value(found, name) / before(found, name) for name, factor in factors.items()
     }
 
 
