@@ -146,7 +146,7 @@ def _equals(found: Recommended, scenario: Scenario) -> None:
             f"slower by, {_INSIDE}": "{:+.2g} to {:+.2g} %".format(
                 *(100 * value for value in one.slower)
             ),
-            "its shape measured": f"{one.measured} times",
+            "runs of its shape": f"{one.measured:,}",
         }
         for one in found.equals
     ]

@@ -1,6 +1,7 @@
 """How well runs are predicted whose source the fit has not seen, and whether intervals hold.
 
-Every source is left out as a whole (`nest_core.measured.training.posterior.left_out`). Beside the
+Every source is left out as a whole (`nest_core.measured.training.posterior.left_out`), or every
+family of models under one stack. Beside the
 model's intervals stand those of the regions (`nest_core.measured.training.bands`), made from the
 other sources alone: the quantiles of the errors of runs of the same kind, or of all runs where
 other sources have too few. The interval score is the width of an interval and, for what lies
@@ -17,9 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.hardware.posterior import SHARE, WIDTH
+from nest_core.measured.training.architectures import family_of
 from nest_core.measured.training.bands import FEWEST
 from nest_core.measured.training.machines import machine_of
-from nest_core.measured.training.posterior import Evidence, LeftOut, left_out, source_name
+from nest_core.measured.training.posterior import (
+    Evidence,
+    LeftOut,
+    left_out,
+    source_name,
+)
 from nest_core.measured.training.predict import Prediction
 from nest_core.measured.training.regions import cell_of
 from nest_core.measured.training.runs import Run
@@ -155,7 +162,7 @@ def left_out_section(found: Sequence[Evidence], predictions: Sequence[Prediction
         *markdown_table(
             ("", *HEAD),
             [
-                *(_row(name, chosen) for name, holds in KINDS if (chosen := _held(items, holds))),
+                *_by_kind(items),
                 _line(f"regional bands, of {len(kept)} runs", bands),
                 _line("the model, of the same", _of(kept)),
             ],
@@ -172,6 +179,11 @@ def left_out_section(found: Sequence[Evidence], predictions: Sequence[Prediction
             ],
         ),
         "",
+        "Models left out: no run of the same family of models under the same stack stands in the "
+        "fit that predicts it; runs of its source with other models or stacks do.",
+        "",
+        *markdown_table(("", *HEAD), _by_kind(left_out(found, _model))),
+        "",
         "By source:",
         "",
         *markdown_table(
@@ -179,6 +191,14 @@ def left_out_section(found: Sequence[Evidence], predictions: Sequence[Prediction
         ),
     ]
     return parts
+
+
+def _model(item: Evidence) -> tuple[str, str]:
+    return family_of(item.run), item.run.stack
+
+
+def _by_kind(items: Sequence[LeftOut]) -> list[list[object]]:
+    return [_row(name, chosen) for name, holds in KINDS if (chosen := _held(items, holds))]
 
 
 def _held(items: Sequence[LeftOut], holds: Callable[[Run], bool]) -> list[LeftOut]:

@@ -21,7 +21,7 @@ others by the same equations (`left_out`).
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -233,6 +233,20 @@ class _Source:
         common = (source * self.shared) ** 2 + (cluster * self.shared) ** 2 * self.cluster
         return np.asarray(common + np.diag(np.square(own)))
 
+    def only(self, kept: Sequence[bool]) -> _Source:
+        """The same with some of its runs."""
+        rows = np.flatnonzero(kept)
+        return replace(
+            self,
+            items=tuple(self.items[row] for row in rows),
+            design=self.design[rows],
+            target=self.target[rows],
+            cluster=self.cluster[np.ix_(rows, rows)],
+            experts=self.experts[rows],
+            own=self.own[rows],
+            weight=self.weight[rows],
+        )
+
 
 def _sources(found: Sequence[Evidence], effects: Sequence[Effect]) -> list[_Source]:
     index = {name: place for place, name in enumerate(PARAMETERS)}
@@ -402,7 +416,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouped:
-    """The runs of one source as the others predict them together.
+    """Runs of one source that were left out together, as the others predict them.
 
     Parameters
     ----------
@@ -421,28 +435,46 @@ class Grouped:
     covariance: FloatArray
 
 
-def grouped_without(found: Sequence[Evidence]) -> list[Grouped]:
-    """Every source predicted without its runs; spreads and weights are those of all."""
+def grouped_without(
+    found: Sequence[Evidence], place: Callable[[Evidence], Hashable] = lambda item: item.source
+) -> list[Grouped]:
+    """The runs of every place predicted without them; spreads and weights are those of all.
+
+    Parameters
+    ----------
+    found : sequence of Evidence
+    place : callable
+        What is left out together: a source unless told otherwise.
+    """
     fitted = _fitted(found)
     effects = effects_of(fitted)
     prior = np.array([effect.prior_sd for effect in effects])
     sources, spreads = _robust(_sources(fitted, effects), prior)
-    sums = {source.items[0].source: _sums(source, spreads) for source in sources}
+    every = [(source, _sums(source, spreads)) for source in sources]
     answers = []
-    for source in _sources(found, effects):
-        name = source.items[0].source
-        values, covariance = _solved((part for other, part in sums.items() if other != name), prior)
-        spread = source.design @ covariance @ source.design.T + source.covariance(spreads)
-        off = source.target - source.design @ values
-        answers.append(Grouped(name, source.items, off, spread))
+    for here in dict.fromkeys(place(item) for item in found):
+        sums = []
+        for source, whole in every:
+            others = [place(item) != here for item in source.items]
+            if all(others):
+                sums.append(whole)
+            elif any(others):
+                sums.append(_sums(source.only(others), spreads))
+        values, covariance = _solved(sums, prior)
+        for source in _sources([item for item in found if place(item) == here], effects):
+            spread = source.design @ covariance @ source.design.T + source.covariance(spreads)
+            off = source.target - source.design @ values
+            answers.append(Grouped(source.items[0].source, source.items, off, spread))
     return answers
 
 
-def left_out(found: Sequence[Evidence]) -> list[LeftOut]:
-    """Every run predicted without those of its source; spreads and weights are those of all."""
+def left_out(
+    found: Sequence[Evidence], place: Callable[[Evidence], Hashable] = lambda item: item.source
+) -> list[LeftOut]:
+    """Every run predicted without those of its place, as `grouped_without` takes it."""
     return [
         LeftOut(item.run, item.measured, item.measured - off, float(np.sqrt(variance)))
-        for group in grouped_without(found)
+        for group in grouped_without(found, place)
         for item, off, variance in zip(
             group.items, group.off.tolist(), np.diag(group.covariance), strict=True
         )

@@ -120,6 +120,21 @@ def test_a_source_left_out_is_predicted_from_the_others(run):
     assert [after[one] for one in own] == pytest.approx([before[one] for one in own], abs=2e-3)
 
 
+def test_models_left_out_are_predicted_from_the_others_of_their_sources(run):
+    """Runs of one model that say nothing of products are told what the others found."""
+    found = made(run, "abcdef", 0.2, 0.01)
+    blank = [
+        replace(item, run=replace(item.run, model="other"), measured=0.0) for item in found[::2]
+    ]
+    chosen = [*(item for item in found if item not in found[::2]), *blank]
+    without = left_out(chosen, lambda item: item.run.model)
+    told = [item for item in without if item.run.model == "other"]
+    assert len(told) == len(blank)
+    for item, each in zip(blank, told, strict=True):
+        assert each.predicted == pytest.approx(0.2 * item.slopes[GEMM], abs=0.03)
+    assert len(without) == len(chosen)
+
+
 def test_intervals_hold_as_often_as_they_say(run):
     """Of sources made from the model, left out one by one."""
     found = made(run, [f"a/{n}" for n in range(60)], 0.05, 0.08, each=3)
