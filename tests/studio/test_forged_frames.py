@@ -256,7 +256,7 @@ def test_a_session_goes_on_after_a_value_of_another_type(studio, key, said):
         def metrics(run: list[ForwardMsg]) -> list[str]:
             return [metric.body for metric in elements(run, "metric")]
 
-        async with session(port, "plan") as one, asyncio.timeout(60):
+        async with session(port, "plan") as one, asyncio.timeout(150):
             first = await one.run()
             name = next(name for name in one.widgets if name.endswith(f"-{key}"))
             assert not faults(await one.run(WidgetState(id=name, **said)))
