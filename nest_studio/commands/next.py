@@ -17,7 +17,7 @@ __all__ = ["next"]
 
 def next(  # named as the command is
     scenario: Annotated[str, typer.Argument(help="Scenario preset or file (TOML).")],
-    runs: Annotated[int, typer.Option(help="At most so many.")] = 6,
+    runs: Annotated[int | None, typer.Option(help="At most so many; 6 unless told.")] = None,
     to: Annotated[str, typer.Option(help="slurm: write one job array of 30-step runs.")] = "",
     output: Annotated[Path, typer.Option(help="Folder to write into.")] = Path(),
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
@@ -37,10 +37,13 @@ def next(  # named as the command is
     asked = nest.load(scenario, settings(sets or ()))
     if experiment not in ("", "uplinks"):
         raise InputError("--experiment", "must be uplinks", experiment, "leave it out")
+    if experiment and runs is not None:
+        rule = "has no part in an experiment, which runs once for every number of uplinks left"
+        raise InputError("--runs", rule, runs, "leave it out")
     if experiment:
         found: Experiment | Next = write_experiment(asked, to=to)
     else:
-        found = nest.next_runs(asked, runs, to=to, seed=seed)
+        found = nest.next_runs(asked, 6 if runs is None else runs, to=to, seed=seed)
     written = found.write(output)
     fields = found.to_json() | {"files": {path.name: str(path) for path in written}}
     said = "".join(f"\n\nWritten to {path}." for path in written)
