@@ -230,7 +230,7 @@ def _loss_bar(
         },
         "text": shown,
         "textposition": "outside",
-        "textfont": {"size": 11},
+        "textfont": {"size": 12},
         "cliponaxis": False,
         "customdata": [
             f"{plain(one.name)}, {told}: {label}"
@@ -273,7 +273,7 @@ def _batch_bar(
         },
         "text": words,
         "textposition": "outside",
-        "textfont": {"size": 11},
+        "textfont": {"size": 12},
         "cliponaxis": False,
         "customdata": [
             f"{plain(one.name)}, planned anew: {told}<br>{loss.note if loss else ''}"

@@ -142,7 +142,7 @@ def _colours(rates: Sequence[float]) -> dict[str, Any]:
             "ticks": "",
             "tickvals": ticks[:_TICKS],
             "ticktext": [humanise_rate(10**tick) for tick in ticks],
-            "tickfont": {"size": 11},
+            "tickfont": {"size": 12},
             "ticklabeloverflow": "allow",
         },
     }

@@ -151,7 +151,7 @@ def _scale(count: int) -> list[tuple[float, str]]:
 def _colour_bar(levels: tuple[Level, ...]) -> dict[str, Any]:
     shown = range(0, len(levels), -(-len(levels) // _LABELLED_LEVELS))
     labels = [f"{levels[i].name}<br>{humanise_rate(levels[i].bandwidth_Bps)}" for i in shown]
-    return class_bar(shown, labels) | {"tickangle": 0, "tickfont": {"size": 11}}
+    return class_bar(shown, labels) | {"tickangle": 0, "tickfont": {"size": 12}}
 
 
 def _finding(network: Network) -> str:

@@ -18,7 +18,16 @@ from nest_core.explain.layer_summary import (
     strategy_in_words,
 )
 from nest_core.figures.layered import Drawing, layered
-from nest_core.figures.style import MUTED, TIME_COLOURS, Picture, broken, frame, hidden_axis, note
+from nest_core.figures.style import (
+    LABEL_PX,
+    MUTED,
+    TIME_COLOURS,
+    Picture,
+    broken,
+    frame,
+    hidden_axis,
+    note,
+)
 from nest_core.units import capital, humanise_bytes
 from nest_core.workload import Graph
 from nest_core.workload.explain import seconds_in_words
@@ -43,7 +52,6 @@ _DIAMOND, _LETTER = 0.16, 0.072
 _LOWER = -0.02
 _STEPS = 10
 _LINE = 84
-_CROWDED = 5.0
 _FAINT_FILL, _STRONG_FILL, _BAR = 0.13, 0.9, 0.09
 _GROUPS = ("attention", "mlp")
 _SHORTER = {
@@ -114,7 +122,7 @@ def graph_figure(before: Anatomy, after: Anatomy, ink: str = "") -> Picture:
             "y": 1 + (_TOP - 4) / (rows * _ROW_HEIGHT),
             "yanchor": "bottom",
         },
-        hoverlabel={"align": "left", "font": {"size": 11}},
+        hoverlabel={"align": "left", "font": {"size": 12}},
     )
     for panel in panels:
         layout[f"xaxis{panel.axis[1:]}"] = hidden_axis() | {
@@ -238,7 +246,6 @@ def _points(
     ink: str,
     marker: dict[str, Any],
 ) -> dict[str, Any]:
-    wide = panel.drawing.right - panel.drawing.left
     return {
         "type": "scatter",
         "mode": "markers+text",
@@ -247,7 +254,7 @@ def _points(
         "text": [label for _, label, _ in entries],
         "customdata": [words for _, _, words in entries],
         "textposition": position,
-        "textfont": {"size": 11.5 if wide < _CROWDED else 10.5} | _inked(ink),
+        "textfont": {"size": LABEL_PX} | _inked(ink),
         "marker": marker,
         "cliponaxis": False,
         "hovertemplate": "%{customdata}<extra></extra>",
@@ -366,7 +373,7 @@ def _call_words(call: Exchange) -> tuple[str, str]:
 
 
 def _small(text: str) -> str:
-    return f'<span style="font-size:10px">{_escaped(text)}</span>'
+    return f'<span style="font-size:12px">{_escaped(text)}</span>'
 
 
 def _panel_title(panel: _Panel, ink: str) -> dict[str, Any]:
@@ -381,7 +388,7 @@ def _panel_title(panel: _Panel, ink: str) -> dict[str, Any]:
         xanchor="left",
         yanchor="bottom",
         yshift=8,
-        font={"size": 12.5} | _inked(ink),
+        font={"size": LABEL_PX} | _inked(ink),
     )
 
 

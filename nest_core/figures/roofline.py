@@ -51,7 +51,7 @@ def roofline_figure(found: Anatomy) -> Picture:
         xaxis=_axis("intensity, FLOP per byte", left, right),
         yaxis=_axis("rate, FLOP/s", low, 1.9 * peak),
         annotations=[*_labels(found, left), *_names(parts, low, 1.9 * peak)],
-        hoverlabel={"align": "left", "font": {"size": 11}},
+        hoverlabel={"align": "left", "font": {"size": 12}},
     )
     legend = tuple(
         (f"bound by {BOUND_WORDS[name]}", BOUND_COLOURS[name])
@@ -246,7 +246,7 @@ def _names(parts: Sequence[Part], low: float, high: float) -> list[dict[str, Any
             "arrowwidth": 0.8,
             "arrowcolor": MUTED,
             "standoff": 8,
-            "font": {"size": 11.5},
+            "font": {"size": 12.5},
         }
         for depth, part in enumerate(named)
     ]

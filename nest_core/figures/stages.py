@@ -264,7 +264,7 @@ def _numbers(
         "y": [heights[s] for s in shown],
         "text": [f"{MARK} {s + 1}" if s == marked else f"{s + 1}" for s in shown],
         "textposition": "top center",
-        "textfont": {"size": 11},
+        "textfont": {"size": 12},
         "xaxis": x,
         "yaxis": y,
         "hoverinfo": "skip",

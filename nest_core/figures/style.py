@@ -177,6 +177,10 @@ class Picture:
         return figure
 
 
+LABEL_PX = 12
+"""No text of a figure is smaller."""
+
+
 def axis_unit(largest: float, base: str) -> tuple[float, str]:
     """Divisor and unit that bring the largest value of an axis to 1 or above.
 
@@ -190,16 +194,31 @@ def axis_unit(largest: float, base: str) -> tuple[float, str]:
 
 
 def frame(height: int, margin: tuple[int, int, int, int], **layout: Any) -> dict[str, Any]:
-    """The layout that all figures share; ``margin`` is left, right, top, bottom in pixels."""
+    """The layout that all figures share; ``margin`` is left, right, top, bottom in pixels.
+
+    Sizes of type are stated: a page's theme has smaller ones for ticks.
+    """
+    axes = {
+        name: {"tickfont": {"size": LABEL_PX}} | axis
+        for name, axis in layout.items()
+        if name.startswith(("xaxis", "yaxis"))
+    }
     return {
         "template": "none",
+        "font": {"size": LABEL_PX},
         "height": height,
         "margin": dict(zip("lrtb", margin, strict=True)) | {"pad": 0},
         "hovermode": "closest",
         "dragmode": False,
         "showlegend": False,
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-    } | layout
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": 1.02,
+            "yanchor": "bottom",
+            "font": {"size": LABEL_PX},
+        },
+    } | (layout | axes)
 
 
 def broken(
@@ -310,6 +329,7 @@ def class_bar(positions: Iterable[int], labels: list[str]) -> dict[str, Any]:
         "yanchor": "bottom",
         "ypad": 0,
         "ticks": "",
+        "tickfont": {"size": LABEL_PX},
     }
 
 

@@ -180,7 +180,7 @@ def _turned(x: float, said: tuple[str, ...]) -> dict[str, Any]:
         "yanchor": "top",
         "showarrow": False,
         "align": "center",
-        "font": {"size": 11},
+        "font": {"size": 12},
         "hovertext": "<br>".join(said),
     }
 
@@ -207,7 +207,7 @@ def _reasons(sweep: Sweep, at: Sequence[float], top: float) -> list[dict[str, An
             "y": top / 2,
             "textangle": -90,
             "showarrow": False,
-            "font": {"size": 11},
+            "font": {"size": 12},
         }
         for x, point in zip(at, sweep.points, strict=True)
         if not point.feasible

@@ -134,7 +134,7 @@ def pareto_picture(sweep: Sweep) -> Picture | None:
                 "y": y,
                 "yshift": 13,
                 "showarrow": False,
-                "font": {"size": 11},
+                "font": {"size": 12},
             }
             for point, (x, y) in zip(kept, line, strict=True)
         ]

@@ -118,7 +118,7 @@ def _labels(cells: dict[Place, Outcome], scale: float) -> list[dict[str, Any]]:
         if point.tokens_per_s is not None:
             look["color"] = "#ffffff" if point.tokens_per_s > middle else _CHANGE
             degrees = short_plan(point).replace(" · ", " ")
-            text = f"{label(point, scale)}<br><span style='font-size:10px'>{degrees}</span>"
+            text = f"{label(point, scale)}<br><span style='font-size:12px'>{degrees}</span>"
         found.append({"text": text, "x": i, "y": j, "showarrow": False, "font": look})
     return found
 

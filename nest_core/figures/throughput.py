@@ -122,7 +122,7 @@ def _line(row: int, low: float, high: float) -> dict[str, object]:
 
 def _tick(entry: Entry) -> str:
     name = f"<b>{entry.name}</b>" if entry.ours else entry.name
-    return f"{name} <br><span style='font-size:11px'>{entry.degrees} </span>"
+    return f"{name} <br><span style='font-size:12px'>{entry.degrees} </span>"
 
 
 def _label(entry: Entry, rate: float, ours: float) -> str:

@@ -253,7 +253,7 @@ def _numbers(found: Timeline, scale: float) -> dict[str, Any]:
         "x": (middle / scale).reshape(-1).astype(np.float32),
         "y": np.repeat(np.arange(1, found.stages + 1, dtype=np.int16), middle.shape[1]),
         "text": [str(number + 1) for number in found.micro_batch.reshape(-1).tolist()],
-        "textfont": {"size": 9, "color": "#FFFFFF"},
+        "textfont": {"size": 12, "color": "#FFFFFF"},
         "hoverinfo": "skip",
         "showlegend": False,
     }

@@ -90,7 +90,7 @@ def _nodes(found: Table, cell: Cell | None) -> tuple[list[dict[str, Any]], list[
     taken = {} if cell is None else _placed(found, cell)
     asked = None if cell is None else _assumed_device(found, cell)
     for device in range(_DEVICES):
-        notes.append(words(f"device {device}", device + 0.5, 1.17, size=11))
+        notes.append(words(f"device {device}", device + 0.5, 1.17, size=12))
         shape = box(device + 0.12, device + 0.88, 1.32, 1.8, MUTED, None)
         if cell is not None and device == asked:
             shape["line"] = {"color": LIMIT, "width": 1.5, "dash": "dash"}

@@ -42,7 +42,7 @@ def program_devices_picture(found: Fill) -> Picture:
             if dashed:
                 shape["line"] = {"color": LIMIT, "width": 1.5, "dash": "dash"}
             shapes.append(shape)
-            notes.append(words(f"device {device}", device + 0.5, 1.16, size=11))
+            notes.append(words(f"device {device}", device + 0.5, 1.16, size=12))
             colour = LIMIT if dashed else ON.get(fill or "")
             notes.append(words(text, device + 0.5, 1.56, size=12, colour=colour))
     layer_shapes, layer_notes = _layers(found, devices)

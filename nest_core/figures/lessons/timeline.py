@@ -107,7 +107,7 @@ def _bars(one: Played, backward: bool, axis: str) -> dict[str, Any]:
         "insidetextanchor": "middle",
         "textangle": 0,
         "constraintext": "none",
-        "textfont": {"size": 11, "color": "#FFFFFF"},
+        "textfont": {"size": 12, "color": "#FFFFFF"},
         "customdata": [
             f"stage {stage + 1}, micro-batch {batch}, {way}<br>{begin:g} to {end:g}"
             for stage, batch, begin, end in zip(stages, batches, begins, ends, strict=True)
