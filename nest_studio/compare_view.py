@@ -72,7 +72,7 @@ _STYLE = """
 .nest-compare thead th i { display: inline-block; width: 0.8em; height: 0.8em;
   margin-right: 0.4em; }
 .nest-compare tbody th { opacity: 0.85; }
-.nest-compare .nest-part th { padding-top: 0.8rem; font-size: 0.75rem; opacity: 0.75;
+.nest-compare .nest-part th { padding-top: 0.8rem; font-size: 0.82rem; opacity: 0.75;
   text-transform: uppercase; letter-spacing: 0.05em; font-weight: 600; }
 </style>
 """

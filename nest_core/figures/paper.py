@@ -17,6 +17,7 @@ from nest_core.figures.style import (
     ACCENT,
     FAINT,
     HATCH,
+    LABEL_PX,
     LIMIT,
     MUTED,
     TIME_COLOURS,
@@ -47,7 +48,7 @@ _BARS = {
     "as_published": ("as published, computed here (stages reversed)", MUTED, HATCH),
     "right_order": ("in the right order, computed here", MUTED, ""),
 }
-_LEGEND = {"orientation": "h", "x": 0, "y": 1.13, "yanchor": "bottom"}
+_LEGEND = {"orientation": "h", "x": 0, "y": 1.13, "yanchor": "bottom", "font": {"size": LABEL_PX}}
 
 
 def models_of(found: Reproduction) -> tuple[str, ...]:
@@ -164,18 +165,13 @@ def _beside(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
                 row=1,
                 col=column,
             )
-    plot.update_layout(
-        template="none",
-        height=340,
-        dragmode=False,
-        margin={"l": 56, "r": 12, "t": 72, "b": 44},
-        legend=_LEGEND,
-    )
+    plot.update_layout(frame(340, (56, 12, 72, 44), showlegend=True, legend=_LEGEND))
     levels = _log_ticks(shown)
     plot.update_yaxes(
         type="log",
         tickvals=levels,
         ticktext=[f"{level:g}" for level in levels],
+        tickfont_size=LABEL_PX,
         gridcolor=FAINT,
         gridwidth=0.5,
         zeroline=False,
@@ -188,6 +184,7 @@ def _beside(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
         fixedrange=True,
         categoryorder="array",
         categoryarray=ticks,
+        tickfont_size=LABEL_PX,
         showgrid=False,
         range=[-0.5, len(ticks) - 0.5],
     )
@@ -310,28 +307,23 @@ def _shares(found: Reproduction, rows: Sequence[Row], axis: str) -> Picture:
                     y=5,
                     text="X",
                     showarrow=False,
-                    font={"color": LIMIT},
+                    font={"color": LIMIT, "size": LABEL_PX},
                     hovertext=row["baselines"][name].get("right_order_reason", ""),
                     row=1,
                     col=column,
                 )
         plot.add_hline(y=100, line={"color": ACCENT, "width": 2}, row=1, col=column)
-    plot.update_layout(
-        template="none",
-        height=340,
-        barmode="group",
-        bargap=0.25,
-        dragmode=False,
-        margin={"l": 56, "r": 12, "t": 72, "b": 96 if axis == "model" else 44},
-        legend=_LEGEND,
-    )
-    plot.update_yaxes(**value_axis())
+    margin = (56, 12, 72, 96 if axis == "model" else 44)
+    layout = frame(340, margin, barmode="group", bargap=0.25, showlegend=True, legend=_LEGEND)
+    plot.update_layout(layout)
+    plot.update_yaxes(**value_axis(), tickfont_size=LABEL_PX)
     plot.update_yaxes(title_text="% of the optimum", col=1)
     plot.update_xaxes(
         type="category",
         fixedrange=True,
         categoryorder="array",
         categoryarray=ticks,
+        tickfont_size=LABEL_PX,
         title_text="" if axis == "model" else _axis_title(rows, axis),
         tickangle=-90 if axis == "model" else 0,
     )
