@@ -35,6 +35,7 @@ COMMANDS = (
     "collective",
     "traffic",
     "bom",
+    "bill",
     "convert",
     "inspect",
     "memory",

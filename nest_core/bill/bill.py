@@ -26,11 +26,13 @@ from nest_core.bill.lines import (
     Line,
     LinkTotal,
     SwitchTotal,
+    Wired,
     priced_cards,
     priced_links,
     priced_switch,
 )
 from nest_core.bill.prices import NONE, Prices, Range
+from nest_core.errors import InputError
 from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, as_graph
 from nest_core.topology.lattice import torus_of
 from nest_core.units import humanise
@@ -132,7 +134,7 @@ def bill(fabric: Fabric, prices: Prices) -> Bill:
     parts = inventory(fabric, prices)
     switches = [priced_switch(prices, count) for count in parts.switches]
     cards = priced_cards(prices, parts)
-    wired = [priced_links(prices, link) for link in parts.links]
+    wired = _wired(fabric, prices, parts)
     lines = [*cards, *(line for _, line, _ in switches), *(line for w in wired for line in w.lines)]
     height = sum(units * total.count for total, _, units in switches)
     network_W = sum(line.power_W.typical for _, line, _ in switches)
@@ -164,8 +166,34 @@ def bill(fabric: Fabric, prices: Prices) -> Bill:
             *_hall_checks(parts.hall),
             *dict.fromkeys(check for found in wired for check in found.checks),
             *dict.fromkeys(_unlisted(total) for total, _, _ in switches if not total.item),
+            *dict.fromkeys(
+                f"No source states the price of {line.item}: the total is without it."
+                for line in lines
+                if not line.priced
+            ),
         ),
     )
+
+
+def _wired(fabric: Fabric, prices: Prices, parts: Inventory) -> list[Wired]:
+    """Every tier's cables: of the kind that the fabric names for it, or the list does."""
+    tiers = [link.tier for link in parts.links]
+    own = dict(fabric.optics)
+    for tier in own:
+        if tier not in tiers:
+            raise InputError(
+                f"optics.{tier}", "must name a tier of the fabric", tier, "pick " + ", ".join(tiers)
+            )
+    named = prices.cabling.tiers | own
+    return [
+        priced_links(
+            prices,
+            link,
+            named.get(link.tier, ""),
+            f"optics.{link.tier}" if link.tier in own else f"prices.cabling.tiers.{link.tier}",
+        )
+        for link in parts.links
+    ]
 
 
 def _hall_checks(hall: Hall) -> tuple[str, ...]:

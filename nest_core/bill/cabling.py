@@ -2,8 +2,9 @@
 
 Of the listed cables that reach, the cheapest with both of its ends: copper and active cables
 carry theirs, fibres take a transceiver per end. ``media`` of the price list narrows the choice:
-``"optical"`` to fibres, a kind of cable to that kind; links through an optical switch are fibres
-whatever it says. A rate that is not listed takes the next
+``"optical"`` to fibres, a kind of cable or of optics to that kind; links through an optical switch
+are fibres whatever it says. What a tier names for itself (``[cabling.tiers]`` of the list, ``[optics]``
+of the fabric) must reach its longest run; cables ``on_request`` are taken only where named. A rate that is not listed takes the next
 faster module; faster than all, and only if nothing else reaches, the fastest in proportion, marked
 as an estimate. Copper and active cables of another rate are priced in proportion, also as
 estimates, and so is a single-port module where only twin-port ones are listed.
@@ -15,8 +16,9 @@ from dataclasses import dataclass
 
 from nest_core.bill.inventory import LinkCount
 from nest_core.bill.prices import NONE, Cable, Prices, Range, Transceiver
+from nest_core.errors import InputError
 
-__all__ = ["Choice", "Ends", "choose", "ends_for"]
+__all__ = ["Choice", "Ends", "check_reach", "choose", "ends_for"]
 
 _SAME = 1e-6
 
@@ -57,8 +59,9 @@ class Ends:
 
     @property
     def price_usd(self) -> Range:
-        """One link end: a module's price over the links that it carries."""
-        return (self.factor / self.module.ports) * self.module.price_usd.range
+        """One link end: a module's price over the links that it carries; nothing if unknown."""
+        price = self.module.price_usd
+        return NONE if price is None else (self.factor / self.module.ports) * price.range
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,25 +114,51 @@ class Choice:
         return self.price_usd(metres).typical + sum(ends)
 
 
-def choose(prices: Prices, link: LinkCount, metres: int) -> Choice:
+def choose(prices: Prices, link: LinkCount, metres: int, named: str = "") -> Choice:
     """The cheapest cable that reaches, or, if none does, the one that reaches furthest.
 
-    Ties go to the first listed.
+    Ties go to the first listed. ``named`` is what the tier asks for, if it does.
     """
-    media = "cheapest" if link.copper else prices.cabling.media
-    allowed = [
-        cable
-        for cable in prices.cable
-        if media == "cheapest" or cable.kind == media or (media == "optical" and cable.optics)
-    ]
+    media = named or ("cheapest" if link.copper else prices.cabling.media)
+    allowed = [cable for cable in prices.cable if _allowed(cable, media)]
     if link.cables_per_link > 1:  # an optical switch passes light on, nothing else
-        fibres = [cable for cable in prices.cable if cable.optics]
+        fibres = [cable for cable in prices.cable if cable.optics and not cable.on_request]
         allowed = [cable for cable in allowed if cable.optics] or fibres or allowed
     options = [_option(prices, cable, link, metres) for cable in allowed]
     reaching = [option for option in options if option.reaches]
     if reaching:
         return min(reaching, key=lambda option: (option.stretched, option.total_usd(metres)))
     return max(options, key=lambda option: option.cable.reach_m.typical)
+
+
+def check_reach(prices: Prices, link: LinkCount, named: str, field: str) -> None:
+    """Refuse what a tier names if it is not listed or does not reach the tier's longest run."""
+    if named not in prices.media:
+        raise InputError(
+            field,
+            "must be optical, cheapest or a listed kind of cable or optics",
+            named,
+            "pick " + ", ".join(prices.media),
+        )
+    reach = max((c.reach_m.typical for c in prices.cable if _allowed(c, named)), default=0.0)
+    if link.longest_m <= reach:
+        return
+    far = {c.optics or c.kind: c.reach_m.typical for c in prices.cable}
+    others = [f"{kind} ({m:g} m)" for kind, m in far.items() if m >= link.longest_m]
+    raise InputError(
+        field,
+        f"must reach the {link.longest_m} m of the longest run to the {link.tier} tier",
+        f"{named}, which reaches {reach:g} m",
+        f"pick {', '.join(others)}, or stand the racks closer (floor.racks_per_row)"
+        if others
+        else "stand the racks closer (floor.racks_per_row)",
+    )
+
+
+def _allowed(cable: Cable, media: str) -> bool:
+    if media in (cable.kind, cable.optics):
+        return True
+    return not cable.on_request and (media == "cheapest" or (media == "optical" and cable.optics != ""))
 
 
 def ends_for(prices: Prices, optics: str, rate_Gbps: float, place: str) -> Ends:
@@ -154,7 +183,8 @@ def ends_for(prices: Prices, optics: str, rate_Gbps: float, place: str) -> Ends:
     module = min(fitting, key=rank)
     factor = max(1.0, rate_Gbps / module.rate_Gbps)
     foreign = order.get(module.end, 2) == 2
-    estimate = factor > 1 + _SAME or foreign or module.price_usd.kind == "estimate"
+    figure = module.price_usd
+    estimate = factor > 1 + _SAME or foreign or figure is None or figure.kind == "estimate"
     alone = foreign and module.ports > 1
     return Ends(module, factor if factor > 1 + _SAME else 1.0, alone, estimate)
 

@@ -203,15 +203,16 @@ def dragonfly_parts(fabric: Dragonfly, prices: Prices) -> Inventory:
             fabric.global_bandwidth_Bps,
         )
     ]
-    used = fabric.nodes + 2 * local + 2 * wide
+    nics = fabric.nodes * fabric.nics_per_node
+    used = nics + 2 * local + 2 * wide
     return Inventory(
         hall,
         fabric.nodes,
-        fabric.nodes,
+        nics,
         rates[0],
         (SwitchCount("router", fabric.routers, fabric.radix, max(rates), used),),
         (
-            LinkCount("node", rates[0], by_metres(to_router, np.ones_like(to_router)), "nic"),
+            LinkCount("node", rates[0], by_metres(to_router, np.full_like(to_router, fabric.nics_per_node)), "nic"),
             LinkCount("local", rates[1], ((inside, local),) if local else ()),
             LinkCount("global", rates[2], tuple((m, n * links) for m, n in sorted(pairs.items()))),
         ),

@@ -1,4 +1,4 @@
-"""Parts of tori of chips."""
+"""Parts of tori of chips, or of servers whose NICs are joined directly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from nest_core.bill.floor import Hall, chip_hall
+from nest_core.bill.floor import Hall, chip_hall, node_hall
 from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount, by_metres
 from nest_core.bill.prices import Prices
 from nest_core.topology import Torus
@@ -15,26 +15,57 @@ __all__ = ["torus_parts"]
 
 
 def torus_parts(fabric: Torus, prices: Prices) -> Inventory:
-    """Links between chips; whole cubes behind optical switches."""
-    hall = chip_hall(prices, fabric.places)
+    """Links between chips, or between NICs; whole cubes behind optical switches."""
     rate = fabric.link_bandwidth_Bps * BITS
+    if fabric.nics_per_device:
+        return _of_nics(fabric, prices, rate)
+    hall = chip_hall(prices, fabric.places)
     if _cubes(fabric):
         return _cube_inventory(fabric, prices, hall, rate)
-    near: Counter[int] = Counter()
-    far: Counter[int] = Counter()
-    for a, b, closes in fabric.link_places():
-        lengths, counts = np.unique(
-            hall.lengths_m(hall.rack_of(a), hall.rack_of(b)), return_counts=True
-        )
-        into = far if closes else near
-        for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
-            into[length] += count
+    near, far = _runs(fabric, hall, 1)
     links = tuple(
         LinkCount(tier, rate, tuple(sorted(found.items())), "chip", "chip", copper=copper)
         for tier, found, copper in (("neighbour", near, True), ("wrap-around", far, False))
         if found
     )
     return Inventory(hall, fabric.devices, 0, 0.0, (), links)
+
+
+def _of_nics(fabric: Torus, prices: Prices, rate: float) -> Inventory:
+    """Servers whose NICs, broken out, are joined directly."""
+    each = fabric.devices_per_node
+    nodes = -(-fabric.places // each)
+    hall = node_hall(prices, nodes, each, fabric.name)
+    links = tuple(
+        LinkCount(tier, rate, tuple(sorted(found.items())), "nic", "nic")
+        for tier, found in zip(("neighbour", "wrap-around"), _runs(fabric, hall, each), strict=True)
+        if found
+    )
+    return Inventory(
+        hall,
+        nodes,
+        fabric.devices * fabric.nics_per_device,
+        fabric.nic_bandwidth_Bps * BITS,
+        (),
+        links,
+        (
+            f"NICs are broken out into links of {rate:.4g} Gb/s, each with modules of its own.",
+        ),
+    )
+
+
+def _runs(fabric: Torus, hall: Hall, each: int) -> tuple[Counter[int], Counter[int]]:
+    """Links by length, those between neighbours and those that close a dimension."""
+    near: Counter[int] = Counter()
+    far: Counter[int] = Counter()
+    for a, b, closes in fabric.link_places():
+        lengths, counts = np.unique(
+            hall.lengths_m(hall.rack_of(a // each), hall.rack_of(b // each)), return_counts=True
+        )
+        into = far if closes else near
+        for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
+            into[length] += count
+    return near, far
 
 
 def _cubes(fabric: Torus) -> bool:

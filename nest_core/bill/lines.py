@@ -11,11 +11,12 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 
-from nest_core.bill.cabling import Choice, Ends, choose
+from nest_core.bill.cabling import Choice, Ends, check_reach, choose
 from nest_core.bill.inventory import Inventory, LinkCount, SwitchCount
 from nest_core.bill.prices import NONE, Figure, Prices, Range
 
 __all__ = [
+    "NO_SOURCE",
     "CableRun",
     "Line",
     "LinkTotal",
@@ -24,8 +25,10 @@ __all__ = [
     "priced_cards",
     "priced_links",
     "priced_switch",
+    "told",
 ]
 
+NO_SOURCE = "no source"
 _SAME = 1e-6
 
 
@@ -47,6 +50,11 @@ class Line:
         Of the price, with its kind and date.
     estimate : bool
         Whether price or count is an estimate.
+    priced, powered : bool
+        Whether a source states them; else they are 0 here.
+    failures : Range or None
+        Expected per year, all of them together; None without a source.
+    failures_source : str
     """
 
     part: str
@@ -57,6 +65,10 @@ class Line:
     power_W: Range
     source: str
     estimate: bool
+    priced: bool = True
+    powered: bool = True
+    failures: Range | None = None
+    failures_source: str = NO_SOURCE
 
     @property
     def unit_usd(self) -> Range:
@@ -111,8 +123,13 @@ class LinkTotal:
     runs: tuple[CableRun, ...]
 
 
-def _told(figure: Figure) -> str:
-    return f"{figure.kind}, {figure.date}: {figure.source}"
+def told(figure: Figure | None) -> str:
+    """Where a figure comes from."""
+    return f"{figure.kind}, {figure.date}: {figure.source}" if figure else NO_SOURCE
+
+
+def _failing(figure: Figure | None, count: int) -> Range | None:
+    return None if figure is None else count * figure.range
 
 
 def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line, int]:
@@ -127,7 +144,7 @@ def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line
             count.count,
             count.used * optical.price_usd_per_port.range,
             (count.count * share) * optical.power_W.range,
-            _told(optical.price_usd_per_port),
+            told(optical.price_usd_per_port),
             True,
         )
         return _total(count, optical.name), line, optical.rack_units
@@ -152,8 +169,10 @@ def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line
         count.count,
         count.count * switch.price_usd.range,
         count.count * switch.power_W.range,
-        _told(switch.price_usd),
+        told(switch.price_usd),
         count.estimate or switch.price_usd.kind == "estimate",
+        failures=_failing(switch.failures_per_year, count.count),
+        failures_source=told(switch.failures_per_year),
     )
     return _total(count, switch.name), line, switch.rack_units
 
@@ -173,7 +192,7 @@ def _by_capacity(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line,
         count.count,
         (count.count * capacity) * rule.price_usd_per_Gbps.range,
         (count.count * capacity) * rule.power_W_per_Gbps.range,
-        _told(rule.price_usd_per_Gbps),
+        told(rule.price_usd_per_Gbps),
         True,
     )
     return _total(count, ""), line, rule.rack_units
@@ -209,7 +228,7 @@ def priced_cards(prices: Prices, parts: Inventory) -> list[Line]:
                 parts.nics,
                 parts.nics * price.range,
                 parts.nics * power.range,
-                _told(price),
+                told(price),
                 price.kind == "estimate",
             )
         ]
@@ -222,7 +241,7 @@ def priced_cards(prices: Prices, parts: Inventory) -> list[Line]:
             parts.nics,
             (parts.nics * rate) * rule.price_usd_per_Gbps.range,
             (parts.nics * rate) * rule.power_W_per_Gbps.range,
-            _told(rule.price_usd_per_Gbps),
+            told(rule.price_usd_per_Gbps),
             True,
         )
     ]
@@ -238,11 +257,14 @@ class Wired:
     checks: list[str]
 
 
-def priced_links(prices: Prices, link: LinkCount) -> Wired:
+def priced_links(prices: Prices, link: LinkCount, named: str = "", field: str = "") -> Wired:
+    """A tier's cables; ``named`` is the kind that the tier asks for in ``field``, if it does."""
+    if named:
+        check_reach(prices, link, named, field)
     by_cable: dict[str, list[tuple[int, int, Choice]]] = defaultdict(list)
     checks: list[str] = []
     for metres, count in link.metres:
-        choice = choose(prices, link, metres)
+        choice = choose(prices, link, metres, named)
         by_cable[choice.cable.name].append((metres, count, choice))
         if not choice.reaches:
             checks = [_out_of_reach(link, choice)]
@@ -269,8 +291,10 @@ def priced_links(prices: Prices, link: LinkCount) -> Wired:
                 cables,
                 price,
                 cables * choice.power_W(),
-                _told(choice.cable.price_usd),
+                told(choice.cable.price_usd),
                 choice.estimate,
+                failures=_failing(choice.cable.failures_per_year, cables),
+                failures_source=told(choice.cable.failures_per_year),
             )
         )
         delay = choice.cable.latency_ns_per_m.typical * longest * 1e-9
@@ -292,15 +316,20 @@ def priced_links(prices: Prices, link: LinkCount) -> Wired:
 def _module_line(link: LinkCount, end: Ends, links: int) -> Line:
     module = end.module
     count = -(-links // end.links)
+    price, power = module.price_usd, module.power_W
     return Line(
         "transceiver",
         end.item,
         link.tier,
         count,
-        (count * end.share) * module.price_usd.range,
-        (count * end.share) * module.power_W.range,
-        _told(module.price_usd),
+        (count * end.share) * price.range if price else NONE,
+        (count * end.share) * power.range if power else NONE,
+        told(price),
         end.estimate,
+        priced=price is not None,
+        powered=power is not None,
+        failures=_failing(module.failures_per_year, count),
+        failures_source=told(module.failures_per_year),
     )
 
 

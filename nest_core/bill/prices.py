@@ -10,7 +10,7 @@ of lists by their names. Rates are Gb/s of one port, one direction; lengths metr
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,12 +27,14 @@ __all__ = [
     "Figure",
     "Floor",
     "Nic",
+    "Ownership",
     "Prices",
     "Range",
     "Server",
     "Switch",
     "Transceiver",
     "load_prices",
+    "prices_of",
 ]
 
 DEFAULT = "2026"
@@ -113,6 +115,7 @@ class Switch(_Table):
     price_usd: _Price
     power_W: _Power
     latency_ns: Figure | None = None
+    failures_per_year: Figure | None = None
 
 
 class OpticalSwitch(_Table):
@@ -136,19 +139,26 @@ class Nic(_Table):
 
 
 class Transceiver(_Table):
-    """``[[transceiver]]``: a module of ``ports`` links of ``rate_Gbps`` each."""
+    """``[[transceiver]]``: a module of ``ports`` links of ``rate_Gbps`` each.
+
+    What no source states is absent: the bill says so.
+    """
 
     name: _Name
     optics: _Name
     end: Literal["switch", "nic", "any"]
     ports: _Ports
     rate_Gbps: _Rate
-    price_usd: _Price
-    power_W: _Power
+    price_usd: _Price | None = None
+    power_W: _Power | None = None
+    failures_per_year: Figure | None = None
 
 
 class Cable(_Table):
-    """``[[cable]]``: with its ends, or, where ``optics`` names them, between transceivers."""
+    """``[[cable]]``: with its ends, or, where ``optics`` names them, between transceivers.
+
+    One ``on_request`` is taken only where a tier or the whole list names its kind.
+    """
 
     name: _Name
     kind: _Name
@@ -159,6 +169,8 @@ class Cable(_Table):
     price_usd_per_m: Annotated[Figure, label("and per m", unit="$")]
     power_W_per_end: Figure | None = None
     latency_ns_per_m: Figure
+    failures_per_year: Figure | None = None
+    on_request: bool = False
 
 
 class Server(_Table):
@@ -198,6 +210,7 @@ class _Cabling(_Table):
             "Optics at every length, the cheapest that reaches, or one kind throughout.",
         ),
     ] = "optical"
+    tiers: Annotated[dict[_Name, _Name], Field(max_length=64)] = {}
 
 
 class _PerRate(_Table):
@@ -212,6 +225,55 @@ class _Unlisted(_Table):
 
 
 _Entries = Field(min_length=1, max_length=500)
+_Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class Share(Figure):
+    """A figure of at most 1."""
+
+    typical: _Share
+    low: _Share | None = None
+    high: _Share | None = None
+
+
+class Factor(Figure):
+    """A figure of at least 1."""
+
+    typical: Annotated[float, Field(ge=1, le=100)]
+    low: Annotated[float, Field(ge=1, le=100)] | None = None
+
+
+class Years(Figure):
+    """How long something is kept."""
+
+    typical: Annotated[float, Field(ge=0.1, le=50)]
+
+
+class Ownership(_Table):
+    """``[ownership]``: what keeping a cluster costs; what no source states is absent."""
+
+    years: Annotated[Years, label("years", "How long it is kept.", "years")]
+    pue: Annotated[
+        Factor | None, label("PUE", "Power of the site over power of what computes.", "1")
+    ] = None
+    price_usd_per_kWh: Annotated[Figure | None, label("energy", unit="$ per kWh")] = None
+    draw_share: Annotated[
+        Share | None, label("mean draw", "Over the most that is drawn; empty: all of it.", "share")
+    ] = None
+    hall_usd_per_kW: Annotated[
+        Figure | None, label("hall", "Space, power and cooling.", "$ per kW")
+    ] = None
+    spare_nodes: Annotated[Share | None, label("spares", "Of all nodes.", "share")] = None
+    device_usd: Annotated[
+        Figure | None,
+        label("accelerator with its share of the server", "Over that of a listed server.", "$"),
+    ] = None
+    storage_usd_per_device: Annotated[Figure | None, label("storage", unit="$ per device")] = None
+    staff_usd_per_year: Annotated[Figure | None, label("staff", unit="$ per year")] = None
+    sold_share: Annotated[
+        Share | None, label("share that is sold", "Of all hours; empty: all of them.", "share")
+    ] = None
+    device_failures_per_year: Figure | None = None
 
 
 class Prices(_Table):
@@ -227,7 +289,15 @@ class Prices(_Table):
     cable: Annotated[list[Cable], _Entries]
     server: Annotated[list[Server], _Entries]
     unlisted: _Unlisted
+    ownership: Ownership
     floor: Floor
+
+    @property
+    def media(self) -> tuple[str, ...]:
+        """What ``[cabling]`` and a fabric's ``[optics]`` may name."""
+        optics = [cable.optics for cable in self.cable if cable.optics]
+        kinds = [cable.kind for cable in self.cable]
+        return ("optical", "cheapest", *dict.fromkeys((*kinds, *optics)))
 
 
 def load_prices(
@@ -253,14 +323,50 @@ def load_prices(
     """
     document = _document(name, folder)
     for text in settings:
-        key, value = setting(text)
-        assign(document, key, value)
-        if key.endswith(".typical"):  # a new figure, without the old one's ends and source
-            figure = key.removesuffix("typical")
-            for end in ("low", "high"):
-                _drop(document, figure + end)
-            for name, own in (("kind", "own"), ("date", "now"), ("source", "set by hand")):
-                assign(document, figure + name, own)
+        _change(document, *setting(text))
+    return _checked(document)
+
+
+def prices_of(
+    asked: str | Mapping[str, Any] | None,
+    changes: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+) -> Prices:
+    """The price list that a scenario's ``prices`` means.
+
+    Parameters
+    ----------
+    asked : str, mapping or None
+        A list's name or file, or its tables, over the ``base`` that they name, else the default.
+    changes : mapping, optional
+        Dotted keys to values, over it.
+    folder : Path, optional
+        As `load_prices` takes it.
+    """
+    if isinstance(asked, Mapping):
+        tables = copy.deepcopy(dict(asked))
+        base = tables.pop("base", DEFAULT)
+        if not isinstance(base, str):
+            raise InputError(BASE, "must be the name of a whole list", base, "name a preset")
+        document = _merged(_document(base, folder), tables)
+    else:
+        document = _document(asked or DEFAULT, folder)
+    for key, value in (changes or {}).items():
+        _change(document, key, value)
+    return _checked(document)
+
+
+def _change(document: dict[str, Any], key: str, value: Any) -> None:
+    assign(document, key, value)
+    if key.endswith(".typical"):  # a new figure, without the old one's ends and source
+        figure = key.removesuffix("typical")
+        for end in ("low", "high"):
+            _drop(document, figure + end)
+        for name, own in (("kind", "own"), ("date", "now"), ("source", "set by hand")):
+            assign(document, figure + name, own)
+
+
+def _checked(document: dict[str, Any]) -> Prices:
     prices = checked(Prices, document, "prices.")
     _check(prices)
     return prices
@@ -333,14 +439,16 @@ def _check(prices: Prices) -> None:
                 cable.optics,
                 "list the transceiver",
             )
-    media = ("optical", "cheapest", *dict.fromkeys(cable.kind for cable in prices.cable))
-    if prices.cabling.media not in media:
-        raise InputError(
-            "prices.cabling.media",
-            "must be optical, cheapest or a listed kind of cable",
-            prices.cabling.media,
-            "pick " + ", ".join(media),
-        )
+    asked = {"media": prices.cabling.media}
+    asked |= {f"tiers.{tier}": kind for tier, kind in prices.cabling.tiers.items()}
+    for key, kind in asked.items():
+        if kind not in prices.media:
+            raise InputError(
+                f"prices.cabling.{key}",
+                "must be optical, cheapest or a listed kind of cable or optics",
+                kind,
+                "pick " + ", ".join(prices.media),
+            )
     if prices.cabling.media == "optical" and not any(cable.optics for cable in prices.cable):
         raise InputError(
             "prices.cable", 'must list one with optics for media = "optical"', "none", "add one"

@@ -73,9 +73,11 @@ class DragonflyLinkMap(LinkMap):
         capacity = np.repeat(np.array(self.rates_Bps), counts)
         if scale_up is not None:
             capacity[:within] = scale_up.capacity_Bps * self.speed[0]
+        link = capacity.copy()
+        link[within : within + 2 * fabric.nodes] /= fabric.nics_per_node
         self._settle(
             capacity_Bps=capacity,
-            link_Bps=capacity,  # every link group is one link
+            link_Bps=link,  # every link group is one link, but for several NICs of a node
             tier=np.repeat(np.array(self.tiers), counts),
             outside=np.arange(len(capacity)) >= within,
             scale_up=scale_up,
@@ -90,7 +92,7 @@ class DragonflyLinkMap(LinkMap):
         fabric, (a, b, c, d) = self.fabric, self.speed
         return (
             fabric.intra_bandwidth_Bps * a,
-            fabric.nic_bandwidth_Bps * b,
+            fabric.port_bandwidth_Bps * b,
             fabric.local_bandwidth_Bps * c,
             fabric.global_bandwidth_Bps * d,
         )
@@ -226,7 +228,7 @@ def dragonfly_network(fabric: Dragonfly) -> Network:
     """Levels node, router, group and global, those left out that join nothing."""
     hop, device = fabric.hop_latency_s, fabric.devices_per_node
     nodes, routers = fabric.nodes_per_router, fabric.routers_per_group
-    port, local = fabric.nic_bandwidth_Bps, fabric.local_bandwidth_Bps
+    port, local = fabric.port_bandwidth_Bps, fabric.local_bandwidth_Bps
     beyond = (fabric.groups - 1) * fabric.links_per_pair
     uplinks = [
         ("node", device, 1, fabric.intra_bandwidth_Bps, fabric.intra_latency_s),

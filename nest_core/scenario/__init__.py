@@ -1,6 +1,7 @@
 """What people write becomes what the core works on: scenarios, jobs, titles."""
 
 from nest_core.scenario.scenario import (
+    OF_PRICES,
     Scenario,
     expanded,
     fabric_document,
@@ -11,6 +12,7 @@ from nest_core.scenario.scenario import (
 )
 
 __all__ = [
+    "OF_PRICES",
     "Scenario",
     "expanded",
     "fabric_document",

@@ -34,6 +34,7 @@ from nest_core.workload.model_files import model_table
 from nest_core.workload.recomputation import ordered
 
 __all__ = [
+    "OF_PRICES",
     "Scenario",
     "expanded",
     "fabric_document",
@@ -44,6 +45,9 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger(__name__)
+
+OF_PRICES = "prices."
+"""What keys of the price list start with."""
 
 HERE = Path()
 """The folder in which a person's command or program runs."""
@@ -212,7 +216,8 @@ def resolve_scenario(
     if any(key.startswith("workload.model.") for key in changes):
         _name_to_sizes(merged, changes, folder)
     for key, value in changes.items():
-        assign(merged, key, value)
+        if not key.startswith(OF_PRICES):  # the bill's, which reads them over its whole list
+            assign(merged, key, value)
     return _scenario(checked(ScenarioFile, merged), folder)
 
 

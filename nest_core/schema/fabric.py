@@ -79,6 +79,9 @@ class TorusTable(Table):
     link_bandwidth_GBps: Annotated[Positive, label("link speed")]
     hop_latency_us: NotNegative
     twisted: bool = False
+    nics_per_device: Count | None = None
+    nic_bandwidth_GBps: Positive | None = None
+    devices_per_node: Count = 1
 
 
 class TpuSliceTable(Table):
@@ -102,6 +105,7 @@ class DragonflyTable(Table):
     hop_latency_us: NotNegative
     groups: Count | None = None
     devices_per_node: Count = 1
+    nics_per_node: Count = 1
     nic_bandwidth_GBps: Positive | None = None
 
 
@@ -150,6 +154,11 @@ class FabricFile(Table):
     ecmp_seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     missing: Annotated[list[Name], Field(max_length=65_536)] = []
     devices_per_host: Count | None = None
+    optics: Annotated[
+        dict[Name, Name],
+        Field(max_length=64),
+        label("optics", "Cable or optics of a tier: DAC, AEC, SR, DR, FR, LPO, CPO."),
+    ] = {}
     source: str = ""
     level: Annotated[list[LevelTable], Field(max_length=16)] | None = None
     clos: ClosTable | None = None

@@ -213,6 +213,7 @@ class ScenarioFile(Table):
     fabric: FabricFile
     accelerator: AcceleratorFile
     stack: Name | None = None
+    prices: Name | dict[str, Any] | None = None
     costs: Literal["own"] = "own"
     workload: WorkloadTable
     search: SearchTable = SearchTable()

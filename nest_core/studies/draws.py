@@ -16,7 +16,7 @@ from zlib import crc32
 
 import numpy as np
 
-from nest_core.costs import Problem, Report, price
+from nest_core.costs import Plan, Problem, Report, price
 from nest_core.costs.head_room import spread_where
 from nest_core.costs.network_draw import routing_of, under
 from nest_core.hardware.network_spread import NetworkParameters, load_spread
@@ -25,10 +25,15 @@ from nest_core.hardware.stacks import known_of
 from nest_core.network import FloatArray, Network
 from nest_core.scenario import Scenario
 
-__all__ = ["Draw", "Spread", "slopes", "spread_of"]
+__all__ = ["REPEATED_SD", "Draw", "Spread", "alikeness", "slopes", "spread_of"]
 
 _REACH = "network"
 """The posterior's parameter that the catalogue of networks replaces."""
+REPEATED_SD = 0.015
+"""Of the logarithm of a time: between repetitions of one run (docs/method.md, "Next runs")."""
+ALIKE = 0.8
+"""Correlation of the model's errors on plans that differ on one of `AXES`."""
+AXES = ("tp", "pp", "dp", "cp", "ep", "micro_batch", "zero", "schedule", "interleave")
 STEP = 0.05
 """Of a factor's logarithm, between the two prices of a slope."""
 
@@ -187,4 +192,19 @@ def slopes(
         moved = draw.problem(scenario, network, recompute)
         there = np.log([price(moved, report.plan).iteration_s for report in reports])
         found[:, place] = (there - here) / STEP
+    return found
+
+
+def alikeness(plans: Sequence[Plan]) -> FloatArray:
+    """Correlation of the model's errors on plans, (plans, plans).
+
+    `ALIKE` for every axis on which two differ, multiplied: 1 for plans that differ on none. The
+    value is that of the grids of Megatron-LM on A100s over several nodes
+    (``docs/method.md``, "How sure").
+    """
+    points = [plan.point for plan in plans]
+    found = np.ones((len(plans), len(plans)))
+    for axis in AXES:
+        values = np.array([str(getattr(point, axis)) for point in points])
+        found *= np.where(values[:, None] == values, 1.0, ALIKE)
     return found

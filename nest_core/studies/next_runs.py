@@ -29,8 +29,7 @@ from nest_core.errors import InputError
 from nest_core.network import FloatArray
 from nest_core.planner import search
 from nest_core.scenario import Scenario
-from nest_core.studies.draws import Spread, slopes, spread_of
-from nest_core.studies.recommended import alikeness
+from nest_core.studies.draws import REPEATED_SD, Spread, alikeness, slopes, spread_of
 
 __all__ = ["MOST_RUNS", "Beliefs", "NextRun", "NextRuns", "chosen_runs", "next_runs"]
 
@@ -44,8 +43,6 @@ DRAWS_S = 12.0
 WORTH = 0.99
 """A winner takes at most this share of the time of any other candidate: nobody's model tells
 plans apart that differ by less, and a search that need not is short."""
-REPEATED_SD = 0.015
-"""Of the logarithm of a time: between repetitions of one run (docs/method.md, "Next runs")."""
 OUTCOMES = 4096
 
 

@@ -26,7 +26,7 @@ from nest_core.hardware.posterior import SHARE
 from nest_core.network import BoolArray, FloatArray
 from nest_core.scenario import Scenario
 from nest_core.studies.draw_search import Won, kept_problem, search_draws, searched
-from nest_core.studies.draws import Spread, spread_of
+from nest_core.studies.draws import Spread, alikeness, spread_of
 from nest_core.studies.interval import interval_of
 from nest_core.studies.local_price import LocalPrice, local_price
 from nest_core.studies.solving import Stop, Tell, never, silent
@@ -35,7 +35,6 @@ __all__ = [
     "Contender",
     "Difference",
     "Recommended",
-    "alikeness",
     "difference",
     "recommend",
     "recommended",
@@ -46,9 +45,6 @@ PRICED = 1024
 SURE = 0.9
 """Of the interval of a share of draws."""
 _ROUNDING = 1e-12
-ALIKE = 0.8
-"""Correlation of the model's errors on plans that differ on one of `AXES`."""
-AXES = ("tp", "pp", "dp", "cp", "ep", "micro_batch", "zero", "schedule", "interleave")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,21 +159,6 @@ class Recommended:
             "equals": [one.to_json() for one in self.equals],
             "words": self.in_words,
         }
-
-
-def alikeness(plans: Sequence[Plan]) -> FloatArray:
-    """Correlation of the model's errors on plans, (plans, plans).
-
-    `ALIKE` for every axis on which two differ, multiplied: 1 for plans that differ on none. The
-    value is that of the grids of Megatron-LM on A100s over several nodes
-    (``docs/method.md``, "How sure").
-    """
-    points = [plan.point for plan in plans]
-    found = np.ones((len(plans), len(plans)))
-    for axis in AXES:
-        values = np.array([str(getattr(point, axis)) for point in points])
-        found *= np.where(values[:, None] == values, 1.0, ALIKE)
-    return found
 
 
 def recommend(

@@ -23,8 +23,7 @@ from nest_core.explain.interval import Interval
 from nest_core.hardware.posterior import WIDTH
 from nest_core.network.clos import clos_network
 from nest_core.scenario import Scenario
-from nest_core.studies.draws import slopes, spread_of
-from nest_core.studies.next_runs import REPEATED_SD
+from nest_core.studies.draws import REPEATED_SD, slopes, spread_of
 from nest_core.topology import Clos, Fabric
 
 __all__ = ["Step", "UplinksOff", "check_leaves", "uplinks_off"]

@@ -1,11 +1,15 @@
-"""What designs train per dollar once accelerators are paid for, and where the winner changes.
+"""What designs train per dollar once everything is paid for, and where the winner changes.
 
-A design trains R tokens/s on D accelerators over a network of N dollars. With x dollars for an
-accelerator and its share of the server, it trains ``R / (N + D x)`` per dollar. Of two designs the
-first is ahead exactly where ``x (R_1 D_2 - R_2 D_1) > R_2 N_1 - R_1 N_2``: the left factor says
-whose accelerators do more, the right side who trains more per dollar of the network alone. So
-there is one break-even at most, or one of them is ahead at any price
-(docs/decisions/break-even.md).
+A design trains R tokens/s on D accelerators, spares counted; beside them N dollars are paid once,
+for the network and its hall, and E a year, for energy and staff, over Y years. With x dollars for
+an accelerator and its share of the server, its whole cost is ``C = N + E Y + D x`` and it trains
+``R Y / C`` per dollar. Of two designs the first is ahead exactly where ``R_1 C_2 - R_2 C_1 > 0``.
+That is affine in x: ``x (R_1 D_2 - R_2 D_1) > R_2 (N_1 + E_1 Y) - R_1 (N_2 + E_2 Y)``, where the
+left factor says whose accelerators do more, the right side who trains more per dollar of the rest.
+It is affine in Y as well, and in the share y of its hours for which a cluster trains this model
+while accelerators are worth the same in all designs for the rest of them: there R becomes
+``y R_i D_2 / R_2 + (1 - y) D_i``. So in each of the three there is one break-even at most, or one
+of them is ahead everywhere (docs/decisions/break-even.md).
 """
 
 from __future__ import annotations
@@ -16,7 +20,19 @@ from dataclasses import dataclass
 from nest_core.bill.prices import Prices
 from nest_core.schema import StudyTable, parameter
 
-__all__ = ["DEVICE_USD", "Design", "DevicePrice", "Lead", "break_even", "device_price", "lead"]
+__all__ = [
+    "DEVICE_USD",
+    "Crossing",
+    "Design",
+    "DevicePrice",
+    "Lead",
+    "break_even",
+    "crossing_of_hours",
+    "crossing_of_price",
+    "crossing_of_years",
+    "device_price",
+    "lead",
+]
 
 DEVICE_USD = parameter("device_usd", StudyTable)
 """No accelerator costs more than its bound: a break-even from there on is none."""
@@ -39,7 +55,7 @@ class DevicePrice:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What a design trains, on how many accelerators, and what its network costs.
+    """What a design trains, on how many accelerators, and what the rest of it costs.
 
     Parameters
     ----------
@@ -47,16 +63,66 @@ class Design:
         Above 0.
     devices : int
     network_usd : float
+        The network, and what else is bought once beside accelerators: the hall, storage.
+    yearly_usd : float
+        Energy and staff.
+    years : float
+        For which it is kept.
+    spares : float
+        Spare accelerators for one that computes.
     """
 
     tokens_per_s: float
     devices: int
     network_usd: float
+    yearly_usd: float = 0.0
+    years: float = 0.0
+    spares: float = 0.0
+
+    @property
+    def besides_usd(self) -> float:
+        """All but accelerators and their servers."""
+        return self.network_usd + self.years * self.yearly_usd
+
+    @property
+    def paid(self) -> float:
+        """Accelerators that are paid for."""
+        return self.devices * (1.0 + self.spares)
+
+    def whole_usd(self, device_usd: float) -> float:
+        """What everything costs over its years."""
+        return self.besides_usd + self.paid * device_usd
 
     def per_usd(self, device_usd: float) -> float:
-        """Tokens/s per dollar of network and accelerators; infinite where nothing costs."""
-        whole = self.network_usd + self.devices * device_usd
+        """Tokens/s per dollar of everything; infinite where nothing costs."""
+        whole = self.whole_usd(device_usd)
         return self.tokens_per_s / whole if whole > 0 else float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Where the first of two designs is ahead.
+
+    Parameters
+    ----------
+    at : float
+        From 0 to infinity.
+    above : bool
+        Whether it is ahead above it, else below. Ahead everywhere: above 0, or below infinity.
+    """
+
+    at: float
+    above: bool
+
+    @property
+    def always(self) -> bool:
+        """Whether the first is ahead everywhere."""
+        return self.at == (0.0 if self.above else float("inf"))
+
+    @property
+    def never(self) -> bool:
+        """Whether the second is ahead, or level, everywhere."""
+        return self.at == (float("inf") if self.above else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +182,51 @@ def break_even(first: Design, second: Design) -> float | None:
     return max(need / slope, 0.0) if slope else None
 
 
+def crossing_of_price(first: Design, second: Design) -> Crossing:
+    """Prices of an accelerator at which the first trains more per dollar.
+
+    Examples
+    --------
+    >>> fast, cheap = Design(1.02e6, 1024, 6e6), Design(1e6, 1024, 4e6)
+    >>> crossing_of_price(fast, cheap)
+    Crossing(at=93750.0, above=True)
+    """
+    slope, need = _sides(first, second)
+    return _crossing(-need, slope, DEVICE_USD.high or float("inf"))
+
+
+def crossing_of_years(first: Design, second: Design, device_usd: float) -> Crossing:
+    """Years for which the first must be kept to train more per dollar."""
+    one, other = (design.network_usd + design.paid * device_usd for design in (first, second))
+    return _crossing(
+        first.tokens_per_s * other - second.tokens_per_s * one,
+        first.tokens_per_s * second.yearly_usd - second.tokens_per_s * first.yearly_usd,
+        float("inf"),
+    )
+
+
+def crossing_of_hours(first: Design, second: Design, device_usd: float) -> Crossing:
+    """Shares of its hours that it must train this model for the first to do more per dollar.
+
+    For the rest of them an accelerator is worth as much in both.
+    """
+    one, other = first.whole_usd(device_usd), second.whole_usd(device_usd)
+    here = first.tokens_per_s * second.devices / second.tokens_per_s
+    idle = first.devices * other - second.devices * one
+    return _crossing(idle, here * other - second.devices * one - idle, 1.0)
+
+
+def _crossing(least: float, slope: float, most: float) -> Crossing:
+    """Of ``least + slope t > 0`` for t from 0 to ``most``."""
+    everywhere = float("inf")
+    if slope == 0:
+        return Crossing(0.0 if least > 0 else everywhere, True)
+    at = -least / slope
+    if slope > 0:
+        return Crossing(max(0.0, at) if at < most else everywhere, True)
+    return Crossing(max(0.0, at) if at < most else everywhere, False)
+
+
 def device_price(accelerator: str, prices: Prices) -> DevicePrice | None:
     """What an accelerator costs with its share of a listed server.
 
@@ -147,12 +258,12 @@ def device_price(accelerator: str, prices: Prices) -> DevicePrice | None:
 
 def _rank(one: Design, device_usd: float) -> tuple[float, float]:
     """What it trains per dollar, then per accelerator, which decides a cent further on."""
-    return one.per_usd(device_usd), one.tokens_per_s / one.devices
+    return one.per_usd(device_usd), one.tokens_per_s / one.paid
 
 
 def _sides(first: Design, second: Design) -> tuple[float, float]:
     """Factor of x and right side of the inequality by which the first is ahead."""
     return (
-        first.tokens_per_s * second.devices - second.tokens_per_s * first.devices,
-        second.tokens_per_s * first.network_usd - first.tokens_per_s * second.network_usd,
+        first.tokens_per_s * second.paid - second.tokens_per_s * first.paid,
+        second.tokens_per_s * first.besides_usd - first.tokens_per_s * second.besides_usd,
     )

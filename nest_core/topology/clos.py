@@ -138,6 +138,7 @@ class Clos(ClosPlan):
             routing=file.routing,
             ecmp_seed=file.ecmp_seed,
             missing=tuple(file.missing),
+            optics=tuple(file.optics.items()),
         )
 
     def tables(self) -> Document:

@@ -76,6 +76,9 @@ class ClosPlan(Fabric):
     devices_per_host : int
         Devices that one operating system sees, where a node (what devices reach each other in
         without a NIC) has several hosts; 0: those of a node.
+    optics : tuple of (str, str)
+        Kind of cable or optics by tier, innermost first; what is not named is as the price list
+        has it. The bill reads it, no time does.
     """
 
     noun = "Clos"
@@ -102,10 +105,12 @@ class ClosPlan(Fabric):
     installed: int = 0
     oversubscribe: Oversubscribe = "remove_uplinks"
     devices_per_host: int = 0
+    optics: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         _check_figures(self)
         _set_rails(self)
+        _check_optics(self)
         _ = self.scale_up, self.sizing
 
     @property
@@ -154,6 +159,17 @@ class ClosPlan(Fabric):
     def tier_names(self) -> tuple[str, ...]:
         """Names of the switch tiers, innermost first."""
         return TIER_NAMES[self.kind][: self.tiers]
+
+
+def _check_optics(fabric: ClosPlan) -> None:
+    for tier, _ in fabric.optics:
+        if tier not in fabric.tier_names:
+            raise InputError(
+                f"optics.{tier}",
+                "must name a tier of the fabric",
+                tier,
+                "pick " + ", ".join(fabric.tier_names),
+            )
 
 
 def _check_figures(fabric: ClosPlan) -> None:

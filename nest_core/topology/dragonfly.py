@@ -51,7 +51,7 @@ class Dragonfly(Fabric):
     Parameters
     ----------
     routers_per_group, nodes_per_router, global_links_per_router : int
-        ``a``, ``p`` and ``h``; a node has one port on its router, which its devices share.
+        ``a``, ``p`` and ``h``; a node's NICs all go to its router, and its devices share them.
     local_bandwidth_Bps, global_bandwidth_Bps : float
         One link inside a group, one between groups; one direction.
     hop_latency_s : float
@@ -62,9 +62,13 @@ class Dragonfly(Fabric):
         0: the most there can be, ``a h + 1``.
     devices_per_node : int
     nic_bandwidth_Bps : float
-        A node's port, one direction; 0: that of a local link.
+        One NIC, one direction; 0: that of a local link.
     routing, ecmp_seed
         How flows choose among paths.
+    optics : tuple of (str, str)
+        Kind of cable or optics by kind of link: node, local, global.
+    nics_per_node : int
+        Ports that a node takes on its router.
     """
 
     kind = "dragonfly"
@@ -84,6 +88,8 @@ class Dragonfly(Fabric):
     nic_bandwidth_Bps: float = 0.0
     routing: Routing = "adaptive"
     ecmp_seed: int = 0
+    optics: tuple[tuple[str, str], ...] = ()
+    nics_per_node: int = 1
 
     def __post_init__(self) -> None:
         for field in (
@@ -91,6 +97,7 @@ class Dragonfly(Fabric):
             "nodes_per_router",
             "global_links_per_router",
             "devices_per_node",
+            "nics_per_node",
         ):
             whole(f"dragonfly.{field}", getattr(self, field))
         ports = self.routers_per_group * self.global_links_per_router
@@ -148,8 +155,10 @@ class Dragonfly(Fabric):
             groups=table.groups or 0,
             devices_per_node=table.devices_per_node,
             nic_bandwidth_Bps=0.0 if nic is None else from_gbps_bytes(nic),
+            nics_per_node=table.nics_per_node,
             routing=file.routing,
             ecmp_seed=file.ecmp_seed,
+            optics=tuple(file.optics.items()),
         )
 
     def tables(self) -> Document:
@@ -165,13 +174,16 @@ class Dragonfly(Fabric):
             "devices_per_node": self.devices_per_node,
             "nic_bandwidth_GBps": gigabytes(self.nic_bandwidth_Bps),
         }
+        if self.nics_per_node > 1:
+            table["nics_per_node"] = self.nics_per_node
         return {"dragonfly": table, "intra_node": self.scale_up.table()}
 
     def switch_ports(self) -> tuple[SwitchPorts, ...]:
         """Ports of a router; up are those to other routers."""
         lit = self.links_per_pair * (self.groups - 1)
         up = self.routers_per_group - 1 + min(self.global_links_per_router, lit)
-        return (SwitchPorts("router", self.routers, self.radix, self.nodes_per_router, up, None),)
+        down = self.nodes_per_router * self.nics_per_node
+        return (SwitchPorts("router", self.routers, self.radix, down, up, None),)
 
     def barred(self, source: int, target: int) -> list[Any]:
         """The routers of all groups but the two."""
@@ -220,8 +232,14 @@ class Dragonfly(Fabric):
 
     @property
     def radix(self) -> int:
-        """Ports of a router: ``p + h + a - 1``."""
-        return self.nodes_per_router + self.global_links_per_router + self.routers_per_group - 1
+        """Ports of a router: ``p + h + a - 1``, where ``p`` counts NICs."""
+        nodes = self.nodes_per_router * self.nics_per_node
+        return nodes + self.global_links_per_router + self.routers_per_group - 1
+
+    @property
+    def port_bandwidth_Bps(self) -> float:
+        """All NICs of a node, one direction."""
+        return self.nics_per_node * self.nic_bandwidth_Bps
 
     @property
     def links_per_pair(self) -> int:
@@ -297,19 +315,20 @@ class Dragonfly(Fabric):
             first = node * self.devices_per_node
             devices = dict(enumerate(range(first, first + self.devices_per_node)))
             self.scale_up.draw(graph, node, devices)
-            graph.add_node(("nic", node, 0), role="nic")
+            several = {"count": self.nics_per_node} if self.nics_per_node > 1 else {}
+            graph.add_node(("nic", node, 0), role="nic", **several)
             graph.add_edge(
                 ("nic", node, 0),
                 ("router", node // self.nodes_per_router),
                 bandwidth_Bps=self.nic_bandwidth_Bps,
-                count=1,
+                count=self.nics_per_node,
                 latency_s=self.hop_latency_s,
             )
             for device in devices.values():
                 graph.add_edge(
                     device,
                     ("nic", node, 0),
-                    bandwidth_Bps=self.nic_bandwidth_Bps,
+                    bandwidth_Bps=self.port_bandwidth_Bps,
                     count=1,
                     latency_s=0.0,
                 )

@@ -84,6 +84,7 @@ class Fabric(ABC):
             "routing": self.routing if self.routed or self.routing != "adaptive" else "",
             "ecmp_seed": self.ecmp_seed,
             "missing": list(self.missing),
+            "optics": dict(self.optics),
         }
         said = {key: value for key, value in stated.items() if value}
         return {"schema": 1, "name": self.name} | said | self.tables()
@@ -101,6 +102,11 @@ class Fabric(ABC):
     @property
     def missing(self) -> tuple[str, ...]:
         """Elements that it counts and does not have."""
+        return ()
+
+    @property
+    def optics(self) -> tuple[tuple[str, str], ...]:
+        """Kind of cable or optics by tier, where the fabric names it."""
         return ()
 
     @property

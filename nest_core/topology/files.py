@@ -30,8 +30,8 @@ class Kind:
         Tables, first the required ones, become the fabric, human units SI.
     tables, optional : tuple of str
         Those that its files must have, and may have.
-    missing, hosts : bool
-        Whether its files may say ``missing`` and ``devices_per_host``.
+    missing, hosts, optics : bool
+        Whether its files may say ``missing``, ``devices_per_host`` and ``[optics]``.
     routed : bool
         As `Fabric.routed`: whether ``routing = "ecmp"`` means something.
     """
@@ -41,10 +41,11 @@ class Kind:
     optional: tuple[str, ...] = ()
     missing: bool = False
     hosts: bool = False
+    optics: bool = False
     routed: bool = True
 
 
-_CLOS = Kind(Clos.from_file, ("clos", "intra_node"), missing=True, hosts=True)
+_CLOS = Kind(Clos.from_file, ("clos", "intra_node"), missing=True, hosts=True, optics=True)
 KINDS: dict[str, Kind] = {
     "hierarchical": Kind(
         Hierarchical.from_file, ("level",), missing=True, hosts=True, routed=False
@@ -53,7 +54,7 @@ KINDS: dict[str, Kind] = {
     "fat_tree": _CLOS,
     "rail_optimised": _CLOS,
     "rail_only": _CLOS,
-    "dragonfly": Kind(Dragonfly.from_file, ("dragonfly",), ("intra_node",)),
+    "dragonfly": Kind(Dragonfly.from_file, ("dragonfly",), ("intra_node",), optics=True),
     "torus": Kind(Torus.from_file, ("torus",), missing=True, routed=False),
     "tpu_slice": Kind(slice_from_file, ("tpu_slice",), missing=True, routed=False),
     # A graph of one device has no links.
@@ -113,6 +114,13 @@ def build_fabric(file: FabricFile) -> Fabric:
             f'must be absent for kind = "{file.kind}"',
             file.devices_per_host,
             "leave it out: hosts follow from the nodes",
+        )
+    if file.optics and not kind.optics:
+        raise InputError(
+            "optics",
+            f'must be absent for kind = "{file.kind}"',
+            ", ".join(file.optics),
+            "name a kind for all tiers in the price list (cabling.media)",
         )
     if file.routing == "ecmp" and not kind.routed:
         raise InputError(

@@ -62,6 +62,13 @@ class Torus(Fabric):
         ``"device 9"``: devices that take no part. Their routers still forward.
     routing : {"adaptive", "shortest_path"}
         Kept for the document; routes go dimension by dimension whatever it says.
+    nics_per_device : int
+        NICs whose ports, broken out, are the links; 0: the links are the devices' own.
+    nic_bandwidth_Bps : float
+        One NIC, one direction.
+    devices_per_node : int
+        Devices of a server, where links are NICs'. The bill reads it: no link joins devices of a
+        server in another way.
     """
 
     kind = "torus"
@@ -76,6 +83,9 @@ class Torus(Fabric):
     twisted: bool = False
     missing: tuple[str, ...] = ()
     routing: Routing = "adaptive"
+    nics_per_device: int = 0
+    nic_bandwidth_Bps: float = 0.0
+    devices_per_node: int = 1
 
     def __post_init__(self) -> None:
         if len(self.shape) not in (2, 3):
@@ -111,6 +121,25 @@ class Torus(Fabric):
         if self.twisted:
             self._check_twist()
         check_some_left(self.missing, self.devices)
+        self._check_nics()
+
+    def _check_nics(self) -> None:
+        whole("torus.devices_per_node", self.devices_per_node)
+        if (self.nics_per_device == 0) != (self.nic_bandwidth_Bps == 0):
+            raise InputError(
+                "torus.nics_per_device",
+                "must be given together with torus.nic_bandwidth_GBps",
+                self.nics_per_device,
+                "give both, or neither where the links are the devices' own",
+            )
+        rate, links = self.nics_per_device * self.nic_bandwidth_Bps, 2 * len(self.shape)
+        if rate and links * self.link_bandwidth_Bps > rate * (1 + 1e-9):
+            raise InputError(
+                "torus.link_bandwidth_GBps",
+                f"must be at most {gigabytes(rate / links):g}, a device's NICs over {links} links",
+                gigabytes(self.link_bandwidth_Bps),
+                "lower it, or give more NICs",
+            )
 
     def _check_twist(self) -> None:
         short, middle, long = sorted(self.shape) if len(self.shape) == 3 else (0, 0, 0)
@@ -141,16 +170,24 @@ class Torus(Fabric):
             table.twisted,
             tuple(file.missing),
             file.routing,
+            table.nics_per_device or 0,
+            from_gbps_bytes(table.nic_bandwidth_GBps) if table.nic_bandwidth_GBps else 0.0,
+            table.devices_per_node,
         )
 
     def tables(self) -> Document:
         """``[torus]``, whatever it was read from."""
-        torus = {
+        torus: Document = {
             "shape": list(self.shape),
             "wrap": list(self.wrap),
             "link_bandwidth_GBps": gigabytes(self.link_bandwidth_Bps),
             "hop_latency_us": microseconds(self.hop_latency_s),
         }
+        if self.nics_per_device:
+            torus["nics_per_device"] = self.nics_per_device
+            torus["nic_bandwidth_GBps"] = gigabytes(self.nic_bandwidth_Bps)
+        if self.devices_per_node > 1:
+            torus["devices_per_node"] = self.devices_per_node
         return {"torus": torus | ({"twisted": True} if self.twisted else {})}
 
     def _called(self) -> str:

@@ -19,7 +19,8 @@ from nest_core.studies import recommended as studied
 from nest_core.studies.draw_search import Won, search_draws
 from nest_core.studies.draws import Spread, spread_of
 from nest_core.studies.local_price import local_price
-from nest_core.studies.recommended import alikeness, difference, recommend, recommended
+from nest_core.studies.draws import alikeness
+from nest_core.studies.recommended import difference, recommend, recommended
 
 JOB = "llama2-7b-64-h100"
 SMALL = ("search.cp=1",)

@@ -1,0 +1,396 @@
+"""The whole bill: what a cluster costs to buy and to keep, line by line.
+
+Lines are the accelerators with their servers, the network as `nest_core.bill.bill` counts it, and
+what ``[ownership]`` of the price list says of spares, storage, the hall, energy and staff:
+
+    energy = power * mean draw * PUE * hours * $/kWh,
+
+with the power of the nodes at most (their cards belong to the network's lines) and that of the
+network. What no source states has no figure: its line says so and the total is without it, so a
+total is a lower bound as long as ``missing`` names anything. US dollars of today, no interest, no
+resale. Low and high ends add up as if they came together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from nest_core.bill.bill import Bill, bill
+from nest_core.bill.lines import NO_SOURCE, told
+from nest_core.bill.lines import Line as Part
+from nest_core.bill.prices import NONE, Figure, Ownership, Prices, Range, Server
+from nest_core.topology import Fabric
+
+__all__ = ["HOURS_PER_YEAR", "Owned", "OwnedLine", "owned", "server_of", "with_server"]
+
+HOURS_PER_YEAR = 8766.0
+"""Of 365.25 days."""
+
+_NODES, _SPARES = "accelerators with servers", "spares"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedLine:
+    """One line of the whole bill.
+
+    Parameters
+    ----------
+    part : str
+        Accelerators with servers, spares, storage, network, hall, energy or staff.
+    name : str
+    count : int
+    unit : str
+        What is counted.
+    unit_usd, usd : Range or None
+        Of one, and of all over all years; None without a source.
+    source : str
+        Of the price, with its kind and date, or ``"no source"``.
+    power_W : Range or None
+        The most that all of them draw; None where nothing states it.
+    yearly : bool
+        Whether it is paid year by year.
+    failures : Range or None
+        Expected per year; None without a source.
+    failures_source : str
+    """
+
+    part: str
+    name: str
+    count: int
+    unit: str
+    unit_usd: Range | None
+    usd: Range | None
+    source: str
+    power_W: Range | None = NONE
+    yearly: bool = False
+    failures: Range | None = None
+    failures_source: str = NO_SOURCE
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A cluster's whole bill.
+
+    Parameters
+    ----------
+    name, prices : str
+        Of the fabric and of the price list.
+    devices : int
+    years : float
+    lines : tuple of OwnedLine
+    network : Bill
+    spares : float
+        Spare accelerators for one that computes.
+    sold_share : float or None
+        Of all hours; None where nobody said, which is all of them.
+    assumed : tuple of str
+        Sentences on what the figures rest on.
+    checks : tuple of str
+        What exceeds a limit or is not known, from the network's bill.
+    """
+
+    name: str
+    prices: str
+    devices: int
+    years: float
+    lines: tuple[OwnedLine, ...]
+    network: Bill
+    spares: float
+    sold_share: float | None
+    assumed: tuple[str, ...]
+    checks: tuple[str, ...]
+
+    @property
+    def total_usd(self) -> Range:
+        """What has a source, bought and kept for all years."""
+        return sum((line.usd for line in self.lines if line.usd), NONE)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Lines that no source prices."""
+        return tuple(line.name for line in self.lines if line.usd is None)
+
+    @property
+    def power_W(self) -> Range:
+        """The most that nodes and network draw."""
+        return sum((line.power_W for line in self.lines if line.power_W), NONE)
+
+    @property
+    def device_usd(self) -> Range | None:
+        """An accelerator with its share of the server; None without a source."""
+        nodes = self.of(_NODES)
+        price = nodes[0].usd if nodes else None
+        return None if price is None else (1 / self.devices) * price
+
+    @property
+    def besides_usd(self) -> Range:
+        """What is bought once beside accelerators, their servers and their spares."""
+        return _together(self, yearly=False)
+
+    @property
+    def yearly_usd(self) -> Range:
+        """What a year costs."""
+        return (1 / self.years) * _together(self, yearly=True)
+
+    @property
+    def usd_per_device_hour(self) -> Range | None:
+        """At the share of the hours that is sold; None where accelerators have no price."""
+        if self.device_usd is None:
+            return None
+        share = self.sold_share or 1.0
+        return (1 / (self.devices * self.years * HOURS_PER_YEAR * share)) * self.total_usd
+
+    @property
+    def failures_per_year(self) -> Range:
+        """Expected, of what has a source."""
+        return sum((line.failures for line in self.lines if line.failures), NONE)
+
+    def of(self, part: str) -> tuple[OwnedLine, ...]:
+        """The lines of a part."""
+        return tuple(line for line in self.lines if line.part == part)
+
+
+def server_of(accelerator: str, devices_per_node: int, prices: Prices) -> Server | None:
+    """The listed server of an accelerator: a word of both names, and as many devices."""
+    words = set(accelerator.replace(",", " ").split())
+    fitting = (server for server in prices.server if words & set(server.name.split()))
+    return next((server for server in fitting if server.devices == devices_per_node), None)
+
+
+def with_server(prices: Prices, accelerator: str, devices_per_node: int) -> Prices:
+    """The list with an accelerator's listed server on its floor, if it has one."""
+    server = server_of(accelerator, devices_per_node, prices)
+    if server is None or prices.floor.server:
+        return prices
+    floor = prices.floor.model_copy(update={"server": server.name})
+    return prices.model_copy(update={"floor": floor})
+
+
+def owned(fabric: Fabric, prices: Prices, accelerator: str = "") -> Owned:
+    """The whole bill of a cluster.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    prices : Prices
+    accelerator : str, optional
+        Its name; without one the node is what the network's bill takes it for.
+
+    Examples
+    --------
+    >>> from nest_core.bill.prices import load_prices
+    >>> from nest_core.scenario import load_fabric
+    >>> found = owned(load_fabric("dgx-superpod-h100"), load_prices(), "H100 80 GB")
+    >>> found.lines[0].name, found.lines[0].count, found.missing
+    ('DGX H100', 128, ('storage', 'staff'))
+    """
+    per_node = _per_node(fabric)
+    if accelerator:
+        prices = with_server(prices, accelerator, per_node)
+    network = bill(fabric, prices)
+    server = _server(network, prices, accelerator, per_node)
+    keep = prices.ownership
+    price = _node_price(keep.device_usd, server, per_node if network.server != "chip" else 1)
+    nodes = _nodes(fabric, network, server, price, keep.device_failures_per_year)
+    spare, spares = _spares(network, server, price, keep.spare_nodes)
+    parts = (*nodes, *spare, *(_bought(line) for line in network.lines))
+    power = sum((line.power_W for line in parts if line.power_W), NONE)
+    kept = _kept(fabric, prices, power)
+    return Owned(
+        name=network.name,
+        prices=network.prices,
+        devices=fabric.devices,
+        years=keep.years.typical,
+        lines=(*parts, *kept),
+        network=network,
+        spares=spares,
+        sold_share=keep.sold_share.typical if keep.sold_share else None,
+        assumed=_assumed(keep, network, server, price, accelerator),
+        checks=network.checks,
+    )
+
+
+def _per_node(fabric: Fabric) -> int:
+    return int(getattr(fabric, "devices_per_node", 0) or 1)
+
+
+def _server(
+    network: Bill, prices: Prices, accelerator: str, per_node: int
+) -> Server | None:
+    """The listed server that nodes are; none where the accelerator is another's."""
+    known = next((one for one in prices.server if one.name == network.server), None)
+    if known is None or not accelerator or known.name == prices.floor.server:
+        return known
+    return server_of(accelerator, per_node, prices)
+
+
+def _node_price(device: Figure | None, server: Server | None, per_node: int) -> Figure | None:
+    """Of one node: a person's own price of an accelerator, else that of a listed server."""
+    if device is None:
+        return server.price_usd if server else None
+    ends = (server.devices if server else per_node) * device.range
+    figures = {"low": ends.low, "typical": ends.typical, "high": ends.high}
+    return device.model_copy(update=figures)
+
+
+def _nodes(
+    fabric: Fabric,
+    network: Bill,
+    server: Server | None,
+    price: Figure | None,
+    failing: Figure | None,
+) -> list[OwnedLine]:
+    """Accelerators with their servers; the cards' power is in the network's lines."""
+    cards = sum((line.power_W for line in network.lines if line.part == "nic"), NONE)
+    count = max(1, -(-fabric.devices // server.devices)) if server else network.nodes
+    estimate = network.nodes * network.node_power_W
+    power = Range(estimate, estimate, estimate)
+    if server:  # what a vendor says that it draws, it draws with its cards
+        whole = (1e3 * count) * server.power_kW.range
+        power = Range(*(max(0.0, a - b) for a, b in zip(_ends(whole), _ends(cards), strict=True)))
+    return [
+        OwnedLine(
+            _NODES,
+            server.name if server else network.server,
+            count,
+            f"node of {server.devices}" if server else "node",
+            price.range if price else None,
+            count * price.range if price else None,
+            told(price),
+            power,
+            failures=fabric.devices * failing.range if failing else None,
+            failures_source=told(failing),
+        )
+    ]
+
+
+def _spares(
+    network: Bill, server: Server | None, price: Figure | None, share: Figure | None
+) -> tuple[list[OwnedLine], float]:
+    """Nodes that stand by; they draw nothing here."""
+    if share is None:
+        return [OwnedLine(_SPARES, "spare nodes", 0, "node", None, None, NO_SOURCE)], 0.0
+    count = math.ceil(share.typical * network.nodes - 1e-9)
+    source = f"{told(price)}; how many: {told(share)}" if price else NO_SOURCE
+    line = OwnedLine(
+        _SPARES,
+        f"spare {server.name if server else network.server}",
+        count,
+        "node",
+        price.range if price else None,
+        count * price.range if price else None,
+        source,
+    )
+    return [line], count / max(network.nodes, 1)
+
+
+def _bought(line: Part) -> OwnedLine:
+    """A line of the network's bill."""
+    price = line.price_usd if line.priced else None
+    return OwnedLine(
+        f"network, {line.place}" if line.part != "nic" else "network, node",
+        line.item,
+        line.count,
+        line.part,
+        line.unit_usd if line.priced else None,
+        price,
+        line.source,
+        line.power_W if line.powered else None,
+        failures=line.failures,
+        failures_source=line.failures_source,
+    )
+
+
+def _kept(fabric: Fabric, prices: Prices, power: Range) -> list[OwnedLine]:
+    """Storage, hall, energy and staff."""
+    keep = prices.ownership
+    years = keep.years.typical
+    kW = math.ceil(power.typical / 1e3 - 1e-9)
+    found = [
+        _flat("storage", "storage", fabric.devices, "device", keep.storage_usd_per_device),
+        _flat("hall", "hall, power and cooling", kW, "kW", keep.hall_usd_per_kW),
+        _energy(prices, power),
+    ]
+    staff = keep.staff_usd_per_year
+    found.append(
+        replace(
+            _flat("staff", "staff", 1, "cluster, all years", staff),
+            unit_usd=years * staff.range if staff else None,
+            usd=years * staff.range if staff else None,
+            yearly=True,
+        )
+    )
+    return found
+
+
+def _flat(part: str, name: str, count: int, unit: str, figure: Figure | None) -> OwnedLine:
+    return OwnedLine(
+        part,
+        name,
+        count,
+        unit,
+        figure.range if figure else None,
+        count * figure.range if figure else None,
+        told(figure),
+    )
+
+
+def _energy(prices: Prices, power: Range) -> OwnedLine:
+    """At the mean draw if it is known, else at the most; without a PUE no site is known."""
+    keep = prices.ownership
+    name = f"energy of {keep.years.typical:g} years"
+    if keep.price_usd_per_kWh is None or keep.pue is None:
+        return OwnedLine("energy", name, 0, "kWh", None, None, NO_SOURCE, yearly=True)
+    draw = keep.draw_share.range if keep.draw_share else Range(1.0, 1.0, 1.0)
+    hours = keep.years.typical * HOURS_PER_YEAR
+    ends = zip(_ends(power), _ends(draw), _ends(keep.pue.range), strict=True)
+    used = [watts / 1e3 * share * pue * hours for watts, share, pue in ends]
+    price = keep.price_usd_per_kWh.range
+    count = round(used[1])
+    low, typical, high = used[0] * price.low, count * price.typical, used[2] * price.high
+    source = f"{told(keep.price_usd_per_kWh)}; PUE {keep.pue.typical:g}: {told(keep.pue)}"
+    return OwnedLine(
+        "energy", name, count, "kWh", price, Range(low, typical, high), source, yearly=True
+    )
+
+
+def _ends(value: Range) -> tuple[float, float, float]:
+    return value.low, value.typical, value.high
+
+
+def _together(found: Owned, *, yearly: bool) -> Range:
+    """What is paid so, without accelerators, servers and spares."""
+    lines: Sequence[OwnedLine] = [
+        line
+        for line in found.lines
+        if line.yearly == yearly and line.part not in (_NODES, _SPARES) and line.usd
+    ]
+    return sum((line.usd for line in lines if line.usd), NONE)
+
+
+def _assumed(
+    keep: Ownership,
+    network: Bill,
+    server: Server | None,
+    price: Figure | None,
+    accelerator: str,
+) -> tuple[str, ...]:
+    found = [f"Kept for {keep.years.typical:g} years: {told(keep.years)}."]
+    if server and not accelerator:
+        found.append(f"Nodes are taken for a {server.name}; a scenario names its accelerator.")
+    if server is None:
+        found.append(f"No listed server is a node of {accelerator or network.server}.")
+    if price is None:
+        found.append(
+            "Accelerators have no price here, for no source states one: give yours "
+            "(prices.ownership.device_usd), or read the break-even."
+        )
+    else:
+        found.append("Accelerators and servers share a line: the source has one price for both.")
+    if keep.draw_share is None:
+        found.append("Everything draws its most all the time: no source states a mean draw.")
+    if keep.sold_share is None:
+        found.append("Every hour is used: no source states the share that is sold.")
+    return tuple(found)

@@ -1,0 +1,181 @@
+"""Which designs a bill weighs: a scenario or a fabric, and what it is set beside.
+
+A design beside another is named in short: ``4:1``, a ratio of the innermost tier of the same
+fabric; a topology of the same devices and NICs (`nest_core.topology.same_size`); or another fabric,
+a preset's name or a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nest_core.errors import InputError
+from nest_core.overrides import assign
+from nest_core.presets import load_toml, looks_like_path, preset_names
+from nest_core.scenario import (
+    OF_PRICES,
+    expanded,
+    fabric_document,
+    resolve_scenario,
+    scenario_document,
+)
+from nest_core.schema import FabricFile, checked
+from nest_core.studies.solving import Stop, Tell, silent
+from nest_core.studies.whole_bill import (
+    WholeBill,
+    bill_of_fabric,
+    bill_of_scenario,
+    scenario_prices,
+)
+from nest_core.topology import Fabric, build_fabric
+from nest_core.topology.same_size import KINDS, same_size
+
+__all__ = ["MOST", "Asked", "asked_of", "whole_bills"]
+
+MOST = 12
+"""Designs beside each other."""
+_RATIO = re.compile(r"(\d+(?:\.\d+)?):1")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A scenario, or a fabric alone, as a person named it.
+
+    Parameters
+    ----------
+    document : mapping
+        Of the scenario, or with the fabric's tables under ``fabric`` alone.
+    overrides : mapping
+        Dotted keys; those of a fabric start with ``fabric.``, those of the list with ``prices.``.
+    folder : Path or None
+    planned : bool
+        Whether it is a scenario.
+    """
+
+    document: Mapping[str, Any]
+    overrides: Mapping[str, Any]
+    folder: Path | None
+    planned: bool
+
+    @property
+    def fabric(self) -> Fabric:
+        """Its fabric, overrides applied."""
+        if self.planned:
+            return resolve_scenario(self.document, self.overrides, self.folder).fabric
+        merged, changes = expanded(self.document, self.overrides, self.folder)
+        for key, value in changes.items():
+            if not key.startswith(("fabric.", OF_PRICES)):
+                raise InputError(
+                    "--set",
+                    "must name a key of the fabric or of the prices, where there is no scenario",
+                    key,
+                    "start it with fabric. or prices.",
+                )
+            if key.startswith("fabric."):
+                assign(merged, key, value)
+        return build_fabric(checked(FabricFile, merged["fabric"], "fabric."))
+
+
+def asked_of(name: str, overrides: Mapping[str, Any], folder: Path | None) -> Asked:
+    """What a name means: a scenario where there is one, else a fabric."""
+    if name in preset_names("scenarios") or _is_scenario(name, folder):
+        document, inside = scenario_document(name, folder)
+        return Asked(document, overrides, inside, planned=True)
+    return Asked({"fabric": fabric_document(name, folder)}, overrides, folder, planned=False)
+
+
+def _is_scenario(name: str, folder: Path | None) -> bool:
+    if folder is None or name in preset_names("fabrics"):
+        return False
+    path = folder / name
+    if not looks_like_path(name, path) or path.suffix != ".toml" or not path.is_file():
+        return False
+    return "workload" in load_toml(path)
+
+
+def whole_bills(
+    asked: Asked,
+    beside: Sequence[str] = (),
+    *,
+    tokens: float | None = None,
+    failures: bool = False,
+    progress: Tell = silent,
+    stop: Stop | None = None,
+) -> list[WholeBill]:
+    """The bills of a design, or of those that are set beside each other, in their order.
+
+    Parameters
+    ----------
+    asked : Asked
+    beside : sequence of str
+        Designs in short; empty for the one alone.
+    tokens, failures
+        As `bill_of_scenario` takes it.
+    progress, stop
+        See `search`.
+    """
+    if len(beside) > MOST:
+        raise InputError("--compare", f"must name at most {MOST} designs", len(beside), "drop some")
+    if len(set(beside)) < len(beside):
+        raise InputError("--compare", "must name every design once", list(beside), "drop one")
+    found = []
+    for number, name in enumerate(beside or ("",)):
+        progress(number / max(len(beside), 1), name)
+        change = _change(asked, name) if name else {}
+        found.append(_bill(asked, name, change, tokens, failures, stop))
+    return found
+
+
+def _bill(
+    asked: Asked,
+    name: str,
+    change: Mapping[str, Any],
+    tokens: float | None,
+    failures: bool,
+    stop: Stop | None,
+) -> WholeBill:
+    kept = {
+        key: value
+        for key, value in asked.overrides.items()
+        if "fabric" not in change or not key.startswith("fabric.")
+    }
+    overrides = {**kept, **change}
+    moved = Asked(asked.document, overrides, asked.folder, asked.planned)
+    if asked.planned:
+        named = name or str(asked.document.get("name", ""))
+        return bill_of_scenario(
+            named,
+            asked.document,
+            overrides,
+            asked.folder,
+            tokens=tokens,
+            failures=failures,
+            stop=stop,
+        )
+    if tokens is not None:
+        raise InputError("--tokens", "must be left out for a fabric", tokens, "name a scenario")
+    fabric = moved.fabric
+    prices = scenario_prices(asked.document, overrides, asked.folder)
+    return bill_of_fabric(name or fabric.name, fabric, prices)
+
+
+def _change(asked: Asked, name: str) -> dict[str, Any]:
+    """The overrides that make one design of another."""
+    ratio = _RATIO.fullmatch(name)
+    if ratio:
+        ratios = list(getattr(asked.fabric, "oversubscription", ()))
+        if not ratios:
+            raise InputError(
+                "--compare", "must name ratios of a fabric that has tiers", name, "name fabrics"
+            )
+        return {"fabric.clos.oversubscription": [float(ratio[1]), *ratios[1:]]}
+    if name in KINDS:
+        made = same_size(asked.fabric, (name,))[0]
+        if made.fabric is None:
+            raise InputError("--compare", "must exist at this size", name, made.reason)
+        return {"fabric": made.fabric.document()}
+    return {"fabric": fabric_document(name, asked.folder)}

@@ -1,0 +1,153 @@
+"""``nest-studio bill``: what a cluster costs to buy and to keep, and what decides between designs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nest_core.overrides import settings
+from nest_core.text import table
+from nest_core.units import humanise
+from nest_studio.commands.output import JsonFlag, emit
+from nest_studio.commands.plan import Sets
+
+__all__ = ["bill"]
+
+
+def bill(
+    design: Annotated[str, typer.Argument(help="Scenario or fabric: a preset or a file.")],
+    sets: Sets = None,
+    prices: Annotated[
+        str | None, typer.Option(help="Price list: a preset or a TOML file, whole or with a base.")
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            help="Designs beside each other, by commas: ratios (1:1,2:1), topologies of this size "
+            "(rail-only, torus, …), fabrics."
+        ),
+    ] = None,
+    tokens: Annotated[float | None, typer.Option(help="Of the training run.")] = None,
+    order: Annotated[
+        str, typer.Option(help="Compared designs by price, days or failure.")
+    ] = "price",
+    as_json: JsonFlag = False,
+) -> None:
+    """The whole bill of a scenario or a fabric, line by line, and its break-evens."""
+    from nest_core.studies.designs import asked_of, whole_bills
+    from nest_core.studies.ordering import ordered
+    from nest_core.studies.whole_bill import with_break_evens
+    from nest_studio.commands.watching import watched
+
+    changes = settings(sets or ()) | ({} if prices is None else {"prices": prices})
+    beside = [] if compare is None else [part.strip() for part in compare.split(",")]
+    asked = asked_of(design, changes, Path())
+    with watched() as (_, stop):
+        bills = whole_bills(
+            asked, beside, tokens=tokens, failures=order == "failure", stop=stop
+        )
+    first, *_ = bills
+    rows = ordered(bills, order) if beside else ()
+    fields = first.to_json() | {
+        "break_even": [
+            {
+                "quantity": one.quantity,
+                "value": one.value,
+                "low": one.low,
+                "high": one.high,
+                "winner": one.winner,
+                "sentence": one.sentence,
+            }
+            for one in with_break_evens(bills)
+        ],
+        "compared": [one.to_json() for one in bills] if beside else [],
+        "order": [row.to_json() for row in rows],
+    }
+    emit(fields, as_json, _as_text)
+
+
+def _as_text(fields: Mapping[str, Any]) -> str:
+    parts = [
+        f"{fields['name']}, {fields['devices']:,} devices, price list {fields['prices']}",
+        "",
+        _lines(fields["lines"]),
+        "",
+        *_figures(fields),
+    ]
+    parts += ["", *(one["sentence"] for one in fields["break_even"])]
+    if fields["order"]:
+        parts += ["", _ordered(fields["order"])]
+    parts += ["", "Sources of prices:"]
+    sources = {line["source"]: line["name"] for line in reversed(fields["lines"])}
+    parts += [f"  {name}: {source}" for source, name in reversed(sources.items())]
+    parts += ["", *fields["assumed"], *(f"! {check}" for check in fields["checks"])]
+    return "\n".join(parts)
+
+
+def _lines(lines: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        [
+            line["part"],
+            line["name"],
+            f"{line['count']:,}",
+            line["unit"],
+            None if line["unit_usd"] is None else f"{line['unit_usd'][1]:,.6g}",
+            "no source" if line["usd"] is None else f"{line['usd']:,.0f}",
+            _ends(line["usd_range"]),
+            None if line["power_w"] is None else f"{line['power_w']:,.0f}",
+            None if line["failures_per_year"] is None else f"{line['failures_per_year']:.3g}",
+        ]
+        for line in lines
+    ]
+    header = ["part", "item", "number", "of", "each, $", "all, $", "low to high, $", "power, W"]
+    return table([*header, "failures a year"], rows)
+
+
+def _ends(value: Sequence[float] | None) -> str | None:
+    return None if value is None else f"{value[0]:,.0f} to {value[2]:,.0f}"
+
+
+def _figures(fields: Mapping[str, Any]) -> list[str]:
+    low, typical, high = fields["total_usd_range"]
+    found = [
+        f"together ${humanise(typical)} (${humanise(low)} to ${humanise(high)}) over "
+        f"{fields['years']:g} years, at most {humanise(fields['power_w'], 'W')}"
+    ]
+    if fields["missing"]:
+        found.append(f"without {', '.join(fields['missing'])}: no source")
+    hourly = fields["usd_per_gpu_hour_range"]
+    if hourly:
+        sold = fields["sold_share"]
+        share = "every hour used" if sold is None else f"{100 * sold:.3g} % of the hours sold"
+        found.append(
+            f"${hourly[1]:.2f} (${hourly[0]:.2f} to ${hourly[2]:.2f}) per accelerator-hour, {share}"
+        )
+    cost = fields["usd_per_million_tokens_range"]
+    if cost:
+        found.append(f"${cost[1]:.3g} (${cost[0]:.3g} to ${cost[2]:.3g}) per million tokens")
+    if fields["tokens_per_kwh"]:
+        found.append(f"{humanise(fields['tokens_per_kwh'])} tokens per kWh")
+    run = fields["training"]
+    if run:
+        low, high = run["days_range"]
+        price = "" if run["usd"] is None else f" and ${humanise(run['usd'])}"
+        found.append(
+            f"{humanise(run['tokens'])} tokens take {run['days']:.3g} days ({low:.3g} to {high:.3g})"
+            f"{price}"
+        )
+    if fields["reason"]:
+        found.append(f"no plan: {fields['reason']}")
+    return found
+
+
+def _ordered(rows: Sequence[Mapping[str, Any]]) -> str:
+    return table(
+        ["rank", "design", "figure", "", "ties with"],
+        [
+            [row["rank"], row["name"], row["text"], row["note"], ", ".join(row["ties"]) or None]
+            for row in rows
+        ],
+    )
