@@ -158,7 +158,9 @@ def check_reach(prices: Prices, link: LinkCount, named: str, field: str) -> None
 def _allowed(cable: Cable, media: str) -> bool:
     if media in (cable.kind, cable.optics):
         return True
-    return not cable.on_request and (media == "cheapest" or (media == "optical" and cable.optics != ""))
+    return not cable.on_request and (
+        media == "cheapest" or (media == "optical" and cable.optics != "")
+    )
 
 
 def ends_for(prices: Prices, optics: str, rate_Gbps: float, place: str) -> Ends:

@@ -212,7 +212,12 @@ def dragonfly_parts(fabric: Dragonfly, prices: Prices) -> Inventory:
         rates[0],
         (SwitchCount("router", fabric.routers, fabric.radix, max(rates), used),),
         (
-            LinkCount("node", rates[0], by_metres(to_router, np.full_like(to_router, fabric.nics_per_node)), "nic"),
+            LinkCount(
+                "node",
+                rates[0],
+                by_metres(to_router, np.full_like(to_router, fabric.nics_per_node)),
+                "nic",
+            ),
             LinkCount("local", rates[1], ((inside, local),) if local else ()),
             LinkCount("global", rates[2], tuple((m, n * links) for m, n in sorted(pairs.items()))),
         ),

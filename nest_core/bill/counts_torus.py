@@ -48,9 +48,7 @@ def _of_nics(fabric: Torus, prices: Prices, rate: float) -> Inventory:
         fabric.nic_bandwidth_Bps * BITS,
         (),
         links,
-        (
-            f"NICs are broken out into links of {rate:.4g} Gb/s, each with modules of its own.",
-        ),
+        (f"NICs are broken out into links of {rate:.4g} Gb/s, each with modules of its own.",),
     )
 
 

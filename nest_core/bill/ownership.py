@@ -216,9 +216,7 @@ def _per_node(fabric: Fabric) -> int:
     return int(getattr(fabric, "devices_per_node", 0) or 1)
 
 
-def _server(
-    network: Bill, prices: Prices, accelerator: str, per_node: int
-) -> Server | None:
+def _server(network: Bill, prices: Prices, accelerator: str, per_node: int) -> Server | None:
     """The listed server that nodes are; none where the accelerator is another's."""
     known = next((one for one in prices.server if one.name == network.server), None)
     if known is None or not accelerator or known.name == prices.floor.server:

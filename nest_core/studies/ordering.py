@@ -96,7 +96,14 @@ def ordered(bills: Sequence[WholeBill], by: str = "price") -> tuple[Row, ...]:
             and _tie(bills[place], bills[other], by, (value, values[other] or 0.0))
         )
         rows.append(
-            Row(number + 1, bills[place].name, value, _text(value, by, planned), ties, _note(bills[place], by))
+            Row(
+                number + 1,
+                bills[place].name,
+                value,
+                _text(value, by, planned),
+                ties,
+                _note(bills[place], by),
+            )
         )
     return _joined(rows)
 

@@ -46,9 +46,7 @@ def bill(
     beside = [] if compare is None else [part.strip() for part in compare.split(",")]
     asked = asked_of(design, changes, Path())
     with watched() as (_, stop):
-        bills = whole_bills(
-            asked, beside, tokens=tokens, failures=order == "failure", stop=stop
-        )
+        bills = whole_bills(asked, beside, tokens=tokens, failures=order == "failure", stop=stop)
     first, *_ = bills
     rows = ordered(bills, order) if beside else ()
     fields = first.to_json() | {

@@ -17,9 +17,8 @@ from nest_core.scenario import load_scenario
 from nest_core.studies import draw_search
 from nest_core.studies import recommended as studied
 from nest_core.studies.draw_search import Won, search_draws
-from nest_core.studies.draws import Spread, spread_of
+from nest_core.studies.draws import Spread, alikeness, spread_of
 from nest_core.studies.local_price import local_price
-from nest_core.studies.draws import alikeness
 from nest_core.studies.recommended import difference, recommend, recommended
 
 JOB = "llama2-7b-64-h100"
