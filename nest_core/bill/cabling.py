@@ -3,11 +3,12 @@
 Of the listed cables that reach, the cheapest with both of its ends: copper and active cables
 carry theirs, fibres take a transceiver per end. ``media`` of the price list narrows the choice:
 ``"optical"`` to fibres, a kind of cable or of optics to that kind; links through an optical switch
-are fibres whatever it says. What a tier names for itself (``[cabling.tiers]`` of the list, ``[optics]``
-of the fabric) must reach its longest run; cables ``on_request`` are taken only where named. A rate that is not listed takes the next
-faster module; faster than all, and only if nothing else reaches, the fastest in proportion, marked
-as an estimate. Copper and active cables of another rate are priced in proportion, also as
-estimates, and so is a single-port module where only twin-port ones are listed.
+are fibres whatever it says. What a tier names for itself (``[cabling.tiers]`` of the list,
+``[optics]`` of the fabric) must reach its longest run; cables ``on_request`` are taken only where
+they are named. A rate that is not listed takes the next faster module; faster than all, and only
+if nothing else reaches, the fastest in proportion, marked as an estimate. Copper and active cables
+of another rate are priced in proportion, also as estimates, and so is a single-port module where
+only twin-port ones are listed.
 """
 
 from __future__ import annotations

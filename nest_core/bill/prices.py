@@ -225,7 +225,7 @@ class _Unlisted(_Table):
 
 
 _Entries = Field(min_length=1, max_length=500)
-_Share = Annotated[float, Field(gt=0, le=1)]
+_Share = Annotated[float, Field(ge=1e-3, le=1)]
 
 
 class Share(Figure):

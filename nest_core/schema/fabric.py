@@ -154,11 +154,7 @@ class FabricFile(Table):
     ecmp_seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     missing: Annotated[list[Name], Field(max_length=65_536)] = []
     devices_per_host: Count | None = None
-    optics: Annotated[
-        dict[Name, Name],
-        Field(max_length=64),
-        label("optics", "Cable or optics of a tier: DAC, AEC, SR, DR, FR, LPO, CPO."),
-    ] = {}
+    optics: Annotated[dict[Name, Name], Field(max_length=64)] = {}
     source: str = ""
     level: Annotated[list[LevelTable], Field(max_length=16)] | None = None
     clos: ClosTable | None = None

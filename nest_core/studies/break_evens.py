@@ -133,8 +133,8 @@ def of_one(one: Weighed) -> list[BreakEven]:
             rest.low,
             rest.high,
             "",
-            f"Network, hall and {whole.years:g} years of energy are less than half of the bill while "
-            f"an accelerator with its server share costs over {_dollars(rest.typical)} "
+            f"Network, hall and {whole.years:g} years of energy are less than half of the bill "
+            f"while an accelerator with its server share costs over {_dollars(rest.typical)} "
             f"({_span(rest.low, rest.high, _dollars)} over the ends of the prices){without}.",
         )
     ]

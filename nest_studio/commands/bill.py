@@ -1,4 +1,4 @@
-"""``nest-studio bill``: what a cluster costs to buy and to keep, and what decides between designs."""
+"""``nest-studio bill``: what a cluster costs to buy and keep, and what decides between designs."""
 
 from __future__ import annotations
 
