@@ -73,11 +73,9 @@ class DragonflyLinkMap(LinkMap):
         capacity = np.repeat(np.array(self.rates_Bps), counts)
         if scale_up is not None:
             capacity[:within] = scale_up.capacity_Bps * self.speed[0]
-        link = capacity.copy()
-        link[within : within + 2 * fabric.nodes] /= fabric.nics_per_node
         self._settle(
             capacity_Bps=capacity,
-            link_Bps=link,  # every link group is one link, but for several NICs of a node
+            link_Bps=capacity,  # every link group is one link, or a node's NICs, over which flows spread
             tier=np.repeat(np.array(self.tiers), counts),
             outside=np.arange(len(capacity)) >= within,
             scale_up=scale_up,

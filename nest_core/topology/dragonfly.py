@@ -51,7 +51,8 @@ class Dragonfly(Fabric):
     Parameters
     ----------
     routers_per_group, nodes_per_router, global_links_per_router : int
-        ``a``, ``p`` and ``h``; a node's NICs all go to its router, and its devices share them.
+        ``a``, ``p`` and ``h``; a node's NICs all go to its router; its devices share
+        them, and a flow spreads over all of them.
     local_bandwidth_Bps, global_bandwidth_Bps : float
         One link inside a group, one between groups; one direction.
     hop_latency_s : float

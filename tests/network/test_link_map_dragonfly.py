@@ -37,6 +37,7 @@ FABRICS = {
     "one group": dragonfly(4, 1, 1, groups=1),
     "one device per node": dragonfly(3, 1, 2, devices_per_node=1),
     "one path": dragonfly(4, 2, 2, routing="shortest_path"),
+    "three NICs per node": dragonfly(4, 2, 2, groups=3, nics_per_node=3),
 }
 
 

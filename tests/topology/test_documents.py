@@ -68,6 +68,7 @@ VALUES: dict[type, dict[str, st.SearchStrategy[Any]]] = {
         "hop_latency_us": TIMES,
         "groups": st.sampled_from([1, 2, 3]),
         "devices_per_node": st.sampled_from([1, 8]),
+        "nics_per_node": st.sampled_from([1, 8]),
         "nic_bandwidth_GBps": RATES,
     },
     TorusTable: {
@@ -76,6 +77,9 @@ VALUES: dict[type, dict[str, st.SearchStrategy[Any]]] = {
         "link_bandwidth_GBps": RATES,
         "hop_latency_us": TIMES,
         "twisted": st.booleans(),
+        "nics_per_device": st.sampled_from([1, 2]),
+        "nic_bandwidth_GBps": st.just(1e6),
+        "devices_per_node": st.sampled_from([1, 8]),
     },
     TpuSliceTable: {
         "generation": st.sampled_from(["v4", "v5p", "v5e", "v6e"]),
@@ -141,6 +145,8 @@ def documents(draw: Any, kind: str) -> dict[str, Any]:
         if not kind.startswith("rail"):
             clos.pop("rails", None)
         document |= {"clos": clos, "intra_node": draw(table(IntraNodeTable))}
+        tier = "edge" if kind == "fat_tree" else "leaf"
+        document["optics"] = draw(st.sampled_from([{}, {tier: "DR"}]))
         gone = ["node 1", "device 9", "device 0", "spine 0"]
         document["missing"] = draw(st.lists(st.sampled_from(gone), max_size=2, unique=True))
     elif kind == "dragonfly":
@@ -151,6 +157,9 @@ def documents(draw: Any, kind: str) -> dict[str, Any]:
         tables = {"torus": TorusTable, "tpu_slice": TpuSliceTable}
         document[kind] = draw(table(tables[kind]))
         document["routing"] = draw(st.sampled_from(["adaptive", "shortest_path"]))
+        if kind == "torus" and not {"nics_per_device", "nic_bandwidth_GBps"} <= set(document[kind]):
+            for key in ("nics_per_device", "nic_bandwidth_GBps"):
+                document[kind].pop(key, None)
         if kind == "torus":
             document[kind]["wrap"] = document[kind]["wrap"][: len(document[kind]["shape"])]
         document["missing"] = draw(st.lists(st.sampled_from(["device 3", "device 0"]), max_size=1))
@@ -203,7 +212,8 @@ def test_every_key_of_the_schema_is_tried():
     }
     assert not missing
     tables = {"level", "clos", "intra_node", "dragonfly", "torus", "tpu_slice", "element", "link"}
-    tried = {"version", "name", "kind", "routing", "ecmp_seed", "missing", "devices_per_host"}
+    tried = {"version", "name", "kind", "routing", "ecmp_seed", "missing"}
+    tried |= {"devices_per_host", "optics"}
     # Where figures are from is a remark of the document; no fabric has it.
     assert set(FabricFile.model_fields) - tables == tried | {"source"}
 
