@@ -75,7 +75,7 @@ class DragonflyLinkMap(LinkMap):
             capacity[:within] = scale_up.capacity_Bps * self.speed[0]
         self._settle(
             capacity_Bps=capacity,
-            link_Bps=capacity,  # every link group is one link, or a node's NICs, over which flows spread
+            link_Bps=capacity,  # every group is one link, or a node's NICs: flows spread over them
             tier=np.repeat(np.array(self.tiers), counts),
             outside=np.arange(len(capacity)) >= within,
             scale_up=scale_up,

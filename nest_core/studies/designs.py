@@ -1,15 +1,16 @@
 """Which designs a bill weighs: a scenario or a fabric, and what it is set beside.
 
 A design beside another is named in short: ``4:1``, a ratio of the innermost tier of the same
-fabric; a topology of the same devices and NICs (`nest_core.topology.same_size`); or another fabric,
-a preset's name or a file.
+fabric; a topology of the same devices and NICs (`nest_core.topology.same_size`); ``scale-up 72``,
+the same fabric with nodes of another size; ``spine=LPO``, with other optics of a tier; or another
+fabric, a preset's name or a file.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,15 @@ from nest_core.studies.whole_bill import (
     bill_of_scenario,
     scenario_prices,
 )
-from nest_core.topology import Fabric, build_fabric
-from nest_core.topology.same_size import KINDS, same_size
+from nest_core.topology import Clos, Fabric, build_fabric
+from nest_core.topology.same_size import KINDS, same_size, size_of, with_scale_up
 
 __all__ = ["MOST", "Asked", "asked_of", "whole_bills"]
 
 MOST = 12
 """Designs beside each other."""
+_SCALE_UP = re.compile(r"scale-up (\d{1,6})")
+_OPTICS = re.compile(r"(\w+)=(\w+)")
 _RATIO = re.compile(r"(\d+(?:\.\d+)?):1")
 
 
@@ -173,9 +176,29 @@ def _change(asked: Asked, name: str) -> dict[str, Any]:
                 "--compare", "must name ratios of a fabric that has tiers", name, "name fabrics"
             )
         return {"fabric.clos.oversubscription": [float(ratio[1]), *ratios[1:]]}
+    if optics := _OPTICS.fullmatch(name):
+        return {f"fabric.optics.{optics[1]}": optics[2]}
+    if scale_up := _SCALE_UP.fullmatch(name):
+        return {"fabric": _scaled_up(asked.fabric, int(scale_up[1])).document()}
     if name in KINDS:
         made = same_size(asked.fabric, (name,))[0]
         if made.fabric is None:
             raise InputError("--compare", "must exist at this size", name, made.reason)
         return {"fabric": made.fabric.document()}
     return {"fabric": fabric_document(name, asked.folder)}
+
+
+def _scaled_up(fabric: Fabric, devices_per_node: int) -> Clos:
+    """The same Clos with nodes of another size, every device with as many NICs."""
+    if not isinstance(fabric, Clos):
+        raise InputError(
+            "--compare", "must name a scale-up size of a Clos", fabric.noun, "name a topology"
+        )
+    size = with_scale_up(size_of(fabric), devices_per_node)
+    return replace(
+        fabric,
+        devices_per_node=size.devices_per_node,
+        nics_per_node=size.nics_per_node,
+        rails=0,
+        devices_per_host=0,
+    )

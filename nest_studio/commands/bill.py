@@ -133,8 +133,8 @@ def _figures(fields: Mapping[str, Any]) -> list[str]:
         low, high = run["days_range"]
         price = "" if run["usd"] is None else f" and ${humanise(run['usd'])}"
         found.append(
-            f"{humanise(run['tokens'])} tokens take {run['days']:.3g} days ({low:.3g} to {high:.3g})"
-            f"{price}"
+            f"{humanise(run['tokens'])} tokens take {run['days']:.3g} days ({low:.3g} to "
+            f"{high:.3g}){price}"
         )
     if fields["reason"]:
         found.append(f"no plan: {fields['reason']}")
