@@ -1,0 +1,118 @@
+"""`nest-studio bill`: the fields of the contract, designs beside each other, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nest_studio.cli import run
+
+LINE = {"name", "count", "unit_usd", "source", "usd", "power_w"}
+PINS = ["--set", "search.tp=2", "--set", "search.pp=1", "--set", "search.zero=[1]"]
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert run(["bill", *arguments, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert (err, out.count("\n")) == ("", 1)
+    fields: dict[str, Any] = json.loads(out, parse_constant=pytest.fail)
+    return fields
+
+
+def holds(fields: dict[str, Any]) -> None:
+    assert all(set(line) >= LINE for line in fields["lines"])
+    priced = [line for line in fields["lines"] if line["usd"] is not None]
+    assert sum(line["usd"] for line in priced) == pytest.approx(fields["total_usd"])
+    for line in fields["lines"]:
+        assert (
+            (line["usd"] is None) == (line["unit_usd"] is None) == (line["source"] == "no source")
+        )
+    for line in priced:
+        assert line["count"] * line["unit_usd"][1] == pytest.approx(line["usd"])
+    for one in fields["break_even"]:
+        assert set(one) >= {"quantity", "value", "sentence"}
+        assert one["sentence"].endswith(".")
+
+
+def test_a_fabric_is_billed_and_a_scenario_planned(capsys):
+    fabric = ask(capsys, "h100-spine-leaf-64")
+    holds(fabric)
+    assert fabric["usd_per_gpu_hour"] == pytest.approx(fabric["total_usd"] / (64 * 5 * 8766))
+    assert fabric["usd_per_million_tokens"] is None
+    planned = ask(capsys, "llama2-7b-64-h100", *PINS, "--tokens", "1e12")
+    holds(planned)
+    assert planned["total_usd"] == pytest.approx(fabric["total_usd"])
+    run_ = planned["training"]
+    assert run_["usd"] == pytest.approx(64 * 24 * run_["days"] * planned["usd_per_gpu_hour"])
+    assert run_["usd"] == pytest.approx(1e6 * planned["usd_per_million_tokens"])
+    low, high = run_["days_range"]
+    assert low < run_["days"] < high
+    years = 5 * 8766 * 3600 * planned["tokens_per_s"]
+    kWh = next(line["count"] for line in planned["lines"] if line["part"] == "energy")
+    assert planned["tokens_per_kwh"] == pytest.approx(years / kWh)
+
+
+def test_ratios_beside_each_other_have_break_evens_against_the_first(capsys):
+    found = ask(capsys, "llama2-7b-64-h100", *PINS, "--compare", "1:1,2:1,4:1", "--order", "days")
+    holds(found)
+    assert [one["name"] for one in found["compared"]] == ["1:1", "2:1", "4:1"]
+    assert found["lines"] == found["compared"][0]["lines"]
+    quantities = [one["quantity"] for one in found["break_even"]]
+    assert quantities == ["device_usd", "share_of_hours", "years"] * 2
+    assert all("1:1" in one["sentence"] for one in found["break_even"])
+    days = [row["value"] for row in found["order"]]
+    assert days == sorted(days)
+    totals = [one["total_usd"] for one in found["compared"]]
+    assert totals == sorted(totals, reverse=True)
+
+
+def test_prices_come_from_the_scenario_a_list_and_single_keys(capsys, tmp_path):
+    source = Path("presets/scenarios/llama2-7b-64-h100.toml").read_text()
+    own = '{ typical = 1.2, kind = "own", date = "now", source = "me" }'
+    (tmp_path / "mine.toml").write_text(f'base = "2026"\n[ownership]\npue = {own}\n')
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(f"{source}\n[prices.ownership]\npue = {own}\n")
+    energy = [
+        next(line["usd"] for line in ask(capsys, *arguments)["lines"] if line["part"] == "energy")
+        for arguments in (
+            [str(scenario), *PINS],
+            ["h100-spine-leaf-64", "--prices", str(tmp_path / "mine.toml")],
+            ["h100-spine-leaf-64", "--set", "prices.ownership.pue.typical=1.2"],
+            ["h100-spine-leaf-64"],
+        )
+    ]
+    assert energy[0] == energy[1] == energy[2]
+    assert energy[3] / energy[0] == pytest.approx(1.58 / 1.2, rel=1e-6)
+
+
+def test_the_text_has_every_source_and_says_what_has_none(capsys):
+    assert run(["bill", "gb200-nvl72-rails"]) == 0
+    out, _ = capsys.readouterr()
+    assert "without GB200 NVL72, spare GB200 NVL72, storage, staff: no source" in out
+    assert "less than half of the bill while an accelerator with its server share costs over" in out
+    assert "third-party, 2024-08: public spreadsheet of August 2024" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--set", "prices.switch.0.price_usd.typical=-1"], "prices.switch[0].price_usd.typical "),
+        (["--set", "prices.ownership.pue.typical=nan"], "prices.ownership.pue.typical must be a "),
+        (["--set", "prices.nic.0.price_eur=1"], "prices.nic[0].price_eur "),
+        (["--set", "search.tp=1"], "--set must name a key of the fabric or of the prices"),
+        (["--set", 'fabric.optics.spine="DAC"'], "optics.spine must reach the 6 m of the longest"),
+        (["--compare", "9:1:1"], "fabric must"),
+        (["--compare", "torus,torus"], "--compare must name every design once"),
+        (["--compare", "scale-up 5"], "scale-up size must divide the 64 devices"),
+        (["--compare", "1:1,2:1", "--order", "taste"], "order must be price, days or failure"),
+        (["--tokens", "1e9"], "--tokens must be left out for a fabric"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, sentence, capsys):
+    assert run(["bill", "h100-spine-leaf-64", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(sentence)
