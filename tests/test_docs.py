@@ -8,6 +8,7 @@ import itertools
 import pkgutil
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 import nest_core
 from nest_core.api.answer import answer
 from nest_core.scenario import load_fabric, load_scenario
+from nest_core.studies.whole_bill import scenario_prices
 from nest_studio.cli import run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -82,8 +84,10 @@ def test_python_of_the_pages(block: str) -> None:
 
 
 def test_files_of_the_pages(tmp_path: Path) -> None:
-    """The scenario plans; the fabric loads and has the devices that its sizes multiply to."""
-    scenario, fabric = fenced("toml", ROOT / "docs" / "files.md")
+    """The scenario plans; the fabric has the devices that its sizes multiply to; prices are read."""
+    scenario, fabric, prices = fenced("toml", ROOT / "docs" / "files.md")
+    keep = scenario_prices(tomllib.loads(f"{scenario}\n{prices}"), {}, None).ownership
+    assert (keep.years.typical, keep.pue.typical) == (4, 1.58)
     (tmp_path / "scenario.toml").write_text(scenario)
     (tmp_path / "fabric.toml").write_text(fabric)
     assert answer(load_scenario(str(tmp_path / "scenario.toml"))).result.best is not None

@@ -71,7 +71,7 @@ class Asked:
             return resolve_scenario(self.document, self.overrides, self.folder).fabric
         merged, changes = expanded(self.document, self.overrides, self.folder)
         for key, value in changes.items():
-            if not key.startswith(("fabric.", OF_PRICES)):
+            if key != "prices" and not key.startswith(("fabric.", OF_PRICES)):
                 raise InputError(
                     "--set",
                     "must name a key of the fabric or of the prices, where there is no scenario",

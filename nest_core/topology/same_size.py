@@ -159,7 +159,7 @@ def same_size(of: Fabric | Size, kinds: Sequence[str] = ()) -> tuple[SameSize, .
     --------
     >>> found = same_size(Size(1024, 8, 8, 50e9), ("rail-only", "torus"))
     >>> [one.fabric.arrangement() for one in found if one.fabric]
-    ['rail-only', '32×32 torus']
+    ['rail-only 1:1', '32×32 torus']
     """
     size = of if isinstance(of, Size) else size_of(of)
     return tuple(_made(kind, size) for kind in kinds or KINDS)
