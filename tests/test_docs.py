@@ -84,7 +84,7 @@ def test_python_of_the_pages(block: str) -> None:
 
 
 def test_files_of_the_pages(tmp_path: Path) -> None:
-    """The scenario plans; the fabric has the devices that its sizes multiply to; prices are read."""
+    """The scenario plans, its prices are read; the fabric has the devices of its sizes."""
     scenario, fabric, prices = fenced("toml", ROOT / "docs" / "files.md")
     keep = scenario_prices(tomllib.loads(f"{scenario}\n{prices}"), {}, None).ownership
     assert (keep.years.typical, keep.pue.typical) == (4, 1.58)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from nest_core.bill.bill import Bill
+from nest_core.bill.lines import NO_SOURCE, Line
 from nest_core.bill.prices import Range
 from nest_core.explain import NOTHING, share
 from nest_core.figures.style import FAINT, Picture, axis_unit, frame, rows_axis, value_axis
@@ -77,15 +78,23 @@ def bill_rows(bill: Bill) -> list[dict[str, str]]:
             "part": line.item,
             "for": line.place,
             "number": f"{line.count:,}",
-            "each, $": f"{line.unit_usd.typical:,.0f}",
-            "together, $": f"{line.price_usd.typical:,.0f}",
-            "low to high, $": f"{line.price_usd.low:,.0f} to {line.price_usd.high:,.0f}",
-            "power, W": f"{line.power_W.typical:,.0f}",
+            **_price_cells(line),
+            "power, W": f"{line.power_W.typical:,.0f}" if line.powered else NO_SOURCE,
             "figures": "estimate" if line.estimate else "listed",
             "source of the price": line.source,
         }
         for line in bill.lines
     ]
+
+
+def _price_cells(line: Line) -> dict[str, str]:
+    if not line.priced:
+        return dict.fromkeys(("each, $", "together, $", "low to high, $"), NO_SOURCE)
+    return {
+        "each, $": f"{line.unit_usd.typical:,.0f}",
+        "together, $": f"{line.price_usd.typical:,.0f}",
+        "low to high, $": f"{line.price_usd.low:,.0f} to {line.price_usd.high:,.0f}",
+    }
 
 
 def link_rows(bill: Bill) -> list[dict[str, str]]:

@@ -258,11 +258,7 @@ def _sentence(
 ) -> BreakEven:
     first, second = names
     low, high = (value if math.isfinite(value) else None for value in span)
-    tie = (
-        f"; their speeds differ by less than the {SHARE:.0%} paired interval"
-        if speeds_tie(first, second)
-        else ""
-    )
+    tie = _tie(first, second, quantity) if speeds_tie(first, second) else ""
     if found.always or found.never:
         winner, loser = (first, second) if found.always else (second, first)
         return BreakEven(
@@ -284,6 +280,22 @@ def _sentence(
         f"{first.name} wins over {second.name} while {subject} {side} {words(found.at)} "
         f"({_bounds(span, words)}){tie}.",
     )
+
+
+def _tie(first: Weighed, second: Weighed, quantity: str) -> str:
+    """That two speeds cannot be told apart, and then which design costs less."""
+    words = f"; their speeds differ by less than the {SHARE:.0%} paired interval"
+    one, other = first.design(), second.design()
+    if quantity != "device_usd" or one is None or other is None or one.paid != other.paid:
+        return words
+    less, more = sorted((first, second), key=lambda each: _besides(each))
+    saved = _besides(more) - _besides(less)
+    return f"{words}, and {less.name} costs {_dollars(saved)} less" if saved > 0 else words
+
+
+def _besides(one: Weighed) -> float:
+    """All but accelerators and their servers, over its years."""
+    return one.owned.besides_usd.typical + one.owned.years * one.owned.yearly_usd.typical
 
 
 def _open(found: Crossing, span: tuple[float, float], words: Callable[[float], str]) -> str:

@@ -57,6 +57,8 @@ class WholeBill:
     losses : tuple of Loss
         What one failed switch of each tier costs; empty where that was not asked for, and where
         the fabric does not say which switches it has.
+    gap : float
+        How far the plan may be from the best, relative; 0 where it is proven.
     """
 
     name: str
@@ -67,6 +69,7 @@ class WholeBill:
     sureness: Sureness | None = None
     training: Training | None = None
     losses: tuple[Loss, ...] = ()
+    gap: float = 0.0
 
     @property
     def worst_loss(self) -> tuple[float, str] | None:
@@ -149,6 +152,7 @@ class WholeBill:
             "worst_failure": None
             if self.worst_loss is None
             else {"lost": self.worst_loss[0], "what": self.worst_loss[1]},
+            "gap": self.gap if self.report else None,
             "reason": self.reason,
             "assumed": list(whole.assumed),
             "checks": list(whole.checks),
@@ -217,7 +221,7 @@ def bill_of_scenario(
     lost = (
         losses(document, overrides, folder, scenario, solved.report, stop=stop) if failures else ()
     )
-    return WholeBill(name, whole, scenario, solved.report, "", sure, run, lost)
+    return WholeBill(name, whole, scenario, solved.report, "", sure, run, lost, solved.gap)
 
 
 def with_break_evens(bills: Sequence[WholeBill]) -> list[BreakEven]:

@@ -42,7 +42,9 @@ def bill(
     from nest_core.studies.whole_bill import with_break_evens
     from nest_studio.commands.watching import watched
 
-    changes = settings(sets or ()) | ({} if prices is None else {"prices": prices})
+    changes = settings(sets or ())
+    if prices is not None:  # a file of the person's, wherever the scenario's file is
+        changes["prices"] = str(Path(prices).absolute()) if prices.endswith(".toml") else prices
     beside = [] if compare is None else [part.strip() for part in compare.split(",")]
     asked = asked_of(design, changes, Path())
     with watched() as (_, stop):
@@ -136,6 +138,8 @@ def _figures(fields: Mapping[str, Any]) -> list[str]:
             f"{humanise(run['tokens'])} tokens take {run['days']:.3g} days ({low:.3g} to "
             f"{high:.3g}){price}"
         )
+    if fields["gap"]:
+        found.append(f"plan not proven: up to {100 * fields['gap']:.3g} % from the best")
     if fields["reason"]:
         found.append(f"no plan: {fields['reason']}")
     return found

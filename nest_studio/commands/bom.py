@@ -85,7 +85,7 @@ def _as_text(fields: Mapping[str, Any]) -> str:
             line["item"],
             line["place"],
             f"{line['count']:,}",
-            f"{line['price_usd']['typical']:,.0f}",
+            f"{line['price_usd']['typical']:,.0f}" if line["priced"] else "no source",
             f"{line['price_usd']['low']:,.0f}",
             f"{line['price_usd']['high']:,.0f}",
             f"{line['power_W']['typical']:,.0f}",
