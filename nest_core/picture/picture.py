@@ -1,0 +1,82 @@
+"""A fabric as a picture, drawn by its kind's own rule.
+
+What a kind looks like is a function that `drawn` dispatches to by type: one module per kind and one
+``register`` below. Counts are those of the inventory; positions follow from the kind's structure
+and from the width alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import singledispatch
+
+from nest_core.costs import Plan
+from nest_core.errors import InputError
+from nest_core.explain.loads import Loads
+from nest_core.network import collapse
+from nest_core.picture.ask import Ask, parts_of
+from nest_core.picture.clos_kinds import clos_drawn
+from nest_core.picture.marks import Drawn
+from nest_core.picture.plan import shown
+from nest_core.topology import Clos, Fabric
+
+__all__ = ["drawn", "picture"]
+
+LEAST_WIDTH = 160.0
+MOST_WIDTH = 4096.0
+
+
+@singledispatch
+def drawn(fabric: Fabric, ask: Ask) -> Drawn:
+    """Draw a fabric of any kind that registers how.
+
+    Raises
+    ------
+    InputError
+        For a kind that nothing is registered for.
+    """
+    del ask
+    raise InputError("kind", "must be one that has a picture", fabric.kind, "draw its link graph")
+
+
+drawn.register(Clos, clos_drawn)
+
+
+def picture(
+    fabric: Fabric,
+    plan: Plan | None = None,
+    *,
+    width: float = 900.0,
+    loads: Loads | None = None,
+    slow: Mapping[str, float] | None = None,
+    opened: str = "",
+) -> Drawn:
+    """The picture of a fabric, and of a plan on it.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    plan : Plan, optional
+        Its stages colour the devices.
+    width : float
+        Pixels; the height follows.
+    loads : Loads, optional
+        Of the plan; they colour the links.
+    slow : mapping of str to float, optional
+        Switches by their key (``"leaf 11"``) and the share of their links' rate that is left.
+    opened : str
+        Key of the group that the lens shows, where there is one (``"pod 3"``).
+
+    Raises
+    ------
+    InputError
+        For a width out of range.
+    """
+    if not LEAST_WIDTH <= width <= MOST_WIDTH:
+        raise InputError(
+            "width", f"must be {LEAST_WIDTH:.0f} to {MOST_WIDTH:.0f} pixels", width, "change it"
+        )
+    found = None
+    if plan is not None:
+        found = shown(loads.network if loads else collapse(fabric), plan)
+    return drawn(fabric, Ask(width, parts_of(fabric), slow or {}, opened, found, loads))
