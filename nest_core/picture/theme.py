@@ -19,6 +19,9 @@ _STAGES = ((46, 27, 87), (84, 53, 140), (123, 85, 184), (164, 132, 216), (188, 1
 _STAGES_DARK = ((96, 70, 170), (122, 92, 196), (152, 122, 216), (184, 160, 234), (222, 208, 248))
 _LOADS = ("#C9CFD6", "#E3D9BD", "#EFC877", "#E69F00", "#DD7F00", "#D55E00")
 
+TINTS = ("#fdf4e3", "#fae5bb", "#f5d38c", "#edbd57", "#E69F00")
+"""Cells of the cost matrix, from the fewest seconds to the most; dark ink stands on each."""
+
 _LIGHT = {
     "bg": "#ffffff",
     "panel": "#f0f2f4",
@@ -115,12 +118,17 @@ _RULES: dict[str, str] = {
     ".slow.switch": "stroke:var(--fabric-bad);stroke-width:1.5",
     ".slow.link": "stroke:var(--fabric-bad)",
     ".slow.bundle": "fill:var(--fabric-bad)",
+    ".cell": "stroke:none",
+    ".own": "stroke:var(--fabric-ink);stroke-width:2",
+    ".cell-text text": "fill:#1b1f24",
     ".hatch-mesh rect": "fill:var(--fabric-bg)",
     ".hatch-mesh path": "fill:none;stroke:var(--fabric-edge);stroke-width:.8;opacity:.75",
     ".hatch-slow rect,.hatch-mixed rect": "fill:var(--fabric-bg)",
     ".hatch-slow path": "fill:none;stroke:var(--fabric-bad);stroke-width:1.4",
     ".hatch-mixed path": "fill:none;stroke:var(--fabric-ink2);stroke-width:1",
 }
+for _number, _tint in enumerate(TINTS):
+    _RULES[f".tint-{_number}"] = f"fill:{_tint}"
 for _number in range(8):
     _RULES[f".rail-{_number}"] = f"fill:{_rail(_number)}"
     _RULES[f".rail-{_number}.switch"] = "stroke:var(--fabric-ink)"

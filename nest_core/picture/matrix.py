@@ -1,0 +1,170 @@
+"""The level-wise cost matrix as a picture, its rows at the height of the fabric's tiers.
+
+Columns are classes of traffic, rows are levels, the outermost on top. A cell says the seconds of
+one iteration that its class takes if its groups reach up to that level
+(`nest_core.explain.cost_matrices`); those of the plan itself are outlined. `lights` names, for
+every cell, the classes of links that its traffic crosses: those of its level and of all within.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, LevelOf
+from nest_core.picture.frame import TEXT
+from nest_core.picture.marks import Box, Drawn, Mark, Said, Words
+from nest_core.picture.text import wrapped
+from nest_core.units import GB, humanise
+
+__all__ = ["cell_key", "lights", "matrix_picture"]
+
+SHADES = 4
+_LABEL, _COLUMN, _ROW, _CELL, _HEADS = 104.0, 58.0, 56.0, 34.0, 44.0
+_VALUE = 14.0
+
+
+def cell_key(name: str, level: str) -> str:
+    """The key of a class' cell at a level."""
+    return f"{MATRIX_CLASSES[name][1]} traffic at the {level}"
+
+
+def lights(found: CostMatrices, said: Sequence[Said]) -> dict[str, tuple[str, ...]]:
+    """Classes of the bill whose marks a cell lights, by the cell's key.
+
+    Parameters
+    ----------
+    found : CostMatrices
+    said : sequence of Said
+        Of the fabric's picture, top tier first.
+    """
+    steps = _steps(found.levels, said)
+    return {
+        cell_key(name, level.name): tuple(part for step in steps[: row + 1] for part in step)
+        for column, name in enumerate(found.ranks)
+        for row, level in enumerate(found.levels)
+        if not np.isnan(found.seconds[column, row])
+    }
+
+
+def _steps(levels: Sequence[LevelOf], said: Sequence[Said]) -> list[tuple[str, ...]]:
+    """What of the picture each level adds, innermost first.
+
+    A level of a tier's name adds the tier and the links up to it. Where names differ the classes
+    of links are taken in order; a torus has one class of links, which every level crosses.
+    """
+    names = {one.what for one in said}
+    upwards = [one.what for one in reversed(said) if one.what.startswith("links ")]
+    found: list[tuple[str, ...]] = []
+    for number, level in enumerate(levels):
+        own = tuple(one for one in (level.name, f"links {level.name}") if one in names)
+        if not own and upwards:
+            own = (upwards[min(number, len(upwards) - 1)],)
+        found.append(own)
+    return found
+
+
+def matrix_picture(found: CostMatrices, said: Sequence[Said] = (), height: float = 460.0) -> Drawn:
+    """Seconds of an iteration by class and level.
+
+    Parameters
+    ----------
+    found : CostMatrices
+    said : sequence of Said
+        Of the fabric's picture beside it: levels stand at the height of the tiers of their name.
+    height : float
+        Of that picture.
+    """
+    rows = _heights(found.levels, said, height)
+    marks: list[Mark] = []
+    top = min(rows) - _CELL / 2 - 10
+    for column, (name, size) in enumerate(found.ranks.items()):
+        x = _LABEL + column * _COLUMN + (_COLUMN - 4) / 2
+        ranks = "ends" if name == "tied" else "stages" if name == "pp" else f"{size:,} ranks"
+        head = wrapped(MATRIX_CLASSES[name][1], _COLUMN, TEXT, bold=True, most=2)
+        for line, text in enumerate(reversed(head)):
+            marks.append(Words(text, "bold", x, top - 16 - 15 * line, anchor="middle"))
+        marks.append(Words(ranks, "soft", x, top - 1, anchor="middle"))
+    shades = _shades(found)
+    for row, (level, y) in enumerate(zip(found.levels, rows, strict=True)):
+        marks.append(Words(level.name, "bold", _LABEL - 10, y - 1, anchor="end"))
+        rate = f"{humanise(level.bandwidth_Bps / GB)} GB/s"
+        marks.append(Words(rate, "soft", _LABEL - 10, y + 14, anchor="end"))
+        for column, name in enumerate(found.ranks):
+            marks += _cell(found, (column, row), name, y, int(shades[column, row]))
+    width = _LABEL + _COLUMN * len(found.ranks)
+    return Drawn("Level-wise cost matrix", "seconds of an iteration", width, height, tuple(marks))
+
+
+def _cell(
+    found: CostMatrices, place: tuple[int, int], name: str, y: float, shade: int
+) -> list[Mark]:
+    column, row = place
+    x, middle = _LABEL + column * _COLUMN, y + 5
+    seconds = float(found.seconds[place])
+    if np.isnan(seconds):
+        return [Words("–", "soft", x + (_COLUMN - 4) / 2, middle, _VALUE, "middle")]
+    key = cell_key(name, found.levels[row].name)
+    look = f"cell tint-{shade}{' own' if found.own[place] else ''}"
+    inset = 1.0 if found.own[place] else 0.0
+    return [
+        Box(
+            key, look, x + inset, y - _CELL / 2 + inset, _COLUMN - 4 - 2 * inset, _CELL - 2 * inset
+        ),
+        Words(
+            _digits(seconds),
+            "cell-text bold" if found.own[place] else "cell-text",
+            x + (_COLUMN - 4) / 2,
+            middle,
+            _VALUE,
+            "middle",
+            key,
+        ),
+    ]
+
+
+def _digits(seconds: float) -> str:
+    """Three digits, none beyond a millisecond.
+
+    Examples
+    --------
+    >>> _digits(1.6902), _digits(0.01532), _digits(0.0000213)
+    ('1.69', '0.015', '< 0.001')
+    """
+    if seconds >= 1:
+        return f"{seconds:.3g}"
+    return f"{seconds:.3f}" if seconds >= 5e-4 else "< 0.001"
+
+
+def _shades(found: CostMatrices) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """0 (least) to `SHADES` by the logarithm of the seconds."""
+    with np.errstate(divide="ignore"):
+        logs = np.log10(np.nan_to_num(found.seconds, nan=0.0))
+    ends = logs[np.isfinite(logs)]
+    if not len(ends):
+        return np.zeros(found.seconds.shape, np.int64)
+    low, high = float(ends.min()), max(float(ends.max()), float(ends.min()) + 1.0)
+    share = np.clip((np.nan_to_num(logs, neginf=low) - low) / (high - low), 0.0, 1.0)
+    return np.rint(share * SHADES).astype(np.int64)
+
+
+def _heights(levels: Sequence[LevelOf], said: Sequence[Said], height: float) -> list[float]:
+    """Middle of every level's row, innermost first: at its tier, at least a row apart."""
+    tiers = {one.what: (one.top + one.bottom) / 2 for one in said}
+    parts = [one for one in said if one.bottom > one.top]
+    top = min((one.top for one in parts), default=0.0)
+    bottom = max((one.bottom for one in parts), default=height)
+    count = len(levels)
+    even = [bottom - (number + 0.5) * (bottom - top) / count for number in range(count)]
+    wanted = [tiers.get(level.name, at) for level, at in zip(levels, even, strict=True)]
+    least = max(top + _CELL / 2, _HEADS + _CELL / 2)
+    found: list[float] = []
+    for at in reversed(wanted):  # from the top down
+        found.append(max(at, least))
+        least = found[-1] + _ROW
+    most = height - _CELL / 2 - 2
+    for number in range(count - 1, -1, -1):
+        found[number] = min(found[number], most)
+        most = found[number] - _ROW
+    return found[::-1]

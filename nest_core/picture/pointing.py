@@ -1,0 +1,101 @@
+"""What pointing at a part of a picture says and lights.
+
+Parts are named by their keys, links by the class of the bill that they belong to. Loads are those
+of the busiest link of each tier (`nest_core.explain.loads`), in milliseconds and as shares of an
+iteration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nest_core.explain import share
+from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices
+from nest_core.explain.link_names import tier_name
+from nest_core.explain.loads import Loads, TierLoad
+from nest_core.explain.traffic import CLASSES
+from nest_core.picture.marks import Drawn, Said
+from nest_core.picture.matrix import cell_key, lights
+from nest_core.units import humanise_seconds
+
+__all__ = ["Pointing", "pointing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pointing:
+    """What a picture and its matrix answer to a pointer.
+
+    Parameters
+    ----------
+    tips : dict of str to tuple of str
+        Lines by key, or by class of links; the first is the head.
+    lights : dict of str to tuple of str
+        Classes of the bill that a cell of the matrix lights, by its key.
+    said : tuple of tuple of str
+        Rows of the table for who does not see the picture: what, and its words.
+    """
+
+    tips: dict[str, tuple[str, ...]]
+    lights: dict[str, tuple[str, ...]]
+    said: tuple[tuple[str, ...], ...]
+
+
+def pointing(drawn: Drawn, found: CostMatrices | None, loads: Loads | None = None) -> Pointing:
+    """Words of every tier, class of links and cell.
+
+    Parameters
+    ----------
+    drawn : Drawn
+        The fabric's picture.
+    found : CostMatrices or None
+        The matrix beside it.
+    loads : Loads, optional
+        Of the plan that it shows.
+    """
+    busy = _busy(loads) if loads else {}
+    tips = {one.what: (*_words(one), *busy.get(one.what, ())) for one in drawn.said}
+    if found is not None:
+        tips |= _cells(found)
+    rows = tuple((words[0], ", ".join(words[1:])) for words in tips.values() if words)
+    return Pointing(tips, lights(found, drawn.said) if found else {}, rows)
+
+
+def _words(one: Said) -> tuple[str, ...]:
+    """The gutter's words in full, and the ratio in words."""
+    ratio = (f"{one.ratio:.3g} down : 1 up",) if one.ratio is not None else ()
+    gone = (f"{one.gone:,} more have failed",) if one.gone else ()
+    return tuple(word for word in (one.head, *one.words) if word) + ratio + gone
+
+
+def _busy(loads: Loads) -> dict[str, tuple[str, ...]]:
+    return {
+        f"links {tier_name(loads.network, tier.level)}": _load(loads, tier) for tier in loads.tiers
+    }
+
+
+def _load(loads: Loads, tier: TierLoad) -> tuple[str, ...]:
+    whole = humanise_seconds(tier.share * loads.iteration_s)
+    users = sorted(tier.busiest_busy.items(), key=lambda pair: -pair[1])
+    return (
+        f"the busiest is busy {whole}, {share(tier.share)} of an iteration",
+        *(f"{CLASSES[name]}: {share(part)}" for name, part in users if part),
+    )
+
+
+def _cells(found: CostMatrices) -> dict[str, tuple[str, ...]]:
+    told: dict[str, tuple[str, ...]] = {}
+    for column, (name, size) in enumerate(found.ranks.items()):
+        for row, level in enumerate(found.levels):
+            seconds = float(found.seconds[column, row])
+            if np.isnan(seconds):
+                continue
+            who = "neighbouring stages" if name == "pp" else f"groups of {size:,} ranks"
+            told[cell_key(name, level.name)] = (
+                f"{MATRIX_CLASSES[name][1].capitalize()}, {level.name}: "
+                f"{humanise_seconds(seconds)} of an iteration",
+                f"if {who} reach up to the {level.name}, all sending at once",
+                *(("this is the plan's own level",) if found.own[column, row] else ()),
+            )
+    return told
