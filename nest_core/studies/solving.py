@@ -29,11 +29,14 @@ class Solved:
         Why there is none; empty where there is one.
     gap : float
         How far the plan may be from the best, relative, as its certificate has it.
+    points : int
+        Plans that the certificate counts.
     """
 
     report: Report | None
     reason: str = ""
     gap: float = 0.0
+    points: int = 0
 
 
 def solve(
@@ -63,7 +66,8 @@ def solve(
         )
     except InputError as error:
         return Solved(None, str(error))
-    return Solved(found.best, found.reason, found.certificate.gap)
+    certificate = found.certificate
+    return Solved(found.best, found.reason, certificate.gap, certificate.points)
 
 
 def silent(share: float, words: str) -> None:

@@ -59,6 +59,8 @@ class WholeBill:
         the fabric does not say which switches it has.
     gap : float
         How far the plan may be from the best, relative; 0 where it is proven.
+    points : int
+        Plans that were considered.
     """
 
     name: str
@@ -70,6 +72,7 @@ class WholeBill:
     training: Training | None = None
     losses: tuple[Loss, ...] = ()
     gap: float = 0.0
+    points: int = 0
 
     @property
     def worst_loss(self) -> tuple[float, str] | None:
@@ -221,7 +224,8 @@ def bill_of_scenario(
     lost = (
         losses(document, overrides, folder, scenario, solved.report, stop=stop) if failures else ()
     )
-    return WholeBill(name, whole, scenario, solved.report, "", sure, run, lost, solved.gap)
+    known = solved.gap, solved.points
+    return WholeBill(name, whole, scenario, solved.report, "", sure, run, lost, *known)
 
 
 def with_break_evens(bills: Sequence[WholeBill]) -> list[BreakEven]:

@@ -1,0 +1,204 @@
+"""The words and tables of a decision sheet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from nest_core.bill.ownership import Owned
+from nest_core.bill.prices import Range
+from nest_core.explain.summary import share
+from nest_core.explain.validity import validity_of
+from nest_core.hardware.posterior import WIDTH
+from nest_core.scenario.titles import accelerator_title
+from nest_core.sheet.charts import percent
+from nest_core.sheet.weighing import Weighing
+from nest_core.studies.interval import paired_sd
+from nest_core.studies.whole_bill import WholeBill
+from nest_core.units import humanise
+
+__all__ = ["answer", "designs_table", "firmer", "prices_table", "rests_on", "subject", "title"]
+
+_MILLION = 1e6
+
+
+def subject(found: Weighing) -> str:
+    """What the sheet is about."""
+    scenario = found.choice.scenario
+    name = accelerator_title(scenario.accelerator) if scenario else "accelerators"
+    return f"Fabric of {found.choice.owned.devices:,} {name}"
+
+
+def title(found: Weighing) -> str:
+    """The recommendation."""
+    if found.rival is None:
+        return f"{found.choice.name} stands alone: nothing was set beside it"
+    if found.ties:
+        names = _joined([found.choice.name, *found.ties])
+        return f"{names} tie per token: build {found.choice.name}, the least to buy and keep"
+    return f"Build the fabric as {found.choice.name}"
+
+
+def answer(found: Weighing) -> tuple[str, ...]:
+    """Why, in sentences: the break-evens, then the differences to the rival."""
+    told = [one.sentence for one in found.break_evens if one.quantity == "device_usd"]
+    mine, other = found.choice, found.rival
+    if other is not None and mine.training and other.training:
+        model = mine.scenario.model.name if mine.scenario else "the model"
+        apart = other.training.days - mine.training.days
+        days = f"{abs(apart):.2g} {'fewer' if apart > 0 else 'more'} than {other.name}"
+        bought = mine.owned.total_usd.typical - other.owned.total_usd.typical
+        money = f"${humanise(abs(bought))} {'more' if bought > 0 else 'less'}"
+        told.append(
+            f"It trains {model} on {humanise(mine.training.tokens)} tokens in "
+            f"{mine.training.days:.3g} days, {days}, and costs {money} over "
+            f"{mine.owned.years:g} years."
+        )
+    told += [f"{one.name} is left out: {one.reason}." for one in found.left_out]
+    return tuple(told)
+
+
+def designs_table(found: Weighing) -> tuple[tuple[str, ...], ...]:
+    """Figures by design, the choice first; the first row is the head."""
+    bills = (found.choice, *(one for one in found.bills if one is not found.choice))
+    tokens = found.choice.training.tokens if found.choice.training else 0.0
+    years = found.choice.owned.years
+    rows: list[tuple[str, Callable[[WholeBill], str]]] = [
+        ("Throughput, M tokens/s", lambda one: f"{(one.tokens_per_s or 0.0) / _MILLION:.3g}"),
+        ("against the first, paired 80 %", _against(found)),
+        (
+            f"Days to train {humanise(tokens)}",
+            lambda one: f"{one.training.days:.3g}" if one.training else "–",
+        ),
+        ("Network, M$", lambda one: f"{one.owned.network.price_usd.typical / _MILLION:.3g}"),
+        (f"Whole bill, {years:g} y, M$", lambda one: _millions(one.owned)),
+        ("$ per M tokens", _per_million),
+        ("All-in $ per GPU-hour", _per_hour),
+        ("Tokens per kWh, M", _per_kWh),
+        ("Failures a year", lambda one: f"{one.owned.failures_per_year.typical:.3g}"),
+    ]
+    tiers = dict.fromkeys(loss.tier for one in bills for loss in one.losses)
+    rows += [(f"One {tier} lost", _lost(tier)) for tier in tiers]
+    head = ("", *(one.name for one in bills))
+    return (head, *((name, *(told(one) for one in bills)) for name, told in rows))
+
+
+def _against(found: Weighing) -> Callable[[WholeBill], str]:
+    def told(one: WholeBill) -> str:
+        mine, rate = found.choice.tokens_per_s, one.tokens_per_s
+        if one is found.choice or not mine or not rate:
+            return ""
+        ratio = rate / mine
+        if one.sureness is None or found.choice.sureness is None:
+            return percent(ratio - 1)
+        width = math.exp(WIDTH * paired_sd(found.choice.sureness, one.sureness))
+        low, high = ratio / width - 1, ratio * width - 1
+        words = f"{percent(low).removesuffix(' %')} to {percent(high)}"
+        return f"{words} tie" if low < 0 < high else words
+
+    return told
+
+
+def _millions(owned: Owned) -> str:
+    return f"{owned.total_usd.typical / _MILLION:.3g}"
+
+
+def _per_million(one: WholeBill) -> str:
+    usd = one.usd_per_million_tokens
+    return "no price" if usd is None else f"{usd.typical:.3g}"
+
+
+def _per_hour(one: WholeBill) -> str:
+    usd = one.owned.usd_per_device_hour
+    return "no price" if usd is None else f"{usd.typical:.2f}"
+
+
+def _per_kWh(one: WholeBill) -> str:
+    return "–" if one.tokens_per_kWh is None else f"{one.tokens_per_kWh / _MILLION:.3g}"
+
+
+def _lost(tier: str) -> Callable[[WholeBill], str]:
+    def told(one: WholeBill) -> str:
+        loss = next((loss for loss in one.losses if loss.tier == tier), None)
+        if loss is None:
+            return "–"
+        return "stops" if loss.replanned is None else percent(-loss.replanned)
+
+    return told
+
+
+def rests_on(found: Weighing) -> tuple[str, ...]:
+    """The evidence behind the choice."""
+    mine = found.choice
+    told = []
+    if mine.scenario is not None and mine.report is not None:
+        problem = mine.scenario.problem()
+        told.append(validity_of(mine.scenario, problem.network, mine.report.plan).in_words)
+    if mine.points:
+        near = "none is faster" if mine.gap == 0 else f"none is more than {share(mine.gap)} faster"
+        told.append(f"{mine.points:,} plans considered; under these costs {near}.")
+    if mine.sureness is not None:
+        known = mine.sureness.interval
+        low, high = known.low_s / known.centre_s - 1, known.high_s / known.centre_s - 1
+        told.append(
+            f"Its time lies {percent(low, 0)} to {percent(high, 0)} about the prediction in four "
+            "cases of five; what designs share cancels between them."
+        )
+    return tuple(told)
+
+
+def prices_table(owned: Owned, *, full: bool) -> tuple[tuple[str, str, str], ...]:
+    """Item with its number, price of one, and source; lines that share all three are one.
+
+    Parameters
+    ----------
+    owned : Owned
+    full : bool
+        The source in full, and the range of the price; else its kind and date.
+    """
+    counts: dict[tuple[str, str, str], int] = {}
+    for line in owned.lines:
+        source = line.source if full else line.source.partition(": ")[0]
+        row = (line.name, _price(line.unit_usd, full), source)
+        counts[row] = counts.get(row, 0) + line.count
+    return tuple(
+        (f"{name}, {count:,}" if count > 1 else name, price, source)
+        for (name, price, source), count in counts.items()
+    )
+
+
+def _price(unit: Range | None, full: bool) -> str:
+    if unit is None:
+        return "none"
+    ends = f" ({_usd(unit.low)} to {_usd(unit.high)})" if full and unit.low != unit.high else ""
+    return f"${_usd(unit.typical)}{ends}"
+
+
+def _usd(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def firmer(found: Weighing) -> tuple[str, ...]:
+    """What would settle more than is settled."""
+    told = []
+    edge = next((one for one in found.break_evens if one.quantity == "device_usd"), None)
+    if edge is not None and edge.value is not None:
+        most = edge.high if edge.high is not None else edge.value
+        told.append(
+            f"A quotation: over ${humanise(most)} an accelerator settles it for {edge.winner}."
+        )
+    if found.speeds_tie and found.rival is not None:
+        told.append(
+            f"A measured pair of runs on {found.choice.name} and {found.rival.name}: what tells "
+            "their speeds apart is less than what is known of either."
+        )
+    missing = found.choice.owned.missing
+    if missing:
+        told.append(
+            f"Prices of {_joined(list(missing))}: no source states them, so none is billed."
+        )
+    return tuple(told)
+
+
+def _joined(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,215 @@
+"""A decision sheet: what to build and why, on one printed page, with sources.
+
+One HTML file with everything inside: it fetches nothing and runs nothing. ``@page`` is A4; who
+wants a PDF prints it. All figures come from `nest_core.studies.whole_bill`, as the command line
+prints them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from nest_core.picture import Drawn, picture, to_svg
+from nest_core.sheet.charts import curve_chart, sensitivity_chart
+from nest_core.sheet.rows import (
+    answer,
+    designs_table,
+    firmer,
+    prices_table,
+    rests_on,
+    subject,
+    title,
+)
+from nest_core.sheet.weighing import Weighing, weigh
+from nest_core.studies.whole_bill import WholeBill
+
+__all__ = ["decision_sheet"]
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_PICTURE_PX = 298.0
+"""So wide that the silhouette is drawn; what words would say stands above it."""
+_WIDE_FROM = 4
+"""From so many designs on the table takes the whole width."""
+
+_STYLE = """
+@page { size: A4; margin: 11mm 12mm; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 24px; max-width: 752px; color: #1b1f24; background: #fff;
+  font: 13px/1.35 'Source Sans 3', 'Source Sans', Arial, Helvetica, sans-serif;
+  font-variant-numeric: tabular-nums; }
+@media print { body { padding: 0; max-width: none; } }
+header, footer { display: flex; justify-content: space-between; gap: 16px; color: #4b5563; }
+header { border-bottom: 1px solid #1b1f24; padding-bottom: 8px; }
+header b { color: #1b1f24; margin-right: 8px; }
+h1 { font-size: 22px; line-height: 1.2; margin: 14px 0 6px; }
+h2 { font-size: 13px; margin: 0; }
+p { margin: 0 0 6px; }
+.sub { color: #4b5563; font-size: 12px; margin-bottom: 6px; }
+.two { display: grid; grid-template-columns: 5fr 6fr; gap: 20px; margin: 12px 0; }
+.wide { margin: 12px 0; }
+.wide ul { columns: 3; column-gap: 24px; }
+section { break-inside: avoid; min-width: 0; }
+svg { max-width: 100%; height: auto; }
+table { width: 100%; border-collapse: collapse; font-size: 11px; line-height: 1.3; }
+th, td { text-align: right; padding: 1.5px 0 1.5px 6px; border-bottom: 1px solid #dde1e5;
+  vertical-align: top; font-weight: 400; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+thead th, td.ours { font-weight: 600; }
+.prices td:last-child { text-align: left; color: #4b5563; }
+.prices td:nth-child(2) { white-space: nowrap; }
+.sources td { white-space: normal; }
+ul { margin: 4px 0; padding-left: 16px; }
+li { margin-bottom: 2px; break-inside: avoid; }
+.two li, .wide li { font-size: 11px; }
+footer { border-top: 1px solid #1b1f24; margin-top: 12px; padding-top: 8px; font-size: 12px; }
+.sources { break-before: page; margin-top: 40px; }
+.sign { display: grid; grid-template-columns: 1fr 1fr 1fr; gap: 24px; margin-top: 24px; }
+.sign div { border-top: 1px solid #4b5563; padding-top: 4px; color: #4b5563; font-size: 12px; }
+"""
+
+
+def decision_sheet(bills: Sequence[WholeBill], again: str, at: datetime) -> str:
+    """The sheet's text.
+
+    Parameters
+    ----------
+    bills : sequence of WholeBill
+        Of all designs, as they were asked for.
+    again : str
+        The command that makes it again.
+    at : datetime
+        When it is made.
+
+    Raises
+    ------
+    InputError
+        If no design has a plan.
+    """
+    found = weigh(bills)
+    table = designs_table(found)
+    body = [
+        f"<h1>{html.escape(title(found))}</h1>",
+        *(f"<p>{html.escape(line)}</p>" for line in answer(found)),
+    ]
+    if len(found.bills) < _WIDE_FROM:
+        body.append(_two(_fabric(found), _table(found, table)))
+    else:
+        body += [_two(_fabric(found), _firmer(found)), _wide(_table(found, table))]
+    if found.rival is not None:
+        body.append(_two(_chart(curve_chart(found)), _chart(sensitivity_chart(found))))
+    if len(found.bills) < _WIDE_FROM:
+        body += [_two(_rests_on(found), _prices(found)), _wide(_firmer(found))]
+    else:
+        body.append(_two(_rests_on(found), _prices(found)))
+    text = "".join(body)
+    number = hashlib.sha256(text.encode()).hexdigest()[:4]
+    date = f"{at.day} {at:%B %Y}"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{html.escape(title(found))}</title><style>{_STYLE}</style></head><body>\n"
+        f"<header><span><b>Decision sheet</b>{html.escape(subject(found))}</span>"
+        f"<span>Nest Studio, {date}, sheet {number}</span></header>\n{text}\n"
+        f"<footer><span>Again: {html.escape(again)}</span>"
+        f"<span>price list {html.escape(found.choice.owned.prices)}</span></footer>"
+        '<div class="sign"><div>Decided</div><div>Name</div><div>Date</div></div>\n'
+        f"{_sources(found)}</body></html>\n"
+    )
+
+
+def _two(left: str, right: str) -> str:
+    return f'<div class="two">{left}{right}</div>'
+
+
+def _fabric(found: Weighing) -> str:
+    mine = found.choice
+    if mine.scenario is None or mine.report is None:
+        return "<section></section>"
+    drawn = picture(mine.scenario.fabric, mine.report.plan, width=_PICTURE_PX)
+    parts = ", ".join(one.head for one in drawn.said if one.head)
+    ratio = mine.scenario.fabric.ratio_words().strip()
+    said = f"{mine.name}: {parts}" + (f"; {ratio} down : up" if ratio else "")
+    return f"<section>{_head(said, drawn.title)}{to_svg(drawn, 'light')}</section>"
+
+
+def _chart(drawn: Drawn) -> str:
+    return f"<section>{_head(drawn.title, drawn.subtitle)}{to_svg(drawn, 'light')}</section>"
+
+
+def _head(name: str, subtitle: str = "") -> str:
+    below = f'<div class="sub">{html.escape(subtitle)}</div>' if subtitle else ""
+    return f"<h2>{html.escape(name)}</h2>{below}"
+
+
+def _table(found: Weighing, rows: Sequence[Sequence[str]]) -> str:
+    head, *lines = rows
+    heads = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in head)
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(name)}</th>'
+        + "".join(
+            f"<td{' class=ours' if place == 0 else ''}>{html.escape(cell)}</td>"
+            for place, cell in enumerate(cells)
+        )
+        + "</tr>"
+        for name, *cells in lines
+    )
+    return (
+        f"<section>{_head(_table_title(found), 'Best plan on each fabric')}"
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></section>"
+    )
+
+
+def _table_title(found: Weighing) -> str:
+    """What the rival saves, and loses."""
+    mine, other = found.choice, found.rival
+    if other is None or not mine.tokens_per_s or not other.tokens_per_s:
+        return f"{mine.name} in figures"
+    bill = other.owned.total_usd.typical / mine.owned.total_usd.typical - 1
+    work = other.tokens_per_s / mine.tokens_per_s - 1
+    return f"{other.name} costs {_more(bill)} and trains {_more(work)}"
+
+
+def _more(share: float) -> str:
+    return f"{abs(100 * share):.2g} % {'more' if share > 0 else 'less'}"
+
+
+def _rests_on(found: Weighing) -> str:
+    return f"<section>{_head('What it rests on')}{_list(rests_on(found))}</section>"
+
+
+def _firmer(found: Weighing) -> str:
+    return f"<section>{_head('What would make it firmer')}{_list(firmer(found))}</section>"
+
+
+def _prices(found: Weighing) -> str:
+    return _price_table(
+        found, "Assumptions and prices", "Each of one; sources on the next page", False
+    )
+
+
+def _sources(found: Weighing) -> str:
+    """The second page."""
+    name = f"Prices and their sources, {found.choice.name}"
+    rows = _price_table(found, name, "Typical (low to high); fibre by the rack layout", True)
+    return f'<div class="sources">{rows}{_list(found.choice.owned.assumed)}</div>'
+
+
+def _price_table(found: Weighing, name: str, subtitle: str, full: bool) -> str:
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in prices_table(found.choice.owned, full=full)
+    )
+    head = _head(name, subtitle)
+    return f'<section>{head}<table class="prices"><tbody>{rows}</tbody></table></section>'
+
+
+def _wide(part: str) -> str:
+    return f'<div class="wide">{part}</div>'
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
