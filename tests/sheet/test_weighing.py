@@ -1,0 +1,43 @@
+"""What a sheet weighs: curves cross zero where the command line says that designs are level."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nest_core.sheet.weighing import dearer
+from nest_core.studies.whole_cost import Design, crossing_of_hours, crossing_of_price
+
+DESIGNS = st.builds(
+    Design,
+    tokens_per_s=st.floats(5e5, 2e6),
+    devices=st.integers(512, 1024),
+    network_usd=st.floats(1e6, 2e7),
+    yearly_usd=st.floats(0, 4e6),
+    years=st.floats(1, 8),
+    spares=st.floats(0, 0.2),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(DESIGNS, DESIGNS, st.floats(5e3, 9e4))
+def test_tokens_cost_the_same_at_every_break_even(choice, other, usd):
+    price = crossing_of_price(choice, other)
+    if not (price.always or price.never):
+        assert dearer(choice, other, price.at) == pytest.approx(0, abs=1e-9)
+        side = 1 if price.above else -1
+        assert side * dearer(choice, other, price.at * 1.01) > 0
+    hours = crossing_of_hours(choice, other, usd)
+    if not (hours.always or hours.never):
+        assert dearer(choice, other, usd, hours.at) == pytest.approx(0, abs=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(DESIGNS, DESIGNS, st.floats(5e3, 9e4))
+def test_dearness_is_the_ratio_of_dollars_per_token(choice, other, usd):
+    def per_token(one):
+        accelerators = one.devices * (1 + one.spares) * usd
+        return (accelerators + one.network_usd + one.years * one.yearly_usd) / one.tokens_per_s
+
+    assert dearer(choice, other, usd) == pytest.approx(per_token(other) / per_token(choice) - 1)
