@@ -76,6 +76,7 @@ ABOVE_FOUNDATIONS = {
         "workload",
     },
     "picture": {"bill", "costs", "explain", "network", "topology"},
+    "sheet": {"bill", "explain", "hardware", "picture", "scenario", "studies"},
     "published": set(),
     "paper": {
         "baselines",
