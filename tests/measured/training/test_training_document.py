@@ -45,6 +45,7 @@ def test_figures_of_the_subset_got_no_worse(written, monkeypatch, tmp_path):
     check(regions(fields), figures(written)["The subset of the tests"])
 
 
+@pytest.mark.check
 def test_figures_of_all_runs_got_no_worse(written, root, shared_data, monkeypatch, tmp_path):
     """And `regenerate` writes document, picture, bands and shapes, leaving other parts alone."""
     document = tmp_path / "docs" / "validation.md"
