@@ -108,9 +108,10 @@ def bring_controls(request: Request) -> None:
             "Accelerator", (AS_PRINTED, *preset_names("accelerators")), key=DEVICE
         )
         ours = st.checkbox(
-            "The rest is as in the scenario at the left",
+            "The rest as in the scenario",
             key=OURS,
-            help="Nodes, links, accelerator and model's sizes, where the log does not say them.",
+            help="Nodes, links, accelerator and the model's sizes of the form at the left, where a "
+            "log does not say them.",
         )
     beside = Beside(
         (launch or "").strip(),
@@ -195,7 +196,7 @@ def _assumed(measurements: Measurements) -> None:
         for sentence in each.assumed:
             said.setdefault(sentence, []).append(each.name)
     rows = [{"assumed": one, "of": ", ".join(names)} for one, names in said.items()]
-    with st.expander(f"What was assumed or given: {len(rows)} points"):
+    with st.expander(f"What was assumed or given ({len(rows)})"):
         if rows:
             st.html(table("What no log says", "Each with the runs that it is of", rows))
         else:

@@ -28,7 +28,6 @@ from nest_studio.show import page_style
 
 def main() -> None:
     """Draw the page."""
-    go_to_opened()
     page_style()
     follow_fabric()
     follow_address()
@@ -36,6 +35,7 @@ def main() -> None:
     notes: list[Any] = []
     with st.sidebar:
         request = scenario_form(notes)
+    go_to_opened(form_is_here=True)
     scenario: Any = request
     try:
         say_realised(notes, fabric_of(request))

@@ -48,7 +48,7 @@ _INTERVAL = f"{100 * SHARE:.0f} % interval"
 def signed(value: float) -> str:
     """A relative difference in per cent, with its sign: ``+4.2 %``."""
     digits = 1 if abs(value) < 0.0995 else 0
-    return f"{100 * value:+.{digits}f} %".replace("-", "−")
+    return _together(f"{100 * value:+.{digits}f} %".replace("-", "−"))
 
 
 def run_table(found: Fitted) -> Table:
@@ -73,16 +73,20 @@ def _run_row(each: Prediction, interval: Interval) -> dict[str, str]:
     seconds, memory = each.outcome.seconds, each.outcome.memory_bytes
     return {
         "run": each.run.id,
-        "plan": _plan(each.run),
-        "devices": f"{each.run.devices:,} {each.run.accelerator}",
+        "plan": f"{each.run.devices:,} {each.run.accelerator}: {_plan(each.run)}",
         "measured": humanise_seconds(seconds) if seconds else NOTHING,
         "predicted": humanise_seconds(each.seconds),
         "error": signed(each.error) if each.error is not None else NOTHING,
-        _INTERVAL: span_in_words((interval.low_s, interval.high_s), humanise_seconds),
+        _INTERVAL: _together(span_in_words((interval.low_s, interval.high_s), humanise_seconds)),
         "in it": _inside(interval, seconds),
         "memory": humanise_bytes(memory) if memory else NOTHING,
         "predicted memory": humanise_bytes(each.comparable_bytes if memory else each.memory_bytes),
     }
+
+
+def _together(text: str) -> str:
+    """A figure that is not broken over lines."""
+    return text.replace(" ", "\u00a0")
 
 
 def _plan(run: Run) -> str:
@@ -123,7 +127,7 @@ def parameter_table(own: OwnStack) -> Table:
             "shipped": f"{scale * each.prior:.3g}",
             "yours": f"{scale * each.value:.3g}",
             "moved": signed(each.value / each.prior - 1),
-            _INTERVAL: " to ".join(f"{scale * end:.3g}" for end in each.interval),
+            _INTERVAL: _together(" to ".join(f"{scale * end:.3g}" for end in each.interval)),
         }
         for each in found
         for scale in (microseconds(1.0) if each.name == "host_s" else 1.0,)

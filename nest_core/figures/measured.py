@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import plotly.graph_objects as go
@@ -42,6 +43,8 @@ def errors_picture(runs: Sequence[Calibrated]) -> Picture:
     """
     drawn = runs[:_MOST]
     labels = [plain(_short(run.row.run.id)) for run in drawn]
+    reach = [end for run in drawn for name in ("shipped", "yours") for end in _span(run, name)]
+    room = 0.04 * (max(*reach, 0.0) - min(*reach, 0.0))
     data: list[dict[str, Any]] = []
     for name, colour, above in (("shipped", MUTED, -_APART), ("yours", ACCENT, _APART)):
         errors = [_error(run, name) for run in drawn]
@@ -69,7 +72,12 @@ def errors_picture(runs: Sequence[Calibrated]) -> Picture:
     layout = frame(
         70 + _ROW * len(drawn),
         (8 + 7 * max(map(len, labels)), 16, 8, 50),
-        xaxis=value_axis("predicted over measured, %") | {"zeroline": True, "zerolinewidth": 1.5},
+        xaxis=value_axis("predicted over measured, %")
+        | {
+            "range": [min(*reach, 0.0) - room, max(*reach, 0.0) + room],
+            "zeroline": True,
+            "zerolinewidth": 1.5,
+        },
         yaxis=rows_axis(labels),
     )
     return Picture(
@@ -78,7 +86,7 @@ def errors_picture(runs: Sequence[Calibrated]) -> Picture:
         "A line that crosses zero holds what was measured." + _left(runs),
         go.Figure(data=data, layout=layout),
         (("shipped stack", MUTED), ("your stack", ACCENT)),
-        table=lambda: [_row(run) for run in runs],
+        table=partial(_rows, tuple(runs)),
     )
 
 
@@ -131,6 +139,10 @@ def _hover(run: Calibrated, name: str) -> str:
         f"{humanise_seconds(_measured(run))}, predicted {humanise_seconds(seconds)}<br>"
         f"error {100 * _error(run, name):+.1f} %, {low:+.1f} to {high:+.1f} %"
     )
+
+
+def _rows(runs: Sequence[Calibrated]) -> list[dict[str, Any]]:
+    return [_row(run) for run in runs]
 
 
 def _row(run: Calibrated) -> dict[str, Any]:
