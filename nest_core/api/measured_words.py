@@ -9,14 +9,14 @@ from nest_core.api.answer import Answer
 from nest_core.api.calibrate import OwnStack
 from nest_core.api.measurements import Fitted
 from nest_core.api.next_runs import Next
-from nest_core.api.words import plan_words
 from nest_core.explain import quantity, share
 from nest_core.explain.interval import Interval, span_in_words
-from nest_core.explain.summary import NOTHING, fullest
+from nest_core.explain.summary import NOTHING, fullest, plan_in_words
 from nest_core.explain.words import Table
 from nest_core.hardware.posterior import SHARE
 from nest_core.measured.training.predict import Prediction
 from nest_core.measured.training.runs import Run
+from nest_core.scenario import Scenario
 from nest_core.scenario.titles import scenario_title
 from nest_core.units import capital, humanise_bytes, humanise_seconds, microseconds
 
@@ -73,7 +73,7 @@ def _run_row(each: Prediction, interval: Interval) -> dict[str, str]:
     seconds, memory = each.outcome.seconds, each.outcome.memory_bytes
     return {
         "run": each.run.id,
-        "plan": f"{each.run.devices:,} {each.run.accelerator}: {_plan(each.run)}",
+        "plan": f"{_plan(each.run)}, on {each.run.devices:,} {each.run.accelerator}",
         "measured": humanise_seconds(seconds) if seconds else NOTHING,
         "predicted": humanise_seconds(each.seconds),
         "error": signed(each.error) if each.error is not None else NOTHING,
@@ -91,7 +91,7 @@ def _together(text: str) -> str:
 
 def _plan(run: Run) -> str:
     degrees = [("tp", run.tp), ("pp", run.pp), ("dp", run.dp), ("cp", run.cp), ("ep", run.ep)]
-    words = [f"{name} {degree}" for name, degree in degrees if degree > 1]
+    words = [f"{name} {degree}" for name, degree in degrees if degree > 1] or ["one device"]
     more = [f"micro-batch {run.micro_batch}", f"ZeRO {run.zero}"]
     recompute = f"recomputation {run.recompute}" if run.recompute not in ("", "none") else ""
     batch = f"batch {run.batch:,} of {run.sequence:,} tokens"
@@ -204,13 +204,13 @@ def _moved(
     }
 
 
-def next_table(found: Next) -> Table:
+def next_table(found: Next, scenario: Scenario) -> Table:
     """The next runs, the most telling first."""
     asked = found.found
     rows = [
         {
             "run": f"{place}",
-            "plan": plan_words(run.report.plan.to_json()),
+            "plan": plan_in_words(run.report, scenario.batch, scenario.fabric.devices),
             "predicted": humanise_seconds(run.report.iteration_s),
             "removes": humanise_seconds(run.expected_regret_removed_s),
         }

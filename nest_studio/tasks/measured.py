@@ -131,5 +131,6 @@ class NextAnswer:
 def chosen_runs(text: str, runs: int) -> NextAnswer:
     """The runs of a request's plans that narrow the choice among them most, as a job of Slurm's."""
     document, overrides, _ = json.loads(text)
-    found = next_runs(load(document, overrides), runs, to="slurm")
-    return NextAnswer(next_table(found), found.refused, found.files)
+    asked = load(document, overrides)
+    found = next_runs(asked, runs, to="slurm")
+    return NextAnswer(next_table(found, asked.values), found.refused, found.files)
