@@ -188,6 +188,8 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
         different["fabric"] = fabric_document(OWN)
     if chosen["stack"] == OWN_STACK:
         different["stack"] = own_stack() or USUAL_STACK
+        if different["stack"] == standard["stack"]:
+            del different["stack"]
     if chosen["workload.model"] == OWN_MODEL:
         different["workload.model"] = model_table(chosen_model(OWN_MODEL))
     remember(("scenario", *chosen, KEPT_AS))

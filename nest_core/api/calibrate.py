@@ -12,7 +12,7 @@ from nest_core.explain.interval import Interval
 from nest_core.files import read_text
 from nest_core.hardware.collectives.library import load_curve, load_library
 from nest_core.hardware.collectives.measurements import Measurement
-from nest_core.measured.collectives.nccl_log import LogFacts, read_log
+from nest_core.measured.collectives.nccl_log import LogFacts, log_op, read_log
 from nest_core.measured.collectives.own import OwnFit, fit_own
 from nest_core.measured.logs import Given, read_run_log
 from nest_core.measured.logs.models import sizes_of
@@ -267,7 +267,7 @@ def _fits(nccl: Sequence[tuple[str, str]], rows: Iterable[Row]) -> tuple[OwnFit,
     inside: list[Measurement] = []
     between: list[Measurement] = []
     for name, text in nccl:
-        measured = read_log(text, name, facts)
+        measured = read_log(text, name, replace(facts, op=log_op(text, name)))
         (inside if measured[0].nodes == 1 else between).extend(measured)
     library, found = load_library(), []
     for measured in (inside, between):

@@ -17,7 +17,7 @@ from nest_core.errors import InputError
 from nest_core.explain.interval import Interval
 from nest_core.files import content_lines, decoded
 from nest_core.hardware.posterior import load_posterior
-from nest_core.measured.collectives.nccl_log import is_log, read_log
+from nest_core.measured.collectives.nccl_log import LogFacts, is_log, log_op, read_log
 from nest_core.measured.logs.run_log import Given, Printed, read_command, read_lines
 from nest_core.measured.training.posterior import spread
 from nest_core.measured.training.predict import Prediction, predict_rows
@@ -201,7 +201,7 @@ def read_entries(content: bytes, name: str, given: Given) -> tuple[Entry, ...]:
     head = content[:20_000].decode("utf-8", "replace")
     if is_log(head):
         text = decoded(content, name)
-        read_log(text, name)
+        read_log(text, name, LogFacts(op=log_op(text, name)))
         return (Entry(name, "nccl", {}, text),)
     if is_training(head.partition("\n")[0].split(",")):
         return tuple(_of_table(decoded(content, name), name))
