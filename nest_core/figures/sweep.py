@@ -91,7 +91,7 @@ def throughput_picture(sweep: Sweep) -> Picture:
     ]
     data = [
         hatched(boxes),
-        band(at, sweep.points, scale, 0.15 * gap),
+        *band(at, sweep.points, scale, 0.15 * gap),
         _line(sweep, at, rates, connect=True),
         _line(sweep, at, rates),
         _crosses(sweep, at),

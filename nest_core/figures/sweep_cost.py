@@ -62,7 +62,7 @@ def scaling_picture(sweep: Sweep) -> Picture | None:
         ],
     )
     data = [
-        band(x, feasible, scale, 0.1),
+        *band(x, feasible, scale, 0.1),
         {
             "type": "scatter",
             "mode": "lines",

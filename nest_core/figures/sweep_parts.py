@@ -121,9 +121,10 @@ def planless(points: Iterable[Outcome]) -> str:
 
 def band(
     at: Sequence[float], points: Sequence[Outcome], scale: float, least: float
-) -> dict[str, Any]:
-    """One trace of the intervals of throughputs: a band along neighbours with a plan, and as wide
-    as ``least`` where one stands alone."""
+) -> list[dict[str, Any]]:
+    """A trace of the intervals of throughputs: a band along neighbours with a plan, and as wide
+    as ``least`` where one stands alone; none
+    without intervals."""
     pieces: list[list[tuple[float, float, float]]] = [[]]
     for x, point in zip(at, points, strict=True):
         if point.span is None:
@@ -138,7 +139,7 @@ def band(
         across = [x for x, _, _ in piece]
         up = [high for _, _, high in piece], [low for _, low, _ in reversed(piece)]
         outlines.append(([*across, *reversed(across)], [*up[0], *up[1]]))
-    return {
+    look = {
         "type": "scatter",
         "mode": "lines",
         "name": f"{100 * SHARE:.0f} % interval",
@@ -149,6 +150,7 @@ def band(
         "hoverinfo": "skip",
         "showlegend": False,
     }
+    return [look] if outlines else []
 
 
 def hatched(boxes: Iterable[tuple[float, float, float, float]]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def plane_picture(sweep: Sweep) -> Picture:
         f"Training throughput over {sweep.x.label} and {sweep.y.label}; {unit}, and memory of the "
         "fullest device",
         "Every cell is planned anew. Dark borders: the plan changes; orange: memory ends; hatched: "
-        f"no plan. Throughputs are known within {_within(sweep)} ({SHARE:.0%} interval).",
+        f"no plan.{_within(sweep)}",
         go.Figure(data=data, layout=layout),
         tuple(legend),
     )
@@ -188,13 +188,15 @@ def _points(sweep: Sweep, cells: dict[Place, Outcome]) -> dict[str, Any]:
 
 
 def _within(sweep: Sweep) -> str:
-    """How far the widest interval reaches, as a share of its throughput."""
+    """How far the widest interval reaches, as a share of its throughput; empty without any."""
     reach = [
         point.span[1] / point.tokens_per_s - 1
         for point in sweep.points
         if point.span and point.tokens_per_s
     ]
-    return share(max(reach, default=0.0))
+    if not reach:
+        return ""
+    return f" Throughputs are known within {share(max(reach))} ({SHARE:.0%} interval)."
 
 
 def _finding(sweep: Sweep) -> str:
