@@ -18,6 +18,7 @@ PAGES = (
     ("explore", "Explore"),
     ("paper", "Paper"),
     ("learn", "Learn"),
+    ("measure", "Measurements"),
     ("notebook", "Notebook"),
 )
 """Files of ``pages/``, which are addresses too, and titles."""

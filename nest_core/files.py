@@ -7,6 +7,7 @@ reading it may wait forever, never end, or do something. Texts are UTF-8, at mos
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
@@ -20,6 +21,7 @@ __all__ = [
     "MAX_FILE_BYTES",
     "MAX_LOG_BYTES",
     "check_writable",
+    "content_lines",
     "decoded",
     "is_packed",
     "log_lines",
@@ -101,10 +103,7 @@ def log_lines(path: Path) -> Iterator[str]:
         with open(path, "rb", opener=_open_at_once) as file:
             _check_regular(name, os.fstat(file.fileno()).st_mode)
             _check_log(file.peek(4096)[:4096], os.fstat(file.fileno()).st_size, name)
-            while line := file.readline(_MAX_LINE_BYTES):
-                parts = line.decode("utf-8", "replace").splitlines()
-                whole = line.endswith((b"\n", b"\r")) or len(line) == _MAX_LINE_BYTES
-                yield from parts if whole else parts[:-1]
+            yield from _lines_of(file)
     except OSError as error:
         raise InputError(
             name, "must be a readable file", error.strerror, "check the path"
@@ -113,6 +112,19 @@ def log_lines(path: Path) -> Iterator[str]:
         raise
     except ValueError as error:  # a NUL in the path
         raise InputError(name, "must be a file's path", str(error), "check the path") from error
+
+
+def content_lines(content: bytes, name: str) -> Iterator[str]:
+    """The lines of a log's content, as `log_lines` has those of a file; same errors."""
+    _check_log(content[:4096], len(content), name)
+    yield from _lines_of(io.BytesIO(content))
+
+
+def _lines_of(file: io.BufferedIOBase) -> Iterator[str]:
+    while line := file.readline(_MAX_LINE_BYTES):
+        parts = line.decode("utf-8", "replace").splitlines()
+        whole = line.endswith((b"\n", b"\r")) or len(line) == _MAX_LINE_BYTES
+        yield from parts if whole else parts[:-1]
 
 
 def _check_log(start: bytes, size: int, name: str) -> None:

@@ -43,6 +43,7 @@ from nest_studio.show import PicturePlace, download, facts, table, told
 
 __all__ = [
     "ASKS",
+    "BY_PARAMETERS",
     "DEFAULTS",
     "MIX",
     "MODELS",
@@ -53,6 +54,8 @@ __all__ = [
     "asked",
     "inputs_of",
     "mix_controls",
+    "opening_controls",
+    "openings",
     "questions",
     "reopen",
     "reopens",
@@ -66,11 +69,14 @@ ASKS, QUESTION, FIRST, SECOND, POINT, MODELS, LOSS = (
     f"explore.{name}" for name in ("asks", "question", "x", "y", "point", "models", "loss")
 )
 SWEEP, RATIOS = "Sweep parameters", "Highest ratios"
+WHICH_RATIO, WHICH_ZERO = "How much oversubscription?", "Which micro-batch and ZeRO stage?"
+BY_PARAMETERS = (QUESTION, FIRST, SECOND)
 DEFAULTS = "explore defaults"
 MIX = Several(preset_names("models"), MOST_MODELS)
 PERCENT = parameter("loss", StudyTable).scaled(100, "%")
 PARTS = parameter("share", StudyTable)
 OWN_QUESTION = "a question of my own"
+_PLANE = "Micro-batch × ZeRO"
 NOTHING_ELSE = "none"
 
 
@@ -98,7 +104,7 @@ def questions(found: Sequence[SweepParameter]) -> dict[str, tuple[str, str]]:
     if len(ratios) > 1:
         first, second = ratios[-2:]
         ready["Two tiers at once"] = (label[first], label[second])
-    ready["Micro-batch × ZeRO"] = (label["zero"], label["micro_batch"])
+    ready[_PLANE] = (label["zero"], label["micro_batch"])
     if "devices" in label:
         ready["Scaling"] = (label["devices"], NOTHING_ELSE)
     ready["Memory per device"] = (label["memory"], NOTHING_ELSE)
@@ -109,6 +115,29 @@ def questions(found: Sequence[SweepParameter]) -> dict[str, tuple[str, str]]:
     if "node" in label:
         ready["Node size"] = (label["node"], NOTHING_ELSE)
     return ready
+
+
+def openings(found: Sequence[SweepParameter]) -> dict[str, tuple[str, str]]:
+    """The questions that the page opens with, the first where nothing else is asked, and the
+    parameters that they turn, as labels."""
+    ready = questions(found)
+    first = next(iter(ready))
+    asked = {} if first == _PLANE else {WHICH_RATIO: ready[first]}
+    return asked | {WHICH_ZERO: ready[_PLANE]}
+
+
+def opening_controls(
+    found: Sequence[SweepParameter], labels: tuple[str, str]
+) -> list[tuple[SweepParameter, str]]:
+    """An opening question's parameters, and the text of their values."""
+    by_label = {parameter.label: parameter for parameter in found}
+    turned = [by_label[label] for label in labels if label in by_label]
+    columns = st.columns(2, gap="small")
+    texts = []
+    for place, (one, column) in enumerate(zip(turned, columns, strict=False)):
+        with column:
+            texts.append((one, _values_text(one, place)))
+    return texts
 
 
 def turn_controls(found: Sequence[SweepParameter]) -> list[tuple[SweepParameter, str]]:

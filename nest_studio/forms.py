@@ -15,11 +15,11 @@ import streamlit as st
 from nest_core.explain.summary import accelerator_in_words, model_in_words
 from nest_core.explain.validity import stack_in_words
 from nest_core.hardware import load_accelerator
-from nest_core.hardware.stacks import default_stack, load_stack
+from nest_core.hardware.stacks import Stack, default_stack, load_stack, stack_of_table
 from nest_core.presets import load_toml, named_file, preset_names
 from nest_core.quoting import as_markdown
 from nest_core.scenario import scenario_document
-from nest_core.schema import parameter
+from nest_core.schema import StackFile, checked, parameter
 from nest_core.units import capital
 from nest_core.workload.model_files import model_table
 from nest_core.workload.offload import NO_OFFLOAD, Offload
@@ -29,6 +29,7 @@ from nest_studio.fields import (
     Choice,
     Field,
     Several,
+    Text,
     choice_of,
     field_of,
     help_of,
@@ -46,6 +47,7 @@ from nest_studio.model_view import (
     set_own_model_aside,
 )
 from nest_studio.own_fabric import OWN
+from nest_studio.own_stack import KEPT_AS, OWN_STACK, own_stack, own_stack_control
 from nest_studio.show import facts
 
 __all__ = [
@@ -101,7 +103,7 @@ _LISTS: Mapping[str, tuple[Any, ...]] = {
 """Of which the form chooses several, and what there is to choose."""
 DEGREES = ("search.tp", "search.cp", "search.ep", "search.micro_batch_sequences")
 """Which the form limits, or pins."""
-_OWN = {"fabric": OWN, "workload.model": OWN_MODEL}
+_OWN = {"fabric": OWN, "workload.model": OWN_MODEL, "stack": OWN_STACK}
 _IN_TITLES = ("fabric", "accelerator", "workload.model", "workload.global_batch_sequences")
 ORDERS = {
     "both": None,
@@ -119,7 +121,8 @@ FORM: Mapping[str, Field] = {
     "scenario": Choice(preset_names("scenarios")),
     "workload.model": Choice((*preset_names("models"), OWN_MODEL)),
     "accelerator": Choice(preset_names("accelerators")),
-    "stack": Choice((USUAL_STACK, *preset_names("stacks"))),
+    "stack": Choice((USUAL_STACK, *preset_names("stacks"), OWN_STACK)),
+    KEPT_AS: Text(),
     **{key: field_of(parameter(key)) for key in (*_NUMBERS, *_CHOICES, *_OF_MIXTURES)},
     **{key: field_of(parameter(key), empty=True) for key in DEGREES},
     **{pinned(key): Choice((False, True)) for key in DEGREES},
@@ -183,9 +186,13 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     different = {key: value for key, value in chosen.items() if value != standard[key]}
     if fabric == OWN:
         different["fabric"] = fabric_document(OWN)
+    if chosen["stack"] == OWN_STACK:
+        different["stack"] = own_stack() or USUAL_STACK
+        if different["stack"] == standard["stack"]:
+            del different["stack"]
     if chosen["workload.model"] == OWN_MODEL:
         different["workload.model"] = model_table(chosen_model(OWN_MODEL))
-    remember(("scenario", *chosen))
+    remember(("scenario", *chosen, KEPT_AS))
     with history:
         history_buttons(start_over)
     return Request(scenario, document, _overrides(different, chosen))
@@ -254,14 +261,13 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
     family = accelerator.family.name
     chosen["stack"] = _choice(
         "Software stack",
-        (USUAL_STACK, *preset_names("stacks")),
+        (USUAL_STACK, *preset_names("stacks"), OWN_STACK),
         "stack",
         standard,
         "Kernels, overlap and what they reach are those of runs that were measured under it; the "
         "newest with enough of them on the device, if none is chosen.",
     )
-    usual = chosen["stack"] == USUAL_STACK
-    stack = default_stack(family) if usual else load_stack(chosen["stack"])
+    stack = _stack(chosen["stack"], family)
     st.caption(as_markdown(stack_in_words(stack, family)), help=as_markdown(stack.source))
     memory = {"accelerator.memory_GiB": _memory(chosen["accelerator"])}
     _number("accelerator.memory_GiB", 4, chosen, memory, format="%.1f")
@@ -288,6 +294,15 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
         )
         for key in ("search.stage_strategies", "search.memory_rule"):
             chosen[key] = choice_of(parameter(key), standard[key])
+
+
+def _stack(choice: str, family: str) -> Stack:
+    """The stack of a choice in the form; the usual one until a kept one is named."""
+    if choice == OWN_STACK:
+        own_stack_control()
+        table = own_stack()
+        return stack_of_table(checked(StackFile, table)) if table else default_stack(family)
+    return default_stack(family) if choice == USUAL_STACK else load_stack(choice)
 
 
 def _number(

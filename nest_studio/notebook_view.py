@@ -173,7 +173,7 @@ def _way_out(cell: Cell) -> None:
                 + as_markdown(unsaid(asked[1])),
             )
             _plan_button("The scenario in Plan", f"plan-{cell.id}", inputs, width="stretch")
-    elif "document" in inputs:
+    elif "document" in inputs and cell.kind != "fabric":
         _plan_button("Open in Plan", f"plan-{cell.id}", inputs, type="tertiary")
     elif "entries" in inputs:
         with st.popover("Open", type="tertiary", key=f"out-{cell.id}"):

@@ -31,11 +31,12 @@ from nest_studio.fabric_widgets import (
 from nest_studio.forms import DEGREES, FORM, ORDERS, offloads_in_words, pinned, start_over
 from nest_studio.model_view import OWN_MODEL, use_model
 from nest_studio.own_fabric import OWN, forget_places, own_document, start
+from nest_studio.own_stack import KEPT_AS, OWN_STACK, kept_name
 
 __all__ = ["from_preset", "go_to_opened", "open_plan", "open_scenario", "unsaid"]
 
 _OPENS = "a scenario opens"
-_WHOLE = ("fabric", "accelerator", "workload.model", "search.offload", *DEGREES)
+_WHOLE = ("fabric", "accelerator", "stack", "workload.model", "search.offload", *DEGREES)
 _ASIDE = ("schema", "name", "description", "source", "override")
 
 Table = Mapping[str, Any]
@@ -158,6 +159,9 @@ def _held(key: str, value: Any) -> dict[str, Any] | None:
         return next(({key: word} for word, order in ORDERS.items() if order == value), None)
     if key == "workload.model" and not isinstance(value, str):
         return {key: OWN_MODEL} if _is_model(value) else None
+    if key == "stack" and isinstance(value, Mapping):
+        name = kept_name(value)
+        return {key: OWN_STACK, KEPT_AS: name} if name else None
     if key == "search.offload":
         value = offloads_in_words(value)
     held = FORM[key].held(value) if key in FORM and value != OWN_MODEL else None

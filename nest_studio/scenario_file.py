@@ -43,14 +43,17 @@ def scenario_toml(
 
 
 def command_line(scenario: str, overrides: Mapping[str, Any]) -> str:
-    """The command that asks for the same.
+    """The command that asks for the same; a stack of one's own is named as Measurements exports it.
 
     Examples
     --------
     >>> command_line("llama3-70b-1024-h100", {"accelerator.memory_GiB": 40.0})
     'nest-studio plan llama3-70b-1024-h100 --set accelerator.memory_GiB=40.0'
     """
+    own = overrides.get("stack")
+    named = {"stack": f"{own.get('name')}.toml"} if isinstance(own, Mapping) else {}
     settings = [
-        f"--set {shlex.quote(f'{key}={toml_value(value)}')}" for key, value in overrides.items()
+        f"--set {shlex.quote(f'{key}={toml_value(value)}')}"
+        for key, value in {**overrides, **named}.items()
     ]
     return " ".join(["nest-studio plan", scenario, *settings])

@@ -276,7 +276,7 @@ def _head(shown: Picture) -> str:
 
 def _figure(text: str) -> bool:
     """Whether a cell holds a number, or stands for one that there is not."""
-    return text[:1] in ("–", "$") or text[:1].isdigit()
+    return text[:1] in ("–", "$") or text.lstrip("−+")[:1].isdigit()
 
 
 def table(title: str, subtitle: str, rows: list[dict[str, str]]) -> str:

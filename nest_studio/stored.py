@@ -10,14 +10,19 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
-from nest_core.store import Database, Links, Notebooks, database_url
+from nest_core.store import Database, KeptMeasurements, Links, Notebooks, database_url
 
-__all__ = ["keep", "kept_aside", "links", "notebooks", "recall"]
+__all__ = ["keep", "kept_aside", "kept_measurements", "links", "notebooks", "recall"]
 
 
 def notebooks() -> Notebooks:
     """Notebooks by name; InputError where the store cannot be used."""
     return Notebooks(_database(database_url()))
+
+
+def kept_measurements() -> KeptMeasurements:
+    """Measurements by name, in the same database."""
+    return KeptMeasurements(_database(database_url()))
 
 
 def links() -> Links:

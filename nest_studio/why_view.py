@@ -38,6 +38,7 @@ from nest_core.workload.model_files import model_of, model_table
 from nest_studio.fields import upload
 from nest_studio.jobs import awaited, submitted
 from nest_studio.model_view import OWN_MODEL, use_model
+from nest_studio.pins import pin_button
 from nest_studio.plan_state import scenario_of
 from nest_studio.show import HeadlineRow, download, facts, table
 from nest_studio.sure_view import sure_plan
@@ -211,7 +212,11 @@ def _explanations(best: Report, text: str) -> None:
                 urgent=part.urgent,
             )
             if found is not None:
-                _show(part.drawn(found, best))
+                shown = part.drawn(found, best)
+                _show(shown)
+                document, overrides, _ = json.loads(text)
+                asked = {"document": document, "overrides": overrides, "part": part.key}
+                pin_button("why", shown.title, asked, key=f"why-{part.key}")
 
 
 def _mine(answer: Answer, text: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import streamlit as st
 
-from nest_core.costs.anatomy import Anatomy, anatomy
+from nest_core.api.layer import LayerRequest, layer
+from nest_core.costs.anatomy import Anatomy
 from nest_core.explain.layer_summary import (
     LAYER_WORDS,
     exchange_finding,
@@ -18,17 +19,14 @@ from nest_core.explain.layer_summary import (
     layer_headlines,
     layer_in_words,
     operator_rows,
-    undivided,
 )
 from nest_core.explain.summary import accelerator_in_words, model_in_words
 from nest_core.figures import Picture
 from nest_core.figures.operators import graph_figure
 from nest_core.figures.roofline import roofline_figure
 from nest_core.hardware import load_accelerator
-from nest_core.hardware.stacks import default_stack, under
 from nest_core.presets import edition, preset_names
 from nest_core.quoting import as_markdown
-from nest_core.scenario.job import Job
 from nest_core.schema import parameter
 from nest_core.workload import Model
 from nest_core.workload.model_files import load_model, model_table
@@ -51,6 +49,7 @@ from nest_studio.model_view import (
     follow_own_model,
     set_own_model_aside,
 )
+from nest_studio.pins import pin_button
 from nest_studio.plan_state import answer_of, scenario_of
 from nest_studio.show import HeadlineRow, PicturePlace, facts, table
 
@@ -116,28 +115,6 @@ INKS = {"light": "#1B1F24", "dark": "#E4E7EA"}
 KINDS = {words: kind for kind, words in LAYER_WORDS.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class LayerRequest:
-    """What the form asks for; ``model`` is the model's table, so that one's own is told apart."""
-
-    model: dict[str, Any]
-    accelerator: str
-    kind: str
-    precision: str
-    attention: str
-    sequence: int
-    micro_batch: int
-    tp: int
-    sp: bool
-    cp: int
-    ep: int
-    recompute: str
-    context: str = STANDARD["layer.context"]
-    expert_tensor: bool = STANDARD["layer.expert_tensor"]
-    imbalance: float = STANDARD["layer.imbalance"]
-    capacity: float = STANDARD["layer.capacity"]
-
-
 def canonical(request: LayerRequest) -> str:
     """The text that identifies a request; another one once a preset has changed."""
     return json.dumps([asdict(request), edition()], sort_keys=True)
@@ -147,29 +124,7 @@ def canonical(request: LayerRequest) -> str:
 def layers_of(text: str) -> tuple[Anatomy, Anatomy]:
     """The layer on one device and on a rank of the strategy; InputError where there is none."""
     fields, _ = json.loads(text)
-    asked = LayerRequest(**fields)
-    model = load_model(asked.model)
-    device = load_accelerator(asked.accelerator)
-    stack = default_stack(device.family.name)
-    device = under(device, stack, asked.precision)
-    named = stack.attention if asked.attention == "stack" else asked.attention
-    job = Job(
-        device,
-        model,
-        asked.sequence,
-        1,
-        asked.precision,
-        "adam",
-        attention="unfused" if named == "unfused" else "flash",
-        context="all_gather" if asked.context == "all_gather" else "ring",
-        imbalance=asked.imbalance,
-        capacity=asked.capacity,
-    )
-    etp = asked.tp if asked.expert_tensor else 1
-    strategy = job.strategy(asked.tp, asked.sp, asked.micro_batch, asked.cp, asked.ep, etp)
-    after = anatomy(model, asked.kind, strategy, device, asked.precision, asked.recompute)
-    whole = undivided(strategy)
-    return anatomy(model, asked.kind, whole, device, asked.precision, asked.recompute), after
+    return layer(LayerRequest(**fields))
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
@@ -378,8 +333,12 @@ def _fit_device() -> None:
 def heading(text: str) -> None:
     """What is shown, and on what."""
     title, line = layer_in_words(layers_of(text)[1])
-    facts(title, kind="nest-scenario")
-    facts(line, kind="nest-quiet")
+    left, right = st.columns([12, 1], vertical_alignment="bottom")
+    with left:
+        facts(title, kind="nest-scenario")
+        facts(line, kind="nest-quiet")
+    with right:
+        pin_button("layer", title, json.loads(text)[0], key="layer")
 
 
 def operators_view(text: str) -> None:

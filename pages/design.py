@@ -17,6 +17,7 @@ from nest_studio.fabric_view import explorer, fabric_form, heading, levels, no_h
 from nest_studio.fabric_widgets import FabricRequest, canonical, say_realised
 from nest_studio.jobs import awaited
 from nest_studio.own_fabric import OWN, follow_address
+from nest_studio.pins import pin_button
 from nest_studio.show import HeadlineRow, mark_results, page_style
 from nest_studio.tasks.fabrics import FabricAnswer, fabric_answer, request_fabric
 
@@ -98,6 +99,8 @@ def show_answer(
     with st.container(horizontal=True):
         edit_button(asked.preset, text, answer)
         take_along(request, answer)
+        pinned = {"document": request.document, "overrides": request.overrides}
+        pin_button("fabric", answer.title, pinned, key="fabric")
     with st.container(key="results-below"):
         levels(request, answer)
         bill_section(text, answer)

@@ -18,12 +18,15 @@ from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweep import run
 from nest_studio.explore_view import (
     ASKS,
+    BY_PARAMETERS,
     RATIOS,
     SWEEP,
     Swept,
     asked,
     inputs_of,
     mix_controls,
+    opening_controls,
+    openings,
     show_ratios,
     show_sweep,
     turn_controls,
@@ -63,13 +66,18 @@ def main() -> None:
         mark_results(earlier=False)
         st.session_state["explore request"] = request
     pins = heading(request)
+    opens = openings(found)
+    options = (*opens, SWEEP, RATIOS)
+    # Who asks by parameters, as older links do, asks no opening question.
+    usual = SWEEP if any(key in st.query_params for key in BY_PARAMETERS) else options[0]
     asks = one_of(
-        st, "What to ask", (SWEEP, RATIOS), SWEEP, ASKS, bind=ADDRESS, label_visibility="collapsed"
+        st, "What to ask", options, usual, ASKS, bind=ADDRESS, label_visibility="collapsed"
     )
     if asks == RATIOS:
         ratios_part(request, problem, pins)
-    else:
-        sweep_part(request, found, problem, pins)
+        return
+    texts = opening_controls(found, opens[asks]) if asks in opens else turn_controls(found)
+    sweep_part(request, texts, problem, pins)
 
 
 def heading(request: Request) -> Any:
@@ -89,10 +97,10 @@ def title_of(request: Request) -> str:
 
 
 def sweep_part(
-    request: Request, found: tuple[SweepParameter, ...], problem: Any, pins: Any
+    request: Request, texts: list[tuple[SweepParameter, str]], problem: Any, pins: Any
 ) -> None:
-    """One or two parameters."""
-    texts, sweep = turn_controls(found), None
+    """One or two parameters with the text of their values."""
+    sweep = None
     with told(problem.error):
         turned = values_of(texts)
         sweep = answer(request, turned)

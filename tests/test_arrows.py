@@ -133,7 +133,19 @@ ABOVE_FOUNDATIONS = {
         "workload",
     },
     "nest_core": {"api"},
-    "notebook": {"api", "explain", "figures", "nest_core", "planner", "scenario", "studies"},
+    "notebook": {
+        "api",
+        "costs",
+        "explain",
+        "figures",
+        "lessons",
+        "nest_core",
+        "network",
+        "planner",
+        "scenario",
+        "studies",
+        "topology",
+    },
     "store": {"notebook"},
 }
 """Packages of `nest_core` and what of it each may import besides the foundations."""

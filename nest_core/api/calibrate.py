@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from nest_core.errors import InputError
+from nest_core.explain.interval import Interval
 from nest_core.files import read_text
 from nest_core.hardware.collectives.library import load_curve, load_library
 from nest_core.hardware.collectives.measurements import Measurement
-from nest_core.measured.collectives.nccl_log import LogFacts, read_log
+from nest_core.measured.collectives.nccl_log import LogFacts, log_op, read_log
 from nest_core.measured.collectives.own import OwnFit, fit_own
 from nest_core.measured.logs import Given, read_run_log
 from nest_core.measured.logs.models import sizes_of
@@ -21,12 +22,12 @@ from nest_core.measured.training.runs import Row, Unread
 from nest_core.measured.training.stack_file import stack_toml
 from nest_core.network import collapse
 from nest_core.presets import preset_names
-from nest_core.scenario import load_fabric, load_scenario
+from nest_core.scenario import Scenario, load_fabric, load_scenario
 from nest_core.text import plain, table
 from nest_core.topology import Fabric
 from nest_core.units import GB
 
-__all__ = ["OwnStack", "calibrate"]
+__all__ = ["OwnStack", "calibrate", "given_by", "own_stack"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +154,32 @@ def calibrate(
     """
     given = _given(on, accelerator, model)
     rows, skipped = _rows([Path(file) for file in files], launch, given)
+    logs = [(Path(log).name, read_text(Path(log))) for log in nccl]
+    found = own_stack(name, rows, skipped, logs)
+    family = found.calibration.family
+    own = on and _is_scenario(on) and load_scenario(on).accelerator.family.name == family
+    return replace(found, scenario=on if own else "")
+
+
+def own_stack(
+    name: str,
+    rows: Sequence[Row],
+    skipped: Sequence[Unread] = (),
+    nccl: Sequence[tuple[str, str]] = (),
+) -> OwnStack:
+    """The same of runs that were read.
+
+    Parameters
+    ----------
+    name : str
+    rows : sequence of Row
+    skipped : sequence of Unread
+    nccl : sequence of (str, str)
+        Names and texts of logs of nccl-tests.
+    """
     fits = _fits(nccl, rows)
     found = calibrated(rows, tuple(fit.curve for fit in fits))
-    own = on and _is_scenario(on) and load_scenario(on).accelerator.family.name == found.family
-    return OwnStack(name, found, tuple(skipped), on if own else "", fits)
+    return OwnStack(name, found, tuple(skipped), fits=fits)
 
 
 def _rows(
@@ -203,13 +226,17 @@ def _given(on: str, accelerator: str, model: str) -> Given:
     if not on:
         return Given(columns=told, model=model)
     if _is_scenario(on):
-        scenario = load_scenario(on)
-        fabric = scenario.fabric
-        job = {"accelerator": scenario.accelerator.name, **sizes_of(scenario.model)}
-    else:
-        fabric, job = load_fabric(on), {}
-    columns = job | _fabric_columns(fabric) | told
-    return Given(columns=columns, model=model, devices=fabric.devices)
+        found = given_by(load_scenario(on))
+        return replace(found, columns={**found.columns, **told}, model=model)
+    fabric = load_fabric(on)
+    return Given(columns=_fabric_columns(fabric) | told, model=model, devices=fabric.devices)
+
+
+def given_by(scenario: Scenario) -> Given:
+    """What a scenario says of runs on it: accelerator, sizes of the model, nodes, devices."""
+    job = {"accelerator": scenario.accelerator.name, **sizes_of(scenario.model)}
+    columns = job | _fabric_columns(scenario.fabric)
+    return Given(columns=columns, devices=scenario.fabric.devices)
 
 
 def _is_scenario(name: str) -> bool:
@@ -233,14 +260,14 @@ def _fabric_columns(fabric: Fabric) -> dict[str, str]:
     return columns
 
 
-def _fits(nccl: Sequence[str], rows: Iterable[Row]) -> tuple[OwnFit, ...]:
+def _fits(nccl: Sequence[tuple[str, str]], rows: Iterable[Row]) -> tuple[OwnFit, ...]:
     """Curves of the kinds of links that logs of nccl-tests are of."""
     port = next((row.run.inter_Bps for row in rows if row.run.inter_Bps), 50 * GB)
     facts = LogFacts(network="InfiniBand", network_Bps=port)
     inside: list[Measurement] = []
     between: list[Measurement] = []
-    for name in nccl:
-        measured = read_log(read_text(Path(name)), Path(name).name, facts)
+    for name, text in nccl:
+        measured = read_log(text, name, replace(facts, op=log_op(text, name)))
         (inside if measured[0].nodes == 1 else between).extend(measured)
     library, found = load_library(), []
     for measured in (inside, between):
@@ -270,6 +297,8 @@ def _row(run: Calibrated) -> dict[str, object]:
         "predicted_s": run.after,
         "error": run.after / measured - 1,
         "before_s": run.before,
+        "before_interval": Interval(run.before, run.before_spread).to_json(),
+        "interval": Interval(run.after, run.after_spread).to_json(),
         "left_out_s": run.left_out,
         "measured_memory_bytes": run.row.outcome.memory_bytes,
         "memory_counted": run.row.outcome.memory_kind,

@@ -14,6 +14,7 @@ from nest_core.figures.style import ACCENT, FAINT, LIMIT, MUTED, Picture, axis_u
 from nest_core.figures.style import value_axis as from_zero
 from nest_core.figures.sweep_cost import pareto_picture, scaling_picture
 from nest_core.figures.sweep_parts import (
+    band,
     hatched,
     hover,
     label,
@@ -24,6 +25,7 @@ from nest_core.figures.sweep_parts import (
     shortfall,
 )
 from nest_core.figures.sweep_plane import plane_picture
+from nest_core.hardware.posterior import SHARE
 from nest_core.measured.fabric import UNMEASURED_RATIO
 from nest_core.studies.points import Outcome, Sweep, changes
 from nest_core.units import humanise_bytes
@@ -68,7 +70,8 @@ def throughput_picture(sweep: Sweep) -> Picture:
     rates = [point.tokens_per_s and point.tokens_per_s / scale for point in sweep.points]
     turns = _turns(sweep)
     # What changes stands above the line, so there must be room for it.
-    top = 1.2 * max([rate or 0.0 for rate in rates] + [1e-9]) / (1 - 0.05 * _lines(turns))
+    ends = [point.span[1] / scale for point in sweep.points if point.span]
+    top = 1.1 * max([rate or 0.0 for rate in rates] + ends + [1e-9]) / (1 - 0.05 * _lines(turns))
     layout = frame(
         _HEIGHT,
         (62, 16, 14, 58),
@@ -88,11 +91,15 @@ def throughput_picture(sweep: Sweep) -> Picture:
     ]
     data = [
         hatched(boxes),
+        *band(at, sweep.points, scale, 0.15 * gap),
         _line(sweep, at, rates, connect=True),
         _line(sweep, at, rates),
         _crosses(sweep, at),
     ]
-    reading = "Every point is planned anew. Dashed uprights: the plan changes."
+    reading = (
+        f"Every point is planned anew. Dashed uprights: the plan changes. Band: the {SHARE:.0%} "
+        "interval, which all points share in large part, being of one software."
+    )
     if sweep.x.parameter.startswith("oversubscription."):
         reading += f" {UNMEASURED_RATIO}"
     return Picture(

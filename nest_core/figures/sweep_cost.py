@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from nest_core.explain import share
 from nest_core.figures.bill import dollars
 from nest_core.figures.style import ACCENT, FAINT, MUTED, Picture, axis_unit, frame
-from nest_core.figures.sweep_parts import hover, parameter_axis, places, rate_unit
+from nest_core.figures.sweep_parts import band, hover, parameter_axis, places, rate_unit
 from nest_core.studies.points import Outcome, Sweep
 from nest_core.units import capital
 
@@ -62,6 +62,7 @@ def scaling_picture(sweep: Sweep) -> Picture | None:
         ],
     )
     data = [
+        *band(x, feasible, scale, 0.1),
         {
             "type": "scatter",
             "mode": "lines",

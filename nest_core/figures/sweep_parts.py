@@ -8,12 +8,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nest_core.explain import quantity, share
+from nest_core.explain.interval import span_in_words
 from nest_core.figures.bill import dollars
-from nest_core.figures.style import FAINT, MUTED, axis_unit, broken
+from nest_core.figures.style import ACCENT, FAINT, MUTED, axis_unit, broken
+from nest_core.hardware.posterior import SHARE
 from nest_core.studies.points import Axis, Outcome, Sweep
 from nest_core.units import humanise_bytes
 
 __all__ = [
+    "band",
     "hatched",
     "hover",
     "label",
@@ -25,6 +28,7 @@ __all__ = [
     "shortfall",
 ]
 
+_BAND = "rgba(0, 114, 178, 0.18)"
 _HATCHED = "rgba(128, 132, 138, 0.55)"
 
 
@@ -91,6 +95,9 @@ def hover(sweep: Sweep, point: Outcome) -> str:
         told = textwrap.wrap(why, 71, break_long_words=False, break_on_hyphens=False)
         return "<br>".join([*lines, *told])
     lines.append(f"{quantity(point.tokens_per_s or 0.0, 'tokens/s')}, MFU {share(point.mfu or 0)}")
+    if point.span is not None:
+        span = span_in_words(point.span, lambda rate: quantity(rate, "tokens/s"))
+        lines.append(f"{100 * SHARE:.0f} % interval {span}")
     lines.append(short_plan(point))
     plan = point.plan or {}
     lines.append(
@@ -110,6 +117,40 @@ def planless(points: Iterable[Outcome]) -> str:
     count = sum(not point.feasible for point in listed)
     verb = "has" if count == 1 else "have"
     return f"; {count} of {len(listed)} points {verb} no plan" if count else ""
+
+
+def band(
+    at: Sequence[float], points: Sequence[Outcome], scale: float, least: float
+) -> list[dict[str, Any]]:
+    """A trace of the intervals of throughputs: a band along neighbours with a plan, and as wide
+    as ``least`` where one stands alone; none
+    without intervals."""
+    pieces: list[list[tuple[float, float, float]]] = [[]]
+    for x, point in zip(at, points, strict=True):
+        if point.span is None:
+            pieces.append([])
+        else:
+            pieces[-1].append((x, point.span[0] / scale, point.span[1] / scale))
+    outlines = []
+    for piece in filter(None, pieces):
+        if len(piece) == 1:
+            ((x, low, high),) = piece
+            piece = [(x - least / 2, low, high), (x + least / 2, low, high)]
+        across = [x for x, _, _ in piece]
+        up = [high for _, _, high in piece], [low for _, low, _ in reversed(piece)]
+        outlines.append(([*across, *reversed(across)], [*up[0], *up[1]]))
+    look = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": f"{100 * SHARE:.0f} % interval",
+        **broken(outlines),
+        "fill": "toself",
+        "fillcolor": _BAND,
+        "line": {"width": 0, "color": ACCENT},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    return [look] if outlines else []
 
 
 def hatched(boxes: Iterable[tuple[float, float, float, float]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from nest_core.explain import quantity
+from nest_core.explain import quantity, share
 from nest_core.figures.style import LIMIT, Picture, broken, frame
 from nest_core.figures.sweep_parts import (
     hatched,
@@ -19,13 +19,17 @@ from nest_core.figures.sweep_parts import (
     short_plan,
     shortfall,
 )
+from nest_core.hardware.posterior import SHARE
 from nest_core.studies.points import Outcome, Sweep, changes
+from nest_core.units import humanise_bytes
 
 __all__ = ["plane_picture"]
 
 _LOW, _HIGH = (226, 238, 247), (0, 114, 178)
 _CHANGE = "#16202a"
-_ROW, _MOST_LABELLED, _WIDEST = 58, 60, 12
+_ROW, _MOST_LABELLED, _WIDEST = 66, 60, 12
+_WITH_DEGREES = 7
+"""Columns up to which cells have room for a plan's degrees."""
 Place = tuple[int, int]
 
 
@@ -46,7 +50,7 @@ def plane_picture(sweep: Sweep) -> Picture:
         (110, 16, 8, 58),
         xaxis=parameter_axis(sweep.x, columns, 0.5),
         yaxis=parameter_axis(sweep.y, rows, 0.5),
-        annotations=_labels(cells, scale) if wide <= _WIDEST else [],
+        annotations=_labels(cells, wide, scale) if wide <= _WIDEST else [],
     )
     turned = tuple(axis.parameter for axis in sweep.axes)
     data = [
@@ -70,9 +74,10 @@ def plane_picture(sweep: Sweep) -> Picture:
         legend.append(("memory ends", LIMIT))
     return Picture(
         _finding(sweep),
-        f"Training throughput over {sweep.x.label} and {sweep.y.label}; {unit}",
+        f"Training throughput over {sweep.x.label} and {sweep.y.label}; {unit}, and memory of the "
+        "fullest device",
         "Every cell is planned anew. Dark borders: the plan changes; orange: memory ends; hatched: "
-        "no plan.",
+        f"no plan.{_within(sweep)}",
         go.Figure(data=data, layout=layout),
         tuple(legend),
     )
@@ -105,8 +110,14 @@ def _rgb(colour: tuple[int, int, int]) -> str:
     return "rgb({}, {}, {})".format(*colour)
 
 
-def _labels(cells: dict[Place, Outcome], scale: float) -> list[dict[str, Any]]:
-    """Throughput and degrees in the cells, dark on light and light on dark."""
+def _memory(point: Outcome) -> str:
+    """What the fullest device holds; it fits, or there would be no plan."""
+    return f"{humanise_bytes(point.memory_bytes)} fits" if point.memory_bytes else ""
+
+
+def _labels(cells: dict[Place, Outcome], wide: int, scale: float) -> list[dict[str, Any]]:
+    """Throughput, memory and degrees in the cells, dark on light and light on dark; where no plan
+    fits, what one would need."""
     if len(cells) > _MOST_LABELLED:
         return []
     rates = [point.tokens_per_s for point in cells.values() if point.tokens_per_s]
@@ -114,11 +125,15 @@ def _labels(cells: dict[Place, Outcome], scale: float) -> list[dict[str, Any]]:
     found = []
     for (i, j), point in cells.items():
         look: dict[str, Any] = {"size": 12}
-        text = shortfall(point)
+        text = "<br>".join(("no plan fits", shortfall(point)))
+        if point.status != "memory":
+            text = shortfall(point)
         if point.tokens_per_s is not None:
             look["color"] = "#ffffff" if point.tokens_per_s > middle else _CHANGE
-            degrees = short_plan(point).replace(" · ", " ")
-            text = f"{label(point, scale)}<br><span style='font-size:12px'>{degrees}</span>"
+            lines = [f"<b>{label(point, scale)}</b>", _memory(point)]
+            if wide <= _WITH_DEGREES:
+                lines.append(short_plan(point).replace(" · ", " "))
+            text = "<br>".join(lines)
         found.append({"text": text, "x": i, "y": j, "showarrow": False, "font": look})
     return found
 
@@ -170,6 +185,18 @@ def _points(sweep: Sweep, cells: dict[Place, Outcome]) -> dict[str, Any]:
         "hovertext": [hover(sweep, point) for point in cells.values()],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
+
+
+def _within(sweep: Sweep) -> str:
+    """How far the widest interval reaches, as a share of its throughput; empty without any."""
+    reach = [
+        point.span[1] / point.tokens_per_s - 1
+        for point in sweep.points
+        if point.span and point.tokens_per_s
+    ]
+    if not reach:
+        return ""
+    return f" Throughputs are known within {share(max(reach))} ({SHARE:.0%} interval)."
 
 
 def _finding(sweep: Sweep) -> str:

@@ -38,6 +38,7 @@ __all__ = [
     "default_stack",
     "known_of",
     "load_stack",
+    "stack_of_table",
     "stacks_of",
     "under",
     "validated",
@@ -46,6 +47,8 @@ __all__ = [
 Checkpoint = Literal["whole", "per_operator", "per_operator_narrow"]
 
 _ROUNDING = 1e-6
+OWN_NAME = "own stack"
+"""What one is called that stands in a scenario without a name."""
 FEWEST_ROWS = 8
 """Measured runs of quality A over several nodes from which on a stack counts as validated."""
 
@@ -144,8 +147,19 @@ def load_stack(name: str, folder: Path | None = None) -> Stack:
     InputError
         If there is none of that name, or it is no stack.
     """
-    path = named_file("stacks", name, folder, field="stack")
+    path = named_file("stacks", name, folder, field="stack", table=True)
     return _stack(path.stem, checked(StackFile, load_toml(path), "stack."))
+
+
+def stack_of_table(table: StackFile) -> Stack:
+    """A stack that stands in a scenario itself.
+
+    Raises
+    ------
+    InputError
+        If its curves or its covariance are none.
+    """
+    return _stack(table.name or OWN_NAME, table)
 
 
 def _stack(name: str, file: StackFile) -> Stack:

@@ -31,7 +31,9 @@ __all__ = [
     "replace_cell",
 ]
 
-CellKind = Literal["plan", "sweep", "comparison", "ratios", "note"]
+CellKind = Literal[
+    "plan", "sweep", "comparison", "ratios", "fabric", "layer", "why", "lesson", "note"
+]
 MOST_CELLS = 200
 LONGEST_NAME = 100
 _SAME = 1e-9

@@ -89,6 +89,44 @@ class RatiosInputs(PlanInputs):
     loss: float
 
 
+class FabricInputs(PlanInputs):
+    """A fabric's document, and overrides by dotted key (``fabric.clos...``)."""
+
+
+class LayerInputs(_Table):
+    """A layer and a strategy; `nest_core.api.layer` checks what they mean."""
+
+    model: dict[str, Any]
+    accelerator: Annotated[str, Field(max_length=200)]
+    kind: Annotated[str, Field(max_length=200)]
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "nvfp4"]
+    attention: Literal["stack", "flash", "unfused"]
+    sequence: Annotated[int, Field(ge=1, le=10_000_000)]
+    micro_batch: Annotated[int, Field(ge=1, le=1_000_000)]
+    tp: Annotated[int, Field(ge=1, le=1_048_576)]
+    sp: bool
+    cp: Annotated[int, Field(ge=1, le=1_048_576)]
+    ep: Annotated[int, Field(ge=1, le=1_048_576)]
+    recompute: Annotated[str, Field(max_length=200)]
+    context: Literal["ring", "all_gather"] = "ring"
+    expert_tensor: bool = True
+    imbalance: Annotated[float, Field(ge=1, le=1000)] = 1.0
+    capacity: Annotated[float, Field(ge=0, le=1000)] = 0.0
+
+
+class WhyInputs(PlanInputs):
+    """A scenario, and which explanation of its plan (`nest_core.notebook.explained.WHY`)."""
+
+    part: Literal["binding", "axes", "shadow", "head-room", "equations"]
+
+
+class LessonInputs(_Table):
+    """A lesson and settings of its controls; `nest_core.notebook.explained` checks them."""
+
+    lesson: Annotated[str, Field(max_length=200)]
+    settings: Annotated[dict[str, str | int | float], Field(max_length=20)] = {}
+
+
 class NoInputs(_Table):
     """Notes ask for nothing."""
 
@@ -98,6 +136,10 @@ _TABLES: Mapping[CellKind, type[_Table]] = {
     "sweep": SweepInputs,
     "comparison": ComparisonInputs,
     "ratios": RatiosInputs,
+    "fabric": FabricInputs,
+    "layer": LayerInputs,
+    "why": WhyInputs,
+    "lesson": LessonInputs,
     "note": NoInputs,
 }
 _NAMED = {
@@ -129,8 +171,10 @@ def portable(kind: CellKind, inputs: Mapping[str, Any], where: str = "inputs") -
     if "entries" in found:
         for number, entry in enumerate(found["entries"]):
             _check_names(entry, f"{where}.entries[{number}]")
-    elif found:
+    elif "document" in found:
         _check_names(found, where)
+    elif kind == "layer":
+        _check_name("accelerator", found["accelerator"], f"{where}.accelerator")
     for number, entry in enumerate(found.get("mix", ())):
         _check_name("workload.model", entry.get("model"), f"{where}.mix[{number}].model")
     return found

@@ -34,6 +34,17 @@ nest.compare(
 )""",
     "ratios": f'nest.ratios({_LOADED}, inputs["mix"], inputs["loss"])',
 }
+_SHOWN = """\
+from nest_core.notebook.kinds import compute
+
+inputs = {inputs}
+found = compute("{kind}", inputs)
+for row in found.rows:
+    for name, value in row.items():
+        print(f"{{name}}: {{value}}")
+for picture in found.pictures:
+    picture.titled().show()"""
+"""Of kinds that the API has no function for."""
 _PREAMBLE = '''\
 import nest_core as nest
 
@@ -98,4 +109,6 @@ def _words(cell: Cell) -> str:
 
 def _calls(cell: Cell) -> str:
     inputs = pprint.pformat(dict(cell.inputs), width=96, sort_dicts=False)
+    if cell.kind not in _CALLS:
+        return _SHOWN.format(inputs=inputs, kind=cell.kind)
     return f"inputs = {inputs}\nfound = {_CALLS[cell.kind]}\nshow(found)\nfound"

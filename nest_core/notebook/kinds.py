@@ -18,7 +18,6 @@ from nest_core.api.studies import Compared, HighestRatios, Swept
 from nest_core.explain.proof import proven_over
 from nest_core.explain.summary import (
     NOTHING,
-    Headline,
     certificate_line,
     plan_in_words,
     share,
@@ -26,10 +25,11 @@ from nest_core.explain.summary import (
 )
 from nest_core.explain.validity import calibration_in_words, memory_in_words, overlap_in_words
 from nest_core.explain.words import Table
-from nest_core.figures import Picture
 from nest_core.figures.ratios import ratio_rows, ratios_finding
 from nest_core.notebook.cells import CellKind, Row, Summary
 from nest_core.notebook.document import portable
+from nest_core.notebook.explained import fabric_shown, layer_shown, lesson_shown, why_shown
+from nest_core.notebook.shown import Shown
 from nest_core.planner import Progress
 from nest_core.scenario import resolve_scenario
 from nest_core.scenario.titles import scenario_title
@@ -71,29 +71,6 @@ _SWEEP_COLUMNS = (
     "recomputation",
     "reason",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a cell shows.
-
-    Parameters
-    ----------
-    rows : tuple of Row
-        The results as plain figures; what `Summary` keeps.
-    headlines : tuple of Headline
-        With the formula behind each.
-    facts : tuple of str
-        Sentences.
-    pictures : tuple of Picture
-    table : Table or None
-    """
-
-    rows: tuple[Row, ...] = ()
-    headlines: tuple[Headline, ...] = ()
-    facts: tuple[str, ...] = ()
-    pictures: tuple[Picture, ...] = ()
-    table: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,5 +241,9 @@ KINDS: Mapping[CellKind, Kind] = {
     "sweep": Kind("Sweep", _sweep),
     "comparison": Kind("Comparison", _comparison),
     "ratios": Kind("Highest ratios", _ratios),
+    "fabric": Kind("Fabric", fabric_shown),
+    "layer": Kind("Layer", layer_shown),
+    "why": Kind("Why", why_shown),
+    "lesson": Kind("Lesson", lesson_shown),
     "note": Kind("Note", _note),
 }

@@ -18,14 +18,21 @@ from nest_core.errors import InputError, printable
 from nest_core.files import read_text
 from nest_core.hardware import NARROW, UNCALIBRATED, Accelerator
 from nest_core.hardware.accelerators import accelerator_of
-from nest_core.hardware.stacks import Stack, default_stack, load_stack, stacks_of, under
+from nest_core.hardware.stacks import (
+    Stack,
+    default_stack,
+    load_stack,
+    stack_of_table,
+    stacks_of,
+    under,
+)
 from nest_core.network import Network
 from nest_core.overrides import assign, settings
 from nest_core.planner import SearchSpace
 from nest_core.presets import load_toml, looks_like_path, named_file, preset_names
 from nest_core.scenario.job import Job
 from nest_core.scenario.search_table import search_space
-from nest_core.schema import FabricFile, ScenarioFile, check_plain, checked
+from nest_core.schema import FabricFile, ScenarioFile, StackFile, check_plain, checked
 from nest_core.topology import Fabric, build_fabric
 from nest_core.units import to_gib
 from nest_core.workload import Model, load_model
@@ -430,17 +437,17 @@ def _scenario(file: ScenarioFile, folder: Path | None) -> Scenario:
     )
 
 
-def _stack(name: str | None, accelerator: Accelerator, folder: Path | None) -> Stack:
+def _stack(asked: str | StackFile | None, accelerator: Accelerator, folder: Path | None) -> Stack:
     """The stack that is named, else the accelerator's default."""
     family = accelerator.family.name
-    if name is None:
+    if asked is None:
         return default_stack(family)
-    stack = load_stack(name, folder)
+    stack = load_stack(asked, folder) if isinstance(asked, str) else stack_of_table(asked)
     if family not in (*stack.families, UNCALIBRATED):
         raise InputError(
             "stack",
             f"must run on {accelerator.name}",
-            name,
+            stack.name,
             "pick " + (", ".join(known.name for known in stacks_of(family)) or "none"),
         )
     return stack

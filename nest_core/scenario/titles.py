@@ -91,8 +91,15 @@ def accelerator_title(accelerator: Accelerator) -> str:
     if preset is None:
         return accelerator.name
     known = load_accelerator(preset)
-    # What its kernels reach is its stack's, not its own.
-    accelerator = replace(accelerator, family=known.family, network_reach=known.network_reach)
+    # What its kernels and links reach is its stack's, not its own, and so are measured curves.
+    accelerator = replace(
+        accelerator,
+        family=known.family,
+        links_reach=known.links_reach,
+        network_reach=known.network_reach,
+        links=accelerator.links if isinstance(accelerator.links, str) else known.links,
+        network=accelerator.network if isinstance(accelerator.network, str) else known.network,
+    )
     if known == accelerator:
         return accelerator.name
     same = replace(accelerator, memory_bytes=known.memory_bytes)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
 from nest_core.schema.fabric import FabricFile
-from nest_core.schema.fields import Count, Name, NotNegative, Positive, Table, label
+from nest_core.schema.fields import LONGEST_NAME, Count, Name, NotNegative, Positive, Table, label
 from nest_core.schema.search import SearchTable
 
 __all__ = [
@@ -164,8 +164,12 @@ OwnFigure = Literal[
 
 
 class StackFile(Table):
-    """A software stack: a preset, or a cluster's own as ``nest-studio calibrate`` writes it."""
+    """A software stack: a preset, or a cluster's own as ``nest-studio calibrate`` writes it.
 
+    A file's name is the stack's; in a scenario, as a table, it has its ``name`` in itself.
+    """
+
+    name: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
     framework: Literal["megatron", "fsdp", "deepspeed", "jax"]
     year: Annotated[int, Field(ge=2016, le=2100)]
     release: Annotated[str, Field(min_length=1, max_length=300)]
@@ -212,7 +216,7 @@ class ScenarioFile(Table):
     description: str = ""
     fabric: FabricFile
     accelerator: AcceleratorFile
-    stack: Name | None = None
+    stack: Name | StackFile | None = None
     prices: Name | dict[str, Any] | None = None
     costs: Literal["own"] = "own"
     workload: WorkloadTable

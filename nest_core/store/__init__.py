@@ -1,16 +1,19 @@
-"""What outlives the server: notebooks by name, and long states of the address by key.
+"""What outlives the server: notebooks and measurements by name, long states of addresses by key.
 
 An SQLite file in the person's data folder, or the database that ``NEST_STUDIO_DATABASE`` names.
 """
 
 from nest_core.store.database import DATABASE_VARIABLE, Database, database_url
 from nest_core.store.links import Links
+from nest_core.store.measurements import Kept, KeptMeasurements
 from nest_core.store.notebooks import Conflict, Listed, Notebooks, Saved
 
 __all__ = [
     "DATABASE_VARIABLE",
     "Conflict",
     "Database",
+    "Kept",
+    "KeptMeasurements",
     "Links",
     "Listed",
     "Notebooks",

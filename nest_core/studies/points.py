@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from nest_core.explain.interval import Interval, Span
 from nest_core.studies.parameter import Value
 from nest_core.units import to_gib
 
@@ -88,6 +89,8 @@ class Outcome:
         `Plan.to_json`.
     network_usd, network_W : float or None
         Typical price and power of the network; None where it cannot be priced.
+    interval : Interval or None
+        Where the plan's time will lie.
     """
 
     x: Value
@@ -110,6 +113,14 @@ class Outcome:
     plan: dict[str, Any] | None = None
     network_usd: float | None = None
     network_W: float | None = None
+    interval: Interval | None = None
+
+    @property
+    def span(self) -> Span | None:
+        """Between which throughputs it will lie, tokens/s."""
+        if self.interval is None or self.tokens_per_s is None:
+            return None
+        return self.interval.around(self.tokens_per_s)
 
     @property
     def feasible(self) -> bool:
@@ -167,6 +178,8 @@ class Sweep:
             "throughput, tokens/s": point.tokens_per_s,
             "throughput, sequences/s": point.samples_per_s,
             "iteration, s": point.iteration_s,
+            "iteration, low, s": point.interval and point.interval.low_s,
+            "iteration, high, s": point.interval and point.interval.high_s,
             "MFU": point.mfu,
             "bubble": point.bubble,
             "fullest stage, GiB": None if memory is None else to_gib(memory),

@@ -15,12 +15,13 @@ from typing import Any
 
 from nest_core.bill.bill import bill
 from nest_core.bill.prices import Prices, load_prices
-from nest_core.costs.price import Report
+from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
 from nest_core.explain.summary import fullest, plan_in_words
 from nest_core.planner import Result, search
 from nest_core.scenario import Scenario, resolve_scenario
 from nest_core.scenario.titles import scenario_title
+from nest_core.studies.interval import interval_of
 from nest_core.studies.parameter import (
     SweepParameter,
     Value,
@@ -167,7 +168,7 @@ def _solved(
     }
     if result.best is None:
         return _planless(x, y, result, common)
-    return Outcome(x, y, "solved", **common, **_figures(scenario, result, result.best))
+    return Outcome(x, y, "solved", **common, **_figures(scenario, problem, result))
 
 
 def _planless(x: Value, y: Value | None, result: Result, common: dict[str, Any]) -> Outcome:
@@ -184,11 +185,15 @@ def _planless(x: Value, y: Value | None, result: Result, common: dict[str, Any])
     )
 
 
-def _figures(scenario: Scenario, result: Result, best: Report) -> dict[str, Any]:
+def _figures(scenario: Scenario, problem: Problem, result: Result) -> dict[str, Any]:
+    best = result.best
+    if best is None:
+        return {}
     memory = fullest(best)[1].memory
     devices = scenario.fabric.devices
     return {
         "proven": result.certificate.proven,
+        "interval": interval_of(scenario, problem, best),
         "iteration_s": best.iteration_s,
         "samples_per_s": best.samples_per_s,
         "tokens_per_s": best.samples_per_s * scenario.sequence,

@@ -9,12 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nest_core.explain.interval import Interval
 from nest_core.figures.ratios import ratio_rows, ratios_finding, ratios_picture
 from nest_core.figures.sweep import pictures
 from nest_core.figures.sweep_cost import pareto_set
 from nest_core.measured.fabric import UNMEASURED_RATIO
+from nest_core.planner import search
+from nest_core.scenario import resolve_scenario, scenario_document
+from nest_core.studies.interval import interval_of
 from nest_core.studies.points import Axis, Outcome, Sweep
 from nest_core.studies.ratios import Ratios, Step, Tier
+from nest_core.studies.sweep import run
 
 GIB = 2.0**30
 PLAN = {
@@ -279,3 +284,38 @@ def test_ratios_are_told_with_both_sides_of_the_limit():
     )
     assert trace(picture, "leaf").y == (0.0, 1.0, 4.0)
     assert trace(picture, "leaf").marker.symbol == ("circle", "circle", "circle-open")
+
+
+def test_intervals_are_a_band_along_points_with_plans():
+    known = {"interval": Interval(2.0, 0.1)}
+    points = [outcome(0, 100.0, **known), outcome(1, 90.0, **known), outcome(2), outcome(3, 50.0)]
+    points.append(outcome(4, 40.0, **known))
+    picture, _ = pictures(line("parameter", points))
+    band = trace(picture, name="80 % interval")
+    low, high = Interval(2.0, 0.1).around(100.0)
+    assert max(y for y in band.y if y is not None) == pytest.approx(high)
+    assert low == pytest.approx(band.y[3])
+    assert band.x.count(None) == 2  # two neighbours, and one alone
+    assert high < picture.plot.layout.yaxis.range[1]
+    assert "80 % interval" in trace(picture, mode="lines+markers").hovertext[0]
+
+
+def test_cells_of_a_plane_say_what_the_fullest_device_holds_and_whether_it_fits():
+    (picture,) = pictures(plane([[1.0, 2.0], [None, 4.0]]))
+    said = [note.text for note in picture.plot.layout.annotations]
+    assert sum("60.0 GiB fits" in text for text in said) == 3
+    assert sum("no plan fits" in text and "needs 96.0 GiB" in text for text in said) == 1
+
+
+def test_a_sweep_has_the_interval_that_a_plan_has():
+    document, _ = scenario_document("llama2-7b-64-h100")
+    pinned = {"search.tp": 1, "search.cp": 1, "search.micro_batch_sequences": 1}
+    asked = {"parameter": "zero", "values": [1]}
+    found = run({"document": document, "overrides": pinned, "x": asked, "y": None})
+    scenario = resolve_scenario(document, {**pinned, "search.zero": 1})
+    problem = scenario.problem()
+    best = search(problem, scenario.space).best
+    (point,) = found.points
+    assert point.interval == interval_of(scenario, problem, best)
+    (row,) = found.rows()
+    assert row["iteration, low, s"] < row["iteration, s"] < row["iteration, high, s"]

@@ -32,7 +32,8 @@ def explore_page(root):
 
     def opened(answer=True, **address):
         page = AppTest.from_file(str(root / "app.py"), default_timeout=120)
-        for key, value in ({"scenario": SMALL} | address).items():
+        usual = {"scenario": SMALL, "explore.asks": "Sweep parameters"}
+        for key, value in (usual | address).items():
             page.query_params[key] = value
         page.switch_page("pages/explore.py")
         return answered(page.run()) if answer else page.run()
@@ -95,6 +96,24 @@ def test_the_first_visit_turns_the_first_tier(explore_page):
     assert all(picture.title in text_of(page) for picture in shown)
     assert widget(page, "explore.point").value == "leaf oversubscription 1:1"
     assert sweep.points[0].words in text_of(page)
+
+
+@pytest.mark.parametrize(
+    ("asks", "texts"),
+    [
+        ("How much oversubscription?", ["explore.oversubscription.0"]),
+        ("Which micro-batch and ZeRO stage?", ["explore.zero", "explore.micro_batch"]),
+    ],
+)
+def test_it_opens_on_two_questions_in_words(explore_page, asks, texts):
+    page = explore_page(answer=False, **{"explore.asks": asks})
+    assert not page.exception
+    assert [each.key for each in page.text_input if each.key.startswith("explore.")] == texts
+    assert "explore.question" not in {each.key for each in page.selectbox}
+    assert page.segmented_control[0].options[:2] == [
+        "How much oversubscription?",
+        "Which micro-batch and ZeRO stage?",
+    ]
 
 
 @pytest.mark.sampled(6)

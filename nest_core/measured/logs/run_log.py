@@ -7,8 +7,8 @@ them say differently is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nest_core.errors import InputError
@@ -31,7 +31,7 @@ from nest_core.measured.training.rows import Unusable
 from nest_core.measured.training.runs import Row
 from nest_core.units import GB
 
-__all__ = ["Given", "read_run_log"]
+__all__ = ["Given", "Printed", "read_command", "read_lines", "read_run_log"]
 
 READERS: tuple[type[LogReader], ...] = (
     MllogReader,
@@ -100,6 +100,26 @@ class Given:
     devices: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A run as it was read.
+
+    Parameters
+    ----------
+    cells : dict
+        A row of a table of measured runs, by column: `row_of` makes ``row`` of it.
+    row : Row
+    given, assumed : tuple of str
+        Columns that only a person's word beside the log says, and those that nobody does, whose
+        value is what recipes of the framework have.
+    """
+
+    cells: dict[str, str]
+    row: Row
+    given: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+
 def read_run_log(path: Path, given: Given | None = None) -> Row:
     """The run that a log is of, with what it took.
 
@@ -115,19 +135,53 @@ def read_run_log(path: Path, given: Given | None = None) -> Row:
         If it is no such log, is cut off before its steps are steady, holds several runs, does not
         say enough, or contradicts the command.
     """
-    given = given or Given()
+    return read_lines(log_lines(path), path.name, given or Given()).row
+
+
+def read_command(command: str, given: Given) -> Printed:
+    """The run that a launch command or a configuration starts, with nothing measured.
+
+    Parameters
+    ----------
+    command : str
+        As `Given.launch`, whose place it takes.
+    given : Given
+
+    Raises
+    ------
+    InputError
+        If it does not say enough, or contradicts itself.
+    """
+    name = "the launch command"
+    report = Report("launch")
+    cells, said = _settings(report, replace(given, launch=command), name)
+    assumed = _complete(cells, report, name)
+    _check_devices(cells, given, name)
+    cells |= {"source": "launch command", "model": cells.get("model") or "own model"}
+    return _printed(cells, name, _only(given, said), assumed)
+
+
+def read_lines(lines: Iterable[str], name: str, given: Given) -> Printed:
+    """The run that a log's lines are of, as `read_run_log` reads a file.
+
+    Parameters
+    ----------
+    lines : iterable of str
+    name : str
+        What messages call the log.
+    given : Given
+    """
     readers = [reader() for reader in READERS]
-    for line in log_lines(path):
+    for line in lines:
         text = plain_line(line)
         for reader in readers:
             reader.line(text)
-    name = path.name
     report = _printer([reader.report() for reader in readers], name)
     if _differ(report.runs):
         raise InputError(
             name, "must hold one run", f"{len(report.runs)} runs that differ", "split the file"
         )
-    cells = _settings(report, given, name)
+    cells, said = _settings(report, given, name)
     steady = steady_of(report.steps, int(cells.get("global_batch_seqs", 0)))
     if steady is None:
         raise InputError(
@@ -145,7 +199,17 @@ def read_run_log(path: Path, given: Given | None = None) -> Row:
             f"of {steady.batch}",
             "let the ramp end, or correct --launch",
         )
-    _complete(cells, report, name)
+    assumed = _complete(cells, report, name)
+    _check_devices(cells, given, name)
+    cells |= _measured(report, steady, cells)
+    return _printed(cells, name, _only(given, said), assumed)
+
+
+def _only(given: Given, said: Collection[str]) -> tuple[str, ...]:
+    return tuple(column for column in given.columns if column not in said)
+
+
+def _check_devices(cells: Mapping[str, str], given: Given, name: str) -> None:
     if 0 < given.devices < int(cells["gpus"]):
         raise InputError(
             name,
@@ -153,9 +217,13 @@ def read_run_log(path: Path, given: Given | None = None) -> Row:
             f"of one on {cells['gpus']}",
             "name the fabric that it ran on",
         )
-    cells |= _measured(report, steady, cells)
+
+
+def _printed(
+    cells: dict[str, str], name: str, given: tuple[str, ...], assumed: tuple[str, ...]
+) -> Printed:
     try:
-        return row_of(cells, name)
+        return Printed(cells, row_of(cells, name), given, assumed)
     except Unusable as error:
         raise InputError(
             name, f"must describe a run (it {error})", "no whole one", "correct --launch"
@@ -221,8 +289,9 @@ def _inside(report: Report) -> tuple[str, ...]:
     return (report.framework,) if report.said else ()
 
 
-def _settings(report: Report, given: Given, name: str) -> dict[str, str]:
-    """Columns of the configuration, each from the surest of those who say it.
+def _settings(report: Report, given: Given, name: str) -> tuple[dict[str, str], Collection[str]]:
+    """Columns of the configuration, each from the surest of those who say it; and which of them
+    log, command or a model's name say.
 
     Raises
     ------
@@ -246,13 +315,14 @@ def _settings(report: Report, given: Given, name: str) -> dict[str, str]:
     if planned or _base(report) in ("torchtitan", "DeepSpeed"):
         known = {"tp": "1", "pp": "1"} | known
     model = given.model or report.said.get("model", "") or command.get("model", "")
-    cells = {**given.columns, **model_columns(model), **known}
+    known = {**model_columns(model), **known}
+    cells = {**given.columns, **known}
     words = (*report.notes, printed.get("notes", ""), launched.get("notes", ""))
     cells["notes"] = "; ".join(dict.fromkeys(filter(None, words)))
     if report.device:
         _check_device(report.device, given, name)
         cells.setdefault("accelerator", report.device)
-    return cells
+    return cells, known.keys()
 
 
 def _check_device(printed: str, given: Given, name: str) -> None:
@@ -270,8 +340,9 @@ def _check_device(printed: str, given: Given, name: str) -> None:
         )
 
 
-def _complete(cells: dict[str, str], report: Report, name: str) -> None:
-    """Fill in what follows from other columns, and check that nothing is missing or contradicts.
+def _complete(cells: dict[str, str], report: Report, name: str) -> tuple[str, ...]:
+    """Fill in what follows from other columns or is usual, and check that nothing is missing or
+    contradicts; columns whose usual value was taken.
 
     Raises
     ------
@@ -286,9 +357,11 @@ def _complete(cells: dict[str, str], report: Report, name: str) -> None:
     degrees = [int(cells.get(key) or 1) for key in ("tp", "pp", "cp", "dp")]
     if "gpus" not in cells and "dp" in cells and "tp" in cells:
         cells["gpus"] = str(degrees[0] * degrees[1] * degrees[2] * degrees[3])
+    usual = {"dist_opt_or_zero": SHARDING.get(_base(report), "none")}
     if _base(report) == "torchtitan":
-        cells.setdefault("precision", "bf16")
-    cells.setdefault("dist_opt_or_zero", SHARDING.get(_base(report), "none"))
+        usual["precision"] = "bf16"
+    assumed = tuple(column for column in usual if column not in cells)
+    cells |= {column: usual[column] for column in assumed}
     for column, what, remedy in NEEDED:
         if not cells.get(column):
             raise InputError(name, f"must state {what}", "without", remedy)
@@ -310,6 +383,7 @@ def _complete(cells: dict[str, str], report: Report, name: str) -> None:
             batch,
             "correct --launch",
         )
+    return assumed
 
 
 def _measured(report: Report, steady: Steady, cells: Mapping[str, str]) -> dict[str, str]:

@@ -82,12 +82,17 @@ class Calibrated:
     before, after : float
     left_out : float or None
         With parameters from all others; None if there are none.
+    before_spread, after_spread : float
+        Standard deviations of the logarithms of ``before``, for a cluster not seen yet, and of
+        ``after``, for another run of this one.
     """
 
     row: Row
     before: float
     after: float
     left_out: float | None
+    before_spread: float
+    after_spread: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +170,7 @@ def calibrated(rows: Sequence[Row], curves: tuple[Curve, ...] = ()) -> Calibrati
         return np.asarray(np.log(times), dtype=np.float64)
 
     noise = np.array([prior.experts_sd if run.experts > 1 else prior.run_sd for run in runs])
-    at, errors, jacobian = _most_probable(predicted, measured, prior.covariance, noise)
+    at, errors, start, jacobian = _most_probable(predicted, measured, prior.covariance, noise)
     gain = _gain(jacobian, prior.covariance, noise)
     own = np.einsum("ij,ji->i", jacobian, gain)
     left = errors / (1.0 - np.minimum(own, 1.0 - 1e-9))
@@ -187,6 +192,8 @@ def calibrated(rows: Sequence[Row], curves: tuple[Curve, ...] = ()) -> Calibrati
                 seconds,
                 float(np.exp(measured[i] + errors[i])),
                 float(np.exp(measured[i] + left[i])) if len(kept) > 1 else None,
+                _spread(start[i], prior.covariance, noise[i]),
+                _spread(jacobian[i], covariance, noise[i]),
             )
             for i, (row, seconds) in enumerate(kept)
         ),
@@ -263,15 +270,16 @@ def _far(predicted: float, measured: float) -> str:
 
 def _most_probable(
     predicted: Callable[[Array], Array], measured: Array, prior: Array, noise: Array
-) -> tuple[Array, Array, Array]:
-    """The point, errors and Jacobian there; steps that make it worse are halved.
+) -> tuple[Array, Array, Array, Array]:
+    """The point, errors there, Jacobians at the start and there; steps that make it worse are
+    halved.
 
     A point is ``prior @ pull``, so that ``pull @ point`` is what the prior holds against it.
     """
     at = pull = np.zeros(len(prior))
     errors = predicted(at) - measured
     cost = float(np.sum((errors / noise) ** 2))
-    jacobian = _jacobian(predicted, at, errors + measured)
+    start = jacobian = _jacobian(predicted, at, errors + measured)
     for _ in range(_ROUNDS):
         among = jacobian @ prior @ jacobian.T + np.diag(noise**2)
         step = jacobian.T @ np.linalg.solve(among, jacobian @ at - errors) - pull
@@ -287,7 +295,12 @@ def _most_probable(
             break
         at, pull, errors, cost = point, pull + part * step, found, value
         jacobian = _jacobian(predicted, at, errors + measured)
-    return at, errors, jacobian
+    return at, errors, start, jacobian
+
+
+def _spread(slopes: Array, covariance: Array, noise: float) -> float:
+    """Standard deviation of the logarithm of a run's time."""
+    return float(np.sqrt(slopes @ covariance @ slopes + noise**2))
 
 
 def _gain(jacobian: Array, prior: Array, noise: Array) -> Array:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nest_core.errors import InputError
 from nest_core.measured.training.cells import (
@@ -26,7 +26,7 @@ from nest_core.measured.training.cells import (
     figure,
 )
 from nest_core.measured.training.rows import Unusable, run_of
-from nest_core.measured.training.runs import Outcome, Row, Run, Unread
+from nest_core.measured.training.runs import Outcome, Row, Unread
 from nest_core.units import GB, GIB
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "RUN_COLUMNS",
     "is_training",
     "measured_figure",
+    "read_cells",
     "read_runs",
     "row_of",
 ]
@@ -108,9 +109,23 @@ def read_runs(text: str, name: str, prefix: str = "") -> tuple[list[Row], list[U
     InputError
         If it is no CSV, its columns are of no such table, or there are too many rows.
     """
-    reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""), restkey="", restval="")
     rows: list[Row] = []
     unread: list[Unread] = []
+    for cells in read_cells(text, name, prefix):
+        identity = cells["id"]
+        try:
+            rows.append(row_of(cells, identity))
+        except Unusable as error:
+            unread.append(Unread(identity, str(error)))
+    return rows, unread
+
+
+def read_cells(text: str, name: str, prefix: str = "") -> Iterator[dict[str, str]]:
+    """Rows of such a CSV as cells that `row_of` takes, each with an ``id``.
+
+    Parameters and errors are those of `read_runs`.
+    """
+    reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""), restkey="", restval="")
     try:
         columns = [column.strip() for column in reader.fieldnames or ()]
         reader.fieldnames = columns
@@ -119,13 +134,9 @@ def read_runs(text: str, name: str, prefix: str = "") -> tuple[list[Row], list[U
             if number > MAX_ROWS:
                 raise InputError(name, f"must have at most {MAX_ROWS:,} rows", "more", "split it")
             identity = (cells.get("id") or "").strip() or f"{prefix}row {number}"
-            try:
-                rows.append(Row(convert(cells, identity), _outcome(cells)))
-            except Unusable as error:
-                unread.append(Unread(identity, str(error)))
+            yield {**convert(cells), "id": identity}
     except csv.Error as error:
         raise InputError(name, "must be a CSV file", str(error), "save it as CSV") from error
-    return rows, unread
 
 
 def row_of(cells: Mapping[str, str], identity: str) -> Row:
@@ -133,13 +144,13 @@ def row_of(cells: Mapping[str, str], identity: str) -> Row:
     return Row(run_of(cells, identity), _outcome(cells))
 
 
-def _converter(columns: Sequence[str], name: str) -> Callable[[Mapping[str, str], str], Run]:
+def _converter(columns: Sequence[str], name: str) -> Callable[[dict[str, str]], dict[str, str]]:
     if len(set(columns)) != len(columns):
         raise InputError(name, "must name every column once", list(columns), "rename columns")
     if set(RUN_COLUMNS) <= set(columns):
-        return run_of
+        return dict
     if set(MEGATRON_COLUMNS) <= set(columns):
-        return _megatron_run
+        return _megatron_cells
     raise InputError(
         name,
         "must have the columns of train_measurements.csv or megatron_a100_multinode.csv",
@@ -148,11 +159,11 @@ def _converter(columns: Sequence[str], name: str) -> Callable[[Mapping[str, str]
     )
 
 
-def _megatron_run(cells: Mapping[str, str], identity: str) -> Run:
+def _megatron_cells(cells: Mapping[str, str]) -> dict[str, str]:
     size = cells.get("params_billion", "").strip()
     model = f"GPT-{size}B" if size else f"GPT-{cells['layers']}x{cells['hidden']}"
     batch = {"global_batch_seqs": cells["global_batch"], "model": model}
-    return run_of({**cells, **batch, **MEGATRON}, identity)
+    return {**cells, **batch, **MEGATRON}
 
 
 def _outcome(cells: Mapping[str, str]) -> Outcome:

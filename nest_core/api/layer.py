@@ -1,0 +1,88 @@
+"""A layer of a model on one device and on a rank of a strategy, as Workload asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nest_core.costs.anatomy import Anatomy, anatomy
+from nest_core.errors import InputError
+from nest_core.explain.layer_summary import undivided
+from nest_core.hardware import load_accelerator
+from nest_core.hardware.stacks import default_stack, under
+from nest_core.scenario.job import Job
+from nest_core.workload.model_files import load_model
+
+__all__ = ["LayerRequest", "layer"]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRequest:
+    """A layer and how it is divided.
+
+    Parameters
+    ----------
+    model : dict
+        The model's table, so that one's own is told apart.
+    accelerator : str
+        A preset.
+    kind : str
+        Of layer: one of the model's ``runs``.
+    precision, attention, recompute, context : str
+        As scenario files have them.
+    sequence, micro_batch, tp, cp, ep : int
+    sp, expert_tensor : bool
+    imbalance, capacity : float
+    """
+
+    model: dict[str, Any]
+    accelerator: str
+    kind: str
+    precision: str
+    attention: str
+    sequence: int
+    micro_batch: int
+    tp: int
+    sp: bool
+    cp: int
+    ep: int
+    recompute: str
+    context: str = "ring"
+    expert_tensor: bool = True
+    imbalance: float = 1.0
+    capacity: float = 0.0
+
+
+def layer(asked: LayerRequest) -> tuple[Anatomy, Anatomy]:
+    """The layer undivided and on a rank of the strategy.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, accelerator or layer, or the strategy does not divide it.
+    """
+    model = load_model(asked.model)
+    if asked.kind not in dict(model.runs):
+        known = ", ".join(kind for kind, _ in model.runs)
+        raise InputError("kind", "must be a layer of the model", asked.kind, f"pick {known}")
+    device = load_accelerator(asked.accelerator)
+    stack = default_stack(device.family.name)
+    device = under(device, stack, asked.precision)
+    named = stack.attention if asked.attention == "stack" else asked.attention
+    job = Job(
+        device,
+        model,
+        asked.sequence,
+        1,
+        asked.precision,
+        "adam",
+        attention="unfused" if named == "unfused" else "flash",
+        context="all_gather" if asked.context == "all_gather" else "ring",
+        imbalance=asked.imbalance,
+        capacity=asked.capacity,
+    )
+    etp = asked.tp if asked.expert_tensor else 1
+    strategy = job.strategy(asked.tp, asked.sp, asked.micro_batch, asked.cp, asked.ep, etp)
+    after = anatomy(model, asked.kind, strategy, device, asked.precision, asked.recompute)
+    whole = undivided(strategy)
+    return anatomy(model, asked.kind, whole, device, asked.precision, asked.recompute), after

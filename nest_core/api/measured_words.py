@@ -1,0 +1,227 @@
+"""What measurements come to, as tables and findings: runs read, parameters moved, a plan anew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from nest_core.api.answer import Answer
+from nest_core.api.calibrate import OwnStack
+from nest_core.api.measurements import Fitted
+from nest_core.api.next_runs import Next
+from nest_core.explain import quantity, share
+from nest_core.explain.interval import Interval, span_in_words
+from nest_core.explain.summary import NOTHING, fullest, plan_in_words
+from nest_core.explain.words import Table
+from nest_core.hardware.posterior import SHARE
+from nest_core.measured.training.predict import Prediction
+from nest_core.measured.training.runs import Run
+from nest_core.scenario import Scenario
+from nest_core.scenario.titles import scenario_title
+from nest_core.units import capital, humanise_bytes, humanise_seconds, microseconds
+
+__all__ = [
+    "PARAMETER_WORDS",
+    "errors_in_words",
+    "moved_table",
+    "next_table",
+    "parameter_table",
+    "run_table",
+    "signed",
+]
+
+PARAMETER_WORDS = {
+    "gemm_efficiency": "matrix products, share of peak",
+    "memory_efficiency": "memory bandwidth, share of peak",
+    "attention_efficiency": "attention, share of peak",
+    "biased_attention_efficiency": "attention with a bias, share of peak",
+    "host_s": "host, µs per kernel",
+    "network": "network between nodes, share of its line rate",
+    "run_factor": "whole runs, factor",
+}
+"""What the figures of a calibrated stack are, with their units."""
+
+_SAME = 5e-4
+_INTERVAL = f"{100 * SHARE:.0f} % interval"
+
+
+def signed(value: float) -> str:
+    """A relative difference in per cent, with its sign: ``+4.2 %``."""
+    digits = 1 if abs(value) < 0.0995 else 0
+    return _together(f"{100 * value:+.{digits}f} %".replace("-", "−"))
+
+
+def run_table(found: Fitted) -> Table:
+    """Every run as it was read, beside what is predicted of it under the shipped stack."""
+    rows = [_run_row(each, interval) for each, interval in found.predicted]
+    measured = sum(each.outcome.seconds is not None for each, _ in found.predicted)
+    commands = len(rows) - measured
+    parts = [
+        f"{count} {noun}{'' if count == 1 else 's'}"
+        for count, noun in ((measured, "measured run"), (commands, "command"))
+        if count
+    ]
+    return Table(
+        capital(" and ".join(parts) or "nothing was read") + ", as read",
+        "Beside what is predicted under the shipped software stack; time of one iteration, memory "
+        "of the fullest device",
+        tuple(rows),
+    )
+
+
+def _run_row(each: Prediction, interval: Interval) -> dict[str, str]:
+    seconds, memory = each.outcome.seconds, each.outcome.memory_bytes
+    return {
+        "run": each.run.id,
+        "plan": f"{_plan(each.run)}, on {each.run.devices:,} {each.run.accelerator}",
+        "measured": humanise_seconds(seconds) if seconds else NOTHING,
+        "predicted": humanise_seconds(each.seconds),
+        "error": signed(each.error) if each.error is not None else NOTHING,
+        _INTERVAL: _together(span_in_words((interval.low_s, interval.high_s), humanise_seconds)),
+        "in it": _inside(interval, seconds),
+        "memory": humanise_bytes(memory) if memory else NOTHING,
+        "predicted memory": humanise_bytes(each.comparable_bytes if memory else each.memory_bytes),
+    }
+
+
+def _together(text: str) -> str:
+    """A figure that is not broken over lines."""
+    return text.replace(" ", "\u00a0")
+
+
+def _plan(run: Run) -> str:
+    degrees = [("tp", run.tp), ("pp", run.pp), ("dp", run.dp), ("cp", run.cp), ("ep", run.ep)]
+    words = [f"{name} {degree}" for name, degree in degrees if degree > 1] or ["one device"]
+    more = [f"micro-batch {run.micro_batch}", f"ZeRO {run.zero}"]
+    recompute = f"recomputation {run.recompute}" if run.recompute not in ("", "none") else ""
+    batch = f"batch {run.batch:,} of {run.sequence:,} tokens"
+    return ", ".join(filter(None, [*words, *more, recompute, batch]))
+
+
+def _inside(interval: Interval, seconds: float | None) -> str:
+    if seconds is None:
+        return NOTHING
+    return "yes" if interval.low_s <= seconds <= interval.high_s else "no"
+
+
+def errors_in_words(own: OwnStack) -> str:
+    """Error and bias before and after, and how well runs that were left out are met."""
+    fields = own.to_json()
+    before, after, left = fields["before"], fields["after"], fields["left_one_out"]
+    words = (
+        f"Mean error {share(before['mape'])} before, {share(after['mape'])} after; bias "
+        f"{signed(before['bias'])} before, {signed(after['bias'])} after"
+    )
+    if left is None:
+        return f"{words}. One run alone has nothing to be left out of."
+    return f"{words}; each run predicted from all others: {share(left['mape'])}."
+
+
+def parameter_table(own: OwnStack) -> Table:
+    """Every figure of the stack as shipped and as fitted, and of links' curves where any were."""
+    found = own.calibration.parameters
+    moved = max(found, key=lambda each: abs(math.log(each.value / each.prior)), default=None)
+    rows = [
+        {
+            "figure": PARAMETER_WORDS.get(each.name, each.name),
+            "shipped": f"{scale * each.prior:.3g}",
+            "yours": f"{scale * each.value:.3g}",
+            "moved": signed(each.value / each.prior - 1),
+            _INTERVAL: _together(" to ".join(f"{scale * end:.3g}" for end in each.interval)),
+        }
+        for each in found
+        for scale in (microseconds(1.0) if each.name == "host_s" else 1.0,)
+    ]
+    rows += [
+        {
+            "figure": f"{curve['link']} curve ({curve['prior']}), share of its line rate",
+            "shipped": f"{curve['rate'][0]:.3g}",
+            "yours": f"{curve['rate'][1]:.3g}",
+            "moved": signed(curve["rate"][1] / curve["rate"][0] - 1),
+            _INTERVAL: NOTHING,
+        }
+        for curve in own.to_json()["curves"]
+    ]
+    title = "No figure of the stack moves"
+    if moved is not None and abs(moved.value / moved.prior - 1) >= 0.0005:
+        name = PARAMETER_WORDS.get(moved.name, moved.name).partition(",")[0]
+        title = f"{capital(name)} moves most: {signed(moved.value / moved.prior - 1)}"
+    return Table(title, f"{own.calibration.stack} on {own.calibration.family}", tuple(rows))
+
+
+def moved_table(before: Answer, after: Answer) -> Table:
+    """What a scenario's figures become under another stack, its plan being searched anew.
+
+    Parameters
+    ----------
+    before, after : Answer
+        Of one scenario but for its stack.
+    """
+    old, new = before.best, after.best
+    if old is None or new is None or before.interval is None or after.interval is None:
+        why = before.result.reason if old is None else after.result.reason
+        return Table("There is no plan to compare", f"{capital(why)}.", ())
+    tokens = before.scenario.sequence
+    rates = old.samples_per_s * tokens, new.samples_per_s * tokens
+    memory = fullest(old)[1].memory.total, fullest(new)[1].memory.total
+    spans = before.interval.around, after.interval.around
+    rows = [
+        _moved("throughput", rates, lambda rate: quantity(rate, "tokens/s"), spans),
+        _moved("iteration", (old.iteration_s, new.iteration_s), humanise_seconds, spans),
+        _moved("MFU", (old.mfu, new.mfu), share, spans),
+        _moved("fullest stage", memory, humanise_bytes, None),
+    ]
+    stays = "the plan stays" if old.plan == new.plan else "another plan is the best"
+    return Table(
+        f"{capital(_became(old.iteration_s, new.iteration_s))}, and {stays}",
+        f"{scenario_title(before.scenario)}; planned under {before.scenario.stack.name} and under "
+        f"{after.scenario.stack.name}, {_INTERVAL}s",
+        tuple(rows),
+    )
+
+
+Words = Callable[[float], str]
+Around = Callable[[float], tuple[float, float]]
+
+
+def _became(old: float, new: float) -> str:
+    if abs(new / old - 1) < _SAME:
+        return f"iterations keep their {humanise_seconds(old)}"
+    return f"iterations of {humanise_seconds(old)} become {humanise_seconds(new)}"
+
+
+def _moved(
+    name: str, pair: tuple[float, float], words: Words, spans: tuple[Around, Around] | None
+) -> dict[str, str]:
+    (old, new), (first, second) = pair, spans or (None, None)
+    return {
+        "figure": name,
+        "shipped stack": words(old),
+        "shipped interval": span_in_words(first(old), words) if first else NOTHING,
+        "your stack": words(new),
+        "your interval": span_in_words(second(new), words) if second else NOTHING,
+        "moved": signed(new / old - 1),
+    }
+
+
+def next_table(found: Next, scenario: Scenario) -> Table:
+    """The next runs, the most telling first."""
+    asked = found.found
+    rows = [
+        {
+            "run": f"{place}",
+            "plan": plan_in_words(run.report, scenario.batch, scenario.fabric.devices),
+            "predicted": humanise_seconds(run.report.iteration_s),
+            "removes": humanise_seconds(run.expected_regret_removed_s),
+        }
+        for place, run in enumerate(asked.runs)
+    ]
+    plans = f"{asked.candidates} plans" if asked.candidates > 1 else "1 plan"
+    title = f"{plans} may be the fastest; to know which would save "
+    if not rows:
+        return Table("No run would change which plan is chosen", "", ())
+    return Table(
+        f"{title}{humanise_seconds(asked.expected_regret_s)} of an iteration on average",
+        "Each run beside those before it, and what it takes off that expectation; per iteration",
+        tuple(rows),
+    )

@@ -1,0 +1,323 @@
+"""One's own measurements: logs and launch commands read, predicted, fitted, and kept as a file.
+
+A set of them holds what was read as rows of a table of measured runs, by column, and logs of
+nccl-tests as they are: plain text that `nest_core.api.calibrate` takes again. The software stack
+that is fitted to them is the one that it fits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from nest_core.api.calibrate import OwnStack, own_stack
+from nest_core.errors import InputError
+from nest_core.explain.interval import Interval
+from nest_core.files import content_lines, decoded
+from nest_core.hardware.posterior import load_posterior
+from nest_core.measured.collectives.nccl_log import LogFacts, is_log, log_op, read_log
+from nest_core.measured.logs.run_log import Given, Printed, read_command, read_lines
+from nest_core.measured.training.posterior import spread
+from nest_core.measured.training.predict import Prediction, predict_rows
+from nest_core.measured.training.reading import is_training, read_cells, row_of
+from nest_core.measured.training.rows import DEFAULTS, Unusable
+from nest_core.measured.training.runs import Row
+from nest_core.measured.training.stack_file import stack_document
+from nest_core.quoting import csv_text
+from nest_core.schema import check_plain
+
+__all__ = [
+    "MOST_ENTRIES",
+    "Entry",
+    "Fitted",
+    "Measurements",
+    "fitted",
+    "read_entries",
+]
+
+MOST_ENTRIES = 200
+"""Runs and logs in a set."""
+
+LONGEST_NAME = 100
+
+_RECIPES = {
+    "dist_opt_or_zero": "ZeRO",
+    "precision": "precision",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that was measured, or a command of what could be.
+
+    Parameters
+    ----------
+    name : str
+        Of the file, or of the row of a table.
+    kind : {"run", "command", "nccl"}
+        A run with its times, one without, or what nccl-tests print.
+    cells : mapping of str to str
+        The run's, by column of ``train_measurements.csv``; empty for nccl-tests.
+    text : str
+        Of nccl-tests; empty for runs.
+    assumed : tuple of str
+        Sentences on what neither log nor command says.
+    """
+
+    name: str
+    kind: Literal["run", "command", "nccl"]
+    cells: Mapping[str, str]
+    text: str = ""
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def row(self) -> Row:
+        """The run.
+
+        Raises
+        ------
+        InputError
+            If the cells are of none.
+        """
+        try:
+            return row_of(self.cells, self.name)
+        except Unusable as error:
+            raise InputError(
+                self.name, f"must describe a run (it {error})", "no whole one", "leave it out"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """A set of them under a name.
+
+    Parameters
+    ----------
+    name : str
+        That of the software stack fitted to it, too.
+    entries : tuple of Entry
+
+    Raises
+    ------
+    InputError
+        If the name is no file's, or there are too many entries.
+    """
+
+    name: str
+    entries: tuple[Entry, ...] = ()
+
+    def __post_init__(self) -> None:
+        name = self.name
+        if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
+            rule = f"must be one line of 1 to {LONGEST_NAME} characters"
+            raise InputError("name", rule, name, "choose another")
+        if set(name) & set('/\\:*?"<>|') or name.startswith("."):
+            raise InputError("name", "must be a plain name", name, "use letters, digits and dashes")
+        if len(self.entries) > MOST_ENTRIES:
+            raise InputError(
+                "measurements",
+                f"must be at most {MOST_ENTRIES}",
+                len(self.entries),
+                "keep some under another name",
+            )
+
+    @property
+    def runs(self) -> tuple[Entry, ...]:
+        """Runs that were measured."""
+        return tuple(entry for entry in self.entries if entry.kind == "run")
+
+    def with_entries(self, entries: Sequence[Entry]) -> Measurements:
+        """These with more; one of the same name and kind takes the earlier one's place."""
+        new = {(entry.name, entry.kind): entry for entry in entries}
+        kept = [entry for entry in self.entries if (entry.name, entry.kind) not in new]
+        return replace(self, entries=(*kept, *new.values()))
+
+    def without(self, name: str) -> Measurements:
+        """These but for the entries of a name."""
+        return replace(self, entries=tuple(each for each in self.entries if each.name != name))
+
+    def to_csv(self) -> str:
+        """The runs as a table that ``nest-studio calibrate`` and ``validate`` take."""
+        rows = [{**entry.cells, "id": entry.name} for entry in self.runs]
+        columns = list(dict.fromkeys(("id", *(column for row in rows for column in row))))
+        return csv_text(columns, [[row.get(column, "") for column in columns] for row in rows])
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values, which `from_json` takes."""
+        return {"name": self.name, "entries": [asdict(entry) for entry in self.entries]}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Measurements:
+        """What `to_json` gave.
+
+        Raises
+        ------
+        InputError
+            If the document is another's.
+        """
+        check_plain("measurements", dict(document))
+        try:
+            entries = tuple(_entry(each) for each in document["entries"])
+            name = document["name"]
+        except (KeyError, TypeError) as error:
+            raise InputError(
+                "measurements", "must be as the studio keeps them", str(error), "read the logs anew"
+            ) from error
+        return cls(str(name), entries)
+
+
+def _entry(table: Mapping[str, Any]) -> Entry:
+    kinds: dict[str, Literal["run", "command", "nccl"]] = {
+        "run": "run",
+        "command": "command",
+        "nccl": "nccl",
+    }
+    cells = {str(key): str(value) for key, value in table["cells"].items()}
+    assumed = tuple(str(line) for line in table["assumed"])
+    return Entry(str(table["name"]), kinds[table["kind"]], cells, str(table["text"]), assumed)
+
+
+def read_entries(content: bytes, name: str, given: Given) -> tuple[Entry, ...]:
+    """What a file holds: a log of training or of nccl-tests, or a table of measured runs.
+
+    Parameters
+    ----------
+    content : bytes
+        Without any, the command of ``given`` alone is read.
+    name : str
+    given : Given
+        What a person says beside it.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or says too little.
+    """
+    if not content and not name:
+        command = read_command(given.launch, given)
+        return (Entry("launch command", "command", command.cells, "", _said(command)),)
+    head = content[:20_000].decode("utf-8", "replace")
+    if is_log(head):
+        text = decoded(content, name)
+        read_log(text, name, LogFacts(op=log_op(text, name)))
+        return (Entry(name, "nccl", {}, text),)
+    if is_training(head.partition("\n")[0].split(",")):
+        return tuple(_of_table(decoded(content, name), name))
+    printed = read_lines(content_lines(content, name), name, given)
+    return (Entry(name, "run", printed.cells, "", _said(printed)),)
+
+
+def _of_table(text: str, name: str) -> list[Entry]:
+    found = []
+    for number, cells in enumerate(read_cells(text, name), start=1):
+        if number > MOST_ENTRIES:
+            raise InputError(name, f"must have at most {MOST_ENTRIES} rows", "more", "split it")
+        named = {key: value for key, value in cells.items() if key != "id" and value}
+        found.append(Entry(cells["id"], "run", named))
+    return found
+
+
+def _said(printed: Printed) -> tuple[str, ...]:
+    """What was not in the log, in sentences."""
+    lines = []
+    if printed.given:
+        lines.append(f"From what was given beside it: {', '.join(map(_word, printed.given))}.")
+    lines += [
+        f"{_RECIPES[column]}: as recipes have it, {printed.cells[column]}."
+        for column in printed.assumed
+    ]
+    lines += [
+        f"{_word(column)}: {DEFAULTS[column]}."
+        for column in printed.row.run.assumed
+        if column in DEFAULTS and column not in ("cp", "ep")
+    ]
+    return tuple(f"{line[:1].upper()}{line[1:]}" for line in lines)
+
+
+_WORDS = {
+    "ffn_hidden": "the MLP's width",
+    "gpus_per_node": "devices in a node",
+    "gated_mlp": "whether the MLP is gated",
+    "hidden": "hidden size",
+    "inter_bw_GBps_per_gpu": "a device's network port",
+    "intra_bw_GBps": "links inside a node",
+    "kv_heads": "key and value heads",
+    "micro_batch": "micro-batch",
+    "recompute": "recomputation",
+    "seq_parallel": "sequence parallelism",
+    "topk": "experts of a token",
+    "vocab": "vocabulary",
+    "vp_interleave": "virtual stages",
+}
+
+
+def _word(column: str) -> str:
+    return _WORDS.get(column, column)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a set of measurements comes to.
+
+    Parameters
+    ----------
+    predicted : tuple of (Prediction, Interval)
+        Every run and command that can be predicted, under the shipped stack.
+    skipped : tuple of (str, str)
+        Names of the others, and why.
+    own : OwnStack or None
+        The stack fitted to the runs; None where none was measured.
+    unfitted : str
+        Why there is none; empty where there is one.
+    """
+
+    predicted: tuple[tuple[Prediction, Interval], ...]
+    skipped: tuple[tuple[str, str], ...]
+    own: OwnStack | None
+    unfitted: str = ""
+
+    @property
+    def stack(self) -> dict[str, Any] | None:
+        """The stack as a table that a scenario's ``stack`` may be; None where there is none."""
+        if self.own is None:
+            return None
+        table = stack_document(self.own.calibration, self.own.name)
+        plain: dict[str, Any] = json.loads(json.dumps({"name": self.own.name, **table}))
+        return plain
+
+
+def fitted(measurements: Measurements) -> Fitted:
+    """Predict every run and fit a stack to those that were measured."""
+    rows: list[Row] = []
+    skipped: list[tuple[str, str]] = []
+    for entry in measurements.entries:
+        if entry.kind == "nccl":
+            continue
+        try:
+            rows.append(entry.row)
+        except InputError as error:
+            skipped.append((entry.name, str(error)))
+    found, unread = predict_rows(rows)
+    known = load_posterior()
+    predicted = tuple((each, Interval(each.seconds, spread(each.run, known))) for each in found)
+    skipped += [(each.id, each.reason) for each in unread]
+    logs = [(each.name, each.text) for each in measurements.entries if each.kind == "nccl"]
+    measured = [row for row in rows if row.outcome.seconds is not None]
+    if not measured:
+        return Fitted(
+            predicted,
+            tuple(skipped),
+            None,
+            "No run was measured yet: drop the log of one, with some 30 steps.",
+        )
+    try:
+        own = own_stack(measurements.name, measured, nccl=logs)
+    except InputError as error:
+        return Fitted(predicted, tuple(skipped), None, str(error))
+    told = {name for name, _ in skipped}
+    skipped += [(e.id, e.reason) for e in own.calibration.skipped if e.id not in told]
+    fits = {run.row.run.id: Interval(run.before, run.before_spread) for run in own.calibration.runs}
+    intervals = tuple((each, fits.get(each.run.id, interval)) for each, interval in predicted)
+    return Fitted(intervals, tuple(skipped), own)

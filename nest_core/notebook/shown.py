@@ -1,0 +1,35 @@
+"""What a cell shows: the value that pages, reports and Jupyter notebooks draw from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nest_core.explain.summary import Headline
+from nest_core.explain.words import Table
+from nest_core.figures import Picture
+from nest_core.notebook.cells import Row
+
+__all__ = ["Shown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a cell shows.
+
+    Parameters
+    ----------
+    rows : tuple of Row
+        The results as plain figures; what `Summary` keeps.
+    headlines : tuple of Headline
+        With the formula behind each.
+    facts : tuple of str
+        Sentences.
+    pictures : tuple of Picture
+    table : Table or None
+    """
+
+    rows: tuple[Row, ...] = ()
+    headlines: tuple[Headline, ...] = ()
+    facts: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    table: Table | None = None

@@ -1,0 +1,68 @@
+"""One's own measurements: the scenario at the left; logs, what they say, and what they change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from nest_core.errors import InputError
+from nest_core.quoting import as_markdown
+from nest_studio.fabric_widgets import say_realised
+from nest_studio.forms import scenario_form
+from nest_studio.measure_view import (
+    bring_controls,
+    heading,
+    next_part,
+    no_measurements,
+    plan_part,
+    runs_part,
+    stack_part,
+)
+from nest_studio.measured_state import carry, current, follow_address, take_problem
+from nest_studio.open_plan import go_to_opened
+from nest_studio.own_fabric import follow_address as follow_fabric
+from nest_studio.plan_state import fabric_of
+from nest_studio.show import page_style
+
+
+def main() -> None:
+    """Draw the page."""
+    page_style()
+    follow_fabric()
+    follow_address()
+    problem = st.container(key="problem")
+    notes: list[Any] = []
+    with st.sidebar:
+        request = scenario_form(notes)
+    go_to_opened(form_is_here=True)
+    scenario: Any = request
+    try:
+        say_realised(notes, fabric_of(request))
+    except InputError as error:
+        problem.error(as_markdown(error))
+        scenario = None
+    above = st.container()
+    bring_controls(request)
+    measurements = current()
+    if told := take_problem():
+        problem.error(as_markdown(told))
+    if not measurements.entries:
+        with above:
+            heading(measurements, None, request)
+        no_measurements()
+        carry()
+        return
+    with st.container(key="results"):
+        fit = runs_part(measurements)
+        with above:
+            heading(measurements, fit, request)
+        if fit is not None:
+            stack_part(fit)
+        if fit is not None and fit.stack is not None and scenario is not None:
+            plan_part(fit, request)
+            next_part(fit, request)
+    carry()
+
+
+main()

@@ -1,0 +1,68 @@
+"""A plan taken along from a page: every framework's files as one download, or why not."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from nest_core.exporters import Refused, export_plan
+from nest_core.planner import search
+from nest_core.scenario import scenario_document
+from nest_studio.tasks.exports import LABELS, plan_exports, zipped
+from nest_studio.tasks.requests import request_scenario, request_text
+
+PINNED = {"search.tp": 2, "search.cp": 1, "search.micro_batch_sequences": 1, "search.zero": 1}
+
+
+@pytest.fixture(scope="module")
+def request_of():
+    """A request's text and its plan."""
+    document, _ = scenario_document("llama2-7b-64-h100")
+    text = request_text(document, PINNED)
+    scenario = request_scenario(text)
+    return text, search(scenario.problem(), scenario.space).best
+
+
+def test_every_target_gives_its_files_or_its_reason(request_of):
+    text, best = request_of
+    found = plan_exports(text, best, progress=lambda share, words: None, stop=lambda: False)
+    assert [each.target for each in found] == list(LABELS)
+    refused = [each for each in found if each.refused]
+    assert {each.label for each in refused} == {"torchtitan", "DeepSpeed"}
+    for each in refused:
+        assert not each.files
+        with pytest.raises(Refused) as error:
+            export_plan(each.target, request_scenario(text), best)
+        assert str(error.value) == each.refused
+    for each in found:
+        if each not in refused:
+            bundle = export_plan(each.target, request_scenario(text), best)
+            assert (each.files, each.notes) == (dict(bundle.files), tuple(bundle.notes))
+
+
+def test_an_archive_has_the_same_bytes_and_scripts_that_run():
+    files = {"launch.sh": "#!/bin/sh\n", "plan.args": "--x\n"}
+    content = zipped(files)
+    assert content == zipped(files)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert {name: archive.read(name).decode() for name in archive.namelist()} == files
+        modes = [entry.external_attr >> 16 & 0o777 for entry in archive.infolist()]
+    assert modes == [0o755, 0o644]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_the_popover_offers_them(request_of):
+    def page(text, best):
+        from nest_studio.export_view import framework_exports
+
+        framework_exports(text, best, "mine")
+
+    shown = AppTest.from_function(page, args=request_of).run()
+    assert not shown.exception
+    labels = [each.proto.label for each in shown.get("download_button")]
+    assert labels == ["↓ Megatron-LM", "↓ NeMo", "↓ Slurm"]
+    said = " ".join(each.proto.body for each in shown.get("html"))
+    assert "DeepSpeed cannot: plan.sp must be false" in said
