@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from nest_core.errors import InputError
 
 __all__ = [
+    "Asked",
     "Brief",
     "Choice",
     "Control",
+    "Exercise",
     "Formula",
     "Lesson",
     "Notes",
@@ -217,6 +219,46 @@ class Reveal:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A number that one student is asked for.
+
+    Parameters
+    ----------
+    text : str
+        The question.
+    answer : float
+        In ``unit``.
+    unit : str
+    tolerance : float
+        How far an answer may be off, in ``unit``.
+    solution : str
+        Worked, with this student's numbers.
+    """
+
+    text: str
+    answer: float
+    unit: str
+    tolerance: float
+    solution: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """What a lesson can ask of everybody with other numbers.
+
+    Parameters
+    ----------
+    given : mapping of str to tuple
+        What each number may be.
+    ask : callable (Settings) -> Asked
+        The question with these numbers.
+    """
+
+    given: Mapping[str, tuple[Value, ...]]
+    ask: Callable[[Settings], Asked]
+
+
+@dataclass(frozen=True, slots=True)
 class Lesson:
     """One guided lesson.
 
@@ -235,6 +277,14 @@ class Lesson:
         A pure function of valid settings.
     slow : bool
         Whether its question or what it shows takes longer than a page may, 100 ms.
+    minutes : int
+        What it takes, discussion included.
+    aims : tuple of str
+        What people can do afterwards.
+    exercise : Exercise or None
+        What it asks with numbers per student.
+    text : str
+        Its file, where it is not one of the studio's own.
     """
 
     key: str
@@ -245,6 +295,10 @@ class Lesson:
     brief: Callable[[], Brief]
     show: Callable[[Settings], Reveal]
     slow: bool = False
+    minutes: int = 0
+    aims: tuple[str, ...] = ()
+    exercise: Exercise | None = None
+    text: str = ""
 
     @property
     def standard(self) -> dict[str, Value]:
