@@ -73,7 +73,7 @@ def readings(text: str, unit: str, where: str = "answer") -> tuple[float, ...]:
     found = _WRITTEN.fullmatch(re.sub(r"(?<=\d)[\s_](?=\d{3}\b)", "", " ".join(text.split())))
     numbers = _numbers(found[1].replace("\u2212", "-")) if found else ()
     if not found or not numbers:
-        raise InputError(where, "must be a number", text, f"write one in {unit}" if unit else "")
+        raise InputError(where, "must be a number", text, f"write one in {unit or 'digits'}")
     written = found[2].rstrip(".").strip()
     if not written or written.lower() == unit.lower():
         shares = [100 * one for one in numbers if unit == "%" and not written and abs(one) <= 1]
