@@ -7,6 +7,7 @@ a label on screen says otherwise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -53,6 +54,9 @@ class Control:
         What people read instead of each value; empty: the value itself.
     stepped : bool
         Whether people walk through the values one by one.
+    last : callable (Settings) -> int or None
+        Where other settings decide how far the values go: how many of them there are under these.
+        Beyond, the last of them is shown.
     """
 
     key: str
@@ -62,6 +66,11 @@ class Control:
     help: str
     names: tuple[str, ...] = ()
     stepped: bool = False
+    last: Callable[[Settings], int] | None = None
+
+    def offered(self, settings: Settings) -> tuple[Value, ...]:
+        """What it can be beside other settings."""
+        return self.values if self.last is None else self.values[: self.last(settings)]
 
     def name(self, value: Value) -> str:
         """A value as people read it."""
@@ -131,6 +140,25 @@ class Question:
         if self.is_right(prediction):
             return f"Right. {self.answer}"
         return f"You said: {self.told(prediction)}. Computed: {self.answer}"
+
+
+    @property
+    def hands(self) -> tuple[Choice, ...]:
+        """What a class raises its hands for: the choices, or quarters of the numbers."""
+        if self.choices:
+            return self.choices
+        edges = [self.most * quarter / 4 for quarter in range(5)]
+        return tuple(
+            Choice(key, f"{low:g} to {high:g} {self.unit}".rstrip())
+            for key, low, high in zip("abcd", edges, edges[1:], strict=False)
+        )
+
+    @property
+    def right_hand(self) -> str:
+        """Key of the one of `hands` that is right."""
+        if isinstance(self.right, str):
+            return self.right
+        return "abcd"[min(3, max(0, math.ceil(4 * self.right / self.most) - 1))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +357,12 @@ class Lesson:
                     value,
                     "use " + ", ".join(map(str, known[key].values)),
                 )
-        return self.show({**self.standard, **settings})
+        whole = {**self.standard, **settings}
+        for control in self.controls:
+            offered = control.offered(whole)
+            if whole[control.key] not in offered:
+                whole[control.key] = offered[-1]
+        return self.show(whole)
 
 
 def percent(share: float) -> str:
