@@ -39,6 +39,7 @@ from nest_core.lessons.oversubscription import OVERSUBSCRIPTION
 from nest_core.lessons.paper_table import PAPER_TABLE
 from nest_core.lessons.program import PROGRAM
 from nest_core.lessons.stash import STASH
+from nest_core.lessons.walk import STEPS
 from nest_core.lessons.zero import ZERO
 from nest_core.presets import preset_path
 
@@ -68,6 +69,7 @@ FIGURES: dict[str, Figure] = {
         LEVELS,
         STASH,
         ZERO,
+        STEPS,
         COLLECTIVES,
         OVERSUBSCRIPTION,
         EXPERTS,

@@ -141,7 +141,6 @@ class Question:
             return f"Right. {self.answer}"
         return f"You said: {self.told(prediction)}. Computed: {self.answer}"
 
-
     @property
     def hands(self) -> tuple[Choice, ...]:
         """What a class raises its hands for: the choices, or quarters of the numbers."""

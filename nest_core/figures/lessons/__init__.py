@@ -9,6 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.figures.lessons.curves import crossing_picture, ratio_picture
+from nest_core.figures.lessons.drawing import Drawing
 from nest_core.figures.lessons.dynamic_table import mapping_picture, table_picture
 from nest_core.figures.lessons.program_table import (
     program_devices_picture,
@@ -24,6 +25,7 @@ from nest_core.figures.lessons.stacks import (
     zero_traffic_picture,
 )
 from nest_core.figures.lessons.timeline import timeline_picture
+from nest_core.figures.lessons.walk_drawing import walk_drawing
 from nest_core.figures.style import Picture
 from nest_core.lessons.bubble import Bubble
 from nest_core.lessons.collectives import Crossing
@@ -33,9 +35,10 @@ from nest_core.lessons.oversubscription import Widths
 from nest_core.lessons.paper_table import Leads
 from nest_core.lessons.program import Fill
 from nest_core.lessons.stash import Stash
+from nest_core.lessons.walk import Walk
 from nest_core.lessons.zero import ZeroStages
 
-__all__ = ["enlarged", "lesson_pictures"]
+__all__ = ["Drawing", "enlarged", "lesson_drawing", "lesson_pictures"]
 
 
 _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
@@ -49,6 +52,8 @@ _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
     Leads: (leads_picture,),
     Fill: (program_devices_picture, program_table_picture),
 }
+
+_DRAWINGS: dict[type[Any], Callable[..., Drawing]] = {Walk: walk_drawing}
 
 PROJECTOR = 1.7
 """How much larger text, lines and heights are on a wall."""
@@ -75,7 +80,23 @@ _HOLDERS = {
 
 def lesson_pictures(found: object) -> tuple[Picture, ...]:
     """The figures of a `nest_core.lessons.Reveal.found`, side by side or one above the other."""
-    return tuple(draw(found) for draw in _PICTURES[type(found)])
+    return tuple(draw(found) for draw in _PICTURES.get(type(found), ()))
+
+
+def lesson_drawing(found: object, width: float, *, wall: bool) -> Drawing | None:
+    """What lessons that walk through a fabric draw in place of pictures; None for others.
+
+    Parameters
+    ----------
+    found : object
+        Of a `nest_core.lessons.Reveal`.
+    width : float
+        Pixels.
+    wall : bool
+        Whether text has a projector's size.
+    """
+    draw = _DRAWINGS.get(type(found))
+    return None if draw is None else draw(found, width, wall=wall)
 
 
 def enlarged(shown: Picture, factor: float = PROJECTOR) -> Picture:
