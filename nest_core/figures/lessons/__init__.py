@@ -38,7 +38,7 @@ from nest_core.lessons.stash import Stash
 from nest_core.lessons.walk import Walk
 from nest_core.lessons.zero import ZeroStages
 
-__all__ = ["Drawing", "enlarged", "lesson_drawing", "lesson_pictures"]
+__all__ = ["Drawing", "lesson_drawing", "lesson_pictures", "projected"]
 
 
 _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
@@ -55,8 +55,8 @@ _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
 
 _DRAWINGS: dict[type[Any], Callable[..., Drawing]] = {Walk: walk_drawing}
 
-PROJECTOR = 1.7
-"""How much larger text, lines and heights are on a wall."""
+PROJECTOR = 4 / 3
+"""How much larger text and lines are on a wall: 16 pixels for 12."""
 
 _USUAL_TEXT = 12
 _LENGTHS = {"size", "width", "standoff", "xshift", "yshift", "ticklen", "l", "r", "t", "b", "pad"}
@@ -99,16 +99,16 @@ def lesson_drawing(found: object, width: float, *, wall: bool) -> Drawing | None
     return None if draw is None else draw(found, width, wall=wall)
 
 
-def enlarged(shown: Picture, factor: float = PROJECTOR) -> Picture:
-    """The same picture with text, margins, lines and height ``factor`` times as large."""
+def projected(shown: Picture, height: float) -> Picture:
+    """The same picture for a wall: text of 16 pixels and more, no higher than there is room."""
     document = shown.plot.to_plotly_json()
-    layout = _grown(document["layout"], factor)
-    layout["height"] = round(factor * document["layout"]["height"])
-    text = {"size": factor * _USUAL_TEXT}
+    layout = _grown(document["layout"], PROJECTOR)
+    layout["height"] = round(min(height, PROJECTOR * document["layout"]["height"]))
+    text = {"size": PROJECTOR * _USUAL_TEXT}
     layout["font"] = text | layout.get("font", {})
     for axis in [key for key in layout if key.startswith(("xaxis", "yaxis"))]:
         layout[axis] = {"tickfont": text} | layout[axis]
-    traces = [_grown(trace, factor) for trace in document["data"]]
+    traces = [_grown(trace, PROJECTOR) for trace in document["data"]]
     return replace(shown, plot=go.Figure(data=traces, layout=layout))
 
 

@@ -1,0 +1,1 @@
+"""What the browser does for pages: shows SVG, which `streamlit.html` strips, and hears keys."""
