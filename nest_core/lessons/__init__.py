@@ -37,6 +37,7 @@ from nest_core.lessons.lesson import (
 from nest_core.lessons.levels import LEVELS
 from nest_core.lessons.oversubscription import OVERSUBSCRIPTION
 from nest_core.lessons.paper_table import PAPER_TABLE
+from nest_core.lessons.passes import PASSES
 from nest_core.lessons.program import PROGRAM
 from nest_core.lessons.stash import STASH
 from nest_core.lessons.walk import STEPS
@@ -66,6 +67,7 @@ FIGURES: dict[str, Figure] = {
     figure.key: figure
     for figure in (
         BUBBLE,
+        PASSES,
         LEVELS,
         STASH,
         ZERO,

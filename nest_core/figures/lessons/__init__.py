@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from nest_core.figures.lessons.curves import crossing_picture, ratio_picture
 from nest_core.figures.lessons.drawing import Drawing
 from nest_core.figures.lessons.dynamic_table import mapping_picture, table_picture
+from nest_core.figures.lessons.pass_drawing import pass_drawing
 from nest_core.figures.lessons.program_table import (
     program_devices_picture,
     program_table_picture,
@@ -33,6 +34,7 @@ from nest_core.lessons.experts import Spreads
 from nest_core.lessons.levels import Table
 from nest_core.lessons.oversubscription import Widths
 from nest_core.lessons.paper_table import Leads
+from nest_core.lessons.passes import PassWalk
 from nest_core.lessons.program import Fill
 from nest_core.lessons.stash import Stash
 from nest_core.lessons.walk import Walk
@@ -53,7 +55,10 @@ _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
     Fill: (program_devices_picture, program_table_picture),
 }
 
-_DRAWINGS: dict[type[Any], Callable[..., Drawing]] = {Walk: walk_drawing}
+_DRAWINGS: dict[type[Any], Callable[..., Drawing]] = {
+    Walk: walk_drawing,
+    PassWalk: pass_drawing,
+}
 
 PROJECTOR = 4 / 3
 """How much larger text and lines are on a wall: 16 pixels for 12."""
