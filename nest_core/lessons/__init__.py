@@ -40,6 +40,7 @@ from nest_core.lessons.paper_table import PAPER_TABLE
 from nest_core.lessons.passes import PASSES
 from nest_core.lessons.program import PROGRAM
 from nest_core.lessons.stash import STASH
+from nest_core.lessons.tensor import TENSOR
 from nest_core.lessons.walk import STEPS
 from nest_core.lessons.zero import ZERO
 from nest_core.presets import preset_path
@@ -73,6 +74,7 @@ FIGURES: dict[str, Figure] = {
         ZERO,
         STEPS,
         COLLECTIVES,
+        TENSOR,
         OVERSUBSCRIPTION,
         EXPERTS,
         PAPER_TABLE,

@@ -174,7 +174,7 @@ OVERSUBSCRIPTION = Figure(
             "ratio",
             "Oversubscription, down : up",
             _RATIOS,
-            ASKED[1],
+            ASKED[2],
             "Of the nodes' uplinks: 1 to 8.",
             tuple(f"{ratio} : 1" for ratio in _RATIOS),
         ),

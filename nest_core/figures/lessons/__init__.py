@@ -21,6 +21,7 @@ from nest_core.figures.lessons.stacks import (
     expert_time_picture,
     leads_picture,
     stash_picture,
+    tensor_picture,
     widths_picture,
     zero_memory_picture,
     zero_traffic_picture,
@@ -37,6 +38,7 @@ from nest_core.lessons.paper_table import Leads
 from nest_core.lessons.passes import PassWalk
 from nest_core.lessons.program import Fill
 from nest_core.lessons.stash import Stash
+from nest_core.lessons.tensor import Blocks
 from nest_core.lessons.walk import Walk
 from nest_core.lessons.zero import ZeroStages
 
@@ -50,6 +52,7 @@ _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
     ZeroStages: (zero_memory_picture, zero_traffic_picture),
     Crossing: (crossing_picture, ratio_picture),
     Widths: (widths_picture,),
+    Blocks: (tensor_picture,),
     Spreads: (expert_memory_picture, expert_time_picture),
     Leads: (leads_picture,),
     Fill: (program_devices_picture, program_table_picture),
