@@ -234,8 +234,15 @@ def drawing(shown: Lesson, drawn: Drawing) -> None:
     )
 
 
-def lesson_controls(shown: Lesson) -> Mapping[str, Value]:
-    """Draw the controls in a row, and return what they say."""
+def lesson_controls(shown: Lesson, *, rows: bool = False) -> Mapping[str, Value]:
+    """Draw the controls in a row, and return what they say.
+
+    Parameters
+    ----------
+    shown : Lesson
+    rows : bool
+        Whether all values of what is not stepped stand in sight.
+    """
     settings: dict[str, Value] = dict(shown.standard)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         for control in shown.controls:
@@ -247,9 +254,9 @@ def lesson_controls(shown: Lesson) -> Mapping[str, Value]:
                     width="content",
                     vertical_alignment="bottom",
                 ):
-                    settings[control.key] = _control(shown, control, offered)
+                    settings[control.key] = _control(shown, control, offered, row=rows)
             else:
-                settings[control.key] = _control(shown, control, offered)
+                settings[control.key] = _control(shown, control, offered, row=rows)
     return settings
 
 
@@ -258,10 +265,13 @@ def stepped(shown: Lesson) -> Control | None:
     return next((one for one in shown.controls if one.stepped), next(iter(shown.controls), None))
 
 
-def _control(shown: Lesson, control: Control, offered: tuple[Value, ...]) -> Any:
+def _control(
+    shown: Lesson, control: Control, offered: tuple[Value, ...], *, row: bool = False
+) -> Any:
     key = f"{shown.key}.{control.key}"
     ways = st.container(horizontal=True, width="content") if control.stepped else None
-    if isinstance(control.standard, str) or (control.names and not control.stepped):
+    words = row or isinstance(control.standard, str) or bool(control.names)
+    if words and not control.stepped:
         return one_of(
             st,
             control.label,

@@ -48,6 +48,7 @@ _STYLE = """
 .wall-hands { text-align: right; border-top: 1px solid var(--line); padding-top: 8px; }
 .wall-option { display: grid; grid-template-columns: 32px minmax(0, 1fr) 152px; gap: 8px;
   align-items: center; font-size: 20px; line-height: 24px; min-height: 56px; }
+.wall-option.wall-bare { grid-template-columns: 32px minmax(0, 1fr); }
 .wall-option b { font-weight: 600; }
 .wall-option i { display: block; height: 16px; background: var(--fill); }
 .wall-right { color: var(--accentink); font-weight: 600; }
@@ -60,8 +61,11 @@ _STYLE = """
 .st-key-wall-question, .st-key-wall-figure { gap: 8px; }
 .st-key-wall-controls [class*="st-key-stepped"] { display: none; }
 .st-key-wall-controls label p, .st-key-wall-controls button p { font-size: 16px; }
-.st-key-wall-controls:has([data-stale="true"]) { opacity: 1; }
-.st-key-wall-ways { position: fixed; left: 40px; bottom: 12px; width: auto; opacity: 0.75; }
+[data-testid="stLayoutWrapper"]:has(> :is(.st-key-wall-controls, .st-key-wall-ways))
+  { position: fixed; bottom: 8px; width: auto; background: var(--bg); z-index: 9; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-wall-controls) { right: 40px; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-wall-ways) { left: 40px; }
+.st-key-wall-controls [data-testid="stButtonGroup"] > label { min-height: 20px; }
 .st-key-wall-ways button p, .st-key-wall-show button p { font-size: 16px; }
 </style>
 """
@@ -115,12 +119,11 @@ def _question(shown: Lesson, question: Question, *, opened: bool) -> None:
         with st.container(horizontal=True, key=f"hand-{choice.key}", vertical_alignment="center"):
             rows.append((choice, st.empty()))
             counts[choice.key] = _hands(shown, choice)
-    most = max(counts.values(), default=0)
+    most, total = max(counts.values(), default=0), sum(counts.values())
     for choice, place in rows:
         share = counts[choice.key] / most if most and opened else 0.0
         right = opened and choice.key == question.right_hand
-        place.html(_option_html(choice, share, right=right))
-    total = sum(counts.values())
+        place.html(_option_html(choice, share, right=right, counted=opened and total > 0))
     words = "hand" if total == 1 else "hands"
     st.html(
         f'<div class="wall-small wall-hands">{total} {words}</div>'
@@ -154,11 +157,12 @@ def _asked_html(text: str) -> str:
     return f'{before}<div class="wall-ask">{html.escape(ask)}</div>'
 
 
-def _option_html(choice: Answer, share: float, *, right: bool) -> str:
+def _option_html(choice: Answer, share: float, *, right: bool, counted: bool) -> str:
     mark = " ✓" if right else ""
-    bar = f'<i style="width: {152 * share:.0f}px"></i>' if share else "<span></span>"
+    bar = f'<i style="width: {152 * share:.0f}px"></i>' if counted else ""
+    kind = f"wall-option{' wall-right' if right else ''}{'' if counted else ' wall-bare'}"
     return (
-        f'<div class="wall-option{" wall-right" if right else ""}"><b>{choice.key.upper()}</b>'
+        f'<div class="{kind}"><b>{choice.key.upper()}</b>'
         f"<span>{html.escape(choice.text)}{mark}</span>{bar}</div>"
     )
 
@@ -176,7 +180,7 @@ def _before(shown: Lesson) -> None:
 def _figure(shown: Lesson, following: str) -> Reveal | None:
     """Controls and the figure."""
     with st.container(key="wall-controls"):
-        settings = lesson_controls(shown)
+        settings = lesson_controls(shown, rows=True)
     found = found_by(shown, settings)
     if found is None:
         return None

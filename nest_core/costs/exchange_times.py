@@ -7,7 +7,6 @@ of all axes at once, tensor parallelism innermost. Nothing is hidden behind comp
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 from nest_core.costs.anatomy import Anatomy
 from nest_core.costs.links import Links, links
@@ -82,4 +81,4 @@ def _seconds(
         return 0.0
     kind = call_kind(axis, found.strategy)
     once = float(shared.time(axis, kind).seconds(size)[0])
-    return once * sum(2 if cast(str, name) == "all_reduce" else 1 for name in calls)
+    return once * (len(calls) + calls.count("all_reduce"))

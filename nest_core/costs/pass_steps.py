@@ -154,4 +154,6 @@ def _crossed(
     ends = (hops.source[here], hops.target[here])
     routes = link_map.routes(*(ends if forward else ends[::-1]))
     crossing = size * hops.share[here][routes.flow] * routes.share
-    return np.bincount(routes.link_group, crossing, len(link_map.capacity_Bps))
+    return np.asarray(
+        np.bincount(routes.link_group, crossing, len(link_map.capacity_Bps)), dtype=np.float64
+    )

@@ -19,6 +19,7 @@ __all__ = [
     "MOVES",
     "PALE",
     "PART",
+    "Anchor",
     "Drawing",
     "Pen",
     "load_colour",
@@ -110,6 +111,10 @@ class Pen:
         """A switch with its name."""
         self.rect(x, y, width, height, _SWITCH, radius=2)
         self.text(x + width / 2, y + height / 2 + 0.35 * self.text_px, name, bold=True, on=True)
+
+    def plate(self, x: float, y: float, width: float, height: float) -> None:
+        """Paper beneath words that would stand on lines."""
+        self.rect(x, y, width, height, "var(--bg, Canvas)")
 
     def frame(self, x: float, y: float, width: float, height: float, told: str = "") -> None:
         """The outline of a device."""

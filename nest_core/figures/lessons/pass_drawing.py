@@ -138,15 +138,18 @@ def _timeline(pen: Pen, walk: PassWalk, top: float, width: float) -> float:
                 f"{humanise_seconds(float(parts[stage, place, 0]))} sending"
             )
             low = y + tall - high
-            colour = COMPUTE if begun else IDLE
-            pen.rect(x + 0.4, low, max(0.4, long - sends - 0.8), high, colour, told=told)
-            if begun and sends > 0:
-                pen.rect(x + long - sends - 0.4, low, sends, high, MOVES, told=told)
+            pen.rect(x + 0.4, low, max(0.4, long - 0.8), high, IDLE, told=told)
+            if not begun:
+                continue
+            here = min(long - 0.8, _GUTTER + room * now / total - x)  # what of it is over
+            pen.rect(x + 0.4, low, max(0.4, min(here, long - sends - 0.8)), high, COMPUTE)
+            if here > long - sends - 0.8:
+                pen.rect(x + long - sends - 0.4, low, here - long + sends + 0.8, high, MOVES)
     bottom = top + pitch * played.stages
     x = _GUTTER + room * now / total
     pen.line((x, x), (top - 6, bottom + 6), "currentColor", 2)
     pen.text(width, bottom + 24, humanise_seconds(total), anchor="end", quiet=True)
     if x < width - 130:
-        here = humanise_seconds(now) if walk.step else "0"
-        pen.text(max(x, _GUTTER), bottom + 24, here, bold=True)
+        clock = humanise_seconds(now) if walk.step else "0"
+        pen.text(max(x, _GUTTER), bottom + 24, clock, bold=True)
     return bottom + 32

@@ -11,6 +11,7 @@ from nest_core.figures.lessons.drawing import (
     IDLE,
     MOVES,
     PART,
+    Anchor,
     Drawing,
     Pen,
     load_colour,
@@ -175,42 +176,51 @@ def _flows(walk: Walk) -> list[tuple[int, int, float, bool]]:
 
 def _nics(pen: Pen, walk: Walk, racks: Racks) -> None:
     """A line up and one down for every NIC; those that send are orange."""
-    sent = {True: {}, False: {}}  # type: dict[bool, dict[int, float]]
+    devices = walk.steps.network.devices
+    sent = {True: np.zeros(devices), False: np.zeros(devices)}
     for source, target, size, leaves in _flows(walk):
         if leaves:
-            sent[True][source] = sent[True].get(source, 0.0) + size
-            sent[False][target] = sent[False].get(target, 0.0) + size
+            sent[True][source] += size
+            sent[False][target] += size
     total = _totals(walk)
-    thick = racks.thick(_rate(walk, 1))
-    leaf = racks.leaf[1] + racks.leaf[3]
-    words = racks.rows == 1 and walk.nodes <= 2
-    for device in range(walk.steps.network.devices):
-        for out in (True, False):
-            size = sent[out].get(device, 0.0)
-            x, y = racks.nic(device, out=out)
-            load = _load(walk, size, 1)
-            way = "out" if out else "in"
-            told = (
-                f"NIC {way} of device {device}: {bytes_in_words(total[out][device])} so far, "
-                f"{bytes_in_words(size)} in this step"
-            )
-            colour = load_colour(load)
-            pen.line((x, x), (leaf, y), colour, thick, told=told)
-            if size > 0:
-                pen.head(
-                    x,
-                    leaf if out else y,
-                    up=out,
-                    colour=colour,
-                    size=max(2.5, 2 * thick) if thick < 3 else thick + 3,
-                )
-            if words and size > 0 and len(sent[out]) <= walk.nodes:
-                side = 1 if not out else -1
-                anchor = "start" if not out else "end"
-                for line, text in enumerate((f"NIC {way}", bytes_in_words(total[out][device]))):
-                    pen.text(
-                        x + side * 12, leaf + 32 + 20 * line, text, anchor=anchor, bold=line == 0
-                    )
+    places = [(device, out) for device in range(devices) for out in (True, False)]
+    for device, out in places:
+        size, so_far = float(sent[out][device]), float(total[out][device])
+        told = (
+            f"NIC {'out' if out else 'in'} of device {device}: {bytes_in_words(so_far)} so far, "
+            f"{bytes_in_words(size)} in this step"
+        )
+        _nic(pen, walk, racks, (device, out), size, told)
+    if racks.rows == 1 and walk.nodes <= 2:
+        for device, out in places:
+            if sent[out][device] > 0 and np.count_nonzero(sent[out]) <= walk.nodes:
+                _nic_words(pen, racks, (device, out), bytes_in_words(float(total[out][device])))
+
+
+def _nic(
+    pen: Pen, walk: Walk, racks: Racks, place: tuple[int, bool], size: float, told: str
+) -> None:
+    """One direction of a device's NIC."""
+    device, out = place
+    x, y = racks.nic(device, out=out)
+    leaf, thick = racks.leaf[1] + racks.leaf[3], racks.thick(_rate(walk, 1))
+    colour = load_colour(_load(walk, size, 1))
+    pen.line((x, x), (leaf, y), colour, thick, told=told)
+    if size > 0:
+        large = max(2.5, 2 * thick) if thick < 3 else thick + 3
+        pen.head(x, leaf if out else y, up=out, colour=colour, size=large)
+
+
+def _nic_words(pen: Pen, racks: Racks, place: tuple[int, bool], size: str) -> None:
+    """What has gone over it, beside its line; idle lines pass beneath the words."""
+    device, out = place
+    x, leaf = racks.nic(device, out=out)[0], racks.leaf[1] + racks.leaf[3]
+    side = -1 if out else 1
+    anchor: Anchor = "end" if out else "start"
+    wide = 0.5 * pen.text_px * len(size) + 6
+    pen.plate(x + 10 if side > 0 else x - 10 - wide, leaf + 15, wide, 42)
+    for line, text in enumerate((f"NIC {'out' if out else 'in'}", size)):
+        pen.text(x + side * 12, leaf + 32 + 20 * line, text, anchor=anchor, bold=line == 0)
 
 
 def _totals(walk: Walk) -> dict[bool, FloatArray]:
@@ -342,7 +352,7 @@ def _clock(pen: Pen, walk: Walk, top: float, end: float, width: float) -> float:
         if any(left < b + 8 and a < left + long + 8 for a, b in taken):
             continue
         taken.append((left, left + long))
-        anchor = "end" if left + long > width - 1 else "middle"
+        anchor: Anchor = "end" if left + long > width - 1 else "middle"
         pen.text(
             width if anchor == "end" else max(at, long / 2),
             words,
