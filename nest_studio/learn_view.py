@@ -207,10 +207,10 @@ def _reveal(shown: Lesson, question: Question, prediction: str | float | None) -
 
 def _pictures(shown: Lesson, found: Reveal) -> None:
     """Side by side where they are small, else one above the other."""
-    drawn = lesson_drawing(found.found, WIDTH, wall=False)
+    pictures = lesson_pictures(found.found)
+    drawn = None if pictures else lesson_drawing(found.found, WIDTH, wall=False)
     if drawn is not None:
         drawing(shown, drawn)
-    pictures = lesson_pictures(found.found)
     beside = len(pictures) > 1 and shown.key not in ("levels", "program")
     places = st.columns(len(pictures)) if beside else [st.container() for _ in pictures]
     for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):

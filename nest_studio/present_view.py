@@ -44,6 +44,7 @@ _STYLE = """
 .wall-text { font-size: 20px; line-height: 28px; }
 .wall-text b { font-weight: 600; }
 .wall-small { font-size: 16px; line-height: 24px; color: var(--ink3); }
+.wall-small.nest-legend { font-size: 16px; }
 .wall-title { font-size: 20px; line-height: 28px; font-weight: 600; }
 .wall-hands { text-align: right; border-top: 1px solid var(--line); padding-top: 8px; }
 .wall-option { display: grid; grid-template-columns: 32px minmax(0, 1fr) 152px; gap: 8px;
@@ -188,11 +189,13 @@ def _figure(shown: Lesson, following: str) -> Reveal | None:
     if drawn is not None:
         _titles(drawn.title, drawn.subtitle)
         show_svg(drawn.svg, key="wall-drawing")
-    pictures = lesson_pictures(found.found)
+    pictures = () if drawn is not None else lesson_pictures(found.found)
+    natural = sum(picture.plot.layout.height for picture in pictures)
+    room = _FIGURES_PX - 64 * (len(pictures) - 1)
     for number, picture in enumerate(pictures):
-        _titles(picture.title, picture.subtitle if len(pictures) == 1 else "")
-        room = (_FIGURES_PX - 40 * (len(pictures) - 1)) / len(pictures)
-        wide = projected(picture, room)
+        few = len(pictures) == 1
+        _titles(picture.title, picture.subtitle if few else "", picture.legend)
+        wide = projected(picture, room * picture.plot.layout.height / natural)
         st.plotly_chart(
             wide.drawn(),
             key=f"wall-{shown.key}-{number}",
@@ -203,8 +206,13 @@ def _figure(shown: Lesson, following: str) -> Reveal | None:
     return found
 
 
-def _titles(title: str, subtitle: str) -> None:
+def _titles(title: str, subtitle: str, legend: tuple[tuple[str, str], ...] = ()) -> None:
+    colours = "".join(
+        f'<span><i style="background: {colour}"></i>{html.escape(name)}</span>'
+        for name, colour in legend
+    )
     below = f'<div class="wall-small">{html.escape(subtitle)}</div>' if subtitle else ""
+    below += f'<div class="wall-small nest-legend">{colours}</div>' if colours else ""
     st.html(f'<div class="wall-title">{html.escape(title)}</div>{below}')
 
 

@@ -143,10 +143,10 @@ class Question:
 
     @property
     def hands(self) -> tuple[Choice, ...]:
-        """What a class raises its hands for: the choices, or quarters of the numbers."""
+        """What a class raises its hands for: the choices, or ranges that double."""
         if self.choices:
             return self.choices
-        edges = [self.most * quarter / 4 for quarter in range(5)]
+        edges = [0.0, *(self.most / 2**halves for halves in (3, 2, 1, 0))]
         return tuple(
             Choice(key, f"{low:g} to {high:g} {self.unit}".rstrip())
             for key, low, high in zip("abcd", edges, edges[1:], strict=False)
@@ -157,7 +157,8 @@ class Question:
         """Key of the one of `hands` that is right."""
         if isinstance(self.right, str):
             return self.right
-        return "abcd"[min(3, max(0, math.ceil(4 * self.right / self.most) - 1))]
+        share = max(self.right, 1e-300) / self.most
+        return "abcd"[min(3, max(0, 3 + math.ceil(math.log2(share))))]
 
 
 @dataclass(frozen=True, slots=True)

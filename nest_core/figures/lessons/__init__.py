@@ -12,6 +12,7 @@ from nest_core.figures.lessons.curves import crossing_picture, ratio_picture
 from nest_core.figures.lessons.drawing import Drawing
 from nest_core.figures.lessons.dynamic_table import mapping_picture, table_picture
 from nest_core.figures.lessons.pass_drawing import pass_drawing
+from nest_core.figures.lessons.program_drawing import program_drawing
 from nest_core.figures.lessons.program_table import (
     program_devices_picture,
     program_table_picture,
@@ -61,6 +62,7 @@ _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
 _DRAWINGS: dict[type[Any], Callable[..., Drawing]] = {
     Walk: walk_drawing,
     PassWalk: pass_drawing,
+    Fill: program_drawing,
 }
 
 PROJECTOR = 4 / 3
@@ -92,7 +94,7 @@ def lesson_pictures(found: object) -> tuple[Picture, ...]:
 
 
 def lesson_drawing(found: object, width: float, *, wall: bool) -> Drawing | None:
-    """What lessons that walk through a fabric draw in place of pictures; None for others.
+    """What lessons that walk through a fabric draw, some only on a wall; None for others.
 
     Parameters
     ----------

@@ -191,6 +191,13 @@ class Pen:
             f"{html.escape(words)}</text>"
         )
 
+    def dark(self, x: float, y: float, words: str) -> None:
+        """Words on a pale mark, the same in light and dark."""
+        self._marks.append(
+            f'<text x="{number(x)}" y="{number(y)}" fill="#1B1F24" text-anchor="middle" '
+            f'font-weight="600">{html.escape(words)}</text>'
+        )
+
     def svg(self, width: float, height: float, label: str) -> str:
         """All marks; ``label`` is what is read out."""
         size = f'width="{number(width)}" height="{number(height)}"'
