@@ -181,7 +181,9 @@ class Pen:
         quiet: bool = False,
         on: bool = False,
     ) -> None:
-        """Words; ``on`` stands on a dark mark."""
+        """Words, if there are any; ``on`` stands on a dark mark."""
+        if not words:
+            return
         weight = ' font-weight="600"' if bold else ""
         ink = "#FFFFFF" if on else "currentColor"
         pale = ' opacity="0.78"' if quiet else ""

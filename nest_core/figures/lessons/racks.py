@@ -72,7 +72,7 @@ class Racks:
             return wide, {1: 56.0, 2: 32.0}.get(self.rows, 22.0)
         if self.rows == 1:
             return self.pitch * 0.79, 96.0
-        return self.pitch - max(8.0, 0.2 * self.pitch), 76.0 if self.rows == 2 else 50.0
+        return self.pitch - max(8.0, 0.2 * self.pitch), 76.0 if self.rows == 2 else 44.0
 
     @property
     def row_height(self) -> float:
@@ -91,7 +91,7 @@ class Racks:
         """Where nodes begin."""
         if self.nodes == 1:
             return 8.0
-        return _TOP - 32 if self.short else _TOP
+        return _TOP - 32 if self.short or self.rows > 1 else _TOP
 
     @property
     def first_row(self) -> float:
