@@ -29,7 +29,7 @@ from nest_studio.learn_view import (
 )
 from nest_studio.rail import PRESENT, present
 
-__all__ = ["present_button", "show_presented"]
+__all__ = ["on_key", "present_button", "show_presented"]
 
 _FIGURE_PX, _FIGURES_PX = 648, 490
 _LONG = 110  # letters that stand as a heading in four lines
@@ -106,7 +106,7 @@ def show_presented(shown: Lesson) -> None:
     _ways(shown, opened=opened)
     listen(
         {**KEYS, "Enter": "show", "Escape": "leave", "n": "following", "p": "previous"},
-        lambda name: _pressed(shown, name),
+        lambda name: on_key(shown, name),
         key="wall-keys",
     )
 
@@ -237,7 +237,7 @@ def _ways(shown: Lesson, *, opened: bool) -> None:
         st.button("Leave (Esc)", key="wall-leave", type="tertiary", on_click=present, args=(False,))
 
 
-def _pressed(shown: Lesson, name: str) -> None:
+def on_key(shown: Lesson, name: str) -> None:
     """What a key does: arrows reveal first, then step."""
     show = f"{shown.key}.show"
     opened = bool(st.session_state.get(show, False))
