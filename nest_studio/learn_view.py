@@ -199,7 +199,8 @@ def _reveal(shown: Lesson, question: Question, prediction: str | float | None) -
         st.html(table(rows.title, rows.subtitle, [dict(line) for line in rows.lines]))
     control = stepped(shown)
     if control is not None and control.stepped:
-        listen(KEYS, lambda name: pressed(shown, name), key="learn-keys")
+        moved = [f"{shown.key}.{control.key}"]
+        listen(KEYS, lambda name: pressed(shown, name), moved, key="learn-keys")
     facts("Explain", kind="learn-step")
     facts(*found.texts, kind="learn-text")
     st.html(_formulas(found.formulas))

@@ -107,6 +107,7 @@ def show_presented(shown: Lesson) -> None:
     listen(
         {**KEYS, "Enter": "show", "Escape": "leave", "n": "following", "p": "previous"},
         lambda name: on_key(shown, name),
+        [f"{shown.key}.show", *(f"{shown.key}.{one.key}" for one in shown.controls)],
         key="wall-keys",
     )
 

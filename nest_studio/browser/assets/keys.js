@@ -1,9 +1,11 @@
 // Hands a page's keys to Python: which ones were pressed since the page was opened, in order.
 
 const WALKS = new Set(["slider", "radio", "tab", "option", "spinbutton", "menuitem"]);
+const PATIENCE_MS = 300;
 const opened = String(performance.timeOrigin);
 const pressed = [];
 let port = null;
+let again = 0;
 let wanted = {};
 
 function takes(target) {
@@ -20,13 +22,23 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target?.tagName === "BUTTON") return;
   event.preventDefault();
   pressed.push(name);
-  port("pressed", { opened, names: [...pressed] });
+  send();
 });
 
-export default function keys({ data, setTriggerValue }) {
-  port = setTriggerValue;
-  wanted = data ?? {};
+function send() {
+  port?.send("pressed", { opened, names: [...pressed] });
+}
+
+export default function keys({ data, parentElement, setTriggerValue }) {
+  const here = { send: setTriggerValue };
+  port = here;
+  wanted = data.keys;
+  // What was sent while the page ran may have been dropped.
+  const seen = data.opened === opened ? data.seen : 0;
+  clearTimeout(again);
+  if (seen < pressed.length) again = setTimeout(send, PATIENCE_MS);
+  // Streamlit also cleans up after a call that a newer one overtook; that one goes on.
   return () => {
-    if (port === setTriggerValue) port = null;
+    if (port === here && !parentElement.isConnected) port = null;
   };
 }
