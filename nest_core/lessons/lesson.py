@@ -146,7 +146,7 @@ class Question:
         """What a class raises its hands for: the choices, or ranges that double."""
         if self.choices:
             return self.choices
-        edges = [0.0, *(self.most / 2**halves for halves in (3, 2, 1, 0))]
+        edges = [0.0, *(self.most / 2**power for power in (3, 2, 1, 0))]
         return tuple(
             Choice(key, f"{low:g} to {high:g} {self.unit}".rstrip())
             for key, low, high in zip("abcd", edges, edges[1:], strict=False)

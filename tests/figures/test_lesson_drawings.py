@@ -71,7 +71,7 @@ def test_devices_stand_in_their_nodes_and_do_not_overlap(nodes, per_node, short)
         for other, (a, b) in enumerate(places):
             if other != device:
                 assert abs(x - a) >= width or abs(y - b) >= height
-    rows = [racks.seat(device) for device in range(per_node)]
+    rows = [racks.cell(device) for device in range(per_node)]
     apart = [abs(a - c) + abs(b - d) for (a, b), (c, d) in itertools.pairwise(rows)]
     assert set(apart) == {1}  # neighbours of a ring stand side by side
 

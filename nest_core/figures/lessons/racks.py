@@ -108,14 +108,14 @@ class Racks:
         """Left edge of a node."""
         return 2 + node * (self.node_width + _GAP)
 
-    def seat(self, device: int) -> tuple[int, int]:
+    def cell(self, device: int) -> tuple[int, int]:
         """Row and column of a device in its node; every second row runs back."""
         row, column = divmod(device % self.per_node, self.columns)
         return row, self.columns - 1 - column if row % 2 else column
 
     def place(self, device: int) -> tuple[float, float]:
         """Upper left corner of a device."""
-        row, column = self.seat(device)
+        row, column = self.cell(device)
         width, _ = self.box
         left = self.node_x(device // self.per_node) + (self.node_width - self._inner) / 2
         return left + column * self.pitch + (self.pitch - width) / 2, (
@@ -129,8 +129,8 @@ class Racks:
         if self.rows == 1 and not self.short:
             return x + width * (0.7 if out else 0.3), y
         node, inside = divmod(device, self.per_node)
-        lane = self.node_width / (2 * self.per_node + 1)
-        return self.node_x(node) + (2 * inside + (1 if out else 0) + 1) * lane, self.top
+        apart = self.node_width / (2 * self.per_node + 1)
+        return self.node_x(node) + (2 * inside + (1 if out else 0) + 1) * apart, self.top
 
     def thick(self, capacity: float) -> float:
         """Width of a link of a capacity."""

@@ -242,7 +242,7 @@ def _inside(pen: Pen, walk: Walk, racks: Racks) -> None:
     for source, target, size, _ in inside:
         colour = load_colour(_load(walk, size, 0))
         told = f"device {source} to {target}: {bytes_in_words(size)} in this step"
-        (row, column), (to_row, to_column) = racks.seat(source), racks.seat(target)
+        (row, column), (to_row, to_column) = racks.cell(source), racks.cell(target)
         across, down = to_column - column, to_row - row
         if abs(across) + abs(down) == 1:
             aside = 0.0 if (target, source) not in pairs else 1.0 if source < target else -1.0
