@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-from nest_core.figures.lessons import enlarged, lesson_pictures
+from nest_core.figures.lessons import Drawing, lesson_drawing, lesson_pictures
 from nest_core.lessons import (
     LESSONS,
     Brief,
@@ -26,16 +26,31 @@ from nest_core.lessons import (
     work_brief,
     work_reveal,
 )
+from nest_studio.browser.keys import listen
+from nest_studio.browser.svg import show_svg
 from nest_studio.fields import Choice, hold, one_of, said, settle
 from nest_studio.jobs import awaited
-from nest_studio.show import PicturePlace, facts, table
+from nest_studio.show import PicturePlace, download, facts, table
 
-__all__ = ["learn_style", "lesson_bar", "presenting", "show_lesson"]
+__all__ = [
+    "ADDRESS",
+    "KEYS",
+    "asked",
+    "drawing",
+    "found_by",
+    "learn_style",
+    "lesson_bar",
+    "lesson_controls",
+    "pressed",
+    "show_lesson",
+    "stepped",
+    "walk",
+]
 
 ADDRESS: Final = "query-params"
 LESSON = "lesson"
-LARGE = "large"
-_PROJECTOR_PX = 25  # of a rem; 16 is usual
+WIDTH = 1000
+"""Of a drawing, in pixels."""
 
 _STYLE = """
 <style>
@@ -46,6 +61,7 @@ _STYLE = """
 .learn-step { font-size: 0.8rem; text-transform: uppercase; letter-spacing: 0.06em;
   opacity: 0.75; }
 .learn-text { font-size: 0.95rem; line-height: 1.5; max-width: 62rem; margin-bottom: 0.4rem; }
+.learn-drawing { margin: 8px 0; }
 .learn-formulas { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr));
   gap: 0.6rem 1.6rem; }
 .learn-formulas div { border-top: 1px solid rgba(128, 132, 138, 0.35); padding-top: 0.35rem;
@@ -61,29 +77,9 @@ _STYLE = """
 """
 
 
-_WALL = f"""
-<style>
-html {{ font-size: {_PROJECTOR_PX}px; }}
-[data-testid="stMainBlockContainer"] {{ padding-top: 1.4rem; }}
-[data-testid="stMainBlockContainer"] [data-testid="stVerticalBlock"] {{ gap: 0.55rem; }}
-[data-testid="stHeader"] {{ background: none; }}
-[data-testid="stHeader"], [data-testid="stHeader"] div {{ pointer-events: none; }}
-[data-testid="stHeader"] button {{ pointer-events: auto; }}
-.learn-formulas {{ grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); }}
-</style>
-"""
-
-
-def learn_style(*, large: bool) -> None:
-    """The page's own style, and its size on a wall."""
-    st.html(_STYLE + _WALL if large else _STYLE)
-
-
-def presenting() -> bool:
-    """The toggle for a projector."""
-    return st.toggle(
-        "Presentation", key=LARGE, bind=ADDRESS, help="Larger text and figures, for a wall."
-    )
+def learn_style() -> None:
+    """The page's own style."""
+    st.html(_STYLE)
 
 
 def lesson_bar() -> Lesson:
@@ -104,29 +100,29 @@ def lesson_bar() -> Lesson:
     return lesson(chosen)
 
 
-def show_lesson(shown: Lesson, *, large: bool) -> None:
+def show_lesson(shown: Lesson) -> None:
     """A lesson from its question to its neighbours."""
     number = LESSONS.index(shown) + 1
     facts(f"Lesson {number} of {len(LESSONS)}", kind="learn-step")
     facts(shown.title, kind="nest-scenario")
     facts(shown.lead, kind="learn-lead")
-    brief = _asked(shown)
+    brief = asked(shown)
     if brief is not None:
         prediction, open_now = _predict(shown, brief.question)
         if open_now:
-            _reveal(shown, brief.question, prediction, large=large)
+            _reveal(shown, brief.question, prediction)
         _teacher(shown, brief)
     _neighbours(number)
 
 
-def _asked(shown: Lesson) -> Brief | None:
+def asked(shown: Lesson) -> Brief | None:
     """The lesson's question and notes; None while they are computed elsewhere."""
     if not shown.slow:
         return shown.brief()
     return awaited(work_brief, shown.key, what="Question", key="lesson-brief", place="lesson")
 
 
-def _found(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
+def found_by(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
     """What the lesson shows; None while it is computed elsewhere."""
     if not shown.slow:
         return shown.reveal(settings)
@@ -192,57 +188,105 @@ def _forget(guess: str, show: str) -> None:
     st.session_state[show] = False
 
 
-def _reveal(
-    shown: Lesson, question: Question, prediction: str | float | None, *, large: bool
-) -> None:
+def _reveal(shown: Lesson, question: Question, prediction: str | float | None) -> None:
     facts("Reveal", kind="learn-step")
     facts(question.verdict(prediction), kind="learn-verdict")
-    found = _found(shown, _controls(shown))
+    found = found_by(shown, lesson_controls(shown))
     if found is None:
         return
-    _pictures(shown, found, large=large)
+    _pictures(shown, found)
     for rows in found.tables:
         st.html(table(rows.title, rows.subtitle, [dict(line) for line in rows.lines]))
+    control = stepped(shown)
+    if control is not None and control.stepped:
+        moved = [f"{shown.key}.{control.key}"]
+        listen(KEYS, lambda name: pressed(shown, name), moved, key="learn-keys")
     facts("Explain", kind="learn-step")
     facts(*found.texts, kind="learn-text")
     st.html(_formulas(found.formulas))
 
 
-def _pictures(shown: Lesson, found: Reveal, *, large: bool) -> None:
+def _pictures(shown: Lesson, found: Reveal) -> None:
     """Side by side where they are small, else one above the other."""
     pictures = lesson_pictures(found.found)
-    beside = len(pictures) > 1 and not large and shown.key not in ("levels", "program")
+    drawn = None if pictures else lesson_drawing(found.found, WIDTH, wall=False)
+    if drawn is not None:
+        drawing(shown, drawn)
+    beside = len(pictures) > 1 and shown.key not in ("levels", "program")
     places = st.columns(len(pictures)) if beside else [st.container() for _ in pictures]
     for number, (place, picture) in enumerate(zip(places, pictures, strict=True)):
-        PicturePlace(f"{shown.key}-{number}", place).draw(enlarged(picture) if large else picture)
+        PicturePlace(f"{shown.key}-{number}", place).draw(picture)
 
 
-def _controls(shown: Lesson) -> Mapping[str, Value]:
-    settings: dict[str, Value] = {}
+def drawing(shown: Lesson, drawn: Drawing) -> None:
+    """A drawing below its finding, with a way to keep it."""
+    st.html(
+        f'<div class="nest-title">{html.escape(drawn.title)}</div>'
+        f'<div class="nest-subtitle">{html.escape(drawn.subtitle)}</div>'
+    )
+    show_svg(drawn.svg, key=f"{shown.key}.drawn")
+    facts(drawn.reading, kind="nest-reading")
+    download(
+        "Save the drawing (SVG)",
+        lambda: drawn.svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1),
+        f"{shown.key}.svg",
+        "image/svg+xml",
+        key=f"{shown.key}.svg",
+    )
+
+
+def lesson_controls(shown: Lesson, *, rows: bool = False) -> Mapping[str, Value]:
+    """Draw the controls in a row, and return what they say.
+
+    Parameters
+    ----------
+    shown : Lesson
+    rows : bool
+        Whether all values of what is not stepped stand in sight.
+    """
+    settings: dict[str, Value] = dict(shown.standard)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         for control in shown.controls:
-            settings[control.key] = _control(shown, control)
+            offered = control.offered(settings)
+            if control.stepped:
+                with st.container(
+                    horizontal=True,
+                    key=f"stepped-{shown.key}-{control.key}",
+                    width="content",
+                    vertical_alignment="bottom",
+                ):
+                    settings[control.key] = _control(shown, control, offered, row=rows)
+            else:
+                settings[control.key] = _control(shown, control, offered, row=rows)
     return settings
 
 
-def _control(shown: Lesson, control: Control) -> Any:
+def stepped(shown: Lesson) -> Control | None:
+    """The control that arrows walk through: one that is made for it, else the first."""
+    return next((one for one in shown.controls if one.stepped), next(iter(shown.controls), None))
+
+
+def _control(
+    shown: Lesson, control: Control, offered: tuple[Value, ...], *, row: bool = False
+) -> Any:
     key = f"{shown.key}.{control.key}"
     ways = st.container(horizontal=True, width="content") if control.stepped else None
-    if isinstance(control.standard, str) or (control.names and not control.stepped):
+    words = row or isinstance(control.standard, str) or bool(control.names)
+    if words and not control.stepped:
         return one_of(
             st,
             control.label,
-            control.values,
+            offered,
             control.standard,
             key,
             format_func=control.name,
             bind=ADDRESS,
             help=control.help,
         )
-    settle(key, Choice(control.values))
+    settle(key, Choice(offered))
     value = st.select_slider(
         control.label,
-        control.values,
+        offered,
         control.standard,
         format_func=control.name,
         key=key,
@@ -251,27 +295,40 @@ def _control(shown: Lesson, control: Control) -> Any:
         width=210,
     )
     if ways is not None:
-        ways.button(
-            "Back",
-            key=f"{key}.back",
-            on_click=_walk,
-            args=(key, control, -1),
-            disabled=value == control.values[0],
-        )
-        ways.button(
-            "Forward",
-            key=f"{key}.forward",
-            on_click=_walk,
-            args=(key, control, 1),
-            disabled=value == control.values[-1],
-        )
+        for label, by, end in (("Back", -1, offered[0]), ("Forward", 1, offered[-1])):
+            ways.button(
+                label,
+                key=f"{key}.{label.lower()}",
+                on_click=walk,
+                args=(shown, control, by),
+                disabled=value == end,
+            )
     return value
 
 
-def _walk(key: str, control: Control, by: int) -> None:
-    shown = said(key, Choice(control.values))
-    here = control.values.index(control.standard if shown is None else shown)
-    st.session_state[key] = control.values[min(max(here + by, 0), len(control.values) - 1)]
+def walk(shown: Lesson, control: Control, by: int) -> None:
+    """Move a control so many values on, for callbacks."""
+    said_by = {
+        one.key: said(f"{shown.key}.{one.key}", Choice(one.values)) for one in shown.controls
+    }
+    settings = {key: value for key, value in said_by.items() if value is not None}
+    offered = control.offered({**shown.standard, **settings})
+    now = settings.get(control.key, control.standard)
+    here = offered.index(now) if now in offered else len(offered) - 1
+    st.session_state[f"{shown.key}.{control.key}"] = offered[
+        min(max(here + by, 0), len(offered) - 1)
+    ]
+
+
+KEYS = {"ArrowRight": "next", "PageDown": "next", "ArrowLeft": "back", "PageUp": "back"}
+"""Keys that step, those of a presenter's remote too."""
+
+
+def pressed(shown: Lesson, name: str) -> None:
+    """Step for a key."""
+    control = stepped(shown)
+    if control is not None:
+        walk(shown, control, {"next": 1, "back": -1}.get(name, 0))
 
 
 def _formulas(formulas: tuple[Formula, ...]) -> str:

@@ -9,8 +9,10 @@ from typing import Any
 
 import streamlit as st
 
-from nest_core.api.layer import LayerRequest, layer
+from nest_core.api.layer import LayerRequest, layer, layer_job
 from nest_core.costs.anatomy import Anatomy
+from nest_core.costs.exchange_times import ExchangeTime, exchange_times
+from nest_core.errors import InputError
 from nest_core.explain.layer_summary import (
     LAYER_WORDS,
     exchange_finding,
@@ -27,6 +29,7 @@ from nest_core.figures.roofline import roofline_figure
 from nest_core.hardware import load_accelerator
 from nest_core.presets import edition, preset_names
 from nest_core.quoting import as_markdown
+from nest_core.scenario import scenario_document
 from nest_core.schema import parameter
 from nest_core.workload import Model
 from nest_core.workload.model_files import load_model, model_table
@@ -41,7 +44,7 @@ from nest_studio.fields import (
     said,
     settle,
 )
-from nest_studio.forms import Request
+from nest_studio.forms import DEFAULT_SCENARIO, Request
 from nest_studio.model_view import (
     OWN_MODEL,
     carry_own_model,
@@ -52,6 +55,7 @@ from nest_studio.model_view import (
 from nest_studio.pins import pin_button
 from nest_studio.plan_state import answer_of, scenario_of
 from nest_studio.show import HeadlineRow, PicturePlace, facts, table
+from nest_studio.tasks.requests import request_text
 
 __all__ = [
     "LayerRequest",
@@ -61,6 +65,7 @@ __all__ = [
     "layers_of",
     "operators_view",
     "standard",
+    "times_of",
 ]
 
 KEPT = 16
@@ -125,6 +130,28 @@ def layers_of(text: str) -> tuple[Anatomy, Anatomy]:
     """The layer on one device and on a rank of the strategy; InputError where there is none."""
     fields, _ = json.loads(text)
     return layer(LayerRequest(**fields))
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def times_of(text: str, planned: str) -> tuple[str, tuple[ExchangeTime, ...]]:
+    """A fabric's name, and what the layer's collectives take on it.
+
+    Parameters
+    ----------
+    text : str
+        Of the layer's request.
+    planned : str
+        Of the request whose fabric it is.
+
+    Raises
+    ------
+    InputError
+        Where the fabric has no room for the layer's ranks.
+    """
+    fields, _ = json.loads(text)
+    scenario = scenario_of(planned)
+    problem = layer_job(LayerRequest(**fields)).problem(scenario.fabric)
+    return scenario.fabric.name, exchange_times(problem, layers_of(text)[1])
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
@@ -356,11 +383,24 @@ def operators_view(text: str) -> None:
             operator_rows(after),
         )
     )
-    calls = exchange_rows(after)
-    if calls:
-        title = (
-            "Collectives of one rank for one micro-batch; an all-to-all's buffer is what it sends"
-        )
-        st.html(table(exchange_finding(after), title, calls))
-    else:
+    _collectives(text, after)
+
+
+def _collectives(text: str, after: Anatomy) -> None:
+    """Every collective with its seconds on the fabric that was planned last, or the usual one."""
+    if not after.exchanges:
         facts(exchange_finding(after), kind="nest-quiet")
+        return
+    planned: tuple[Request, str] | None = st.session_state.get("last good")
+    usual = request_text(scenario_document(DEFAULT_SCENARIO)[0], {})
+    try:
+        fabric, times = times_of(text, planned[1] if planned else usual)
+    except InputError as error:
+        facts(str(error), kind="nest-quiet")
+        fabric, times = "", ()
+    where = f" on {fabric}, all groups at once" if fabric else ""
+    title = (
+        f"Collectives of one rank for one micro-batch{where}; an all-to-all's buffer is what it "
+        "sends"
+    )
+    st.html(table(exchange_finding(after, times), title, exchange_rows(after, times)))

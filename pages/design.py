@@ -18,7 +18,7 @@ from nest_studio.fabric_widgets import FabricRequest, canonical, say_realised
 from nest_studio.jobs import awaited
 from nest_studio.own_fabric import OWN, follow_address
 from nest_studio.pins import pin_button
-from nest_studio.show import HeadlineRow, mark_results, page_style
+from nest_studio.show import HeadlineRow, mark_results
 from nest_studio.tasks.fabrics import FabricAnswer, fabric_answer, request_fabric
 
 LAST = "last good fabric"
@@ -27,7 +27,6 @@ COLLAPSING = "Collapsing the fabric into levels"
 
 def main() -> None:
     """Draw the page."""
-    page_style()
     follow_address()
     take_up_edits()
     problem = st.container(key="problem")

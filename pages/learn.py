@@ -1,15 +1,20 @@
-"""Nine guided lessons: predict, reveal, explain."""
+"""Guided lessons: predict, reveal, explain; on a page, or alone at a projector."""
 
 import streamlit as st
 
-from nest_studio.learn_view import learn_style, lesson_bar, presenting, show_lesson
-from nest_studio.show import page_style
+from nest_studio.learn_view import learn_style, lesson_bar, show_lesson
+from nest_studio.present_view import present_button, show_presented
+from nest_studio.rail import presenting
 
-page_style()
-left, right = st.columns([6, 1], vertical_alignment="center")
-with right:
-    large = presenting()
-learn_style(large=large)
-with left:
-    shown = lesson_bar()
-show_lesson(shown, large=large)
+learn_style()
+if presenting():
+    with st.container(key="unseen"):
+        shown = lesson_bar()
+    show_presented(shown)
+else:
+    left, right = st.columns([6, 1], vertical_alignment="center")
+    with right:
+        present_button()
+    with left:
+        shown = lesson_bar()
+    show_lesson(shown)

@@ -23,12 +23,10 @@ from nest_studio.measured_state import carry, current, follow_address, take_prob
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address as follow_fabric
 from nest_studio.plan_state import fabric_of
-from nest_studio.show import page_style
 
 
 def main() -> None:
     """Draw the page."""
-    page_style()
     follow_fabric()
     follow_address()
     problem = st.container(key="problem")

@@ -13,7 +13,7 @@ from nest_core.hardware.stacks import default_stack, under
 from nest_core.scenario.job import Job
 from nest_core.workload.model_files import load_model
 
-__all__ = ["LayerRequest", "layer"]
+__all__ = ["LayerRequest", "layer", "layer_job"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +61,26 @@ def layer(asked: LayerRequest) -> tuple[Anatomy, Anatomy]:
     InputError
         If there is no such model, accelerator or layer, or the strategy does not divide it.
     """
-    model = load_model(asked.model)
+    job = layer_job(asked)
+    model, device = job.model, job.accelerator
     if asked.kind not in dict(model.runs):
         known = ", ".join(kind for kind, _ in model.runs)
         raise InputError("kind", "must be a layer of the model", asked.kind, f"pick {known}")
+    etp = asked.tp if asked.expert_tensor else 1
+    strategy = job.strategy(asked.tp, asked.sp, asked.micro_batch, asked.cp, asked.ep, etp)
+    after = anatomy(model, asked.kind, strategy, device, asked.precision, asked.recompute)
+    whole = undivided(strategy)
+    return anatomy(model, asked.kind, whole, device, asked.precision, asked.recompute), after
+
+
+def layer_job(asked: LayerRequest) -> Job:
+    """One sequence of the layer's model on its device, under the family's usual stack."""
     device = load_accelerator(asked.accelerator)
     stack = default_stack(device.family.name)
-    device = under(device, stack, asked.precision)
     named = stack.attention if asked.attention == "stack" else asked.attention
-    job = Job(
-        device,
-        model,
+    return Job(
+        under(device, stack, asked.precision),
+        load_model(asked.model),
         asked.sequence,
         1,
         asked.precision,
@@ -81,8 +90,3 @@ def layer(asked: LayerRequest) -> tuple[Anatomy, Anatomy]:
         imbalance=asked.imbalance,
         capacity=asked.capacity,
     )
-    etp = asked.tp if asked.expert_tensor else 1
-    strategy = job.strategy(asked.tp, asked.sp, asked.micro_batch, asked.cp, asked.ep, etp)
-    after = anatomy(model, asked.kind, strategy, device, asked.precision, asked.recompute)
-    whole = undivided(strategy)
-    return anatomy(model, asked.kind, whole, device, asked.precision, asked.recompute), after

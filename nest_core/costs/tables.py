@@ -43,6 +43,7 @@ from nest_core.workload.recomputation import RECOMPUTE, method_of
 from nest_core.workload.strategies import STRATEGIES
 
 __all__ = [
+    "call_kind",
     "dispatch_of",
     "element_bytes",
     "layer_table",
@@ -232,7 +233,7 @@ def _table(
     boundary[1:-1] = column([layer.output_bytes for layer in distinct])[:-1]
     calls = {
         axis: Calls(
-            _kind(axis, strategy),
+            call_kind(axis, strategy),
             column([sum(number for number, _ in _calls(layer, axis)) for layer in distinct]),
             column([sum(size for _, size in _calls(layer, axis)) for layer in distinct]),
             rows([_replayed(layer, axis, recomputations, 0) for layer in distinct]),
@@ -333,7 +334,8 @@ def _bound(found: Iterable[Kernel], accelerator: Accelerator, precision: str) ->
     return sum(least_seconds(kernel, accelerator, precision) for kernel in found)
 
 
-def _kind(axis: str, strategy: Strategy) -> Kind:
+def call_kind(axis: str, strategy: Strategy) -> Kind:
+    """Which kind of call the collectives of an axis are priced as; see `Calls`."""
     if axis == "ep":
         return "all_to_all"
     if axis == "cp":

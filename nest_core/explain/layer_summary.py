@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nest_core.costs.anatomy import BOUNDS, Anatomy, OperatorBound
+from nest_core.costs.exchange_times import ExchangeTime
 from nest_core.explain.summary import NOTHING, Headline, share
 from nest_core.units import MICROSECOND, capital, humanise, humanise_bytes
 from nest_core.workload import Strategy
@@ -182,15 +185,31 @@ def kept_finding(found: Anatomy) -> str:
     )
 
 
-def exchange_finding(found: Anatomy) -> str:
-    """The largest buffer among the collectives."""
+def exchange_finding(found: Anatomy, times: Sequence[ExchangeTime] = ()) -> str:
+    """What the collectives take beside compute; without a fabric the largest buffer.
+
+    Parameters
+    ----------
+    found : Anatomy
+    times : sequence of ExchangeTime
+        Of every exchange on some fabric.
+    """
     if not found.exchanges:
         return "No collectives: nothing is divided"
-    most = max(found.exchanges, key=lambda exchange: exchange.bytes)
     count = len(found.exchanges)
+    many = f"{count} collective{'s' if count > 1 else ''}"
+    if not times:
+        most = max(found.exchanges, key=lambda exchange: exchange.bytes)
+        return f"{many}; the largest buffer, {humanise_bytes(most.bytes)}, is that of " + (
+            most.node.name
+        )
+    total = sum(one.seconds for one in times)
+    longest = max(range(count), key=lambda place: times[place].seconds)
+    verb = "takes" if count == 1 else "take"
+    beside = total / (total + found.device_s)
     return (
-        f"{count} collective{'s' if count > 1 else ''}; the largest buffer, "
-        f"{humanise_bytes(most.bytes)}, is that of {most.node.name}"
+        f"{many} {verb} {seconds_in_words(total)}, {share(beside)} of the layer if nothing hides "
+        f"them; {found.exchanges[longest].node.name} takes longest"
     )
 
 
@@ -227,9 +246,9 @@ def operator_rows(found: Anatomy) -> list[dict[str, str]]:
     ]
 
 
-def exchange_rows(found: Anatomy) -> list[dict[str, str]]:
-    """One row per collective in execution order."""
-    return [
+def exchange_rows(found: Anatomy, times: Sequence[ExchangeTime] = ()) -> list[dict[str, str]]:
+    """One row per collective in execution order, with its seconds where a fabric gives them."""
+    rows = [
         {
             "collective": exchange.node.name,
             "axis": exchange.node.axis,
@@ -240,6 +259,10 @@ def exchange_rows(found: Anatomy) -> list[dict[str, str]]:
         }
         for exchange in found.exchanges
     ]
+    for row, time in zip(rows, times, strict=False):
+        row["forward, µs"] = three_digits(time.forward_s / MICROSECOND)
+        row["backward, µs"] = three_digits(time.backward_s / MICROSECOND)
+    return rows
 
 
 def _calls(names: tuple[str, ...]) -> str:

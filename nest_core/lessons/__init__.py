@@ -1,4 +1,6 @@
-"""Nine guided lessons: predict, reveal, explain.
+"""Guided lessons: predict, reveal, explain.
+
+Their words are files of ``presets/lessons``; what they show is one of `FIGURES`.
 
 Examples
 --------
@@ -14,9 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nest_core.errors import InputError
+from nest_core.files import read_text
 from nest_core.lessons.bubble import BUBBLE
 from nest_core.lessons.collectives import COLLECTIVES
 from nest_core.lessons.experts import EXPERTS
+from nest_core.lessons.figure import Figure
+from nest_core.lessons.files import among, read_lesson
 from nest_core.lessons.lesson import (
     Brief,
     Control,
@@ -32,14 +37,20 @@ from nest_core.lessons.lesson import (
 from nest_core.lessons.levels import LEVELS
 from nest_core.lessons.oversubscription import OVERSUBSCRIPTION
 from nest_core.lessons.paper_table import PAPER_TABLE
+from nest_core.lessons.passes import PASSES
 from nest_core.lessons.program import PROGRAM
 from nest_core.lessons.stash import STASH
+from nest_core.lessons.tensor import TENSOR
+from nest_core.lessons.walk import STEPS
 from nest_core.lessons.zero import ZERO
+from nest_core.presets import preset_path
 
 __all__ = [
+    "FIGURES",
     "LESSONS",
     "Brief",
     "Control",
+    "Figure",
     "Formula",
     "Lesson",
     "Notes",
@@ -53,17 +64,32 @@ __all__ = [
     "work_reveal",
 ]
 
-LESSONS = (
-    BUBBLE,
-    LEVELS,
-    STASH,
-    ZERO,
-    COLLECTIVES,
-    OVERSUBSCRIPTION,
-    EXPERTS,
-    PAPER_TABLE,
-    PROGRAM,
-)
+FIGURES: dict[str, Figure] = {
+    figure.key: figure
+    for figure in (
+        BUBBLE,
+        PASSES,
+        LEVELS,
+        STASH,
+        ZERO,
+        STEPS,
+        COLLECTIVES,
+        TENSOR,
+        OVERSUBSCRIPTION,
+        EXPERTS,
+        PAPER_TABLE,
+        PROGRAM,
+    )
+}
+"""What a lesson's file can name."""
+
+
+def _shipped(key: str) -> Lesson:
+    text = read_text(preset_path("lessons", f"{key}.toml"))
+    return read_lesson(text, key, among(FIGURES), own=False)
+
+
+LESSONS = tuple(map(_shipped, FIGURES))
 """In the order in which they are taught."""
 
 

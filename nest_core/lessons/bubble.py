@@ -11,18 +11,8 @@ from functools import cache
 
 from nest_core.costs import Plan, Point, Problem, in_flight, price
 from nest_core.costs.timeline import Timeline, timeline
-from nest_core.lessons.lesson import (
-    Brief,
-    Choice,
-    Control,
-    Formula,
-    Lesson,
-    Notes,
-    Question,
-    Reveal,
-    Settings,
-    percent,
-)
+from nest_core.lessons.figure import Figure, Given
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings, percent
 from nest_core.lessons.teaching import ORDER, bare_chain
 from nest_core.network import collapse
 from nest_core.topology import Hierarchical, Tier
@@ -141,58 +131,13 @@ def _show(settings: Settings) -> Reveal:
     )
 
 
-@cache
-def _brief() -> Brief:
-    stages, count = ASKED
-    idle = played("1f1b", stages, count).idle
-    over = (stages - 1) / count
-    one = 1 / stages
-    question = Question(
-        f"{stages} stages that take equally long, {count} micro-batches per iteration, 1F1B. What "
-        "share of its time does a device stand idle?",
-        "c",
-        f"{percent(idle)} of the iteration, which is {percent(over)} on top of the ideal time.",
-        (
-            Choice("a", "None: 1F1B keeps all stages busy"),
-            Choice("b", percent(one)),
-            Choice("c", percent(idle)),
-            Choice("d", percent(over)),
-        ),
-    )
-    return Brief(
-        question,
-        Notes(
-            12,
-            f"{percent(idle)}: a device works {count} times out of {count} + {stages} - 1.",
-            (
-                ("None", "1F1B saves memory, not time; only more micro-batches shrink the bubble."),
-                (
-                    percent(one),
-                    "Counts one stage of all. What matters is how long the pipeline fills and "
-                    "drains, not how many stages there are at an instant.",
-                ),
-                (
-                    percent(over),
-                    "That is the bubble over the ideal time. Papers state either; ask which one.",
-                ),
-            ),
-            (
-                f"How many micro-batches bring {stages} stages below 10 % idle? Move the slider.",
-                "More micro-batches per iteration of a fixed batch are smaller ones: what becomes "
-                "slower then?",
-                "Which of the two schedules runs out of memory first, and on which stage? "
-                "(Lesson 3.)",
-            ),
-        ),
-    )
+def _asked(given: Settings) -> tuple[int, int]:
+    """Stages and micro-batches."""
+    return int(given["pp"]), int(given["m"])
 
 
-BUBBLE = Lesson(
+BUBBLE = Figure(
     "bubble",
-    "Bubble",
-    "The bubble",
-    "A pipeline cuts the model into stages, one after another on different devices. A batch goes "
-    "through in micro-batches: forward through all stages, then backward through all.",
     (
         Control("pp", "Stages (pp)", (2, 4, 8), ASKED[0], "Pipeline stages: 2, 4 or 8."),
         Control(
@@ -203,6 +148,11 @@ BUBBLE = Lesson(
             "Per replica and iteration: 1 to 32.",
         ),
     ),
-    _brief,
     _show,
+    {"pp": Given(ASKED[0], most=64), "m": Given(ASKED[1], most=512)},
+    {
+        "idle": lambda given: played("1f1b", *_asked(given)).idle,
+        "over": lambda given: (_asked(given)[0] - 1) / _asked(given)[1],
+        "one": lambda given: 1 / _asked(given)[0],
+    },
 )

@@ -7,17 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from nest_core.lessons.lesson import (
-    Brief,
-    Choice,
-    Control,
-    Formula,
-    Lesson,
-    Notes,
-    Question,
-    Reveal,
-    Settings,
-)
+from nest_core.lessons.figure import Figure, Given
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.network import FloatArray, collapse
 from nest_core.network.collective import collective
 from nest_core.topology import Hierarchical, Tier
@@ -140,59 +131,34 @@ def _show(settings: Settings) -> Reveal:
     )
 
 
-@cache
-def _brief() -> Brief:
-    devices, latency_us = ASKED
-    found = crossing(devices, latency_us)
-    where = found.crosses_bytes
-    early = (found.ring.alpha_s - found.tree.alpha_s) / found.ring.beta_s_per_byte
-    return Brief(
-        Question(
-            f"An all-reduce among {devices} devices on one switch, {PORT_GBPS:g} GB/s ports, "
-            f"{latency_us} µs per step. From which size on is a ring faster than a tree?",
-            "c",
-            f"From {humanise_bytes(where)} on; below, the tree's few steps win.",
-            (
-                Choice("a", "Always: every port sends the least"),
-                Choice("b", f"From about {humanise_bytes(early)} on"),
-                Choice("c", f"From about {humanise_bytes(where)} on"),
-                Choice("d", "Never: log n steps beat n steps"),
-            ),
-        ),
-        Notes(
-            15,
-            f"About {humanise_bytes(where)}: {2 * (devices - 1)} steps against "
-            f"{round(found.tree.alpha_s / found.latency_s)}, and "
-            "2 (n - 1) / n against 2 buffers through each port.",
-            (
-                ("Always", "Leaves latency out."),
-                (
-                    humanise_bytes(early),
-                    "Sets the steps that the tree saves against all the bytes. Both send "
-                    "nearly the same; the ring saves one in n.",
-                ),
-                ("Never", "Leaves bandwidth out; gradients are gigabytes."),
-            ),
-            (
-                "Double the devices: the crossing moves about fourfold. Why not twofold?",
-                "Gradients of a 7B model, or activations of one micro-batch: which side are they "
-                "on?",
-                "What changes when the devices sit in two nodes? (Fabric page, collectives.)",
-            ),
-        ),
-    )
+def _asked(given: Settings) -> Crossing:
+    return crossing(int(given["devices"]), float(given["latency_us"]))
 
 
-COLLECTIVES = Lesson(
+def _early(found: Crossing) -> float:
+    """Where the steps that the tree saves would weigh as much as all of the ring's bytes."""
+    return (found.ring.alpha_s - found.tree.alpha_s) / found.ring.beta_s_per_byte
+
+
+COLLECTIVES = Figure(
     "collectives",
-    "Collectives",
-    "Collectives on a ring and on a tree",
-    "An all-reduce adds up what all devices hold and gives everyone the sum. It can run round a "
-    f"ring or up and down a tree. One switch, {PORT_GBPS:g} GB/s (B) per port and direction.",
     (
         Control("devices", "Devices (n)", (4, 8, 16, 64, 256), ASKED[0], "In one group: 4 to 256."),
         Control("latency", "Latency, µs", (1, 2, 5, 20), ASKED[1], "Of one step: 1 to 20 µs."),
     ),
-    _brief,
     _show,
+    {
+        "devices": Given(ASKED[0], 2, 4096),
+        "latency_us": Given(float(ASKED[1]), 0.01, 1000),
+        "size_MB": Given(100.0, 1e-3, 1e6),
+    },
+    {
+        "port_GBps": lambda given: PORT_GBPS,
+        "crosses": lambda given: _asked(given).crosses_bytes,
+        "early": lambda given: _early(_asked(given)),
+        "ring_steps": lambda given: 2 * (int(given["devices"]) - 1),
+        "tree_steps": lambda given: round(_asked(given).tree.alpha_s / _asked(given).latency_s),
+        "ring": lambda given: float(_asked(given).ring.seconds(1e6 * float(given["size_MB"]))),
+        "tree": lambda given: float(_asked(given).tree.seconds(1e6 * float(given["size_MB"]))),
+    },
 )

@@ -6,18 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from nest_core.costs import Plan, Point, Report, links, price
-from nest_core.lessons.lesson import (
-    Brief,
-    Choice,
-    Control,
-    Formula,
-    Lesson,
-    Notes,
-    Question,
-    Reveal,
-    Settings,
-    percent,
-)
+from nest_core.lessons.figure import Figure, Given
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings, percent
 from nest_core.lessons.teaching import ORDER, even_cuts, problem
 from nest_core.units import humanise_bytes, humanise_seconds
 from nest_core.workload import load_model
@@ -81,12 +71,20 @@ def spreads(per_node: int, imbalance: float) -> Spreads:
         report = price(whole, Plan(point, even_cuts(whole.layers, STAGES), ("full",) * STAGES))
         sent = seconds = 0.0
         if ep > 1:
-            calls = whole.table(1, False, 1, 1, ep, 1).calls["ep"]
-            sent = float(calls.bytes[_BLOCK] / calls.number[_BLOCK])
-            time = links(whole, point).time("ep", calls.kind)
+            sent = _buffer(ep, imbalance)
+            kind = whole.table(1, False, 1, 1, ep, 1).calls["ep"].kind
+            time = links(whole, point).time("ep", kind)
             seconds = float(time.seconds(sent)[SHOWN_STAGE])
         found.append(Spread(ep, report, sent, seconds))
     return Spreads(per_node, imbalance, tuple(found))
+
+
+@cache
+def _buffer(ep: int, imbalance: float) -> float:
+    """Bytes that the hottest device holds for one all-to-all, its own part included."""
+    whole = problem(MODEL, TOKENS, BATCH, DEVICES, DEGREES[-1], imbalance=imbalance, overlap=False)
+    calls = whole.table(1, False, 1, 1, ep, 1).calls["ep"]
+    return float(calls.bytes[_BLOCK] / calls.number[_BLOCK])
 
 
 def _show(settings: Settings) -> Reveal:
@@ -140,54 +138,12 @@ def _show(settings: Settings) -> Reveal:
     )
 
 
-@cache
-def _brief() -> Brief:
-    model = load_model(MODEL)
-    ep, chosen = DEGREES[-1], model.top_k
-    right = (ep - 1) / ep
-    return Brief(
-        Question(
-            f"{NAME}: {model.experts} experts per layer, each token goes to {chosen} of them. "
-            f"Every one of {ep} devices holds {model.experts // ep} expert; routing is uniform. "
-            "What share of the tokens' copies is sent to another device?",
-            "c",
-            f"{percent(right)}: one expert of {ep} is at home.",
-            (
-                Choice("a", percent(1 / ep)),
-                Choice("b", percent(chosen / ep)),
-                Choice("c", percent(right)),
-                Choice("d", "100 %"),
-            ),
-        ),
-        Notes(
-            12,
-            f"{percent(right)}. A copy stays if its expert is at home, which is 1 of {ep}.",
-            (
-                (percent(1 / ep), "That is what stays."),
-                (
-                    percent(chosen / ep),
-                    "That is how many experts a token sees; it says how large the buffer is, not "
-                    "where it goes.",
-                ),
-                ("100 %", "Nearly; the larger ep, the nearer."),
-            ),
-            (
-                "Make the nodes smaller than ep: which bar grows?",
-                "An imbalance of 2: is the network or the hottest expert the bottleneck?",
-                "Why not ep 1 and ZeRO 3 instead? (Weights of all experts would be gathered for "
-                "every micro-batch.)",
-            ),
-        ),
-    )
+def _asked(given: Settings) -> tuple[int, float]:
+    return int(given["ep"]), float(given["imbalance"])
 
 
-EXPERTS = Lesson(
+EXPERTS = Figure(
     "experts",
-    "Experts",
-    "Experts and all-to-all",
-    "A mixture-of-experts layer has many feed-forward networks and sends each token to a few of "
-    f"them. Expert parallelism (ep) spreads them over devices. {NAME} on {DEVICES} H100, pp "
-    f"{STAGES}, dp {REPLICAS}, full recomputation; no communication hides behind compute here.",
     (
         Control("node", "Devices per node", _NODES, 8, "2, 4 or 8; ep goes up to 8."),
         Control(
@@ -198,6 +154,22 @@ EXPERTS = Lesson(
             "Load of the hottest device over the mean: 1 to 2.",
         ),
     ),
-    _brief,
     _show,
+    {"ep": Given(DEGREES[-1], 2, DEGREES[-1]), "imbalance": Given(1.0, 1, 8)},
+    {
+        "name": lambda given: NAME,
+        "devices": lambda given: DEVICES,
+        "pp": lambda given: STAGES,
+        "dp": lambda given: REPLICAS,
+        "tokens": lambda given: TOKENS,
+        "hidden": lambda given: load_model(MODEL).hidden,
+        "experts": lambda given: load_model(MODEL).experts,
+        "chosen": lambda given: load_model(MODEL).top_k,
+        "held": lambda given: load_model(MODEL).experts // int(given["ep"]),
+        "stays": lambda given: 1 / int(given["ep"]),
+        "seen": lambda given: load_model(MODEL).top_k / int(given["ep"]),
+        "leaves": lambda given: 1 - 1 / int(given["ep"]),
+        "buffer": lambda given: _buffer(*_asked(given)),
+        "sent": lambda given: (1 - 1 / int(given["ep"])) * _buffer(*_asked(given)),
+    },
 )

@@ -7,15 +7,18 @@ a label on screen says otherwise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from nest_core.errors import InputError
 
 __all__ = [
+    "Asked",
     "Brief",
     "Choice",
     "Control",
+    "Exercise",
     "Formula",
     "Lesson",
     "Notes",
@@ -51,6 +54,9 @@ class Control:
         What people read instead of each value; empty: the value itself.
     stepped : bool
         Whether people walk through the values one by one.
+    last : callable (Settings) -> int or None
+        Where other settings decide how far the values go: how many of them there are under these.
+        Beyond, the last of them is shown.
     """
 
     key: str
@@ -60,6 +66,11 @@ class Control:
     help: str
     names: tuple[str, ...] = ()
     stepped: bool = False
+    last: Callable[[Settings], int] | None = None
+
+    def offered(self, settings: Settings) -> tuple[Value, ...]:
+        """What it can be beside other settings."""
+        return self.values if self.last is None else self.values[: self.last(settings)]
 
     def name(self, value: Value) -> str:
         """A value as people read it."""
@@ -129,6 +140,25 @@ class Question:
         if self.is_right(prediction):
             return f"Right. {self.answer}"
         return f"You said: {self.told(prediction)}. Computed: {self.answer}"
+
+    @property
+    def hands(self) -> tuple[Choice, ...]:
+        """What a class raises its hands for: the choices, or ranges that double."""
+        if self.choices:
+            return self.choices
+        edges = [0.0, *(self.most / 2**power for power in (3, 2, 1, 0))]
+        return tuple(
+            Choice(key, f"{low:g} to {high:g} {self.unit}".rstrip())
+            for key, low, high in zip("abcd", edges, edges[1:], strict=False)
+        )
+
+    @property
+    def right_hand(self) -> str:
+        """Key of the one of `hands` that is right."""
+        if isinstance(self.right, str):
+            return self.right
+        share = max(self.right, 1e-300) / self.most
+        return "abcd"[min(3, max(0, 3 + math.ceil(math.log2(share))))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +247,46 @@ class Reveal:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A number that one student is asked for.
+
+    Parameters
+    ----------
+    text : str
+        The question.
+    answer : float
+        In ``unit``.
+    unit : str
+    tolerance : float
+        How far an answer may be off, in ``unit``.
+    solution : str
+        Worked, with this student's numbers.
+    """
+
+    text: str
+    answer: float
+    unit: str
+    tolerance: float
+    solution: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """What a lesson can ask of everybody with other numbers.
+
+    Parameters
+    ----------
+    given : mapping of str to tuple
+        What each number may be.
+    ask : callable (Settings) -> Asked
+        The question with these numbers.
+    """
+
+    given: Mapping[str, tuple[Value, ...]]
+    ask: Callable[[Settings], Asked]
+
+
+@dataclass(frozen=True, slots=True)
 class Lesson:
     """One guided lesson.
 
@@ -235,6 +305,14 @@ class Lesson:
         A pure function of valid settings.
     slow : bool
         Whether its question or what it shows takes longer than a page may, 100 ms.
+    minutes : int
+        What it takes, discussion included.
+    aims : tuple of str
+        What people can do afterwards.
+    exercise : Exercise or None
+        What it asks with numbers per student.
+    text : str
+        Its file, where it is not one of the studio's own.
     """
 
     key: str
@@ -245,6 +323,10 @@ class Lesson:
     brief: Callable[[], Brief]
     show: Callable[[Settings], Reveal]
     slow: bool = False
+    minutes: int = 0
+    aims: tuple[str, ...] = ()
+    exercise: Exercise | None = None
+    text: str = ""
 
     @property
     def standard(self) -> dict[str, Value]:
@@ -275,7 +357,12 @@ class Lesson:
                     value,
                     "use " + ", ".join(map(str, known[key].values)),
                 )
-        return self.show({**self.standard, **settings})
+        whole = {**self.standard, **settings}
+        for control in self.controls:
+            offered = control.offered(whole)
+            if whole[control.key] not in offered:
+                whole[control.key] = offered[-1]
+        return self.show(whole)
 
 
 def percent(share: float) -> str:

@@ -17,18 +17,8 @@ from functools import cache
 import numpy as np
 
 from nest_core.costs import Plan, Point, Report, price
-from nest_core.lessons.lesson import (
-    Brief,
-    Choice,
-    Control,
-    Formula,
-    Lesson,
-    Notes,
-    Question,
-    Reveal,
-    Rows,
-    Settings,
-)
+from nest_core.lessons.figure import Figure, Given
+from nest_core.lessons.lesson import Control, Formula, Reveal, Rows, Settings
 from nest_core.lessons.teaching import LEVEL_NAMES, ORDER, bare_chain
 from nest_core.network import Network, collapse
 from nest_core.scenario import load_fabric
@@ -345,66 +335,30 @@ def _iteration(found: Table) -> Formula:
     )
 
 
+def _large() -> Network:
+    return collapse(load_fabric(FABRIC))
+
+
 @cache
-def _brief() -> Brief:
-    fabric = collapse(load_fabric(FABRIC))
-    count, others = len(fabric.levels), fabric.devices - 1
-    return Brief(
-        Question(
-            "The program places stages from the last to the first. When it places one, the stage "
-            f"before it, which sends the activations, has no device yet. With {fabric.devices:,} "
-            "H100 in nodes of 8 under leaves and spines, how many cases must it keep to be exact?",
-            "b",
-            f"{count}: one per level ({', '.join(level.name for level in fabric.levels)}).",
-            (
-                Choice("a", f"{others:,}: one per device that it could be on"),
-                Choice("b", f"{count}: one per level at which the two can meet"),
-                Choice("c", "1: the mean distance is good enough"),
-                Choice("d", "None: place the stages forwards instead"),
-            ),
-        ),
-        Notes(
-            15,
-            f"{count}. All pairs that meet at a level communicate alike, so what a stage pays "
-            "depends on the level alone.",
-            (
-                (f"{others:,}", "Right in a general graph; a datacenter is not one."),
-                (
-                    "1, the mean",
-                    "Then a cheap and a costly link look the same: that is a planner that does "
-                    "not see the network (Phaze).",
-                ),
-                (
-                    "None, forwards",
-                    "Forwards the gradient's way back is unknown instead; the trouble moves.",
-                ),
-            ),
-            (
-                "Step to the end, then change the rank mapping: which cells stay, and why?",
-                "Switch what a cell holds from the sum to the slowest stage. Is the plan with the "
-                "least slowest stage the fastest with 4 micro-batches? With 400?",
-                "On a torus, which pairs would be a level? (Appendix B.2: hop distance.)",
-            ),
-        ),
-    )
+def _priced_with(seconds: tuple[float, ...], units: tuple[float, ...], count: int) -> Report:
+    """Stages of layers 1, 2 to 3 and 4, the first two in one node."""
+    point = Point(1, False, 1, STAGES, 1, 0, ORDER, device_order=_order("012"))
+    chain = bare_chain(network(), seconds, (0.0,) * LAYERS, units, count)
+    return price(chain, Plan(point, (0, 1, 3, 4), ("none",) * STAGES))
 
 
-def _lead() -> str:
-    times = ", ".join(f"{one:g}" for one in SECONDS)
-    data = ", ".join(f"{one:g}" for one in UNITS[1:-1])
-    inside, across = hop_seconds()
-    return (
-        f"{LAYERS} layers take {times} s; between them flow {data} units of data. {STAGES} stages "
-        f"sit on {network().devices} devices in two nodes; a unit takes {inside:g} s within a node "
-        f"and {across:g} s between nodes. Where should the model be cut?"
-    )
+def _exercise(given: Settings) -> Report:
+    seconds = tuple(float(given[f"t{number}"]) for number in range(1, LAYERS + 1))
+    units = (0.0, *(float(given[f"u{number}"]) for number in range(1, LAYERS)), 0.0)
+    return _priced_with(seconds, units, int(given["m"]))
 
 
-LEVELS = Lesson(
+def _loads(given: Settings) -> list[float]:
+    return [stage.micro_batch_s for stage in _exercise(given).stages]
+
+
+LEVELS = Figure(
     "levels",
-    "Levels",
-    "Levels instead of device pairs",
-    _lead(),
     (
         Control(
             "step",
@@ -431,6 +385,25 @@ LEVELS = Lesson(
             ("the sum of stages", "the slowest stage"),
         ),
     ),
-    _brief,
     _show,
+    {
+        **{f"t{number}": Given(one, 0, 1e6) for number, one in enumerate(SECONDS, start=1)},
+        **{f"u{number}": Given(UNITS[number], 0, 1e6) for number in range(1, LAYERS)},
+        "m": Given(MICRO_BATCHES, 1, 4096),
+    },
+    {
+        "layers": lambda given: LAYERS,
+        "times": lambda given: ", ".join(f"{one:g}" for one in SECONDS),
+        "data": lambda given: ", ".join(f"{one:g}" for one in UNITS[1:-1]),
+        "stages": lambda given: STAGES,
+        "places": lambda given: network().devices,
+        "inside": lambda given: hop_seconds()[0],
+        "across": lambda given: hop_seconds()[1],
+        "devices": lambda given: _large().devices,
+        "others": lambda given: _large().devices - 1,
+        "levels": lambda given: len(_large().levels),
+        "level_names": lambda given: ", ".join(level.name for level in _large().levels),
+        "loads": lambda given: ", ".join(f"{one:g}" for one in _loads(given)),
+        "iteration": lambda given: _exercise(given).iteration_s,
+    },
 )

@@ -10,17 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from nest_core.costs import Report
-from nest_core.lessons.lesson import (
-    Brief,
-    Choice,
-    Control,
-    Formula,
-    Lesson,
-    Notes,
-    Question,
-    Reveal,
-    Settings,
-)
+from nest_core.lessons.figure import Figure, Given
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.lessons.teaching import NODE_GBPS, ORDER, UPLINK_GBPS, problem
 from nest_core.planner import SearchSpace, search
 from nest_core.units import humanise_bytes
@@ -157,70 +148,59 @@ def _traffic(tp: int) -> str:
     return f"{number:g} of {humanise_bytes(each)}: {humanise_bytes(number * each)}"
 
 
-@cache
-def _brief() -> Brief:
-    per_node, before, after = ASKED
-    first, then = widths(per_node, before).best[0], widths(per_node, after).best[0]
-    right = "a" if then == first else "c" if then > first else "b" if then <= per_node else "d"
-    return Brief(
-        Question(
-            f"{NAME} on {DEVICES} H100 in nodes of {per_node}. At {_to_one(before)} the fastest "
-            f"tensor-parallel width is {first}. The nodes' uplinks are oversubscribed "
-            f"{_to_one(after)}. What is the fastest width then?",
-            right,
-            f"tp {then}, inside the node; at {_to_one(before)} it is tp {first}, across "
-            f"{first // per_node} nodes.",
-            (
-                Choice("a", f"Still {first}: NVLink does the work"),
-                Choice("b", f"{per_node} or less: inside the node"),
-                Choice("c", f"More than {first}: wider groups send less each"),
-                Choice("d", "1: without tensor parallelism"),
-            ),
-        ),
-        Notes(
-            15,
-            f"tp {then}. Every layer of every micro-batch waits for its collectives; at "
-            f"{_to_one(after)} a device has {UPLINK_GBPS / after:g} GB/s of uplink left.",
-            (
-                (
-                    f"Still {first}",
-                    f"A group of {first} spans {first // per_node} nodes; the slowest link sets "
-                    "its pace, not the mean.",
-                ),
-                (
-                    f"More than {first}",
-                    "What a device sends hardly falls with the width: (tp - 1) / tp.",
-                ),
-                ("1", "Then a device holds whole layers; with ZeRO 1 this model does not fit."),
-            ),
-            (
-                "Halve the node: at which ratio does the width move now?",
-                "Why do narrow widths have deep pipelines, and what do they recompute?",
-                "Who pays for the uplinks that this plan no longer needs? (Compare page.)",
-            ),
-        ),
-    )
+def _fastest(given: Settings) -> tuple[int, int]:
+    """The fastest width before and after uplinks are taken away."""
+    before, after = (widths(int(given["node"]), int(given[when])) for when in ("before", "after"))
+    return before.best[0], after.best[0]
 
 
-OVERSUBSCRIPTION = Lesson(
+def _right(given: Settings) -> str:
+    first, then = _fastest(given)
+    inside = then <= int(given["node"])
+    return "a" if then == first else "c" if then > first else "b" if inside else "d"
+
+
+def _uplink_seconds(given: Settings) -> float:
+    """What every device of a node sends at once, over the uplinks that they share."""
+    node, ratio = int(given["node"]), float(given["after"])
+    network = problem(MODEL, TOKENS, BATCH, DEVICES, node, ratio=ratio).network
+    return 1e6 * float(given["size_MB"]) / network.levels[-1].bandwidth_Bps
+
+
+OVERSUBSCRIPTION = Figure(
     "oversubscription",
-    "Oversubscription",
-    "Why oversubscription moves tensor parallelism into the node",
-    "Tensor parallelism divides every layer and sends activations in each. Nodes have fast links "
-    f"inside ({NODE_GBPS:g} GB/s per device) and share uplinks ({UPLINK_GBPS:g} GB/s per device at "
-    f"{_to_one(1)}).",
     (
         Control(
             "ratio",
             "Oversubscription, down : up",
             _RATIOS,
-            ASKED[1],
+            ASKED[2],
             "Of the nodes' uplinks: 1 to 8.",
             tuple(f"{ratio} : 1" for ratio in _RATIOS),
         ),
         Control("node", "Devices per node", (4, 8), ASKED[0], "4 or 8."),
     ),
-    _brief,
     _show,
+    {
+        "node": Given(ASKED[0], 1, 16),
+        "before": Given(ASKED[1], 1, 64),
+        "after": Given(ASKED[2], 1, 64),
+        "size_MB": Given(100.0, 1e-3, 1e6),
+    },
+    {
+        "name": lambda given: NAME,
+        "devices": lambda given: DEVICES,
+        "node_GBps": lambda given: NODE_GBPS,
+        "uplink_GBps": lambda given: UPLINK_GBPS,
+        "one_to_one": lambda given: _to_one(1),
+        "before_to_one": lambda given: _to_one(int(given["before"])),
+        "after_to_one": lambda given: _to_one(int(given["after"])),
+        "first": lambda given: _fastest(given)[0],
+        "then": lambda given: _fastest(given)[1],
+        "nodes": lambda given: _fastest(given)[0] // int(given["node"]),
+        "right": _right,
+        "left_GBps": lambda given: UPLINK_GBPS / int(given["after"]),
+        "uplink": _uplink_seconds,
+    },
     slow=True,
 )

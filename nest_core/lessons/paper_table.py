@@ -11,24 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 
-from nest_core.lessons.lesson import (
-    Brief,
-    Choice,
-    Control,
-    Formula,
-    Lesson,
-    Notes,
-    Question,
-    Reveal,
-    Rows,
-    Settings,
-    percent,
-)
+from nest_core.lessons.figure import Figure, Given
+from nest_core.lessons.lesson import Control, Formula, Reveal, Rows, Settings, percent
 from nest_core.paper.cases import FIGURES, PLANNERS, Cell, shipped_instance
 from nest_core.paper.settings import model_name, printed_rows
 from nest_core.published import Instance, StageOrder, evaluate, solve
 from nest_core.published.costs import boundary_levels
-from nest_core.units import humanise_seconds
+from nest_core.units import from_gbps_bytes, humanise_seconds
 
 __all__ = ["PAPER_TABLE", "READINGS", "Lead", "Leads", "leads"]
 
@@ -207,74 +196,45 @@ def _table(found: Leads) -> Rows:
     )
 
 
-@cache
-def _brief() -> Brief:
-    model, devices = ASKED
-    found = leads(model, devices)
-    printed, _, right, _ = found.of("manual").ratios
+def _printed(planner: str) -> float:
+    return float(printed_rows(FIGURE)[Cell("tpuv4_fatTree", *ASKED, 1).key][planner])
+
+
+def _ratios() -> tuple[float, float]:
+    """NEST's lead over manual in the cell of the question: as printed, and in the right order."""
+    printed, _, right, _ = leads(*ASKED).of("manual").ratios
     if printed is None or right is None:
         raise RuntimeError("the presets lost the cell of the question")
-    shown = printed_rows(FIGURE)[Cell("tpuv4_fatTree", model, devices, 1).key]
+    return printed, right
+
+
+def _right(printed: float, right: float) -> str:
     larger, smaller = right > printed * 1.02, right < printed * 0.98
-    answer = "c" if larger else "a" if not smaller else "b" if right > 1.005 else "d"
-    return Brief(
-        Question(
-            f"Figure 5, {found.model} on {devices} devices: NEST {shown['nest']:g}, manual "
-            f"placement {shown['manual']:g}, a lead of {percent(printed - 1)}. The artifact prices "
-            "the stages of other planners' plans in reverse order. What is left of the lead when "
-            "they are priced in order?",
-            answer,
-            "Nothing: the two plans are equally fast."
-            if answer == "d"
-            else f"{percent(right - 1)}.",
-            (
-                Choice("a", f"{percent(printed - 1)}: the order cannot matter"),
-                Choice("b", f"Some of it, but less than {percent(printed - 1)}"),
-                Choice("c", "More: the fault was in the others' favour"),
-                Choice("d", "Nothing: they are equally fast"),
-            ),
-        ),
-        Notes(
-            20,
-            f"Printed {printed:.3g}, in order {right:.3g}. Reversed, the stage with the head also "
-            "recomputes and pays the stash.",
-            (
-                (
-                    "The order cannot matter",
-                    "It does where stages differ: recomputation spares the last stage only.",
-                ),
-                (
-                    "More",
-                    "Check the direction of a fault before its size: here the slowest stage got "
-                    "slower.",
-                ),
-                (
-                    "All such tables are worthless",
-                    f"Mixtral's lead over manual on {devices} devices stays "
-                    f"{_words(leads('mixtral', devices).of('manual').ratios[2])} in order.",
-                ),
-            ),
-            (
-                "Find a cell where the order changes nothing. What do its plans have in common?",
-                "Which column would you print in a paper of your own, and what would you say "
-                "beside it?",
-                "The figure counts the first feasible manual run as 1. What else moves if that "
-                "run was priced wrongly?",
-            ),
-        ),
-    )
+    return "c" if larger else "a" if not smaller else "b" if right > 1.005 else "d"
+
+
+def _left(printed: float, right: float) -> str:
+    if _right(printed, right) == "d":
+        return "Nothing: the two plans are equally fast."
+    return f"{percent(right - 1)}."
+
+
+def _transfer_s(given: Settings) -> float:
+    return 1e6 * float(given["size_MB"]) / from_gbps_bytes(float(given["rate_GBps"]))
+
+
+def _factor(given: Settings) -> float:
+    """The truth over what is said where seconds are added to milliseconds."""
+    compute, transfer = float(given["compute_ms"]), _transfer_s(given)
+    return (compute + _PER_SECOND * transfer) / (compute + transfer)
 
 
 def _words(ratio: float | None) -> str:
     return "without a figure" if ratio is None else f"{ratio:.3g}"
 
 
-PAPER_TABLE = Lesson(
+PAPER_TABLE = Figure(
     "table",
-    "Paper's table",
-    "How to read a paper's table",
-    "Figure 5 of the NEST paper compares planners by relative throughput. The artifact behind it "
-    f"is public, so its {len(FIGURES[FIGURE].cells)} cells can be computed again, fault by fault.",
     (
         Control(
             "model",
@@ -286,7 +246,27 @@ PAPER_TABLE = Lesson(
         ),
         Control("devices", "Devices", _DEVICES, ASKED[1], "64 to 1,024."),
     ),
-    _brief,
     _show,
+    {
+        "compute_ms": Given(10.0, 1e-3, 1e6),
+        "size_MB": Given(100.0, 1e-3, 1e6),
+        "rate_GBps": Given(50.0, 1e-3, 1e6),
+    },
+    {
+        "cells": lambda given: len(FIGURES[FIGURE].cells),
+        "model": lambda given: leads(*ASKED).model,
+        "devices": lambda given: ASKED[1],
+        "nest": lambda given: _printed("nest"),
+        "manual": lambda given: _printed("manual"),
+        "printed": lambda given: _ratios()[0],
+        "in_order": lambda given: _ratios()[1],
+        "lead": lambda given: _ratios()[0] - 1,
+        "right": lambda given: _right(*_ratios()),
+        "left": lambda given: _left(*_ratios()),
+        "mixtral": lambda given: _words(leads("mixtral", ASKED[1]).of("manual").ratios[2]),
+        "transfer": _transfer_s,
+        "transfer_s": _transfer_s,
+        "factor": _factor,
+    },
     slow=True,
 )

@@ -19,18 +19,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from nest_core.costs import Point, Problem
-from nest_core.lessons.lesson import (
-    Brief,
-    Choice,
-    Control,
-    Formula,
-    Lesson,
-    Notes,
-    Question,
-    Reveal,
-    Rows,
-    Settings,
-)
+from nest_core.lessons.figure import Figure, Given
+from nest_core.lessons.lesson import Control, Formula, Reveal, Rows, Settings
 from nest_core.lessons.teaching import LEVEL_NAMES, bare_chain
 from nest_core.network import Network, collapse
 from nest_core.planner.levelwise import PAPER_ORDER, Slots, level_links, slots
@@ -370,48 +360,6 @@ def _objective() -> Rows:
     return Rows("Which answer is taken", f"m = {MICRO_BATCHES} micro-batches", lines)
 
 
-@cache
-def _brief() -> Brief:
-    best = chosen()
-    idle = network().devices - WIDTH * best.stages
-    packed = _packed()
-    return Brief(
-        Question(
-            "Stages are two devices wide, and the program may leave devices idle. How many of the "
-            "eight work in its best plan?",
-            "b",
-            f"{network().devices - idle}: {best.stages} stages, {idle} devices idle. With no gap "
-            f"between them the best {best.stages} stages take {packed:g} s, not "
-            f"{iteration(best):g} s.",
-            (
-                Choice("a", "8: every device that works makes it faster"),
-                Choice(
-                    "b",
-                    f"{network().devices - idle}: a gap puts the node's edge where little "
-                    "data flows",
-                ),
-                Choice("c", "4: one node, so that nothing crosses"),
-                Choice("d", "2: one stage, so that nothing is sent"),
-            ),
-        ),
-        Notes(
-            15,
-            f"{network().devices - idle}. The pipeline crosses between nodes where one unit "
-            "flows instead of two or three.",
-            (
-                ("8, all of them", "Four stages have to cross the nodes where two units flow."),
-                ("4, one node", "Two stages have too much to compute each."),
-                ("2, one stage", "Nothing is sent, and nothing runs beside it."),
-            ),
-            (
-                "Which states have the other node as their level, and why so few?",
-                "With 40 micro-batches, is the plan the same? What does (m + S - 1) weigh then?",
-                "The exact search minimises the sum of stages as well. Where would it differ?",
-            ),
-        ),
-    )
-
-
 def _packed() -> float:
     """The best of as many stages as chosen, with no device idle between them."""
     count, between = chosen().stages, places().level.tolist()
@@ -430,23 +378,14 @@ def _packed() -> float:
     return (MICRO_BATCHES + count - 1) * min(every)
 
 
-def _lead() -> str:
-    times = ", ".join(f"{one:g}" for one in SECONDS)
-    data = ", ".join(f"{one:g}" for one in UNITS[1:-1])
-    inside, across = hop_seconds()
-    return (
-        f"{LAYERS} layers take {times} s on two devices; between them flow {data} units of data. "
-        f"Two nodes of four devices; a unit takes {inside:g} s within a node and {across:g} s "
-        f"between nodes. {MICRO_BATCHES} micro-batches: an iteration takes (m + S - 1) times the "
-        "slowest of S stages."
-    )
+def _objective_of(given: Settings) -> float:
+    """An iteration by the paper's objective, of three stages."""
+    times = [float(given[name]) for name in ("t1", "t2", "t3")]
+    return (int(given["micro_batches"]) + len(times) - 1) * max(times)
 
 
-PROGRAM = Lesson(
+PROGRAM = Figure(
     "program",
-    "Program",
-    "NEST's level-wise program, state by state",
-    _lead(),
     (
         Control(
             "step",
@@ -457,6 +396,25 @@ PROGRAM = Lesson(
             stepped=True,
         ),
     ),
-    _brief,
     _show,
+    {
+        "t1": Given(8.0, 0, 1e6),
+        "t2": Given(8.0, 0, 1e6),
+        "t3": Given(8.0, 0, 1e6),
+        "micro_batches": Given(MICRO_BATCHES, 1, 4096),
+    },
+    {
+        "layers": lambda given: LAYERS,
+        "times": lambda given: ", ".join(f"{one:g}" for one in SECONDS),
+        "data": lambda given: ", ".join(f"{one:g}" for one in UNITS[1:-1]),
+        "inside": lambda given: hop_seconds()[0],
+        "across": lambda given: hop_seconds()[1],
+        "m": lambda given: MICRO_BATCHES,
+        "working": lambda given: WIDTH * chosen().stages,
+        "best_stages": lambda given: chosen().stages,
+        "idle": lambda given: network().devices - WIDTH * chosen().stages,
+        "packed": lambda given: _packed(),
+        "best": lambda given: iteration(chosen()),
+        "objective": _objective_of,
+    },
 )

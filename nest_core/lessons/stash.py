@@ -6,18 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from nest_core.costs import RECOMPUTE, Plan, Point, Report, in_flight, price
-from nest_core.lessons.lesson import (
-    Brief,
-    Control,
-    Formula,
-    Lesson,
-    Notes,
-    Question,
-    Reveal,
-    Settings,
-)
+from nest_core.errors import InputError
+from nest_core.lessons.figure import Figure, Given
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.lessons.teaching import ORDER, even_cuts, problem
-from nest_core.units import humanise_bytes
+from nest_core.units import from_gib, humanise_bytes
 
 __all__ = ["STASH", "Stash", "priced"]
 
@@ -44,12 +37,14 @@ class Stash:
 
 
 @cache
-def priced(schedule: str, recompute: str) -> Stash:
+def priced(
+    schedule: str, recompute: str, stages: int = STAGES, micro_batches: int = MICRO_BATCHES
+) -> Stash:
     """The plan of the lesson: one device per stage and replica, ZeRO 1, equal stages."""
-    whole = problem(MODEL, _TOKENS, REPLICAS * MICRO_BATCHES, STAGES * REPLICAS, STAGES)
-    point = Point(1, False, REPLICAS, STAGES, 1, 1, ORDER, schedule=schedule)
-    plan = Plan(point, even_cuts(whole.layers, STAGES), (recompute,) * STAGES)
-    held = in_flight(point, MICRO_BATCHES)
+    whole = problem(MODEL, _TOKENS, REPLICAS * micro_batches, stages * REPLICAS, stages)
+    point = Point(1, False, REPLICAS, stages, 1, 1, ORDER, schedule=schedule)
+    plan = Plan(point, even_cuts(whole.layers, stages), (recompute,) * stages)
+    held = in_flight(point, micro_batches)
     return Stash(price(whole, plan), tuple(int(one) for one in held))
 
 
@@ -106,48 +101,23 @@ def _show(settings: Settings) -> Reveal:
     )
 
 
-@cache
-def _brief() -> Brief:
-    held = priced("1f1b", "none").held[0]
-    gpipe = priced("gpipe", "none")
-    full = humanise_bytes(max(stage.memory.total for stage in gpipe.report.stages))
-    return Brief(
-        Question(
-            f"{NAME} on {STAGES} pipeline stages, {MICRO_BATCHES} micro-batches per replica, 1F1B. "
-            "Of how many micro-batches does the first stage hold the activations at its fullest?",
-            float(held),
-            f"{held}: those that entered before the first came back, not all {MICRO_BATCHES}.",
-            unit="micro-batches",
-            most=float(4 * MICRO_BATCHES),
-            tolerance=0.0,
-        ),
-        Notes(
-            12,
-            f"{held} = min(m, pp): the first micro-batch returns to stage 1 when {STAGES} have "
-            "left it. The last stage holds one.",
-            (
-                (
-                    f"{MICRO_BATCHES}",
-                    f"That is GPipe: all of them, {full} per device, more than there is.",
-                ),
-                ("1", "True of the last stage; stage 1 waits for the whole pipeline."),
-                (f"{STAGES - 1}", "Forgets the micro-batch that is being worked on."),
-            ),
-            (
-                "Why do the stages at both ends stand out? (Embedding; head and its loss.)",
-                "Which would you rather give up first, GPipe or keeping everything?",
-                "Does ZeRO make the stash smaller? (No: lesson 4.)",
-            ),
-        ),
-    )
+def _held(given: Settings) -> int:
+    """Micro-batches that a stage, counted from 1, holds at its fullest under 1F1B."""
+    point = Point(1, False, 1, int(given["pp"]), 1, 0, ORDER, schedule="1f1b")
+    held = in_flight(point, int(given["m"]))
+    stage = int(given["stage"])
+    if stage > len(held):
+        raise InputError("stage", f"must be at most pp, {len(held)}", stage, "make it smaller")
+    return int(held[stage - 1])
 
 
-STASH = Lesson(
+def _gpipe_bytes(stages: int, micro_batches: int) -> float:
+    report = priced("gpipe", "none", stages, micro_batches).report
+    return max(stage.memory.total for stage in report.stages)
+
+
+STASH = Figure(
     "stash",
-    "Stash",
-    "Memory and the stash",
-    "A device holds weights, gradients and optimizer states all the time, and activations from "
-    "each forward pass to its backward pass.",
     (
         Control("schedule", "Schedule", _SCHEDULES, "1f1b", "1F1B or GPipe.", _SCHEDULE_NAMES),
         Control(
@@ -158,6 +128,18 @@ STASH = Lesson(
             "None keeps everything, selective drops the attention, full keeps layer inputs only.",
         ),
     ),
-    _brief,
     _show,
+    {
+        "pp": Given(STAGES, most=64),
+        "m": Given(MICRO_BATCHES, most=512),
+        "stage": Given(1, most=64),
+        "kept_GiB": Given(1.0, 0.001, 1000),
+    },
+    {
+        "name": lambda given: NAME,
+        "held": _held,
+        "behind": lambda given: int(given["pp"]) - 1,
+        "activations": lambda given: _held(given) * from_gib(float(given["kept_GiB"])),
+        "gpipe": lambda given: _gpipe_bytes(int(given["pp"]), int(given["m"])),
+    },
 )

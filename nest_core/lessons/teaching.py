@@ -10,7 +10,7 @@ import numpy as np
 from nest_core.costs import LayerTable, Problem, StateBytes
 from nest_core.hardware import load_accelerator
 from nest_core.hardware.stacks import default_stack, under
-from nest_core.network import Network
+from nest_core.network import Network, collapse
 from nest_core.scenario.job import Job
 from nest_core.topology import Hierarchical, Tier
 from nest_core.units import from_gbps_bytes, from_microseconds
@@ -23,6 +23,7 @@ __all__ = [
     "UPLINK_GBPS",
     "bare_chain",
     "even_cuts",
+    "noded",
     "problem",
 ]
 
@@ -52,6 +53,14 @@ def _fabric(devices: int, per_node: int, ratio: float) -> Hierarchical:
         ratio,
     )
     return Hierarchical(f"{devices} devices, {per_node} per node", (node, spine))
+
+
+@cache
+def noded(nodes: int, per_node: int, nic_GBps: float) -> Network:
+    """Nodes under one leaf, a NIC of their own for all devices; GB/s in one direction."""
+    node = Tier("node", per_node, from_gbps_bytes(NODE_GBPS), from_microseconds(_NODE_US))
+    leaf = Tier("leaf", nodes, from_gbps_bytes(nic_GBps), from_microseconds(_SPINE_US))
+    return collapse(Hierarchical(f"{nodes} nodes of {per_node}", (node, leaf)))
 
 
 @cache

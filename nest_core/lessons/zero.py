@@ -7,18 +7,10 @@ from functools import cache
 
 from nest_core.costs import StateBytes, state_shares
 from nest_core.costs.zero import traffic
-from nest_core.lessons.lesson import (
-    Brief,
-    Control,
-    Formula,
-    Lesson,
-    Notes,
-    Question,
-    Reveal,
-    Settings,
-)
+from nest_core.lessons.figure import Figure, Given
+from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.lessons.teaching import problem
-from nest_core.units import humanise_bytes
+from nest_core.units import GB, humanise_bytes
 
 __all__ = ["ZERO", "Sharded", "ZeroStages", "zero_stages"]
 
@@ -150,53 +142,39 @@ def _show(settings: Settings) -> Reveal:
     )
 
 
-@cache
-def _brief() -> Brief:
-    _, state, _ = _model()
-    w, g, o = state.weights, state.gradients, state.optimizer
-    whole = w + g + o
-    first = zero_stages(ASKED, 1).stages[1].per_parameter
-    return Brief(
-        Question(
-            f"bf16 with Adam takes {whole:g} bytes per parameter: {w:g} for the weight, {g:g} for "
-            f"its gradient, {o:g} for the optimizer. How many does a device hold per parameter "
-            f"with ZeRO stage 1 over {ASKED} ranks?",
-            first,
-            f"{first:.3g} bytes: only the optimizer's {o:g} are divided by {ASKED}.",
-            unit="bytes",
-            most=whole * 2,
-            tolerance=0.02,
-        ),
-        Notes(
-            12,
-            f"{w:g} + {g:g} + {o:g} / {ASKED} = {first:.3g} bytes.",
-            (
-                (f"{whole / ASKED:.2g}", "That is stage 3: everything is divided."),
-                (
-                    f"{w + (g + o) / ASKED:.3g}",
-                    "That is stage 2: gradients are divided too.",
-                ),
-                (f"{w + g:g}", "Forgets the share of the optimizer that stays."),
-            ),
-            (
-                "At how many ranks does stage 1 stop helping? What is its lower bound?",
-                "With 16 micro-batches, what does stage 3 cost that stage 1 does not?",
-                "Papers count 16 bytes in fp16 where others count 18 or 20: what is left out?",
-            ),
-        ),
-    )
+def _per_parameter(zero: int, ranks: int) -> float:
+    return sum(state_shares(zero, ranks, _model()[1]))
 
 
-ZERO = Lesson(
+def _states(given: Settings) -> float:
+    """Bytes of a model of so many billion parameters on one rank."""
+    held = _per_parameter(int(given["zero"]), int(given["ranks"]))
+    return held * 1e9 * float(given["billions"])
+
+
+ZERO = Figure(
     "zero",
-    "ZeRO",
-    "ZeRO stages",
-    f"Data-parallel ranks hold the same weights. {NAME} in bf16 with Adam; nothing else divides "
-    "the model.",
     (
         Control("ranks", "Ranks (N)", _RANKS, ASKED, "Data-parallel ranks: 1 to 256."),
         Control("m", "Micro-batches (m)", _MICRO_BATCHES, 4, "Per rank and iteration: 1 to 16."),
     ),
-    _brief,
     _show,
+    {
+        "ranks": Given(ASKED, most=65536),
+        "zero": Given(1, 0, 3),
+        "billions": Given(7.0, 0.001, 1e5),
+    },
+    {
+        "name": lambda given: NAME,
+        "w": lambda given: _model()[1].weights,
+        "g": lambda given: _model()[1].gradients,
+        "o": lambda given: _model()[1].optimizer,
+        "whole": lambda given: _per_parameter(0, 1),
+        "kept": lambda given: _model()[1].weights + _model()[1].gradients,
+        "per_parameter": lambda given: _per_parameter(int(given["zero"]), int(given["ranks"])),
+        "second": lambda given: _per_parameter(2, int(given["ranks"])),
+        "third": lambda given: _per_parameter(3, int(given["ranks"])),
+        "states": _states,
+        "states_GB": lambda given: _states(given) / GB,
+    },
 )

@@ -33,7 +33,16 @@ from nest_core.network.link_map import FloatArray, IntArray
 from nest_core.network.phases import IDEAL, Phase, Protocol, check_size, price_phases
 from nest_core.network.traffic import Kind, algorithms, by_algorithm, message_time
 
-__all__ = ["KINDS", "Candidate", "CollectiveAnswer", "bus_factor", "collective", "member_groups"]
+__all__ = [
+    "KINDS",
+    "Candidate",
+    "CollectiveAnswer",
+    "Concurrent",
+    "bus_factor",
+    "collective",
+    "first_arrival",
+    "member_groups",
+]
 
 Concurrent = Literal["one", "all"]
 
@@ -297,7 +306,7 @@ def _seconds(
     if chunks == 1:
         phases = [phase for stage in stages for phase in stage]
         time = price_phases(network.link_map, phases, count, protocols).seconds(size_bytes)
-        return float(np.maximum(time, _lower_bound(network, stages, count, protocols)).max())
+        return float(np.maximum(time, first_arrival(network, stages, count, protocols)).max())
     ways = [
         _pipelined(network, stages, count, size_bytes, chunks, replace(entry, base_s=0.0))
         for entry in protocols
@@ -305,10 +314,13 @@ def _seconds(
     return min(way + entry.base_s for way, entry in zip(ways, protocols, strict=True))
 
 
-def _lower_bound(
+def first_arrival(
     network: Network, stages: list[Stage], count: int, protocols: tuple[Protocol, ...]
 ) -> FloatArray:
-    """No message arrives before its own latency, though it travels while others are sent."""
+    """Seconds of every group before which none of its messages can have arrived.
+
+    A message travels while others are sent, but not faster than its own latency.
+    """
     total = np.zeros(count)
     for stage in stages:
         phases = [phase for phase in stage if phase.volume.any()]

@@ -55,7 +55,7 @@ def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
         ("Compare", "Which is"),
         ("Explore", "Sweep parameters"),
         ("Paper", "Figure, table, section or algorithm of the paper"),
-        ("Learn", "esson 1 of 9"),
+        ("Lessons", "esson 1 of 12"),
         ("Notebook", "Notebooks"),
     ):
         page.get_by_role("link", name=title, exact=True).click()
@@ -108,7 +108,7 @@ def test_a_plan_is_pinned_and_exported(watched, tmp_path):
 def test_a_lesson_is_predicted_revealed_and_kept_in_the_link(watched):
     window = watched()
     page = window.page
-    go(window, "learn", text="esson 1 of 9")
+    go(window, "learn", text="esson 1 of 12")
     assert not page.locator(PLOT).count()
     page.get_by_test_id("stRadioGroup").get_by_text("25 %").click()
     stands(window, plots=1)

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from nest_core.errors import InputError
-from nest_core.figures.lessons import enlarged, lesson_pictures
+from nest_core.figures.lessons import lesson_drawing, lesson_pictures, projected
 from nest_core.lessons import LESSONS, lesson
 from nest_core.lessons.lesson import Choice, Question
 
@@ -17,13 +17,29 @@ EVERY = pytest.mark.parametrize("shown", LESSONS, ids=lambda one: one.key)
 
 
 def _drawn(reveal):
-    return [picture.plot.to_json() for picture in lesson_pictures(reveal.found)]
+    drawing = lesson_drawing(reveal.found, 648, wall=True)
+    pictures = [picture.plot.to_json() for picture in lesson_pictures(reveal.found)]
+    return [*pictures, *([drawing.svg] if drawing else [])]
 
 
-def test_there_are_nine_with_names_of_their_own():
-    assert len(LESSONS) == 9
+def _some_settings(shown):
+    """All settings; of a walk every control alone, and the walk's first, middle and last step."""
+    if not any(control.last for control in shown.controls):
+        for values in itertools.product(*(control.values for control in shown.controls)):
+            keys = (control.key for control in shown.controls)
+            yield dict(zip(keys, values, strict=True))
+        return
+    for control in shown.controls:
+        offered = control.offered(shown.standard)
+        few = {offered[0], offered[len(offered) // 2], offered[-1]}
+        for value in few if control.stepped else offered:
+            yield {"step": 5, control.key: value}
+
+
+def test_there_are_twelve_with_names_of_their_own():
+    assert len(LESSONS) == 12
     for field in ("key", "short", "title"):
-        assert len({getattr(one, field) for one in LESSONS}) == 9
+        assert len({getattr(one, field) for one in LESSONS}) == 12
 
 
 @EVERY
@@ -58,17 +74,18 @@ def test_every_control_moves_a_figure(shown):
         assert control.standard in control.values
         at = {"step": 5} if "step" in shown.standard else {}
         seen = {
-            json.dumps(_drawn(shown.reveal({**at, control.key: value}))) for value in control.values
+            json.dumps(_drawn(shown.reveal({**at, control.key: value})))
+            for value in control.offered(shown.standard)[:16]
         }
         assert len(seen) > 1, control.key
 
 
 @EVERY
 def test_every_setting_can_be_shown(shown):
-    for values in itertools.product(*(control.values for control in shown.controls)):
-        keys = (control.key for control in shown.controls)
-        reveal = shown.reveal(dict(zip(keys, values, strict=True)))
-        pictures = lesson_pictures(reveal.found)
+    for settings in _some_settings(shown):
+        reveal = shown.reveal(settings)
+        drawing = lesson_drawing(reveal.found, 648, wall=False)
+        pictures = (*lesson_pictures(reveal.found), *([drawing] if drawing else []))
         assert pictures
         assert all(picture.title and picture.subtitle and picture.reading for picture in pictures)
         assert reveal.texts
@@ -87,24 +104,46 @@ def test_a_reveal_is_a_function_of_its_settings(shown):
 
 
 @EVERY
-def test_pictures_grow_for_a_projector(shown):
+def test_pictures_have_text_of_16_pixels_at_a_projector_and_fit_their_place(shown):
     for picture in lesson_pictures(shown.reveal({}).found):
-        large = enlarged(picture, 1.5)
-        assert large.plot.layout.height == round(1.5 * picture.plot.layout.height)
-        assert large.plot.layout.margin.l == 1.5 * picture.plot.layout.margin.l
-        assert large.plot.layout.font.size == 18
-        for before, after in zip(
-            picture.plot.layout.annotations, large.plot.layout.annotations, strict=True
-        ):
+        large = projected(picture, 240)
+        assert large.plot.layout.height == min(240, round(4 / 3 * picture.plot.layout.height))
+        assert large.plot.layout.font.size == 16
+        notes = zip(picture.plot.layout.annotations, large.plot.layout.annotations, strict=True)
+        for before, after in notes:
             assert after.text == before.text
-            assert after.font.size == 1.5 * before.font.size
+            assert after.font.size == pytest.approx(4 / 3 * before.font.size)
         for before, after in zip(picture.plot.data, large.plot.data, strict=True):
             assert after.x == before.x
             assert after.y == before.y
 
 
+@pytest.mark.parametrize(("right", "hand"), [(1.0, "a"), (12.5, "a"), (13.0, "b"), (100.0, "d")])
+def test_hands_for_a_number_are_raised_for_ranges_that_double(right, hand):
+    asked = Question("How many?", right, "", unit="MiB", most=100.0)
+    assert [one.text for one in asked.hands] == [
+        "0 to 12.5 MiB",
+        "12.5 to 25 MiB",
+        "25 to 50 MiB",
+        "50 to 100 MiB",
+    ]
+    assert asked.right_hand == hand
+
+
+def test_a_step_past_the_last_one_is_the_last_one():
+    walk = lesson("steps")
+    ring = walk.reveal({"step": 126}).found
+    assert ring.step == len(ring.steps.states) == 14
+    assert walk.reveal({"step": 126, "fabric": "8 × 8"}).found.step == 126
+
+
+def test_oversubscription_opens_at_the_ratio_that_it_asks_about():
+    shown = lesson("oversubscription")
+    assert f"{shown.standard['ratio']}\u00a0:\u00a01" in shown.brief().question.text
+
+
 def test_a_lesson_is_found_by_its_key():
-    assert lesson("zero") is LESSONS[3]
+    assert lesson("zero").key == "zero"
     with pytest.raises(InputError, match="lesson must be one of the lessons"):
         lesson("zerro")
 

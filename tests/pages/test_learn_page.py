@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nest_core.figures.lessons import lesson_pictures
+from nest_core.figures.lessons import lesson_drawing, lesson_pictures
 from nest_core.lessons import LESSONS, lesson, work_brief, work_reveal
 from nest_studio import jobs
 
@@ -36,6 +36,24 @@ def text_of(page):
 
 def charts(page):
     return [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
+
+
+def components(page, name):
+    """What the browser's own parts are given: keys, drawings."""
+    found = page.get("bidi_component")
+    return [json.loads(one.proto.json) for one in found if one.proto.component_name == name]
+
+
+def figures(page):
+    """Charts and drawings."""
+    return [*charts(page), *components(page, "nest-studio.svg")]
+
+
+def titles(found):
+    """Of what a lesson shows on the page."""
+    drawing = lesson_drawing(found, 1000, wall=False)
+    pictures = lesson_pictures(found)
+    return [one.title for one in pictures or (drawing,)]
 
 
 def widget(page, key):
@@ -88,9 +106,9 @@ def test_a_prediction_reveals(learn_page, shown, right):
     assert ("You said: " in seen) is not right
     assert shown.brief().question.answer in seen
     reveal = shown.reveal({})
-    assert len(charts(page)) == len(lesson_pictures(reveal.found))
-    for picture in lesson_pictures(reveal.found):
-        assert picture.title in seen
+    assert len(figures(page)) == len(titles(reveal.found))
+    for title in titles(reveal.found):
+        assert title in seen
     for formula in reveal.formulas:
         assert formula.numbers in seen
         assert formula.source in seen
@@ -102,7 +120,7 @@ def test_show_me_reveals_without_a_prediction(learn_page, shown):
     page = learn_page(lesson=shown.short)
     widget(page, f"{shown.key}.show").set_value(True).run()
     assert f"Answer: {shown.brief().question.answer}" in text_of(page)
-    assert charts(page)
+    assert figures(page)
 
 
 @pytest.mark.sampled(2)
@@ -114,13 +132,15 @@ def test_every_control_moves_the_figures(learn_page, shown):
         widget(page, f"{shown.key}.step").set_value(5).run()
     for control in shown.controls:
         other = control.values[-1] if control.values[-1] != control.standard else control.values[0]
-        before = charts(page)
+        before = figures(page)
+        if control.last:
+            other = 6
         widget(page, f"{shown.key}.{control.key}").set_value(other).run()
         assert not page.exception
         after = shown.reveal(({"step": 5} if started else {}) | {control.key: other})
-        assert charts(page) != before
-        for picture in lesson_pictures(after.found):
-            assert picture.title in text_of(page)
+        assert figures(page) != before
+        for title in titles(after.found):
+            assert title in text_of(page)
         widget(page, f"{shown.key}.{control.key}").set_value(
             5 if control.stepped else control.standard
         ).run()
@@ -128,21 +148,19 @@ def test_every_control_moves_the_figures(learn_page, shown):
 
 @pytest.mark.sampled(3)
 @EVERY
-def test_a_link_restores_prediction_controls_and_size(learn_page, shown):
+def test_a_link_restores_prediction_and_controls(learn_page, shown):
     control = shown.controls[0]
     question = shown.brief().question
     other = control.values[-1] if control.values[-1] != control.standard else control.values[0]
     said = question.told(question.right) if question.choices else f"{question.right:g}"
     page = learn_page(
         lesson=shown.short,
-        large="true",
         **{f"{shown.key}.guess": said, f"{shown.key}.{control.key}": control.name(other)},
     )
     assert not page.exception
     assert "Right. " in text_of(page)
-    assert widget(page, "large").value is True
-    for picture in lesson_pictures(shown.reveal({control.key: other}).found):
-        assert picture.title in text_of(page)
+    for title in titles(shown.reveal({control.key: other}).found):
+        assert title in text_of(page)
 
 
 @EVERY
@@ -160,15 +178,98 @@ def test_teachers_notes_are_closed_and_complete(learn_page, shown):
         assert why in inside
 
 
-def test_presentation_size_enlarges_text_and_figures(learn_page):
-    page = learn_page(**{"bubble.show": "true"})
-    (usual,) = charts(page)
-    assert "html { font-size" not in text_of(page)
-    widget(page, "large").set_value(True).run()
-    (large,) = charts(page)
-    assert large["layout"]["height"] == round(1.7 * usual["layout"]["height"])
-    assert large["layout"]["font"]["size"] == pytest.approx(20.4)
-    assert "html { font-size: 25px; }" in text_of(page)
+@pytest.fixture
+def projected(learn_page):
+    """``projected(**address)``: a lesson at the projector."""
+    return lambda **address: learn_page(present="on", **address)
+
+
+def test_hands_are_counted_and_shown_beside_the_right_answer_at_the_reveal(projected):
+    hands = {"a": 3, "b": 12, "c": 6, "d": 0}
+    address = {f"steps.hands.{key}": str(count) for key, count in hands.items() if count}
+    page = projected(lesson="All-reduce", **address)
+    seen = text_of(page)
+    shown = lesson("steps")
+    question = shown.brief().question
+    assert question.text in seen
+    assert "21 hands" in seen
+    assert question.answer not in seen
+    assert "✓" not in seen
+    assert '<i style="width' not in seen
+    widget(page, "wall-show").click().run()
+    seen = text_of(page)
+    assert question.answer in seen
+    for key, count in hands.items():
+        text = next(choice.text for choice in question.choices if choice.key == key)
+        right = key == question.right
+        bar = f'<i style="width: {152 * count / 12:.0f}px"></i>' if count else ""
+        assert f"<span>{text}{' ✓' if right else ''}</span>{bar}" in seen
+    widget(page, "steps.hands.d").set_value(24).run()
+    assert "45 hands" in text_of(page)
+    assert '<i style="width: 152px"></i>' in text_of(page)
+
+
+@pytest.mark.parametrize("shown", [lesson("bubble"), lesson("stash"), lesson("passes")])
+def test_a_projector_shows_question_and_figure_and_nothing_for_the_teacher(projected, shown):
+    page = projected(lesson=shown.short)
+    assert not page.exception
+    assert shown.lead in text_of(page)
+    assert not page.expander
+    widget(page, "wall-show").click().run()
+    seen = text_of(page)
+    reveal = shown.reveal({})
+    wall = lesson_drawing(reveal.found, 648, wall=True)
+    assert (wall.title if wall else lesson_pictures(reveal.found)[0].title) in seen
+    assert len(figures(page)) == 1
+    assert shown.brief().notes.discuss[0] in seen
+    assert shown.brief().notes.expected not in seen
+    widget(page, "wall-show").click().run()
+    assert shown.brief().question.answer not in text_of(page)
+
+
+def _keyed():
+    import streamlit as st
+
+    from nest_core.lessons import lesson
+    from nest_studio.present_view import on_key
+
+    st.session_state.setdefault("steps.step", 0)
+    for name in st.query_params.get_all("press"):
+        on_key(lesson(st.query_params["lesson"]), name)
+
+
+@pytest.mark.parametrize(
+    ("names", "opened", "step"),
+    [
+        (["next"], True, 0),
+        (["next"] * 4, True, 3),
+        (["show", "next", "next", "back"], True, 1),
+        (["next", "back"], False, 0),
+        (["back"], False, 0),
+        (["next"] * 40, True, 14),
+    ],
+)
+def test_arrows_reveal_then_step_and_the_way_back_closes(names, opened, step):
+    page = AppTest.from_function(_keyed, default_timeout=30)
+    page.query_params["lesson"] = "steps"
+    page.query_params["press"] = names
+    page.run()
+    assert not page.exception
+    state = page.session_state
+    assert bool(state.get("steps.show")) is opened
+    assert state["steps.step"] == step
+
+
+def test_a_page_listens_to_arrows_and_a_presenters_remote(learn_page):
+    page = learn_page(lesson="All-reduce", **{"steps.show": "true"})
+    (keys,) = components(page, "nest-studio.keys")
+    assert keys["keys"] == {
+        "ArrowRight": "next",
+        "PageDown": "next",
+        "ArrowLeft": "back",
+        "PageUp": "back",
+    }
+    assert not components(learn_page(**{"bubble.show": "true"}), "nest-studio.keys")
 
 
 def test_asking_again_hides_the_answer(learn_page):
@@ -251,7 +352,7 @@ def slow_queue(monkeypatch):
 def test_only_slow_lessons_are_computed_elsewhere(learn_page, slow_queue, shown):
     slow_queue.works = True
     page = learn_page(lesson=shown.short, **{f"{shown.key}.show": "true"})
-    assert charts(page)
+    assert figures(page)
     asked = {function for _, function, _ in slow_queue.asked.values()}
     assert asked == ({work_brief, work_reveal} if shown.slow else set())
 
@@ -288,7 +389,7 @@ def _toured():
 
 
 @pytest.fixture
-def toured():
+def toured(store):
     """``toured(**address)``: a page with the tour, as it opens on an address's parameters."""
 
     def opened(**address: str) -> AppTest:
@@ -309,7 +410,7 @@ def test_a_first_visit_is_shown_round_in_five_steps(toured):
         widget(page, "tour-done" if last else "tour-next").click().run()
         assert not page.exception
     assert " of 5: " not in text_of(page)
-    assert page.query_params["tour"] == "off"
+    assert " of 5: " not in text_of(toured()), "once and for all"
 
 
 def test_the_tour_takes_less_than_a_minute_to_read(toured):
@@ -325,7 +426,6 @@ def test_the_tour_can_be_skipped_and_brought_back(toured):
     page = toured()
     widget(page, "tour-skip").click().run()
     assert " of 5: " not in text_of(page)
-    assert page.query_params["tour"] == "off"
     widget(page, "tour-again").click().run()
     assert "1 of 5: " in text_of(page)
     assert "tour" not in page.query_params

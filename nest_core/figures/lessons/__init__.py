@@ -9,7 +9,10 @@ from typing import Any
 import plotly.graph_objects as go
 
 from nest_core.figures.lessons.curves import crossing_picture, ratio_picture
+from nest_core.figures.lessons.drawing import Drawing
 from nest_core.figures.lessons.dynamic_table import mapping_picture, table_picture
+from nest_core.figures.lessons.pass_drawing import pass_drawing
+from nest_core.figures.lessons.program_drawing import program_drawing
 from nest_core.figures.lessons.program_table import (
     program_devices_picture,
     program_table_picture,
@@ -19,11 +22,13 @@ from nest_core.figures.lessons.stacks import (
     expert_time_picture,
     leads_picture,
     stash_picture,
+    tensor_picture,
     widths_picture,
     zero_memory_picture,
     zero_traffic_picture,
 )
 from nest_core.figures.lessons.timeline import timeline_picture
+from nest_core.figures.lessons.walk_drawing import walk_drawing
 from nest_core.figures.style import Picture
 from nest_core.lessons.bubble import Bubble
 from nest_core.lessons.collectives import Crossing
@@ -31,11 +36,14 @@ from nest_core.lessons.experts import Spreads
 from nest_core.lessons.levels import Table
 from nest_core.lessons.oversubscription import Widths
 from nest_core.lessons.paper_table import Leads
+from nest_core.lessons.passes import PassWalk
 from nest_core.lessons.program import Fill
 from nest_core.lessons.stash import Stash
+from nest_core.lessons.tensor import Blocks
+from nest_core.lessons.walk import Walk
 from nest_core.lessons.zero import ZeroStages
 
-__all__ = ["enlarged", "lesson_pictures"]
+__all__ = ["Drawing", "lesson_drawing", "lesson_pictures", "projected"]
 
 
 _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
@@ -45,13 +53,20 @@ _PICTURES: dict[type[Any], tuple[Callable[[Any], Picture], ...]] = {
     ZeroStages: (zero_memory_picture, zero_traffic_picture),
     Crossing: (crossing_picture, ratio_picture),
     Widths: (widths_picture,),
+    Blocks: (tensor_picture,),
     Spreads: (expert_memory_picture, expert_time_picture),
     Leads: (leads_picture,),
     Fill: (program_devices_picture, program_table_picture),
 }
 
-PROJECTOR = 1.7
-"""How much larger text, lines and heights are on a wall."""
+_DRAWINGS: dict[type[Any], Callable[..., Drawing]] = {
+    Walk: walk_drawing,
+    PassWalk: pass_drawing,
+    Fill: program_drawing,
+}
+
+PROJECTOR = 4 / 3
+"""How much larger text and lines are on a wall: 16 pixels for 12."""
 
 _USUAL_TEXT = 12
 _LENGTHS = {"size", "width", "standoff", "xshift", "yshift", "ticklen", "l", "r", "t", "b", "pad"}
@@ -75,19 +90,35 @@ _HOLDERS = {
 
 def lesson_pictures(found: object) -> tuple[Picture, ...]:
     """The figures of a `nest_core.lessons.Reveal.found`, side by side or one above the other."""
-    return tuple(draw(found) for draw in _PICTURES[type(found)])
+    return tuple(draw(found) for draw in _PICTURES.get(type(found), ()))
 
 
-def enlarged(shown: Picture, factor: float = PROJECTOR) -> Picture:
-    """The same picture with text, margins, lines and height ``factor`` times as large."""
+def lesson_drawing(found: object, width: float, *, wall: bool) -> Drawing | None:
+    """What lessons that walk through a fabric draw, some only on a wall; None for others.
+
+    Parameters
+    ----------
+    found : object
+        Of a `nest_core.lessons.Reveal`.
+    width : float
+        Pixels.
+    wall : bool
+        Whether text has a projector's size.
+    """
+    draw = _DRAWINGS.get(type(found))
+    return None if draw is None else draw(found, width, wall=wall)
+
+
+def projected(shown: Picture, height: float) -> Picture:
+    """The same picture for a wall: text of 16 pixels and more, no higher than there is room."""
     document = shown.plot.to_plotly_json()
-    layout = _grown(document["layout"], factor)
-    layout["height"] = round(factor * document["layout"]["height"])
-    text = {"size": factor * _USUAL_TEXT}
+    layout = _grown(document["layout"], PROJECTOR)
+    layout["height"] = round(min(height, PROJECTOR * document["layout"]["height"]))
+    text = {"size": PROJECTOR * _USUAL_TEXT}
     layout["font"] = text | layout.get("font", {})
     for axis in [key for key in layout if key.startswith(("xaxis", "yaxis"))]:
         layout[axis] = {"tickfont": text} | layout[axis]
-    traces = [_grown(trace, factor) for trace in document["data"]]
+    traces = [_grown(trace, PROJECTOR) for trace in document["data"]]
     return replace(shown, plot=go.Figure(data=traces, layout=layout))
 
 

@@ -27,18 +27,21 @@ from nest_core.figures.style import (
     value_axis,
 )
 from nest_core.lessons.experts import SHOWN_STAGE, Spreads
+from nest_core.lessons.lesson import percent
 from nest_core.lessons.oversubscription import Width, Widths
 from nest_core.lessons.paper_table import READINGS, Leads
 from nest_core.lessons.stash import Stash
+from nest_core.lessons.tensor import Blocks
 from nest_core.lessons.zero import Sharded, ZeroStages
 from nest_core.paper.cases import PLANNERS
-from nest_core.units import humanise, humanise_bytes
+from nest_core.units import humanise, humanise_bytes, humanise_seconds
 
 __all__ = [
     "expert_memory_picture",
     "expert_time_picture",
     "leads_picture",
     "stash_picture",
+    "tensor_picture",
     "widths_picture",
     "zero_memory_picture",
     "zero_traffic_picture",
@@ -285,6 +288,38 @@ def widths_picture(found: Widths) -> Picture:
         f"Iteration of the slowest stage, {bars.scale[1]}; nodes of {found.per_node}",
         "Each bar is the best plan that the planner finds at this width. Communication is what "
         "compute does not hide.",
+        _figure(bars),
+        _legend(bars),
+    )
+
+
+def tensor_picture(found: Blocks) -> Picture:
+    """A block's compute and collectives by tensor-parallel width."""
+    colours = {part: TIME_COLOURS[part] for part in ("compute", "communication")}
+    most = found.of(found.per_node)
+    bars = _Bars(
+        names=[
+            f"tp {one.tp}<br>"
+            + ("1 node" if one.tp <= found.per_node else f"{one.tp // found.per_node} nodes")
+            for one in found.widths
+        ],
+        parts={
+            "compute": [one.compute_s for one in found.widths],
+            "communication": [one.sent_s for one in found.widths],
+        },
+        colours=colours,
+        base="s",
+        quantity="one block",
+        across="tensor-parallel width",
+        tops=[humanise_seconds(one.seconds) for one in found.widths],
+        hatched=[False for _ in found.widths],
+    )
+    far = found.widths[-1]
+    return Picture(
+        f"Collectives take {percent(most.sent_s / most.seconds)} of a block at tp {most.tp}, "
+        f"{percent(far.sent_s / far.seconds)} at tp {far.tp}",
+        f"Forward and backward of a block, {bars.scale[1]}; uplinks {found.ratio} : 1",
+        "Nothing hides behind compute here. Fitted overlap hides a part: see the Plan page.",
         _figure(bars),
         _legend(bars),
     )

@@ -1,0 +1,84 @@
+"""Seconds of a layer's collectives on a fabric, as plans are priced by them.
+
+The layer's ranks sit as in a job without a pipeline whose data parallelism fills the fabric: groups
+of all axes at once, tensor parallelism innermost. Nothing is hidden behind compute here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nest_core.costs.anatomy import Anatomy
+from nest_core.costs.links import Links, links
+from nest_core.costs.plan import Point
+from nest_core.costs.problem import Problem
+from nest_core.costs.tables import call_kind
+from nest_core.errors import InputError
+from nest_core.layout import AXES
+
+__all__ = ["ExchangeTime", "exchange_times"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeTime:
+    """Seconds of one collective's calls in either pass."""
+
+    forward_s: float
+    backward_s: float
+
+    @property
+    def seconds(self) -> float:
+        """Both passes, replays left out."""
+        return self.forward_s + self.backward_s
+
+
+def exchange_times(problem: Problem, found: Anatomy) -> tuple[ExchangeTime, ...]:
+    """What each of ``found.exchanges`` takes.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of the same job; its network is the fabric.
+    found : Anatomy
+
+    Raises
+    ------
+    InputError
+        Where the fabric has no room for one group of ranks.
+    """
+    if not found.exchanges:
+        return ()
+    shared = links(problem, _point(problem, found))
+    return tuple(
+        ExchangeTime(
+            _seconds(shared, found, exchange.node.axis, exchange.node.forward, exchange.bytes),
+            _seconds(shared, found, exchange.node.axis, exchange.node.backward, exchange.bytes),
+        )
+        for exchange in found.exchanges
+    )
+
+
+def _point(problem: Problem, found: Anatomy) -> Point:
+    at, devices = found.strategy, problem.network.devices
+    ranks, etp = at.tp * at.cp, at.etp or at.tp
+    replicas = devices // ranks
+    if replicas * ranks < max(ranks, at.ep * etp) or (replicas * ranks) % (at.ep * etp):
+        room = max(ranks, at.ep * etp)
+        raise InputError(
+            "layer",
+            f"must have ranks that fill the fabric's {devices:,} devices",
+            f"groups of {room:,}",
+            "lower tp, cp or ep, or plan on a larger fabric",
+        )
+    return Point(at.tp, at.sp, replicas, 1, at.micro_batch, 0, AXES, cp=at.cp, ep=at.ep, etp=etp)
+
+
+def _seconds(
+    shared: Links, found: Anatomy, axis: str, calls: tuple[str, ...], size: float
+) -> float:
+    """Calls one after another; an all-reduce is a reduce-scatter and an all-gather."""
+    if not calls:
+        return 0.0
+    kind = call_kind(axis, found.strategy)
+    once = float(shared.time(axis, kind).seconds(size)[0])
+    return once * (len(calls) + calls.count("all_reduce"))

@@ -1,0 +1,70 @@
+"""Keys of the whole page as a Streamlit component: what was pressed, each press once.
+
+The browser sends all presses since the page was opened, so none is lost when several come while
+the page runs. A run that the next press ends may have drawn nothing, and the browser then still
+says what stood before: presses are answered anew from the state that was last drawn.
+
+Importing this module outside a running Streamlit fails: it registers the component.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+__all__ = ["listen"]
+
+_MOST = 4096
+_component = st.components.v2.component("nest-studio.keys", js="keys.js")
+
+
+def listen(
+    keys: Mapping[str, str], on_press: Callable[[str], None], moves: Sequence[str], *, key: str
+) -> None:
+    """Call back for keys that are pressed while no field has the focus.
+
+    Parameters
+    ----------
+    keys : mapping of str to str
+        The browser's names of keys ("ArrowRight") to what they mean here.
+    on_press : callable (meaning)
+        Called before the page runs again, once for every press.
+    moves : sequence of str
+        What ``on_press`` changes in the session; it stands drawn when this is called.
+    key : str
+        Names the listener within the session.
+    """
+    answered, drawn = f"{key} answered", f"{key} drawn"
+
+    def answer() -> None:
+        opened, names = _sent(st.session_state.get(key))
+        before, done, state = st.session_state.get(drawn, ("", 0, {}))
+        if before != opened:
+            done = 0
+        for name in moves:
+            st.session_state.pop(name, None)
+        for name, value in state.items():
+            st.session_state[name] = value
+        for name in names[done:]:
+            if name in keys.values():
+                on_press(name)
+        st.session_state[answered] = (opened, len(names))
+
+    opened, done = st.session_state.get(answered, ("", 0))
+    state = {name: st.session_state[name] for name in moves if name in st.session_state}
+    st.session_state[drawn] = (opened, done, state)
+    data = {"keys": dict(keys), "opened": opened, "seen": done}
+    _component(key=key, data=data, on_pressed_change=answer)
+
+
+def _sent(state: Any) -> tuple[str, list[Any]]:
+    """When the page was opened, and all presses since; none where it has not their shape."""
+    told = state.get("pressed") if isinstance(state, Mapping) else None
+    if not isinstance(told, Mapping):
+        return "", []
+    opened, names = told.get("opened"), told.get("names")
+    if not isinstance(opened, str) or not isinstance(names, list) or len(names) > _MOST:
+        return "", []
+    return opened, names
