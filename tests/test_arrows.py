@@ -75,6 +75,7 @@ ABOVE_FOUNDATIONS = {
         "topology",
         "workload",
     },
+    "picture": {"bill", "topology"},
     "published": set(),
     "paper": {
         "baselines",

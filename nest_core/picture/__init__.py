@@ -1,0 +1,20 @@
+"""Pictures of fabrics, drawn by rule: what each kind looks like, from 8 to 131,072 devices."""
+
+from nest_core.picture.marks import Band, Box, Drawn, Line, Mark, Said, Swatch, Words
+from nest_core.picture.picture import Ask, drawn, picture
+from nest_core.picture.svg import to_svg
+
+__all__ = [
+    "Ask",
+    "Band",
+    "Box",
+    "Drawn",
+    "Line",
+    "Mark",
+    "Said",
+    "Swatch",
+    "Words",
+    "drawn",
+    "picture",
+    "to_svg",
+]

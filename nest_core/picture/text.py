@@ -1,0 +1,70 @@
+"""How wide words are, without an engine of fonts.
+
+Advance widths are Helvetica's, in thousandths of the size, as Adobe publishes them (Core 14 AFM);
+the app's own family is narrower, so what fits by this table fits there.
+"""
+
+from __future__ import annotations
+
+__all__ = ["text_width", "wrapped"]
+
+_WIDTHS = {
+    191: "'",
+    222: "ijl",
+    278: " !,./:;Ift",
+    333: "()-r",
+    355: '"',
+    389: "*",
+    500: "Jcksvxyz",
+    556: "#$?Labdeghnopqu0123456789",
+    584: "+<=>×",
+    611: "FTZ",
+    667: "&ABEKPSVXY",
+    722: "CDHNRUw",
+    778: "GOQ",
+    833: "Mm",
+    889: "%",
+    944: "W",
+    1000: "…",
+    1015: "@",
+}
+_OF = {character: width for width, characters in _WIDTHS.items() for character in characters}
+_OTHERS = 722
+_BOLD = 1.06
+
+
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """Pixels of one line of text.
+
+    Examples
+    --------
+    >>> text_width("16 spines", 12.0)
+    51.36
+    """
+    units = sum(_OF.get(character, _OTHERS) for character in text)
+    return round(units * size / 1000 * (_BOLD if bold else 1.0), 2)
+
+
+def wrapped(
+    text: str, width: float, size: float, bold: bool = False, most: int = 4
+) -> tuple[str, ...]:
+    """Lines no wider than ``width``, broken between words; what is beyond ``most`` is cut off.
+
+    Examples
+    --------
+    >>> wrapped("1,024 links: every leaf to every spine, x 2", 128.0, 12.0)
+    ('1,024 links: every leaf', 'to every spine, x 2')
+    """
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer, size, bold) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    if len(lines) <= most:
+        return tuple(lines)
+    last = lines[most - 1]
+    while last and text_width(f"{last} …", size, bold) > width:
+        last = last.rpartition(" ")[0]
+    return (*lines[: most - 1], f"{last} …".strip())
