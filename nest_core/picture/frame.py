@@ -39,8 +39,6 @@ class Frame:
     said : {"full", "heads", "silhouette"}
     left, right, top, bottom : float
         Edges of the drawing.
-    title, subtitle : tuple of str
-        Lines.
     """
 
     width: float
@@ -50,8 +48,6 @@ class Frame:
     right: float
     top: float
     bottom: float
-    title: tuple[str, ...]
-    subtitle: tuple[str, ...]
 
     @property
     def across(self) -> float:
@@ -69,23 +65,27 @@ class Frame:
         return self.said != "silhouette"
 
 
-def frame_of(width: float, title: str, subtitle: str, legend: Sequence[Swatch] = ()) -> Frame:
-    """The frame of a picture ``width`` pixels wide; its height follows."""
+def frame_of(width: float) -> Frame:
+    """The frame of a picture ``width`` pixels wide; its height follows.
+
+    It leaves as much room to words whatever they say, so that no failure moves the drawing.
+    """
     if width < 300:
         height = float(round(_HEIGHTS["silhouette"] * width / 216))
-        return Frame(width, height, "silhouette", 4, width - 4, 4, height - 4, (), ())
+        return Frame(width, height, "silhouette", 4, width - 4, 4, height - 4)
     said: Literal["full", "heads"] = "heads" if width < 640 else "full"
-    room = width - 2 * _GUTTER
-    head = wrapped(title, room, _TITLE, bold=True, most=3)
-    below = wrapped(subtitle, room, TEXT, most=3)
-    top = 10 + 19 * len(head) + 16 * len(below) + (14 if said == "full" else 10)
-    foot = 16 * len(_legend_rows(legend, _left(said), width - _GUTTER)) + 16
-    height = _HEIGHTS[said] + 19 * (len(head) - 1) + 16 * (len(below) - 1)
-    return Frame(width, height, said, _left(said), width - _GUTTER, top, height - foot, head, below)
+    titles, subtitles, legends = _reserved(width)
+    top = 10 + 19 * titles + 16 * subtitles + (14 if said == "full" else 10)
+    height = _HEIGHTS[said] + 19 * (titles - 1) + 16 * (subtitles - 1) + 16 * (legends - 1)
+    left = 160.0 if said == "full" else 112.0
+    return Frame(width, height, said, left, width - _GUTTER, top, height - 16 * legends - 16)
 
 
-def _left(said: str) -> float:
-    return 160.0 if said == "full" else 112.0
+def _reserved(width: float) -> tuple[int, int, int]:
+    """Lines of the title, the subtitle and the legend."""
+    if width < 640:
+        return 2, 3, 2
+    return (1, 1, 1) if width >= 880 else (2, 2, 2)
 
 
 def framed(
@@ -106,18 +106,19 @@ def framed(
     """
     around: list[Mark] = []
     if frame.words:
-        around += _titles(frame)
+        around += _titles(frame, *words)
         around += gutter(frame, said)
         around += _legend(frame, legend)
     return Drawn(*words, frame.width, frame.height, (*marks, *around), tuple(legend), tuple(said))
 
 
-def _titles(frame: Frame) -> list[Mark]:
-    y, found = 10.0, list[Mark]()
-    for line in frame.title:
+def _titles(frame: Frame, title: str, subtitle: str) -> list[Mark]:
+    y, found, room = 10.0, list[Mark](), frame.width - 2 * _GUTTER
+    titles, subtitles, _ = _reserved(frame.width)
+    for line in wrapped(title, room, _TITLE, bold=True, most=titles):
         y += 19
         found.append(Words(line, "bold", _GUTTER, y - 5, _TITLE))
-    for line in frame.subtitle:
+    for line in wrapped(subtitle, room, TEXT, most=subtitles):
         y += 16
         found.append(Words(line, "soft", _GUTTER, y - 3))
     return found
@@ -219,9 +220,9 @@ def _block(block: _Block, full: bool) -> list[Mark]:
 
 
 def _legend_rows(
-    legend: Sequence[Swatch], left: float, right: float
+    legend: Sequence[Swatch], left: float, right: float, most: int
 ) -> list[list[tuple[float, Swatch]]]:
-    """Where every entry starts, row by row; a third row is left out."""
+    """Where every entry starts, row by row; what needs more rows is left out."""
     rows: list[list[tuple[float, Swatch]]] = []
     x = right
     for one in legend:
@@ -231,7 +232,7 @@ def _legend_rows(
             x = left
         rows[-1].append((x, one))
         x += width + 22
-    return rows[:2]
+    return rows[:most]
 
 
 def _swatch_width(one: Swatch) -> float:
@@ -240,7 +241,8 @@ def _swatch_width(one: Swatch) -> float:
 
 def _legend(frame: Frame, legend: Sequence[Swatch]) -> list[Mark]:
     found: list[Mark] = []
-    rows = _legend_rows(legend, frame.left, frame.right)
+    left = frame.left if frame.said == "full" else _GUTTER
+    rows = _legend_rows(legend, left, frame.right, _reserved(frame.width)[2])
     for number, row in enumerate(rows):
         y = frame.height - 8 - 16 * (len(rows) - 1 - number)
         for x, one in row:

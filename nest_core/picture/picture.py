@@ -7,42 +7,19 @@ and from the width alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache, singledispatch
+from collections.abc import Mapping
+from functools import singledispatch
 
-from nest_core.bill.bill import inventory
-from nest_core.bill.inventory import Inventory
-from nest_core.bill.prices import Prices, load_prices
 from nest_core.errors import InputError
+from nest_core.picture.ask import Ask, parts_of
+from nest_core.picture.clos_kinds import clos_drawn
 from nest_core.picture.marks import Drawn
-from nest_core.topology import Fabric
+from nest_core.topology import Clos, Fabric
 
-__all__ = ["Ask", "drawn", "picture"]
+__all__ = ["drawn", "picture"]
 
 LEAST_WIDTH = 160.0
 MOST_WIDTH = 4096.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ask:
-    """What a picture is asked to show, beside the fabric.
-
-    Parameters
-    ----------
-    width : float
-        Pixels.
-    parts : Inventory
-        Of the fabric, where all counts that are said come from.
-    """
-
-    width: float
-    parts: Inventory
-
-
-@lru_cache(maxsize=1)
-def _prices() -> Prices:
-    """The list that says how racks stand; a picture shows nothing else of it."""
-    return load_prices()
 
 
 @singledispatch
@@ -58,7 +35,16 @@ def drawn(fabric: Fabric, ask: Ask) -> Drawn:
     raise InputError("kind", "must be one that has a picture", fabric.kind, "draw its link graph")
 
 
-def picture(fabric: Fabric, *, width: float = 900.0) -> Drawn:
+drawn.register(Clos, clos_drawn)
+
+
+def picture(
+    fabric: Fabric,
+    *,
+    width: float = 900.0,
+    slow: Mapping[str, float] | None = None,
+    opened: str = "",
+) -> Drawn:
     """The picture of a fabric.
 
     Parameters
@@ -66,6 +52,10 @@ def picture(fabric: Fabric, *, width: float = 900.0) -> Drawn:
     fabric : Fabric
     width : float
         Pixels; the height follows.
+    slow : mapping of str to float, optional
+        Switches by their key (``"leaf 11"``) and the share of their links' rate that is left.
+    opened : str
+        Key of the group that the lens shows, where there is one (``"pod 3"``).
 
     Raises
     ------
@@ -76,4 +66,4 @@ def picture(fabric: Fabric, *, width: float = 900.0) -> Drawn:
         raise InputError(
             "width", f"must be {LEAST_WIDTH:.0f} to {MOST_WIDTH:.0f} pixels", width, "change it"
         )
-    return drawn(fabric, Ask(width, inventory(fabric, _prices())))
+    return drawn(fabric, Ask(width, parts_of(fabric), slow or {}, opened))

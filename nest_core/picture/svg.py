@@ -73,7 +73,7 @@ def _group(key: tuple[object, ...], marks: list[Mark], name: str) -> str:
         if isinstance(first, Line):
             attributes += f' stroke-width="{_number(first.width)}"'
             if first.opacity < 1:
-                attributes += f' opacity="{_number(first.opacity)}"'
+                attributes += f' stroke-opacity="{_number(first.opacity)}"'
         for word in str(look).split():
             if word in _HATCHES and not isinstance(first, Line):
                 attributes += f' style="fill:url(#{name}-{word})"'

@@ -11,7 +11,7 @@ __all__ = ["text_width", "wrapped"]
 _WIDTHS = {
     191: "'",
     222: "ijl",
-    278: " !,./:;Ift",
+    278: " \u00a0!,./:;Ift",
     333: "()-r",
     355: '"',
     389: "*",
@@ -56,7 +56,7 @@ def wrapped(
     ('1,024 links: every leaf', 'to every spine, x 2')
     """
     lines: list[str] = []
-    for word in text.split():
+    for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and text_width(longer, size, bold) <= width:
             lines[-1] = longer

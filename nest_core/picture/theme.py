@@ -78,6 +78,7 @@ _RULES: dict[str, str] = {
     ".switch": "fill:var(--fabric-switch);stroke:var(--fabric-switch-edge)",
     ".frame": "fill:var(--fabric-panel);stroke:var(--fabric-edge)",
     ".device": "fill:var(--fabric-device)",
+    ".node": "fill:none",
     ".idle": "fill:var(--fabric-idle)",
     ".port": "fill:var(--fabric-switch-edge)",
     ".bundle": "fill:var(--fabric-bundle)",

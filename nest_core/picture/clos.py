@@ -1,0 +1,141 @@
+"""Clos fabrics of two tiers, drawn whole; where the others' rules begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nest_core.picture.clos_structure import Pod, Structure
+from nest_core.picture.clos_tiers import Region, Tiers, fault_words
+from nest_core.picture.clos_words import (
+    Counts,
+    said_links,
+    said_nodes,
+    said_rate,
+    said_tier,
+    subtitle,
+    title,
+)
+from nest_core.picture.frame import Frame, frame_of, framed
+from nest_core.picture.marks import Drawn, Said, Swatch
+from nest_core.picture.racks import Racks
+from nest_core.topology import Clos
+
+__all__ = ["Sketch", "inner", "left_ratio", "line_words", "two_tiers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """A Clos fabric about to be drawn.
+
+    Parameters
+    ----------
+    structure : Structure
+    counts : Counts
+    racks : Racks
+    width : float
+    opened : str
+        Key of the pod or the unit that the lens shows; empty: the first one that is in trouble.
+    """
+
+    structure: Structure
+    counts: Counts
+    racks: Racks
+    width: float
+    opened: str = ""
+
+    @property
+    def fabric(self) -> Clos:
+        """What is drawn."""
+        return self.structure.fabric
+
+    @property
+    def one_link(self) -> str:
+        """One link's rate in words."""
+        return said_rate(self.fabric.link_bandwidth_Bps)
+
+
+def two_tiers(sketch: Sketch) -> Drawn:
+    """Spines, mesh, leaves, bundles and racks in rows."""
+    structure = sketch.structure
+    (pod,) = structure.pods()
+    frame = frame_of(sketch.width)
+    region = inner(frame)
+    layer = Tiers(structure, sketch.racks).drawn(pod, region)
+    line = line_words(layer.form, pod.leaves[0].up // max(1, len(pod.spines)), sketch.one_link)
+    words = title(structure), subtitle(structure, line)
+    legend = _legend(sketch, pod, line)
+    marks = list(layer.marks)
+    if frame.words:
+        marks += fault_words(structure, layer.boxes, region)
+    said = _said(sketch, pod, layer.edges, layer.tiles)
+    return framed(frame, words, marks, said, legend)
+
+
+def line_words(form: str, each: int, one_link: str) -> str:
+    """What one line of a mesh is; empty where none is drawn."""
+    count = 1 if form == "links" else each
+    return "" if form == "mesh" else f"{count} link{'s' if count > 1 else ''} of {one_link}"
+
+
+def inner(frame: Frame) -> Region:
+    """The drawing without the room that words of failures may take."""
+    if not frame.words:
+        return Region(frame.left, frame.right, frame.top, frame.bottom)
+    return Region(frame.left, frame.right, frame.top + 10, frame.bottom - 18)
+
+
+def _legend(sketch: Sketch, pod: Pod, links: str) -> tuple[Swatch, ...]:
+    entries = [Swatch("line", "link", links)] if links else []
+    if any(leaf.up and leaf.up != leaf.down for leaf in pod.leaves):
+        entries.append(Swatch("funnel", "switch", "leaf: foot is down, head is up capacity"))
+    else:
+        entries.append(Swatch("box", "switch", "switch; its width is its links"))
+    entries.append(Swatch("box", "device", "device"))
+    if sketch.structure.gone:
+        entries.insert(0, Swatch("line", "link gone", "gone"))
+    if sketch.structure.slow:
+        entries.insert(0, Swatch("line", "link slow", "slow"))
+    return tuple(entries)
+
+
+def _said(
+    sketch: Sketch,
+    pod: Pod,
+    edges: dict[str, tuple[float, float]],
+    tiles: dict[str, str],
+) -> list[Said]:
+    structure, counts, names = sketch.structure, sketch.counts, sketch.fabric.tier_names
+    leaf, found = pod.leaves[0], list[Said]()
+    if pod.spines:
+        spine = pod.spines[0]
+        ports = f"{spine.down} of {sketch.fabric.radix} ports each"
+        tiled = tuple(word for word in (tiles.get(names[1], ""), ports) if word)
+        found.append(said_tier(names[1], counts, tiled, edges[names[1]]))
+        each = leaf.up // len(pod.spines)
+        words = f": every {names[0]} to every {names[1]}, x {each}"
+        if len(pod.spines) == 1:
+            words = f", {leaf.up} from each {names[0]}"
+        ratio = left_ratio(sketch, 1)
+        found.append(said_links(names[1], counts, words, edges[f"links {names[1]}"], ratio))
+    down = f"{leaf.down} down, {leaf.up} up each" if leaf.up else f"{leaf.down} ports down"
+    tiled = tuple(word for word in (tiles.get(names[0], ""), down) if word)
+    found.append(said_tier(names[0], counts, tiled, edges[names[0]]))
+    words = f", {leaf.down} to a {names[0]}" if len(pod.leaves) > 1 else ""
+    found.append(said_links(names[0], counts, words, edges[f"links {names[0]}"]))
+    under = structure.units[0]
+    head = ""
+    several = f"{len(under.nodes)} under a {names[0]}; " if len(structure.units) > 1 else ""
+    if under.name == "rack":
+        head = f"{len(structure.units):,} rack{'s' if len(structure.units) > 1 else ''}"
+        several = f"of {len(under.nodes)} nodes; "
+    found.append(said_nodes(structure, counts, edges["node"], head, several.strip("; ")))
+    return found
+
+
+def left_ratio(sketch: Sketch, height: int) -> float:
+    """Oversubscription above a height of what is left: links below over links above."""
+    fabric = sketch.fabric
+    lower, upper = fabric.tier_names[height - 1], fabric.tier_names[height]
+    tier = fabric.switch_tiers[height]
+    (below, gone), (here, lost) = sketch.counts[f"links {lower}"], sketch.counts[f"links {upper}"]
+    return tier.oversubscription * (below / (below + gone)) * ((here + lost) / here)

@@ -1,0 +1,190 @@
+"""Nodes and their devices: cells while there is room, then a bar a node, then a block a rack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from nest_core.picture.aggregate import Cells, cells_of
+from nest_core.picture.clos_structure import Nodes, Structure
+from nest_core.picture.marks import Box, Mark, Words
+from nest_core.picture.switches import cross
+from nest_core.picture.text import text_width
+
+__all__ = ["MOST_CELLS", "Paint", "Racks", "plain"]
+
+Paint = Callable[[Sequence[int]], str]
+"""The look of some devices by their numbers, failed ones counted."""
+
+MOST_CELLS = 1536
+"""Most devices, and most nodes, that have a mark each."""
+
+_SIDE = 40.0
+
+
+def plain(devices: Sequence[int]) -> str:
+    """Every device alike."""
+    del devices
+    return "device"
+
+
+@dataclass(frozen=True, slots=True)
+class Racks:
+    """How the nodes of a fabric are drawn.
+
+    Parameters
+    ----------
+    structure : Structure
+    paint : callable
+    counted : bool
+        Whether they stand for elements, or repeat others.
+    most : int
+        Most devices that have a mark each.
+    """
+
+    structure: Structure
+    paint: Paint = plain
+    counted: bool = True
+    most: int = MOST_CELLS
+
+    def beside(self, under: Nodes, pitch: float) -> bool:
+        """Whether nodes stand side by side, each with a frame of its own."""
+        return pitch / len(under.nodes) >= _SIDE
+
+    def side_by_side(
+        self, under: Nodes, left: float, right: float, top: float, bottom: float
+    ) -> list[Mark]:
+        """Every node with devices, ports, its switch and its name."""
+        pitch = (right - left) / len(under.nodes)
+        wide = pitch - min(10.0, 0.12 * pitch)
+        marks: list[Mark] = []
+        for at, node in enumerate(under.nodes):
+            x = left + (at + 0.5) * pitch - wide / 2
+            marks += self._whole_node(node, x, top, wide, bottom - top)
+        return marks
+
+    def _whole_node(self, node: int, x: float, y: float, width: float, height: float) -> list[Mark]:
+        key, fabric = f"node {node}", self.structure.fabric
+        gone = not self.structure.present[node]
+        stands = (("node", 1),) if self.counted else ()
+        if gone and self.counted:
+            stands = (("node", 1), ("device", fabric.devices_per_node))
+        look = "frame gone" if gone else "frame"
+        frame = Box(key, look, x, y, width, height, stands=stands, radius=2.5)
+        if gone:
+            return [frame, *cross(frame)]
+        marks: list[Mark] = [frame]
+        named = height >= 60
+        switched = fabric.interconnect == "switch" and fabric.devices_per_node > 1 and height >= 44
+        foot = y + height - (22 if named else 4)
+        if named:
+            text = key if text_width(key, 12.0) * 1.1 + 4 <= width else str(node)
+            marks.append(Words(text, "soft", x + width / 2, y + height - 7, 12, "middle", key))
+        tall = foot - y - 5 - (13 if switched else 0)
+        marks += self._cells(node, x + 4, y + 5, width - 8, tall, key)
+        if switched:
+            bar = Box(f"nvswitch {node}", "switch", x + 4, foot - 10, width - 8, 9, inside=key)
+            marks.append(bar)
+        return marks
+
+    def stacked(self, under: Nodes, x: float, y: float, width: float, height: float) -> list[Mark]:
+        """A frame with its nodes one above the other, or a block where there is no room."""
+        devices = self.structure.fabric.devices_per_node
+        nodes = len(under.nodes)
+        each = (height - 3) / nodes
+        gap = 1.0 if each < 8 else 2.0
+        cells = cells_of(devices, width - 4, each - gap)
+        budget = self.most if cells and cells.each == 1 else MOST_CELLS
+        drawn = self.structure.fabric.slots if cells and cells.each == 1 else self._all_nodes
+        if cells and drawn > budget:
+            cells = Cells(1, 1, devices) if self._all_nodes <= MOST_CELLS else None
+        if cells is None:
+            return self._block(under, x, y, width, height)
+        frame = Box(under.key, "frame", x, y, width, height, radius=1.5)
+        marks: list[Mark] = [frame]
+        for at, node in enumerate(under.nodes):
+            place = (x + 2, y + 2 + at * each, width - 4, each - gap)
+            marks += self._node(node, place, under.key, cells)
+        return marks
+
+    @property
+    def _all_nodes(self) -> int:
+        return self.structure.fabric.nodes if self.counted else 0
+
+    def _block(self, under: Nodes, x: float, y: float, width: float, height: float) -> list[Mark]:
+        """One box for all nodes; what has failed of it in its corner."""
+        each, present = self.structure.fabric.devices_per_node, self.structure.present
+        nodes = [node for node in under.nodes if present[node]]
+        lost = len(under.nodes) - len(nodes)
+        devices = sum(int(present[node]) for node in nodes)
+        numbers = [node * each + slot for node in under.nodes for slot in range(each)]
+        stands = (("node", len(nodes)), ("device", devices)) if self.counted else ()
+        marks: list[Mark] = [
+            Box(under.key, self.paint(numbers), x, y, width, height, stands=stands, radius=1.5)
+        ]
+        if lost or devices < len(nodes) * each:
+            missing = len(under.nodes) * each - devices
+            stands = (("node", lost), ("device", missing)) if self.counted else ()
+            size = min(7.0, width, height)
+            corner = Box(
+                f"failed of {under.key}", "device gone", x, y, size, size, under.key, stands
+            )
+            marks += [corner, *cross(corner)]
+        return marks
+
+    def _node(
+        self, node: int, place: tuple[float, float, float, float], rack: str, cells: Cells
+    ) -> list[Mark]:
+        x, y, width, height = place
+        key, each = f"node {node}", self.structure.fabric.devices_per_node
+        if not self.structure.present[node]:
+            stands = (("node", 1), ("device", each)) if self.counted else ()
+            box = Box(key, "device gone", x, y, width, height, rack, stands)
+            return [box, *cross(box)]
+        if cells.each > 1 or each == 1:
+            count = int(self.structure.present[node])
+            stands = (("node", 1), ("device", count)) if self.counted else ()
+            numbers = range(node * each, (node + 1) * each)
+            marks: list[Mark] = [Box(key, self.paint(numbers), x, y, width, height, rack, stands)]
+            if count < each:
+                stands = (("device", each - count),) if self.counted else ()
+                size = min(6.0, width, height)
+                marks.append(Box(f"failed of {key}", "device gone", x, y, size, size, key, stands))
+            return marks
+        stands = (("node", 1),) if self.counted else ()
+        frame: Mark = Box(key, "node", x, y, width, height, rack, stands)
+        return [frame, *self._cells(node, x, y, width, height, key)]
+
+    def _cells(
+        self, node: int, x: float, y: float, width: float, height: float, key: str
+    ) -> list[Mark]:
+        """The devices of a node, one cell each."""
+        each = self.structure.fabric.devices_per_node
+        found = cells_of(each, width, height)
+        if found is None or found.each > 1:
+            count = int(self.structure.present[node])
+            stands = (("device", count),) if self.counted else ()
+            numbers = range(node * each, (node + 1) * each)
+            bar = Box(f"devices of {key}", self.paint(numbers), x, y, width, height, key, stands)
+            return [bar]
+        across, down = width / found.columns, height / found.rows
+        gap = 1.0 if across < 8 else 2.0
+        marks: list[Mark] = []
+        for slot in range(each):
+            row, column = divmod(slot, found.columns)
+            number = node * each + slot
+            here = number in self.structure.devices
+            stands = (("device", 1),) if self.counted else ()
+            marks.append(
+                Box(
+                    f"device {number}",
+                    self.paint((number,)) if here else "device gone",
+                    x + column * across + gap / 2,
+                    y + row * down,
+                    across - gap,
+                    down - min(gap, 0.25 * down),
+                    key,
+                    stands,
+                )
+            )
+        return marks

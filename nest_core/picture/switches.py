@@ -1,0 +1,412 @@
+"""Rows of switches, and the links between two rows.
+
+A switch is as wide at its foot as its links down, at its head as its links up, in units of one
+link's room: a row at 1 : 1 is a row of rectangles, an oversubscribed one of funnels. Positions and
+widths are those of the whole fabric, so that a failure moves nothing; a failed switch is dashed and
+crossed, its links are dashed, and both stand for what is gone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from nest_core.picture.aggregate import Row, line_width, mesh_form, opacity, row_of
+from nest_core.picture.marks import Band, Box, Line, Mark, Point, Words, between
+from nest_core.picture.text import text_width
+
+__all__ = [
+    "Mesh",
+    "Placed",
+    "Switch",
+    "cross",
+    "mesh",
+    "narrow_row",
+    "place",
+    "rectangle",
+    "stub",
+    "units",
+]
+
+IntArray = npt.NDArray[np.int64]
+
+_INSIDE = 60.0
+_NUMBER = 14.0
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One switch as its row has it.
+
+    Parameters
+    ----------
+    name : str
+        Of its tier; with the number, its key.
+    number, down, up : int
+        Links below and above if nothing had failed.
+    gone : bool
+    rate : float
+        Share of its links' rate that is left; 1 unless it is slow.
+    look : str
+        What it wears beside ``switch``.
+    """
+
+    name: str
+    number: int
+    down: int
+    up: int
+    gone: bool = False
+    rate: float = 1.0
+    look: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A box of a row, and the switches that it is.
+
+    Parameters
+    ----------
+    box : Box
+    members : tuple of Switch
+    marks : tuple of Mark
+        The box and what stands on it.
+    """
+
+    box: Box
+    members: tuple[Switch, ...]
+    marks: tuple[Mark, ...] = field(default=())
+
+    @property
+    def key(self) -> str:
+        """Of the box."""
+        return self.box.key
+
+    @property
+    def head(self) -> tuple[float, float]:
+        """Left end and length of the upper edge."""
+        (left, _), (right, _), *_ = self.box.outline
+        return left, right - left
+
+    @property
+    def foot(self) -> tuple[float, float]:
+        """Left end and length of the lower edge."""
+        *_, (right, _), (left, _) = self.box.outline
+        return left, right - left
+
+
+def units(row: Row, switches: Sequence[Switch]) -> float:
+    """Room of one link where the widest box of a row fills its place."""
+    widest, at = 1, 0
+    for count in row.counts:
+        members = switches[at : at + count]
+        at += count
+        ports = max(sum(one.down for one in members), sum(one.up for one in members))
+        widest = max(widest, ports)
+    return row.box / widest
+
+
+def place(
+    switches: Sequence[Switch],
+    row: Row,
+    unit: float,
+    edges: tuple[float, float],
+    counted: bool = True,
+) -> list[Placed]:
+    """The boxes of a row.
+
+    Parameters
+    ----------
+    unit : float
+        Room of one link.
+    edges : (float, float)
+        Top and bottom.
+    counted : bool
+        Whether they stand for elements, or repeat others.
+    """
+    found, at = [], 0
+    for middle, count in zip(row.centres, row.counts, strict=True):
+        members = tuple(switches[at : at + count])
+        at += count
+        found.append(_placed(members, middle, unit, edges, counted))
+    return found
+
+
+def _placed(
+    members: tuple[Switch, ...],
+    middle: float,
+    unit: float,
+    edges: tuple[float, float],
+    counted: bool,
+) -> Placed:
+    first, last, (top, bottom) = members[0], members[-1], edges
+    number = str(first.number) if first is last else f"{first.number}-{last.number}"
+    foot = unit * sum(one.down for one in members)
+    head = unit * sum(one.up for one in members)
+    if not head or not foot:
+        head = foot = max(head, foot)
+    width = max(head, foot)
+    alive = sum(not one.gone for one in members)
+    look = "switch" + (f" {first.look}" if first.look else "")
+    if not alive:
+        look = "switch gone"
+    elif any(one.rate < 1 and not one.gone for one in members):
+        look += " slow"
+    box = Box(
+        f"{first.name} {number}",
+        look,
+        middle - width / 2,
+        top,
+        width,
+        bottom - top,
+        stands=((first.name, alive or len(members)),) if counted else (),
+        head=None if head == foot else head,
+        foot=None if head == foot else foot,
+        radius=1.5 if head == foot and width >= 6 else 0.0,
+    )
+    marks: list[Mark] = [box]
+    lost = len(members) - alive if alive else 0
+    if not alive:
+        marks += cross(box)
+    elif lost:
+        marks += _lost(box, members, lost, counted)
+    elif min(head, foot) >= _NUMBER and bottom - top >= 13:
+        marks += _named(box, number, len(members), min(head, foot))
+    return Placed(box, members, tuple(marks))
+
+
+def _named(box: Box, number: str, count: int, room: float) -> list[Mark]:
+    """Its name, its number, or how many it is: the longest that fits."""
+    x, y = box.centre
+    texts = [box.key, number] if count == 1 else [f"{count:,}"]
+    if room < _INSIDE and count == 1:
+        texts = [number]
+    look = "inverse" if box.look in ("switch rail-0", "switch rail-7") else "label"
+    for text in texts:
+        if text_width(text, 12.0) * 1.1 + 2 <= room:
+            return [Words(text, look, x, y + 4.2, anchor="middle", key=box.key)]
+    return []
+
+
+def _lost(box: Box, members: Sequence[Switch], lost: int, counted: bool) -> list[Mark]:
+    """Failed switches of a tile that has others: a crossed corner."""
+    size = min(8.0, box.width / 2, box.height / 2)
+    left = box.outline[1][0] - size if box.head is None else box.centre[0]
+    gone = [one for one in members if one.gone]
+    corner = Box(
+        f"{gone[0].name} {gone[0].number}",
+        "switch gone",
+        left,
+        box.y,
+        size,
+        size,
+        inside=box.key,
+        stands=((members[0].name, lost),) if counted else (),
+    )
+    return [corner, *cross(corner)]
+
+
+def cross(box: Box) -> list[Mark]:
+    """Two lines over what has failed."""
+    x, y = box.centre
+    reach = min(box.width, box.height) * 0.3, min(box.width * 1.2, box.height) * 0.3
+    return [
+        Line(
+            "",
+            "cross gone",
+            ((x - reach[0], y + s * reach[1]), (x + reach[0], y - s * reach[1])),
+            1.5,
+        )
+        for s in (1, -1)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """Links between two rows.
+
+    Parameters
+    ----------
+    of : str
+        Class of the bill (``"links spine"``).
+    links : int array, shape (lower, upper)
+        Between each switch of the lower row and each of the upper one, if nothing had failed.
+    words : str
+        What a mesh that is too dense for lines says.
+    unit : float
+        Room of one link.
+    counted : bool
+    sound : int array, shape (lower, upper), optional
+        Those that are left; else all but those of failed switches.
+    loads : mapping of str to str
+        Look of the links of a lower switch by its key, where they are coloured by load.
+    """
+
+    of: str
+    links: IntArray
+    words: str
+    unit: float
+    counted: bool = True
+    sound: IntArray | None = None
+    loads: Mapping[str, str] = field(default_factory=dict)
+
+
+def mesh(lower: Sequence[Placed], upper: Sequence[Placed], links: Mesh) -> tuple[str, list[Mark]]:
+    """All links between two rows, and how: singly, a line per pair, or one hatched area."""
+    total = _by_box(links.links, lower, upper)
+    left = links.links * _sound(lower, upper) if links.sound is None else links.sound
+    sound = _by_box(left, lower, upper)
+    top, bottom = upper[0].box.y + upper[0].box.height, lower[0].box.y
+    form = mesh_form(int(total.sum()), int((total > 0).sum()), links.unit, bottom - top)
+    drawing = _Drawing(lower, upper, links, total, sound)
+    if form == "mesh":
+        return form, [*_hatched(drawing, top, bottom), *drawing.troubled()]
+    return form, [*drawing.lines(form == "links"), *drawing.troubled()]
+
+
+def _sound(lower: Sequence[Placed], upper: Sequence[Placed]) -> IntArray:
+    below = np.array([not one.gone for box in lower for one in box.members], np.int64)
+    above = np.array([not one.gone for box in upper for one in box.members], np.int64)
+    return np.outer(below, above)
+
+
+def _by_box(links: IntArray, lower: Sequence[Placed], upper: Sequence[Placed]) -> IntArray:
+    rows = np.cumsum([0, *(len(box.members) for box in lower)])[:-1]
+    columns = np.cumsum([0, *(len(box.members) for box in upper)])[:-1]
+    found: IntArray = np.add.reduceat(np.add.reduceat(links, rows, 0), columns, 1)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Drawing:
+    """Where lines between two rows end, and how they look."""
+
+    lower: Sequence[Placed]
+    upper: Sequence[Placed]
+    mesh: Mesh
+    total: IntArray
+    sound: IntArray
+
+    def ends(self, low: int, high: int, share: float = 0.5) -> tuple[Point, Point]:
+        """Where links of a pair leave the lower box and enter the upper one."""
+        below, above = self.lower[low], self.upper[high]
+        before = self.total[low, :high].sum() + share * self.total[low, high]
+        after = self.total[:low, high].sum() + share * self.total[low, high]
+        (left, wide), (start, length) = below.head, above.foot
+        x = left + wide * before / max(1, self.total[low].sum())
+        other = start + length * after / max(1, self.total[:, high].sum())
+        return (float(x), below.box.y), (float(other), above.box.y + above.box.height)
+
+    def lines(self, singly: bool) -> list[Mark]:
+        """What is in order: one line per link or per pair."""
+        pairs = np.argwhere(self.total > 0).tolist()
+        if singly:
+            return [
+                self.line(low, high, 1, (number + 0.5) / int(self.total[low, high]), 1.0)
+                for low, high in pairs
+                for number in range(int(self.sound[low, high]))
+            ]
+        ways = [self.ends(low, high) for low, high in pairs]
+        length = sum(math.dist(*way) for way in ways) / len(ways)
+        tall = ways[0][0][1] - ways[0][1][1]
+        left = min(box.box.x for box in (*self.lower, *self.upper))
+        right = max(box.box.x + box.box.width for box in (*self.lower, *self.upper))
+        mean = float(np.mean(self.total[self.total > 0]))
+        width = line_width(round(mean), self.mesh.unit) if mean >= 1 else 0.45
+        grey = opacity((right - left) * tall, len(pairs), width, length)
+        return [
+            self.line(low, high, int(self.sound[low, high]), 0.5, grey)
+            for low, high in pairs
+            if self.sound[low, high]
+        ]
+
+    def line(self, low: int, high: int, count: int, share: float, grey: float) -> Line:
+        """One link, or those of a pair."""
+        below, above = self.lower[low], self.upper[high]
+        look = self.mesh.loads.get(below.key, "")
+        return Line(
+            between(below.key, above.key),
+            f"link {look}".strip(),
+            self.ends(low, high, share),
+            line_width(count, self.mesh.unit),
+            (below.key, above.key),
+            ((self.mesh.of, count),) if self.mesh.counted else (),
+            grey,
+        )
+
+    def troubled(self) -> list[Mark]:
+        """Failed and slow links, on top: at least a pixel wide."""
+        gone, slow = list[Mark](), list[Mark]()
+        lost = self.total - self.sound
+        for low, high in np.argwhere(lost > 0).tolist():
+            gone.append(self.trouble(low, high, "link gone", int(lost[low, high]), 0.8))
+        for low, below in enumerate(self.lower):
+            if len(below.members) > 1 or below.members[0].rate >= 1 or below.members[0].gone:
+                continue
+            for high in np.flatnonzero(self.sound[low]).tolist():
+                slow.append(self.trouble(low, high, "link slow", 0, 1.0))
+        return [*gone, *slow]
+
+    def trouble(self, low: int, high: int, look: str, count: int, grey: float) -> Line:
+        """A line over others; what is only slow is counted beneath it."""
+        below, above = self.lower[low], self.upper[high]
+        return Line(
+            between(below.key, above.key),
+            look,
+            self.ends(low, high),
+            max(1.0, line_width(1, self.mesh.unit)) if count else 1.4,
+            (below.key, above.key),
+            ((self.mesh.of, count),) if self.mesh.counted and count else (),
+            grey,
+        )
+
+
+def _hatched(drawing: _Drawing, top: float, bottom: float) -> list[Mark]:
+    """One area between stubs of every switch, with its words on a plate."""
+    reach = min(6.0, (bottom - top) / 6)
+    marks: list[Mark] = [
+        stub(box.foot, top, top + reach, ("bundle", (box.key,))) for box in drawing.upper
+    ]
+    for box in drawing.lower:
+        look = drawing.mesh.loads.get(box.key, "bundle")
+        marks.append(stub(box.head, bottom - reach, bottom, (look, (box.key,))))
+    (left, _), (right, wide) = drawing.upper[0].foot, drawing.upper[-1].foot
+    (start, _), (end, width) = drawing.lower[0].head, drawing.lower[-1].head
+    corners = (
+        (left, top + reach),
+        (right + wide, top + reach),
+        (end + width, bottom - reach),
+        (start, bottom - reach),
+    )
+    mesh, count = drawing.mesh, int(drawing.sound.sum())
+    stands = ((mesh.of, count),) if mesh.counted else ()
+    marks.append(Band(mesh.of, "mesh", corners, (), stands))
+    middle, y = (sum(x for x, _ in corners) / 4, (top + bottom) / 2)
+    room = min(right + wide, end + width) - max(left, start)
+    wide = text_width(mesh.words, 12.0) * 1.12 + 20
+    if mesh.words and wide <= room and bottom - top - 2 * reach >= 22:
+        marks.append(Box("", "plate", middle - wide / 2, y - 10, wide, 20, radius=10))
+        marks.append(Words(mesh.words, "label", middle, y + 4.2, anchor="middle", key=mesh.of))
+    return marks
+
+
+def stub(
+    edge: tuple[float, float], top: float, bottom: float, look: tuple[str, tuple[str, ...]]
+) -> Band:
+    """A short bundle at an edge; the pair is its look and the keys of its ends."""
+    left, width = edge
+    return Band("", look[0], rectangle(left, top, width, bottom - top), look[1])
+
+
+def rectangle(x: float, y: float, width: float, height: float) -> tuple[Point, ...]:
+    """Its four corners."""
+    return ((x, y), (x + width, y), (x + width, y + height), (x, y + height))
+
+
+def narrow_row(count: int, centre: float, width: float, pitch_share: float) -> Row:
+    """A row as wide as its capacity, centred; boxes take ``pitch_share`` of their place."""
+    row = row_of(count, centre - width / 2, centre + width / 2)
+    return Row(row.counts, row.centres, row.pitch, row.pitch * pitch_share)
