@@ -7,6 +7,7 @@ from dataclasses import replace
 from nest_core.bill.inventory import Inventory
 from nest_core.picture.ask import Ask, parts_of
 from nest_core.picture.clos import Sketch, two_tiers
+from nest_core.picture.clos_pods import three_tiers
 from nest_core.picture.clos_structure import Structure
 from nest_core.picture.clos_words import Counts
 from nest_core.picture.marks import Drawn
@@ -20,6 +21,8 @@ def clos_drawn(fabric: Clos, ask: Ask) -> Drawn:
     """The picture of a Clos fabric."""
     structure = Structure(fabric, ask.parts.hall.per_rack, ask.slow)
     sketch = Sketch(structure, _counts(fabric, ask), Racks(structure), ask.width, ask.opened)
+    if fabric.tiers == 3 and fabric.pods == "units" and fabric.kind != "rail_only":
+        return three_tiers(sketch)
     return two_tiers(sketch)
 
 

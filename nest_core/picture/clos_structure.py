@@ -176,6 +176,48 @@ class Structure:
         first = (top * self.fabric.planes + plane) * count
         return tuple(self._switch(2, first + at, int(ends[at]), 0) for at in range(count))
 
+    def pod_counts(self, pod: Pod) -> dict[str, tuple[int, int]]:
+        """What a pod holds, and what of it has failed, by class of the bill."""
+        fabric, names = self.fabric, self.fabric.tier_names
+        under = [self.nodes_of(group).nodes for group in pod.groups]
+        here = [int((self.present[nodes.start : nodes.stop] > 0).sum()) for nodes in under]
+        live = [not leaf.gone for leaf in pod.leaves]
+        down = sum(n * self.links_per_node for n, alive in zip(here, live, strict=True) if alive)
+        above = np.array([not spine.gone for spine in pod.spines])
+        up = int((pod.links * np.outer(np.array(live), above)).sum())
+        own = [nodes for nodes, group in zip(under, pod.groups, strict=True) if self._owns(group)]
+        nodes = sum(len(each) for each in own)
+        there = sum(int((self.present[each.start : each.stop] > 0).sum()) for each in own)
+        devices = sum(int(self.present[each.start : each.stop].sum()) for each in own)
+        whole = {
+            "node": (there, nodes),
+            "device": (devices, nodes * fabric.devices_per_node),
+            names[0]: (sum(live), len(live)),
+            names[1]: (int(above.sum()), len(above)),
+            f"links {names[0]}": (down, sum(leaf.down for leaf in pod.leaves)),
+            f"links {names[1]}": (up, int(pod.links.sum())),
+        }
+        return {name: (found, total - found) for name, (found, total) in whole.items()}
+
+    def _owns(self, group: int) -> bool:
+        """Whether a unit's nodes are counted with this leaf: the one of its first rail."""
+        return group % self.fabric.rails == 0
+
+    def core_sound(self, top: int = 0, plane: int = 0) -> IntArray:
+        """`core_links` without those of failed spines and cores."""
+        links = self.core_links(top)
+        pods = [pod for pod in self.pods(plane) if self.fabric.sizing.top_of[pod.number] == top]
+        cores = np.array([not core.gone for core in self.cores(top, plane)])
+        start = 0
+        for row, pod in enumerate(pods):
+            spines = np.array([not spine.gone for spine in pod.spines])
+            alive = np.repeat(spines, pod.spines[0].up)
+            ends = (start + np.arange(len(alive))) % len(cores)
+            if not spines.all():
+                links[row] = np.bincount(ends[alive], minlength=len(cores))
+            start += len(alive)
+        return np.asarray(links * cores)
+
     def core_links(self, top: int = 0) -> IntArray:
         """Links between pods and the switches of a group at the top, shape (pods, cores).
 

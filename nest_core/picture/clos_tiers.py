@@ -12,7 +12,7 @@ from nest_core.picture.racks import Racks
 from nest_core.picture.switches import Mesh, Placed, mesh, narrow_row, place, rectangle, units
 from nest_core.picture.text import text_width
 
-__all__ = ["Layer", "Region", "Tiers", "fault_words", "leaf_links", "pair_words"]
+__all__ = ["Layer", "Region", "Tiers", "fault_words", "leaf_links", "pair_words", "row_said"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Tiers:
             form, between_rows = mesh(leaves, spines, links)
             marks = [*_shade(leaves, spines), *between_rows, *marks]
             marks += [mark for spine in spines for mark in spine.marks]
-            tiles[names[1]] = _row_said(spines)
+            tiles[names[1]] = row_said(spines)
             boxes[names[1]] = spines
         start = top + heights.leaf
         edges[f"links {names[0]}"] = (start, start + heights.bundle)
@@ -291,7 +291,8 @@ def pair_words(pod: Pod, links: int) -> str:
     return f"{links:,} links: {pairs}, {each:.3g} each"
 
 
-def _row_said(boxes: Sequence[Placed]) -> str:
+def row_said(boxes: Sequence[Placed]) -> str:
+    """Tiles of a row in words."""
     counts = tuple(len(box.members) for box in boxes)
     return Row(counts, (0.0,) * len(counts), 1.0, 1.0).said()
 

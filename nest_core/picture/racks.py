@@ -19,8 +19,6 @@ Paint = Callable[[Sequence[int]], str]
 MOST_CELLS = 1536
 """Most devices, and most nodes, that have a mark each."""
 
-_SIDE = 40.0
-
 
 def plain(devices: Sequence[int]) -> str:
     """Every device alike."""
@@ -38,18 +36,18 @@ class Racks:
     paint : callable
     counted : bool
         Whether they stand for elements, or repeat others.
-    most : int
-        Most devices that have a mark each.
+    side : float
+        Least room of a node that stands beside others.
     """
 
     structure: Structure
     paint: Paint = plain
     counted: bool = True
-    most: int = MOST_CELLS
+    side: float = 40.0
 
     def beside(self, under: Nodes, pitch: float) -> bool:
         """Whether nodes stand side by side, each with a frame of its own."""
-        return pitch / len(under.nodes) >= _SIDE
+        return pitch / len(under.nodes) >= self.side
 
     def side_by_side(
         self, under: Nodes, left: float, right: float, top: float, bottom: float
@@ -94,10 +92,9 @@ class Racks:
         each = (height - 3) / nodes
         gap = 1.0 if each < 8 else 2.0
         cells = cells_of(devices, width - 4, each - gap)
-        budget = self.most if cells and cells.each == 1 else MOST_CELLS
-        drawn = self.structure.fabric.slots if cells and cells.each == 1 else self._all_nodes
-        if cells and drawn > budget:
-            cells = Cells(1, 1, devices) if self._all_nodes <= MOST_CELLS else None
+        if self.counted and cells and self.structure.fabric.slots > MOST_CELLS:
+            bars = self.structure.fabric.nodes <= MOST_CELLS
+            cells = Cells(1, 1, devices) if bars and each - gap >= 2.5 else None
         if cells is None:
             return self._block(under, x, y, width, height)
         frame = Box(under.key, "frame", x, y, width, height, radius=1.5)
@@ -106,10 +103,6 @@ class Racks:
             place = (x + 2, y + 2 + at * each, width - 4, each - gap)
             marks += self._node(node, place, under.key, cells)
         return marks
-
-    @property
-    def _all_nodes(self) -> int:
-        return self.structure.fabric.nodes if self.counted else 0
 
     def _block(self, under: Nodes, x: float, y: float, width: float, height: float) -> list[Mark]:
         """One box for all nodes; what has failed of it in its corner."""

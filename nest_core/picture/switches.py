@@ -27,6 +27,7 @@ __all__ = [
     "mesh",
     "narrow_row",
     "place",
+    "place_one",
     "rectangle",
     "stub",
     "units",
@@ -74,11 +75,17 @@ class Placed:
     members : tuple of Switch
     marks : tuple of Mark
         The box and what stands on it.
+    ports : (float, float) or None
+        Left end and length of the part of its upper edge that links end on; None: all of it.
+    rise : float
+        How far its links go straight up before they spread.
     """
 
     box: Box
     members: tuple[Switch, ...]
     marks: tuple[Mark, ...] = field(default=())
+    ports: tuple[float, float] | None = None
+    rise: float = 0.0
 
     @property
     def key(self) -> str:
@@ -88,6 +95,8 @@ class Placed:
     @property
     def head(self) -> tuple[float, float]:
         """Left end and length of the upper edge."""
+        if self.ports is not None:
+            return self.ports
         (left, _), (right, _), *_ = self.box.outline
         return left, right - left
 
@@ -131,17 +140,18 @@ def place(
     for middle, count in zip(row.centres, row.counts, strict=True):
         members = tuple(switches[at : at + count])
         at += count
-        found.append(_placed(members, middle, unit, edges, counted))
+        found.append(place_one(members, middle, unit, edges, counted))
     return found
 
 
-def _placed(
+def place_one(
     members: tuple[Switch, ...],
     middle: float,
     unit: float,
     edges: tuple[float, float],
     counted: bool,
 ) -> Placed:
+    """One box of a row, around its middle; parameters as of `place`."""
     first, last, (top, bottom) = members[0], members[-1], edges
     number = str(first.number) if first is last else f"{first.number}-{last.number}"
     foot = unit * sum(one.down for one in members)
@@ -179,15 +189,16 @@ def _placed(
 
 
 def _named(box: Box, number: str, count: int, room: float) -> list[Mark]:
-    """Its name, its number, or how many it is: the longest that fits."""
+    """Its name, its number, or how many it is: the longest that fits, where it wears no colour."""
+    if box.look != "switch":
+        return []
     x, y = box.centre
     texts = [box.key, number] if count == 1 else [f"{count:,}"]
     if room < _INSIDE and count == 1:
         texts = [number]
-    look = "inverse" if box.look in ("switch rail-0", "switch rail-7") else "label"
     for text in texts:
         if text_width(text, 12.0) * 1.1 + 2 <= room:
-            return [Words(text, look, x, y + 4.2, anchor="middle", key=box.key)]
+            return [Words(text, "label", x, y + 4.2, anchor="middle", key=box.key)]
     return []
 
 
@@ -259,7 +270,7 @@ def mesh(lower: Sequence[Placed], upper: Sequence[Placed], links: Mesh) -> tuple
     total = _by_box(links.links, lower, upper)
     left = links.links * _sound(lower, upper) if links.sound is None else links.sound
     sound = _by_box(left, lower, upper)
-    top, bottom = upper[0].box.y + upper[0].box.height, lower[0].box.y
+    top, bottom = upper[0].box.y + upper[0].box.height, lower[0].box.y - lower[0].rise
     form = mesh_form(int(total.sum()), int((total > 0).sum()), links.unit, bottom - top)
     drawing = _Drawing(lower, upper, links, total, sound)
     if form == "mesh":
@@ -290,15 +301,16 @@ class _Drawing:
     total: IntArray
     sound: IntArray
 
-    def ends(self, low: int, high: int, share: float = 0.5) -> tuple[Point, Point]:
+    def ends(self, low: int, high: int, share: float = 0.5) -> tuple[Point, ...]:
         """Where links of a pair leave the lower box and enter the upper one."""
         below, above = self.lower[low], self.upper[high]
         before = self.total[low, :high].sum() + share * self.total[low, high]
         after = self.total[:low, high].sum() + share * self.total[low, high]
-        (left, wide), (start, length) = below.head, above.foot
+        (left, wide), (begin, length) = below.head, above.foot
         x = left + wide * before / max(1, self.total[low].sum())
-        other = start + length * after / max(1, self.total[:, high].sum())
-        return (float(x), below.box.y), (float(other), above.box.y + above.box.height)
+        other = begin + length * after / max(1, self.total[:, high].sum())
+        start, end = (float(x), below.box.y), (float(other), above.box.y + above.box.height)
+        return (start, (start[0], start[1] - below.rise), end) if below.rise else (start, end)
 
     def lines(self, singly: bool) -> list[Mark]:
         """What is in order: one line per link or per pair."""
@@ -310,8 +322,8 @@ class _Drawing:
                 for number in range(int(self.sound[low, high]))
             ]
         ways = [self.ends(low, high) for low, high in pairs]
-        length = sum(math.dist(*way) for way in ways) / len(ways)
-        tall = ways[0][0][1] - ways[0][1][1]
+        length = sum(math.dist(way[-2], way[-1]) for way in ways) / len(ways)
+        tall = ways[0][-2][1] - ways[0][-1][1]
         left = min(box.box.x for box in (*self.lower, *self.upper))
         right = max(box.box.x + box.box.width for box in (*self.lower, *self.upper))
         mean = float(np.mean(self.total[self.total > 0]))
@@ -372,7 +384,7 @@ def _hatched(drawing: _Drawing, top: float, bottom: float) -> list[Mark]:
     ]
     for box in drawing.lower:
         look = drawing.mesh.loads.get(box.key, "bundle")
-        marks.append(stub(box.head, bottom - reach, bottom, (look, (box.key,))))
+        marks.append(stub(box.head, bottom - reach, box.box.y, (look, (box.key,))))
     (left, _), (right, wide) = drawing.upper[0].foot, drawing.upper[-1].foot
     (start, _), (end, width) = drawing.lower[0].head, drawing.lower[-1].head
     corners = (
