@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nest_core.picture.clos_rails import Rails
 from nest_core.picture.clos_structure import Pod, Structure
-from nest_core.picture.clos_tiers import Region, Tiers, fault_words
+from nest_core.picture.clos_tiers import Layer, Region, Tiers, fault_words
 from nest_core.picture.clos_words import (
     Counts,
     said_links,
@@ -20,7 +21,7 @@ from nest_core.picture.marks import Drawn, Said, Swatch
 from nest_core.picture.racks import Racks
 from nest_core.topology import Clos
 
-__all__ = ["Sketch", "inner", "left_ratio", "line_words", "two_tiers"]
+__all__ = ["Sketch", "inner", "left_ratio", "line_words", "pod_layer", "two_tiers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,21 @@ class Sketch:
         return said_rate(self.fabric.link_bandwidth_Bps)
 
 
+def pod_layer(sketch: Sketch, pod: Pod, region: Region, counted: bool = True) -> Layer:
+    """One pod, or a whole fabric of two tiers, by rows or by rails."""
+    racks = Racks(sketch.structure, sketch.racks.paint, counted)
+    if sketch.fabric.rails > 1:
+        return Rails(sketch.structure, racks, counted).drawn(pod, region)
+    return Tiers(sketch.structure, racks, counted).drawn(pod, region)
+
+
 def two_tiers(sketch: Sketch) -> Drawn:
     """Spines, mesh, leaves, bundles and racks in rows."""
     structure = sketch.structure
     (pod,) = structure.pods()
     frame = frame_of(sketch.width)
     region = inner(frame)
-    layer = Tiers(structure, sketch.racks).drawn(pod, region)
+    layer = pod_layer(sketch, pod, region)
     line = line_words(layer.form, pod.leaves[0].up // max(1, len(pod.spines)), sketch.one_link)
     words = title(structure), subtitle(structure, line)
     legend = _legend(sketch, pod, line)
@@ -86,11 +95,16 @@ def inner(frame: Frame) -> Region:
 
 def _legend(sketch: Sketch, pod: Pod, links: str) -> tuple[Swatch, ...]:
     entries = [Swatch("line", "link", links)] if links else []
-    if any(leaf.up and leaf.up != leaf.down for leaf in pod.leaves):
+    if 1 < sketch.fabric.rails <= 8:
+        entries.insert(0, Swatch("box", "rail-0", "leaf and devices of rail 0"))
+        entries.append(Swatch("box", "switch", "spine, common to all rails"))
+        entries += [] if links else [Swatch("box", "mesh", "full mesh, too many lines to draw")]
+    elif any(leaf.up and leaf.up != leaf.down for leaf in pod.leaves):
         entries.append(Swatch("funnel", "switch", "leaf: foot is down, head is up capacity"))
     else:
         entries.append(Swatch("box", "switch", "switch; its width is its links"))
-    entries.append(Swatch("box", "device", "device"))
+    if not 1 < sketch.fabric.rails <= 8:
+        entries.append(Swatch("box", "device", "device"))
     if sketch.structure.gone:
         entries.insert(0, Swatch("line", "link gone", "gone"))
     if sketch.structure.slow:
@@ -118,18 +132,31 @@ def _said(
         ratio = left_ratio(sketch, 1)
         found.append(said_links(names[1], counts, words, edges[f"links {names[1]}"], ratio))
     down = f"{leaf.down} down, {leaf.up} up each" if leaf.up else f"{leaf.down} ports down"
-    tiled = tuple(word for word in (tiles.get(names[0], ""), down) if word)
+    rails = ""
+    if sketch.fabric.rails > 1:
+        units = len(structure.units)
+        rails = f"{sketch.fabric.rails} rails x {units} unit{'s' if units > 1 else ''}"
+    tiled = tuple(word for word in (rails, tiles.get(names[0], ""), down) if word)
     found.append(said_tier(names[0], counts, tiled, edges[names[0]]))
     words = f", {leaf.down} to a {names[0]}" if len(pod.leaves) > 1 else ""
     found.append(said_links(names[0], counts, words, edges[f"links {names[0]}"]))
+    found.append(_nodes(sketch, edges["node"]))
+    return found
+
+
+def _nodes(sketch: Sketch, edges: tuple[float, float]) -> Said:
+    """What stands below the leaves."""
+    structure, counts, names = sketch.structure, sketch.counts, sketch.fabric.tier_names
     under = structure.units[0]
     head = ""
+    if sketch.fabric.rails > 1:
+        words = f"{len(under.nodes)} in a unit; a column is the rail of its devices"
+        return said_nodes(structure, counts, edges, head, words)
     several = f"{len(under.nodes)} under a {names[0]}; " if len(structure.units) > 1 else ""
     if under.name == "rack":
         head = f"{len(structure.units):,} rack{'s' if len(structure.units) > 1 else ''}"
         several = f"of {len(under.nodes)} nodes; "
-    found.append(said_nodes(structure, counts, edges["node"], head, several.strip("; ")))
-    return found
+    return said_nodes(structure, counts, edges, head, several.strip("; "))
 
 
 def left_ratio(sketch: Sketch, height: int) -> float:

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nest_core.picture.aggregate import Row, row_of
-from nest_core.picture.clos import Sketch, inner, left_ratio, line_words
-from nest_core.picture.clos_rails import Rails
+from nest_core.picture.clos import Sketch, inner, left_ratio, line_words, pod_layer
 from nest_core.picture.clos_structure import Pod
-from nest_core.picture.clos_tiers import Layer, Region, Tiers, fault_words
+from nest_core.picture.clos_tiers import Layer, Region, fault_words
 from nest_core.picture.clos_words import plural, said_links, said_nodes, said_tier, subtitle, title
 from nest_core.picture.frame import Frame, frame_of, framed
 from nest_core.picture.lens import LENS_HEAD, beam, leaf_lens, lens, worst_leaf
 from nest_core.picture.marks import Band, Box, Drawn, Mark, Said, Stands, Swatch, Words
-from nest_core.picture.racks import Racks
 from nest_core.picture.switches import (
     Mesh,
     Placed,
@@ -27,15 +25,7 @@ from nest_core.picture.switches import (
 )
 from nest_core.picture.text import text_width
 
-__all__ = ["pod_layer", "three_tiers"]
-
-
-def pod_layer(sketch: Sketch, pod: Pod, region: Region, counted: bool) -> Layer:
-    """One pod, or a whole fabric of two tiers, by rows or by rails."""
-    racks = Racks(sketch.structure, sketch.racks.paint, counted)
-    if sketch.fabric.rails > 1:
-        return Rails(sketch.structure, racks, counted).drawn(pod, region)
-    return Tiers(sketch.structure, racks, counted).drawn(pod, region)
+__all__ = ["three_tiers"]
 
 
 def three_tiers(sketch: Sketch) -> Drawn:
@@ -60,10 +50,10 @@ def three_tiers(sketch: Sketch) -> Drawn:
         edges |= dict(layer.edges)
     if frame.words:
         marks += fault_words(structure, {"pods": places, "top": cores}, region)
-    each = int(structure.core_links().max()) * max(len(box.members) for box in cores)
-    each *= row.counts[0]
-    line = line_words(form, each, sketch.one_link)
-    words = title(structure), subtitle(structure, f"pod to core, {line}" if line else "")
+    dealt = structure.core_links()
+    each = int(dealt.max()) * len(cores[0].members) * row.counts[0]
+    line = line_words(form, each, sketch.one_link) if dealt.min() == dealt.max() else ""
+    words = title(structure), subtitle(structure, f"{line}, pod to core" if line else "")
     return framed(
         frame, words, marks, _said(sketch, pods, edges, cores, row), _legend(sketch, frame)
     )
@@ -299,8 +289,8 @@ def _said(
     first = pods[0]
     spine, leaf = first.spines[0], first.leaves[0]
     ratios = left_ratio(sketch, 2), left_ratio(sketch, 1)
-    inside = f"{len(first.spines)} in a pod, {spine.down} down, {spine.up} up"
-    below = f"{len(first.leaves)} in a pod, {leaf.down} down, {leaf.up} up"
+    inside = f"{len(first.spines)} in a pod, {spine.down}\u00a0down, {spine.up}\u00a0up"
+    below = f"{len(first.leaves)} in a pod, {leaf.down}\u00a0down, {leaf.up}\u00a0up"
     tiles = tuple(word for word in (row.said(), holds) if word)
     several = f"{len(pods)} {plural('pod', len(pods))}"
     return [

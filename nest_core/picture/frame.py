@@ -153,7 +153,7 @@ class _Block:
 
     head: tuple[str, ...]
     ratio: float | None
-    lines: tuple[str, ...]
+    texts: tuple[tuple[str, ...], ...]
     middle: float
     key: str
     top: float = 0.0
@@ -161,6 +161,10 @@ class _Block:
     @property
     def height(self) -> float:
         return 16.0 * len(self.head) + 23.0 * (self.ratio is not None) + _LEADING * len(self.lines)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(line for text in self.texts for line in text)
 
 
 def gutter(frame: Frame, said: Sequence[Said]) -> list[Mark]:
@@ -170,8 +174,8 @@ def gutter(frame: Frame, said: Sequence[Said]) -> list[Mark]:
     blocks = []
     for one in said:
         head = wrapped(one.head, room * (1 if full else 1.08), _HEAD, bold=True, most=2)
-        lines = tuple(line for text in one.words for line in wrapped(text, room, TEXT, most=3))
-        block = _Block(head, one.ratio, lines if full else (), (one.top + one.bottom) / 2, one.what)
+        texts = tuple(wrapped(text, room, TEXT, most=3) for text in one.words) if full else ()
+        block = _Block(head, one.ratio, texts, (one.top + one.bottom) / 2, one.what)
         if block.height:
             blocks.append(block)
     return [mark for block in _stacked(blocks, frame) for mark in _block(block, full)]
@@ -180,14 +184,14 @@ def gutter(frame: Frame, said: Sequence[Said]) -> list[Mark]:
 def _stacked(blocks: list[_Block], frame: Frame) -> list[_Block]:
     """Tops of all blocks: in the middle of their parts, moved until none overlaps another.
 
-    Where there is no room, the longest blocks lose their last lines.
+    Where there is no room, the longest blocks lose their last words.
     """
     top, bottom, gap = frame.top - 8, frame.bottom + 8, 5.0
     while sum(block.height + gap for block in blocks) - gap > bottom - top:
         longest = max(range(len(blocks)), key=lambda at: len(blocks[at].lines))
-        if not blocks[longest].lines:
+        if not blocks[longest].texts:
             break
-        blocks[longest] = replace(blocks[longest], lines=blocks[longest].lines[:-1])
+        blocks[longest] = replace(blocks[longest], texts=blocks[longest].texts[:-1])
         blocks = [block for block in blocks if block.height]
     tops = [block.middle - block.height / 2 for block in blocks]
     # Down from the top, then up from the bottom: what is pushed keeps its order.

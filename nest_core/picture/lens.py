@@ -22,7 +22,7 @@ def lens(region: Region, title: str) -> list[Mark]:
     frame = Box("", "lens", region.left, region.top, region.across, region.down, radius=4)
     words = title
     while words and text_width(words, 12.0, bold=True) * 1.1 > region.across - 20:
-        words = words.rpartition(" ")[0].rstrip(":,")
+        words = words.rpartition(",")[0] or words.rpartition(" ")[0].rstrip(":")
     return [frame, Words(words, "bold", region.left + 10, region.top + 16)]
 
 
