@@ -55,12 +55,14 @@ class Sketch:
         return said_rate(self.fabric.link_bandwidth_Bps)
 
 
-def pod_layer(sketch: Sketch, pod: Pod, region: Region, counted: bool = True) -> Layer:
+def pod_layer(
+    sketch: Sketch, pod: Pod, region: Region, counted: bool = True, nodes: bool = True
+) -> Layer:
     """One pod, or a whole fabric of two tiers, by rows or by rails."""
     racks = Racks(sketch.structure, sketch.racks.paint, counted)
     if sketch.fabric.rails > 1:
-        return Rails(sketch.structure, racks, counted).drawn(pod, region)
-    return Tiers(sketch.structure, racks, counted).drawn(pod, region)
+        return Rails(sketch.structure, racks, counted, below=nodes).drawn(pod, region)
+    return Tiers(sketch.structure, racks, counted, below=nodes).drawn(pod, region)
 
 
 def two_tiers(sketch: Sketch) -> Drawn:

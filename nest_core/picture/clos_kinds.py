@@ -7,6 +7,8 @@ from dataclasses import replace
 from nest_core.bill.inventory import Inventory
 from nest_core.picture.ask import Ask, parts_of
 from nest_core.picture.clos import Sketch, two_tiers
+from nest_core.picture.clos_apart import rails_apart
+from nest_core.picture.clos_planes import mirrored
 from nest_core.picture.clos_pods import three_tiers
 from nest_core.picture.clos_structure import Structure
 from nest_core.picture.clos_words import Counts
@@ -23,6 +25,10 @@ def clos_drawn(fabric: Clos, ask: Ask) -> Drawn:
     sketch = Sketch(structure, _counts(fabric, ask), Racks(structure), ask.width, ask.opened)
     if fabric.tiers == 3 and fabric.pods == "units" and fabric.kind != "rail_only":
         return three_tiers(sketch)
+    if fabric.kind == "rail_only" or fabric.pods == "rails":
+        return rails_apart(sketch)
+    if fabric.planes == 2:
+        return mirrored(sketch)
     return two_tiers(sketch)
 
 

@@ -151,6 +151,12 @@ class Rails:
         Whether marks stand for elements, or repeat others.
     labels : bool
         Whether rails and units are named.
+    loads : mapping of str to str
+        Looks of links by the key of their lower end.
+    slot : (float, float)
+        Part of a plane's height that its leaves take.
+    below : bool
+        Whether the nodes are drawn.
     """
 
     structure: Structure
@@ -158,6 +164,8 @@ class Rails:
     counted: bool = True
     labels: bool = True
     loads: Mapping[str, str] = field(default_factory=dict)
+    slot: tuple[float, float] = (0.18, 0.82)
+    below: bool = True
 
     def drawn(self, pod: Pod, region: Region) -> Layer:
         """Common spines, mesh, planes with leaves, nodes."""
@@ -185,7 +193,7 @@ class Rails:
         form, lines = mesh(leaves, spines, links)
         marks = [*marks[: len(grid.rails)], *lines, *marks[len(grid.rails) :]]
         marks += [mark for box in spines for mark in box.marks]
-        marks += self.nodes(grid, units, rows.nodes)
+        marks += self.nodes(grid, units, rows.nodes) if self.below else []
         edges = {
             names[1]: rows.spines,
             f"links {names[1]}": rows.mesh,
@@ -283,10 +291,10 @@ class Rails:
         tile, rail, inside = where
         top, bottom = edges
         step, rails = (bottom - top) / len(grid.rails), self.structure.fabric.rails
-        y = top + rail * step + 0.18 * step
+        y = top + (rail + self.slot[0]) * step
         look = rail_look(rail, rails)
         dressed = tuple(replace(one, look=look) for one in members)
-        high = (y, y + 0.64 * step)
+        high = (y, y + (self.slot[1] - self.slot[0]) * step)
         placed = place_one(dressed, grid.middle(tile, rail), unit, high, self.counted)
         if len(members) > 1:
             span = f"{inside[0]}-{inside[-1]}" if len(inside) > 1 else f"{inside[0]}"

@@ -71,12 +71,15 @@ class Tiers:
         Whether marks stand for elements, or repeat others.
     loads : mapping of str to str
         Looks of links by the key of their lower end and ``up`` or ``down``.
+    below : bool
+        Whether the nodes are drawn.
     """
 
     structure: Structure
     racks: Racks
     counted: bool = True
     loads: Mapping[str, str] = field(default_factory=dict)
+    below: bool = True
 
     def drawn(self, pod: Pod, region: Region) -> Layer:
         """Spines, mesh, leaves, bundles, racks."""
@@ -138,7 +141,9 @@ class Tiers:
             at += len(groups)
             under = _together([self.structure.nodes_of(group) for group in groups])
             x, width = leaf.box.centre[0], leaf.box.width
-            if len(groups) == 1 and self.racks.beside(under, row.pitch):
+            if not self.below:
+                pass
+            elif len(groups) == 1 and self.racks.beside(under, row.pitch):
                 half = max(width, 0.9 * row.box) / 2
                 marks += self.racks.side_by_side(under, x - half, x + half, top, bottom)
             else:

@@ -92,6 +92,7 @@ _RULES: dict[str, str] = {
     ".opened": "fill:none;stroke:var(--fabric-accent);stroke-width:2",
     ".nothing": "fill:none;stroke:var(--fabric-edge);stroke-dasharray:5 4",
     ".link": "fill:none;stroke:var(--fabric-line)",
+    ".bus.link": "stroke:var(--fabric-ink2)",
     ".bracket": "fill:none;stroke:var(--fabric-ink)",
     ".cased": "fill:none;stroke:var(--fabric-casing);stroke-linejoin:round",
     ".lit": "fill:none;stroke:var(--fabric-lit);stroke-linejoin:round",
