@@ -9,6 +9,7 @@ from nest_core.picture.clos_structure import Pod, Structure
 from nest_core.picture.clos_tiers import Layer, Region, Tiers, fault_words
 from nest_core.picture.clos_words import (
     Counts,
+    plural,
     said_links,
     said_nodes,
     said_rate,
@@ -17,11 +18,13 @@ from nest_core.picture.clos_words import (
     title,
 )
 from nest_core.picture.frame import Frame, frame_of, framed
-from nest_core.picture.marks import Drawn, Said, Swatch
+from nest_core.picture.marks import Box, Drawn, Mark, Said, Stands, Swatch, Words
 from nest_core.picture.racks import Racks
+from nest_core.picture.switches import cross
+from nest_core.picture.text import text_width
 from nest_core.topology import Clos
 
-__all__ = ["Sketch", "inner", "left_ratio", "line_words", "pod_layer", "two_tiers"]
+__all__ = ["Sketch", "inner", "left_ratio", "line_words", "other_planes", "pod_layer", "two_tiers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,12 @@ def two_tiers(sketch: Sketch) -> Drawn:
     structure = sketch.structure
     (pod,) = structure.pods()
     frame = frame_of(sketch.width)
-    region = inner(frame)
+    region = inner(frame, sketch)
     layer = pod_layer(sketch, pod, region)
     line = line_words(layer.form, pod.leaves[0].up // max(1, len(pod.spines)), sketch.one_link)
     words = title(structure), subtitle(structure, line)
     legend = _legend(sketch, pod, line)
-    marks = list(layer.marks)
+    marks = [*layer.marks, *other_planes(sketch, region)]
     if frame.words:
         marks += fault_words(structure, layer.boxes, region)
     said = _said(sketch, pod, layer.edges, layer.tiles)
@@ -88,11 +91,67 @@ def line_words(form: str, each: int, one_link: str) -> str:
     return "" if form == "mesh" else f"{count} link{'s' if count > 1 else ''} of {one_link}"
 
 
-def inner(frame: Frame) -> Region:
-    """The drawing without the room that words of failures may take."""
+_BAR = 18.0
+_MOST_BARS = 3
+
+
+def inner(frame: Frame, sketch: Sketch) -> Region:
+    """The drawing without what words of failures and bars of further planes may take."""
+    bars = _bars(sketch.fabric) * (_BAR if frame.words else 8.0)
     if not frame.words:
-        return Region(frame.left, frame.right, frame.top, frame.bottom)
-    return Region(frame.left, frame.right, frame.top + 10, frame.bottom - 18)
+        return Region(frame.left, frame.right, frame.top, frame.bottom - bars)
+    return Region(frame.left, frame.right, frame.top + 10, frame.bottom - 18 - bars)
+
+
+def _bars(fabric: Clos) -> int:
+    """Planes that have a bar instead of a drawing; the last bar is all that are left."""
+    two_drawn = fabric.planes == 2 and fabric.tiers == 2 and fabric.kind != "rail_only"
+    return 0 if two_drawn else min(_MOST_BARS, fabric.planes - 1)
+
+
+def other_planes(sketch: Sketch, region: Region) -> list[Mark]:
+    """A bar for every plane but the first, which is drawn; all of them are alike."""
+    bars, fabric, marks = _bars(sketch.fabric), sketch.fabric, list[Mark]()
+    if not bars:
+        return []
+    named = sketch.width >= 300
+    step = _BAR if named else 8.0
+    for bar in range(bars):
+        last = fabric.planes if bar == bars - 1 else bar + 2
+        here, gone = _planes_hold(sketch.structure, range(bar + 1, last))
+        letters = [chr(65 + plane) if plane < 26 else str(plane) for plane in (bar + 1, last - 1)]
+        key = f"plane {letters[0]}" if last == bar + 2 else f"plane {letters[0]}-{letters[1]}"
+        y = region.bottom + (20 if named else 1) + bar * step
+        box = Box(key, "frame", region.left, y, region.across, step - 3, "", here, radius=2)
+        marks.append(box)
+        if gone:
+            size = step - 3
+            corner = Box(f"failed of {key}", "switch gone", box.x, y, size, size, key, gone)
+            marks += [corner, *cross(corner)]
+        parts = ", ".join(f"{n:,} {plural(name, n)}" for name, n in here if "links" not in name)
+        for text in (f"{key}: {parts}, links to every NIC as in plane A", f"{key}: {parts}", key):
+            if named and text_width(text, 12.0) * 1.1 + 24 <= region.across:
+                middle = (region.left + region.right) / 2
+                marks.append(Words(text, "soft", middle, y + 11.7, 12, "middle", key))
+                break
+    return marks
+
+
+def _planes_hold(structure: Structure, planes: range) -> tuple[Stands, Stands]:
+    """Switches and links of some planes, and those that have failed."""
+    fabric = structure.fabric
+    total: dict[str, list[int]] = {}
+    for plane in planes:
+        counts = [structure.pod_counts(pod) for pod in structure.pods(plane)]
+        if fabric.tiers == 3:
+            counts += [structure.top_counts(top, plane) for top in range(structure.tops)]
+        for held in counts:
+            for name, (here, gone) in held.items():
+                if name not in ("node", "device"):
+                    entry = total.setdefault(name, [0, 0])
+                    entry[0], entry[1] = entry[0] + here, entry[1] + gone
+    here = tuple((name, found) for name, (found, _) in total.items())
+    return here, tuple((name, lost) for name, (_, lost) in total.items() if lost)
 
 
 def _legend(sketch: Sketch, pod: Pod, links: str) -> tuple[Swatch, ...]:
@@ -142,17 +201,17 @@ def _said(
     found.append(said_tier(names[0], counts, tiled, edges[names[0]]))
     words = f", {leaf.down} to a {names[0]}" if len(pod.leaves) > 1 else ""
     found.append(said_links(names[0], counts, words, edges[f"links {names[0]}"]))
-    found.append(_nodes(sketch, edges["node"]))
+    found.append(_nodes(sketch, edges["node"], tiles.get("node", "")))
     return found
 
 
-def _nodes(sketch: Sketch, edges: tuple[float, float]) -> Said:
+def _nodes(sketch: Sketch, edges: tuple[float, float], row: str) -> Said:
     """What stands below the leaves."""
     structure, counts, names = sketch.structure, sketch.counts, sketch.fabric.tier_names
     under = structure.units[0]
     head = ""
     if sketch.fabric.rails > 1:
-        words = f"{len(under.nodes)} in a unit; a column is the rail of its devices"
+        words = f"{len(under.nodes)} in a unit; {row}, a column is its rail"
         return said_nodes(structure, counts, edges, head, words)
     several = f"{len(under.nodes)} under a {names[0]}; " if len(structure.units) > 1 else ""
     if under.name == "rack":

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nest_core.picture.aggregate import line_width, row_of
-from nest_core.picture.clos import Sketch, inner, left_ratio
+from nest_core.picture.clos import Sketch, inner, left_ratio, other_planes
 from nest_core.picture.clos_rails import Grid, Rails, rail_look
 from nest_core.picture.clos_structure import Pod
 from nest_core.picture.clos_tiers import Region, fault_words
@@ -20,7 +20,7 @@ from nest_core.picture.clos_words import inside, said_links, said_nodes, said_ti
 from nest_core.picture.frame import frame_of, framed
 from nest_core.picture.marks import Box, Drawn, Line, Mark, Said, Swatch, Words, between
 from nest_core.picture.racks import Racks
-from nest_core.picture.switches import Placed, narrow_row, place
+from nest_core.picture.switches import Placed, cross, narrow_row, place
 from nest_core.picture.text import text_width
 
 __all__ = ["rails_apart"]
@@ -53,7 +53,7 @@ class _End:
 def rails_apart(sketch: Sketch) -> Drawn:
     """Planes with buses to their own spines."""
     frame, structure = frame_of(sketch.width), sketch.structure
-    region = inner(frame)
+    region = inner(frame, sketch)
     pods = structure.pods()
     whole = _merged(pods)
     rails = Rails(structure, Racks(structure, sketch.racks.paint), slot=(0.38, 0.92))
@@ -79,10 +79,16 @@ def rails_apart(sketch: Sketch) -> Drawn:
         boxes["core"] = cores
     else:
         marks += _nothing(sketch, region, rows.top, frame.words)
+    if spined and not cored and sketch.fabric.tiers == 3:
+        marks += _own_cores(sketch, ends, region.right - 2)
+    marks += other_planes(sketch, region)
     if frame.words:
         marks += fault_words(structure, boxes, region)
     words = title(structure), subtitle(structure, "")
-    return framed(frame, words, marks, _said(sketch, pods, rows, grid, cored), _legend(sketch))
+    row = rails.row_words(grid, units, rows.nodes)
+    return framed(
+        frame, words, marks, _said(sketch, pods, (rows, grid, row), cored), _legend(sketch)
+    )
 
 
 def _merged(pods: Sequence[Pod]) -> Pod:
@@ -124,6 +130,8 @@ def _end(
     top = edges[0] + rail * step
     most = sum(max(spine.down, spine.up) for spine in spines)
     share = min(0.86, most * unit / (right - left - 4)) if most else 0.5
+    if sketch.fabric.tiers == 3 and sketch.fabric.kind == "rail_only":
+        right = left + 0.6 * (right - left)
     row = row_of(len(spines), left + 2, right - 2)
     room = min(unit, share * (right - left - 4) / max(1, most))
     look = rail_look(rail, rails)
@@ -131,7 +139,9 @@ def _end(
     high = (top + 0.14 * step, top + 0.86 * step)
     key = f"{spines[0].name} of rail {rail}"
     placed = [_within(one, key) for one in place(dressed, row, room, high)]
-    box = Box(key, "node", left, high[0] - 1, right - left, high[1] - high[0] + 2)
+    first, last = placed[0].box, placed[-1].box
+    across = last.x + last.width - first.x + 2
+    box = Box(key, "node", first.x - 1, high[0] - 1, across, high[1] - high[0] + 2)
     return _End(box, tuple(placed))
 
 
@@ -211,9 +221,37 @@ def _cores(
             for look, count in (("link", left[at]), ("link gone", total[at] - left[at])):
                 if count:
                     stands = ((f"links {name}", int(count)),)
-                    wide = min(2.0, line_width(int(count), unit))
-                    marks.append(Line(between(*keys), look, points, wide, keys, stands, 0.6))
+                    wide = min(1.2, line_width(int(count), unit))
+                    marks.append(Line(between(*keys), look, points, wide, keys, stands, 0.3))
     return placed, [*marks, *(mark for box in placed for mark in box.marks)]
+
+
+def _own_cores(sketch: Sketch, ends: Sequence[_End], right: float) -> list[Mark]:
+    """The third tier of every rail, beyond its spines: one box that says how many."""
+    structure, name, marks = sketch.structure, sketch.fabric.tier_names[2], list[Mark]()
+    for rail, end in enumerate(ends):
+        cores = structure.cores(rail)
+        live = sum(not core.gone for core in cores)
+        links, total = int(structure.core_sound(rail).sum()), int(structure.core_links(rail).sum())
+        frame = end.frame
+        left, middle = frame.x + frame.width + 8, frame.centre[1]
+        key = f"{name} {cores[0].number}-{cores[-1].number}"
+        box = Box(
+            key, "switch", left, frame.y + 1, right - left, frame.height - 2, "", ((name, live),)
+        )
+        keys, gone = (frame.key, key), len(cores) - live
+        points = ((frame.x + frame.width, middle), (left, middle))
+        stands = ((f"links {name}", links),)
+        marks += [box, Line(between(*keys), "bus link", points, 2.2, keys, stands)]
+        if gone or total > links:
+            lost = ((name, gone), (f"links {name}", total - links))
+            size = min(6.0, box.width, box.height)
+            corner = Box(f"failed of {key}", "switch gone", left, box.y, size, size, key, lost)
+            marks += [corner, *cross(corner)]
+        text = f"{len(cores):,}"
+        if box.height >= 13 and text_width(text, 12.0) * 1.1 <= box.width:
+            marks.append(Words(text, "label", box.centre[0], middle + 4.2, 12, "middle", key))
+    return marks
 
 
 def _nothing(sketch: Sketch, region: Region, edges: tuple[float, float], words: bool) -> list[Mark]:
@@ -238,9 +276,12 @@ def _legend(sketch: Sketch) -> tuple[Swatch, ...]:
     return tuple(entries)
 
 
-def _said(sketch: Sketch, pods: Sequence[Pod], rows: _Rows, grid: Grid, cored: bool) -> list[Said]:
+def _said(
+    sketch: Sketch, pods: Sequence[Pod], words_of: tuple[_Rows, Grid, str], cored: bool
+) -> list[Said]:
     structure, counts, fabric = sketch.structure, sketch.counts, sketch.fabric
     names, rails = fabric.tier_names, fabric.rails
+    rows, grid, row = words_of
     top, bottom = rows.planes
     third = (bottom - top) / 3
     found: list[Said] = []
@@ -266,6 +307,6 @@ def _said(sketch: Sketch, pods: Sequence[Pod], rows: _Rows, grid: Grid, cored: b
     found.append(said_tier(names[0], counts, said, (top + third, top + 2 * third)))
     each_leaf = f", {leaf.down} to a {names[0]}"
     found.append(said_links(names[0], counts, each_leaf, (bottom - third, rows.nodes[0])))
-    under = f"{len(structure.units[0].nodes)} in a unit; a column is the rail of its devices"
+    under = f"{len(structure.units[0].nodes)} in a unit; {row}, a column is its rail"
     found.append(said_nodes(structure, counts, rows.nodes, "", under))
     return found

@@ -1,7 +1,8 @@
-"""Disjoint planes: two as mirror images around the nodes; of more, the first, and a bar for each."""
+"""Two disjoint planes, as mirror images around the nodes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from nest_core.picture.clos import Sketch, inner, left_ratio, pod_layer
@@ -11,7 +12,7 @@ from nest_core.picture.clos_words import plural, said_nodes, subtitle, title
 from nest_core.picture.frame import frame_of, framed
 from nest_core.picture.marks import Box, Drawn, Mark, Said, Swatch, Words
 
-__all__ = ["mirrored", "planes_below"]
+__all__ = ["mirrored"]
 
 _NODES = 0.31
 
@@ -19,7 +20,7 @@ _NODES = 0.31
 def mirrored(sketch: Sketch) -> Drawn:
     """Plane A above the nodes, plane B below them."""
     structure, frame = sketch.structure, frame_of(sketch.width)
-    region = inner(frame)
+    region = inner(frame, sketch)
     upper = replace(region, bottom=region.top + region.down / (2 - _NODES))
     (first,), (second,) = structure.pods(0), structure.pods(1)
     above = pod_layer(sketch, first, upper)
@@ -30,7 +31,7 @@ def mirrored(sketch: Sketch) -> Drawn:
         boxes = {name: [*above.boxes[name], *below.boxes[name]] for name in above.boxes}
         marks += fault_words(structure, boxes, region)
     words = title(structure), subtitle(structure, "")
-    said = _said(sketch, first, above.edges, axis)
+    said = _said(sketch, first, above.edges, above.tiles, axis)
     legend = (Swatch("box", "switch", "switch"), Swatch("box", "mesh", "full mesh"))
     if 1 < sketch.fabric.rails <= 8:
         legend = (Swatch("box", "rail-0", "leaf and devices of rail 0"), *legend)
@@ -47,18 +48,22 @@ def _mirror(mark: Mark, axis: float) -> Mark:
 
 
 def _said(
-    sketch: Sketch, pod: Pod, edges: dict[str, tuple[float, float]], axis: float
+    sketch: Sketch,
+    pod: Pod,
+    edges: Mapping[str, tuple[float, float]],
+    tiles: Mapping[str, str],
+    axis: float,
 ) -> list[Said]:
     """Plane A's words at its rows, plane B's shorter ones below; counts are of both."""
     fabric, counts = sketch.fabric, sketch.counts
     low, high = fabric.tier_names
     leaf, spine = pod.leaves[0], pod.spines[0]
-    ratio = left_ratio(sketch, 1)
+    ratio, each = left_ratio(sketch, 1), f"{leaf.down} down, {leaf.up} up each"
     turned = {name: (2 * axis - b, 2 * axis - a) for name, (a, b) in edges.items()}
     found = [
         _half(sketch, high, 0, f"{spine.down} of {fabric.radix} ports each", edges),
         replace(_links(sketch, high, 0, edges), ratio=ratio),
-        _half(sketch, low, 0, f"{leaf.down} down, {leaf.up} up each", edges),
+        _half(sketch, low, 0, ", ".join(w for w in (each, tiles.get(low, "")) if w), edges),
         said_nodes(sketch.structure, counts, edges["node"], "", ""),
         _half(sketch, low, 1, "the NICs' second ports", turned),
         replace(_links(sketch, high, 1, turned), ratio=ratio),
@@ -70,7 +75,7 @@ def _said(
 
 
 def _half(
-    sketch: Sketch, name: str, plane: int, words: str, edges: dict[str, tuple[float, float]]
+    sketch: Sketch, name: str, plane: int, words: str, edges: Mapping[str, tuple[float, float]]
 ) -> Said:
     """One plane's switches of a tier."""
     count = _of_plane(sketch, name, plane)
@@ -78,7 +83,7 @@ def _half(
     return Said(name, count, head, (words,), *edges[name])
 
 
-def _links(sketch: Sketch, name: str, plane: int, edges: dict[str, tuple[float, float]]) -> Said:
+def _links(sketch: Sketch, name: str, plane: int, edges: Mapping[str, tuple[float, float]]) -> Said:
     pod = sketch.structure.pods(plane)[0]
     count = sketch.structure.pod_counts(pod)[f"links {name}"][0]
     return Said(f"links {name}", count, "", (f"{count:,} links",), *edges[f"links {name}"])

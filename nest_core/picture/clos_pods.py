@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nest_core.picture.aggregate import Row, row_of
-from nest_core.picture.clos import Sketch, inner, left_ratio, line_words, pod_layer
+from nest_core.picture.clos import Sketch, inner, left_ratio, line_words, other_planes, pod_layer
 from nest_core.picture.clos_structure import Pod
 from nest_core.picture.clos_tiers import Layer, Region, fault_words
 from nest_core.picture.clos_words import plural, said_links, said_nodes, said_tier, subtitle, title
@@ -31,9 +31,9 @@ __all__ = ["three_tiers"]
 def three_tiers(sketch: Sketch) -> Drawn:
     """Core row, mesh, pods as small pictures; below 640 pixels without the lens."""
     frame = frame_of(sketch.width)
-    region, structure = inner(frame), sketch.structure
+    region, structure = inner(frame, sketch), sketch.structure
     pods = structure.pods()
-    rows = _rows(region, frame.said == "full")
+    rows = _rows(sketch, region, frame.said == "full")
     row = row_of(len(pods), region.left, region.right)
     unit = _unit(row, pods)
     small = _Small(sketch, unit, row.box)
@@ -48,6 +48,7 @@ def three_tiers(sketch: Sketch) -> Drawn:
         shown, layer = _lenses(sketch, pods, opened, places, rows.lens)
         marks += shown
         edges |= dict(layer.edges)
+    marks += other_planes(sketch, region)
     if frame.words:
         marks += fault_words(structure, {"pods": places, "top": cores}, region)
     dealt = structure.core_links()
@@ -66,7 +67,7 @@ class _Rows:
     lens: Region
 
 
-def _rows(region: Region, full: bool) -> _Rows:
+def _rows(sketch: Sketch, region: Region, full: bool) -> _Rows:
     top, down = region.top, region.down
     if not full:
         core = max(6.0, 0.06 * down)
@@ -74,7 +75,12 @@ def _rows(region: Region, full: bool) -> _Rows:
         return _Rows((top, top + core), (pods, region.bottom), region)
     pods = top + 16 + max(52.0, 0.16 * down)
     bottom = pods + 58
-    rest = Region(region.left, region.right, bottom + 20, region.bottom + 14)
+    rest = Region(
+        region.left,
+        region.right,
+        bottom + 20,
+        region.bottom + (14 if sketch.fabric.planes == 1 else 0),
+    )
     return _Rows((top, top + 16), (pods, bottom), rest)
 
 

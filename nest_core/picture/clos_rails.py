@@ -202,6 +202,7 @@ class Rails:
             "node": rows.nodes,
         }
         tiles_said = {names[0]: grid.said, names[1]: row_said(spines)}
+        tiles_said["node"] = self.row_words(grid, units, rows.nodes)
         return Layer(tuple(marks), edges, tiles_said, {names[0]: leaves, names[1]: spines}, form)
 
     def grid(self, pod: Pod, region: Region, right: float = 0.0) -> tuple[Grid, list[int]]:
@@ -335,6 +336,13 @@ class Rails:
         last = self.structure.nodes_of(groups[-1]).number
         return f"unit {first}" if first == last else f"unit {first}-{last}"
 
+    def row_words(self, grid: Grid, units: Sequence[int], edges: tuple[float, float]) -> str:
+        """What a row of a unit's frame is."""
+        nodes = sum(len(self.structure.units[u].nodes) for u in units[: grid.units[0]])
+        rows = _row_count(nodes, _most_rows(edges, self.labels))
+        each = -(-nodes // rows)
+        return "a row is a node" if each == 1 else f"a row is {each} nodes"
+
     def nodes(self, grid: Grid, units: Sequence[int], edges: tuple[float, float]) -> list[Mark]:
         """Nodes as rows and rails as columns, unit by unit."""
         marks: list[Mark] = []
@@ -354,12 +362,12 @@ class Rails:
         first, last = held[0].nodes.start, held[-1].nodes.stop
         span = f"{held[0].number}" if len(held) == 1 else f"{held[0].number}-{held[-1].number}"
         key, x = f"unit {span}", grid.unit_left(tile)
-        marks: list[Mark] = [Box(key, "frame", x, top, grid.wide, foot - top, radius=2.5)]
+        marks: list[Mark] = [Box(key, "frame", x, top, grid.wide, bottom - top, radius=2.5)]
         if named:
             marks += self._unit_name(key, x + grid.wide / 2, bottom, grid, last - first)
         nodes = range(first, last)
         room = foot - top - 4
-        rows = _row_count(len(nodes), max(1, int(room / 6.5)))
+        rows = _row_count(len(nodes), _most_rows(edges, self.labels))
         each, per_row = room / rows, -(-len(nodes) // rows)
         for row in range(rows):
             own = nodes[row * per_row : (row + 1) * per_row]
@@ -373,8 +381,8 @@ class Rails:
         devices = nodes * self.structure.fabric.devices_per_node
         texts = (f"{key}: {nodes:,} nodes, {devices:,} devices", key, key.split()[-1])
         for text in texts:
-            if text_width(text, 12.0) * 1.1 <= grid.wide:
-                return [Words(text, "soft", middle, bottom - 2, anchor="middle", key=key)]
+            if text_width(text, 12.0) * 1.1 <= grid.wide - 4:
+                return [Words(text, "soft", middle, bottom - 4.5, anchor="middle", key=key)]
         return []
 
     def _row(
@@ -430,6 +438,11 @@ class Rails:
             look = own if self.racks.paint is plain else painted
             marks.append(Box(key, look, *box, name, stands, radius=0.0))
         return marks
+
+
+def _most_rows(edges: tuple[float, float], labels: bool) -> int:
+    room = edges[1] - edges[0] - 4 - (16 if labels and edges[1] - edges[0] >= 44 else 0)
+    return max(1, int(room / 6.5))
 
 
 def _row_count(nodes: int, most: int) -> int:

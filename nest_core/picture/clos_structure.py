@@ -193,15 +193,28 @@ class Structure:
             "node": (there, nodes),
             "device": (devices, nodes * fabric.devices_per_node),
             names[0]: (sum(live), len(live)),
-            names[1]: (int(above.sum()), len(above)),
             f"links {names[0]}": (down, sum(leaf.down for leaf in pod.leaves)),
-            f"links {names[1]}": (up, int(pod.links.sum())),
         }
+        if pod.spines:
+            whole[names[1]] = (int(above.sum()), len(above))
+            whole[f"links {names[1]}"] = (up, int(pod.links.sum()))
         return {name: (found, total - found) for name, (found, total) in whole.items()}
 
     def _owns(self, group: int) -> bool:
         """Whether a unit's nodes are counted with this leaf: the one of its first rail."""
         return group % self.fabric.rails == 0
+
+    @property
+    def tops(self) -> int:
+        """Groups of switches at the top of three tiers."""
+        return self.fabric.rails if self.fabric.kind == "rail_only" else 1
+
+    def top_counts(self, top: int, plane: int) -> dict[str, tuple[int, int]]:
+        """The same of a group of switches at the top."""
+        name, cores = self.fabric.tier_names[2], self.cores(top, plane)
+        here = sum(not core.gone for core in cores)
+        left, total = int(self.core_sound(top, plane).sum()), int(self.core_links(top).sum())
+        return {name: (here, len(cores) - here), f"links {name}": (left, total - left)}
 
     def core_sound(self, top: int = 0, plane: int = 0) -> IntArray:
         """`core_links` without those of failed spines and cores."""

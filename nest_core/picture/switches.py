@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -141,7 +141,18 @@ def place(
         members = tuple(switches[at : at + count])
         at += count
         found.append(place_one(members, middle, unit, edges, counted))
-    return found
+    return _all_or_none(found)
+
+
+def _all_or_none(row: list[Placed]) -> list[Placed]:
+    """Numbers only where all have room for theirs."""
+    sound = [box for box in row if not box.members[0].gone]
+    if all(any(isinstance(mark, Words) for mark in box.marks) for box in sound):
+        return row
+    return [
+        replace(box, marks=tuple(mark for mark in box.marks if not isinstance(mark, Words)))
+        for box in row
+    ]
 
 
 def place_one(
