@@ -9,6 +9,8 @@ from functools import lru_cache
 from nest_core.bill.bill import inventory
 from nest_core.bill.inventory import Inventory
 from nest_core.bill.prices import Prices, load_prices
+from nest_core.explain.loads import Loads
+from nest_core.picture.plan import Shown
 from nest_core.topology import Fabric
 
 __all__ = ["Ask", "parts_of"]
@@ -39,9 +41,15 @@ class Ask:
         Switches by their key (``"leaf 11"``) and the share of their links' rate that is left.
     opened : str
         Key of the group that the lens shows; empty: the first one that is in trouble, or the first.
+    plan : Shown or None
+        What devices do.
+    loads : Loads or None
+        What links carry.
     """
 
     width: float
     parts: Inventory
     slow: Mapping[str, float] = field(default_factory=dict)
     opened: str = ""
+    plan: Shown | None = None
+    loads: Loads | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
+from nest_core.picture.clos_plan import Busy, StagePaint, brackets, stage_legend, transfers
 from nest_core.picture.clos_rails import Rails
 from nest_core.picture.clos_structure import Pod, Structure
 from nest_core.picture.clos_tiers import Layer, Region, Tiers, fault_words
@@ -19,6 +21,7 @@ from nest_core.picture.clos_words import (
 )
 from nest_core.picture.frame import Frame, frame_of, framed
 from nest_core.picture.marks import Box, Drawn, Mark, Said, Stands, Swatch, Words
+from nest_core.picture.plan import Shown
 from nest_core.picture.racks import Racks
 from nest_core.picture.switches import cross
 from nest_core.picture.text import text_width
@@ -39,6 +42,8 @@ class Sketch:
     width : float
     opened : str
         Key of the pod or the unit that the lens shows; empty: the first one that is in trouble.
+    plan : Shown or None
+    busy : Busy or None
     """
 
     structure: Structure
@@ -46,6 +51,20 @@ class Sketch:
     racks: Racks
     width: float
     opened: str = ""
+    plan: Shown | None = None
+    busy: Busy | None = None
+
+    @property
+    def loads(self) -> Mapping[str, str]:
+        """Looks of links by their lower end and ``up`` or ``down``."""
+        return self.busy.looks if self.busy else {}
+
+    def words(self, line: str) -> tuple[str, str]:
+        """Title and subtitle; of a plan, where there is one."""
+        if self.plan is None:
+            return title(self.structure), subtitle(self.structure, line)
+        load = " Links: the redder, the longer they are busy." if self.busy else ""
+        return self.busy.finding if self.busy else self.plan.finding, self.plan.subtitle + load
 
     @property
     def fabric(self) -> Clos:
@@ -64,8 +83,12 @@ def pod_layer(
     """One pod, or a whole fabric of two tiers, by rows or by rails."""
     racks = Racks(sketch.structure, sketch.racks.paint, counted)
     if sketch.fabric.rails > 1:
-        return Rails(sketch.structure, racks, counted, below=nodes).drawn(pod, region)
-    return Tiers(sketch.structure, racks, counted, below=nodes).drawn(pod, region)
+        return Rails(sketch.structure, racks, counted, loads=sketch.loads, below=nodes).drawn(
+            pod, region
+        )
+    return Tiers(sketch.structure, racks, counted, loads=sketch.loads, below=nodes).drawn(
+        pod, region
+    )
 
 
 def two_tiers(sketch: Sketch) -> Drawn:
@@ -76,13 +99,24 @@ def two_tiers(sketch: Sketch) -> Drawn:
     region = inner(frame, sketch)
     layer = pod_layer(sketch, pod, region)
     line = line_words(layer.form, pod.leaves[0].up // max(1, len(pod.spines)), sketch.one_link)
-    words = title(structure), subtitle(structure, line)
+    words = sketch.words(line)
     legend = _legend(sketch, pod, line)
-    marks = [*layer.marks, *other_planes(sketch, region)]
+    marks = [*layer.marks, *other_planes(sketch, region), *planned(sketch, pod, layer, region)]
     if frame.words:
         marks += fault_words(structure, layer.boxes, region)
     said = _said(sketch, pod, layer.edges, layer.tiles)
     return framed(frame, words, marks, said, legend)
+
+
+def planned(sketch: Sketch, pod: Pod, layer: Layer, region: Region) -> list[Mark]:
+    """A plan's brackets, tensor groups and transfers on drawn rows."""
+    plan, paint, names = sketch.plan, sketch.racks.paint, sketch.fabric.tier_names
+    if plan is None or not isinstance(paint, StagePaint):
+        return []
+    marks = transfers(sketch.structure, plan, pod, layer)
+    if sketch.width >= 300 and sketch.fabric.rails == 1:
+        marks += brackets(sketch.structure, paint, pod, layer.boxes[names[0]], region)
+    return marks
 
 
 def line_words(form: str, each: int, one_link: str) -> str:
@@ -155,6 +189,9 @@ def _planes_hold(structure: Structure, planes: range) -> tuple[Stands, Stands]:
 
 
 def _legend(sketch: Sketch, pod: Pod, links: str) -> tuple[Swatch, ...]:
+    if sketch.plan is not None:
+        ramp = (Swatch("ramp", "", "links, idle to busiest"),) if sketch.busy else ()
+        return (*stage_legend(sketch.plan), *ramp)
     entries = [Swatch("line", "link", links)] if links else []
     if 1 < sketch.fabric.rails <= 8:
         entries.insert(0, Swatch("box", "rail-0", "leaf and devices of rail 0"))
@@ -201,8 +238,19 @@ def _said(
     found.append(said_tier(names[0], counts, tiled, edges[names[0]]))
     words = f", {leaf.down} to a {names[0]}" if len(pod.leaves) > 1 else ""
     found.append(said_links(names[0], counts, words, edges[f"links {names[0]}"]))
+    if sketch.busy:
+        found = [with_load(one, sketch.busy) for one in found]
     found.append(_nodes(sketch, edges["node"], tiles.get("node", "")))
     return found
+
+
+def with_load(one: Said, busy: Busy) -> Said:
+    """The same words, and how long the links are busy."""
+    if one.what not in busy.words:
+        return one
+    number = one.words[0].partition(" link")[0]
+    words = (f"{number} links, {busy.words[one.what]}",)
+    return replace(one, words=words)
 
 
 def _nodes(sketch: Sketch, edges: tuple[float, float], row: str) -> Said:

@@ -16,7 +16,7 @@ from nest_core.picture.clos import Sketch, inner, left_ratio, other_planes
 from nest_core.picture.clos_rails import Grid, Rails, rail_look
 from nest_core.picture.clos_structure import Pod
 from nest_core.picture.clos_tiers import Region, fault_words
-from nest_core.picture.clos_words import inside, said_links, said_nodes, said_tier, subtitle, title
+from nest_core.picture.clos_words import inside, said_links, said_nodes, said_tier
 from nest_core.picture.frame import frame_of, framed
 from nest_core.picture.marks import Box, Drawn, Line, Mark, Said, Swatch, Words, between
 from nest_core.picture.racks import Racks
@@ -84,7 +84,7 @@ def rails_apart(sketch: Sketch) -> Drawn:
     marks += other_planes(sketch, region)
     if frame.words:
         marks += fault_words(structure, boxes, region)
-    words = title(structure), subtitle(structure, "")
+    words = sketch.words("")
     row = rails.row_words(grid, units, rows.nodes)
     return framed(
         frame, words, marks, _said(sketch, pods, (rows, grid, row), cored), _legend(sketch)

@@ -8,12 +8,13 @@ from nest_core.bill.inventory import Inventory
 from nest_core.picture.ask import Ask, parts_of
 from nest_core.picture.clos import Sketch, two_tiers
 from nest_core.picture.clos_apart import rails_apart
+from nest_core.picture.clos_plan import busy_of, stage_paint
 from nest_core.picture.clos_planes import mirrored
 from nest_core.picture.clos_pods import three_tiers
 from nest_core.picture.clos_structure import Structure
 from nest_core.picture.clos_words import Counts
 from nest_core.picture.marks import Drawn
-from nest_core.picture.racks import Racks
+from nest_core.picture.racks import Paint, Racks, plain
 from nest_core.topology import Clos
 
 __all__ = ["clos_drawn"]
@@ -22,7 +23,16 @@ __all__ = ["clos_drawn"]
 def clos_drawn(fabric: Clos, ask: Ask) -> Drawn:
     """The picture of a Clos fabric."""
     structure = Structure(fabric, ask.parts.hall.per_rack, ask.slow)
-    sketch = Sketch(structure, _counts(fabric, ask), Racks(structure), ask.width, ask.opened)
+    paint: Paint = plain if ask.plan is None else stage_paint(structure, ask.plan)
+    sketch = Sketch(
+        structure,
+        _counts(fabric, ask),
+        Racks(structure, paint),
+        ask.width,
+        ask.opened,
+        ask.plan,
+        None if ask.loads is None else busy_of(structure, ask.loads),
+    )
     if fabric.tiers == 3 and fabric.pods == "units" and fabric.kind != "rail_only":
         return three_tiers(sketch)
     if fabric.kind == "rail_only" or fabric.pods == "rails":

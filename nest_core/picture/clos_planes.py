@@ -8,7 +8,7 @@ from dataclasses import replace
 from nest_core.picture.clos import Sketch, inner, left_ratio, pod_layer
 from nest_core.picture.clos_structure import Pod
 from nest_core.picture.clos_tiers import fault_words
-from nest_core.picture.clos_words import plural, said_nodes, subtitle, title
+from nest_core.picture.clos_words import plural, said_nodes
 from nest_core.picture.frame import frame_of, framed
 from nest_core.picture.marks import Box, Drawn, Mark, Said, Swatch, Words
 
@@ -30,7 +30,7 @@ def mirrored(sketch: Sketch) -> Drawn:
     if frame.words:
         boxes = {name: [*above.boxes[name], *below.boxes[name]] for name in above.boxes}
         marks += fault_words(structure, boxes, region)
-    words = title(structure), subtitle(structure, "")
+    words = sketch.words("")
     said = _said(sketch, first, above.edges, above.tiles, axis)
     legend = (Swatch("box", "switch", "switch"), Swatch("box", "mesh", "full mesh"))
     if 1 < sketch.fabric.rails <= 8:

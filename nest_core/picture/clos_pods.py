@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nest_core.picture.aggregate import Row, row_of
-from nest_core.picture.clos import Sketch, inner, left_ratio, line_words, other_planes, pod_layer
+from nest_core.picture.clos import (
+    Sketch,
+    inner,
+    left_ratio,
+    line_words,
+    other_planes,
+    pod_layer,
+    with_load,
+)
+from nest_core.picture.clos_plan import stage_legend
 from nest_core.picture.clos_structure import Pod
 from nest_core.picture.clos_tiers import Layer, Region, fault_words
-from nest_core.picture.clos_words import plural, said_links, said_nodes, said_tier, subtitle, title
+from nest_core.picture.clos_words import plural, said_links, said_nodes, said_tier
 from nest_core.picture.frame import Frame, frame_of, framed
 from nest_core.picture.lens import LENS_HEAD, beam, leaf_lens, lens, worst_leaf
 from nest_core.picture.marks import Band, Box, Drawn, Mark, Said, Stands, Swatch, Words
@@ -54,7 +63,7 @@ def three_tiers(sketch: Sketch) -> Drawn:
     dealt = structure.core_links()
     each = int(dealt.max()) * len(cores[0].members) * row.counts[0]
     line = line_words(form, each, sketch.one_link) if dealt.min() == dealt.max() else ""
-    words = title(structure), subtitle(structure, f"{line}, pod to core" if line else "")
+    words = sketch.words(f"{line}, pod to core" if line else "")
     return framed(
         frame, words, marks, _said(sketch, pods, edges, cores, row), _legend(sketch, frame)
     )
@@ -185,7 +194,7 @@ class _Small:
 
     def _inside(self, pods: Sequence[Pod], frame: Box) -> list[Mark]:
         """Spines, mesh, leaves and devices as four stripes; they repeat what the frame counts."""
-        structure, unit = self.sketch.structure, self.unit
+        unit = self.unit
         middle, room = frame.centre[0], frame.height - (16 if frame.height >= 46 else 4)
         y, step = frame.y + 3, room / 10
         up = unit * sum(pod.uplinks for pod in pods)
@@ -199,12 +208,28 @@ class _Small:
         rails = self.sketch.fabric.rails
         if 1 < rails <= 8 and down / rails >= 2:
             return marks + _rail_stripes(frame.key, middle - down / 2, down, (start, tall), rails)
-        each = structure.fabric.devices_per_node
-        units = [structure.nodes_of(group).nodes for pod in pods for group in pod.groups]
-        numbers = range(units[0].start * each, units[-1].stop * each)
-        look = self.sketch.racks.paint(numbers)
-        marks.append(Box("", look, middle - down / 2, start, down, tall, frame.key))
-        return marks
+        return marks + self._devices(pods, frame.key, (middle - down / 2, start, down, tall))
+
+    def _devices(
+        self, pods: Sequence[Pod], inside: str, place: tuple[float, float, float, float]
+    ) -> list[Mark]:
+        """One block, or with a plan one for every run of leaves of one stage."""
+        structure, (left, top, down, tall) = self.sketch.structure, place
+        each, paint = structure.fabric.devices_per_node, self.sketch.racks.paint
+        if self.sketch.plan is None:
+            return [Box("", "device", left, top, down, tall, inside)]
+        leaves = [(leaf, g) for pod in pods for leaf, g in zip(pod.leaves, pod.groups, strict=True)]
+        marks: list[Box] = []
+        for leaf, group in leaves:
+            nodes = structure.nodes_of(group).nodes
+            look = paint(range(nodes.start * each, nodes.stop * each))
+            width = leaf.down * self.unit
+            if marks and marks[-1].look == look:
+                marks[-1] = replace(marks[-1], width=marks[-1].width + width)
+            else:
+                marks.append(Box("", look, left, top, width, tall, inside))
+            left += width
+        return list(marks)
 
 
 def _stripe(
@@ -264,6 +289,9 @@ def _lenses(
 
 
 def _legend(sketch: Sketch, frame: Frame) -> tuple[Swatch, ...]:
+    if sketch.plan is not None:
+        ramp = (Swatch("ramp", "", "links, idle to busiest"),) if sketch.busy else ()
+        return (*stage_legend(sketch.plan), *ramp)
     entries = [Swatch("box", "switch", "switches"), Swatch("box", "device", "devices")]
     if frame.said == "full":
         entries.append(Swatch("box", "opened", "opened below; any pod opens"))
@@ -299,7 +327,7 @@ def _said(
     below = f"{len(first.leaves)} in a pod, {leaf.down}\u00a0down, {leaf.up}\u00a0up"
     tiles = tuple(word for word in (row.said(), holds) if word)
     several = f"{len(pods)} {plural('pod', len(pods))}"
-    return [
+    found = [
         said_tier(high, counts, (words,), edges[high]),
         said_links(high, counts, each, edges[f"links {high}"], ratios[0]),
         Said("pod", len(pods), several, tiles, *rest),
@@ -309,3 +337,4 @@ def _said(
         said_links(low, counts, "", edges.get(f"links {low}", rest)),
         said_nodes(structure, counts, edges.get("node", rest), "", ""),
     ]
+    return [with_load(one, sketch.busy) for one in found] if sketch.busy else found

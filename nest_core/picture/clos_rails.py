@@ -188,7 +188,7 @@ class Rails:
             pair_words(pod, total),
             unit,
             self.counted,
-            loads=self.loads,
+            loads={key.removesuffix(" up"): look for key, look in self.loads.items()},
         )
         form, lines = mesh(leaves, spines, links)
         marks = [*marks[: len(grid.rails)], *lines, *marks[len(grid.rails) :]]
@@ -321,7 +321,7 @@ class Rails:
         left, width = leaf.foot
         top = leaf.box.y + leaf.box.height
         rail = leaf.members[0].look
-        look = f"{rail} bundle".strip()
+        look = self.loads.get(f"{leaf.key} down", f"{rail} bundle".strip())
         of = f"links {leaf.members[0].name}"
         ends = (self.unit_key(groups), leaf.key)
         stands: Stands = ((of, here),) if self.counted else ()

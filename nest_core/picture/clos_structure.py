@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from nest_core.picture.switches import Switch
 from nest_core.topology import Clos
+from nest_core.topology.sizing import Sizing
 
 __all__ = ["Nodes", "Pod", "Structure"]
 
@@ -111,6 +112,37 @@ class Structure:
         return np.bincount(fabric.node_of(), minlength=fabric.nodes).astype(np.int64)
 
     @cached_property
+    def sizing(self) -> Sizing:
+        """One plane in whole ports."""
+        return self.fabric.sizing
+
+    @cached_property
+    def _pods(self) -> dict[int, tuple[Pod, ...]]:
+        return {}
+
+    @cached_property
+    def _held(self) -> dict[str, dict[str, tuple[int, int]]]:
+        return {}
+
+    @cached_property
+    def _alive(self) -> IntArray:
+        """Nodes present before each one, shape (nodes + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.present > 0)])
+
+    @cached_property
+    def _there(self) -> IntArray:
+        """Devices present before each node, shape (nodes + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.present)])
+
+    def nodes_left(self, nodes: range) -> int:
+        """Nodes present of some that follow each other."""
+        return int(self._alive[nodes.stop] - self._alive[nodes.start])
+
+    def devices_left(self, nodes: range) -> int:
+        """Devices present of some nodes that follow each other."""
+        return int(self._there[nodes.stop] - self._there[nodes.start])
+
+    @cached_property
     def devices(self) -> frozenset[int]:
         """Numbers of the devices present, failed ones counted."""
         return frozenset(self.fabric.as_built.devices.tolist())
@@ -138,7 +170,12 @@ class Structure:
 
     def pods(self, plane: int = 0) -> tuple[Pod, ...]:
         """All pods of a plane; one in two tiers (rail-only: one per rail)."""
-        fabric, sizing = self.fabric, self.fabric.sizing
+        if plane not in self._pods:
+            self._pods[plane] = self._all_pods(plane)
+        return self._pods[plane]
+
+    def _all_pods(self, plane: int) -> tuple[Pod, ...]:
+        fabric, sizing = self.fabric, self.sizing
         pod_of = np.array(sizing.pod_of or (0,) * (sizing.units * sizing.rails))
         spines = sizing.spines or (0,)
         starts = np.cumsum([0, *spines]) * fabric.planes
@@ -160,12 +197,14 @@ class Structure:
         return tuple(found)
 
     def _leaf(self, group: int, plane: int) -> Switch:
-        sizing = self.fabric.sizing
+        sizing = self.sizing
         down = len(self.nodes_of(group).nodes) * self.links_per_node
         return self._switch(0, group * self.fabric.planes + plane, down, sizing.up)
 
     def _switch(self, tier: int, number: int, down: int, up: int) -> Switch:
         name = self.fabric.tier_names[tier]
+        if not self.gone and not self.slow:
+            return Switch(name, number, down, up)
         key = f"{name} {number}"
         return Switch(name, number, down, up, key in self.gone, self.slow.get(key, 1.0))
 
@@ -178,17 +217,23 @@ class Structure:
 
     def pod_counts(self, pod: Pod) -> dict[str, tuple[int, int]]:
         """What a pod holds, and what of it has failed, by class of the bill."""
+        key = f"{pod.number} {pod.leaves[0].number}"
+        if key not in self._held:
+            self._held[key] = self._pod_counts(pod)
+        return self._held[key]
+
+    def _pod_counts(self, pod: Pod) -> dict[str, tuple[int, int]]:
         fabric, names = self.fabric, self.fabric.tier_names
         under = [self.nodes_of(group).nodes for group in pod.groups]
-        here = [int((self.present[nodes.start : nodes.stop] > 0).sum()) for nodes in under]
+        here = [self.nodes_left(nodes) for nodes in under]
         live = [not leaf.gone for leaf in pod.leaves]
         down = sum(n * self.links_per_node for n, alive in zip(here, live, strict=True) if alive)
         above = np.array([not spine.gone for spine in pod.spines])
         up = int((pod.links * np.outer(np.array(live), above)).sum())
         own = [nodes for nodes, group in zip(under, pod.groups, strict=True) if self._owns(group)]
         nodes = sum(len(each) for each in own)
-        there = sum(int((self.present[each.start : each.stop] > 0).sum()) for each in own)
-        devices = sum(int(self.present[each.start : each.stop].sum()) for each in own)
+        there = sum(self.nodes_left(each) for each in own)
+        devices = sum(self.devices_left(each) for each in own)
         whole = {
             "node": (there, nodes),
             "device": (devices, nodes * fabric.devices_per_node),
@@ -219,6 +264,8 @@ class Structure:
     def core_sound(self, top: int = 0, plane: int = 0) -> IntArray:
         """`core_links` without those of failed spines and cores."""
         links = self.core_links(top)
+        if not self.gone:
+            return links
         pods = [pod for pod in self.pods(plane) if self.fabric.sizing.top_of[pod.number] == top]
         cores = np.array([not core.gone for core in self.cores(top, plane)])
         start = 0
@@ -236,7 +283,7 @@ class Structure:
 
         Dealt in turn, pods one after the other, as `nest_core.topology.asbuilt` has them.
         """
-        sizing = self.fabric.sizing
+        sizing = self.sizing
         cores = np.arange(sizing.cores)
         rows, start = [], 0
         for pod in (p for p, above in enumerate(sizing.top_of) if above == top):

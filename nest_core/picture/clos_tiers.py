@@ -209,7 +209,7 @@ def leaf_links(
     left, width = leaf.foot
     alive = sum(not one.gone for one in leaf.members) / len(leaf.members)
     total = sum(one.down for one in leaf.members)
-    here = sum(bool(structure.present[node]) for node in under.nodes)
+    here = structure.nodes_left(under.nodes)
     left_over = round(here * per_node * alive)
     if not alive:
         stands = ((of, total),) if tiers.counted else ()

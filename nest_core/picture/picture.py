@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import singledispatch
 
+from nest_core.costs import Plan
 from nest_core.errors import InputError
+from nest_core.explain.loads import Loads
+from nest_core.network import collapse
 from nest_core.picture.ask import Ask, parts_of
 from nest_core.picture.clos_kinds import clos_drawn
 from nest_core.picture.marks import Drawn
+from nest_core.picture.plan import shown
 from nest_core.topology import Clos, Fabric
 
 __all__ = ["drawn", "picture"]
@@ -40,18 +44,24 @@ drawn.register(Clos, clos_drawn)
 
 def picture(
     fabric: Fabric,
+    plan: Plan | None = None,
     *,
     width: float = 900.0,
+    loads: Loads | None = None,
     slow: Mapping[str, float] | None = None,
     opened: str = "",
 ) -> Drawn:
-    """The picture of a fabric.
+    """The picture of a fabric, and of a plan on it.
 
     Parameters
     ----------
     fabric : Fabric
+    plan : Plan, optional
+        Its stages colour the devices.
     width : float
         Pixels; the height follows.
+    loads : Loads, optional
+        Of the plan; they colour the links.
     slow : mapping of str to float, optional
         Switches by their key (``"leaf 11"``) and the share of their links' rate that is left.
     opened : str
@@ -66,4 +76,7 @@ def picture(
         raise InputError(
             "width", f"must be {LEAST_WIDTH:.0f} to {MOST_WIDTH:.0f} pixels", width, "change it"
         )
-    return drawn(fabric, Ask(width, parts_of(fabric), slow or {}, opened))
+    found = None
+    if plan is not None:
+        found = shown(loads.network if loads else collapse(fabric), plan)
+    return drawn(fabric, Ask(width, parts_of(fabric), slow or {}, opened, found, loads))

@@ -76,8 +76,9 @@ class Racks:
         switched = fabric.interconnect == "switch" and fabric.devices_per_node > 1 and height >= 44
         foot = y + height - (22 if named else 4)
         if named:
-            text = key if text_width(key, 12.0) * 1.1 + 4 <= width else str(node)
-            marks.append(Words(text, "soft", x + width / 2, y + height - 7, 12, "middle", key))
+            fits = (text for text in (key, str(node)) if text_width(text, 12) * 1.1 + 3 <= width)
+            if text := next(fits, ""):
+                marks.append(Words(text, "soft", x + width / 2, y + height - 7, 12, "middle", key))
         tall = foot - y - 5 - (13 if switched else 0)
         marks += self._cells(node, x + 4, y + 5, width - 8, tall, key)
         if switched:
@@ -106,16 +107,15 @@ class Racks:
 
     def _block(self, under: Nodes, x: float, y: float, width: float, height: float) -> list[Mark]:
         """One box for all nodes; what has failed of it in its corner."""
-        each, present = self.structure.fabric.devices_per_node, self.structure.present
-        nodes = [node for node in under.nodes if present[node]]
-        lost = len(under.nodes) - len(nodes)
-        devices = sum(int(present[node]) for node in nodes)
-        numbers = [node * each + slot for node in under.nodes for slot in range(each)]
-        stands = (("node", len(nodes)), ("device", devices)) if self.counted else ()
+        each = self.structure.fabric.devices_per_node
+        nodes = self.structure.nodes_left(under.nodes)
+        lost, devices = len(under.nodes) - nodes, self.structure.devices_left(under.nodes)
+        numbers = range(under.nodes.start * each, under.nodes.stop * each)
+        stands = (("node", nodes), ("device", devices)) if self.counted else ()
         marks: list[Mark] = [
             Box(under.key, self.paint(numbers), x, y, width, height, stands=stands, radius=1.5)
         ]
-        if lost or devices < len(nodes) * each:
+        if lost or devices < nodes * each:
             missing = len(under.nodes) * each - devices
             stands = (("node", lost), ("device", missing)) if self.counted else ()
             size = min(7.0, width, height)

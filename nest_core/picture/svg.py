@@ -24,7 +24,7 @@ _HATCHES = {
     # Two crossed lines, and one slanting line.
     "mesh": ("mesh", "M0 0L10 10M10 0L0 10", 10),
     "slow": ("slow", "M0 6L6 0M-1 1L1 -1M5 7L7 5", 6),
-    "again": ("again", "M0 4L4 0M-1 1L1 -1M3 5L5 3", 4),
+    "mixed": ("mixed", "M0 4L4 0M-1 1L1 -1M3 5L5 3", 4),
 }
 
 

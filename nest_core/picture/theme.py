@@ -7,13 +7,16 @@ of at least 4.5 : 1 on what it stands on.
 
 from __future__ import annotations
 
-__all__ = ["RAILS", "STAGES", "STYLE"]
+__all__ = ["RAILS", "STAGE_STEPS", "STYLE"]
 
 RAILS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442", "#8A5A2B", "#2B3038")
 """Rail 0 to 7; in the dark the last two are lighter."""
 
-STAGES = ("#24104f", "#4b2991", "#7448b5", "#9a72cf", "#bd9fe4", "#ddcbf3")
-"""Ends and steps of the ramp along which stages are coloured, light theme."""
+STAGE_STEPS = 12
+"""Steps of the ramp along which stages are coloured."""
+
+_STAGES = ((46, 27, 87), (84, 53, 140), (123, 85, 184), (164, 132, 216), (208, 190, 240))
+_LOADS = ("#C9CFD6", "#E3D9BD", "#EFC877", "#E69F00", "#DD7F00", "#D55E00")
 
 _LIGHT = {
     "bg": "#ffffff",
@@ -69,6 +72,17 @@ def _rail(number: int) -> str:
     return f"var(--fabric-rail-{number})" if number > 5 else RAILS[number]
 
 
+def _stage(number: int) -> str:
+    """A colour of the ramp, dark to light."""
+    place = number / (STAGE_STEPS - 1) * (len(_STAGES) - 1)
+    low = min(int(place), len(_STAGES) - 2)
+    mixed = (
+        round(a + (place - low) * (b - a))
+        for a, b in zip(_STAGES[low], _STAGES[low + 1], strict=True)
+    )
+    return "#{:02x}{:02x}{:02x}".format(*mixed)
+
+
 _RULES: dict[str, str] = {
     "text": "fill:var(--fabric-ink);stroke:none",
     ".soft text": "fill:var(--fabric-ink2)",
@@ -94,8 +108,6 @@ _RULES: dict[str, str] = {
     ".link": "fill:none;stroke:var(--fabric-line)",
     ".bus.link": "stroke:var(--fabric-ink2)",
     ".bracket": "fill:none;stroke:var(--fabric-ink)",
-    ".cased": "fill:none;stroke:var(--fabric-casing);stroke-linejoin:round",
-    ".lit": "fill:none;stroke:var(--fabric-lit);stroke-linejoin:round",
     ".gone.switch,.gone.frame,.gone.device": "fill:var(--fabric-bg);stroke:var(--fabric-bad);"
     "stroke-width:1.5;stroke-dasharray:4 3",
     ".gone.link": "stroke:var(--fabric-bad);stroke-dasharray:3 3",
@@ -105,15 +117,29 @@ _RULES: dict[str, str] = {
     ".slow.bundle": "fill:var(--fabric-bad)",
     ".hatch-mesh rect": "fill:var(--fabric-bg)",
     ".hatch-mesh path": "fill:none;stroke:var(--fabric-edge);stroke-width:.8;opacity:.75",
-    ".hatch-slow rect,.hatch-again rect": "fill:var(--fabric-bg)",
+    ".hatch-slow rect,.hatch-mixed rect": "fill:var(--fabric-bg)",
     ".hatch-slow path": "fill:none;stroke:var(--fabric-bad);stroke-width:1.4",
-    ".hatch-again path": "fill:none;stroke:var(--fabric-ink2);stroke-width:1",
+    ".hatch-mixed path": "fill:none;stroke:var(--fabric-ink2);stroke-width:1",
 }
 for _number in range(8):
     _RULES[f".rail-{_number}"] = f"fill:{_rail(_number)}"
     _RULES[f".rail-{_number}.switch"] = "stroke:var(--fabric-ink)"
     _RULES[f".rail-{_number}.bundle"] = "opacity:.55"
     _RULES[f".rail-{_number}.plane"] = "opacity:.17"
+
+for _number in range(STAGE_STEPS):
+    _RULES[f".stage-{_number}"] = f"fill:{_stage(_number)}"
+    _RULES[f".stage-{_number}.bar"] = f"fill:none;stroke:{_stage(_number)}"
+for _number, _colour in enumerate(_LOADS):
+    _RULES[f".load-{_number}"] = f"fill:{_colour}"
+    _RULES[f".load-{_number}.link"] = f"fill:none;stroke:{_colour}"
+_RULES |= {
+    ".mixed": "fill:none",
+    ".cased": "fill:none;stroke:var(--fabric-casing);stroke-linejoin:round",
+    ".lit": "fill:none;stroke:var(--fabric-lit);stroke-linejoin:round",
+    ".cased>path:not([data-key])": "stroke-width:3.5",
+    ".lit>path:not([data-key])": "stroke-width:2",
+}
 
 STYLE = (
     f".fabric{{{_properties(_LIGHT)};font-family:'Source Sans','Source Sans 3',Arial,Helvetica,"
