@@ -132,7 +132,9 @@ def _end(
     share = min(0.86, most * unit / (right - left - 4)) if most else 0.5
     if sketch.fabric.tiers == 3 and sketch.fabric.kind == "rail_only":
         right = left + 0.6 * (right - left)
-    row = row_of(len(spines), left + 2, right - 2)
+    span = share / 0.86 * (right - left - 4)
+    middle = (left + right) / 2
+    row = row_of(len(spines), middle - span / 2, middle + span / 2)
     room = min(unit, share * (right - left - 4) / max(1, most))
     look = rail_look(rail, rails)
     dressed = [replace(spine, look=look) for spine in spines]
@@ -292,6 +294,9 @@ def _said(
         found.append(said_links(names[2], counts, ", all rails to all", links, ratio))
     else:
         found.append(Said("common", 0, "No common spine", (), *rows.top))
+    if fabric.tiers == 3 and not cored:
+        found.append(said_tier(names[2], counts, (), (top, top + third)))
+        found.append(said_links(names[2], counts, "", (top, top + third), left_ratio(sketch, 2)))
     units = len(structure.units)
     leaf = pods[0].leaves[0]
     if fabric.tiers > 1:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from nest_core.picture.aggregate import tiles
 from nest_core.picture.clos_structure import Nodes, Pod, Structure
 from nest_core.picture.clos_tiers import Layer, Region, pair_words, row_said
-from nest_core.picture.marks import Band, Box, Mark, Stands, Words, between
+from nest_core.picture.marks import Band, Box, Line, Mark, Stands, Words, between
 from nest_core.picture.racks import Racks, plain
 from nest_core.picture.switches import (
     Mesh,
@@ -263,7 +263,7 @@ class Rails:
             found.append(placed)
             order += held
             boxes += placed.marks
-            bands.append(self._bundle(placed, groups, (edges[0], bottom)))
+            bands += self._bundle(placed, groups, bottom)
         return found, order, [*bands, *boxes]
 
     def _tiles(
@@ -309,26 +309,33 @@ class Rails:
             placed = replace(placed, box=box, marks=(box, *rest))
         return replace(placed, rise=y - top)
 
-    def _bundle(self, leaf: Placed, groups: Sequence[int], edges: tuple[float, float]) -> Band:
-        """From a leaf down to the nodes."""
-        structure = self.structure
-        per_node = structure.links_per_node
-        here = 0
-        for one, group in zip(leaf.members, groups, strict=False):
-            nodes = structure.nodes_of(group).nodes
-            alive = int((structure.present[nodes.start : nodes.stop] > 0).sum())
-            here += 0 if one.gone else alive * per_node
+    def _bundle(self, leaf: Placed, groups: Sequence[int], bottom: float) -> list[Mark]:
+        """From a leaf down to the nodes, and what of it is gone."""
+        structure, of = self.structure, f"links {leaf.members[0].name}"
+        here = sum(
+            structure.nodes_left(structure.nodes_of(group).nodes) * structure.links_per_node
+            for one, group in zip(leaf.members, groups, strict=False)
+            if not one.gone
+        )
         left, width = leaf.foot
-        top = leaf.box.y + leaf.box.height
-        rail = leaf.members[0].look
-        look = self.loads.get(f"{leaf.key} down", f"{rail} bundle".strip())
-        of = f"links {leaf.members[0].name}"
+        top, total = leaf.box.y + leaf.box.height, sum(one.down for one in leaf.members)
+        if leaf.members[0].rate < 1 and len(leaf.members) == 1:
+            left, width = left + width / 4, width / 2
+        look = self.loads.get(f"{leaf.key} down", f"{leaf.members[0].look} bundle".strip())
         ends = (self.unit_key(groups), leaf.key)
-        stands: Stands = ((of, here),) if self.counted else ()
-        if not here:
-            total = sum(one.down for one in leaf.members)
-            look, stands = "link gone", ((of, total),) if self.counted else ()
-        return Band(between(*ends), look, rectangle(left, top, width, edges[1] - top), ends, stands)
+        marks: list[Mark] = []
+        for said, count in ((look, here), ("link gone", total - here)):
+            if not count:
+                continue
+            stands: Stands = ((of, count),) if self.counted else ()
+            area = rectangle(left, top, width, bottom - top)
+            if said == "link gone" and here:
+                x = left + width - 0.5
+                points = ((x, bottom), (x, top))
+                marks.append(Line(between(*ends), said, points, 1.0, ends, stands))
+            else:
+                marks.append(Band(between(*ends), said, area, ends, stands))
+        return marks
 
     def unit_key(self, groups: Sequence[int]) -> str:
         """Of the frame of nodes under some leaves."""
@@ -401,23 +408,7 @@ class Rails:
         lost = len(nodes) - len(alive)
         stands: Stands = (("node", len(alive) or lost),) if self.counted else ()
         look = "node" if alive else "frame gone"
-        marks: list[Mark] = [Box(name, look, left, y, wide, tall, unit, stands)]
-        missing = len(nodes) * each - sum(int(structure.present[node]) for node in nodes)
-        if missing:
-            here: Stands = (("node", lost if alive else 0), ("device", missing))
-            size = min(6.0, tall)
-            marks.append(
-                Box(
-                    f"failed of {name}",
-                    "device gone",
-                    left + wide - size,
-                    y,
-                    size,
-                    size,
-                    name,
-                    here if self.counted else (),
-                )
-            )
+        cells = [Box(name, look, left, y, wide, tall, unit, stands)]
         first = 0
         for rail, several in enumerate(grid.rails):
             numbers = [
@@ -436,8 +427,18 @@ class Rails:
             key = f"device {numbers[0]}" if len(numbers) == 1 else f"rail {rail} of {name}"
             stands = (("device", len(numbers)),) if self.counted else ()
             look = own if self.racks.paint is plain else painted
-            marks.append(Box(key, look, *box, name, stands, radius=0.0))
-        return marks
+            cells.append(Box(key, look, *box, name, stands))
+        missing = len(nodes) * each - sum(int(structure.present[node]) for node in nodes)
+        if missing:
+            cells.append(self._missing(cells[-1], lost if alive else 0, missing))
+        return list(cells)
+
+    def _missing(self, cell: Box, nodes: int, devices: int) -> Box:
+        """The corner of a row's last cell that says what of the row has failed."""
+        size = min(6.0, cell.height, cell.width)
+        stands: Stands = (("node", nodes), ("device", devices)) if self.counted else ()
+        place = (cell.x + cell.width - size, cell.y, size, size)
+        return Box(f"failed in {cell.key}", "device gone", *place, cell.key, stands)
 
 
 def _most_rows(edges: tuple[float, float], labels: bool) -> int:

@@ -231,7 +231,7 @@ def leaf_links(
     if left_over < total and tiers.counted:
         x = left + width - 1
         lost = ((of, total - left_over),)
-        marks.append(Line(between(*ends), "link gone", ((x, top), (x, bottom)), 1.0, ends, lost))
+        marks.append(Line(between(*ends), "link gone", ((x, bottom), (x, top)), 1.0, ends, lost))
     return marks
 
 

@@ -115,10 +115,10 @@ def framed(
 def _titles(frame: Frame, title: str, subtitle: str) -> list[Mark]:
     y, found, room = 10.0, list[Mark](), frame.width - 2 * _GUTTER
     titles, subtitles, _ = _reserved(frame.width)
-    for line in wrapped(title, room, _TITLE, bold=True, most=titles):
+    for line in wrapped(title, 0.97 * room, _TITLE, bold=True, most=titles):
         y += 19
         found.append(Words(line, "bold", _GUTTER, y - 5, _TITLE))
-    for line in wrapped(subtitle, room, TEXT, most=subtitles):
+    for line in wrapped(subtitle, 0.96 * room, TEXT, most=subtitles):
         y += 16
         found.append(Words(line, "soft", _GUTTER, y - 3))
     return found

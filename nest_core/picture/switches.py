@@ -215,7 +215,7 @@ def _named(box: Box, number: str, count: int, room: float) -> list[Mark]:
 
 def _lost(box: Box, members: Sequence[Switch], lost: int, counted: bool) -> list[Mark]:
     """Failed switches of a tile that has others: a crossed corner."""
-    size = min(8.0, box.width / 2, box.height / 2)
+    size = min(8.0, box.width, box.height)
     left = box.outline[1][0] - size if box.head is None else box.centre[0]
     gone = [one for one in members if one.gone]
     corner = Box(
