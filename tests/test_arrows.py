@@ -75,7 +75,7 @@ ABOVE_FOUNDATIONS = {
         "topology",
         "workload",
     },
-    "picture": {"bill", "topology"},
+    "picture": {"bill", "costs", "explain", "network", "topology"},
     "published": set(),
     "paper": {
         "baselines",

@@ -184,8 +184,8 @@ def _planes_hold(structure: Structure, planes: range) -> tuple[Stands, Stands]:
                 if name not in ("node", "device"):
                     entry = total.setdefault(name, [0, 0])
                     entry[0], entry[1] = entry[0] + here, entry[1] + gone
-    here = tuple((name, found) for name, (found, _) in total.items())
-    return here, tuple((name, lost) for name, (_, lost) in total.items() if lost)
+    found = tuple((name, entry[0]) for name, entry in total.items())
+    return found, tuple((name, lost) for name, (_, lost) in total.items() if lost)
 
 
 def _legend(sketch: Sketch, pod: Pod, links: str) -> tuple[Swatch, ...]:
@@ -213,8 +213,8 @@ def _legend(sketch: Sketch, pod: Pod, links: str) -> tuple[Swatch, ...]:
 def _said(
     sketch: Sketch,
     pod: Pod,
-    edges: dict[str, tuple[float, float]],
-    tiles: dict[str, str],
+    edges: Mapping[str, tuple[float, float]],
+    tiles: Mapping[str, str],
 ) -> list[Said]:
     structure, counts, names = sketch.structure, sketch.counts, sketch.fabric.tier_names
     leaf, found = pod.leaves[0], list[Said]()

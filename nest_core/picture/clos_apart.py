@@ -13,7 +13,8 @@ import numpy as np
 
 from nest_core.picture.aggregate import line_width, row_of
 from nest_core.picture.clos import Sketch, inner, left_ratio, other_planes
-from nest_core.picture.clos_rails import Grid, Rails, rail_look
+from nest_core.picture.clos_grid import Grid, rail_look
+from nest_core.picture.clos_rails import Rails
 from nest_core.picture.clos_structure import Pod
 from nest_core.picture.clos_tiers import Region, fault_words
 from nest_core.picture.clos_words import inside, said_links, said_nodes, said_tier
@@ -306,9 +307,9 @@ def _said(
         ratio = left_ratio(sketch, 1)
         edges = (top + third, top + 2 * third)
         found.append(said_links(names[1], counts, "", edges, ratio))
-    words = (f"{rails} rails x {units} unit{'s' if units > 1 else ''}", grid.said)
+    wide = (f"{rails} rails x {units} unit{'s' if units > 1 else ''}", grid.said)
     down = f"{leaf.down} down, {leaf.up} up each" if leaf.up else f"{leaf.down} ports down"
-    said = tuple(word for word in (*words, down) if word)
+    said = tuple(word for word in (*wide, down) if word)
     found.append(said_tier(names[0], counts, said, (top + third, top + 2 * third)))
     each_leaf = f", {leaf.down} to a {names[0]}"
     found.append(said_links(names[0], counts, each_leaf, (bottom - third, rows.nodes[0])))

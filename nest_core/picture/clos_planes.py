@@ -32,7 +32,10 @@ def mirrored(sketch: Sketch) -> Drawn:
         marks += fault_words(structure, boxes, region)
     words = sketch.words("")
     said = _said(sketch, first, above.edges, above.tiles, axis)
-    legend = (Swatch("box", "switch", "switch"), Swatch("box", "mesh", "full mesh"))
+    legend: tuple[Swatch, ...] = (
+        Swatch("box", "switch", "switch"),
+        Swatch("box", "mesh", "full mesh"),
+    )
     if 1 < sketch.fabric.rails <= 8:
         legend = (Swatch("box", "rail-0", "leaf and devices of rail 0"), *legend)
     return framed(frame, words, marks, said, legend)

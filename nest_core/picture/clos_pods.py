@@ -22,16 +22,8 @@ from nest_core.picture.clos_words import plural, said_links, said_nodes, said_ti
 from nest_core.picture.frame import Frame, frame_of, framed
 from nest_core.picture.lens import LENS_HEAD, beam, leaf_lens, lens, worst_leaf
 from nest_core.picture.marks import Band, Box, Drawn, Mark, Said, Stands, Swatch, Words
-from nest_core.picture.switches import (
-    Mesh,
-    Placed,
-    Switch,
-    cross,
-    mesh,
-    narrow_row,
-    place,
-    rectangle,
-)
+from nest_core.picture.meshes import Mesh, mesh
+from nest_core.picture.switches import Placed, Switch, cross, narrow_row, place, rectangle
 from nest_core.picture.text import text_width
 
 __all__ = ["three_tiers"]
@@ -189,8 +181,8 @@ class _Small:
                 entry = total.setdefault(name, [0, 0])
                 entry[0] += here
                 entry[1] += gone
-        here = tuple((name, found) for name, (found, _) in total.items())
-        return here, tuple((name, lost) for name, (_, lost) in total.items() if lost)
+        found = tuple((name, entry[0]) for name, entry in total.items())
+        return found, tuple((name, lost) for name, (_, lost) in total.items() if lost)
 
     def _inside(self, pods: Sequence[Pod], frame: Box) -> list[Mark]:
         """Spines, mesh, leaves and devices as four stripes; they repeat what the frame counts."""

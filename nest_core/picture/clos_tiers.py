@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from nest_core.picture.aggregate import Row, mesh_form, row_of
 from nest_core.picture.clos_structure import Nodes, Pod, Structure
 from nest_core.picture.marks import Band, Line, Mark, Words, between
+from nest_core.picture.meshes import Mesh, mesh
 from nest_core.picture.racks import Racks
-from nest_core.picture.switches import Mesh, Placed, mesh, narrow_row, place, rectangle, units
+from nest_core.picture.switches import Placed, narrow_row, place, rectangle, units
 from nest_core.picture.text import text_width
 
 __all__ = ["Layer", "Region", "Tiers", "fault_words", "leaf_links", "pair_words", "row_said"]

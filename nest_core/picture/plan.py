@@ -59,7 +59,7 @@ class Shown:
         """What colours and orange lines mean."""
         hops = ""
         if self.stages > 1:
-            hops = f" Orange: replica 1 of {self.replicas} and its pipeline transfers"
+            hops = f" Orange: replica 1 of {self.replicas} and its pipeline transfers."
         return f"Colour: pipeline stage, {self.stages} in all.{hops}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nest_core.picture.aggregate import Cells, cells_of
 from nest_core.picture.clos_structure import Nodes, Structure
-from nest_core.picture.marks import Box, Mark, Words
+from nest_core.picture.marks import Box, Mark, Stands, Words
 from nest_core.picture.switches import cross
 from nest_core.picture.text import text_width
 
@@ -64,7 +64,7 @@ class Racks:
     def _whole_node(self, node: int, x: float, y: float, width: float, height: float) -> list[Mark]:
         key, fabric = f"node {node}", self.structure.fabric
         gone = not self.structure.present[node]
-        stands = (("node", 1),) if self.counted else ()
+        stands: Stands = (("node", 1),) if self.counted else ()
         if gone and self.counted:
             stands = (("node", 1), ("device", fabric.devices_per_node))
         look = "frame gone" if gone else "frame"
@@ -111,7 +111,7 @@ class Racks:
         nodes = self.structure.nodes_left(under.nodes)
         lost, devices = len(under.nodes) - nodes, self.structure.devices_left(under.nodes)
         numbers = range(under.nodes.start * each, under.nodes.stop * each)
-        stands = (("node", nodes), ("device", devices)) if self.counted else ()
+        stands: Stands = (("node", nodes), ("device", devices)) if self.counted else ()
         marks: list[Mark] = [
             Box(under.key, self.paint(numbers), x, y, width, height, stands=stands, radius=1.5)
         ]
@@ -131,12 +131,12 @@ class Racks:
         x, y, width, height = place
         key, each = f"node {node}", self.structure.fabric.devices_per_node
         if not self.structure.present[node]:
-            stands = (("node", 1), ("device", each)) if self.counted else ()
-            box = Box(key, "device gone", x, y, width, height, rack, stands)
+            failed: Stands = (("node", 1), ("device", each)) if self.counted else ()
+            box = Box(key, "device gone", x, y, width, height, rack, failed)
             return [box, *cross(box)]
         if cells.each > 1 or each == 1:
             count = int(self.structure.present[node])
-            stands = (("node", 1), ("device", count)) if self.counted else ()
+            stands: Stands = (("node", 1), ("device", count)) if self.counted else ()
             numbers = range(node * each, (node + 1) * each)
             marks: list[Mark] = [Box(key, self.paint(numbers), x, y, width, height, rack, stands)]
             if count < each:

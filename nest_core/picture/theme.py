@@ -15,7 +15,8 @@ RAILS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442", "#8A5
 STAGE_STEPS = 12
 """Steps of the ramp along which stages are coloured."""
 
-_STAGES = ((46, 27, 87), (84, 53, 140), (123, 85, 184), (164, 132, 216), (208, 190, 240))
+_STAGES = ((46, 27, 87), (84, 53, 140), (123, 85, 184), (164, 132, 216), (188, 164, 230))
+_STAGES_DARK = ((96, 70, 170), (122, 92, 196), (152, 122, 216), (184, 160, 234), (222, 208, 248))
 _LOADS = ("#C9CFD6", "#E3D9BD", "#EFC877", "#E69F00", "#DD7F00", "#D55E00")
 
 _LIGHT = {
@@ -72,13 +73,12 @@ def _rail(number: int) -> str:
     return f"var(--fabric-rail-{number})" if number > 5 else RAILS[number]
 
 
-def _stage(number: int) -> str:
+def _stage(number: int, ramp: tuple[tuple[int, int, int], ...]) -> str:
     """A colour of the ramp, dark to light."""
-    place = number / (STAGE_STEPS - 1) * (len(_STAGES) - 1)
-    low = min(int(place), len(_STAGES) - 2)
+    place = number / (STAGE_STEPS - 1) * (len(ramp) - 1)
+    low = min(int(place), len(ramp) - 2)
     mixed = (
-        round(a + (place - low) * (b - a))
-        for a, b in zip(_STAGES[low], _STAGES[low + 1], strict=True)
+        round(a + (place - low) * (b - a)) for a, b in zip(ramp[low], ramp[low + 1], strict=True)
     )
     return "#{:02x}{:02x}{:02x}".format(*mixed)
 
@@ -128,8 +128,10 @@ for _number in range(8):
     _RULES[f".rail-{_number}.plane"] = "opacity:.17"
 
 for _number in range(STAGE_STEPS):
-    _RULES[f".stage-{_number}"] = f"fill:{_stage(_number)}"
-    _RULES[f".stage-{_number}.bar"] = f"fill:none;stroke:{_stage(_number)}"
+    _LIGHT[f"stage-{_number}"] = _stage(_number, _STAGES)
+    _DARK[f"stage-{_number}"] = _stage(_number, _STAGES_DARK)
+    _RULES[f".stage-{_number}"] = f"fill:var(--fabric-stage-{_number})"
+    _RULES[f".stage-{_number}.bar"] = f"fill:none;stroke:var(--fabric-stage-{_number})"
 for _number, _colour in enumerate(_LOADS):
     _RULES[f".load-{_number}"] = f"fill:{_colour}"
     _RULES[f".load-{_number}.link"] = f"fill:none;stroke:{_colour}"

@@ -124,9 +124,12 @@ def _crossings(drawn: Drawn, boxes: list[Box]) -> list[str]:
     for line in lines:
         allowed = {*line.ends, *(outer for end in line.ends for outer in above[end])}
         for a, b in zip(line.points, line.points[1:], strict=False):
-            for hit in np.flatnonzero(_hits(a, b, inner) & ~thin).tolist():
-                if keys[hit] not in allowed and not allowed & above[keys[hit]]:
-                    wrong.append(f"{line.key} crosses {keys[hit]}")
+            hits = [keys[hit] for hit in np.flatnonzero(_hits(a, b, inner) & ~thin).tolist()]
+            wrong += [
+                f"{line.key} crosses {key}"
+                for key in hits
+                if key not in allowed and not allowed & above[key]
+            ]
     return wrong
 
 
@@ -255,9 +258,9 @@ def sizes_wrong(drawn: Drawn) -> list[str]:
     for mark in drawn.marks:
         if isinstance(mark, Box) and (mark.width < 0 or mark.height < 0):
             wrong.append(f"{mark.key or mark.look} has a negative size")
-        if isinstance(mark, Box) and mark.stands and drawn.width >= 300:
-            if min(mark.width, mark.height) < LEAST:
-                wrong.append(f"{mark.key} is {mark.width:.1f} x {mark.height:.1f}")
+        seen = isinstance(mark, Box) and mark.stands and drawn.width >= 300
+        if seen and min(mark.width, mark.height) < LEAST:
+            wrong.append(f"{mark.key} is {mark.width:.1f} x {mark.height:.1f}")
     return wrong
 
 
