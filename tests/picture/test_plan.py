@@ -1,0 +1,122 @@
+"""A plan on a picture of its fabric: stages, brackets and loads are those that it is priced by."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from clos_specs import clos
+from properties import everything_wrong, lines_wrong
+
+from nest_core.costs import price
+from nest_core.costs.parse import read_plan
+from nest_core.costs.placement import rank_mapping_of
+from nest_core.explain.loads import link_loads
+from nest_core.picture import Box, Line, Words, picture
+from nest_core.picture.plan import load_look, shown, stage_look, tier_busy
+from nest_core.scenario import load_scenario
+
+PLANS = {
+    "small": ("llama2-7b-64-h100", "dp=4,tp=4,pp=4,zero=1"),
+    "idle devices": ("llama2-7b-64-h100", "dp=2,tp=4,pp=4"),
+    "large": ("llama3-70b-1024-h100", "dp=32,tp=8,pp=4,sp=true,zero=1,recompute=full"),
+}
+
+
+@lru_cache
+def found(name):
+    scenario, text = PLANS[name]
+    asked = load_scenario(scenario)
+    problem = asked.problem()
+    report = price(problem, read_plan(text, problem.layers, problem.network.devices))
+    return asked.fabric, problem.network, report.plan, link_loads(problem, report)
+
+
+@pytest.mark.parametrize("width", [448, 900])
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_breaks_no_rule(name, width):
+    fabric, _, plan, loads = found(name)
+    assert not everything_wrong(picture(fabric, plan, width=width, loads=loads), fabric)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_device_has_the_colour_of_its_stage(name):
+    fabric, network, plan, _ = found(name)
+    stage = rank_mapping_of(network, plan).pp
+    looks = {
+        int(mark.key.split()[1]): mark.look
+        for mark in picture(fabric, plan).marks
+        if isinstance(mark, Box) and mark.key.startswith("device ")
+    }
+    assert len(looks) == network.devices
+    expected = {
+        device: "idle" if s < 0 else stage_look(int(s), plan.point.pp)
+        for device, s in enumerate(stage.tolist())
+    }
+    assert looks == expected
+
+
+def test_brackets_name_the_racks_of_every_stage():
+    fabric, _, plan, _ = found("large")
+    texts = [mark.text for mark in picture(fabric, plan).marks if isinstance(mark, Words)]
+    assert [text for text in texts if text.startswith("stage ") and "rack" in text] == [
+        "stage 1 racks 0-7",
+        "stage 2 racks 8-15",
+        "stage 3 racks 16-23",
+        "stage 4 racks 24-31",
+    ]
+
+
+def test_transfers_lead_from_the_leaf_of_a_stage_to_that_of_the_next():
+    fabric, network, plan, _ = found("large")
+    drawn = picture(fabric, plan)
+    lit = [m for m in drawn.marks if isinstance(m, Line) and m.look == "lit" and m.ends]
+    group = shown(network, plan).group
+    leaf = fabric.group_of(1)
+    leaves = [int(leaf[members[0]]) for members in group]
+    ends = [f"leaf {number}" for here in pairwise(leaves) for number in here]
+    assert [mark.ends[0] for mark in lit] == ends
+    assert not lines_wrong(drawn)
+
+
+def test_links_are_coloured_by_the_loads_that_the_plan_is_priced_by():
+    fabric, network, plan, loads = found("large")
+    drawn = picture(fabric, plan, loads=loads)
+    leaf = fabric.group_of(1)
+    down, up = (
+        np.array([tier_busy(loads, level)[leaf == n].max() for n in range(32)]) for level in (1, 2)
+    )
+    tiers = {tier.level: tier for tier in loads.tiers}
+    assert down.max() == pytest.approx(tiers[1].share)
+    assert up.max() == pytest.approx(tiers[2].share)
+    busiest = max(down.max(), up.max())
+    for mark in drawn.marks:
+        if isinstance(mark, Line) and mark.stands and mark.stands[0][0] == "links spine":
+            number = int(mark.ends[0].split()[1])
+            assert mark.look == f"link {load_look(float(up[number]), float(busiest))}"
+    rows = {one.what: one.words[0] for one in drawn.said}
+    assert f"up to {100 * down.max():.3g}" in rows["links leaf"]
+    assert f"{100 * up.max():.3g}" in drawn.title
+    assert network is loads.network
+
+
+def test_above_a_thousand_devices_racks_and_pods_have_the_colour():
+    fabric = clos(16384, 64, 3)
+    _, _, plan, _ = found("large")
+    drawn = picture(fabric, plan)
+    blocks = [m for m in drawn.marks if isinstance(m, Box) and m.inside == "pod 0"]
+    assert {box.look for box in blocks if box.look.startswith("stage-")} == {
+        stage_look(stage, 4) for stage in range(4)
+    }
+    others = [m for m in drawn.marks if isinstance(m, Box) and m.inside == "pod 7"]
+    assert "idle" in {box.look for box in others}
+
+
+def test_a_plan_says_how_far_its_groups_reach():
+    fabric, _, plan, _ = found("large")
+    drawn = picture(fabric, plan)
+    assert drawn.title.startswith("Tensor traffic stays in the node; ")
+    assert drawn.title.endswith("crosses the spine")
+    assert "replica 1 of 32" in drawn.subtitle
