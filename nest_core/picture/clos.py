@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from nest_core.picture.aggregate import row_of
 from nest_core.picture.clos_plan import Busy, StagePaint, brackets, stage_legend, transfers
 from nest_core.picture.clos_rails import Rails
 from nest_core.picture.clos_structure import Pod, Structure
@@ -20,6 +21,7 @@ from nest_core.picture.clos_words import (
     title,
 )
 from nest_core.picture.frame import Frame, frame_of, framed
+from nest_core.picture.lens import beam, leaf_lens, worst_leaf
 from nest_core.picture.marks import Box, Drawn, Mark, Said, Stands, Swatch, Words
 from nest_core.picture.plan import Shown
 from nest_core.picture.racks import Racks
@@ -97,15 +99,41 @@ def two_tiers(sketch: Sketch) -> Drawn:
     (pod,) = structure.pods()
     frame = frame_of(sketch.width)
     region = inner(frame, sketch)
-    layer = pod_layer(sketch, pod, region)
+    rows, below = _with_lens(sketch, pod, frame, region)
+    layer = pod_layer(sketch, pod, rows)
     line = line_words(layer.form, pod.leaves[0].up // max(1, len(pod.spines)), sketch.one_link)
     words = sketch.words(line)
     legend = _legend(sketch, pod, line)
-    marks = [*layer.marks, *other_planes(sketch, region), *planned(sketch, pod, layer, region)]
+    marks = [*layer.marks, *other_planes(sketch, region), *planned(sketch, pod, layer, rows)]
+    if below is not None:
+        marks += _opened_leaf(sketch, pod, layer, below)
     if frame.words:
-        marks += fault_words(structure, layer.boxes, region)
+        marks += fault_words(structure, layer.boxes, rows)
     said = _said(sketch, pod, layer.edges, layer.tiles)
     return framed(frame, words, marks, said, legend)
+
+
+def _with_lens(
+    sketch: Sketch, pod: Pod, frame: Frame, region: Region
+) -> tuple[Region, Region | None]:
+    """Room of the rows, and below it that of a lens where leaves are drawn in tiles."""
+    tiled = row_of(len(pod.leaves), region.left, region.right).tiled
+    if not tiled or frame.said != "full" or sketch.fabric.rails > 1 or _bars(sketch.fabric):
+        return region, None
+    rows = replace(region, bottom=region.top + 0.54 * region.down)
+    right = region.left + min(440.0, region.across)
+    return rows, Region(region.left, right, rows.bottom + 34, region.bottom + 14)
+
+
+def _opened_leaf(sketch: Sketch, pod: Pod, layer: Layer, region: Region) -> list[Mark]:
+    """The leaf that is asked for, in trouble or unequal, with its nodes."""
+    structure, name = sketch.structure, sketch.fabric.tier_names[0]
+    keys = [f"{leaf.name} {leaf.number}" for leaf in pod.leaves]
+    at = worst_leaf(structure, pod)
+    at = keys.index(sketch.opened) if sketch.opened in keys else at
+    box = next(box.box for box in layer.boxes[name] if pod.leaves[at] in box.members)
+    lensed = leaf_lens(structure, sketch.racks.paint, pod, at, region)
+    return [*beam(box, region)[1:], *lensed]
 
 
 def planned(sketch: Sketch, pod: Pod, layer: Layer, region: Region) -> list[Mark]:
@@ -220,7 +248,7 @@ def _said(
     leaf, found = pod.leaves[0], list[Said]()
     if pod.spines:
         spine = pod.spines[0]
-        ports = f"{spine.down} of {sketch.fabric.radix} ports each"
+        ports = f"{spine.down:,} of {sketch.fabric.radix:,} ports each"
         tiled = tuple(word for word in (tiles.get(names[1], ""), ports) if word)
         found.append(said_tier(names[1], counts, tiled, edges[names[1]]))
         each = leaf.up // len(pod.spines)

@@ -64,7 +64,7 @@ def _said(
     ratio, each = left_ratio(sketch, 1), f"{leaf.down} down, {leaf.up} up each"
     turned = {name: (2 * axis - b, 2 * axis - a) for name, (a, b) in edges.items()}
     found = [
-        _half(sketch, high, 0, f"{spine.down} of {fabric.radix} ports each", edges),
+        _half(sketch, high, 0, f"{spine.down:,} of {fabric.radix:,} ports each", edges),
         replace(_links(sketch, high, 0, edges), ratio=ratio),
         _half(sketch, low, 0, ", ".join(w for w in (each, tiles.get(low, "")) if w), edges),
         said_nodes(sketch.structure, counts, edges["node"], "", ""),

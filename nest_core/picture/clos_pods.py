@@ -305,7 +305,7 @@ def _said(
     rest = edges["pod"]
     ports = max(core.down for box in cores for core in box.members)
     tiled = Row(tuple(len(box.members) for box in cores), (), 1.0, 1.0).said()
-    words = tiled or f"{ports} of {fabric.radix} ports each"
+    words = tiled or f"{ports:,} of {fabric.radix:,} ports each"
     links = structure.core_links()
     even = int(links.min()) == int(links.max())
     each = f": each pod to each switch, x {int(links.max())}" if even else ", dealt in turn"

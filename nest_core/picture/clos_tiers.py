@@ -148,7 +148,7 @@ class Tiers:
                 half = max(width, 0.9 * row.box) / 2
                 marks += self.racks.side_by_side(under, x - half, x + half, top, bottom)
             else:
-                half = max(width + 2, min(row.pitch - 2, row.box + 2)) / 2
+                half = max(width, min(row.pitch - 2, row.box + 2)) / 2
                 marks += self.racks.stacked(under, x - half, top, 2 * half, bottom - top)
             look = self.loads.get(f"{leaf.key} down", "bundle")
             beside = len(groups) == 1 and self.racks.beside(under, row.pitch)

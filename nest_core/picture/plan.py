@@ -106,7 +106,8 @@ def _finding(network: Network, axes: Mapping[str, IntArray]) -> str:
     said = []
     for level in sorted(reached):
         names, name = " and ".join(reached[level]), network.levels[level].name
-        said.append(f"{names} traffic {'crosses' if level == top else 'stays in'} the {name}")
+        how = "crosses" if level == top else "turns at" if level else "stays in"
+        said.append(f"{names} traffic {how} the {name}")
     text = "; ".join(said)
     return text[0].upper() + text[1:]
 

@@ -19,6 +19,8 @@ Paint = Callable[[Sequence[int]], str]
 MOST_CELLS = 1536
 """Most devices, and most nodes, that have a mark each."""
 
+_LEAST_ROW = 5.5
+
 
 def plain(devices: Sequence[int]) -> str:
     """Every device alike."""
@@ -89,10 +91,11 @@ class Racks:
     def stacked(self, under: Nodes, x: float, y: float, width: float, height: float) -> list[Mark]:
         """A frame with its nodes one above the other, or a block where there is no room."""
         devices = self.structure.fabric.devices_per_node
-        nodes = len(under.nodes)
-        each = (height - 3) / nodes
+        columns = self._columns(len(under.nodes), width, height)
+        each = (height - 3) / -(-len(under.nodes) // columns)
+        across = (width - 3) / columns
         gap = 1.0 if each < 8 else 2.0
-        cells = cells_of(devices, width - 4, each - gap)
+        cells = cells_of(devices, across - 1, each - gap)
         if self.counted and cells and self.structure.fabric.slots > MOST_CELLS:
             bars = self.structure.fabric.nodes <= MOST_CELLS
             cells = Cells(1, 1, devices) if bars and each - gap >= 2.5 else None
@@ -101,9 +104,17 @@ class Racks:
         frame = Box(under.key, "frame", x, y, width, height, radius=1.5)
         marks: list[Mark] = [frame]
         for at, node in enumerate(under.nodes):
-            place = (x + 2, y + 2 + at * each, width - 4, each - gap)
+            row, column = divmod(at, columns)
+            place = (x + 2 + column * across, y + 2 + row * each, across - 1, each - gap)
             marks += self._node(node, place, under.key, cells)
         return marks
+
+    def _columns(self, nodes: int, width: float, height: float) -> int:
+        """Columns of nodes: one, or as many as make room for a bar each, if they have any."""
+        if (height - 3) / nodes >= _LEAST_ROW:
+            return 1
+        columns = -(-nodes // max(1, int((height - 3) / _LEAST_ROW)))
+        return columns if (width - 3) / columns >= _LEAST_ROW else 1
 
     def _block(self, under: Nodes, x: float, y: float, width: float, height: float) -> list[Mark]:
         """One box for all nodes; what has failed of it in its corner."""

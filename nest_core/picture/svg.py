@@ -15,7 +15,7 @@ from html import escape
 from itertools import groupby
 from typing import Literal
 
-from nest_core.picture.marks import Band, Drawn, Line, Mark, Point, Words
+from nest_core.picture.marks import Band, Box, Drawn, Line, Mark, Point, Words
 from nest_core.picture.theme import STYLE
 
 __all__ = ["to_svg"]
@@ -75,7 +75,7 @@ def _group(key: tuple[object, ...], marks: list[Mark], name: str) -> str:
             if first.opacity < 1:
                 attributes += f' stroke-opacity="{_number(first.opacity)}"'
         for word in str(look).split():
-            if word in _HATCHES and not isinstance(first, Line):
+            if word in _HATCHES and isinstance(first, Box if word != "mesh" else Box | Band):
                 attributes += f' style="fill:url(#{name}-{word})"'
     return f"<g{attributes}>{''.join(map(_mark, marks))}</g>"
 

@@ -143,7 +143,7 @@ def place(
 
 def _all_or_none(row: list[Placed]) -> list[Placed]:
     """Numbers only where all have room for theirs."""
-    sound = [box for box in row if not box.members[0].gone]
+    sound = [box for box in row if not any(one.gone or one.rate < 1 for one in box.members)]
     if all(any(isinstance(mark, Words) for mark in box.marks) for box in sound):
         return row
     return [
