@@ -173,7 +173,7 @@ class Rails:
             found.append(placed)
             order += held
             boxes += placed.marks
-            bands += self._bundle(placed, groups, bottom)
+            bands += self._down_links(placed, groups, bottom)
         return found, order, [*bands, *boxes]
 
     def _tiles(
@@ -219,7 +219,7 @@ class Rails:
             placed = replace(placed, box=box, marks=(box, *rest))
         return replace(placed, rise=y - top)
 
-    def _bundle(self, leaf: Placed, groups: Sequence[int], bottom: float) -> list[Mark]:
+    def _down_links(self, leaf: Placed, groups: Sequence[int], bottom: float) -> list[Mark]:
         """From a leaf down to the nodes, and what of it is gone."""
         structure, of = self.structure, f"links {leaf.members[0].name}"
         here = sum(
