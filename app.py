@@ -8,35 +8,22 @@ from streamlit.runtime.pages_manager import PagesManager
 from nest_studio.arrival import arrive, say_refused
 from nest_studio.frames import believe_only_what_fits
 from nest_studio.garbage import collector
+from nest_studio.rail import HOME, page_names, rail, theme_style
 from nest_studio.shell import guards, opened, page_routes, say_defect
-
-PAGES = (
-    ("design", "Design"),
-    ("plan", "Plan"),
-    ("workload", "Workload"),
-    ("compare", "Compare"),
-    ("explore", "Explore"),
-    ("paper", "Paper"),
-    ("learn", "Learn"),
-    ("notebook", "Notebook"),
-)
-"""Files of ``pages/``, which are addresses too, and titles."""
-
-HOME = "plan"
-"""The page at the root."""
 
 
 def main() -> None:
     """Show the page that the address names."""
     # Also where the person's own settings say otherwise: what fails outside scripts is shown too.
     st.set_option("client.showErrorDetails", "none")
-    pages = [
-        st.Page(f"pages/{name}.py", title=title, url_path=name, default=name == HOME)
-        for name, title in PAGES
-    ]
-    page = st.navigation(pages)
-    st.set_page_config(page_title=f"{page.title} · Nest Studio", page_icon="🪺", layout="wide")
+    pages = {
+        name: st.Page(f"pages/{name}.py", title=title, url_path=name, default=name == HOME)
+        for name, title in page_names()
+    }
+    page = st.navigation(list(pages.values()), position="hidden")
     arrive(page)
+    theme_style()
+    rail(pages, page)
     above = st.container(key="refused")
     try:
         page.run()
@@ -54,7 +41,7 @@ elif __name__ == Path(__file__).stem:
     # file for the older kind of pages, and a link straight to a page would miss the navigation.
     PagesManager.uses_pages_directory = False
     believe_only_what_fits()
-    routes = page_routes([name for name, _ in PAGES], HOME)
+    routes = page_routes([name for name, _ in page_names()], HOME)
     app = st.App(
         __file__, routes=routes, lifespan=opened, middleware=guards(), on_script_error=say_defect
     )

@@ -25,69 +25,12 @@ __all__ = [
     "download",
     "facts",
     "mark_results",
-    "page_style",
     "table",
     "told",
 ]
 
 FORMATS = ("PNG", "SVG")
 PNG_SCALE = 2
-
-# The front end's own CSV of a table leaves formulae as they are; pages offer `quoting.csv_text`.
-_STYLE = """
-<style>
-.stMainBlockContainer { padding: 3.8rem 1.75rem 3rem; max-width: 2100px; }
-.stSidebar h3 { font-size: 0.8rem; text-transform: uppercase; letter-spacing: 0.06em;
-  opacity: 0.7; padding: 0.7rem 0 0; }
-.stMetric label { opacity: 0.75; }
-.stMetric [data-testid="stMetricValue"] { font-variant-numeric: tabular-nums; }
-[data-testid="stLayoutWrapper"]:has(> .st-key-problem) { position: absolute; }
-.st-key-problem .stAlert { position: fixed; z-index: 999991; top: 0.35rem; right: 4rem;
-  width: auto; max-width: min(52rem, calc(100vw - 25rem)); border-radius: 0.4rem;
-  backdrop-filter: blur(14px); }
-[data-testid="stLayoutWrapper"]:has(> .st-key-waiting) { position: absolute; }
-.st-key-waiting:has(.stProgress, .stAlert) { position: fixed; z-index: 98; top: 3.6rem;
-  right: 1.75rem; width: min(44rem, calc(100vw - 25rem)); padding: 0.4rem 0.8rem;
-  border-radius: 0.4rem; backdrop-filter: blur(14px); }
-[data-testid="stLayoutWrapper"]:has(> .st-key-refused):not(:has(.stAlert))
-  { position: absolute; }
-.nest-scenario { font-size: 1.45rem; font-weight: 600; line-height: 1.25; }
-.nest-note { font-size: 0.82rem; line-height: 1.35; min-height: 2.2rem; opacity: 0.75; }
-.nest-span { margin-top: -0.45rem; font-size: 0.88rem; line-height: 1.35; min-height: 1.35em;
-  cursor: help; font-variant-numeric: tabular-nums; white-space: nowrap; width: fit-content; }
-.nest-facts { font-size: 0.88rem; line-height: 1.5; }
-.nest-facts + .nest-facts { margin-top: 0.35rem; }
-.nest-quiet { font-size: 0.82rem; line-height: 1.5; opacity: 0.75; min-height: 1.5em; }
-.nest-basis { min-height: 3em; margin-top: -1rem; }
-.nest-title { font-size: 1rem; font-weight: 600; line-height: 1.3; }
-.nest-subtitle, .nest-legend { font-size: 0.82rem; line-height: 1.45; }
-.nest-subtitle { opacity: 0.8; }
-.nest-legend span { white-space: nowrap; margin-right: 0.9em; }
-.nest-legend i { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.35em;
-  vertical-align: -0.05em; border: 1px solid rgba(128, 132, 138, 0.5); }
-.nest-reading { font-size: 0.82rem; line-height: 1.4; opacity: 0.75; min-height: 2.8em; }
-[class*="st-key-figure-foot-"] { flex-wrap: nowrap; }
-[class*="st-key-figure-menu-"] button { padding: 0; min-height: 0; opacity: 0.75; }
-[class*="st-key-figure-menu-"] button p { font-size: 0.82rem; }
-.nest-table { width: 100%; border-collapse: collapse; font-size: 0.85rem; line-height: 1.35;
-  font-variant-numeric: tabular-nums; }
-.nest-table th { font-weight: 500; opacity: 0.75; text-align: right; vertical-align: bottom;
-  padding: 0.2rem 0.55rem 0.3rem; border-bottom: 1px solid rgba(128, 132, 138, 0.5); }
-.nest-table td { text-align: right; padding: 0.22rem 0.55rem;
-  border-bottom: 1px solid rgba(128, 132, 138, 0.2); }
-.nest-table :is(th, td).nest-words { text-align: left; }
-.nest-table th:first-child, .nest-table td:first-child { padding-left: 0; }
-button[aria-label^="Download as CSV"] { display: none; }
-.nest-scroll { max-height: 30rem; overflow: auto; }
-.st-key-charts { min-height: 30rem; }
-.st-key-levelwise { min-height: 31rem; }
-</style>
-"""
-
-
-def page_style() -> None:
-    """The page's own style; comes first, so that nothing is drawn without it."""
-    st.html(_STYLE)
 
 
 def mark_results(*, earlier: bool, places: tuple[str, ...] = ("results", "results-below")) -> None:

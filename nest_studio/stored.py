@@ -12,7 +12,7 @@ from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
 from nest_core.store import Database, Links, Notebooks, database_url
 
-__all__ = ["keep", "kept_aside", "links", "notebooks", "recall"]
+__all__ = ["is_kept", "keep", "kept_aside", "links", "notebooks", "recall"]
 
 
 def notebooks() -> Notebooks:
@@ -41,6 +41,14 @@ def recall(key: str) -> dict[str, Any] | None:
     except InputError as error:
         st.toast(as_markdown(error))
         return None
+
+
+def is_kept(state: Mapping[str, Any]) -> bool:
+    """Whether a state was kept before; not where the store cannot be read."""
+    try:
+        return links().has(state)
+    except InputError:
+        return False
 
 
 def kept_aside() -> tuple[str, ...]:

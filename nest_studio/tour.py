@@ -1,7 +1,8 @@
 """The tour of a first visit: five short steps in a panel that blocks nothing.
 
-It opens on a bare address only: a link shows what it was made for. Once it is over the address
-says so, and the button brings it back.
+It opens on a bare address only, in the lower corner: a link shows what it was made for, and no
+answer moves down for it. Once it is over this studio's store remembers that, and it is not offered
+again; the button brings it back.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from dataclasses import dataclass
 import streamlit as st
 
 from nest_studio.show import facts
+from nest_studio.stored import keep, is_kept
 
 __all__ = ["tour", "tour_button"]
 
 PARAMETER, OFF = "tour", "off"
+OVER = {"tour": "over"}
+"""What the store remembers; its key follows from its content."""
 STEP = "tour step"
 
 
@@ -41,21 +45,21 @@ STOPS = (
     ),
     _Stop(
         "The headline and its interval",
-        "Each figure opens its formula with the numbers. The range beneath is where four runs of "
-        "five should lie, by how far this model was off on measured runs.",
-        ".stMetric",
+        "The range beneath a figure is where four runs of five should lie, by how far this model "
+        "was off on measured runs; the formulae behind all figures are under Why.",
+        ".st-key-cards",
     ),
     _Stop(
         "Why",
-        "Further down: what binds each stage, what more bandwidth or memory would give, the next "
-        "best choice on every axis, and how your own plan compares.",
-        ".st-key-why-binding",
+        "The tabs below say what else there was: other planners beside this plan, what binds each "
+        "stage, what more bandwidth or memory would give, and how your own plan compares.",
+        ".stTabs",
     ),
     _Stop(
         "The other pages",
         "Design draws a fabric, Compare sets scenarios side by side, Explore sweeps a parameter, "
-        "Learn teaches what is behind it, Notebook keeps your results.",
-        '[data-testid="stSidebarNav"]',
+        "Lessons teach what is behind it, Notebook keeps your results.",
+        ".st-key-rail",
     ),
 )
 
@@ -63,7 +67,7 @@ STOPS = (
 def tour() -> None:
     """Draw the current step; nothing when the tour is over or was never due."""
     if STEP not in st.session_state:
-        st.session_state[STEP] = None if st.query_params else 0
+        st.session_state[STEP] = None if st.query_params or is_kept(OVER) else 0
     step: int | None = st.session_state[STEP]
     if step is None or st.query_params.get(PARAMETER) == OFF:
         return
@@ -71,18 +75,18 @@ def tour() -> None:
     last = step == len(STOPS) - 1
     if stop.outlined:
         st.html(
-            f"<style>{stop.outlined} {{ outline: 2px solid #0072B2; "
+            f"<style>{stop.outlined} {{ outline: 2px solid var(--accent); "
             "outline-offset: 4px; }}</style>"
         )
-    with st.container(border=True, horizontal=True, vertical_alignment="center", key="tour"):
-        with st.container():
-            facts(f"{step + 1} of {len(STOPS)}: {stop.title}", kind="nest-title")
-            facts(stop.text)
-        if last:
-            st.button("Done", key="tour-done", on_click=_end)
-        else:
-            st.button("Next", key="tour-next", on_click=_go, args=(step + 1,))
-            st.button("Skip", type="tertiary", key="tour-skip", on_click=_end)
+    with st.container(border=True, key="tour"):
+        facts(f"{step + 1} of {len(STOPS)}: {stop.title}", kind="nest-title")
+        facts(stop.text)
+        with st.container(horizontal=True, gap="small"):
+            if last:
+                st.button("Done", key="tour-done", on_click=_end)
+            else:
+                st.button("Next", key="tour-next", on_click=_go, args=(step + 1,))
+                st.button("Skip", type="tertiary", key="tour-skip", on_click=_end)
 
 
 def tour_button() -> None:
@@ -107,4 +111,4 @@ def _go(step: int) -> None:
 
 def _end() -> None:
     st.session_state[STEP] = None
-    st.query_params[PARAMETER] = OFF
+    keep(OVER)

@@ -23,7 +23,7 @@ from nest_studio.jobs import given_up, submitted, there
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import carry
 from nest_studio.own_fabric import follow_address as follow_own_fabric
-from nest_studio.show import facts, mark_results, page_style, told
+from nest_studio.show import facts, mark_results, told
 from nest_studio.sure_view import sure_difference
 from nest_studio.tasks.requests import request_text
 
@@ -36,7 +36,6 @@ Shown = tuple[str, Comparison, dict[str, Any]]
 def main() -> None:
     """Draw the page."""
     go_to_opened()
-    page_style()
     follow_own_fabric()
     carry(shown=False)
     unread = follow_address()

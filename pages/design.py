@@ -17,7 +17,7 @@ from nest_studio.fabric_view import explorer, fabric_form, heading, levels, no_h
 from nest_studio.fabric_widgets import FabricRequest, canonical, say_realised
 from nest_studio.jobs import awaited
 from nest_studio.own_fabric import OWN, follow_address
-from nest_studio.show import HeadlineRow, mark_results, page_style
+from nest_studio.show import HeadlineRow, mark_results
 from nest_studio.tasks.fabrics import FabricAnswer, fabric_answer, request_fabric
 
 LAST = "last good fabric"
@@ -26,7 +26,6 @@ COLLAPSING = "Collapsing the fabric into levels"
 
 def main() -> None:
     """Draw the page."""
-    page_style()
     follow_address()
     take_up_edits()
     problem = st.container(key="problem")

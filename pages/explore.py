@@ -36,7 +36,7 @@ from nest_studio.jobs import awaited
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import follow_address
 from nest_studio.plan_state import canonical, fabric_of, scenario_of
-from nest_studio.show import mark_results, page_style, told
+from nest_studio.show import mark_results, told
 
 AT_ONCE = 20
 """Sweeps of more points wait for a click."""
@@ -44,7 +44,6 @@ AT_ONCE = 20
 
 def main() -> None:
     """Draw the page."""
-    page_style()
     follow_address()
     problem = st.container(key="problem")
     notes: list[Any] = []

@@ -3,9 +3,7 @@
 import streamlit as st
 
 from nest_studio.learn_view import learn_style, lesson_bar, presenting, show_lesson
-from nest_studio.show import page_style
 
-page_style()
 left, right = st.columns([6, 1], vertical_alignment="center")
 with right:
     large = presenting()

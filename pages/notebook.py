@@ -11,7 +11,6 @@ from nest_studio.notebook_shelf import empty_shelf, heading, no_cells, save_stat
 from nest_studio.notebook_state import current, follow_address, on_screen, take_problem
 from nest_studio.notebook_view import cell_card, note_style
 from nest_studio.open_plan import go_to_opened
-from nest_studio.show import page_style
 from nest_studio.stored import kept_aside, notebooks
 
 
@@ -19,7 +18,6 @@ def main() -> None:
     """Draw the page."""
     go_to_opened()
     go_to_compare()
-    page_style()
     note_style()
     problem = st.container(key="problem")
     try:

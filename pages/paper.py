@@ -9,10 +9,9 @@ from nest_core.paper import NAMES, Reproduction
 from nest_core.paper.settings import model_name
 from nest_studio.fields import one_of
 from nest_studio.jobs import awaited
-from nest_studio.show import PicturePlace, facts, page_style, table
+from nest_studio.show import PicturePlace, facts, table
 from nest_studio.tasks.requests import paper_result
 
-page_style()
 COSTS = {"published": "the artifact's", "own": "own"}
 
 

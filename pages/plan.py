@@ -36,7 +36,7 @@ from nest_studio.plan_view import (
     plan_facts,
     stage_table,
 )
-from nest_studio.show import HeadlineRow, facts, mark_results, page_style
+from nest_studio.show import HeadlineRow, facts, mark_results
 from nest_studio.tour import tour
 from nest_studio.why_view import why_section
 
@@ -46,7 +46,6 @@ PATIENCE_S = 0.3
 
 def main() -> None:
     """Draw the page."""
-    page_style()
     follow_address()
     tour()
     problem = st.container(key="problem")

@@ -7,7 +7,7 @@ import streamlit as st
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
 from nest_studio.own_fabric import carry, follow_address
-from nest_studio.show import mark_results, page_style
+from nest_studio.show import mark_results
 from nest_studio.workload_view import (
     canonical,
     heading,
@@ -20,7 +20,6 @@ from nest_studio.workload_view import (
 
 def main() -> None:
     """Draw the page."""
-    page_style()
     follow_address()
     carry(shown=False)
     problem = st.container(key="problem")

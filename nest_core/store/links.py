@@ -66,7 +66,7 @@ class Links:
         InputError
             If it is over 5 MB, or the database refuses it.
         """
-        text = json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = _text(state)
         if len(text) > MAX_FILE_BYTES:  # escaped, a character is a byte
             raise InputError(
                 "link",
@@ -99,6 +99,10 @@ class Links:
         self._touched(key, row.opened)
         return state
 
+    def has(self, state: Mapping[str, Any]) -> bool:
+        """Whether a state is kept, as it was put."""
+        return self.get(_key(_text(state).encode())) is not None
+
     def _row(self, key: str) -> Row[Any] | None:
         # As it is: what is no blob would be made one.
         state = type_coerce(_ROW.state, NullType()).label("state")
@@ -130,6 +134,10 @@ class Links:
         except InputError as error:
             if not isinstance(error.__cause__, IntegrityError):
                 raise  # else somebody put the same state since
+
+
+def _text(state: Mapping[str, Any]) -> str:
+    return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _key(text: bytes) -> str:

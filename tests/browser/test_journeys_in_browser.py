@@ -55,7 +55,7 @@ def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
         ("Compare", "Which is"),
         ("Explore", "Sweep parameters"),
         ("Paper", "Figure, table, section or algorithm of the paper"),
-        ("Learn", "esson 1 of 9"),
+        ("Lessons", "esson 1 of 9"),
         ("Notebook", "Notebooks"),
     ):
         page.get_by_role("link", name=title, exact=True).click()

@@ -28,10 +28,8 @@ def script(name: str, settings: list[str]) -> None:
     from nest_core.scenario import scenario_document
     from nest_studio.plan_state import answer_of
     from nest_studio.plan_view import pictures
-    from nest_studio.show import page_style
     from nest_studio.tasks.requests import request_text
 
-    page_style()
     text = request_text(scenario_document(name)[0], dict(map(setting, settings)))
     pictures(answer_of(text), text)
     st.caption("end")

@@ -31,6 +31,8 @@ def links(tmp_path):
 def test_what_was_put_is_got(links, state):
     key = links.put(state)
     assert links.get(key) == state
+    assert links.has(state)
+    assert not links.has({**state, "and": "more"})
     assert len(key) == 16
     assert key.replace("-", "a").replace("_", "a").isalnum()
 
