@@ -52,6 +52,9 @@ __all__ = [
 DEVICES = "fabric.clos.devices"
 MEANING = "fabric.clos.oversubscribe"
 FAILED = "own fabric is lost"
+_KINDS = {"leaf_spine": "spine-leaf", "fat_tree": "fat-tree"} | {
+    name: name.replace("_", "-") for name in ("rail_optimised", "rail_only", "dual_plane")
+}
 MEANINGS = {"removes uplinks": "remove_uplinks", "splits the ports anew": "split_radix"}
 
 
@@ -158,11 +161,11 @@ def fabric_words(chosen: Mapping[str, Any]) -> str:
     fabric = fabric_document(chosen["fabric"])
     kind = next((name for name in ("clos", "torus", "dragonfly") if name in fabric), "")
     if kind == "clos":
-        kind = str(fabric["clos"].get("kind", "clos"))
+        kind = _KINDS.get(str(fabric.get("kind")), "switched")
     elif not kind:
         kind = "drawn" if is_drawing(fabric) else "levels"
     ratios = [f"{chosen[r.of.key]:g}:1" for r in ratio_parameters(fabric) if r.of.key in chosen]
-    return " ".join([kind.replace("_", "-"), *ratios])
+    return " ".join([kind, *ratios])
 
 
 def fabric_choices() -> tuple[str, ...]:

@@ -171,8 +171,9 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     ratio_notes : list
         Receives one empty slot per oversubscription slider, for what the ratio becomes.
     """
-    head = st.empty()
-    history = st.container(key="form-history")  # filled last, when it is known what changed
+    with st.container(horizontal=True, gap=None, key="form-head"):
+        head = st.empty()
+        history = st.container(key="form-history")  # filled last, when it is known what changed
     for key, field in FORM.items():
         if key not in PINS:  # a pin says what it could not read
             settle(key, field)
@@ -202,8 +203,8 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
         summary(f"{chosen['accelerator.memory_GiB']:g} GiB")
     with fold("Pins", "fold-pins", opened=True) as summary:
         _pins_group(chosen, standard)
-        held = sum(chosen[key] != ANY for key in PINS)
-        summary(f"{held} held" if held else "none")
+        held = sum(chosen[key].startswith("exactly") for key in PINS)
+        summary(f"{held} pinned" if held else "none")
     fabric = chosen["fabric"]
     standard |= fabric_standards(fabric_document(fabric))
     if chosen["accelerator"] != standard["accelerator"]:
@@ -215,11 +216,8 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
         different["workload.model"] = model_table(chosen_model(OWN_MODEL))
     remember(("scenario", *chosen, *RUN))
     count = len(different)
-    head.html(
-        '<div class="nest-ends nest-title"><span>Scenario</span>'
-        f'<span class="nest-count">{f"{count} changed" if count else "as in the preset"}</span>'
-        "</div>"
-    )
+    changed = f' <span class="nest-count">{count} changed</span>' if count else ""
+    head.html(f'<div class="nest-title">Scenario{changed}</div>')
     with history:
         history_buttons(start_over)
     return Request(scenario, document, _overrides(different))

@@ -71,7 +71,7 @@ class Tabs:
             case "Memory":
                 self._places["memory"] = PicturePlace("memory")
             case "Timeline":
-                drawn = drawn_plan(answer, self._text, paint_of())
+                drawn = drawn_plan(answer, self._text, paint_of(), "timeline")
                 if drawn is not None:
                     left, right = st.columns([832, 304], gap="large")
                     PicturePlace("timeline", left).draw(drawn.timeline)

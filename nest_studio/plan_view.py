@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 import streamlit as st
@@ -55,8 +56,16 @@ def heading(request: Request, text: str, answer: Answer) -> None:
     title = scenario_title(scenario)
     head(page_title(scenario))
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key="chips"):
-        chips(scenario)
-        st.space("stretch")
+        with st.container(horizontal=True, gap="xsmall", key="chips-what"):
+            chips(scenario)
+        box = st.container(
+            horizontal=True,
+            horizontal_alignment="right",
+            gap="xsmall",
+            width="content",
+            key="chips-take",
+        )
+    with box:
         if st.button("Compare", key="to-compare", help="Beside other fabrics and scenarios."):
             st.switch_page("pages/compare.py", query_params={})
         inputs = {"document": request.document, "overrides": request.overrides}
@@ -141,9 +150,9 @@ def details_of(answer: Answer, text: str) -> PlanDetails | None:
     if answer.best is None:
         return None
     job = submitted(plan_details, text, answer.best, place="details")
-    found: PlanDetails | None = None
-    if there(job, "Taking one iteration apart", key="details"):
-        found = job.result(0)
+    with st.container(key="waiting-details"):
+        is_there = there(job, "Taking one iteration apart", key="details")
+    found: PlanDetails | None = job.result(0) if is_there else None
     return found
 
 
@@ -157,16 +166,8 @@ def plan_line(answer: Answer) -> None:
             st.button(f"Set memory to {needed:,.1f} GiB", on_click=use_memory, args=(needed,))
     else:
         st.html(plan_pills(best, answer.scenario.fabric.devices))
-    memory = spread_of(answer.scenario.stack.framework)
-    basis = rests_on(answer.validity_of(best) if best else None, result, memory)
-    st.html(
-        f'<div class="nest-rests"><b>Rests on</b> <span>{as_html(basis)}</span></div>'
-    )
-
-
-def as_html(text: str) -> str:
-    """Text that HTML takes for text."""
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+    basis = rests_on(answer.validity_of(best) if best else None, result)
+    st.html(f'<div class="nest-rests"><b>Rests on</b> <span>{html.escape(basis)}</span></div>')
 
 
 @st.fragment
@@ -189,7 +190,7 @@ def fabric_picture(answer: Answer, text: str) -> None:
     """The one place that draws the fabric with the plan on it."""
     paint = paint_of()
     place = st.container(key="drawn-placement")
-    drawn = drawn_plan(answer, text, paint)
+    drawn = drawn_plan(answer, text, paint, "fabric")
     if drawn is not None:
         with place:
             PicturePlace("placement").draw(drawn.placement)
@@ -212,10 +213,15 @@ def paint_of() -> Any:
     return asked if asked in PAINTS else PAINTS[0]
 
 
-def drawn_plan(answer: Answer, text: str, paint: Any) -> PlanPictures | None:
-    """A plan's pictures; the last ones while they are awaited, None where there are none."""
+def drawn_plan(answer: Answer, text: str, paint: Any, place: str) -> PlanPictures | None:
+    """A plan's pictures; the last ones while they are awaited, None where there are none.
+
+    ``place`` tells where on the page they are waited for.
+    """
     job = submitted(plan_pictures, text, answer.best, paint, place="pictures")
-    if there(job, "Drawing the plan", key=f"pictures-{paint}"):
+    with st.container(key=f"waiting-pictures-{place}"):
+        is_there = there(job, "Drawing the plan", key=f"pictures-{place}")
+    if is_there:
         st.session_state[LAST] = job.result(0)
     elif job.ended:
         return None

@@ -1,8 +1,7 @@
-"""What an answer rests on, in two or three short sentences."""
+"""What an answer rests on, in two short sentences."""
 
 from __future__ import annotations
 
-from nest_core.costs.head_room import MemorySpread
 from nest_core.explain.summary import share
 from nest_core.explain.validity import Validity, percent
 from nest_core.planner import Result
@@ -10,16 +9,14 @@ from nest_core.planner import Result
 __all__ = ["rests_on"]
 
 
-def rests_on(found: Validity | None, result: Result, memory: MemorySpread) -> str:
-    """Measured runs like the plan, the proof, and how far memory is off.
+def rests_on(found: Validity | None, result: Result) -> str:
+    """Measured runs like the plan, and the proof.
 
     Parameters
     ----------
     found : Validity or None
         Of the best plan; None without one.
     result : Result
-    memory : MemorySpread
-        Of the scenario's framework.
     """
     parts = [] if found is None else [_runs(found)]
     certificate = result.certificate
@@ -29,8 +26,6 @@ def rests_on(found: Validity | None, result: Result, memory: MemorySpread) -> st
         parts.append(f"None of {certificate.points:,} plans fits.")
     else:
         parts.append(f"Optimal within the model: none of {certificate.points:,} plans is faster.")
-    if found is not None:
-        parts.append(memory.in_words)
     return " ".join(parts)
 
 
@@ -38,7 +33,7 @@ def _runs(found: Validity) -> str:
     band = found.band
     if band is not None:
         said = f"{band.n} measured runs like this one ({band.region})"
-        words = f"{said}: {percent(band.p10)} to {percent(band.p90)}."
+        words = f"{said}: {percent(band.p10).removesuffix(' %')} to {percent(band.p90)}."
         return f"{words} {found.caveat}".strip()
     if found.nearest is None:
         return "No measured run here: none is known."

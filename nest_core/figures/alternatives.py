@@ -16,7 +16,7 @@ from nest_core.explain.iteration import report_parts
 from nest_core.explain.summary import SCHEDULES_IN_WORDS
 from nest_core.figures.cards import TIE
 from nest_core.figures.entries import Entry
-from nest_core.figures.marks import bar, rule, svg, ticks, words
+from nest_core.figures.marks import bar, figure, rule, ticks, words
 from nest_core.figures.style import axis_unit
 from nest_core.units import humanise_seconds
 
@@ -70,7 +70,7 @@ def alternatives_table(
     head = (
         '<tr><th class="nest-words"></th><th>dp</th><th>tp</th><th>pp</th><th>mb</th>'
         '<th class="nest-words">schedule</th>'
-        f'<th class="nest-bar">{svg(16, "axis of throughput", axis)}</th>'
+        f'<th class="nest-bar">{figure(16, "axis of throughput", axis)}</th>'
         f'<th>against {html.escape(reference)}</th><th class="nest-words">why</th></tr>'
     )
     return (
@@ -128,7 +128,9 @@ def _line(
         cells = [f"{point.dp}", f"{point.tp}", f"{point.pp}", f"{point.micro_batch}"]
         wider = [f"{a} {getattr(point, a)}" for a in ("cp", "ep") if getattr(point, a) > 1]
         cells.append(", ".join([*wider, schedule_words(report)]))
-    name = f'<b class="nest-{"ours" if entry.ours else "other"}">{html.escape(entry.name)}</b>'
+    called, _, aside = entry.name.removesuffix(" (ours)").partition(" (")
+    name = f'<b class="nest-{"ours" if entry.ours else "other"}">{html.escape(called)}</b>'
+    name += f' <span class="nest-dim">{html.escape(aside.rstrip(")"))}</span>' if aside else ""
     name += "".join(f' <span class="nest-dim">= {html.escape(twin)}</span>' for twin in row.same)
     if row is held and rate:
         beside = "reference"
@@ -151,7 +153,7 @@ def _bar(
     entry: Entry, rate: float | None, most: float, divisor: float, interval: Interval | None
 ) -> str:
     if rate is None:
-        return svg(20, "no plan", [])
+        return figure(20, "no plan", [])
     marks = [bar(0, 1, rate / most, 18, "--accent" if entry.ours else "--base")]
     if interval is not None:
         low, high = (end / most for end in interval.around(rate))
@@ -160,9 +162,9 @@ def _bar(
             rule(low, 6, low, 14, "--ink", 1.5),
             rule(high, 6, high, 14, "--ink", 1.5),
         ]
-    figure = f"{rate / divisor:.3g}"
-    marks.append(words(0, 14, figure, f"b {'on' if entry.ours else 'hot'}", 8))
-    return svg(20, f"{entry.name}: {figure}", marks)
+    told = f"{rate / divisor:.3g}"
+    marks.append(words(0, 14, told, f"b {'on' if entry.ours else 'hot'}", 8))
+    return figure(20, f"{entry.name}: {told}", marks)
 
 
 def _why(entry: Entry, ours: Entry, points: int) -> str:

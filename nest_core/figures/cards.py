@@ -1,7 +1,7 @@
 """The four cards above a plan: throughput, training run, utilisation, memory; each is HTML.
 
-What a card claims it computes from what it is given; ranges are 80 % intervals. Figures are inline
-SVG (`nest_core.figures.marks`), names are escaped.
+What a card claims it computes from what it is given; ranges are 80 % intervals. Figures are
+marks in HTML (`nest_core.figures.marks`), names are escaped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nest_core.costs.head_room import MemorySpread, fits_chance
 from nest_core.explain.interval import Interval, Span, span_in_words
 from nest_core.explain.summary import quantity
 from nest_core.explain.training import Training
-from nest_core.figures.marks import bar, curve, rule, svg, ticks, words
+from nest_core.figures.marks import bar, curve, figure, rule, ticks, words
 from nest_core.units import TERA, humanise, to_gib
 
 __all__ = [
@@ -96,16 +96,18 @@ def _strip(ours: float, rival: float | None, interval: Interval, name: str) -> s
             marks.append(words(at, 14, label, kind))
     if not apart:
         marks += [words(0, 10, rows[0][0], ""), words(1, 10, rows[1][0], "r i b")]
-    for tick in ticks(low / unit, high / unit, 4):
+    shown = ticks(low / unit, high / unit, 4)
+    digits = 0 if all(tick == int(tick) for tick in shown) else 1
+    for tick in shown:
         at = place(tick * unit)
         marks.append(rule(at, 36, at, 40))
         end = "r" if at > 0.95 else "" if at < 0.05 else "m"
-        marks.append(words(at, _STRIP - 1, f"{tick:.4g}", end))
+        marks.append(words(at, _STRIP - 1, f"{tick:.{digits}f}", end))
     told = ", ".join(
         f"{label} {span_in_words(span, lambda rate: quantity(rate, 'tokens/s'))}"
         for (label, *_), span in zip(rows, spans, strict=True)
     )
-    return svg(_STRIP, f"80 % intervals: {told}", marks)
+    return figure(_STRIP, f"80 % intervals: {told}", marks)
 
 
 def training_card(
@@ -190,7 +192,7 @@ def _falls(mfu: float, lost: Sequence[tuple[str, float]]) -> str:
         marks.append(words(left + step / 2, 56, name, f"m{' i b' if bold else ''}"))
         marks.append(words(left + step / 2, 70, told, f"m i{bold}"))
     losses = ", ".join(f"{name} −{100 * size:.3g}" for name, size in lost)
-    return svg(72, f"peak 100, {losses}, MFU {100 * mfu:.3g} per cent", marks)
+    return figure(72, f"peak 100, {losses}, MFU {100 * mfu:.3g} per cent", marks)
 
 
 _COLOURS = {"kernels": "--kern", "bubble": "--idle"}
@@ -253,7 +255,7 @@ def _bell(needed: float, limit: float, sd: float) -> str:
         marks.append(rule(at, 0, at, 40, "--limit", 2))
         told = f"{humanise(to_gib(limit))} GiB"
         marks.append(words(at, 11, told, "lim b r" if right else "lim b", -6 if right else 6))
-    return svg(44, f"predicted {to_gib(needed):.3g} GiB of {to_gib(limit):.3g} GiB", marks)
+    return figure(44, f"predicted {to_gib(needed):.3g} GiB of {to_gib(limit):.3g} GiB", marks)
 
 
 def empty_card(name: str, why: str) -> str:

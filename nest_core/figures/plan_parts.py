@@ -12,13 +12,13 @@ from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices
 from nest_core.explain.iteration import Part
 from nest_core.figures.alternatives import schedule_words
 from nest_core.figures.cost_matrices import matrix_finding
-from nest_core.figures.marks import bar, svg, words
+from nest_core.figures.marks import bar, figure, words
 from nest_core.units import GB, humanise, humanise_seconds
 
 __all__ = ["iteration_part", "matrix_part", "plan_pills"]
 
 _COLOURS = {"compute": "--compute", "bubble": "--idle"}
-_UNDER = {"bubble": "fill, drain, waiting"}
+_UNDER = {"bubble": "fill, drain"}
 _SHADES = 4
 
 
@@ -80,7 +80,7 @@ def iteration_part(parts: Sequence[Part], iteration_s: float, hidden: str) -> st
     rows, begun = [], 0.0
     for part in others:
         share = part.seconds / tail
-        drawn = svg(
+        drawn = figure(
             20,
             f"{part.name} {humanise_seconds(part.seconds)}",
             [bar(begun, 0, share, 20, _of(part))],
@@ -95,10 +95,9 @@ def iteration_part(parts: Sequence[Part], iteration_s: float, hidden: str) -> st
     shape = f"polygon({start:.2f}% 0, 100% 0, 100% 100%, 128px 100%, 128px 24px)"
     said = humanise_seconds(iteration_s)
     return (
-        f'<div class="nest-title">{title}</div><div class="nest-subtitle">One iteration of the '
-        f"slowest stage, {said}"
+        f'<div class="nest-title">{title}</div><div class="nest-subtitle">Slowest stage, {said}'
         + (f"; below, its last {humanise_seconds(tail)}" if rows else "")
-        + f'</div><div class="nest-iteration">{svg(24, title, whole)}'
+        + f'</div><div class="nest-iteration">{figure(24, title, whole)}'
         + (
             f'<div class="nest-tail" style="--cone: {shape}">{"".join(rows)}<i></i><i></i>'
             f'<div class="nest-ends nest-dim"><span>{humanise_seconds(compute.seconds)}</span>'

@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-PLACEMENT_PX = 250
+PLACEMENT_PX = 232
 """Height of the fabric beside its cost matrix."""
 
 
