@@ -45,7 +45,7 @@ from nest_studio.training_run import Run
 __all__ = ["Cards", "details_of", "drawn_plan", "heading", "middle", "plan_line"]
 
 LAST = "last pictures"
-_NAMES = ("Throughput", "Days to train", "MFU, % of peak", "Chance that memory fits")
+_NAMES = ("Throughput", "Days to train", "MFU", "Chance that memory fits")
 _PRINTED = {"megatron": "Megatron-LM"}
 """Whose log prints the utilisation as it is counted here."""
 

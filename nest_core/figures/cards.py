@@ -163,7 +163,7 @@ def mfu_card(
     low, high = (100 * end for end in span)
     note = f'<span class="nest-small">{low:.3g} to {high:.3g}</span>'
     return _card(
-        ("MFU, % of peak", head),
+        ("MFU", head),
         (_big(f"{100 * mfu:.3g}", "%", note), ""),
         _falls(mfu, lost) if lost else "",
         kind="nest-mfu",
