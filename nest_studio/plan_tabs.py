@@ -24,7 +24,7 @@ from nest_studio.tasks.plans import Levelwise
 from nest_studio.training_run import Run
 from nest_studio.why_view import why_section
 
-__all__ = ["TABS", "Tabs"]
+__all__ = ["TABS", "Tabs", "timeline_part"]
 
 TABS = ("Stages", "Memory", "Timeline", "Alternatives", "Why")
 _PENDING = "NEST's level-wise program is being run"
@@ -71,11 +71,7 @@ class Tabs:
             case "Memory":
                 self._places["memory"] = PicturePlace("memory")
             case "Timeline":
-                drawn = drawn_plan(answer, self._text, paint_of(), "timeline")
-                if drawn is not None:
-                    left, right = st.columns([832, 304], gap="large")
-                    PicturePlace("timeline", left).draw(drawn.timeline)
-                    PicturePlace("levels", right).draw(drawn.beside)
+                timeline_part(answer, self._text)
             case "Alternatives":
                 self._places["table"] = st.empty()
                 self._places["missing"] = st.empty()
@@ -83,7 +79,7 @@ class Tabs:
                     self._levelwise_places()
             case "Why":
                 _figures(answer)
-                why_section(answer, self._text)
+                why_section(answer, self._text, self._run.tokens_of(answer.scenario))
                 _assumptions(answer)
         if best is None and self.shown == "Stages":
             facts("There is no plan.")
@@ -135,6 +131,15 @@ class Tabs:
         else:
             self._places["matrices"].draw(found.matrices)
             self._places["waterfall"].draw(found.waterfall)
+
+
+def timeline_part(answer: Answer, text: str) -> None:
+    """One iteration pass by pass, beside the fabric's levels or the load on its links."""
+    drawn = drawn_plan(answer, text, paint_of(), "timeline")
+    if drawn is not None:
+        left, right = st.columns([832, 304], gap="large")
+        PicturePlace("timeline", left).draw(drawn.timeline)
+        PicturePlace("levels", right).draw(drawn.beside)
 
 
 def _figures(answer: Answer) -> None:

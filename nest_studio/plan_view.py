@@ -42,7 +42,7 @@ from nest_studio.show import PicturePlace, facts
 from nest_studio.tasks.plans import PlanDetails, PlanPictures, plan_details, plan_pictures
 from nest_studio.training_run import Run
 
-__all__ = ["Cards", "details_of", "drawn_plan", "heading", "middle", "plan_line"]
+__all__ = ["Cards", "cards_of", "details_of", "drawn_plan", "heading", "middle", "plan_line"]
 
 LAST = "last pictures"
 _NAMES = ("Throughput", "Days to train", "MFU", "Chance that memory fits")
@@ -97,18 +97,19 @@ class Cards:
         baselines: tuple[Baseline, ...] | None,
     ) -> None:
         """Draw what changed; without a plan, that there is none."""
-        for place, card in enumerate(_cards(answer, run, details, baselines)):
+        for place, card in enumerate(cards_of(answer, run, details, baselines)):
             if card != self._shown[place]:
                 self._places[place].html(card)
                 self._shown[place] = card
 
 
-def _cards(
+def cards_of(
     answer: Answer,
     run: Run,
     details: PlanDetails | None,
     baselines: tuple[Baseline, ...] | None,
 ) -> tuple[str, ...]:
+    """The four cards; where there is no plan, that there is none."""
     best, interval, scenario = answer.best, answer.interval, answer.scenario
     if best is None or interval is None:
         return tuple(empty_card(name, "no feasible plan") for name in _NAMES)

@@ -7,10 +7,11 @@ the browser's title are drawn by ``app.py`` before a page; `presenting` hides al
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
+
+from nest_studio.paths import style_sheet
 
 __all__ = [
     "GROUPS",
@@ -40,7 +41,6 @@ WIDTH = 224
 
 PRESENT = "present"
 """In the address ``?present=on``, and in the session True, while all chrome is hidden."""
-_STYLE = Path(__file__).with_name("theme.css")
 _BARE = (
     "<style>.stSidebar, .stAppHeader, [data-testid='stExpandSidebarButton'] { display: none; } "
     ".stMainBlockContainer { padding: 24px 32px; }</style>"
@@ -68,7 +68,7 @@ def presenting() -> bool:
 
 def theme_style() -> None:
     """The style of all pages; comes first, so that nothing is drawn without it."""
-    st.html(_STYLE)
+    st.html(style_sheet())
     if presenting():
         st.html(_BARE)
 
