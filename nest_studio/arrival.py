@@ -50,11 +50,11 @@ def arrive(page: Any) -> None:
             st.query_params[key] = FORMER[text]
     asked = {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
     if _ASKED not in st.session_state:
-        for key, text in former_pins(asked).items():
-            st.query_params[key] = text
-            asked.pop(f"{key}.pinned", None)
-            asked[key] = (text,)
-        st.session_state[_ASKED] = asked
+        former = former_pins(asked)
+        told = {key: texts for key, texts in asked.items() if not key.endswith(".pinned")}
+        st.session_state[_ASKED] = asked = told | {key: (text,) for key, text in former.items()}
+        if former:  # widgets are told of an address only where it is opened
+            st.switch_page(page, query_params=asked)
     _without_endless(asked)
     before, seeded = st.session_state.get(_PAGE, (None, {}))
     if before == page.title:

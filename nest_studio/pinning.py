@@ -136,21 +136,13 @@ def former_pins(asked: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
 
 def pin_field(key: str, standard: str, place: Any = st) -> str:
     """Draw a pin; what it says. A text without a meaning is said beside it and changes nothing."""
-    raw, problem = st.session_state.get(key), ""
-    if raw is not None:
-        try:
-            told = pin_words(key, pinned_value(key, str(raw))) or standard
-        except InputError as error:
-            problem, told = str(error), standard
-        if told != raw:
-            st.session_state[key] = told
-    current = st.session_state.get(key, standard)
+    raw = st.session_state.get(key)
+    told, problem = _read(key, raw, standard)
+    if raw is not None and told != raw:
+        st.session_state[key] = told
     options = _options(key)
-    if current not in options:
-        options = (*options, current)
-    if standard not in options:
-        options = (*options, standard)
-    chosen: str | None = place.selectbox(
+    options += tuple(one for one in dict.fromkeys((told, standard)) if one not in options)
+    chosen = place.selectbox(
         PINS[key],
         options,
         options.index(standard),
@@ -159,9 +151,20 @@ def pin_field(key: str, standard: str, place: Any = st) -> str:
         accept_new_options=True,
         help=f"any, up to n, exactly n, n or m, n to m. {help_of(parameter(key))}",
     )
-    if problem:
-        place.caption(f":red[{as_markdown(problem)}]")
-    return chosen or ANY
+    told, unread = _read(key, chosen, standard)  # an address is told to the widget alone
+    if problem or unread:
+        place.caption(f":red[{as_markdown(problem or unread)}]")
+    return told
+
+
+def _read(key: str, raw: object, standard: str) -> tuple[str, str]:
+    """A text in its one spelling, or the standard and why the text means nothing."""
+    if raw is None:
+        return standard, ""
+    try:
+        return pin_words(key, pinned_value(key, str(raw))) or standard, ""
+    except InputError as error:
+        return standard, str(error)
 
 
 def _options(key: str) -> tuple[str, ...]:

@@ -286,7 +286,7 @@ def test_what_explore_pins_plan_shows_and_keeps(explore_page):
     words = swept(("zero", [3]), ("micro_batch", [4])).points[0].words
     widget(page, "explore-open").click().run()
     assert not page.exception
-    assert widget(page, "search.zero").value == [3]
+    assert widget(page, "search.zero").value == "exactly 3"
     assert widget(page, "search.micro_batch_sequences").value == 4
     (pin,) = (box for box in page.checkbox if box.key == "search.micro_batch_sequences.pinned")
     assert pin.value
