@@ -216,8 +216,8 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
         different["workload.model"] = model_table(chosen_model(OWN_MODEL))
     remember(("scenario", *chosen, *RUN))
     count = len(different)
-    changed = f' <span class="nest-count">{count} changed</span>' if count else ""
-    head.html(f'<div class="nest-title">Scenario{changed}</div>')
+    said = f'<span class="nest-count">{count} changed</span>' if count else "Scenario"
+    head.html(f'<div class="nest-title">{said}</div>')
     with history:
         history_buttons(start_over)
     return Request(scenario, document, _overrides(different))

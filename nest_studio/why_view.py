@@ -137,9 +137,7 @@ def why_section(answer: Answer, text: str, tokens: float) -> None:
     _mine(answer, text)
 
 
-def _training(
-    answer: Answer, best: Report, interval: Interval, text: str, tokens: float
-) -> None:
+def _training(answer: Answer, best: Report, interval: Interval, text: str, tokens: float) -> None:
     """Days to train as a headline, and the placement to take along."""
     headline, placement = st.columns([1, 3], gap="medium")
     with headline:

@@ -63,7 +63,7 @@ def alternatives_table(
     ]
     axis = [
         words(tick * divisor / most, 12, f"{tick:.4g}{f' {unit}' if tick == last else ''}", "m")
-        for ticked in (ticks(0.0, most / divisor, 4),)
+        for ticked in (ticks(0.0, most / divisor, 4) if rates else [0.0],)
         for last in (ticked[-1],)
         for tick in ticked
     ]

@@ -56,7 +56,7 @@ def throughput_card(tokens_per_s: float, interval: Interval, beside: Reference) 
     if beside.pending:
         against, ratio = f"{beside.name}: being priced", "…"
     elif rival is None:
-        against, ratio = f"{beside.name}: no plan", "–"
+        against, ratio = f"{beside.name}: no plan", ""
     else:
         factor = tokens_per_s / rival
         against = f"× {beside.name}"
@@ -160,11 +160,11 @@ def mfu_card(
     """
     rate = f"{humanise(mfu * peak_flops / TERA)} TFLOP/s per GPU"
     head = f"{printed}’s log: {rate}" if printed else f"{rate}, whole model"
-    low, high = (100 * end for end in span)
-    note = f'<span class="nest-small">{low:.3g} to {high:.3g}</span>'
+    low, high = (humanise(100 * end) for end in span)
+    note = f'<span class="nest-small">{low} to {high}</span>'
     return _card(
         ("MFU", head),
-        (_big(f"{100 * mfu:.3g}", "%", note), ""),
+        (_big(humanise(100 * mfu), "%", note), ""),
         _falls(mfu, lost) if lost else "",
         kind="nest-mfu",
     )
@@ -288,10 +288,10 @@ def _days(days: float) -> str:
 
     Examples
     --------
-    >>> _days(152.4), _days(3.14159), _days(0.0123), _days(12345.0)
-    ('152', '3.14', '0.0123', '12,300')
+    >>> _days(152.4), _days(3.998), _days(12345.0)
+    ('152', '4.00', '12,300')
     """
-    return f"{float(f'{days:.3g}'):,.10g}"
+    return f"{float(f'{days:.3g}'):,.0f}" if days >= 999.5 else humanise(days)
 
 
 def _dollars(value: float) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from our_plan import big_figures
+from plan_cards import big_figures
 
 from nest_studio import jobs, plan_state
 from nest_studio.tasks.requests import best_plan

@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from our_plan import big_figures, our_plan, shown_figures
+from our_plan import our_plan
+from plan_cards import big_figures, shown_figures
 
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
 from nest_core.workload.model_files import load_model, model_of

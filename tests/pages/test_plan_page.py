@@ -8,7 +8,8 @@ import json
 import tomllib
 
 import pytest
-from our_plan import big_figures, our_plan, shown_figures
+from our_plan import our_plan
+from plan_cards import big_figures, shown_figures
 
 from nest_core.api.answer import answer
 from nest_core.explain.rests_on import rests_on

@@ -17,7 +17,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from our_plan import big_figures
+from plan_cards import big_figures
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).resolve().parents[2]
