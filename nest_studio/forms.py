@@ -6,6 +6,7 @@ address, ``--set`` and the downloaded file are the same thing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -374,10 +375,18 @@ def _change(key: str, value: Any) -> str:
     if isinstance(value, list):
         value = " or ".join(map(str, value))
     shown = f"{value:g}" if isinstance(value, float) else value
-    if ".oversubscription" in key:
+    if re.fullmatch(r"fabric\..*oversubscription(\.\d)?", key):
         tier = int(key.rpartition(".")[2]) if key[-1].isdigit() else 0
         return f"oversubscription{f' of tier {tier + 1}' if tier else ''} {shown} : 1"
-    return f"{_NAMED.get(key) or parameter(key).label} {shown}"
+    return f"{_NAMED.get(key) or _label(key)} {shown}"
+
+
+def _label(key: str) -> str:
+    """A parameter's; what no scenario has, a link may say too, and is called as there."""
+    try:
+        return parameter(key).label or key
+    except KeyError:
+        return key
 
 
 def scenario_heading(title: str, overrides: Mapping[str, Any]) -> None:

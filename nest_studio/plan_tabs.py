@@ -39,10 +39,14 @@ class Tabs:
     text : str
         The request's canonical text.
     run : Run
+    pending : bool
+        Whether baselines are still being priced.
     """
 
-    def __init__(self, answer: Answer, text: str, run: Run) -> None:
+    def __init__(self, answer: Answer, text: str, run: Run, *, pending: bool) -> None:
         self._answer, self._text, self._run = answer, text, run
+        self._pending = pending
+        self._row: HeadlineRow | None = None
         self._boxes = dict(
             zip(
                 TABS,
@@ -78,11 +82,23 @@ class Tabs:
                 if "nest" in answer.scenario.baselines:
                     self._levelwise_places()
             case "Why":
-                _figures(answer)
+                self._row = self._figures()
                 why_section(answer, self._text, self._run.tokens_of(answer.scenario))
                 _assumptions(answer)
         if best is None and self.shown == "Stages":
             facts("There is no plan.")
+
+    def _figures(self) -> HeadlineRow:
+        """The plan in a sentence, and the five figures with their formulas."""
+        answer, best = self._answer, self._answer.best
+        if best is not None:
+            facts(plan_in_words(best, answer.scenario.batch, answer.scenario.fabric.devices))
+        return HeadlineRow(answer.headlines(baselines_pending=self._pending), spans=True)
+
+    def update(self, answer: Answer) -> None:
+        """Take an answer with its baselines where headlines waited for them."""
+        if self._pending and self._row is not None:
+            self._row.update(answer.headlines())
 
     def _levelwise_places(self) -> None:
         part = st.expander(
@@ -140,14 +156,6 @@ def timeline_part(answer: Answer, text: str) -> None:
         left, right = st.columns([832, 304], gap="large")
         PicturePlace("timeline", left).draw(drawn.timeline)
         PicturePlace("levels", right).draw(drawn.beside)
-
-
-def _figures(answer: Answer) -> None:
-    """The five figures with their formulas, and the plan in a sentence."""
-    best = answer.best
-    if best is not None:
-        facts(plan_in_words(best, answer.scenario.batch, answer.scenario.fabric.devices))
-    HeadlineRow(answer.headlines(baselines_pending=not answer.baselines), spans=True)
 
 
 def _assumptions(answer: Answer) -> None:

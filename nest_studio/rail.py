@@ -6,6 +6,7 @@ the browser's title are drawn by ``app.py`` before a page; `presenting` hides al
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 
 import streamlit as st
@@ -105,4 +106,4 @@ def rail(pages: Mapping[str, StreamlitPage], shown: StreamlitPage) -> None:
 def head(subject: str) -> None:
     """A page's title: its subject, which the browser's tab says after the page's name."""
     st.set_page_config(page_title=f"{st.session_state.get(_TITLE, PRODUCT)} · {subject}")
-    st.title(subject, anchor=False)
+    st.html(f'<h1 class="nest-scenario">{html.escape(subject)}</h1>')

@@ -100,13 +100,15 @@ def show_answer(request: Request, text: str, run: Run) -> None:
     plan_line(answer)
     middle(answer, text, details)
     earlier = st.session_state.get("baselines", ())
-    tabs = Tabs(answer if baselines is None else replace(answer, baselines=baselines), text, run)
+    known = answer if baselines is None else replace(answer, baselines=baselines)
+    tabs = Tabs(known, text, run, pending=baselines is None)
     if baselines is None:
         baselines = baselines_within(text, PATIENCE_S)
     if baselines is None:
         tabs.draw(pending_entries(result, scenario.baselines, earlier))
         baselines = baselines_of(text)
     cards.draw(answer, run, details, baselines)
+    tabs.update(replace(answer, baselines=baselines))
     missing = baselines_missing(text)
     if not tabs.waits:
         return

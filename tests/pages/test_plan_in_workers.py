@@ -52,12 +52,13 @@ def test_the_server_makes_no_part_of_an_answer(light_page):
         ("Why", "Why this plan"),
     ):
         assert words in text_of(light_page(**SMALL, tab=tab))
+    page.session_state["tab"] = "Timeline"
     for paint in ("replica", "link load"):
         next(group for group in page.button_group if group.key == "paint").set_value(paint).run()
         assert not page.exception
     assert "Load per link" in text_of(page)
-    for part in WHY:
-        page.session_state[part] = True
+    for part in ("tab", *WHY):
+        page.session_state[part] = part != "tab" or "Why"
     page.run()
     page.text_area(key="why-mine").set_value("tp=2 dp=32").run()
     assert not page.exception

@@ -81,8 +81,6 @@ class Journey:
         return html.unescape(" ".join(entry.proto.body for entry in self.app.get("html")))
 
     def title(self):
-        if self.app.title:
-            return self.app.title[0].value
         return re.search(r'class="nest-scenario">([^<]*)<', self.text())[1]
 
     def headlines(self):

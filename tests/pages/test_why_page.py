@@ -135,7 +135,7 @@ def test_the_plan_that_is_downloaded_says_what_the_page_recommends(plan_page, mo
     def recommended():
         return json.loads(files[-1])["recommended"]
 
-    page = opened(plan_page(**SMALL), "sure").run()
+    page = opened(plan_page(**SMALL), "sure", "export").run()
     assert not page.exception
     assert json.loads(files[0])["recommended"] is None
     scenario, problem, best = plan_of(page)
