@@ -212,7 +212,7 @@ def _finding(folded: Sequence[_Row], rates: dict[str, float], held: _Row | None)
         said = (
             f"Exact search and {name} tie"
             if abs(gain) < TIE
-            else f"Exact search is {abs(100 * gain):.2g} % {'faster' if gain > 0 else 'slower'} "
+            else f"Exact search is {_percent(abs(gain))} % {'faster' if gain > 0 else 'slower'} "
             f"than {name}"
         )
     if not ours.same:
@@ -220,3 +220,14 @@ def _finding(folded: Sequence[_Row], rates: dict[str, float], held: _Row | None)
     *first, last = ours.same
     finders = f"{', '.join(first)} and {last} find" if first else f"{last} finds"
     return f"{said}; {finders} the same plan here"
+
+
+def _percent(gain: float) -> str:
+    """Two digits.
+
+    Examples
+    --------
+    >>> _percent(0.2612), _percent(1.0), _percent(0.0061)
+    ('26', '100', '0.61')
+    """
+    return f"{float(f'{100 * gain:.2g}'):g}"
