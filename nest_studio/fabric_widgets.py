@@ -30,6 +30,7 @@ from nest_studio.fields import (
     said,
     settle,
 )
+from nest_studio.folds import put_back
 from nest_studio.own_fabric import KEPT, OWN, carry, forget_places, is_drawing, own_document
 
 __all__ = [
@@ -38,10 +39,12 @@ __all__ = [
     "MEANINGS",
     "FabricRequest",
     "canonical",
+    "fabric_choices",
     "fabric_document",
     "fabric_fields",
     "fabric_group",
     "fabric_standards",
+    "fabric_words",
     "reset_fabric",
     "say_realised",
 ]
@@ -49,6 +52,9 @@ __all__ = [
 DEVICES = "fabric.clos.devices"
 MEANING = "fabric.clos.oversubscribe"
 FAILED = "own fabric is lost"
+_KINDS = {"leaf_spine": "spine-leaf", "fat_tree": "fat-tree"} | {
+    name: name.replace("_", "-") for name in ("rail_optimised", "rail_only", "dual_plane")
+}
 MEANINGS = {"removes uplinks": "remove_uplinks", "splits the ports anew": "split_radix"}
 
 
@@ -68,22 +74,23 @@ def canonical(request: FabricRequest) -> str:
 
 def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: list[Any]) -> None:
     """Preset, size and ratios of a fabric; ``notes`` takes the places for realised ratios."""
-    st.subheader("Fabric")
     _lost_fabric()
-    names = _names()
+    names = fabric_choices()
     settle("fabric", Choice(names))
-    chosen["fabric"] = st.selectbox(
-        "Fabric",
-        names,
-        index=names.index(standard["fabric"]),
-        key="fabric",
-        bind=ADDRESS,
-        on_change=reset_fabric,
-        help=f"Switches, links and nodes: a preset, or {OWN} as the Design page drew or read it.",
-    )
+    with put_back("fabric", standard, reset_fabric):
+        chosen["fabric"] = st.selectbox(
+            "Fabric",
+            names,
+            index=names.index(standard["fabric"]),
+            key="fabric",
+            bind=ADDRESS,
+            on_change=reset_fabric,
+            help=f"Switches, links and nodes: a preset, or {OWN} as the Design page drew or read "
+            "it.",
+        )
     carry(shown=chosen["fabric"] == OWN)
     fabric = fabric_document(chosen["fabric"])
-    fields = fabric_fields(fabric)
+    fields, as_drawn = fabric_fields(fabric), fabric_standards(fabric)
     for key, field in fields.items():
         settle(key, field)
     if is_drawing(fabric) and chosen["fabric"] == OWN:
@@ -92,35 +99,39 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
         st.caption(as_markdown(fabric["name"]), help=as_markdown(fabric.get("source", "")) or None)
     if "clos" in fabric:
         per_node = fabric["clos"]["devices_per_node"]
-        chosen[DEVICES] = number_of(
-            parameter(DEVICES), fabric["clos"]["devices"], per_node, label="Size, devices"
-        )
+        with put_back(DEVICES, as_drawn):
+            chosen[DEVICES] = number_of(
+                parameter(DEVICES), fabric["clos"]["devices"], per_node, label="Size, devices"
+            )
     ratios = ratio_parameters(fabric)
     if "clos" in fabric and ratios:
-        chosen[MEANING] = MEANINGS[
-            st.selectbox(
-                label_of(parameter(MEANING)),
-                tuple(MEANINGS),
-                key=MEANING,
-                bind=ADDRESS,
-                index=list(MEANINGS.values()).index(fabric_standards(fabric)[MEANING]),
-                help=parameter(MEANING).text,
-            )
-        ]
+        usual = next(word for word, said in MEANINGS.items() if said == as_drawn[MEANING])
+        with put_back(MEANING, {MEANING: usual}):
+            chosen[MEANING] = MEANINGS[
+                st.selectbox(
+                    label_of(parameter(MEANING)),
+                    tuple(MEANINGS),
+                    key=MEANING,
+                    bind=ADDRESS,
+                    index=tuple(MEANINGS).index(usual),
+                    help=parameter(MEANING).text,
+                )
+            ]
     for ratio in ratios:
         key, field = ratio.of.key, fields[ratio.of.key]
-        chosen[key] = st.slider(
-            as_markdown(label_of(ratio)),
-            field.least,
-            field.most,
-            ratio.present,
-            0.5,
-            key=key,
-            bind=ADDRESS,
-            format="%.1f : 1",
-            help=f"{field.least:g} to {field.most:g}. {ratio.of.text} What it becomes stands "
-            "below.",
-        )
+        with put_back(key, as_drawn):
+            chosen[key] = st.slider(
+                as_markdown(label_of(ratio)),
+                field.least,
+                field.most,
+                ratio.present,
+                0.5,
+                key=key,
+                bind=ADDRESS,
+                format="%.1f : 1",
+                help=f"{field.least:g} to {field.most:g}. {ratio.of.text} What it becomes stands "
+                "below.",
+            )
         notes.append(st.empty())
     if not ratios:
         st.caption("This fabric has no switch tiers to oversubscribe; its links are what they are.")
@@ -145,7 +156,20 @@ def fabric_fields(fabric: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _names() -> tuple[str, ...]:
+def fabric_words(chosen: Mapping[str, Any]) -> str:
+    """What the fabric's fields hold, in a few words."""
+    fabric = fabric_document(chosen["fabric"])
+    kind = next((name for name in ("clos", "torus", "dragonfly") if name in fabric), "")
+    if kind == "clos":
+        kind = _KINDS.get(str(fabric.get("kind")), "switched")
+    elif not kind:
+        kind = "drawn" if is_drawing(fabric) else "levels"
+    ratios = [f"{chosen[r.of.key]:g}:1" for r in ratio_parameters(fabric) if r.of.key in chosen]
+    return " ".join([kind, *ratios])
+
+
+def fabric_choices() -> tuple[str, ...]:
+    """Fabrics that a scenario can be put on: a person's own first."""
     return (*((OWN,) if own_document() is not None else ()), *preset_names("fabrics"))
 
 
@@ -180,7 +204,7 @@ def fabric_document(name: str) -> dict[str, Any]:
 
 def reset_fabric() -> None:
     """Set the fabric widgets to what the chosen fabric says, for callbacks."""
-    picked = said("fabric", Choice(_names()))
+    picked = said("fabric", Choice(fabric_choices()))
     if picked is None:
         return
     words = {value: word for word, value in MEANINGS.items()}

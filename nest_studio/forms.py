@@ -6,12 +6,14 @@ address, ``--set`` and the downloaded file are the same thing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
+from nest_core.baselines import NAMES as BASELINES
 from nest_core.explain.summary import accelerator_in_words, model_in_words
 from nest_core.explain.validity import stack_in_words
 from nest_core.hardware import load_accelerator
@@ -20,14 +22,20 @@ from nest_core.presets import load_toml, named_file, preset_names
 from nest_core.quoting import as_markdown
 from nest_core.scenario import scenario_document
 from nest_core.schema import StackFile, checked, parameter
-from nest_core.units import capital
 from nest_core.workload.model_files import model_table
 from nest_core.workload.offload import NO_OFFLOAD, Offload
-from nest_studio.fabric_widgets import fabric_document, fabric_group, fabric_standards, reset_fabric
+from nest_studio.fabric_widgets import (
+    fabric_document,
+    fabric_group,
+    fabric_standards,
+    fabric_words,
+    reset_fabric,
+)
 from nest_studio.fields import (
     ADDRESS,
     Choice,
     Field,
+    Number,
     Several,
     Text,
     choice_of,
@@ -38,6 +46,7 @@ from nest_studio.fields import (
     said,
     settle,
 )
+from nest_studio.folds import fold, put_back
 from nest_studio.history import history_buttons, remember
 from nest_studio.model_view import (
     OWN_MODEL,
@@ -48,6 +57,7 @@ from nest_studio.model_view import (
 )
 from nest_studio.own_fabric import OWN
 from nest_studio.own_stack import KEPT_AS, OWN_STACK, own_stack, own_stack_control
+from nest_studio.pinning import ANY, PINS, Pin, pin_field, pin_words, pinned_value
 from nest_studio.show import facts
 
 __all__ = [
@@ -55,6 +65,8 @@ __all__ = [
     "FORM",
     "Request",
     "changes_in_words",
+    "fit_device",
+    "fit_sequence",
     "offloads_in_words",
     "pinned_title",
     "scenario_form",
@@ -94,27 +106,31 @@ OFFLOADS: Mapping[str, Any] = {
 }
 """What the form offers, in a word and as a file has it."""
 _LISTS: Mapping[str, tuple[Any, ...]] = {
-    "search.zero": parameter("search.zero").options,
     "search.zero_group": ("all", *(2**n for n in range(1, 11))),
-    "search.recompute": parameter("search.recompute").options,
     "search.offload": tuple(OFFLOADS),
     "search.schedule": parameter("search.schedule").options,
 }
 """Of which the form chooses several, and what there is to choose."""
-DEGREES = ("search.tp", "search.cp", "search.ep", "search.micro_batch_sequences")
-"""Which the form limits, or pins."""
+RUN: Mapping[str, Field] = {
+    "run.tokens_T": Number(1e-6, 1e6, empty=True),
+    "run.usd_per_gpu_hour": Number(0.01, 1000.0, empty=True),
+    "run.reference": Choice(tuple(BASELINES)[1:]),
+}
+"""Of a training run: no part of the scenario, but kept beside it in the address."""
 _OWN = {"fabric": OWN, "workload.model": OWN_MODEL, "stack": OWN_STACK}
+_NAMED = {
+    "fabric": "fabric",
+    "accelerator": "accelerator",
+    "stack": "software stack",
+    "workload.model": "model",
+    "search.order": "placement",
+}
 _IN_TITLES = ("fabric", "accelerator", "workload.model", "workload.global_batch_sequences")
 ORDERS = {
     "both": None,
     "replicas of a stage side by side": ["tp", "cp", "dp", "pp"],
     "stages of a replica side by side": ["tp", "cp", "pp", "dp"],
 }
-
-
-def pinned(key: str) -> str:
-    """The key of the widget that makes a degree's limit the only one that is allowed."""
-    return f"{key}.pinned"
 
 
 FORM: Mapping[str, Field] = {
@@ -124,10 +140,10 @@ FORM: Mapping[str, Field] = {
     "stack": Choice((USUAL_STACK, *preset_names("stacks"), OWN_STACK)),
     KEPT_AS: Text(),
     **{key: field_of(parameter(key)) for key in (*_NUMBERS, *_CHOICES, *_OF_MIXTURES)},
-    **{key: field_of(parameter(key), empty=True) for key in DEGREES},
-    **{pinned(key): Choice((False, True)) for key in DEGREES},
+    **{key: Pin(key) for key in PINS},
     **{key: Several(options) for key, options in _LISTS.items()},
     "search.order": Choice(tuple(ORDERS)),
+    **RUN,
 }
 """The fields of the form but the fabric's, by key."""
 
@@ -159,9 +175,12 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
     ratio_notes : list
         Receives one empty slot per oversubscription slider, for what the ratio becomes.
     """
-    history = st.container()  # filled last, when it is known what changed
+    with st.container(horizontal=True, gap=None, key="form-head"):
+        head = st.empty()
+        history = st.container(key="form-history")  # filled last, when it is known what changed
     for key, field in FORM.items():
-        settle(key, field)
+        if key not in PINS:  # a pin says what it could not read
+            settle(key, field)
     names = preset_names("scenarios")
     scenario = st.selectbox(
         "Scenario preset",
@@ -170,15 +189,26 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
         key="scenario",
         bind=ADDRESS,
         on_change=start_over,
+        label_visibility="collapsed",
         help="Where the form starts: choosing one sets all.",
     )
     document, _ = scenario_document(scenario)
-    st.caption(as_markdown(f"{document['name']}. {document.get('description', '')}"))
     standard = _standards(document)
     chosen: dict[str, Any] = {}
-    fabric_group(chosen, standard, ratio_notes)
-    _workload_group(chosen, standard)
-    _limits_group(chosen, standard)
+    with fold("Fabric", "fold-fabric") as summary:
+        fabric_group(chosen, standard, ratio_notes)
+        summary(fabric_words(chosen))
+    with fold("Workload", "fold-workload") as summary:
+        _workload_group(chosen, standard)
+        tokens = chosen["workload.sequence_length_tokens"]
+        summary(f"{tokens:,} tokens, {chosen['workload.precision']}")
+    with fold("Limits", "fold-limits") as summary:
+        _limits_group(chosen, standard)
+        summary(f"{chosen['accelerator.memory_GiB']:g} GiB")
+    with fold("Pins", "fold-pins", opened=True) as summary:
+        _pins_group(chosen, standard)
+        held = sum(chosen[key].startswith("exactly") for key in PINS)
+        summary(f"{held} pinned" if held else "none")
     fabric = chosen["fabric"]
     standard |= fabric_standards(fabric_document(fabric))
     if chosen["accelerator"] != standard["accelerator"]:
@@ -192,23 +222,26 @@ def scenario_form(ratio_notes: list[Any]) -> Request:
             del different["stack"]
     if chosen["workload.model"] == OWN_MODEL:
         different["workload.model"] = model_table(chosen_model(OWN_MODEL))
-    remember(("scenario", *chosen, KEPT_AS))
+    remember(("scenario", *chosen, KEPT_AS, *RUN))
+    count = len(different)
+    said = f'<span class="nest-count">{count} changed</span>' if count else "Scenario"
+    head.html(f'<div class="nest-title">{said}</div>')
     with history:
         history_buttons(start_over)
-    return Request(scenario, document, _overrides(different, chosen))
+    return Request(scenario, document, _overrides(different))
 
 
 def _workload_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
-    st.subheader("Workload")
-    chosen["workload.model"] = _model(standard)
+    with put_back("workload.model", standard, fit_sequence):
+        chosen["workload.model"] = _model(standard)
     _number("workload.global_batch_sequences", 64, chosen, standard)
-    with st.expander("Sequence, precision, optimizer"):
-        _number("workload.sequence_length_tokens", 1024, chosen, standard)
-        for key in ("workload.precision", "workload.optimizer", "workload.attention"):
-            chosen[key] = choice_of(parameter(key), standard[key])
-        if chosen_model(chosen["workload.model"]).experts > 1:
-            dispatch, overlap = map(parameter, _OF_MIXTURES)
-            chosen[dispatch.key] = choice_of(dispatch, standard[dispatch.key])
+    _number("workload.sequence_length_tokens", 1024, chosen, standard)
+    for key in ("workload.precision", "workload.optimizer", "workload.attention"):
+        _pick(key, chosen, standard)
+    if chosen_model(chosen["workload.model"]).experts > 1:
+        dispatch, overlap = map(parameter, _OF_MIXTURES)
+        _pick(dispatch.key, chosen, standard)
+        with put_back(overlap.key, standard):
             chosen[overlap.key] = st.checkbox(
                 label_of(overlap),
                 standard[overlap.key],
@@ -227,11 +260,11 @@ def _model(standard: Mapping[str, Any]) -> str:
         standard,
         f"A preset, or {OWN_MODEL}: a config.json pasted or uploaded, or its sizes. One with "
         "learned positions limits the sequence length.",
-        on_change=_fit_sequence,
+        on_change=fit_sequence,
     )
     if picked == OWN_MODEL:
         before = st.session_state.setdefault(PRESET_BEFORE, standard["workload.model"])
-        own_controls(own_table(before), _fit_sequence)
+        own_controls(own_table(before), fit_sequence)
     else:
         st.session_state[PRESET_BEFORE] = picked
         set_own_model_aside()
@@ -245,37 +278,37 @@ def _model(standard: Mapping[str, Any]) -> str:
 
 
 def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
-    st.subheader("Device and limits")
-    chosen["accelerator"] = _choice(
-        "Accelerator",
-        preset_names("accelerators"),
-        "accelerator",
-        standard,
-        "Peak rates and memory; choosing one sets the memory below, and a precision that it has.",
-        on_change=_fit_device,
-    )
+    with put_back("accelerator", standard, fit_device):
+        chosen["accelerator"] = _choice(
+            "Accelerator",
+            preset_names("accelerators"),
+            "accelerator",
+            standard,
+            "Peak rates and memory; choosing one sets the memory below, and a precision that it "
+            "has.",
+            on_change=fit_device,
+        )
     accelerator = load_accelerator(chosen["accelerator"])
     st.caption(
         as_markdown(accelerator_in_words(accelerator)), help=as_markdown(accelerator.source) or None
     )
     family = accelerator.family.name
-    chosen["stack"] = _choice(
-        "Software stack",
-        (USUAL_STACK, *preset_names("stacks"), OWN_STACK),
-        "stack",
-        standard,
-        "Kernels, overlap and what they reach are those of runs that were measured under it; the "
-        "newest with enough of them on the device, if none is chosen.",
-    )
+    with put_back("stack", standard):
+        chosen["stack"] = _choice(
+            "Software stack",
+            (USUAL_STACK, *preset_names("stacks"), OWN_STACK),
+            "stack",
+            standard,
+            "Kernels, overlap and what they reach are those of runs that were measured under it; "
+            "the newest with enough of them on the device, if none is chosen.",
+        )
     stack = _stack(chosen["stack"], family)
     st.caption(as_markdown(stack_in_words(stack, family)), help=as_markdown(stack.source))
     memory = {"accelerator.memory_GiB": _memory(chosen["accelerator"])}
     _number("accelerator.memory_GiB", 4, chosen, memory, format="%.1f")
-    with st.expander("Search limits"):
-        for key in DEGREES:
-            _degree(key, chosen, standard)
-        for key, options in _LISTS.items():
-            of = parameter(key)
+    for key, options in _LISTS.items():
+        of = parameter(key)
+        with put_back(key, standard):
             picked = st.multiselect(
                 label_of(of),
                 options,
@@ -284,7 +317,8 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
                 bind=ADDRESS,
                 help=f"What the plan may choose from. {help_of(of)}",
             )
-            chosen[key] = [option for option in options if option in picked]
+        chosen[key] = [option for option in options if option in picked]
+    with put_back("search.order", standard):
         chosen["search.order"] = _choice(
             "Placement",
             tuple(ORDERS),
@@ -292,8 +326,20 @@ def _limits_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
             standard,
             "Which ranks sit on neighbouring devices, tensor-parallel ranks always first.",
         )
-        for key in ("search.stage_strategies", "search.memory_rule"):
-            chosen[key] = choice_of(parameter(key), standard[key])
+    for key in ("search.stage_strategies", "search.memory_rule"):
+        _pick(key, chosen, standard)
+
+
+def _pins_group(chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
+    columns = st.columns(2, gap="small")
+    for number, key in enumerate(PINS):
+        with columns[number % 2], put_back(key, standard):
+            chosen[key] = pin_field(key, standard[key])
+
+
+def _pick(key: str, chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
+    with put_back(key, standard):
+        chosen[key] = choice_of(parameter(key), standard[key])
 
 
 def _stack(choice: str, family: str) -> Stack:
@@ -308,28 +354,8 @@ def _stack(choice: str, family: str) -> Stack:
 def _number(
     key: str, step: float, chosen: dict[str, Any], standard: Mapping[str, Any], **look: Any
 ) -> None:
-    chosen[key] = number_of(parameter(key), standard[key], step, **look)
-
-
-def _degree(key: str, chosen: dict[str, Any], standard: Mapping[str, Any]) -> None:
-    """The most of a degree, and whether it is the only one."""
-    of, only = parameter(key), pinned(key)
-    limit = chosen[key] = number_of(
-        of,
-        standard[key],
-        1,
-        placeholder="no limit",
-        help=f"{of.allowed}, at most so many; empty for no limit. {help_of(of)}",
-    )
-    picked = st.checkbox(
-        f"{capital(of.label)}: no fewer either",
-        standard[only],
-        key=only,
-        bind=ADDRESS,
-        disabled=limit is None,
-        help="Pins it: the plan may choose no other.",
-    )
-    chosen[only] = picked and limit is not None
+    with put_back(key, standard):
+        chosen[key] = number_of(parameter(key), standard[key], step, **look)
 
 
 def _choice(
@@ -352,11 +378,30 @@ def _choice(
 
 
 def changes_in_words(overrides: Mapping[str, Any]) -> str:
-    """Keys and values that differ from the preset; of a fabric or model in full, that it is so."""
-    return ", ".join(
-        f"{key} = {_OWN.get(key, value) if isinstance(value, Mapping) else value}"
-        for key, value in overrides.items()
-    )
+    """What differs from the preset, by the names of fields; of a fabric or model, that it is so."""
+    return ", ".join(_change(key, value) for key, value in overrides.items())
+
+
+def _change(key: str, value: Any) -> str:
+    if key in PINS:
+        return f"{PINS[key]} {pin_words(key, value) or value}"
+    if isinstance(value, Mapping):
+        value = _OWN.get(key, value)
+    if isinstance(value, list):
+        value = " or ".join(map(str, value))
+    shown = f"{value:g}" if isinstance(value, float) else value
+    if re.fullmatch(r"fabric\..*oversubscription(\.\d)?", key):
+        tier = int(key.rpartition(".")[2]) if key[-1].isdigit() else 0
+        return f"oversubscription{f' of tier {tier + 1}' if tier else ''} {shown} : 1"
+    return f"{_NAMED.get(key) or _label(key)} {shown}"
+
+
+def _label(key: str) -> str:
+    """A parameter's; what no scenario has, a link may say too, and is called as there."""
+    try:
+        return parameter(key).label or key
+    except KeyError:
+        return key
 
 
 def scenario_heading(title: str, overrides: Mapping[str, Any]) -> None:
@@ -382,7 +427,7 @@ def _memory(accelerator: str) -> float:
 
 def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every widget that stands for a preset's document."""
-    work, search = document["workload"], document.get("search", {})
+    work = document["workload"]
     return {
         "fabric": document["fabric"],
         "accelerator": document["accelerator"],
@@ -390,8 +435,7 @@ def _standards(document: Mapping[str, Any]) -> dict[str, Any]:
         "accelerator.memory_GiB": _memory(document["accelerator"]),
         "workload.model": work["model"],
         **{key: _given(document, key) for key in (*_NUMBERS[:2], *_CHOICES, *_OF_MIXTURES)},
-        **{key: _largest(search, key) for key in DEGREES},
-        **{pinned(key): isinstance(_given(document, key), int) for key in DEGREES},
+        **{key: pin_words(key, _given(document, key)) or ANY for key in PINS},
         **{key: _several(_given(document, key), options) for key, options in _LISTS.items()},
         "search.offload": offloads_in_words(_given(document, "search.offload")),
         "search.order": "both",
@@ -419,21 +463,13 @@ def _given(document: Mapping[str, Any], key: str) -> Any:
     return document.get(table, {}).get(name, parameter(key).default)
 
 
-def _largest(search: Mapping[str, Any], key: str) -> int | None:
-    """The upper end of a range of degrees, or the degree that is pinned."""
-    asked = search.get(key.removeprefix("search."))
-    if isinstance(asked, Mapping):
-        return asked.get("max")
-    return max(asked) if isinstance(asked, list) else asked
-
-
-def _overrides(different: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+def _overrides(different: Mapping[str, Any]) -> dict[str, Any]:
     """Widget values that differ as overrides of a scenario document."""
     overrides = dict(different)
-    for key in DEGREES:
-        if key in different or pinned(key) in different:
-            limit, only = chosen[key], overrides.pop(pinned(key), chosen[pinned(key)])
-            overrides[key] = {"min": 1} if limit is None else limit if only else {"max": limit}
+    for key in PINS:
+        if key in different:
+            value = pinned_value(key, different[key])
+            overrides[key] = _free(key) if value is None else value
     if overrides.get("stack") == USUAL_STACK:
         overrides["stack"] = None
     if "search.order" in overrides:
@@ -441,6 +477,12 @@ def _overrides(different: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[
     if "search.offload" in overrides:
         overrides["search.offload"] = [OFFLOADS[word] for word in overrides["search.offload"]]
     return overrides
+
+
+def _free(key: str) -> Any:
+    """What says that an axis is free where the preset holds it."""
+    options = parameter(key).options
+    return list(options) if key in ("search.zero", "search.recompute") else {"min": 1}
 
 
 # A widget keeps its value when only its default changes, so these write the new defaults. What was
@@ -458,7 +500,8 @@ def start_over() -> None:
     reset_fabric()
 
 
-def _fit_device() -> None:
+def fit_device() -> None:
+    """Follow the accelerator with its memory, stack and a precision, for callbacks."""
     picked = _said("accelerator")
     if picked is None:
         return
@@ -472,7 +515,8 @@ def _fit_device() -> None:
         )
 
 
-def _fit_sequence() -> None:
+def fit_sequence() -> None:
+    """Shorten the sequence to what the model takes, for callbacks."""
     picked = _said("workload.model")
     if picked is None:
         return

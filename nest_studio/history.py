@@ -25,10 +25,10 @@ def remember(keys: Iterable[str]) -> None:
     past, present, future = _history()
     if present is None:
         st.session_state[_KEY] = (), now, ()
-    elif now != present:
+    elif any(now[key] != present[key] for key in now.keys() & present.keys()):
         st.session_state[_KEY] = (*past, present)[-STEPS:], now, ()
     else:
-        st.session_state[_KEY] = past, present, future
+        st.session_state[_KEY] = past, now, future  # fields that come or go alone are no step
 
 
 def held() -> Step:

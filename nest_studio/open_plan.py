@@ -28,10 +28,11 @@ from nest_studio.fabric_widgets import (
     fabric_fields,
     reset_fabric,
 )
-from nest_studio.forms import DEGREES, FORM, ORDERS, offloads_in_words, pinned, start_over
+from nest_studio.forms import FORM, ORDERS, offloads_in_words, start_over
 from nest_studio.model_view import OWN_MODEL, use_model
 from nest_studio.own_fabric import OWN, forget_places, own_document, start
 from nest_studio.own_stack import KEPT_AS, OWN_STACK, kept_name
+from nest_studio.pinning import DEGREES, PINS, pin_words
 
 __all__ = ["from_preset", "go_to_opened", "open_plan", "open_scenario", "unsaid"]
 
@@ -153,8 +154,9 @@ def _in_address(value: Any) -> str | list[str] | None:
 
 def _held(key: str, value: Any) -> dict[str, Any] | None:
     """What widgets hold for the value of a key; None where they cannot hold it."""
-    if key in DEGREES:
-        return _degree(key, value)
+    if key in PINS:
+        told = pin_words(key, value)
+        return None if told is None else {key: told}
     if key == "search.order":
         return next(({key: word} for word, order in ORDERS.items() if order == value), None)
     if key == "workload.model" and not isinstance(value, str):
@@ -168,17 +170,6 @@ def _held(key: str, value: Any) -> dict[str, Any] | None:
     return held and {key: held[0]}
 
 
-def _degree(key: str, value: Any) -> dict[str, Any] | None:
-    """A degree's limit, and whether it is pinned."""
-    limit, only = value, value is not None
-    if isinstance(value, Mapping):
-        limit, only = value.get("max"), False
-        if value.get("min", 1) != 1:
-            return None
-    held = FORM[key].held(limit)
-    return held and {key: held[0], pinned(key): only}
-
-
 def _is_model(value: Any) -> bool:
     try:
         return isinstance(value, Mapping) and bool(model_of(value))
@@ -187,13 +178,15 @@ def _is_model(value: Any) -> bool:
 
 
 def _limit(key: str, value: Any) -> dict[str, Any]:
-    """The largest of several degrees."""
-    if isinstance(value, Mapping):
-        value = [value.get("max")]
-    degrees = value if key in DEGREES and isinstance(value, list) else []
-    if not degrees or None in map(FORM[key].held, degrees) or None in degrees[1:]:
-        return {}
-    return {key: max(degrees), pinned(key): False}
+    """The upper end of a range of degrees that the form has no words for."""
+    told = (
+        pin_words(key, {"max": value.get("max")}) if key in DEGREES and _is_table(value) else None
+    )
+    return {} if told is None else {key: told}
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping)
 
 
 def _fabric(

@@ -27,6 +27,7 @@ __all__ = [
     "canonical",
     "every_baseline",
     "fabric_of",
+    "is_levelwise_there",
     "is_there_soon",
     "levelwise_of",
     "scenario_of",
@@ -118,6 +119,11 @@ def levelwise_of(text: str) -> Levelwise | None:
             return None
         else:
             return found
+
+
+def is_levelwise_there(text: str) -> bool:
+    """Whether `levelwise_of` has its answer at hand."""
+    return _levelwise(text).ended
 
 
 def every_baseline(text: str) -> tuple[Baseline, ...]:

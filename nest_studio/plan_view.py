@@ -2,72 +2,72 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+import html
+from typing import Any
 
 import streamlit as st
 
 from nest_core.api.answer import Answer
-from nest_core.explain.interval import Interval
-from nest_core.explain.proof import proven_over
-from nest_core.explain.summary import certificate_line, plan_in_words, stage_rows
-from nest_core.explain.validity import calibration_in_words, memory_in_words, overlap_in_words
-from nest_core.figures import Entry, balance_figure, memory_figure, throughput_figure
-from nest_core.figures.cost_matrices import cost_matrices_figure
+from nest_core.baselines import Baseline
+from nest_core.costs.head_room import spread_of
+from nest_core.costs.tables import mfu_convention
+from nest_core.explain import training
+from nest_core.explain.iteration import lost
+from nest_core.explain.rests_on import rests_on
+from nest_core.explain.summary import fullest
+from nest_core.explain.validity import overlap_in_words
+from nest_core.figures.cards import (
+    Reference,
+    empty_card,
+    memory_card,
+    mfu_card,
+    throughput_card,
+    training_card,
+)
 from nest_core.figures.fabric import PAINTS
-from nest_core.figures.waterfall import waterfall_figure
+from nest_core.figures.plan_parts import iteration_part, plan_pills
 from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario
-from nest_core.scenario.titles import file_stem, scenario_title
-from nest_core.text import plain
+from nest_core.scenario.titles import page_title, scenario_title
 from nest_core.units import ceil_gib
+from nest_studio.chips import chips
 from nest_studio.fields import one_of
-from nest_studio.forms import Request, pinned_title, scenario_heading, use_memory
+from nest_studio.forms import Request, changes_in_words, pinned_title, use_memory
 from nest_studio.jobs import submitted, there
 from nest_studio.pins import pin_button
-from nest_studio.plan_state import answer_of, baselines_of, every_baseline
-from nest_studio.scenario_file import command_line, scenario_toml
-from nest_studio.show import PicturePlace, download, facts, mark_results
-from nest_studio.sure_view import shown_recommendation
-from nest_studio.tasks.plans import Levelwise, plan_pictures
-from nest_studio.tour import tour_button
+from nest_studio.plan_export import export_popover
+from nest_studio.plan_state import answer_of, baselines_of
+from nest_studio.rail import head
+from nest_studio.show import PicturePlace, facts
+from nest_studio.tasks.plans import PlanDetails, PlanPictures, plan_details, plan_pictures
+from nest_studio.training_run import Run
 
-__all__ = ["BesideLevelwise", "Comparison", "heading", "pictures", "plan_facts", "stage_table"]
+__all__ = ["Cards", "cards_of", "details_of", "drawn_plan", "heading", "middle", "plan_line"]
 
 LAST = "last pictures"
-DRAWN = ("drawn-timeline", "drawn-placement")
+_NAMES = ("Throughput", "Days to train", "MFU", "Chance that memory fits")
+_PRINTED = {"megatron": "Megatron-LM"}
+"""Whose log prints the utilisation as it is counted here."""
 
 
-def heading(request: Request, text: str, scenario: Scenario) -> None:
-    """What is planned, and the ways to take it along."""
-    left, right = st.columns([9, 11], vertical_alignment="bottom")
+def heading(request: Request, text: str, answer: Answer) -> None:
+    """What is planned, as title and chips, and the ways to take it along."""
+    scenario = answer.scenario
     title = scenario_title(scenario)
-    file = file_stem(title) if request.overrides else request.scenario
-    with left:
-        scenario_heading(title, request.overrides)
-    with right, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
-        download(
-            "↓ Scenario (TOML)",
-            lambda: scenario_toml(request.document, request.overrides, title),
-            f"{file}.toml",
-            "application/toml",
-            help="The scenario file that asks for this.",
+    head(page_title(scenario))
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key="chips"):
+        with st.container(horizontal=True, gap="xsmall", key="chips-what"):
+            chips(scenario)
+        box = st.container(
+            horizontal=True,
+            horizontal_alignment="right",
+            gap="xsmall",
+            width="content",
+            key="chips-take",
         )
-        download(
-            "↓ Plan (JSON)",
-            lambda: _plan_json(text),
-            f"{file}-plan.json",
-            "application/json",
-            help="What the command prints: plan, stages, certificate, baselines; what draws "
-            "recommend once they were searched here.",
-        )
-        with st.popover("Command", type="tertiary"):
-            if isinstance(request.overrides.get("fabric"), dict):
-                facts("The downloaded scenario holds your fabric.", kind="nest-quiet")
-                command = f"nest-studio plan {file}.toml"
-            else:
-                command = command_line(request.scenario, request.overrides)
-            st.code(command, "sh", wrap_lines=True)
+    with box:
+        if st.button("Compare", key="to-compare", help="Beside other fabrics and scenarios."):
+            st.switch_page("pages/compare.py", query_params={})
         inputs = {"document": request.document, "overrides": request.overrides}
         pin_button(
             "plan",
@@ -76,122 +76,159 @@ def heading(request: Request, text: str, scenario: Scenario) -> None:
             key="plan",
             rows=lambda: answer_of(text, baselines_of(text)).rows(),
         )
-        tour_button()
+        export_popover(request, text, scenario, answer.best)
+    if changes := changes_in_words(request.overrides):
+        facts(f"Changed: {changes}", kind="nest-quiet nest-changed")
 
 
-def plan_facts(answer: Answer) -> None:
-    """The plan in words or why there is none, the certificate, and what the costs are."""
-    result, best = answer.result, answer.result.best
+class Cards:
+    """Throughput, training run, utilisation and memory; drawn again as baselines come."""
+
+    def __init__(self) -> None:
+        with st.container(key="cards"):
+            self._places = [st.empty() for _ in _NAMES]
+        self._shown = [""] * len(_NAMES)
+
+    def draw(
+        self,
+        answer: Answer,
+        run: Run,
+        details: PlanDetails | None,
+        baselines: tuple[Baseline, ...] | None,
+    ) -> None:
+        """Draw what changed; without a plan, that there is none."""
+        for place, card in enumerate(cards_of(answer, run, details, baselines)):
+            if card != self._shown[place]:
+                self._places[place].html(card)
+                self._shown[place] = card
+
+
+def cards_of(
+    answer: Answer,
+    run: Run,
+    details: PlanDetails | None,
+    baselines: tuple[Baseline, ...] | None,
+) -> tuple[str, ...]:
+    """The four cards; where there is no plan, that there is none."""
+    best, interval, scenario = answer.best, answer.interval, answer.scenario
+    if best is None or interval is None:
+        return tuple(empty_card(name, "no feasible plan") for name in _NAMES)
+    beside = _reference(scenario, run, baselines)
+    found = training(scenario, best, run.tokens_of(scenario), interval)
+    counted = mfu_convention(scenario.model).startswith("as Megatron")
+    printed = _PRINTED.get(scenario.stack.framework, "") if counted else ""
+    number, stage = fullest(best)
+    return (
+        throughput_card(found.tokens_per_s, interval, beside),
+        training_card(found, scenario.fabric.devices, run.usd_per_hour, beside),
+        mfu_card(
+            best.mfu,
+            interval.around(best.mfu),
+            scenario.accelerator.peak(scenario.precision),
+            lost(best, details.parts) if details else (),
+            printed,
+        ),
+        memory_card(
+            stage.memory.total,
+            best.memory_limit_bytes,
+            spread_of(scenario.stack.framework),
+            number + 1,
+        ),
+    )
+
+
+def _reference(scenario: Scenario, run: Run, baselines: tuple[Baseline, ...] | None) -> Reference:
+    if baselines is None:
+        return Reference(run.called, pending=True)
+    held = next((one for one in baselines if one.name == run.reference), None)
+    if held is None or not held.feasible or held.report is None:
+        return Reference(run.called)
+    return Reference(run.called, held.report.samples_per_s * scenario.sequence)
+
+
+def details_of(answer: Answer, text: str) -> PlanDetails | None:
+    """One iteration and the cost matrix; None without a plan, or while they are awaited."""
+    if answer.best is None:
+        return None
+    job = submitted(plan_details, text, answer.best, place="details")
+    with st.container(key="waiting-details"):
+        is_there = there(job, "Taking one iteration apart", key="details")
+    found: PlanDetails | None = job.result(0) if is_there else None
+    return found
+
+
+def plan_line(answer: Answer) -> None:
+    """The plan as pills or why there is none, and what the answer rests on."""
+    result, best = answer.result, answer.best
     if best is None:
         st.error(as_markdown(f"{_sentence(result.reason)} {_sentence(answer.advice)}"))
         if result.needed_bytes:
             needed = ceil_gib(result.needed_bytes)
             st.button(f"Set memory to {needed:,.1f} GiB", on_click=use_memory, args=(needed,))
     else:
-        facts(plan_in_words(best, answer.scenario.batch, answer.scenario.fabric.devices))
-    accelerator = answer.scenario.accelerator
-    facts(
-        certificate_line(result),
-        proven_over(result.certificate),
-        f"Costs: own model. {overlap_in_words(answer.overlap, accelerator)}",
-        f"{calibration_in_words(answer.scenario)} {memory_in_words(answer.scenario)}",
-        kind="nest-quiet",
-    )
-    basis = answer.validity_of(best).in_words if best else "Interval: none without a plan."
-    facts(basis, kind="nest-quiet nest-basis")
-
-
-class Comparison:
-    """Throughput, stage balance and memory of all methods on shared axes."""
-
-    def __init__(self, scenario: Scenario, interval: Interval | None) -> None:
-        self._scenario, self._interval = scenario, interval
-        self._throughput = PicturePlace("throughput")
-        left, right = st.columns(2, gap="medium")
-        self._balance = PicturePlace("balance", left)
-        self._memory = PicturePlace("memory", right)
-
-    def draw(self, rows: tuple[Entry, ...]) -> None:
-        """Draw the three pictures of these methods."""
-        self._throughput.draw(throughput_figure(rows, self._scenario.sequence, self._interval))
-        self._balance.draw(balance_figure(rows))
-        self._memory.draw(memory_figure(rows, self._scenario.accelerator.memory_bytes))
-
-
-class BesideLevelwise:
-    """What NEST's level-wise program read, and what it promised, takes and loses beside ours."""
-
-    def __init__(self) -> None:
-        with st.container(key="levelwise"):
-            left, right = st.columns(2, gap="medium")
-        self._matrices = PicturePlace("cost-matrices", left)
-        self._waterfall = PicturePlace("waterfall", right)
-        self._say("NEST's level-wise program is being run")
-
-    def draw(self, found: Levelwise | None) -> None:
-        """Draw both in place of what said that they are to come; None: there is no result."""
-        if found is None:
-            self._say("NEST's level-wise program has no result")
-        else:
-            self._matrices.draw(found.matrices)
-            self._waterfall.draw(found.waterfall)
-
-    def _say(self, why: str) -> None:
-        self._matrices.draw(cost_matrices_figure(None, why))
-        self._waterfall.draw(waterfall_figure(None, None, why))
+        st.html(plan_pills(best, answer.scenario.fabric.devices))
+    basis = rests_on(answer.validity_of(best) if best else None, result)
+    st.html(f'<div class="nest-rests"><b>Rests on</b> <span>{html.escape(basis)}</span></div>')
 
 
 @st.fragment
-def pictures(answer: Answer, text: str) -> None:
-    """One iteration pass by pass; the fabric painted with the plan, beside its levels or loads."""
-    above, best = st.container(key=DRAWN[0]), answer.result.best
-    paint = one_of(
+def middle(answer: Answer, text: str, details: PlanDetails | None) -> None:
+    """The fabric painted with the plan, its cost matrix by level, and one iteration."""
+    with st.container(key="middle"):
+        left, centre, right = st.columns([492, 316, 304], gap="medium")
+    with left:
+        fabric_picture(answer, text)
+    if answer.best is None or details is None:
+        return
+    with centre:
+        st.html(details.matrix)
+    with right:
+        hidden = overlap_in_words(answer.overlap, answer.scenario.accelerator)
+        st.html(iteration_part(details.parts, answer.best.iteration_s, hidden))
+
+
+def fabric_picture(answer: Answer, text: str) -> None:
+    """The one place that draws the fabric with the plan on it."""
+    paint = paint_of()
+    place = st.container(key="drawn-placement")
+    drawn = drawn_plan(answer, text, paint, "fabric")
+    if drawn is not None:
+        with place:
+            PicturePlace("placement").draw(drawn.placement)
+    one_of(
         st,
         "Colour devices by",
         PAINTS,
         PAINTS[0],
         "paint",
         bind="query-params",
-        disabled=best is None,
-        help="Link load: how busy the busiest link on the way of a device's "
-        "traffic is; beside it every tier's links, by class of traffic.",
+        disabled=answer.best is None,
+        label_visibility="collapsed",
+        help="Link load: how busy the busiest link on the way of a device's traffic is.",
     )
-    job = submitted(plan_pictures, text, best, paint, place="pictures")
-    ready = there(job, "Drawing the plan", key="pictures")
-    if ready:
-        st.session_state[LAST] = paint, job.result(0)
-    elif job.ended or LAST not in st.session_state:
-        return
-    mark_results(earlier=not ready, places=DRAWN)
-    painted, drawn = st.session_state[LAST]
-    PicturePlace("timeline", above).draw(drawn.timeline)
-    with st.container(key=DRAWN[1]):
-        left, right = st.columns(2, gap="medium")
-        PicturePlace("placement", left).draw(drawn.placement)
-        PicturePlace("loads" if painted == "link load" else "levels", right).draw(drawn.beside)
 
 
-def stage_table(answer: Answer) -> None:
-    """Our plan's stages in figures."""
-    best = answer.result.best
-    with st.expander("Stages of our plan in figures (times per iteration)"):
-        if best is None:
-            facts("There is no plan.")
-            return
-        levels = tuple(level.name for level in answer.network.levels)
-        rows = stage_rows(best, levels)
-        figures = [key for key, value in rows[0].items() if isinstance(value, float)]
-        st.dataframe(
-            rows,
-            hide_index=True,
-            column_config={key: st.column_config.NumberColumn(format="%.3g") for key in figures},
-        )
+def paint_of() -> Any:
+    """What devices are coloured by, before its field is drawn."""
+    asked = st.session_state.get("paint") or st.query_params.get("paint")
+    return asked if asked in PAINTS else PAINTS[0]
+
+
+def drawn_plan(answer: Answer, text: str, paint: Any, place: str) -> PlanPictures | None:
+    """A plan's pictures; the last ones while they are awaited, None where there are none.
+
+    ``place`` tells where on the page they are waited for.
+    """
+    job = submitted(plan_pictures, text, answer.best, paint, place="pictures")
+    with st.container(key=f"waiting-pictures-{place}"):
+        is_there = there(job, "Drawing the plan", key=f"pictures-{place}")
+    if is_there:
+        st.session_state[LAST] = job.result(0)
+    elif job.ended:
+        return None
+    found: PlanPictures | None = st.session_state.get(LAST)
+    return found
 
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
-def _plan_json(text: str) -> str:
-    answer = replace(answer_of(text, every_baseline(text)), recommended=shown_recommendation(text))
-    return json.dumps(plain(answer.to_json()), indent=2, allow_nan=False)

@@ -6,11 +6,13 @@ the browser's title are drawn by ``app.py`` before a page; `presenting` hides al
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
-from pathlib import Path
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
+
+from nest_studio.paths import style_sheet
 
 __all__ = [
     "GROUPS",
@@ -40,7 +42,6 @@ WIDTH = 224
 
 PRESENT = "present"
 """In the address ``?present=on``, and in the session True, while all chrome is hidden."""
-_STYLE = Path(__file__).with_name("theme.css")
 _BARE = (
     "<style>.stSidebar, .stAppHeader, [data-testid='stExpandSidebarButton'] { display: none; } "
     ".stMainBlockContainer { padding: 24px 32px; }</style>"
@@ -68,7 +69,7 @@ def presenting() -> bool:
 
 def theme_style() -> None:
     """The style of all pages; comes first, so that nothing is drawn without it."""
-    st.html(_STYLE)
+    st.html(style_sheet())
     if presenting():
         st.html(_BARE)
 
@@ -105,4 +106,4 @@ def rail(pages: Mapping[str, StreamlitPage], shown: StreamlitPage) -> None:
 def head(subject: str) -> None:
     """A page's title: its subject, which the browser's tab says after the page's name."""
     st.set_page_config(page_title=f"{st.session_state.get(_TITLE, PRODUCT)} · {subject}")
-    st.title(subject, anchor=False)
+    st.html(f'<h1 class="nest-scenario">{html.escape(subject)}</h1>')

@@ -16,7 +16,6 @@ from nest_core.costs.price import Report
 from nest_core.errors import InputError
 from nest_core.explain import OtherJob, difference, training, withheld
 from nest_core.explain.interval import Interval
-from nest_core.explain.training import TOKENS_PER_PARAMETER
 from nest_core.explain.words import (
     Table,
     axes_table,
@@ -47,7 +46,6 @@ from nest_studio.tasks.requests import next_best_choices, worth_of_head_room, wo
 
 __all__ = ["why_section"]
 
-BILLION = 1e9
 _SIZES = "workload.model."
 FORM_KEYS = (
     "workload.global_batch_sequences",
@@ -56,7 +54,6 @@ FORM_KEYS = (
     "workload.optimizer",
     "workload.attention",
 )
-MOST_BILLIONS = 1e6
 EXAMPLE = """dp=16, tp=8, pp=8, micro_batch=1, zero=1, sp=true
 
 or a Megatron-LM command: torchrun … --tensor-model-parallel-size 8 --sequence-parallel …"""
@@ -119,7 +116,7 @@ _PARTS = (
 
 
 @st.fragment
-def why_section(answer: Answer, text: str) -> None:
+def why_section(answer: Answer, text: str, tokens: float) -> None:
     """Training time, and explanations that are computed when they are opened.
 
     Parameters
@@ -127,37 +124,25 @@ def why_section(answer: Answer, text: str) -> None:
     answer : Answer
     text : str
         The request's canonical text.
+    tokens : float
+        Of the training run.
     """
     best = answer.result.best
     st.space("small")
-    facts("Why this plan" if best else "Your own plan", kind="nest-scenario")
+    facts("Why this plan" if best else "Your own plan", kind="nest-title")
     if best is not None and answer.interval is not None:
         facts(f"{why_line(best)}. What follows is computed when it is opened.", kind="nest-quiet")
-        _training(answer, best, answer.interval, text)
+        _training(answer, best, answer.interval, text, tokens)
         sure_plan(answer, best, text)
         _explanations(best, text)
     _mine(answer, text)
 
 
-def _training(answer: Answer, best: Report, interval: Interval, text: str) -> None:
-    """Days to train as a headline, with its input, and the placement to take along."""
-    headline, asked, placement = st.columns([1, 1, 2], gap="medium")
-    model = answer.scenario.model
-    with asked:
-        usual = float(f"{TOKENS_PER_PARAMETER * model.parameters / BILLION:.3g}")
-        billions = st.number_input(
-            "Tokens to train on, billions",
-            0.001,
-            MOST_BILLIONS,
-            min(MOST_BILLIONS, max(0.001, usual)),
-            100.0,
-            key=f"why-tokens-{model.name}",
-            format="%.5g",
-            help=f"0.001 to 1,000,000; starts at {TOKENS_PER_PARAMETER:.0f} tokens "
-            "per parameter, where compute is best spent (Hoffmann et al. 2022).",
-        )
+def _training(answer: Answer, best: Report, interval: Interval, text: str, tokens: float) -> None:
+    """Days to train as a headline, and the placement to take along."""
+    headline, placement = st.columns([1, 3], gap="medium")
     with headline:
-        found = training(answer.scenario, best, BILLION * billions, interval)
+        found = training(answer.scenario, best, tokens, interval)
         HeadlineRow((training_headline(found),), spans=True)
     with placement:
         facts(

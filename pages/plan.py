@@ -22,23 +22,18 @@ from nest_studio.plan_state import (
     canonical,
     every_baseline,
     fabric_of,
+    is_levelwise_there,
     is_there_soon,
     levelwise_of,
     scenario_of,
     submit_baselines,
     submit_plan,
 )
-from nest_studio.plan_view import (
-    BesideLevelwise,
-    Comparison,
-    heading,
-    pictures,
-    plan_facts,
-    stage_table,
-)
-from nest_studio.show import HeadlineRow, facts, mark_results
-from nest_studio.tour import tour
-from nest_studio.why_view import why_section
+from nest_studio.plan_tabs import Tabs
+from nest_studio.plan_view import Cards, details_of, heading, middle, plan_line
+from nest_studio.show import mark_results
+from nest_studio.tour import tour, tour_button
+from nest_studio.training_run import Run, training_run
 
 PATIENCE_S = 0.3
 """Baselines that take longer are awaited with the earlier ones in grey."""
@@ -47,13 +42,14 @@ PATIENCE_S = 0.3
 def main() -> None:
     """Draw the page."""
     follow_address()
-    tour()
     problem = st.container(key="problem")
     with st.container(key="waiting"):  # always there, so that nothing below it moves
         waiting = st.empty()
     notes: list[Any] = []
     with st.sidebar:
         request = scenario_form(notes)
+        run = training_run()
+        tour_button()
     text = canonical(request)
     ready, refused = False, ""
     try:
@@ -79,7 +75,8 @@ def main() -> None:
     if shown is not None:
         st.session_state["last good"] = shown
         with st.container(key="results"):
-            show_answer(*shown)
+            show_answer(*shown, run)
+    tour()
 
 
 def preset_answer(request: Request) -> tuple[Request, str] | None:
@@ -89,35 +86,40 @@ def preset_answer(request: Request) -> tuple[Request, str] | None:
     return (preset, text) if there(submit_plan(text), "Planning the preset", key="preset") else None
 
 
-def show_answer(request: Request, text: str) -> None:
+def show_answer(request: Request, text: str, run: Run) -> None:
     """Our plan at once, then the baselines beside it."""
     answer = answer_of(text)
     result, scenario = answer.result, answer.scenario
-    heading(request, text, scenario)
-    row = HeadlineRow(answer.headlines(baselines_pending=True), spans=True)
-    plan_facts(answer)
+    heading(request, text, answer)
     submit_baselines(text)
-    comparison = Comparison(scenario, answer.interval)
-    beside = BesideLevelwise() if "nest" in scenario.baselines else None
-    pictures(answer, text)
-    stage_table(answer)
-    why_section(answer, text)
-    baselines = baselines_within(text, PATIENCE_S)
+    baselines = baselines_within(text, 0.0)
+    cards = Cards()
+    cards.draw(answer, run, None, baselines)
+    details = details_of(answer, text)
+    cards.draw(answer, run, details, baselines)
+    plan_line(answer)
+    middle(answer, text, details)
+    earlier = st.session_state.get("baselines", ())
+    known = answer if baselines is None else replace(answer, baselines=baselines)
+    tabs = Tabs(known, text, run, pending=baselines is None)
     if baselines is None:
-        earlier = st.session_state.get("baselines", ())
-        comparison.draw(pending_entries(result, scenario.baselines, earlier))
+        baselines = baselines_within(text, PATIENCE_S)
+    if baselines is None:
+        tabs.draw(pending_entries(result, scenario.baselines, earlier))
         baselines = baselines_of(text)
-    if missing := baselines_missing(text):
-        facts(f"There are no baselines beside our plan: {missing}.", kind="nest-quiet")
-    row.update(replace(answer, baselines=baselines).headlines())
-    if beside is not None:
-        earlier = st.session_state.get("baselines", ())
-        ours, *others = entries(result, baselines)
-        comparison.draw((ours, *pending_entries(result, ["nest"], earlier)[1:], *others))
-        beside.draw(levelwise_of(text))
+    cards.draw(answer, run, details, baselines)
+    tabs.update(replace(answer, baselines=baselines))
+    missing = baselines_missing(text)
+    if not tabs.waits:
+        return
+    if "nest" in scenario.baselines:
+        if not is_levelwise_there(text):
+            ours, *others = entries(result, baselines)
+            tabs.draw((ours, *pending_entries(result, ["nest"], earlier)[1:], *others), missing)
+        tabs.draw_levelwise(levelwise_of(text))
         baselines = every_baseline(text)
     st.session_state["baselines"] = baselines
-    comparison.draw(entries(result, baselines))
+    tabs.draw(entries(result, baselines), missing)
 
 
 main()

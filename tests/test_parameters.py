@@ -35,6 +35,7 @@ from nest_core.toml_text import toml_document, toml_value
 from nest_studio.arrival import refused
 from nest_studio.fabric_widgets import fabric_fields
 from nest_studio.forms import FORM
+from nest_studio.pinning import PINS, pin_words, pinned_value
 
 SMALL = "llama2-7b-64-h100"
 FABRICS = {
@@ -127,7 +128,7 @@ def test_a_value_beyond_is_refused_in_one_sentence(key, value, tmp_path):
                 assert told(lambda one=swept: parse_values(one, repr(value))) == sentence
 
 
-LISTED = ("search.zero", "search.recompute", "search.schedule", "search.offload")
+LISTED = ("search.zero_group", "search.schedule", "search.offload")
 """Of which the form holds several."""
 
 
@@ -136,7 +137,12 @@ def test_the_ends_of_a_range_and_every_choice_are_taken(key):
     of = parameter(key)
     ends = of.options if of.choices or of.kind is bool else (of.low, of.high)
     assert [of.checked(end) for end in ends] == list(ends)
-    if key in FORM and not key.startswith(LISTED):
+    if key in PINS:
+        for end in ends:
+            text = pin_words(key, end)
+            assert FORM[key].held(text) == (text,)
+            assert pinned_value(key, text) == end
+    elif key in FORM and not key.startswith(LISTED):
         assert [FORM[key].held(end) for end in ends] == [(end,) for end in ends]
 
 

@@ -119,7 +119,8 @@ def cost_matrices(problem: Problem, plan: Plan) -> CostMatrices:
     problem : Problem
         On its fabric; the program's levels follow from it.
     plan : Plan
-        Of the level-wise program (`nest_core.baselines.nest`).
+        Of the level-wise program (`nest_core.baselines.nest`), or any other, at whose degrees and
+        cuts the levels are then told.
 
     Notes
     -----
@@ -327,10 +328,11 @@ def _longest(only: Problem, plan: Plan, point: Point, members: list[int], shared
     costs = stage_costs(only, point, shared)
     spent = []
     for stage in members:
-        (span,) = plan.virtual_stages(stage)
+        spans = plan.virtual_stages(stage)
         c = only.recomputations.index(plan.recompute[stage])
-        once = costs.sync_seconds(stage, *span, c)
-        spent.append(costs.micro_batches * costs.load(stage, *span, c) + once)
+        load = costs.virtual_stages_load(stage, spans, c)
+        once = costs.virtual_stages_sync(stage, spans, c, load)
+        spent.append(costs.micro_batches * load + once)
     return max(spent)
 
 

@@ -13,7 +13,7 @@ from nest_core.figures.linkload import LOAD_SCALE
 from nest_core.figures.style import ACCENT, Picture, axis_unit, empty, frame, note, plain
 from nest_core.units import GB, MICROSECOND, capital, humanise, humanise_seconds
 
-__all__ = ["cost_matrices_figure"]
+__all__ = ["cost_matrices_figure", "matrix_finding"]
 
 _ROW, _TOP, _BOTTOM, _LEFT = 58, 44, 10, 150
 _SUBTITLE = "Level-wise cost matrices of NEST's program"
@@ -80,7 +80,7 @@ def cost_matrices_figure(found: CostMatrices | None, reason: str = "") -> Pictur
         ],
     )
     return Picture(
-        _finding(found),
+        matrix_finding(found),
         f"{_SUBTITLE}: {unit} of an iteration if a class reaches up to a level",
         f"Outlined: the program's own plan, {_plan(found)}. –: no group of that size ends there. "
         "The colour is logarithmic. Nothing hides behind compute here.",
@@ -143,7 +143,7 @@ def _plan(found: CostMatrices) -> str:
     return ", ".join([*degrees, f"micro-batch {point.micro_batch}"])
 
 
-def _finding(found: CostMatrices) -> str:
+def matrix_finding(found: CostMatrices) -> str:
     """The class that a level further out would cost most, else the one that takes longest."""
     best, told = 0.0, ""
     for row, name in enumerate(found.ranks):

@@ -39,7 +39,12 @@ _VIRIDIS = (
 
 
 def fabric_figure(
-    network: Network, plan: Plan | None, paint: Paint = "stage", loads: Loads | None = None
+    network: Network,
+    plan: Plan | None,
+    paint: Paint = "stage",
+    loads: Loads | None = None,
+    *,
+    height: int = _HEIGHT,
 ) -> Picture:
     """Every device, or above 16,384 of them the first of every block, coloured by its part.
 
@@ -53,6 +58,8 @@ def fabric_figure(
         link on the way of a device's traffic is busy.
     loads : Loads, optional
         Of the plan; link load needs it.
+    height : int
+        In pixels.
 
     Raises
     ------
@@ -64,7 +71,7 @@ def fabric_figure(
     traces = [] if plan is None or painted is None else [_working(grid, plan, network, painted)]
     idle = _idle(grid, plan, network)
     layout = frame(
-        _HEIGHT,
+        height,
         (8, 8, 6, 52),
         xaxis={"visible": False, "fixedrange": True, "constrain": "domain"},
         yaxis={

@@ -28,6 +28,7 @@ __all__ = [
     "file_stem",
     "innermost_ratio",
     "model_title",
+    "page_title",
     "scenario_title",
 ]
 
@@ -51,6 +52,27 @@ def scenario_title(scenario: Scenario) -> str:
         f"{accelerator_title(scenario.accelerator)}, {_arrangement(fabric)}, "
         f"batch {scenario.batch:,}"
     )
+
+
+def page_title(scenario: Scenario) -> str:
+    """The same between dots, devices in a word where their preset is the whole truth.
+
+    Examples
+    --------
+    >>> from nest_core.scenario import load_scenario
+    >>> page_title(load_scenario("llama2-7b-64-h100", ["fabric.clos.devices=128"]))
+    'Llama 2 7B · 128 H100 · spine-leaf 1:1 · batch 1,024'
+    """
+    fabric, called = scenario.fabric, accelerator_title(scenario.accelerator)
+    short = _CALLED.match(called)
+    whole = called == scenario.accelerator.name
+    parts = (
+        model_title(scenario.model),
+        f"{fabric.devices:,} {short.group() if short and whole else called}",
+        _arrangement(fabric),
+        f"batch {scenario.batch:,}",
+    )
+    return " · ".join(parts)
 
 
 def fabric_title(fabric: Fabric) -> str:

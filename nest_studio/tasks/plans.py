@@ -15,11 +15,13 @@ from nest_core.costs.timeline import timeline
 from nest_core.errors import InputError
 from nest_core.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
 from nest_core.explain.cost_matrices import cost_matrices
+from nest_core.explain.iteration import Part, iteration_parts
 from nest_core.explain.loads import link_loads
 from nest_core.figures import Picture, fabric_figure, level_figure, timeline_figure
 from nest_core.figures.cost_matrices import cost_matrices_figure
 from nest_core.figures.fabric import Paint
 from nest_core.figures.linkload import linkload_figure
+from nest_core.figures.plan_parts import matrix_part
 from nest_core.figures.waterfall import waterfall_figure
 from nest_core.scenario.titles import scenario_title
 from nest_studio.tasks.requests import (
@@ -33,15 +35,21 @@ from nest_studio.tasks.requests import (
 
 __all__ = [
     "Levelwise",
+    "PlanDetails",
     "PlanPictures",
     "level_matrices",
     "levelwise_program",
     "plan_bindings",
+    "plan_details",
     "plan_equations",
     "plan_pictures",
     "plan_rank_mapping",
     "priced_mine",
 ]
+
+
+PLACEMENT_PX = 232
+"""Height of the fabric beside its cost matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +82,40 @@ def plan_pictures(
     progress(0.4, "drawing it")
     if best is None:
         return PlanPictures(
-            timeline_figure(None), fabric_figure(network, None), level_figure(network)
+            timeline_figure(None),
+            fabric_figure(network, None, height=PLACEMENT_PX),
+            level_figure(network),
         )
     loads = link_loads(request_problem(text), best) if paint == "link load" else None
     return PlanPictures(
         _played(text, best),
-        fabric_figure(network, best.plan, paint, loads),
+        fabric_figure(network, best.plan, paint, loads, height=PLACEMENT_PX),
         linkload_figure(loads) if loads else level_figure(network),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDetails:
+    """What a plan's cards and its picture tell besides its price.
+
+    Parameters
+    ----------
+    parts : tuple of Part
+        One iteration of the slowest stage.
+    matrix : str
+        The level-wise cost matrix at the plan's degrees, as HTML.
+    """
+
+    parts: tuple[Part, ...]
+    matrix: str
+
+
+@announced("taking one iteration apart")
+def plan_details(text: str, best: Report) -> PlanDetails:
+    """One iteration of a plan part by part, and its traffic by level."""
+    problem = request_problem(text)
+    return PlanDetails(
+        iteration_parts(problem, best), matrix_part(cost_matrices(problem, best.plan))
     )
 
 

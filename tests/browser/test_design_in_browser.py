@@ -133,12 +133,13 @@ def plan(window):
     """Throughput and plan in words on one's own fabric; back to the Design page."""
     page = window.page
     page.get_by_role("link", name="Plan").click()
-    page.get_by_text("Pipeline bubble", exact=True).wait_for()
+    page.get_by_text("Rests on").wait_for()
     choose(page, "Scenario preset", "llama2-7b-64-h100")
+    window.unfold("fabric")
     choose(page, "Fabric", "My fabric")
-    page.get_by_text("Changed: fabric = My fabric").wait_for()
+    page.get_by_text("Changed: fabric My fabric").wait_for()
     window.settle()
-    found = window.values()[0], page.locator(".st-key-results .nest-facts").first.inner_text()
+    found = window.values()[0], page.locator(".nest-pills").inner_text()
     page.get_by_role("link", name="Design").click()
     page.get_by_text("Collective explorer").wait_for()
     return found

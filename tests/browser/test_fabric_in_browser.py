@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from plan_cards import shown_figures
 
 from nest_core.api.answer import answer
 from nest_core.figures.collectives import bandwidth_figure
@@ -91,10 +92,10 @@ def test_the_fabric_goes_along_to_the_plan(watched):
     window.page.wait_for_url("**fabric=mi300x-mesh-64**")
     settle(window)
     window.page.get_by_role("link", name="Plan").click()
-    window.page.get_by_text("Pipeline bubble", exact=True).wait_for()
+    window.page.get_by_text("Rests on").wait_for()
     window.settle()
     found = answer(load_scenario("llama2-7b-64-h100", ['fabric="mi300x-mesh-64"']))
-    window.shows([line.value for line in found.headlines()])
+    window.shows(shown_figures(found))
     window.page.get_by_role("link", name="Design").click()
     window.page.get_by_text("Collective explorer").wait_for()
     settle(window)

@@ -72,7 +72,7 @@ def test_the_studio_works_under_a_prefix(serve, browser, tmp_path):
         page.goto(f"{url}/learn")
         page.get_by_text("esson 1 of 9").first.wait_for(timeout=60_000)
         page.goto(f"{url}/?scenario=llama2-7b-64-h100&tour=off")
-        page.get_by_text("Pipeline bubble", exact=True).wait_for(timeout=60_000)
+        page.get_by_text("Rests on").wait_for(timeout=60_000)
         page.get_by_role("link", name="Design", exact=True).click()
         page.get_by_role("button", name="New drawing").click()
         page.locator(".nd-root").wait_for(timeout=30_000)

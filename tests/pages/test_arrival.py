@@ -21,7 +21,6 @@ SMALL = {"scenario": "llama2-7b-64-h100", "tour": "off"}
         ("fabric.clos.oversubscription.0", "99", "stands there"),
         ("fabric.clos.oversubscription.7", "2", "none has that name"),
         ("workload.sequence_lenght", "4096", "none has that name"),
-        ("search.zero", "9", "`0, 1, 2, 3` stands there"),
     ],
 )
 def test_what_a_page_does_not_take_is_said(plan_page, key, text, instead):

@@ -20,7 +20,7 @@ def text_of(page):
 @pytest.mark.parametrize("name", preset_names("scenarios"))
 def test_every_preset_says_what_its_figures_stand_on(plan_page, name):
     """The region and its runs, or that there is none; overlap, calibration, memory."""
-    page = plan_page(scenario=name)
+    page = plan_page(scenario=name, tab="Why")
     assert not page.exception
     found = our_plan(load_scenario(name))
     shown = text_of(page)
@@ -43,14 +43,14 @@ def test_every_headline_keeps_a_line_for_its_span(plan_page):
         ({"scenario": "bert-large-64-v100"}, 6),
         ({"accelerator.memory_GiB": "2"}, 5),
     ):
-        page = plan_page(**address)
+        page = plan_page(**address, tab="Why")
         lines = [e.proto.body for e in page.get("html") if 'class="nest-note"' in e.proto.body]
         assert len(lines) == count  # time to train only where there is a plan
         assert all(body.startswith('<div class="nest-span"') for body in lines)
 
 
 def test_an_uncalibrated_device_takes_the_band_away(plan_page):
-    page = plan_page(scenario="llama2-7b-64-h100")
+    page = plan_page(scenario="llama2-7b-64-h100", tab="Why")
     assert "Validated on " in text_of(page)
     page.selectbox(key="accelerator").set_value("gaudi3-128gb").run()
     assert not page.exception

@@ -184,7 +184,7 @@ def test_a_number_without_end_is_said_and_the_rest_of_the_link_taken(at_once, pl
     page = plan_page(**({"scenario": SMALL, "tour": "off"} | {key: text}))
     assert not page.exception
     assert page.selectbox(key="scenario").value == SMALL
-    assert page.metric
+    assert "nest-card" in "".join(one.proto.body for one in page.get("html"))
     (said,) = (one.value for one in page.warning)
     assert said.startswith("The link's ")
     rules = ("must be a finite number", "must be a whole number", "numbers of at most 64 bits")

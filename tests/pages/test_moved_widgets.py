@@ -210,7 +210,7 @@ def test_what_a_field_cannot_hold_is_forgotten(quick, root, store, key, value):
     page.session_state[key] = value
     page.switch_page("pages/plan.py").run()
     assert not faults(page)
-    assert page.metric
+    assert "nest-card" in "".join(one.proto.body for one in page.get("html"))
     assert page.session_state[key] != value
 
 

@@ -105,14 +105,21 @@ def test_a_plan_cell_opens_exactly_its_scenario(studio, store, overrides):
 
 
 def test_what_the_form_cannot_say_is_said_and_the_rest_opened(studio, store):
-    said = {"search.tp": 4, "search.cp": [1, 2], "search.pp": 1, LEAF: 2.0}
+    said = {
+        "search.tp": 4,
+        "search.cp": {"min": 2, "max": 4},
+        "search.pp": [1, 2],
+        "search.sp": True,
+        LEAF: 2.0,
+    }
     store.save(Notebook("N", (*NOTES, cell(said))))
     page = studio("notebook", notebook="N")
     (button,) = (button for button in page.button if button.key == "plan-p")
-    assert "Its form cannot say search.cp, search.pp as it is; all else is set." in button.help
+    assert "Its form cannot say search.sp as it is; all else is set." in button.help
     assert request_of(press(page, "plan-p")).overrides == {
         "search.tp": 4,
-        "search.cp": {"max": 2},
+        "search.cp": {"min": 2, "max": 4},
+        "search.pp": [1, 2],
         LEAF: 2.0,
     }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from our_plan import our_plan
+from plan_cards import big_figures, shown_figures
 
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
 from nest_core.workload.model_files import load_model, model_of
@@ -29,11 +30,11 @@ def own_page(plan_page):
 
 
 def values(page):
-    return [metric.value for metric in page.metric if metric.label != "Time to train"]
+    return big_figures(" ".join(element.proto.body for element in page.get("html")))
 
 
 def expected(*settings):
-    return [headline.value for headline in our_plan(load_scenario(SMALL, settings)).headlines()]
+    return shown_figures(our_plan(load_scenario(SMALL, settings)))
 
 
 def own(page):

@@ -27,11 +27,14 @@ def script(name: str, settings: list[str]) -> None:
     from nest_core.overrides import setting
     from nest_core.scenario import scenario_document
     from nest_studio.plan_state import answer_of
-    from nest_studio.plan_view import pictures
+    from nest_studio.plan_tabs import timeline_part
+    from nest_studio.plan_view import details_of, middle
     from nest_studio.tasks.requests import request_text
 
     text = request_text(scenario_document(name)[0], dict(map(setting, settings)))
-    pictures(answer_of(text), text)
+    answer = answer_of(text)
+    middle(answer, text, details_of(answer, text))
+    timeline_part(answer, text)
     st.caption("end")
 
 
@@ -57,14 +60,14 @@ def paint_of(page):
     return next(group for group in page.button_group if group.key == "paint")
 
 
-def test_the_timeline_stands_above_the_fabric():
+def test_the_timeline_is_the_plans():
     page = opened()
     assert not page.exception
     problem, best = planned()
     expected = timeline_figure(timeline(problem, best))
     assert expected.title in text_of(page)
     assert expected.reading in text_of(page)
-    spec = json.loads(charts(page)[0].proto.spec)
+    spec = json.loads(charts(page)[1].proto.spec)
     assert spec["layout"]["dragmode"] == "zoom"
     assert len(spec["data"]) == len(expected.plot.data)
 
@@ -84,7 +87,7 @@ def test_the_fabric_is_painted_with_what_is_chosen(paint):
 
 
 def test_the_address_brings_the_paint_back(plan_page):
-    page = plan_page(scenario=PIPELINE, paint="link load")
+    page = plan_page(scenario=PIPELINE, paint="link load", tab="Timeline")
     assert not page.exception
     assert "Load per link" in text_of(page)
 
@@ -104,6 +107,7 @@ def test_a_batch_of_a_million_is_planned_without_its_timeline(plan_page):
             "scenario": PIPELINE,
             "workload.global_batch_sequences": "1000000",
             "search.micro_batch_sequences": "1",
+            "tab": "Timeline",
         }
     )
     assert not page.exception
@@ -131,7 +135,7 @@ def test_a_camera_saves_what_is_chosen():
     choice.set_value("SVG").run()
     config = [json.loads(chart.proto.config) for chart in charts(page)]
     formats = [one["toImageButtonOptions"]["format"] for one in config]
-    assert formats == ["svg", "png", "png"]
+    assert formats == ["png", "svg", "png"]
 
 
 def test_a_figure_that_is_drawn_twice_has_one_menu():

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import functools
+import html
 import json
 import tomllib
 
 import pytest
 from our_plan import our_plan
+from plan_cards import big_figures, shown_figures
 
 from nest_core.api.answer import answer
+from nest_core.explain.rests_on import rests_on
 from nest_core.explain.summary import certificate_line
+from nest_core.figures import entries
+from nest_core.figures.alternatives import alternatives_table
 from nest_core.presets import preset_names
 from nest_core.scenario import load_scenario, resolve_scenario, scenario_document
+from nest_core.schema import parameter
 from nest_core.topology import Clos, Hierarchical
+from nest_core.units import humanise
 from nest_studio import jobs, plan_state
 from nest_studio.forms import offloads_in_words
 from nest_studio.jobs import Job
 from nest_studio.open_plan import from_preset, unsaid
 from nest_studio.scenario_file import command_line, scenario_toml
 
-CHARTS = 8
+CHARTS = 1
+"""The fabric; a tab draws others when it is open."""
 
 # One preset of every kind, and what is peculiar among them; `tests/figures` draws them all.
 KINDS = (
@@ -45,8 +53,8 @@ def answered(name):
 
 
 def values(page):
-    """The headline figures; time to train belongs to `test_why_page`."""
-    return [metric.value for metric in page.metric if metric.label != "Time to train"]
+    """The figures of the cards."""
+    return big_figures(text_of(page))
 
 
 def text_of(page):
@@ -75,8 +83,16 @@ def test_every_preset_shows_its_answer(plan_page, name):
     assert not page.exception
     assert not page.error
     expected = answered(name)
-    assert values(page) == [headline.value for headline in expected.headlines()]
+    assert values(page) == shown_figures(expected)
     assert len(charts(page)) == CHARTS
+    assert html.escape(rests_on(expected.validity_of(expected.best), expected.result)) in text_of(
+        page
+    )
+    page = plan_page(scenario=name, tab="Why")
+    assert not page.exception
+    assert [metric.value for metric in page.metric][:5] == [
+        headline.value for headline in expected.headlines()
+    ]
     shown = text_of(page)
     assert certificate_line(expected.result).rpartition(",")[0] in shown
     assert "Overlap: fitted" in shown
@@ -108,13 +124,15 @@ def test_every_fabric_has_its_sliders(plan_page, name):
 
 
 def test_a_degree_is_limited_or_pinned(plan_page):
-    """An address from before there were pins means a limit."""
+    """An address from before there were pins means a limit, or had a word beside it."""
     page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "4"})
     assert page.session_state["last good"][0].overrides == {"search.tp": {"max": 4}}
-    page.checkbox(key="search.tp.pinned").check().run()
+    widget(page, "search.tp").set_value("exactly 4").run()
+    assert page.session_state["last good"][0].overrides == {"search.tp": 4}
+    page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "4", "search.tp.pinned": "true"})
     assert page.session_state["last good"][0].overrides == {"search.tp": 4}
     expected = our_plan(load_scenario("llama2-7b-64-h100", ["search.tp=4"]))
-    assert values(page) == [headline.value for headline in expected.headlines()]
+    assert values(page) == shown_figures(expected)
 
 
 def test_a_slider_is_an_override(plan_page):
@@ -124,10 +142,10 @@ def test_a_slider_is_an_override(plan_page):
     expected = our_plan(
         load_scenario("llama3-70b-1024-h100", ["fabric.clos.oversubscription=[4.0]"])
     )
-    assert values(page) == [headline.value for headline in expected.headlines()]
+    assert values(page) == shown_figures(expected)
     assert values(page) != before
     assert any("realised 4.00 : 1, 8 uplinks" in caption.value for caption in page.caption)
-    assert "fabric.clos.oversubscription.0 = 4.0" in text_of(page)
+    assert "oversubscription 4 : 1" in text_of(page)
 
 
 @pytest.mark.sampled(2)
@@ -140,11 +158,13 @@ def test_a_slider_is_an_override(plan_page):
         ("workload.precision", "fp16", 'workload.precision="fp16"'),
         ("workload.optimizer", "adam_8bit", 'workload.optimizer="adam_8bit"'),
         ("accelerator.memory_GiB", 40.0, "accelerator.memory_GiB=40.0"),
-        ("search.tp", 2, "search.tp={max=2}"),
-        ("search.tp", None, "search.tp={min=1}"),
-        ("search.micro_batch_sequences", 1, "search.micro_batch_sequences={max=1}"),
-        ("search.zero", [0], "search.zero=[0]"),
-        ("search.recompute", ["full"], 'search.recompute=["full"]'),
+        ("search.tp", "up to 2", "search.tp={max=2}"),
+        ("search.tp", "any", "search.tp={min=1}"),
+        ("search.pp", "exactly 2", "search.pp=2"),
+        ("search.dp", "up to 32", "search.dp={max=32}"),
+        ("search.micro_batch_sequences", "exactly 1", "search.micro_batch_sequences=1"),
+        ("search.zero", "exactly 0", "search.zero=0"),
+        ("search.recompute", "exactly full", 'search.recompute="full"'),
         ("search.offload", ["optimizer:1"], "search.offload={optimizer=1.0}"),
         (
             "search.order",
@@ -158,7 +178,7 @@ def test_every_control_is_an_override(plan_page, key, value, setting):
     widget(page, key).set_value(value).run()
     assert not page.exception
     expected = our_plan(load_scenario("llama2-7b-64-h100", [setting]))
-    assert values(page) == [headline.value for headline in expected.headlines()]
+    assert values(page) == shown_figures(expected)
 
 
 def test_an_infeasible_request_says_why_and_what_to_do(plan_page):
@@ -199,22 +219,60 @@ def test_bad_input_in_the_address_falls_back_to_the_preset(plan_page):
 
 
 def test_a_search_without_a_point_is_one_sentence(plan_page):
-    page = plan_page(scenario="llama2-7b-64-h100")
-    widget(page, "search.zero").set_value([]).run()
+    page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "exactly 7"})
     assert not page.exception
     assert len(page.error) == 1
-    assert page.error[0].value.startswith("search.zero ")
+    assert page.error[0].value.startswith("search.tp ")
+
+
+def test_a_pin_without_a_meaning_is_said_beside_it_and_changes_nothing(plan_page):
+    page = plan_page(scenario="llama2-7b-64-h100", **{"search.tp": "some"})
+    assert not page.exception
+    assert not page.error
+    assert any("search.tp must be any, up to n" in one.value for one in page.caption)
+    assert page.session_state["last good"][0].overrides == {}
+
+
+def test_a_changed_field_is_put_back_alone(plan_page):
+    page = plan_page(scenario="llama2-7b-64-h100")
+    widget(page, "search.pp").set_value("exactly 2")
+    widget(page, "workload.optimizer").set_value("sgd").run()
+    assert "2 changed" in text_of(page)
+    page.button(key="back-search.pp").click().run()
+    assert page.session_state["last good"][0].overrides == {"workload.optimizer": "sgd"}
+
+
+def test_a_chip_is_another_place_of_the_same_field(plan_page):
+    page = plan_page(scenario="llama2-7b-64-h100")
+    widget(page, "chip workload.model").set_value("bert-large").run()
+    assert not page.error
+    assert widget(page, "workload.model").value == "bert-large"
+    assert widget(page, "workload.sequence_length_tokens").value == 512
+    assert widget(page, "chip workload.sequence_length_tokens").value == 512
+
+
+def test_a_training_run_costs_what_a_person_says(plan_page):
+    """Without a price there is none; neither changes the plan."""
+    page = plan_page(scenario="llama2-7b-64-h100")
+    assert "no price is given" in text_of(page)
+    widget(page, "run.usd_per_gpu_hour").set_value(2.0)
+    widget(page, "run.tokens_T").set_value(1.0).run()
+    best = our_plan(load_scenario("llama2-7b-64-h100")).best
+    seconds = 1e12 / (best.tokens_per_s_per_device * 64)
+    assert values(page)[2] == f"{seconds / 86_400:.3g}"
+    assert values(page)[3] == f"${humanise(2.0 * 64 * seconds / 3600)}"
+    assert page.session_state["last good"][0].overrides == {}
 
 
 def test_a_preset_sets_everything_anew(plan_page):
     page = plan_page()
     widget(page, "accelerator.memory_GiB").set_value(40.0)
-    widget(page, "search.zero").set_value([0])
+    widget(page, "search.zero").set_value("exactly 0")
     widget(page, "fabric.clos.oversubscription.0").set_value(4.0).run()
     widget(page, "scenario").set_value("llama2-7b-64-h100").run()
     expected = our_plan(load_scenario("llama2-7b-64-h100"))
-    assert values(page) == [headline.value for headline in expected.headlines()]
-    assert "As in the preset." in text_of(page)
+    assert values(page) == shown_figures(expected)
+    assert "changed" not in text_of(page)
 
 
 def test_a_fabric_brings_its_own_ratios(plan_page):
@@ -252,10 +310,14 @@ def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
     page = plan_page(scenario="llama2-7b-64-h100")
     assert len(asked) > 1, "the page did not draw our plan before the baselines"
     expected = answered("llama2-7b-64-h100")
-    assert values(page) == [headline.value for headline in expected.headlines()]
-    lines = charts(page)[0]["layout"]["shapes"]
-    assert [line["type"] for line in lines] == ["line"] * 7
-    assert "The line below a bar is its 80% interval" in text_of(page)
+    assert values(page) == shown_figures(expected)
+    assert alternatives_table(
+        entries(expected.result, expected.baselines),
+        expected.scenario.sequence,
+        expected.interval,
+        "Manual",
+        expected.result.certificate.points,
+    ) in text_of(page)
 
 
 def test_a_search_that_takes_long_stands_above_the_earlier_answer(plan_page, monkeypatch):
@@ -292,10 +354,10 @@ def test_settings_of_experts_are_offered_for_experts_with_what_they_were_worth(p
     assert "Expert overlap: 1.04 to 1.63 in 4 experiments, one of them clean" in overlap.help
     assert "DeepEP or HybridEP" in widget(page, "workload.dispatch").help
     overlap.check().run()
-    assert "workload.expert_overlap = True" in text_of(page)
+    assert f"{parameter('workload.expert_overlap').label} True" in text_of(page)
     widget(page, "workload.model").set_value("llama3-8b").run()
     assert not page.exception
-    assert "expert_overlap" not in text_of(page)
+    assert "expert overlap" not in text_of(page).lower()
     assert not [box for box in page.checkbox if box.key == "workload.expert_overlap"]
 
 

@@ -17,6 +17,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from plan_cards import big_figures
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,7 +84,8 @@ class Journey:
         return re.search(r'class="nest-scenario">([^<]*)<', self.text())[1]
 
     def headlines(self):
-        return {metric.label: metric.value for metric in self.app.metric}
+        shown = {metric.label: metric.value for metric in self.app.metric}
+        return shown or dict(enumerate(big_figures(self.text())))
 
 
 def parameter(journey, key):
@@ -152,23 +154,22 @@ def check(journey):
     assert f"batch {batch:,}" in title
     assert parameter(journey, "workload.global_batch_sequences") in (None, str(batch))
     preset = tomllib.loads((ROOT / f"presets/models/{model}.toml").read_text())
-    assert title.startswith(f"{preset['name']} on ")
+    between = " · " if journey.page == "plan" else " on "
+    assert title.startswith(f"{preset['name']}{between}")
     if journey.page == "plan":
         figures(journey, devices, batch)
 
 
 def figures(journey, devices, batch):
-    """The plan in words uses the title's devices and batch."""
-    words = journey.text()
-    dp, pp, tp = (re.search(rf"\({axis} (\d+)", words) for axis in ("dp", "pp", "tp"))
-    if dp is None:
+    """The plan in pills uses the title's devices and batch."""
+    pills = dict(re.findall(r'class="nest-pill"><i>([^<]*)</i> ([^<]*)<', journey.text()))
+    if not pills:
         return  # nothing fits, and the page says so
-    cp = re.search(r"\(cp (\d+)\)", words)
-    used = int(dp[1]) * int(pp[1]) * int(tp[1]) * (int(cp[1]) if cp else 1)
-    idle = re.search(r"([\d,]+) devices? idle", words)
-    assert used + (int(idle[1].replace(",", "")) if idle else 0) == devices
-    count, size = re.search(r"([\d,]+) micro-batch(?:es)? of (\d+) sequence", words).groups()
-    assert int(count.replace(",", "")) * int(size) * int(dp[1]) == batch
+    used, there = (int(one.replace(",", "")) for one in pills["devices"].split(" of "))
+    assert there == devices
+    dp = int(pills["dp"].replace(",", ""))
+    assert dp * int(pills["pp"]) * int(pills["tp"]) * int(pills.get("cp", 1)) == used
+    assert batch % (dp * int(pills["micro-batch"])) == 0
 
 
 def step(journey, dice):

@@ -24,8 +24,9 @@ from nest_core.studies.interval import interval_of
 from nest_core.studies.recommended import recommend
 from nest_core.text import plain
 from nest_core.units import humanise_seconds
-from nest_studio import plan_view, sure_view
+from nest_studio import plan_export, sure_view
 from nest_studio.jobs import JobQueue
+from nest_studio.training_run import Run
 
 PARTS = (
     "why-binding",
@@ -35,7 +36,12 @@ PARTS = (
     "why-equations",
     "why-mine-part",
 )
-SMALL = {"scenario": "llama2-7b-64-h100", "search.tp": "2", "search.micro_batch_sequences": "2"}
+SMALL = {
+    "scenario": "llama2-7b-64-h100",
+    "search.tp": "2",
+    "search.micro_batch_sequences": "2",
+    "tab": "Why",
+}
 
 
 def text_of(page):
@@ -70,7 +76,7 @@ def counted(monkeypatch):
 
 
 def costly(calls):
-    return sorted({*calls} - {"best_plan", "plan_pictures", "priced_baselines"})
+    return sorted({*calls} - {"best_plan", "plan_details", "plan_pictures", "priced_baselines"})
 
 
 def test_nothing_is_computed_before_it_is_opened(plan_page, counted):
@@ -118,10 +124,10 @@ def test_how_sure_a_plan_is_comes_from_draws_that_workers_search(plan_page, coun
 def test_the_plan_that_is_downloaded_says_what_the_page_recommends(plan_page, monkeypatch):
     """It said ``"recommended": null`` beside the draws that the page had searched."""
     monkeypatch.setattr(sure_view, "PARTS", ((0, 1), (1, 2)))
-    monkeypatch.setattr(plan_view, "every_baseline", lambda text: ())
+    monkeypatch.setattr(plan_export, "every_baseline", lambda text: ())
     files = []
     monkeypatch.setattr(
-        plan_view,
+        plan_export,
         "download",
         lambda label, data, *_, **__: files.append(data()) if "Plan" in label else None,
     )
@@ -129,7 +135,7 @@ def test_the_plan_that_is_downloaded_says_what_the_page_recommends(plan_page, mo
     def recommended():
         return json.loads(files[-1])["recommended"]
 
-    page = opened(plan_page(**SMALL), "sure").run()
+    page = opened(plan_page(**SMALL), "sure", "export").run()
     assert not page.exception
     assert json.loads(files[0])["recommended"] is None
     scenario, problem, best = plan_of(page)
@@ -144,10 +150,10 @@ def test_days_to_train_follow_the_input(plan_page):
     page = plan_page(**SMALL)
     scenario, problem, best = plan_of(page)
     interval = interval_of(scenario, problem, best)
-    asked = next(w for w in page.number_input if w.label.startswith("Tokens to train"))
-    for billions in (asked.value, 2 * asked.value):
-        asked.set_value(billions).run()
-        days = training_headline(training(scenario, best, 1e9 * billions, interval)).value
+    for trillions in (None, 0.3):
+        page.number_input(key="run.tokens_T").set_value(trillions).run()
+        tokens = Run(trillions and 1e12 * trillions, None, "manual").tokens_of(scenario)
+        days = training_headline(training(scenario, best, tokens, interval)).value
         assert days in [metric.value for metric in page.metric]
 
 
@@ -237,7 +243,7 @@ def test_a_pasted_name_of_a_file_opens_nothing(plan_page, tmp_path):
 
 
 def test_without_a_plan_only_ones_own_can_be_asked_for(plan_page):
-    page = plan_page(scenario="llama2-7b-64-h100", **{"accelerator.memory_GiB": "2"})
+    page = plan_page(scenario="llama2-7b-64-h100", tab="Why", **{"accelerator.memory_GiB": "2"})
     opened(page, *PARTS)
     assert not page.exception
     shown = text_of(page)

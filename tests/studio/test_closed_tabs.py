@@ -70,7 +70,10 @@ async def headline(line, page, query):
         message.ParseFromString(await line.recv())
         if message.WhichOneof("type") == "delta":
             element = message.delta.new_element
-            if message.delta.WhichOneof("type") == "new_element" and element.HasField("metric"):
+            if (
+                message.delta.WhichOneof("type") == "new_element"
+                and "nest-card" in element.html.body
+            ):
                 return
         elif message.WhichOneof("type") == "script_finished":
             await asyncio.sleep(0.5)

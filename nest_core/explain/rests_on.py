@@ -1,0 +1,40 @@
+"""What an answer rests on, in two short sentences."""
+
+from __future__ import annotations
+
+from nest_core.explain.summary import share
+from nest_core.explain.validity import Validity, percent
+from nest_core.planner import Result
+
+__all__ = ["rests_on"]
+
+
+def rests_on(found: Validity | None, result: Result) -> str:
+    """Measured runs like the plan, and the proof.
+
+    Parameters
+    ----------
+    found : Validity or None
+        Of the best plan; None without one.
+    result : Result
+    """
+    parts = [] if found is None else [_runs(found)]
+    certificate = result.certificate
+    if not certificate.proven:
+        parts.append(f"Stopped early: within {share(certificate.gap)} of the optimum.")
+    elif result.best is None:
+        parts.append(f"None of {certificate.points:,} plans fits.")
+    else:
+        parts.append(f"Optimal within the model: none of {certificate.points:,} plans is faster.")
+    return " ".join(parts)
+
+
+def _runs(found: Validity) -> str:
+    band = found.band
+    if band is not None:
+        said = f"{band.n} measured runs like this one ({band.region})"
+        words = f"{said}: {percent(band.p10).removesuffix(' %')} to {percent(band.p90)}."
+        return f"{words} {found.caveat}".strip()
+    if found.nearest is None:
+        return "No measured run here: none is known."
+    return f"No measured run here: unlike the nearest, {'; '.join(found.differs)}."

@@ -1,0 +1,163 @@
+"""Parts of a plan's page as HTML: the plan in pills, one iteration to scale, the cost matrix."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import numpy as np
+
+from nest_core.costs import Report
+from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices
+from nest_core.explain.iteration import Part
+from nest_core.figures.alternatives import schedule_words
+from nest_core.figures.cost_matrices import matrix_finding
+from nest_core.figures.marks import bar, figure, words
+from nest_core.units import GB, humanise, humanise_seconds
+
+__all__ = ["iteration_part", "matrix_part", "plan_pills"]
+
+_COLOURS = {"compute": "--compute", "bubble": "--idle"}
+_UNDER = {"bubble": "fill, drain"}
+_SHADES = 4
+
+
+def plan_pills(report: Report, devices: int) -> str:
+    """The choices of a plan, one pill each."""
+    plan, point = report.plan, report.plan.point
+    zero = str(point.zero) + (f" in groups of {point.zero_group}" if point.zero_group else "")
+    pairs = [("dp", f"{point.dp:,}"), ("tp", str(point.tp))]
+    if plan.ragged:
+        pairs = [("dp", f"{point.dp:,}"), ("devices per stage", ", ".join(map(str, plan.widths)))]
+    if point.tp > 1:
+        pairs.append(("sp", "on" if point.sp else "off"))
+    pairs.append(("pp", str(point.pp)))
+    pairs += [
+        (axis, str(getattr(point, axis))) for axis in ("cp", "ep") if getattr(point, axis) > 1
+    ]
+    if point.etp != point.tp:
+        pairs.append(("etp", str(point.etp)))
+    pairs += [
+        ("micro-batch", str(point.micro_batch)),
+        ("ZeRO", "by stage" if plan.strategies else zero),
+        ("recompute", plan.recompute_summary),
+    ]
+    if plan.offload.words:
+        pairs.append(("on the host", plan.offload.words))
+    if point.pp > 1:
+        name, _, count = schedule_words(report).partition(" ")
+        pairs.append((name, count) if count else ("schedule", name))
+    if point.dp > 1 and point.pp > 1:
+        pairs.append(("device order", ", ".join(a for a in point.order if getattr(point, a) > 1)))
+    pairs.append(("devices", f"{plan.devices_used:,} of {devices:,}"))
+    pills = "".join(
+        f'<span class="nest-pill"><i>{html.escape(name)}</i> {html.escape(value)}</span>'
+        for name, value in pairs
+    )
+    return f'<div class="nest-pills"><b>Best plan</b> {pills}</div>'
+
+
+def iteration_part(parts: Sequence[Part], iteration_s: float, hidden: str) -> str:
+    """One iteration to scale, then what of it is not compute, enlarged.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        Compute first; they add up to the iteration.
+    hidden : str
+        What is taken to hide behind compute, in a sentence.
+    """
+    compute, *others = parts
+    tail = sum(part.seconds for part in others)
+    title = f"{_percent(tail / iteration_s)} of an iteration is not compute"
+    whole, left = [], 0.0
+    for part in parts:
+        share = part.seconds / iteration_s
+        whole.append(bar(left, 0, share - (0.003 if part is not parts[-1] else 0), 24, _of(part)))
+        left += share
+    if compute.seconds > 0.35 * iteration_s:
+        whole.append(words(0, 16, f"compute {humanise_seconds(compute.seconds)}", "w b", 8))
+    rows, begun = [], 0.0
+    for part in others:
+        share = part.seconds / tail
+        drawn = figure(
+            20,
+            f"{part.name} {humanise_seconds(part.seconds)}",
+            [bar(begun, 0, share, 20, _of(part))],
+        )
+        begun += share
+        under = part.level or _UNDER.get(part.name, "")
+        rows.append(
+            f'<div><b>{part.name}</b><br><span class="nest-dim">{html.escape(under)}</span></div>'
+            f"<b>{humanise_seconds(part.seconds)}</b><div>{drawn}</div>"
+        )
+    start = 100 * compute.seconds / iteration_s
+    shape = f"polygon({start:.2f}% 0, 100% 0, 100% 100%, 128px 100%, 128px 24px)"
+    said = humanise_seconds(iteration_s)
+    return (
+        f'<div class="nest-title">{title}</div><div class="nest-subtitle">Slowest stage, {said}'
+        + (f"; below, its last {humanise_seconds(tail)}" if rows else "")
+        + f'</div><div class="nest-iteration">{figure(24, title, whole)}'
+        + (
+            f'<div class="nest-tail" style="--cone: {shape}">{"".join(rows)}<i></i><i></i>'
+            f'<div class="nest-ends nest-dim"><span>{humanise_seconds(compute.seconds)}</span>'
+            f"<span>{said}</span></div></div>"
+            if rows
+            else ""
+        )
+        + f'</div><div class="nest-subtitle">{html.escape(hidden)}</div>'
+    )
+
+
+def _of(part: Part) -> str:
+    return _COLOURS.get(part.name, "--comm")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
+
+
+def matrix_part(found: CostMatrices) -> str:
+    """Seconds of an iteration by class (columns) and level (rows, the outermost on top)."""
+    if not found.ranks:
+        return (
+            '<div class="nest-title">This plan sends nothing</div>'
+            '<div class="nest-subtitle">Seconds per iteration by class and level</div>'
+        )
+    heads = "".join(
+        f"<th><b>{html.escape(MATRIX_CLASSES[name][1])}</b><br>{_ranks(name, size)}</th>"
+        for name, size in found.ranks.items()
+    )
+    lines = []
+    for level in reversed(range(len(found.levels))):
+        one = found.levels[level]
+        cells = "".join(_cell(found, row, level) for row in range(len(found.ranks)))
+        lines.append(
+            f"<tr><th><b>{html.escape(one.name)}</b><br>{humanise(one.bandwidth_Bps / GB)} GB/s"
+            f"</th>{cells}</tr>"
+        )
+    return (
+        f'<div class="nest-title">{html.escape(matrix_finding(found))}</div>'
+        '<div class="nest-subtitle">Seconds per iteration if a class&#39;s groups reach up to a '
+        "level, at this plan&#39;s widths, before anything hides behind compute</div>"
+        f'<table class="nest-matrix"><thead><tr><th></th>{heads}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table>"
+        '<div class="nest-subtitle">□ this plan&#39;s level; – no group of that size ends there'
+        "</div>"
+    )
+
+
+def _ranks(name: str, size: int) -> str:
+    return "neighbours" if name == "pp" else "ends" if name == "tied" else f"{size:,} ranks"
+
+
+def _cell(found: CostMatrices, row: int, level: int) -> str:
+    seconds = float(found.seconds[row, level])
+    if np.isnan(seconds):
+        return "<td>–</td>"
+    most, least = float(np.nanmax(found.seconds)), float(np.nanmin(found.seconds))
+    span = np.log(most / max(least, 1e-12)) or 1.0
+    rank = np.log(max(seconds, 1e-12) / max(least, 1e-12)) / span
+    shade = min(_SHADES - 1, int(_SHADES * rank))
+    own = " nest-own" if found.own[row, level] else ""
+    return f'<td><span class="nest-h{shade}{own}">{seconds:.3g}</span></td>'

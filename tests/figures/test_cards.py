@@ -1,0 +1,121 @@
+"""Cards, alternatives and one iteration: what they draw adds up, and says what the core says."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import replace
+
+import pytest
+
+from nest_core.costs.head_room import MemorySpread
+from nest_core.explain.cost_matrices import cost_matrices
+from nest_core.explain.interval import Interval
+from nest_core.explain.iteration import iteration_parts, lost, report_parts
+from nest_core.explain.training import Training
+from nest_core.figures import Entry
+from nest_core.figures.alternatives import alternatives_table
+from nest_core.figures.cards import (
+    Reference,
+    memory_card,
+    mfu_card,
+    throughput_card,
+    training_card,
+)
+from nest_core.figures.plan_parts import iteration_part, matrix_part, plan_pills
+from nest_core.planner import search
+from nest_core.scenario import load_scenario
+
+SMALL = "gpt3-175b-64-h100"
+FEW = ("search.tp=8", "search.zero=[0,1]", "search.micro_batch_sequences=[1,2]")
+INTERVAL = Interval(10.0, 0.05)
+
+
+@functools.cache
+def planned(*more):
+    problem = (scenario := load_scenario(SMALL, [*FEW, *more])).problem()
+    return problem, search(problem, scenario.space).best
+
+
+@pytest.mark.parametrize("more", [(), ('search.schedule="interleaved"',)])
+def test_the_parts_of_an_iteration_add_up_to_it_and_what_is_lost_to_the_peak(more):
+    problem, best = planned(*more)
+    parts = iteration_parts(problem, best)
+    assert parts[0].name == "compute"
+    assert sum(part.seconds for part in parts) == pytest.approx(best.iteration_s)
+    assert sum(part.seconds for part in report_parts(best)) == pytest.approx(best.iteration_s)
+    assert best.mfu + sum(share for _, share in lost(best, parts)) == pytest.approx(1.0)
+    assert {part.name: part.level for part in parts}["tensor"] == "node"
+    drawn = iteration_part(parts, best.iteration_s, "")
+    assert all(f"<b>{part.name}</b>" in drawn for part in parts[1:])
+
+
+def test_a_matrix_is_there_for_interleaved_plans_and_marks_their_own_cells():
+    problem, best = planned('search.schedule="interleaved"')
+    assert best.plan.point.interleave > 1
+    found = cost_matrices(problem, best.plan)
+    assert matrix_part(found).count("nest-own") == found.own.sum() > 0
+
+
+def test_pills_say_every_degree():
+    _, best = planned()
+    pills = dict(re.findall(r"<i>([^<]*)</i> ([^<]*)<", plan_pills(best, 64)))
+    point = best.plan.point
+    assert (pills["tp"], pills["pp"], pills["dp"]) == (str(point.tp), str(point.pp), str(point.dp))
+    assert pills["devices"] == "64 of 64"
+
+
+@pytest.mark.parametrize(
+    ("rival", "said"), [(1000.0, "1.20 ×"), (1198.0, "tie"), (1500.0, "0.80 ×"), (None, "no plan")]
+)
+def test_throughput_is_held_against_the_reference(rival, said):
+    card = throughput_card(1200.0, INTERVAL, Reference("<Mine>", rival))
+    assert said in card
+    assert "<Mine>" not in card
+    assert "&lt;Mine&gt;" in card
+
+
+def test_days_cost_devices_times_hours_times_the_price_and_nothing_without_one():
+    run = Training(1e12, 1e6, 1.0, 10.0, (9.0, 11.0), 640.0)
+    card = training_card(run, 64, 2.0, Reference("Manual", 0.5e6))
+    for words in ("10.0", "$30.7 k", "$27.6 to 33.8 k", "Manual: 20.0 days, $61.4 k", "saves 10.0"):
+        assert words in card
+    assert "$" not in training_card(run, 64, None, Reference("Manual", 0.5e6))
+
+
+def test_utilisation_tells_the_rate_of_a_device_and_every_loss():
+    card = mfu_card(0.5, (0.45, 0.55), 1e15, (("kernels", 0.3), ("tensor", 0.2)), "Megatron-LM")
+    for words in ("Megatron-LM’s log: 500 TFLOP/s per GPU", "45.0 to 55.0", "−30", "−20"):
+        assert words in card
+
+
+@pytest.mark.parametrize(("needed", "said"), [(80.0, ">50"), (40.0, "&gt; 99"), (160.0, ">0")])
+def test_memory_fits_as_likely_as_its_spread_says(needed, said):
+    card = memory_card(needed * 2**30, 80 * 2**30, MemorySpread("megatron", 0.06, 80, 8), 3)
+    assert said in card
+    assert "stage 3 fullest" in card
+    assert ("--limit" in card.split("clip-path")[-1]) or needed < 80
+
+
+def test_identical_plans_share_a_row_and_bars_are_as_long_as_rates():
+    _, best = planned()
+    slow = replace(
+        best,
+        iteration_s=2 * best.iteration_s,
+        samples_per_s=best.samples_per_s / 2,
+        plan=replace(best.plan, point=replace(best.plan.point, zero=3)),
+    )
+    rows = (
+        Entry("Exact search (ours)", best),
+        Entry("Twin", best),
+        Entry("Slow", slow),
+        Entry("None", None, "does not fit"),
+    )
+    table = alternatives_table(rows, 2048, INTERVAL, "Slow", 1234)
+    assert "Exact search is 1e+02 % faster" not in table
+    assert "Exact search is 100 % faster than Slow; Twin finds the same plan here" in table
+    assert "= Twin" in table
+    assert table.count("<tr") == 4
+    assert "none of 1,234 plans is faster" in table
+    widths = re.findall(r"left:0%;top:1px;width:([\d.]+)%", table)
+    assert float(widths[0]) == pytest.approx(2 * float(widths[1]), abs=0.01)

@@ -1,0 +1,24 @@
+"""The large figures of the plan page's cards: as the core has them, and as a page shows them."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from nest_core.api.answer import Answer
+from nest_studio.plan_view import cards_of
+from nest_studio.training_run import Run
+
+__all__ = ["big_figures", "shown_figures"]
+
+_BIG = re.compile(r'class="nest-big[^"]*">([^<]*)')
+
+
+def shown_figures(answer: Answer) -> list[str]:
+    """Those of an answer, as the page opens."""
+    return big_figures("".join(cards_of(answer, Run(None, None, "manual"), None, answer.baselines)))
+
+
+def big_figures(text: str) -> list[str]:
+    """Those of cards in HTML."""
+    return [html.unescape(one).strip() for one in _BIG.findall(text)]
