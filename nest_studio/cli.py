@@ -40,6 +40,8 @@ COMMANDS = (
     "memory",
     "export",
     "paper",
+    "exercise",
+    "lesson",
     "profile",
     "trace",
     "validate",
