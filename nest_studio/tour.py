@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from nest_studio.show import facts
-from nest_studio.stored import keep, is_kept
+from nest_studio.stored import is_kept, keep
 
 __all__ = ["tour", "tour_button"]
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import html
 import itertools
 import json
+import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nest_core.api.display import html_table
@@ -20,7 +21,7 @@ from nest_core.course.page_script import SCRIPT
 from nest_core.course.page_style import STYLE
 from nest_core.errors import InputError
 from nest_core.figures import Picture
-from nest_core.figures.lessons import lesson_pictures
+from nest_core.figures.lessons import lesson_drawing, lesson_pictures
 from nest_core.lessons.lesson import Brief, Control, Formula, Lesson, Question, Reveal, Rows, Value
 
 __all__ = ["MOST_BYTES", "Page", "lesson_page"]
@@ -28,6 +29,7 @@ __all__ = ["MOST_BYTES", "Page", "lesson_page"]
 MOST_BYTES = 1_000_000
 """Of a file, beside the plotting library."""
 MOST_STATES = 1_000
+DRAWING_PX = 1000
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://|(?:src|href|action)\s*=|url\(|@import", re.I)
@@ -113,24 +115,23 @@ def _check(lesson: Lesson, own: str, size: int) -> None:
             lesson.key,
             f"must come to at most {MOST_BYTES:,} bytes beside the plotting library",
             size,
-            "list fewer values for its controls in its file",
+            "list fewer values under [export] in its file",
         )
 
 
 def _document(lesson: Lesson, question: Question) -> dict[str, Any]:
-    pictures, words = _Kept(), _Kept()
+    kept, words = _Kept(), _Kept()
+    shown = _narrowed(lesson)
     states = {}
-    for values in _all_settings(lesson):
+    for values in _all_settings(lesson, shown):
         reveal = lesson.reveal(values)
-        places = [pictures.place(_picture(one)) for one in lesson_pictures(reveal.found)]
-        name = ",".join(
-            str(control.values.index(values[control.key])) for control in lesson.controls
-        )
+        places = [kept.place(part) for part in _parts(reveal, kept)]
+        name = ",".join(str(control.values.index(values[control.key])) for control in shown)
         states[name] = [places, words.place(_words(reveal))]
     return {
-        "controls": [_control(control) for control in lesson.controls],
+        "controls": [_control(control) for control in shown],
         "states": states,
-        "pictures": pictures.parts,
+        "kept": kept.parts,
         "words": words.parts,
         "question": {
             "right": question.right,
@@ -142,18 +143,47 @@ def _document(lesson: Lesson, question: Question) -> dict[str, Any]:
     }
 
 
-def _all_settings(lesson: Lesson) -> list[dict[str, Value]]:
-    """Every state, one that other settings cut short as it is shown."""
-    keys = [control.key for control in lesson.controls]
-    every = list(itertools.product(*(control.values for control in lesson.controls)))
-    if len(every) > MOST_STATES:
-        raise InputError(
-            lesson.key,
-            f"must have at most {MOST_STATES:,} states of its controls",
-            len(every),
-            "list fewer values for its controls in its file",
+def _narrowed(lesson: Lesson) -> tuple[Control, ...]:
+    """The controls with the values that the file holds."""
+    return tuple(
+        replace(
+            control,
+            values=lesson.exported[control.key],
+            names=tuple(control.name(value) for value in lesson.exported[control.key]),
         )
-    return [dict(zip(keys, values, strict=True)) for values in every]
+        if control.key in lesson.exported
+        else control
+        for control in lesson.controls
+    )
+
+
+def _all_settings(lesson: Lesson, shown: tuple[Control, ...]) -> list[dict[str, Value]]:
+    """Every state; without those that other settings cut off."""
+    whole = math.prod(len(control.values) for control in shown)
+    found = []
+    for values in itertools.product(*(control.values for control in shown)):
+        settings = dict(zip((one.key for one in shown), values, strict=True))
+        if all(settings[one.key] in one.offered(settings) for one in lesson.controls):
+            found.append(settings)
+        if len(found) > MOST_STATES:
+            raise InputError(
+                lesson.key,
+                f"must have at most {MOST_STATES:,} states of its controls",
+                f"up to {whole:,}",
+                "list fewer values under [export] in its file",
+            )
+    return found
+
+
+def _parts(reveal: Reveal, kept: _Kept) -> list[dict[str, Any]]:
+    """A drawing, and pictures; a drawing's marks are kept one by one, as states share most."""
+    drawn = lesson_drawing(reveal.found, DRAWING_PX, wall=False)
+    found = [_picture(one) for one in lesson_pictures(reveal.found)]
+    if drawn is None:
+        return found
+    words = {"title": drawn.title, "subtitle": drawn.subtitle, "reading": drawn.reading}
+    marks = [kept.place(mark) for mark in re.split(r"(?<=>)(?=<)", drawn.svg)]
+    return [words | {"legend": "", "marks": marks}, *found]
 
 
 def _control(control: Control) -> dict[str, Any]:

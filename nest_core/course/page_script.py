@@ -9,14 +9,19 @@ const lesson = JSON.parse(document.getElementById('lesson').textContent);
 const at = (id) => document.getElementById(id);
 const made = (tag, looks) => Object.assign(document.createElement(tag), looks);
 const setting = lesson.controls.map((control) => control.start);
+const follow = [];
 const ink = matchMedia('(prefers-color-scheme: dark)');
 
 function draw() {
+  // Other settings may end a control's steps earlier.
+  const walked = lesson.controls.findIndex((control) => control.stepped);
+  while (!lesson.states[setting.join(',')] && setting[walked] > 0) setting[walked] -= 1;
+  follow.forEach((say) => say());
   const [places, words] = lesson.states[setting.join(',')];
   at('words').innerHTML = lesson.words[words];
   while (at('pictures').children.length > places.length) at('pictures').lastChild.remove();
   places.forEach((number, index) => {
-    const picture = lesson.pictures[number];
+    const picture = lesson.kept[number];
     let figure = at('pictures').children[index];
     if (!figure) {
       figure = made('figure', {});
@@ -32,6 +37,10 @@ function draw() {
     reading.textContent = picture.reading;
     plot.setAttribute('role', 'img');
     plot.setAttribute('aria-label', picture.title);
+    if (picture.marks) {
+      plot.innerHTML = picture.marks.map((mark) => lesson.kept[mark]).join('');
+      return;
+    }
     const layout = JSON.parse(JSON.stringify(picture.layout));
     layout.paper_bgcolor = layout.plot_bgcolor = 'rgba(0, 0, 0, 0)';
     layout.font = Object.assign(
@@ -60,16 +69,16 @@ function range(control, index) {
   const input = made('input', {
     type: 'range', min: 0, max: control.names.length - 1, value: control.start, step: 1,
     ariaLabel: control.label});
-  const follow = () => {
-    setting[index] = +input.value;
+  follow.push(() => {
+    input.value = setting[index];
     shown.textContent = control.names[setting[index]];
     input.setAttribute('aria-valuetext', shown.textContent);
-    draw();
-  };
-  input.addEventListener('input', follow);
+  });
+  const move = () => { setting[index] = +input.value; draw(); };
+  input.addEventListener('input', move);
   const step = (label, by) => {
     const button = made('button', {type: 'button', textContent: label});
-    button.addEventListener('click', () => { input.value = +input.value + by; follow(); });
+    button.addEventListener('click', () => { input.value = +input.value + by; move(); });
     return button;
   };
   return control.stepped ? [step('Back', -1), step('Forward', 1), input, shown] : [input, shown];

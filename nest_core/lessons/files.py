@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -98,6 +99,7 @@ def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesso
         file.minutes,
         tuple(words(aim, "aims") for aim in file.aims),
         _exercise(file.exercise, figure) if file.exercise else None,
+        _exported(file.export, controls),
         text if own else "",
     )
 
@@ -221,15 +223,35 @@ def _control(asked: ControlTable, base: Control, where: str) -> Control:
         if start not in values:
             rule, offered = "must be one of its values", ", ".join(map(str, values))
             raise InputError(f"{where}.start", rule, start, f"use {offered}")
-    return Control(
-        base.key,
-        asked.label or base.label,
-        values,
-        start,
-        asked.help or base.help,
-        tuple(base.name(value) for value in values) if base.names else (),
-        base.stepped,
+    return replace(
+        base,
+        label=asked.label or base.label,
+        values=values,
+        standard=start,
+        help=asked.help or base.help,
+        names=tuple(base.name(value) for value in values) if base.names else (),
+        last=base.last if values == base.values else None,
     )
+
+
+def _exported(
+    asked: Mapping[str, list[Value]], controls: tuple[Control, ...]
+) -> dict[str, tuple[Value, ...]]:
+    """Values of controls in the lesson's own file, each with where the control starts."""
+    known = {control.key: control for control in controls}
+    for key, values in asked.items():
+        if key not in known:
+            rule, offered = "must be a control of the lesson", ", ".join(known) or "none"
+            raise InputError(f"export.{key}", rule, values, f"use {offered}")
+        for value in values:
+            if value not in known[key].values:
+                rule = "must be among the control's values"
+                offered = ", ".join(map(str, known[key].values))
+                raise InputError(f"export.{key}", rule, value, f"use {offered}")
+    return {
+        key: tuple(one for one in known[key].values if one in values or one == known[key].standard)
+        for key, values in asked.items()
+    }
 
 
 def _exercise(asked: ExerciseTable, figure: Figure) -> Exercise:
