@@ -132,6 +132,7 @@ ABOVE_FOUNDATIONS = {
     },
     "nest_core": {"api"},
     "notebook": {"api", "explain", "figures", "nest_core", "planner", "scenario", "studies"},
+    "course": {"api", "figures", "lessons", "notebook"},
     "store": {"notebook"},
 }
 """Packages of `nest_core` and what of it each may import besides the foundations."""

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from nest_core.course import LESSONS_VARIABLE
 from nest_core.course.pinned import find_figure
 from nest_core.errors import InputError
 from nest_core.files import read_text
 from nest_core.lessons import LESSONS, Lesson
 from nest_core.lessons.files import read_lesson
 
-__all__ = ["LESSONS_VARIABLE", "Offered", "check_folder", "find_lesson", "offered", "own_lesson"]
+__all__ = ["Offered", "check_folder", "find_lesson", "offered", "own_lesson"]
 
-LESSONS_VARIABLE = "NEST_STUDIO_LESSONS"
 MOST_FILES = 200
 
 _STEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

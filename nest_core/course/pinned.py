@@ -20,7 +20,7 @@ from nest_core.notebook.kinds import KINDS, Shown, compute
 from nest_core.schema.lesson import LessonFile
 from nest_core.toml_text import toml_document
 
-__all__ = ["PINNED", "find_figure", "lesson_text"]
+__all__ = ["PINNED", "find_figure", "lesson_file", "lesson_text"]
 
 PINNED: tuple[CellKind, ...] = tuple(kind for kind in KINDS if kind != "note")
 """Kinds of cells that lessons can show."""
@@ -144,6 +144,18 @@ def lesson_text(cell: Cell) -> str:
         "inputs": _without_null(cell.inputs),
     }
     return _HEAD + _names(known) + "\n" + toml_document(document)
+
+
+def lesson_file(cell: Cell) -> str:
+    """What such a file is called.
+
+    Examples
+    --------
+    >>> lesson_file(Cell("a", "plan", "Llama 2 7B, 64 H100"))
+    'llama-2-7b-64-h100.toml'
+    """
+    words = re.findall(r"[a-z0-9]+", cell.title.lower())
+    return f"{'-'.join(words)[:40].strip('-') or 'lesson'}.toml"
 
 
 def _names(known: Mapping[str, Value]) -> str:
