@@ -32,7 +32,9 @@ MOST_STATES = 1_000
 DRAWING_PX = 1000
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-_ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://|(?:src|href|action)\s*=|url\(|@import", re.I)
+_ADDRESS = re.compile(
+    r"\b[a-z][a-z0-9+.-]{1,9}://|<[^<>]*\b(?:src|srcset|href|action|data)\s*=|url\(|@import", re.I
+)
 _DIGITS = 6
 
 
@@ -101,6 +103,7 @@ def lesson_page(lesson: Lesson) -> Page:
 
 
 def _check(lesson: Lesson, own: str, size: int) -> None:
+    own = own.replace("\\u003c", "<")
     found = _ADDRESS.search(own)
     if found:
         at = max(found.start() - 10, 0)
