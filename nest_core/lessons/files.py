@@ -37,6 +37,9 @@ __all__ = ["Finder", "among", "read_lesson"]
 Finder = Callable[[LessonFile], Figure]
 """The figure that a file names."""
 
+_ANSWER = "answer"
+"""What a worked solution may name beside its figure's numbers: the answer with its unit."""
+
 
 def among(figures: Mapping[str, Figure]) -> Finder:
     """Finds figures of a table."""
@@ -79,6 +82,8 @@ def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesso
     _check_right(file.question, figure)
 
     def words(said: str, where: str) -> str:
+        if figure.row is not None:  # nothing is computed before the lesson is opened
+            return said
         return fill(said, lambda name: figure.number(name, given, where), where)
 
     @cache
@@ -110,7 +115,7 @@ def _check_names(file: LessonFile, figure: Figure) -> None:
         return
     for where, said in _all_words(file.model_dump(exclude={"inputs", "control"}), ""):
         for name in names_in(said):
-            if name not in figure.names:
+            if name not in figure.names and (where, name) != ("exercise.solution", _ANSWER):
                 figure.number(name, {}, where)
 
 
@@ -266,15 +271,17 @@ def _exercise(asked: ExerciseTable, figure: Figure) -> Exercise:
         given = figure.at(settings, "exercise.given")
         answer = _numeric(figure, asked.answer, given, "exercise.answer") / scale(asked.unit)
 
-        def words(said: str) -> str:
-            return fill(said, lambda name: figure.number(name, given, "exercise"), "exercise")
+        def number(name: str) -> Value:
+            if name == _ANSWER:
+                return f"{answer:.4g} {asked.unit}".rstrip()
+            return figure.number(name, given, "exercise")
 
         return Asked(
-            words(asked.text),
+            fill(asked.text, number, "exercise.text"),
             answer,
             asked.unit,
             asked.tolerance * abs(answer),
-            words(asked.solution),
+            fill(asked.solution, number, "exercise.solution"),
         )
 
     return Exercise(drawn, ask)
