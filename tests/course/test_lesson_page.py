@@ -20,7 +20,6 @@ from nest_core.lessons.files import read_lesson
 from nest_core.presets import preset_path
 from nest_studio.cli import run
 
-
 QUICK = {"stash", "experts", "program"}
 """Of few states; all others are for `make check`."""
 
