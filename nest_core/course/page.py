@@ -1,12 +1,15 @@
 """A lesson as one HTML file that runs by itself: no server, no network, no other file.
 
 All states of its controls are computed here; the file holds them beside plotly.js and switches
-between them. What several states share is held once. A content security policy in the file keeps
-it from fetching anything, and words that name a network address are refused.
+between them. What several states share is held once, and all of it is packed. A content security
+policy in the file keeps it from fetching anything, and words that name a network address are
+refused.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
 import itertools
 import json
@@ -85,25 +88,24 @@ def lesson_page(lesson: Lesson) -> Page:
 
     brief = lesson.brief()
     document = _document(lesson, brief.question)
-    # Inside a script element only "<" can end it.
-    data = json.dumps(document, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+    data = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    packed = base64.b64encode(gzip.compress(data.encode(), mtime=0)).decode()
     before = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width">\n'
         f"<title>{html.escape(lesson.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
         f"{_body(lesson, brief)}\n"
-        f'<script type="application/json" id="lesson">{data}</script>\n'
+        f'<script type="text/plain" id="lesson">{packed}</script>\n'
     )
     after = f"<script>{SCRIPT}</script>\n</body>\n</html>\n"
     own = len((before + after).encode())
-    _check(lesson, before + after, own)
+    _check(lesson, before + data + after, own)
     text = f"{before}<script>{get_plotlyjs()}</script>\n{after}"
     return Page(text, len(document["states"]), own)
 
 
 def _check(lesson: Lesson, own: str, size: int) -> None:
-    own = own.replace("\\u003c", "<")
     found = _ADDRESS.search(own)
     if found:
         at = max(found.start() - 10, 0)

@@ -65,6 +65,11 @@ def _program(t1, t2, t3, micro_batches):
     return (micro_batches + 2) * max(t1, t2, t3)
 
 
+def _passes(pp, m):
+    """Two virtual stages: twice the micro-batches' worth of work for the same waiting."""
+    return 100 * (pp - 1) / (2 * m + pp - 1)
+
+
 BY_HAND = {
     "bubble": _bubble,
     "levels": _levels,
@@ -74,6 +79,7 @@ BY_HAND = {
     "collectives": _collectives,
     "oversubscription": _oversubscription,
     "experts": _experts,
+    "passes": _passes,
     "table": _table,
     "program": _program,
 }
