@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -190,3 +191,9 @@ def test_a_plan_of_a_pin_answers_its_own_question(document):
 def test_a_note_is_no_lesson():
     with pytest.raises(InputError, match="cell must have a figure"):
         lesson_text(Cell("a", "note", "Words"))
+
+
+def test_the_index_of_the_docs_is_the_lessons():
+    text = read_text(Path(__file__).resolve().parents[2] / "docs" / "howto" / "teacher.md")
+    for one in LESSONS:
+        assert f"| {one.title} | {one.minutes} | {'; '.join(one.aims)} |" in text
