@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from nest_core.errors import InputError
 from nest_core.lessons import FIGURES, Figure
@@ -37,7 +37,7 @@ def find_figure(file: LessonFile) -> Figure:
         If there is no such figure, or its inputs are not what it takes.
     """
     if file.figure in PINNED:
-        return _figure(cast(CellKind, file.figure), file)
+        return _figure(file.figure, file)
     if file.figure not in FIGURES:
         rule = "must be one of the figures"
         known = ", ".join((*FIGURES, *PINNED))
