@@ -41,6 +41,8 @@ COMMANDS = (
     "memory",
     "export",
     "paper",
+    "exercise",
+    "lesson",
     "profile",
     "trace",
     "validate",

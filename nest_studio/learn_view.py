@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import streamlit as st
 
+from nest_core.course.work import work_brief, work_reveal
 from nest_core.figures.lessons import Drawing, lesson_drawing, lesson_pictures
 from nest_core.lessons import (
-    LESSONS,
     Brief,
     Control,
     Formula,
@@ -22,15 +22,13 @@ from nest_core.lessons import (
     Question,
     Reveal,
     Value,
-    lesson,
-    work_brief,
-    work_reveal,
 )
 from nest_studio.browser.keys import listen
 from nest_studio.browser.svg import show_svg
+from nest_studio.course_view import course_foot, lessons
 from nest_studio.fields import Choice, hold, one_of, said, settle
 from nest_studio.jobs import awaited
-from nest_studio.show import PicturePlace, download, facts, table
+from nest_studio.show import PicturePlace, download, facts, table, told
 
 __all__ = [
     "ADDRESS",
@@ -84,8 +82,9 @@ def learn_style() -> None:
 
 def lesson_bar() -> Lesson:
     """All lessons in a row; returns the one that is open."""
-    keys = [one.key for one in LESSONS]
-    names = {one.key: one.short for one in LESSONS}
+    there = {one.key: one for one in lessons()}
+    keys = list(there)
+    names = {key: one.short for key, one in there.items()}
     chosen = one_of(
         st,
         "Lesson",
@@ -97,29 +96,34 @@ def lesson_bar() -> Lesson:
         bind=ADDRESS,
         label_visibility="collapsed",
     )
-    return lesson(chosen)
+    return there[chosen]
 
 
 def show_lesson(shown: Lesson) -> None:
     """A lesson from its question to its neighbours."""
-    number = LESSONS.index(shown) + 1
-    facts(f"Lesson {number} of {len(LESSONS)}", kind="learn-step")
+    there = lessons()
+    number = there.index(shown) + 1
+    facts(f"Lesson {number} of {len(there)}", kind="learn-step")
     facts(shown.title, kind="nest-scenario")
     facts(shown.lead, kind="learn-lead")
-    brief = asked(shown)
-    if brief is not None:
-        prediction, open_now = _predict(shown, brief.question)
-        if open_now:
-            _reveal(shown, brief.question, prediction)
-        _teacher(shown, brief)
-    _neighbours(number)
+    with told():
+        brief = asked(shown)
+        if brief is not None:
+            prediction, open_now = _predict(shown, brief.question)
+            if open_now:
+                _reveal(shown, brief.question, prediction)
+            _teacher(shown, brief)
+    _neighbours(there, number)
+    course_foot(shown)
 
 
 def asked(shown: Lesson) -> Brief | None:
     """The lesson's question and notes; None while they are computed elsewhere."""
     if not shown.slow:
         return shown.brief()
-    return awaited(work_brief, shown.key, what="Question", key="lesson-brief", place="lesson")
+    return awaited(
+        work_brief, shown.key, shown.text, what="Question", key="lesson-brief", place="lesson"
+    )
 
 
 def found_by(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
@@ -129,6 +133,7 @@ def found_by(shown: Lesson, settings: Mapping[str, Value]) -> Reveal | None:
     return awaited(
         work_reveal,
         shown.key,
+        shown.text,
         dict(settings),
         what="Planning",
         key="lesson-reveal",
@@ -146,12 +151,12 @@ def _predict(shown: Lesson, question: Question) -> tuple[str | float | None, boo
         if prediction is not None:
             st.button("Ask again", key=f"{shown.key}.again", on_click=_forget, args=(guess, show))
             return prediction, True
-        told = st.toggle(
+        opened = st.toggle(
             "Show me", key=show, bind=ADDRESS, help="Opens the reveal without a prediction."
         )
-        if not told:
+        if not opened:
             facts("The figure appears when you have answered.", kind="nest-quiet")
-    return None, told
+    return None, opened
 
 
 def _guess(question: Question, key: str) -> str | float | None:
@@ -355,16 +360,16 @@ def _teacher(shown: Lesson, brief: Brief) -> None:
         facts(*notes.discuss, kind="learn-text")
 
 
-def _neighbours(number: int) -> None:
+def _neighbours(lessons: tuple[Lesson, ...], number: int) -> None:
     """Ways to the lessons before and after."""
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         for label, place in (("Previous", number - 2), ("Next", number)):
-            there = 0 <= place < len(LESSONS)
-            text = f"{label}: {LESSONS[place].short}" if there else label
+            there = 0 <= place < len(lessons)
+            text = f"{label}: {lessons[place].short}" if there else label
             st.button(
                 text,
                 key=f"learn-{label.lower()}",
                 disabled=not there,
                 on_click=hold,
-                args=(LESSON, LESSONS[place].key if there else ""),
+                args=(LESSON, lessons[place].key if there else ""),
             )

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
+from nest_core.course.pinned import lesson_file, lesson_text
 from nest_core.figures import Picture
 from nest_core.notebook import Cell, Notebook, new_id
 from nest_core.notebook.cells import changes, delete_cell, duplicate_cell, move_cell, replace_cell
@@ -22,7 +23,7 @@ from nest_studio.fields import hold
 from nest_studio.jobs import Job, forget, submitted, there
 from nest_studio.notebook_state import edit, keep_summary
 from nest_studio.open_plan import from_preset, open_plan, unsaid
-from nest_studio.show import HeadlineRow, PicturePlace, facts, table, told
+from nest_studio.show import HeadlineRow, PicturePlace, download, facts, table, told
 
 __all__ = ["PICKED", "cell_card", "job_of", "local_time", "note_style", "picked_plans", "run_again"]
 
@@ -134,6 +135,14 @@ def _head(notebook: Notebook, cell: Cell, place: int) -> None:
                 key=f"again-{cell.id}",
                 type="tertiary",
                 help="Compute it again and say what changed.",
+            )
+            download(
+                "Lesson",
+                lambda: lesson_text(cell),
+                lesson_file(cell),
+                "application/toml",
+                key=f"lesson-{cell.id}",
+                help="A lesson file that shows this cell; its question is yours to write.",
             )
         _button("Delete", "delete", cell, lambda n: delete_cell(n, cell.id), "Undo brings it back.")
 

@@ -13,10 +13,11 @@ from typing import Any
 import streamlit as st
 
 from nest_core.figures.lessons import lesson_drawing, lesson_pictures, projected
-from nest_core.lessons import LESSONS, Lesson, Question, Reveal
+from nest_core.lessons import Lesson, Question, Reveal
 from nest_core.lessons.lesson import Choice as Answer
 from nest_studio.browser.keys import listen
 from nest_studio.browser.svg import show_svg
+from nest_studio.course_view import lessons
 from nest_studio.fields import Number, hold, settle
 from nest_studio.learn_view import (
     ADDRESS,
@@ -242,12 +243,13 @@ def on_key(shown: Lesson, name: str) -> None:
     """What a key does: arrows reveal first, then step."""
     show = f"{shown.key}.show"
     opened = bool(st.session_state.get(show, False))
-    place = LESSONS.index(shown) + {"following": 1, "previous": -1}.get(name, 0)
+    there = lessons()
+    place = there.index(shown) + {"following": 1, "previous": -1}.get(name, 0)
     if name == "leave":
         present(False)
     elif name in ("following", "previous"):
-        if 0 <= place < len(LESSONS):
-            hold("lesson", LESSONS[place].key)
+        if 0 <= place < len(there):
+            hold("lesson", there[place].key)
     elif name == "show" or (name == "next" and not opened):
         st.session_state[show] = True
     elif opened:

@@ -146,6 +146,7 @@ ABOVE_FOUNDATIONS = {
         "studies",
         "topology",
     },
+    "course": {"api", "figures", "lessons", "notebook"},
     "store": {"notebook"},
 }
 """Packages of `nest_core` and what of it each may import besides the foundations."""

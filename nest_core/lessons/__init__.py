@@ -13,8 +13,6 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from nest_core.errors import InputError
 from nest_core.files import read_text
 from nest_core.lessons.bubble import BUBBLE
@@ -60,8 +58,6 @@ __all__ = [
     "Settings",
     "Value",
     "lesson",
-    "work_brief",
-    "work_reveal",
 ]
 
 FIGURES: dict[str, Figure] = {
@@ -107,37 +103,3 @@ def lesson(key: str) -> Lesson:
     raise InputError(
         "lesson", "must be one of the lessons", key, "pick " + ", ".join(x.key for x in LESSONS)
     )
-
-
-Progress = Callable[[float, str], None]
-
-
-def work_brief(key: str, *, progress: Progress, stop: Callable[[], bool]) -> Brief:
-    """Question and notes of a lesson; too short to be stopped within.
-
-    Parameters
-    ----------
-    key : str
-        Of the lesson.
-    progress : callable (share, words)
-    stop : callable () -> bool
-    """
-    progress(0.0, "planning for the question")
-    return lesson(key).brief()
-
-
-def work_reveal(
-    key: str, settings: Settings, *, progress: Progress, stop: Callable[[], bool]
-) -> Reveal:
-    """What a lesson shows under settings; too short to be stopped within.
-
-    Parameters
-    ----------
-    key : str
-        Of the lesson.
-    settings : mapping
-    progress : callable (share, words)
-    stop : callable () -> bool
-    """
-    progress(0.0, "planning for the figure")
-    return lesson(key).reveal(settings)

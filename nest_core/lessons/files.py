@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -35,6 +36,9 @@ __all__ = ["Finder", "among", "read_lesson"]
 
 Finder = Callable[[LessonFile], Figure]
 """The figure that a file names."""
+
+_ANSWER = "answer"
+"""What a worked solution may name beside its figure's numbers: the answer with its unit."""
 
 
 def among(figures: Mapping[str, Figure]) -> Finder:
@@ -78,6 +82,8 @@ def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesso
     _check_right(file.question, figure)
 
     def words(said: str, where: str) -> str:
+        if figure.row is not None:  # nothing is computed before the lesson is opened
+            return said
         return fill(said, lambda name: figure.number(name, given, where), where)
 
     @cache
@@ -98,6 +104,7 @@ def read_lesson(text: str, key: str, find: Finder, *, own: bool = True) -> Lesso
         file.minutes,
         tuple(words(aim, "aims") for aim in file.aims),
         _exercise(file.exercise, figure) if file.exercise else None,
+        _exported(file.export, controls),
         text if own else "",
     )
 
@@ -108,7 +115,7 @@ def _check_names(file: LessonFile, figure: Figure) -> None:
         return
     for where, said in _all_words(file.model_dump(exclude={"inputs", "control"}), ""):
         for name in names_in(said):
-            if name not in figure.names:
+            if name not in figure.names and (where, name) != ("exercise.solution", _ANSWER):
                 figure.number(name, {}, where)
 
 
@@ -221,15 +228,35 @@ def _control(asked: ControlTable, base: Control, where: str) -> Control:
         if start not in values:
             rule, offered = "must be one of its values", ", ".join(map(str, values))
             raise InputError(f"{where}.start", rule, start, f"use {offered}")
-    return Control(
-        base.key,
-        asked.label or base.label,
-        values,
-        start,
-        asked.help or base.help,
-        tuple(base.name(value) for value in values) if base.names else (),
-        base.stepped,
+    return replace(
+        base,
+        label=asked.label or base.label,
+        values=values,
+        standard=start,
+        help=asked.help or base.help,
+        names=tuple(base.name(value) for value in values) if base.names else (),
+        last=base.last if values == base.values else None,
     )
+
+
+def _exported(
+    asked: Mapping[str, list[Value]], controls: tuple[Control, ...]
+) -> dict[str, tuple[Value, ...]]:
+    """Values of controls in the lesson's own file, each with where the control starts."""
+    known = {control.key: control for control in controls}
+    for key, values in asked.items():
+        if key not in known:
+            rule, offered = "must be a control of the lesson", ", ".join(known) or "none"
+            raise InputError(f"export.{key}", rule, values, f"use {offered}")
+        for value in values:
+            if value not in known[key].values:
+                rule = "must be among the control's values"
+                offered = ", ".join(map(str, known[key].values))
+                raise InputError(f"export.{key}", rule, value, f"use {offered}")
+    return {
+        key: tuple(one for one in known[key].values if one in values or one == known[key].standard)
+        for key, values in asked.items()
+    }
 
 
 def _exercise(asked: ExerciseTable, figure: Figure) -> Exercise:
@@ -244,15 +271,17 @@ def _exercise(asked: ExerciseTable, figure: Figure) -> Exercise:
         given = figure.at(settings, "exercise.given")
         answer = _numeric(figure, asked.answer, given, "exercise.answer") / scale(asked.unit)
 
-        def words(said: str) -> str:
-            return fill(said, lambda name: figure.number(name, given, "exercise"), "exercise")
+        def number(name: str) -> Value:
+            if name == _ANSWER:
+                return f"{answer:.4g} {asked.unit}".rstrip()
+            return figure.number(name, given, "exercise")
 
         return Asked(
-            words(asked.text),
+            fill(asked.text, number, "exercise.text"),
             answer,
             asked.unit,
             asked.tolerance * abs(answer),
-            words(asked.solution),
+            fill(asked.solution, number, "exercise.solution"),
         )
 
     return Exercise(drawn, ask)

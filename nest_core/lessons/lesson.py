@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nest_core.errors import InputError
 
@@ -311,6 +311,8 @@ class Lesson:
         What people can do afterwards.
     exercise : Exercise or None
         What it asks with numbers per student.
+    exported : mapping of str to tuple
+        Values of controls in the lesson's own file, where all of them would be too many.
     text : str
         Its file, where it is not one of the studio's own.
     """
@@ -326,6 +328,7 @@ class Lesson:
     minutes: int = 0
     aims: tuple[str, ...] = ()
     exercise: Exercise | None = None
+    exported: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     text: str = ""
 
     @property

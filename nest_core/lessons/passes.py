@@ -175,7 +175,7 @@ PASSES = Figure(
     _show,
     {
         "pp": Given(ASKED[1], 2, 8),
-        "m": Given(ASKED[2], 2, 16),
+        "m": Given(ASKED[2], 2, 512),
         "nic_GBps": Given(float(ASKED[3]), 1, 1000),
     },
     {

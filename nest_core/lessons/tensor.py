@@ -191,6 +191,7 @@ TENSOR = Figure(
         "part": lambda given: _width(given).sent_s / _width(given).seconds,
         "calls": lambda given: _width(given).calls,
         "call": lambda given: _width(given).call_bytes,
+        "each": lambda given: _width(given).sent_s / _width(given).calls,
         "twice": lambda given: 2 * _asked(given).of(1).seconds / int(given["per_node"]),
     },
     slow=True,

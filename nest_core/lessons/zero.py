@@ -10,7 +10,7 @@ from nest_core.costs.zero import traffic
 from nest_core.lessons.figure import Figure, Given
 from nest_core.lessons.lesson import Control, Formula, Reveal, Settings
 from nest_core.lessons.teaching import problem
-from nest_core.units import GB, humanise_bytes
+from nest_core.units import humanise_bytes
 
 __all__ = ["ZERO", "Sharded", "ZeroStages", "zero_stages"]
 
@@ -175,6 +175,5 @@ ZERO = Figure(
         "second": lambda given: _per_parameter(2, int(given["ranks"])),
         "third": lambda given: _per_parameter(3, int(given["ranks"])),
         "states": _states,
-        "states_GB": lambda given: _states(given) / GB,
     },
 )

@@ -98,3 +98,4 @@ class LessonFile(Table):
     question: QuestionTable
     notes: NotesTable
     exercise: ExerciseTable | None = None
+    export: dict[Name, Values] = {}

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from nest_core.course import LESSONS_VARIABLE
 from nest_core.errors import InputError
 from nest_studio.guard import PUBLIC_VARIABLE, public_addresses
 from nest_studio.paths import app_script
@@ -40,6 +41,10 @@ def app(
             help="Address at which visitors reach it, as https://studio.example.org; "
             "several between blanks.",
         ),
+    ] = "",
+    lessons: Annotated[
+        str,
+        typer.Option(envvar=LESSONS_VARIABLE, help="Folder of a teacher's own lesson files."),
     ] = "",
     request_minutes: Annotated[
         float,
@@ -76,6 +81,7 @@ def app(
     public_addresses(public)
     # The app reads them, however it was started.
     os.environ[PUBLIC_VARIABLE] = public
+    os.environ[LESSONS_VARIABLE] = _folder(lessons)
     os.environ[MINUTES_VARIABLE] = str(request_minutes)
     os.environ[MEMORY_VARIABLE] = str(request_gib)
 
@@ -89,6 +95,13 @@ def app(
     print(f"Nest Studio: {where} (stop with Ctrl-C)", file=sys.stderr, flush=True)
     sys.argv = ["streamlit", "run", str(app_script()), *flags]
     streamlit_cli.main()
+
+
+def _folder(lessons: str) -> str:
+    """A folder's whole path; workers may start elsewhere."""
+    if lessons and not os.path.isdir(lessons):
+        raise InputError("--lessons", "must be a folder", lessons, "name one, or leave it out")
+    return os.path.abspath(lessons) if lessons else ""
 
 
 def _path(prefix: str) -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from nest_core.course.work import work_brief, work_reveal
 from nest_core.figures.lessons import lesson_drawing, lesson_pictures
-from nest_core.lessons import LESSONS, lesson, work_brief, work_reveal
+from nest_core.lessons import LESSONS, lesson
 from nest_studio import jobs
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "learn.py"
@@ -166,8 +167,7 @@ def test_a_link_restores_prediction_and_controls(learn_page, shown):
 @EVERY
 def test_teachers_notes_are_closed_and_complete(learn_page, shown):
     page = learn_page(lesson=shown.short)
-    (notes,) = page.expander
-    assert notes.label == "Teacher's notes"
+    notes = next(box for box in page.expander if box.label == "Teacher's notes")
     assert not notes.proto.expanded
     told = shown.brief().notes
     inside = html.unescape(" ".join(part.proto.body for part in notes.get("html")))

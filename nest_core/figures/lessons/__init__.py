@@ -89,7 +89,12 @@ _HOLDERS = {
 
 
 def lesson_pictures(found: object) -> tuple[Picture, ...]:
-    """The figures of a `nest_core.lessons.Reveal.found`, side by side or one above the other."""
+    """The figures of a `nest_core.lessons.Reveal.found`, side by side or one above the other.
+
+    What a pin computed is pictures already.
+    """
+    if isinstance(found, tuple):
+        return found
     return tuple(draw(found) for draw in _PICTURES.get(type(found), ()))
 
 

@@ -1,0 +1,87 @@
+"""``nest-studio exercise``: a lesson's question with other numbers for every student, and marks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from nest_core.text import table
+from nest_studio.commands.output import JsonFlag, emit
+
+__all__ = ["exercise"]
+
+
+def exercise(
+    lesson: Annotated[str, typer.Argument(help="Key of a lesson, or a lesson's file (TOML).")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    students: Annotated[int, typer.Option(help="So many questions are drawn.")] = 1,
+    format: Annotated[
+        Literal["gift", "md"], typer.Option(help="gift for Moodle's question bank, md for print.")
+    ] = "md",
+    mark: Annotated[
+        Path | None,
+        typer.Option(help="CSV with columns student and answer: marks them instead."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Draw a question with numbers, a worked solution and a tolerance for every student."""
+    from nest_core.course.exercise import draw
+    from nest_core.course.exercise import mark as marked
+    from nest_core.course.folder import find_lesson
+    from nest_core.course.sheets import FORMATS
+    from nest_core.files import read_text
+
+    asked = find_lesson(lesson, Path())
+    marks = () if mark is None else marked(asked, seed, read_text(mark), str(mark))
+    sheets = draw(asked, seed, students) if mark is None else ()
+    fields = {
+        "lesson": asked.key,
+        "seed": seed,
+        "exercises": [
+            {
+                "student": sheet.student,
+                "question": sheet.asked.text,
+                "answer": sheet.asked.answer,
+                "unit": sheet.asked.unit,
+                "tolerance": sheet.asked.tolerance,
+                "solution": sheet.asked.solution,
+            }
+            for sheet in sheets
+        ],
+        "marks": [
+            {
+                "row": one.row,
+                "student": one.student,
+                "answer": one.answer,
+                "expected": one.expected,
+                "right": one.right,
+                "note": one.note,
+            }
+            for one in marks
+        ],
+    }
+    if mark is None:
+        emit(fields, as_json, lambda _: FORMATS[format](asked, seed, sheets).rstrip("\n"))
+    else:
+        emit(fields, as_json, _as_text)
+
+
+def _as_text(fields: Mapping[str, Any]) -> str:
+    words = {True: "right", False: "wrong", None: "not marked"}
+    rows = [
+        [
+            one["student"] if one["student"] is not None else "–",
+            one["answer"],
+            "–" if one["expected"] is None else f"{one['expected']:.6g}",
+            words[one["right"]],
+            one["note"],
+        ]
+        for one in fields["marks"]
+    ]
+    right = sum(one["right"] is True for one in fields["marks"])
+    counted = sum(one["right"] is not None for one in fields["marks"])
+    head = ["student", "answer", "expected", "mark", "note"]
+    return f"{right} of {counted} marked answers are right.\n\n{table(head, rows)}"

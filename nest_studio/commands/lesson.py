@@ -1,0 +1,69 @@
+"""``nest-studio lesson``: the index of lessons, or one of them as a file that runs by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nest_core.text import table
+from nest_studio.commands.output import JsonFlag, emit
+
+__all__ = ["lesson"]
+
+
+def lesson(
+    lesson: Annotated[
+        str, typer.Argument(help="Key of a lesson, or a lesson's file (TOML); without it, all.")
+    ] = "",
+    output: Annotated[
+        Path | None, typer.Option(help="HTML file to write; LESSON.html if not given.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the lessons with minutes and aims, or write one as HTML that runs without a network."""
+    from nest_core.course.folder import find_lesson, offered
+    from nest_core.course.page import lesson_page
+    from nest_core.files import check_writable, write_file
+
+    if not lesson:
+        there = offered()
+        rows = [
+            {
+                "lesson": one.key,
+                "title": one.title,
+                "minutes": one.minutes,
+                "aims": list(one.aims),
+                "exercise": one.exercise is not None,
+            }
+            for one in there.lessons
+        ]
+        troubles = [{"file": name, "reason": reason} for name, reason in there.troubles]
+        emit({"lessons": rows, "skipped": troubles}, as_json, _as_text)
+        return
+    asked = find_lesson(lesson, Path())
+    path = output or Path(f"{asked.key}.html")
+    check_writable(path, "--output")
+    page = lesson_page(asked)
+    write_file(path, page.text, "--output")
+    fields = {"output": str(path), "states": page.states, "bytes_beside_library": page.own_bytes}
+    emit(fields, as_json, _written)
+
+
+def _as_text(fields: Mapping[str, Any]) -> str:
+    rows = [
+        [one["lesson"], one["minutes"], one["title"], "; ".join(one["aims"])]
+        for one in fields["lessons"]
+    ]
+    minutes = sum(one["minutes"] for one in fields["lessons"])
+    lines = [table(["lesson", "minutes", "title", "aims"], rows), "", f"{minutes} minutes in all."]
+    return "\n".join([*lines, *(f"! {one['file']}: {one['reason']}" for one in fields["skipped"])])
+
+
+def _written(fields: Mapping[str, Any]) -> str:
+    return (
+        f"{fields['output']}: {fields['states']} states of its controls, "
+        f"{fields['bytes_beside_library'] / 1e6:.2g} MB beside the plotting library."
+    )
