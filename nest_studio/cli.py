@@ -36,6 +36,7 @@ COMMANDS = (
     "traffic",
     "bom",
     "bill",
+    "cables",
     "convert",
     "inspect",
     "memory",
