@@ -37,6 +37,7 @@ COMMANDS = (
     "bom",
     "bill",
     "cables",
+    "accept",
     "convert",
     "inspect",
     "memory",

@@ -9,6 +9,7 @@ from collections import Counter
 
 import networkx as nx
 import pytest
+from clos_specs import clos
 
 from nest_core.bill.bill import bill, inventory
 from nest_core.bill.cables import COLUMNS, NETBOX_COLUMNS, cable_schedule, csv_lines
@@ -19,7 +20,6 @@ from nest_core.scenario import load_fabric
 from nest_core.schema import FabricFile, checked
 from nest_core.topology import Dragonfly, Fabric, Torus, build_fabric
 from nest_core.topology.drawing import drawing_of
-from tests.clos_specs import clos
 
 PRICES = load_prices()
 
