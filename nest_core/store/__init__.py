@@ -1,9 +1,10 @@
-"""What outlives the server: notebooks by name, and long states of the address by key.
+"""What outlives the server: notebooks and fabrics by name, long states of the address by key.
 
 An SQLite file in the person's data folder, or the database that ``NEST_STUDIO_DATABASE`` names.
 """
 
 from nest_core.store.database import DATABASE_VARIABLE, Database, database_url
+from nest_core.store.fabrics import Fabrics
 from nest_core.store.links import Links
 from nest_core.store.notebooks import Conflict, Listed, Notebooks, Saved
 
@@ -11,6 +12,7 @@ __all__ = [
     "DATABASE_VARIABLE",
     "Conflict",
     "Database",
+    "Fabrics",
     "Links",
     "Listed",
     "Notebooks",

@@ -40,7 +40,15 @@ from sqlalchemy.schema import CreateTable
 from nest_core.errors import InputError
 from nest_core.store.files import FOLDER, keep_aside, kept_aside, make_private, sqlite_file
 
-__all__ = ["DATABASE_VARIABLE", "LINKS", "NOTEBOOKS", "Database", "database_url", "utc_now"]
+__all__ = [
+    "DATABASE_VARIABLE",
+    "FABRICS",
+    "LINKS",
+    "NOTEBOOKS",
+    "Database",
+    "database_url",
+    "utc_now",
+]
 
 DATABASE_VARIABLE = "NEST_STUDIO_DATABASE"
 PATIENCE_S = 10.0
@@ -66,6 +74,16 @@ LINKS = Table(
     Column("opened", String(40), nullable=False),  # before the state, to be read without it
     Column("state", LargeBinary, nullable=False),
 )
+
+
+FABRICS = Table(
+    "fabrics",
+    _TABLES,
+    Column("name", String(100), primary_key=True),
+    Column("document", Text, nullable=False),
+    Column("changed", String(40), nullable=False),
+)
+EVERY = (NOTEBOOKS, LINKS, FABRICS)
 
 
 def utc_now() -> datetime:
@@ -158,14 +176,14 @@ class Database:
         with self._connected() as connection:  # nothing is written yet: it may not be for us
             if of_sqlite:
                 self._check_version(connection)
-            for table in (NOTEBOOKS, LINKS):
+            for table in EVERY:
                 if inspect(connection).has_table(table.name):
                     connection.execute(select(table).limit(0))
             # The file remembers; asking again would wait for the others.
             if of_sqlite and connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "wal":
                 connection.exec_driver_sql("PRAGMA journal_mode=WAL")
         with self._connected() as connection:
-            for table in (NOTEBOOKS, LINKS):
+            for table in EVERY:
                 connection.execute(CreateTable(table, if_not_exists=True))
             if of_sqlite and connection.exec_driver_sql("PRAGMA user_version").scalar() != SCHEMA:
                 connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
