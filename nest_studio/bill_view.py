@@ -16,7 +16,7 @@ from nest_studio.jobs import Job, submitted, there
 from nest_studio.show import PicturePlace, facts, table, told
 from nest_studio.tasks.fabrics import FabricAnswer, fabric_bill
 
-__all__ = ["bill_figures", "bill_job", "bill_section"]
+__all__ = ["bill_figures", "bill_job", "bill_section", "price_settings"]
 
 SETTINGS = "price settings"
 MEDIA = "prices.media"
@@ -35,8 +35,12 @@ COLUMNS = {
 
 def bill_job(text: str, place: str) -> Job:
     """The bill of a canonical request, on the price list as the session has it."""
-    settings = tuple(f"{key}={json.dumps(value)}" for key, value in _settings().items())
-    return submitted(fabric_bill, text, settings, place=place)
+    return submitted(fabric_bill, text, price_settings(), place=place)
+
+
+def price_settings() -> tuple[str, ...]:
+    """What the session changed in the price list, as settings over it."""
+    return tuple(f"{key}={json.dumps(value)}" for key, value in _settings().items())
 
 
 def _settings() -> dict[str, Any]:

@@ -30,6 +30,7 @@ from nest_studio.fields import (
     said,
     settle,
 )
+from nest_studio.library import kept_names, open_from_library, open_kept
 from nest_studio.own_fabric import KEPT, OWN, carry, forget_places, is_drawing, own_document
 
 __all__ = [
@@ -42,10 +43,12 @@ __all__ = [
     "fabric_fields",
     "fabric_group",
     "fabric_standards",
+    "own_names",
     "reset_fabric",
     "say_realised",
 ]
 
+_CHOICE = "fabric"
 DEVICES = "fabric.clos.devices"
 MEANING = "fabric.clos.oversubscribe"
 FAILED = "own fabric is lost"
@@ -70,6 +73,7 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
     """Preset, size and ratios of a fabric; ``notes`` takes the places for realised ratios."""
     st.subheader("Fabric")
     _lost_fabric()
+    _follow_library()
     names = _names()
     settle("fabric", Choice(names))
     chosen["fabric"] = st.selectbox(
@@ -78,8 +82,9 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
         index=names.index(standard["fabric"]),
         key="fabric",
         bind=ADDRESS,
-        on_change=reset_fabric,
-        help=f"Switches, links and nodes: a preset, or {OWN} as the Design page drew or read it.",
+        on_change=_picked,
+        help=f"Switches, links and nodes: a preset, {OWN} as the Design page drew or read it, or "
+        f"one from the library, which becomes {OWN}.",
     )
     carry(shown=chosen["fabric"] == OWN)
     fabric = fabric_document(chosen["fabric"])
@@ -146,7 +151,30 @@ def fabric_fields(fabric: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _names() -> tuple[str, ...]:
-    return (*((OWN,) if own_document() is not None else ()), *preset_names("fabrics"))
+    return (*own_names(), *preset_names("fabrics"))
+
+
+def own_names() -> tuple[str, ...]:
+    """What the fabrics are called that a person drew or brought: the present one, the library's."""
+    return (*((OWN,) if own_document() is not None else ()), *kept_names())
+
+
+def _follow_library() -> None:
+    """Open a fabric of the library that an address names, or a session held under its name."""
+    asked = st.session_state.get(_CHOICE, st.query_params.get(_CHOICE))
+    if isinstance(asked, str) and asked in kept_names():
+        open_from_library(asked)
+        if st.query_params.get(_CHOICE) == asked:  # which the widget would read again
+            st.query_params[_CHOICE] = OWN
+            st.rerun()
+
+
+def _picked() -> None:
+    """Take over what was chosen; for callbacks."""
+    chosen = said(_CHOICE, Choice(_names()))
+    if chosen in kept_names():
+        open_from_library(chosen)
+    reset_fabric()
 
 
 def _lost_fabric() -> None:
@@ -175,6 +203,8 @@ def fabric_document(name: str) -> dict[str, Any]:
     """The document of a fabric preset, or of the person's own fabric."""
     if name == OWN:
         return forget_places(own_document() or {})
+    if name not in preset_names("fabrics") and (kept := open_kept(name)) is not None:
+        return forget_places(kept)
     return preset_document(name)
 
 

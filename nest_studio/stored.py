@@ -1,4 +1,4 @@
-"""The store of this server: notebooks by name, and long states that addresses carry by key."""
+"""The store of this server: notebooks and fabrics by name, long states that addresses carry."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
-from nest_core.store import Database, Links, Notebooks, database_url
+from nest_core.store import Database, Fabrics, Links, Notebooks, database_url
 
-__all__ = ["keep", "kept_aside", "links", "notebooks", "recall"]
+__all__ = ["fabrics", "keep", "kept_aside", "links", "notebooks", "recall"]
 
 
 def notebooks() -> Notebooks:
     """Notebooks by name; InputError where the store cannot be used."""
     return Notebooks(_database(database_url()))
+
+
+def fabrics() -> Fabrics:
+    """Fabrics by name, in the same database."""
+    return Fabrics(_database(database_url()))
 
 
 def links() -> Links:

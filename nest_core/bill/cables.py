@@ -18,7 +18,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from nest_core.bill.bill import inventory
 from nest_core.bill.bundles import Bundle, Side
@@ -33,9 +33,17 @@ from nest_core.errors import InputError
 from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, as_graph
 from nest_core.topology.lattice import lattice_of
 
-__all__ = ["COLUMNS", "NETBOX_COLUMNS", "Cable", "Schedule", "cable_schedule", "csv_lines"]
+__all__ = [
+    "COLUMNS",
+    "NETBOX_COLUMNS",
+    "Cable",
+    "Format",
+    "Schedule",
+    "cable_schedule",
+    "csv_lines",
+]
 
-Format = Literal["csv", "netbox"]
+Format: TypeAlias = Literal["csv", "netbox"]
 
 COLUMNS = ("a", "a_port", "b", "b_port", "type", "length_m", "tier", "item", "a_module", "b_module")
 
@@ -63,6 +71,10 @@ NETBOX_TYPES = {
 }
 """By kind in the price list; what is not here is left empty, as NetBox allows."""
 _CHUNK = 2_000
+_NAMES = (
+    "NetBox takes the rows once it has devices and interfaces of these names; rename them here as "
+    "your site calls them, or there before the import."
+)
 _CELLS: Callable[[Any], tuple[str | int, ...]] = attrgetter(*COLUMNS)
 
 
@@ -248,23 +260,19 @@ def _per_cage(prices: Prices, count: SwitchCount) -> int:
 
 
 def _notes(prices: Prices, parts: Inventory, shared: Mapping[str, int]) -> tuple[str, ...]:
-    found = []
+    roles: dict[str, list[str]] = {}
     for count in parts.switches:
-        each = shared[count.role]
-        listed = listed_switch(prices, count)
+        each, listed = shared[count.role], listed_switch(prices, count)
         if listed and listed[1] > 1:
-            found.append(
-                f"Ports of {count.role} switches are those of {listed[0].name} broken out {each} "
-                f"ways: the rows of ports 1/1 to 1/{each} leave one cage, by a breakout cable or a "
-                "transceiver of several ports."
+            said = (
+                f"broken out from ports of {listed[0].name}: rows of ports 1/1 to 1/{each} leave "
+                "one cage, by a breakout cable or a transceiver of several ports."
             )
-        elif each > 1:
-            found.append(
-                f"Cages of {count.role} switches hold {each} ports: the rows of ports 1/1 to "
-                f"1/{each} share a transceiver."
-            )
-    found.append(
-        "NetBox takes the rows once it has devices and interfaces of these names; rename them here "
-        "as your site calls them, or there before the import."
+        else:
+            said = f"{each} to a cage: rows of ports 1/1 to 1/{each} share a transceiver."
+        if each > 1 and count.role not in roles.setdefault(said, []):
+            roles[said].append(count.role)
+    shares = (
+        f"Ports of {' and '.join(of)} switches are {said}" for said, of in roles.items() if of
     )
-    return tuple(dict.fromkeys(found))
+    return (*shares, _NAMES)

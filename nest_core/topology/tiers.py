@@ -79,8 +79,8 @@ def tiers_of(drawing: Drawing) -> tuple[DrawnTier, ...]:
     ids: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
     for name in found.up:
         if found.up[name] and found.down[name]:
-            word = re.match(r"[^\W\d_]+", name)
-            ids[found.height[name], word[0] if word else ""].append(name)
+            first = re.match(r"[^\W\d_]+", name)
+            ids[found.height[name], first[0] if first else ""].append(name)
     group = {entry["id"]: (entry.get("group") or "").split("/")[0] for entry in drawing["element"]}
     tiers = []
     for height, word in sorted(ids):

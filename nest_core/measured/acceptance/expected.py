@@ -32,7 +32,7 @@ from nest_core.presets import load_toml, named_file
 from nest_core.topology import Fabric
 from nest_core.units import GIB
 
-__all__ = ["MESSAGE_BYTES", "Expected", "expected_of", "library_of"]
+__all__ = ["MESSAGE_BYTES", "Expected", "accelerator_in", "expected_of", "library_of"]
 
 MESSAGE_BYTES = 4 * GIB
 PROGRAMS = {"all_reduce": "all_reduce_perf", "all_to_all": "alltoall_perf"}
@@ -84,7 +84,15 @@ def library_of(
     InputError
         If neither tells the accelerator, or there is none of the name.
     """
-    device = load_accelerator(accelerator or _named_in(fabric.name))
+    name = accelerator or accelerator_in(fabric.name)
+    if not name:
+        raise InputError(
+            "accelerator",
+            "must be given where the fabric's name tells none",
+            fabric.name,
+            "name a preset of accelerators, such as h100-80gb",
+        )
+    device = load_accelerator(name)
     if stack:
         own = load_stack(stack, folder)
         device = replace(
@@ -95,16 +103,18 @@ def library_of(
     return software_of(device)
 
 
-def _named_in(name: str) -> str:
+def accelerator_in(name: str) -> str:
+    """The preset of the accelerator that a fabric's name tells; empty where it tells none.
+
+    Examples
+    --------
+    >>> accelerator_in("1,024 H100, 4:1"), accelerator_in("My fabric")
+    ('h100-80gb', '')
+    """
     try:
         return machine_of(name).preset
-    except InputError as error:
-        raise InputError(
-            "accelerator",
-            "must be given where the fabric's name tells none",
-            name,
-            "name a preset of accelerators, such as h100-80gb",
-        ) from error
+    except InputError:
+        return ""
 
 
 def expected_of(fabric: Fabric, network: Network, software: Software) -> tuple[Expected, ...]:
