@@ -127,7 +127,9 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
             "below.",
         )
         notes.append(st.empty())
-    if not ratios:
+    if not ratios and is_drawing(fabric):
+        st.caption("The ratio of a drawn tier is a field below its canvas on Design.")
+    elif not ratios:
         st.caption("This fabric has no switch tiers to oversubscribe; its links are what they are.")
 
 

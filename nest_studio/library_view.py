@@ -40,7 +40,7 @@ def library_controls(shown: FabricRequest) -> None:
         names = kept_names()
         if names:
             settle(_PICK, Choice(names))
-            st.selectbox("Kept", names, key=_PICK)
+            st.selectbox("Kept", names, key=_PICK, help="Opened, it becomes your own fabric.")
             with st.container(horizontal=True, gap="small"):
                 st.button("Open", on_click=_open, key="library.open")
                 st.button("Delete", on_click=_delete, key="library.delete")

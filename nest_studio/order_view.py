@@ -61,7 +61,7 @@ def order_section(request: FabricRequest, text: str, answer: FabricAnswer) -> No
 
 def _cables(text: str, answer: FabricAnswer) -> None:
     settings = price_settings()
-    with told(st.info):
+    with told(lambda why: facts(why, kind="nest-quiet")):
         found = awaited(
             cable_summary, text, settings, what="Listing its cables", key="cables", place="cables"
         )
@@ -99,6 +99,7 @@ def _accelerator(fabric: str) -> str:
         names.index(told_by_name) if told_by_name else None,
         key=key,
         placeholder="Choose an accelerator",
+        help="At first the one that the fabric's name tells.",
     )
     return found or ""
 
@@ -119,15 +120,19 @@ def _acceptance(
             urgent=False,
         )
     except InputError as error:
-        (beside_logs.error if logs else st.info)(as_markdown(error))
-        if logs:
-            _acceptance(text, device, (), beside_logs)
+        if not logs:
+            facts(str(error), kind="nest-quiet")
+            return
+        beside_logs.error(as_markdown(error))
+        _acceptance(text, device, (), beside_logs)
         return
     if verdict is None:
         return
     for sentence in verdict.unmatched:
         beside_logs.warning(as_markdown(sentence))
-    subtitle = "Bus bandwidth of nccl-tests at 4 GiB; at least: lower end of the 80 % interval"
+    subtitle = (
+        "Bus bandwidth of nccl-tests at 4 GiB, GB/s; at least: lower end of the 80 % interval"
+    )
     st.html(table(verdict.finding.rstrip("."), subtitle, acceptance_rows(verdict)))
     with st.expander("Commands, in this order"):
         st.code(acceptance_script([one.expected for one in verdict.outcomes]), "bash")

@@ -22,18 +22,18 @@ __all__ = ["drawing_forms"]
 PROBLEM = "template problem"
 EVERY = "all"
 _FIELDS: dict[str, tuple[str, Field, int | float | str]] = {
-    "copies": ("How many", Number(1, 1024), 4),
+    "copies": ("Copies, number", Number(1, 1024), 4),
     "word": ("Names", Text(), "rack"),
-    "nodes": ("Servers in each", Number(1, 1024), 4),
-    "devices": ("Devices of a server", Number(1, 256), 8),
+    "nodes": ("Servers in each, number", Number(1, 1024), 4),
+    "devices": ("Devices of a server, number", Number(1, 256), 8),
     "nic_GBps": ("NIC of a device, GB/s", Number(0.001, 1e6), 50.0),
     "inside_GBps": ("Inside servers, GB/s per device", Number(0.001, 1e6), 450.0),
-    "radix": ("Ports of a switch", Number(2, 65_536), 64),
+    "radix": ("Ports of a switch, number", Number(2, 65_536), 64),
 }
 _SPINES: dict[str, tuple[str, Field, int | float | str]] = {
-    "switches": ("How many", Number(1, 65_536), 4),
-    "ratio": ("Down : up below them", Number(0.01, 1e3), 1.0),
-    "link_GBps": ("A link, GB/s", Number(0.001, 1e6), 50.0),
+    "switches": ("Spines, number", Number(1, 65_536), 4),
+    "ratio": ("Oversubscription below them, down : up", Number(0.01, 1e3), 1.0),
+    "link_GBps": ("Link, GB/s", Number(0.001, 1e6), 50.0),
     "word": ("Names", Text(), "spine"),
 }
 
@@ -48,6 +48,7 @@ def drawing_forms(drawing: Drawing) -> None:
                 tuple(TEMPLATES),
                 key="template",
                 format_func=lambda name: f"{name}: {TEMPLATES[name][0]}",
+                help="What is added as often as asked, beside what is drawn.",
             )
             _inputs("template", _FIELDS)
             st.button("Add to the drawing", on_click=_add, key="template.add")
@@ -121,10 +122,12 @@ def _ratio(tiers: tuple[DrawnTier, ...]) -> None:
     left, middle, right = st.columns([2, 2, 2], vertical_alignment="bottom")
     names = tuple(f"{tier.name} ({len(tier.switches):,})" for tier in tiers)
     settle("tier", Choice(names))
-    at = names.index(left.selectbox("Drawn tier", names, key="tier"))
+    at = names.index(
+        left.selectbox("Drawn tier", names, key="tier", help="Switches with links up.")
+    )
     groups = (EVERY, *tiers[at].groups)
     settle("tier.group", Choice(groups))
-    group = middle.selectbox("Of it", groups, key="tier.group")
+    group = middle.selectbox("Of it", groups, key="tier.group", help="All, or those of a group.")
     tier = tiers[at]
     key = f"tier.ratio.{revision()}.{at}.{group}"
     settle(key, Number(0.01, 1e4))
@@ -136,7 +139,7 @@ def _ratio(tiers: tuple[DrawnTier, ...]) -> None:
         key=key,
         on_change=_oversubscribe,
         args=(key, tier.name, at, group),
-        help="Links up are added or removed in whole ports; what the ratio became stands below.",
+        help="0.01 to 10,000. Links up are added or removed whole; what it became stands below.",
     )
     fewest, most = tier.links_up
     links = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"

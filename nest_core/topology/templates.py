@@ -173,7 +173,7 @@ def with_spines(
     spine: dict[str, Any] = {"id": name, "role": "switch", "count": switches}
     if all("x" in entry for entry in places):
         spine["x"] = sum(entry["x"] for entry in places) / len(places)
-        spine["y"] = min(entry["y"] for entry in places) - 2 * GAP
+        spine["y"] = min(entry["y"] for entry in places) - GAP
     links = [
         {
             "a": one,
