@@ -170,10 +170,10 @@ def _between_groups(
 
 
 def _global(fabric: Dragonfly, group: IntArray, target: IntArray, link: IntArray) -> Side:
-    seat = (target - (target > group)) * fabric.links_per_pair + link
+    dealt = (target - (target > group)) * fabric.links_per_pair + link
     h, first = fabric.global_links_per_router, fabric.radix - fabric.global_links_per_router
     router = group * fabric.routers_per_group + fabric.gateway(group, target, link)
-    return _router(router, first + seat % h)
+    return _router(router, first + dealt % h)
 
 
 def _router(number: IntArray, port: IntArray) -> Side:
