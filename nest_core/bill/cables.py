@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
-from nest_core.bill.bill import inventory
+from nest_core.bill.bill import inventory, media_by_tier
 from nest_core.bill.bundles import Bundle, Side
 from nest_core.bill.cables_direct import torus_bundles
 from nest_core.bill.cables_drawn import graph_bundles
@@ -163,7 +163,8 @@ def cable_schedule(fabric: Fabric, prices: Prices) -> Schedule:
     for link in parts.links:
         tiers[link.tier] = tiers.get(link.tier, 0) + link.count * link.cables_per_link
     shared = {count.role: _per_cage(prices, count) for count in parts.switches}
-    rows = _rows(prices, _bundles(fabric, parts, prices), shared)
+    named = media_by_tier(fabric, prices, parts)
+    rows = _rows(prices, _bundles(fabric, parts, prices), shared, named)
     return Schedule(sum(tiers.values()), tuple(tiers.items()), _notes(prices, parts, shared), rows)
 
 
@@ -205,9 +206,15 @@ def _bundles(fabric: Fabric, parts: Inventory, prices: Prices) -> Iterator[Bundl
     return graph_bundles(as_graph(fabric), prices)
 
 
-def _rows(prices: Prices, bundles: Iterator[Bundle], shared: Mapping[str, int]) -> Iterator[Cable]:
+def _rows(
+    prices: Prices,
+    bundles: Iterator[Bundle],
+    shared: Mapping[str, int],
+    named: Mapping[str, str],
+) -> Iterator[Cable]:
     for bundle in bundles:
         chosen: dict[int, Choice] = {}
+        media = named.get(bundle.link.tier, "")
         ends = []
         for side in (bundle.a, bundle.b):
             each = shared.get(side.role, 1)
@@ -216,7 +223,9 @@ def _rows(prices: Prices, bundles: Iterator[Bundle], shared: Mapping[str, int]) 
         every = zip(a_elements, a_ports, b_elements, b_ports, bundle.metres.tolist(), strict=True)
         for one, port, other, other_port, metres in every:
             if metres not in chosen:
-                chosen[metres] = choose(prices, bundle.link, metres)
+                chosen[metres] = choose(
+                    prices, bundle.link, metres, named.get(bundle.link.tier, "")
+                )
             choice = chosen[metres]
             yield Cable(
                 a.name(one),

@@ -1,4 +1,4 @@
-"""Every cable of tori and meshes: chip to chip, or through optical circuit switches.
+"""Every cable of tori and meshes: chip to chip, NIC to NIC, or through optical switches.
 
 A chip's ports are called after the directions that they lead to: ``+x``, ``-z``. Of whole cubes
 behind optical switches every face port has a fibre of its own to the switch of its face position,
@@ -43,12 +43,12 @@ def torus_bundles(
     if "between cubes" in links:
         yield from _cubes(torus, parts, prices, name)
         return
-    hall = parts.hall
+    hall, each = parts.hall, torus.devices_per_node if torus.nics_per_device else 1
     for a, b, axis, closes in torus.link_places():
         yield Bundle(
             links["wrap-around" if closes else "neighbour"],
             *_ends(name, axis, a, b),
-            hall.lengths_m(hall.rack_of(a), hall.rack_of(b)),
+            hall.lengths_m(hall.rack_of(a // each), hall.rack_of(b // each)),
         )
 
 

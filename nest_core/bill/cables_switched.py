@@ -133,11 +133,12 @@ def dragonfly_bundles(fabric: Dragonfly, parts: Inventory) -> Iterator[Bundle]:
     a, p, groups = fabric.routers_per_group, fabric.nodes_per_router, fabric.groups
     first = np.arange(groups) * a * p
     place = hall.middle(first, first + a * p - 1)
-    node = np.arange(fabric.nodes)
+    node, nic = _product(fabric.nodes, fabric.nics_per_node)
+    down = p * fabric.nics_per_node
     yield Bundle(
         parts.links[0],
-        Side(numbered("node"), node, np.zeros_like(node), port_name=numbered("nic")),
-        _router(node // p, node % p),
+        Side(numbered("node"), node, nic, port_name=numbered("nic")),
+        _router(node // p, node % p * fabric.nics_per_node + nic),
         hall.lengths_m(hall.rack_of(node), place[node // (a * p)]),
     )
     one, other = np.triu_indices(a, 1)
@@ -146,8 +147,8 @@ def dragonfly_bundles(fabric: Dragonfly, parts: Inventory) -> Iterator[Bundle]:
         # A router's own number is left out where it counts the others.
         yield Bundle(
             parts.links[1],
-            _router(group * a + one, p + other - 1),
-            _router(group * a + other, p + one),
+            _router(group * a + one, down + other - 1),
+            _router(group * a + other, down + one),
             np.full(len(one), inside),
         )
     for group in range(groups if fabric.links_per_pair else 0):

@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 
-from nest_core.bill.cabling import Choice, Ends, check_reach, choose
+from nest_core.bill.cabling import Choice, Ends, choose
 from nest_core.bill.inventory import Inventory, LinkCount, SwitchCount
 from nest_core.bill.prices import NONE, Figure, Prices, Range, Switch
 
@@ -258,10 +258,8 @@ class Wired:
     checks: list[str]
 
 
-def priced_links(prices: Prices, link: LinkCount, named: str = "", field: str = "") -> Wired:
-    """A tier's cables; ``named`` is the kind that the tier asks for in ``field``, if it does."""
-    if named:
-        check_reach(prices, link, named, field)
+def priced_links(prices: Prices, link: LinkCount, named: str = "") -> Wired:
+    """A tier's cables; ``named`` is the kind that the tier asks for, if it does."""
     by_cable: dict[str, list[tuple[int, int, Choice]]] = defaultdict(list)
     checks: list[str] = []
     for metres, count in link.metres:

@@ -34,6 +34,19 @@ FABRICS: dict[str, Fabric] = {
     ),
     "dragonfly": Dragonfly("dragonfly", 4, 2, 2, 25e9, 12.5e9, 1e-6),
     "few groups": Dragonfly("few", 4, 2, 2, 25e9, 12.5e9, 1e-6, groups=3),
+    "dragonfly of several NICs": Dragonfly(
+        "nics", 4, 2, 2, 25e9, 12.5e9, 1e-6, devices_per_node=4, nics_per_node=4
+    ),
+    "torus of NICs": Torus(
+        "nics",
+        (4, 4),
+        (True, True),
+        12.5e9,
+        1e-6,
+        nics_per_device=1,
+        nic_bandwidth_Bps=50e9,
+        devices_per_node=4,
+    ),
     "torus": Torus("torus", (4, 3, 2), (True, False, True), 50e9, 1e-6),
     "mesh with a hole": Torus("mesh", (4, 4), (False, False), 50e9, 1e-6, missing=("device 5",)),
     "twisted": Torus("twisted", (2, 4, 4), (True, True, True), 50e9, 1e-6, twisted=True),
