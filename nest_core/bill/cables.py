@@ -68,6 +68,8 @@ NETBOX_TYPES = {
     "MMF": "mmf-om4",
     "SMF": "smf-os2",
     "SMF-2km": "smf-os2",
+    "MMF-LPO": "mmf-om4",
+    "SMF-CPO": "smf-os2",
 }
 """By kind in the price list; what is not here is left empty, as NetBox allows."""
 _CHUNK = 2_000
@@ -223,9 +225,7 @@ def _rows(
         every = zip(a_elements, a_ports, b_elements, b_ports, bundle.metres.tolist(), strict=True)
         for one, port, other, other_port, metres in every:
             if metres not in chosen:
-                chosen[metres] = choose(
-                    prices, bundle.link, metres, named.get(bundle.link.tier, "")
-                )
+                chosen[metres] = choose(prices, bundle.link, metres, media)
             choice = chosen[metres]
             yield Cable(
                 a.name(one),
