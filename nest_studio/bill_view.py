@@ -181,7 +181,10 @@ def _price_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
             rows.append(
                 {"key": f"{name}.{index}", "part": name, "item": entry.name}
                 | figures
-                | {"kind": price.kind, "source": f"{price.date}: {price.source}"}
+                | {
+                    "kind": price.kind if price else "no source",
+                    "source": f"{price.date}: {price.source}" if price else "",
+                }
             )
     return rows
 
