@@ -13,10 +13,9 @@ from nest_core.presets import preset_names
 from nest_core.quoting import as_markdown
 from nest_core.units import humanise_seconds
 from nest_studio.bill_view import bill_figures, bill_job
-from nest_studio.fabric_widgets import FabricRequest, canonical, fabric_document
+from nest_studio.fabric_widgets import FabricRequest, canonical, fabric_document, own_names
 from nest_studio.fields import Several, settle
 from nest_studio.jobs import given_up, submitted, there
-from nest_studio.own_fabric import OWN, own_document
 from nest_studio.show import PicturePlace, facts, table
 from nest_studio.tasks.fabrics import FabricAnswer, all_reduce_time, fabric_answer
 
@@ -48,8 +47,7 @@ class _Column:
 def beside(request: FabricRequest) -> None:
     """Choose one or two other fabrics and read them against the one above."""
     st.subheader("Side by side")
-    own = (OWN,) if own_document() is not None else ()
-    others = (*own, *preset_names("fabrics"))
+    others = (*own_names(), *preset_names("fabrics"))
     settle("beside", Several(others, MOST))
     picked = st.multiselect(
         "Beside this fabric",

@@ -16,7 +16,7 @@ from nest_studio.jobs import Job, submitted, there
 from nest_studio.show import PicturePlace, facts, table, told
 from nest_studio.tasks.fabrics import FabricAnswer, fabric_bill
 
-__all__ = ["bill_figures", "bill_job", "bill_section"]
+__all__ = ["bill_figures", "bill_job", "bill_section", "price_settings"]
 
 SETTINGS = "price settings"
 MEDIA = "prices.media"
@@ -35,8 +35,12 @@ COLUMNS = {
 
 def bill_job(text: str, place: str) -> Job:
     """The bill of a canonical request, on the price list as the session has it."""
-    settings = tuple(f"{key}={json.dumps(value)}" for key, value in _settings().items())
-    return submitted(fabric_bill, text, settings, place=place)
+    return submitted(fabric_bill, text, price_settings(), place=place)
+
+
+def price_settings() -> tuple[str, ...]:
+    """What the session changed in the price list, as settings over it."""
+    return tuple(f"{key}={json.dumps(value)}" for key, value in _settings().items())
 
 
 def _settings() -> dict[str, Any]:
@@ -177,7 +181,10 @@ def _price_rows(settings: dict[str, Any]) -> list[dict[str, Any]]:
             rows.append(
                 {"key": f"{name}.{index}", "part": name, "item": entry.name}
                 | figures
-                | {"kind": price.kind, "source": f"{price.date}: {price.source}"}
+                | {
+                    "kind": price.kind if price else "no source",
+                    "source": f"{price.date}: {price.source}" if price else "",
+                }
             )
     return rows
 

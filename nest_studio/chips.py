@@ -20,7 +20,7 @@ from nest_studio.fabric_widgets import (
     fabric_choices,
     fabric_document,
     fabric_fields,
-    reset_fabric,
+    pick_fabric,
 )
 from nest_studio.fields import Choice, Field, Number, label_of, said
 from nest_studio.forms import FORM, fit_device, fit_sequence
@@ -42,7 +42,7 @@ def chips(scenario: Scenario) -> None:
         if DEVICES in fields:
             _number(DEVICES, "Size, devices", fields[DEVICES], 8)
     with st.popover(f"{_quiet('Fabric')} {as_markdown(fabric.arrangement())}", key="chip-fabric"):
-        _select("fabric", "Fabric", Choice(fabric_choices()), reset_fabric)
+        _select("fabric", "Fabric", Choice(fabric_choices()), pick_fabric)
         for ratio in ratio_parameters(fabric_document(st.session_state["fabric"])):
             _number(ratio.of.key, label_of(ratio), fields[ratio.of.key], 0.5)
     tokens = f"{scenario.batch:,} × {scenario.sequence:,} tokens"

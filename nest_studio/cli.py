@@ -36,6 +36,8 @@ COMMANDS = (
     "traffic",
     "bom",
     "bill",
+    "cables",
+    "accept",
     "convert",
     "inspect",
     "memory",

@@ -22,11 +22,10 @@ from nest_core.schema import check_plain
 from nest_core.studies.comparison import BUDGET_OF, LONGEST_NAME, MOST
 from nest_core.studies.parameters import ratio_parameters
 from nest_core.studies.whole_cost import DEVICE_USD
-from nest_studio.fabric_widgets import fabric_document
+from nest_studio.fabric_widgets import fabric_document, own_names
 from nest_studio.fields import Choice, field_of, said
 from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words, pinned_title
 from nest_studio.open_plan import from_preset
-from nest_studio.own_fabric import OWN, own_document
 from nest_studio.plan_state import canonical, fabric_of, scenario_of
 from nest_studio.stored import keep, recall
 
@@ -160,8 +159,7 @@ def accelerators(every: Sequence[Entry]) -> tuple[str, ...]:
 
 def fabric_choices() -> tuple[str, ...]:
     """Fabrics that a scenario can be put on."""
-    own = (OWN,) if own_document() is not None else ()
-    return (ITS_OWN, *own, *preset_names("fabrics"))
+    return (ITS_OWN, *own_names(), *preset_names("fabrics"))
 
 
 # Changes, for callbacks.
@@ -338,7 +336,9 @@ def _on(overrides: Mapping[str, Any], fabric: str) -> dict[str, Any]:
         for key, value in overrides.items()
         if key != "fabric" and not key.startswith("fabric.")
     }
-    return kept | {"fabric": fabric_document(OWN) if fabric == OWN else fabric}
+    return kept | {
+        "fabric": fabric if fabric in preset_names("fabrics") else fabric_document(fabric)
+    }
 
 
 READY_MADE: Mapping[str, Callable[[], Made]] = {

@@ -43,6 +43,7 @@ from nest_studio.own_fabric import (
 )
 from nest_studio.show import facts
 from nest_studio.tasks.fabrics import FabricAnswer, fabric_losses
+from nest_studio.template_view import drawing_forms
 
 __all__ = ["drawing_section", "edit_button", "new_drawing", "own_from", "take_up_edits"]
 
@@ -103,6 +104,7 @@ def drawing_section(chosen: str, answer: FabricAnswer | None) -> None:
         st.warning(as_markdown(problem))
     if own is not None and is_drawing(own):
         _show(own, revision(), editable=True)
+        drawing_forms(own)
         _tables(own)
         return
     if answer is None:

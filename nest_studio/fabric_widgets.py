@@ -31,6 +31,7 @@ from nest_studio.fields import (
     settle,
 )
 from nest_studio.folds import put_back
+from nest_studio.library import kept_names, open_from_library, open_kept
 from nest_studio.own_fabric import KEPT, OWN, carry, forget_places, is_drawing, own_document
 
 __all__ = [
@@ -45,10 +46,13 @@ __all__ = [
     "fabric_group",
     "fabric_standards",
     "fabric_words",
+    "own_names",
+    "pick_fabric",
     "reset_fabric",
     "say_realised",
 ]
 
+_CHOICE = "fabric"
 DEVICES = "fabric.clos.devices"
 MEANING = "fabric.clos.oversubscribe"
 FAILED = "own fabric is lost"
@@ -75,6 +79,7 @@ def canonical(request: FabricRequest) -> str:
 def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: list[Any]) -> None:
     """Preset, size and ratios of a fabric; ``notes`` takes the places for realised ratios."""
     _lost_fabric()
+    _follow_library()
     names = fabric_choices()
     settle("fabric", Choice(names))
     with put_back("fabric", standard, reset_fabric):
@@ -84,9 +89,9 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
             index=names.index(standard["fabric"]),
             key="fabric",
             bind=ADDRESS,
-            on_change=reset_fabric,
-            help=f"Switches, links and nodes: a preset, or {OWN} as the Design page drew or read "
-            "it.",
+            on_change=pick_fabric,
+            help=f"Switches, links and nodes: a preset, {OWN} as the Design page drew or read it, "
+            f"or one from the library, which becomes {OWN}.",
         )
     carry(shown=chosen["fabric"] == OWN)
     fabric = fabric_document(chosen["fabric"])
@@ -133,7 +138,9 @@ def fabric_group(chosen: dict[str, Any], standard: Mapping[str, Any], notes: lis
                 "below.",
             )
         notes.append(st.empty())
-    if not ratios:
+    if not ratios and is_drawing(fabric):
+        st.caption("The ratio of a drawn tier is a field below its canvas on Design.")
+    elif not ratios:
         st.caption("This fabric has no switch tiers to oversubscribe; its links are what they are.")
 
 
@@ -170,7 +177,30 @@ def fabric_words(chosen: Mapping[str, Any]) -> str:
 
 def fabric_choices() -> tuple[str, ...]:
     """Fabrics that a scenario can be put on: a person's own first."""
-    return (*((OWN,) if own_document() is not None else ()), *preset_names("fabrics"))
+    return (*own_names(), *preset_names("fabrics"))
+
+
+def own_names() -> tuple[str, ...]:
+    """What the fabrics are called that a person drew or brought: the present one, the library's."""
+    return (*((OWN,) if own_document() is not None else ()), *kept_names())
+
+
+def _follow_library() -> None:
+    """Open a fabric of the library that an address names, or a session held under its name."""
+    asked = st.session_state.get(_CHOICE, st.query_params.get(_CHOICE))
+    if isinstance(asked, str) and asked in kept_names():
+        open_from_library(asked)
+        if st.query_params.get(_CHOICE) == asked:  # which the widget would read again
+            st.query_params[_CHOICE] = OWN
+            st.rerun()
+
+
+def pick_fabric() -> None:
+    """Take over what was chosen; for callbacks."""
+    chosen = said(_CHOICE, Choice(fabric_choices()))
+    if chosen in kept_names():
+        open_from_library(chosen)
+    reset_fabric()
 
 
 def _lost_fabric() -> None:
@@ -199,6 +229,8 @@ def fabric_document(name: str) -> dict[str, Any]:
     """The document of a fabric preset, or of the person's own fabric."""
     if name == OWN:
         return forget_places(own_document() or {})
+    if name not in preset_names("fabrics") and (kept := open_kept(name)) is not None:
+        return forget_places(kept)
     return preset_document(name)
 
 

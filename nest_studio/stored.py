@@ -1,4 +1,4 @@
-"""The store of this server: notebooks by name, and long states that addresses carry by key."""
+"""The store of this server: notebooks and fabrics by name, long states that addresses carry."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import streamlit as st
 
 from nest_core.errors import InputError
 from nest_core.quoting import as_markdown
-from nest_core.store import Database, KeptMeasurements, Links, Notebooks, database_url
+from nest_core.store import Database, Fabrics, KeptMeasurements, Links, Notebooks, database_url
 
 __all__ = [
+    "fabrics",
     "is_kept",
     "keep",
     "kept_aside",
@@ -31,6 +32,11 @@ def notebooks() -> Notebooks:
 def kept_measurements() -> KeptMeasurements:
     """Measurements by name, in the same database."""
     return KeptMeasurements(_database(database_url()))
+
+
+def fabrics() -> Fabrics:
+    """Fabrics by name, in the same database."""
+    return Fabrics(_database(database_url()))
 
 
 def links() -> Links:

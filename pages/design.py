@@ -16,6 +16,8 @@ from nest_studio.exchange_view import bring_controls, take_along, what_was_read
 from nest_studio.fabric_view import explorer, fabric_form, heading, levels, no_heading
 from nest_studio.fabric_widgets import FabricRequest, canonical, say_realised
 from nest_studio.jobs import awaited
+from nest_studio.library_view import library_controls
+from nest_studio.order_view import order_section
 from nest_studio.own_fabric import OWN, follow_address
 from nest_studio.pins import pin_button
 from nest_studio.show import HeadlineRow, mark_results
@@ -35,6 +37,7 @@ def main() -> None:
     notes: list[Any] = []
     with st.sidebar:
         asked = fabric_form(notes, bring_controls)
+        library_controls(asked)
     text = canonical(asked)
     shown: tuple[FabricRequest, FabricAnswer] | None = None
     lacking = refused = ""
@@ -103,6 +106,7 @@ def show_answer(
     with st.container(key="results-below"):
         levels(request, answer)
         bill_section(text, answer)
+        order_section(request, text, answer)
         explorer(request, text, answer)
         beside(request)
 

@@ -88,8 +88,7 @@ def test_python_of_the_pages(block: str) -> None:
 def test_files_of_the_pages(tmp_path: Path) -> None:
     """The scenario plans, its prices are read; the fabric has its devices; the lesson draws."""
     scenario, fabric, prices, lesson = fenced("toml", ROOT / "docs" / "files.md")
-    keep = scenario_prices(tomllib.loads(f"{scenario}
-{prices}"), {}, None).ownership
+    keep = scenario_prices(tomllib.loads(f"{scenario}\n{prices}"), {}, None).ownership
     assert (keep.years.typical, keep.pue.typical) == (4, 1.58)
     (tmp_path / "scenario.toml").write_text(scenario)
     (tmp_path / "fabric.toml").write_text(fabric)

@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass
 from functools import singledispatch
 
+from nest_core.bill.cabling import check_reach
 from nest_core.bill.counts import clos_parts, dragonfly_parts, hierarchical_parts
 from nest_core.bill.counts_drawn import graph_parts
 from nest_core.bill.counts_torus import torus_parts
@@ -37,7 +38,7 @@ from nest_core.topology import Clos, Dragonfly, Fabric, Hierarchical, as_graph
 from nest_core.topology.lattice import torus_of
 from nest_core.units import humanise
 
-__all__ = ["Bill", "bill", "inventory"]
+__all__ = ["Bill", "bill", "inventory", "media_by_tier"]
 
 _SAME = 1e-6
 
@@ -175,8 +176,14 @@ def bill(fabric: Fabric, prices: Prices) -> Bill:
     )
 
 
-def _wired(fabric: Fabric, prices: Prices, parts: Inventory) -> list[Wired]:
-    """Every tier's cables: of the kind that the fabric names for it, or the list does."""
+def media_by_tier(fabric: Fabric, prices: Prices, parts: Inventory) -> dict[str, str]:
+    """Kinds of cable or optics that tiers ask for: of the fabric, else of the list.
+
+    Raises
+    ------
+    InputError
+        Where the fabric names a tier that it does not have, or what does not reach.
+    """
     tiers = [link.tier for link in parts.links]
     own = dict(fabric.optics)
     for tier in own:
@@ -185,15 +192,17 @@ def _wired(fabric: Fabric, prices: Prices, parts: Inventory) -> list[Wired]:
                 f"optics.{tier}", "must name a tier of the fabric", tier, "pick " + ", ".join(tiers)
             )
     named = prices.cabling.tiers | own
-    return [
-        priced_links(
-            prices,
-            link,
-            named.get(link.tier, ""),
-            f"optics.{link.tier}" if link.tier in own else f"prices.cabling.tiers.{link.tier}",
-        )
-        for link in parts.links
-    ]
+    for link in parts.links:
+        if link.tier in named:
+            where = "optics" if link.tier in own else "prices.cabling.tiers"
+            check_reach(prices, link, named[link.tier], f"{where}.{link.tier}")
+    return named
+
+
+def _wired(fabric: Fabric, prices: Prices, parts: Inventory) -> list[Wired]:
+    """Every tier's cables: of the kind that the fabric names for it, or the list does."""
+    named = media_by_tier(fabric, prices, parts)
+    return [priced_links(prices, link, named.get(link.tier, "")) for link in parts.links]
 
 
 def _hall_checks(hall: Hall) -> tuple[str, ...]:

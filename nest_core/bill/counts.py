@@ -14,7 +14,7 @@ from nest_core.bill.prices import Prices
 from nest_core.topology import Clos, Dragonfly, Hierarchical, IntArray
 from nest_core.topology.sizing import down_ports
 
-__all__ = ["clos_parts", "dragonfly_parts", "hierarchical_parts"]
+__all__ = ["clos_parts", "clos_places", "dragonfly_parts", "hierarchical_parts"]
 
 
 def clos_parts(fabric: Clos, prices: Prices) -> Inventory:
@@ -24,7 +24,7 @@ def clos_parts(fabric: Clos, prices: Prices) -> Inventory:
     nodes = np.unique(fabric.node_of())
     switches, links = fabric.as_built.switches, fabric.as_built.links
     used = [below + above for below, above in zip(links, (*links[1:], 0), strict=True)]
-    places = _clos_places(fabric, hall)
+    places = clos_places(fabric, hall)
     runs = [by_metres(*_nic_runs(fabric, hall, nodes, places[0]))]
     above = (fabric.sizing.pod_of, fabric.sizing.top_of)
     for height, (below, there) in enumerate(pairwise(places), start=1):
@@ -47,7 +47,7 @@ def clos_parts(fabric: Clos, prices: Prices) -> Inventory:
     )
 
 
-def _clos_places(fabric: Clos, hall: Hall) -> list[IntArray]:
+def clos_places(fabric: Clos, hall: Hall) -> list[IntArray]:
     """Rack of every group of switches, per height."""
     sizing = fabric.sizing
     unit = np.arange(sizing.units * sizing.rails) // sizing.rails

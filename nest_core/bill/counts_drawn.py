@@ -13,7 +13,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import networkx as nx
 import numpy as np
@@ -23,7 +23,7 @@ from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount
 from nest_core.bill.prices import Prices
 from nest_core.topology import Element, GraphFabric, Link
 
-__all__ = ["graph_parts"]
+__all__ = ["DrawnLinks", "drawn_links", "graph_parts"]
 
 _NODE = re.compile(r"(node|host|server)(?![a-z])", re.IGNORECASE)
 _NO_NICS = (
@@ -47,30 +47,103 @@ class _Network:
     nodes: int
 
 
-def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
-    """What was drawn, switches by how many links they are from cards or devices."""
-    elements = {element.id: element for element in fabric.elements}
-    cards = [element for element in fabric.elements if element.role == "nic"]
-    network = _network(fabric, elements)
-    hall = node_hall(prices, network.nodes, -(-fabric.devices // network.nodes), fabric.name)
-    names = _tier_names(elements, network.height)
+@dataclass(frozen=True, slots=True)
+class DrawnLinks:
+    """A drawn link outside nodes, and what of the bill it is.
+
+    Parameters
+    ----------
+    low, high : Element
+        The end nearer to the devices, and the other.
+    count : int
+        Parallel links.
+    tier : LinkCount
+        Its tier, rate and what its ends plug into; lengths are not set.
+    height : int
+        Links between its upper end and the nearest NIC.
+    roles : (str, str)
+        Tiers of switches that its ends are of; empty for other ends.
+    metres : int
+    """
+
+    low: Element
+    high: Element
+    count: int
+    tier: LinkCount
+    height: int
+    roles: tuple[str, str]
+    metres: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Drawn:
+    elements: dict[str, Element]
+    network: _Network
+    hall: Hall
+    names: dict[int, str]
+
+
+def drawn_links(fabric: GraphFabric, prices: Prices) -> list[DrawnLinks]:
+    """The links outside nodes, in the order that they were drawn."""
+    return _links(fabric, _drawn(fabric, prices))
+
+
+def _links(fabric: GraphFabric, drawn: _Drawn) -> list[DrawnLinks]:
+    elements, network, hall, names = drawn.elements, drawn.network, drawn.hall, drawn.names
+    cards = any(element.role == "nic" for element in fabric.elements)
     runs: dict[tuple[tuple[int, int], tuple[int, int]], int] = {}
-    tiers: dict[tuple[int, float, str, str], Counter[int]] = {}
-    used: Counter[str] = Counter()
-    fastest: dict[str, float] = {}
-    carried: dict[str, float] = {}
+    tiers: dict[tuple[int, float, str, str], LinkCount] = {}
+    found = []
     for link in network.links:
         low, high = sorted((link.a, link.b), key=network.height.__getitem__)
         rate = link.bandwidth_Bps * BITS
         # Two ends of a network without switches: what a torus has.
         ends = "chip", "chip" if not network.height[high] else "switch"
         lower = _ENDS[elements[low].role] if ends[1] == "switch" else ends[0]
-        key = network.height[high], rate, lower, ends[1]
+        height = network.height[high]
+        key = height, rate, lower, ends[1]
+        if key not in tiers:
+            tiers[key] = LinkCount(names.get(height, "chip"), rate, (), lower, ends[1])
         places = network.span[low], network.span[high]
         if places not in runs:
             runs[places] = _metres(hall, *places) if cards else _unknown(hall)
-        tiers.setdefault(key, Counter())[runs[places]] += link.count
-        for name in (low, high):
+        low_role, high_role = (names.get(network.height[end], "") for end in (low, high))
+        roles = low_role, high_role
+        found.append(
+            DrawnLinks(
+                elements[low],
+                elements[high],
+                link.count,
+                tiers[key],
+                height,
+                roles,
+                runs[places],
+            )
+        )
+    return found
+
+
+def _drawn(fabric: GraphFabric, prices: Prices) -> _Drawn:
+    elements = {element.id: element for element in fabric.elements}
+    network = _network(fabric, elements)
+    hall = node_hall(prices, network.nodes, -(-fabric.devices // network.nodes), fabric.name)
+    return _Drawn(elements, network, hall, _tier_names(elements, network.height))
+
+
+def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
+    """What was drawn, switches by how many links they are from cards or devices."""
+    drawn = _drawn(fabric, prices)
+    network, hall = drawn.network, drawn.hall
+    cards = [element for element in fabric.elements if element.role == "nic"]
+    tiers: dict[tuple[int, LinkCount], Counter[int]] = {}
+    used: Counter[str] = Counter()
+    fastest: dict[str, float] = {}
+    carried: dict[str, float] = {}
+    for link in _links(fabric, drawn):
+        rate = link.tier.rate_Gbps
+        key = link.height, link.tier
+        tiers.setdefault(key, Counter())[link.metres] += link.count
+        for name in (link.low.id, link.high.id):
             used[name] += link.count
             fastest[name] = max(rate, fastest.get(name, 0.0))
             carried[name] = carried.get(name, 0.0) + rate * link.count
@@ -80,17 +153,22 @@ def graph_parts(fabric: GraphFabric, prices: Prices) -> Inventory:
         f"A drawing without NICs has no floor: every cable is taken as {_unknown(hall)} m "
         "(floor.unknown_m)."
     )
+
+    def order(entry: tuple[tuple[int, LinkCount], Counter[int]]) -> tuple[int, float, str, str]:
+        (height, tier), _ = entry
+        return height, tier.rate_Gbps, tier.lower, tier.upper
+
     return Inventory(
         hall,
         network.nodes,
         sum(card.count for card in cards),
         max(rates, default=0.0),
-        _switches(prices, elements, network, used, fastest, names),
+        _switches(prices, drawn, used, fastest),
         tuple(
-            LinkCount(names.get(height, "chip"), rate, tuple(sorted(metres.items())), lower, upper)
-            for (height, rate, lower, upper), metres in sorted(tiers.items())
+            replace(tier, metres=tuple(sorted(metres.items())))
+            for (_, tier), metres in sorted(tiers.items(), key=order)
         ),
-        () if cards else (floor, *((_NO_NICS,) if len(names) else ())),
+        () if cards else (floor, *((_NO_NICS,) if drawn.names else ())),
     )
 
 
@@ -227,17 +305,12 @@ def _unknown(hall: Hall) -> int:
 
 
 def _switches(
-    prices: Prices,
-    elements: dict[str, Element],
-    network: _Network,
-    used: Counter[str],
-    fastest: dict[str, float],
-    names: dict[int, str],
+    prices: Prices, drawn: _Drawn, used: Counter[str], fastest: dict[str, float]
 ) -> tuple[SwitchCount, ...]:
     boxes: Counter[tuple[int, int, float]] = Counter()
     ports: Counter[tuple[int, int, float]] = Counter()
     for name, count in used.items():
-        element, height = elements[name], network.height[name]
+        element, height = drawn.elements[name], drawn.network.height[name]
         if element.role == "switch" and height:
             each = -(-count // element.count)
             radix = element.radix or _listed(prices, each, fastest[name])
@@ -245,7 +318,7 @@ def _switches(
             ports[height, radix, fastest[name]] += count
     return tuple(
         SwitchCount(
-            names[height], boxes[height, radix, rate], radix, rate, ports[height, radix, rate]
+            drawn.names[height], boxes[height, radix, rate], radix, rate, ports[height, radix, rate]
         )
         for height, radix, rate in sorted(boxes)
     )

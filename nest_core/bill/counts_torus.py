@@ -56,7 +56,7 @@ def _runs(fabric: Torus, hall: Hall, each: int) -> tuple[Counter[int], Counter[i
     """Links by length, those between neighbours and those that close a dimension."""
     near: Counter[int] = Counter()
     far: Counter[int] = Counter()
-    for a, b, closes in fabric.link_places():
+    for a, b, _, closes in fabric.link_places():
         lengths, counts = np.unique(
             hall.lengths_m(hall.rack_of(a // each), hall.rack_of(b // each)), return_counts=True
         )

@@ -11,9 +11,9 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 
-from nest_core.bill.cabling import Choice, Ends, check_reach, choose
+from nest_core.bill.cabling import Choice, Ends, choose
 from nest_core.bill.inventory import Inventory, LinkCount, SwitchCount
-from nest_core.bill.prices import NONE, Figure, Prices, Range
+from nest_core.bill.prices import NONE, Figure, Prices, Range, Switch
 
 __all__ = [
     "NO_SOURCE",
@@ -22,6 +22,7 @@ __all__ = [
     "LinkTotal",
     "SwitchTotal",
     "Wired",
+    "listed_switch",
     "priced_cards",
     "priced_links",
     "priced_switch",
@@ -148,20 +149,10 @@ def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line
             True,
         )
         return _total(count, optical.name), line, optical.rack_units
-    for switch in prices.switch:
-        if _fits(switch.ports, switch.rate_Gbps, count, 1):
-            break
-    else:
-        broken_out = (
-            switch
-            for switch in prices.switch
-            for ways in (2, 4, 8)
-            if _fits(switch.ports, switch.rate_Gbps, count, ways)
-        )
-        found = next(broken_out, None)
-        if found is None:
-            return _by_capacity(prices, count)
-        switch = found
+    found = listed_switch(prices, count)
+    if found is None:
+        return _by_capacity(prices, count)
+    switch, _ = found
     line = Line(
         "switch",
         switch.name,
@@ -175,6 +166,16 @@ def priced_switch(prices: Prices, count: SwitchCount) -> tuple[SwitchTotal, Line
         failures_source=told(switch.failures_per_year),
     )
     return _total(count, switch.name), line, switch.rack_units
+
+
+def listed_switch(prices: Prices, count: SwitchCount) -> tuple[Switch, int] | None:
+    """The listed switch that a role's are, and in how many each of its ports is broken out."""
+    as_they_are = ((switch, 1) for switch in prices.switch)
+    broken_out = ((switch, ways) for switch in prices.switch for ways in (2, 4, 8))
+    for switch, ways in (*as_they_are, *broken_out):
+        if _fits(switch.ports, switch.rate_Gbps, count, ways):
+            return switch, ways
+    return None
 
 
 def _fits(ports: int, rate_Gbps: float, count: SwitchCount, ways: int) -> bool:
@@ -257,10 +258,8 @@ class Wired:
     checks: list[str]
 
 
-def priced_links(prices: Prices, link: LinkCount, named: str = "", field: str = "") -> Wired:
-    """A tier's cables; ``named`` is the kind that the tier asks for in ``field``, if it does."""
-    if named:
-        check_reach(prices, link, named, field)
+def priced_links(prices: Prices, link: LinkCount, named: str = "") -> Wired:
+    """A tier's cables; ``named`` is the kind that the tier asks for, if it does."""
     by_cable: dict[str, list[tuple[int, int, Choice]]] = defaultdict(list)
     checks: list[str] = []
     for metres, count in link.metres:

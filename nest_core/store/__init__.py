@@ -1,9 +1,10 @@
-"""What outlives the server: notebooks and measurements by name, long states of addresses by key.
+"""What outlives the server: notebooks, fabrics, measurements by name; long addresses by key.
 
 An SQLite file in the person's data folder, or the database that ``NEST_STUDIO_DATABASE`` names.
 """
 
 from nest_core.store.database import DATABASE_VARIABLE, Database, database_url
+from nest_core.store.fabrics import Fabrics
 from nest_core.store.links import Links
 from nest_core.store.measurements import Kept, KeptMeasurements
 from nest_core.store.notebooks import Conflict, Listed, Notebooks, Saved
@@ -12,6 +13,7 @@ __all__ = [
     "DATABASE_VARIABLE",
     "Conflict",
     "Database",
+    "Fabrics",
     "Kept",
     "KeptMeasurements",
     "Links",

@@ -42,6 +42,7 @@ from nest_core.store.files import FOLDER, keep_aside, kept_aside, make_private, 
 
 __all__ = [
     "DATABASE_VARIABLE",
+    "FABRICS",
     "LINKS",
     "MEASUREMENTS",
     "NOTEBOOKS",
@@ -81,6 +82,15 @@ LINKS = Table(
     Column("key", String(40), primary_key=True),
     Column("opened", String(40), nullable=False),  # before the state, to be read without it
     Column("state", LargeBinary, nullable=False),
+)
+
+
+FABRICS = Table(
+    "fabrics",
+    _TABLES,
+    Column("name", String(100), primary_key=True),
+    Column("document", Text, nullable=False),
+    Column("changed", String(40), nullable=False),
 )
 
 

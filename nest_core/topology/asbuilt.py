@@ -39,6 +39,8 @@ class AsBuilt:
         Per tier, innermost first: switches of each group, all planes.
     links : tuple of int
         Per tier: links from below.
+    alive : tuple of bool array
+        Per tier, shape (groups, planes, most switches of a group): which are in place.
     """
 
     devices: IntArray
@@ -46,6 +48,7 @@ class AsBuilt:
     uplinks: tuple[IntArray, ...]
     boxes: tuple[IntArray, ...]
     links: tuple[int, ...]
+    alive: tuple[BoolArray, ...]
 
     @property
     def switches(self) -> tuple[int, ...]:
@@ -99,6 +102,7 @@ def without_failed(fabric: ClosPlan) -> AsBuilt:
         tuple(_fixed(links.sum(axis=1)) for links in uplinks),
         tuple(_fixed(each.sum(axis=(1, 2))) for each in alive),
         (into_leaves, *(int(links.sum()) for links in uplinks)),
+        tuple(alive),
     )
 
 

@@ -240,7 +240,7 @@ def _placings(torus: Torus, beside: Sequence[Sequence[int]], routers: int) -> It
 def _torus_neighbours(torus: Torus) -> list[set[int]]:
     """Of every place."""
     found: list[set[int]] = [set() for _ in range(torus.places)]
-    for a, b, _ in torus.link_places():
+    for a, b, *_ in torus.link_places():
         for one, other in zip(a.tolist(), b.tolist(), strict=True):
             found[one].add(other)
             found[other].add(one)

@@ -325,7 +325,8 @@ class Torus(Fabric):
         graph.add_nodes_from((name for name in names if isinstance(name, tuple)), role="switch")
         # Place by place, the last dimension fastest, as people list them.
         links = self.link_places()
-        tails, heads = (np.concatenate([link[end] for link in links]) for end in (0, 1))
+        tails = np.concatenate([a for a, *_ in links])
+        heads = np.concatenate([b for _, b, *_ in links])
         rank = np.arange(self.places).reshape(self.shape).reshape(-1, order="F")
         order = np.argsort(rank[tails], kind="stable")
         for a, b in zip(tails[order].tolist(), heads[order].tolist(), strict=True):
@@ -338,8 +339,8 @@ class Torus(Fabric):
             )
         return graph
 
-    def link_places(self) -> list[tuple[IntArray, IntArray, bool]]:
-        """Places at both ends of the links of every dimension, and whether they close it."""
+    def link_places(self) -> list[tuple[IntArray, IntArray, int, bool]]:
+        """Places at both ends of links, the dimension that they run along, and if they close it."""
         place = np.arange(self.places)
         coordinates, rest = [], place
         for size in self.shape:
@@ -350,7 +351,7 @@ class Torus(Fabric):
         for axis, (size, wrapped) in enumerate(zip(self.shape, self.wrap, strict=True)):
             inner = np.flatnonzero(coordinates[axis] < size - 1)
             if len(inner):
-                found.append((inner, inner + strides[axis], False))
+                found.append((inner, inner + strides[axis], axis, False))
             shifts = self.shifts[axis]
             if wrapped and (any(shifts) or size > 2):
                 edge = np.flatnonzero(coordinates[axis] == size - 1)
@@ -358,7 +359,7 @@ class Torus(Fabric):
                 for other, (length, stride) in enumerate(zip(self.shape, strides, strict=True)):
                     at = np.zeros_like(ahead) if other == axis else coordinates[other][edge]
                     ahead += (at + shifts[other]) % length * stride
-                found.append((edge, ahead, True))
+                found.append((edge, ahead, axis, True))
         return found
 
     def _failed(self) -> tuple[int, ...]:

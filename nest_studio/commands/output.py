@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Protocol
 
 import typer
@@ -13,7 +13,7 @@ import typer
 from nest_core.errors import InputError, printable
 from nest_core.text import plain
 
-__all__ = ["JsonFlag", "emit", "require_torch", "show", "unprinted"]
+__all__ = ["JsonFlag", "emit", "emit_parts", "require_torch", "show", "unprinted"]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 """The option ``--json`` that every command with a result takes."""
@@ -42,10 +42,15 @@ def emit(
     """
     fields = plain(result)
     text = json.dumps(fields, allow_nan=False) if as_json else printable(human(fields))
+    emit_parts((text, "\n"))
+
+
+def emit_parts(parts: Iterable[str]) -> None:
+    """Print a text in parts, as they are made; raises as `emit`."""
     if sys.stdout is None:  # closed before the start
         raise unprinted("closed")
     try:
-        print(text)
+        sys.stdout.writelines(parts)
         sys.stdout.flush()
     except BrokenPipeError:
         return

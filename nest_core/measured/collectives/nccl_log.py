@@ -23,10 +23,18 @@ from nest_core.errors import InputError
 from nest_core.hardware.collectives.measurements import MAX_ROWS, OPS, Measurement, op_name
 from nest_core.units import MICROSECOND
 
-__all__ = ["LogFacts", "check_whole", "is_log", "log_op", "log_ranks", "read_log"]
+__all__ = [
+    "LogFacts",
+    "check_whole",
+    "is_log",
+    "log_devices",
+    "log_op",
+    "log_ranks",
+    "read_log",
+]
 
 _RANK = re.compile(
-    r"^#\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\s+\d+\s+\[[0-9a-fA-Fx:.]+\]\s+(.*?)\s*$"
+    r"^#\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\s+(\d+)\s+\[[0-9a-fA-Fx:.]+\]\s+(.*?)\s*$"
 )
 _FAILED = re.compile(r"\bTest (?:NCCL |CUDA )?failure\b|^# Out of bounds values .*\bFAILED\b")
 _FOOTER = re.compile(r"(?m)^(?:.{0,40}[ :>])?# Avg bus bandwidth\s*: [\d.]+")
@@ -148,14 +156,23 @@ def log_ranks(text: str, name: str, *, whole: bool = True) -> list[tuple[str, st
         If it leaves ranks out, as that of a very large run does, and has to be ``whole``.
     """
     found: dict[int, tuple[str, str]] = {}
-    for _, line in _lines(text):
-        rank = _RANK.match(line) if line.startswith("#") else None
-        if rank:
-            found.setdefault(int(rank[1]), (rank[2], rank[3]))
+    for rank in _ranks(text):
+        found.setdefault(int(rank[1]), (rank[2], rank[4]))
     if whole and found and max(found) >= len(found):
         listed = f"{len(found):,} of {max(found) + 1:,}"
         raise InputError(name, "must list every rank in its header", listed, "paste all of it")
     return [found[rank] for rank in sorted(found)]
+
+
+def log_devices(text: str) -> tuple[int, ...]:
+    """Numbers of the devices, on their hosts, that a log's header lists, each once."""
+    return tuple(sorted({int(rank[3]) for rank in _ranks(text)}))
+
+
+def _ranks(text: str) -> Iterator[re.Match[str]]:
+    for _, line in _lines(text):
+        if line.startswith("#") and (rank := _RANK.match(line)):
+            yield rank
 
 
 def check_whole(text: str, name: str) -> None:
