@@ -121,6 +121,20 @@ _RULES: dict[str, str] = {
     ".hatch-slow path": "fill:none;stroke:var(--fabric-bad);stroke-width:1.4",
     ".hatch-mixed path": "fill:none;stroke:var(--fabric-ink2);stroke-width:1",
 }
+for _axis, _colour in enumerate((RAILS[0], RAILS[2], RAILS[3])):
+    _RULES[f".axis-{_axis}"] = f"stroke:{_colour}"
+    _RULES[f".axis-{_axis} text"] = f"fill:{_colour}"
+_RULES |= {
+    ".group": "fill:var(--fabric-panel);stroke:var(--fabric-switch-edge)",
+    ".group.opened": "fill:var(--fabric-bg);stroke:var(--fabric-accent)",
+    ".link.opened": "stroke:var(--fabric-accent);stroke-width:inherit",
+    ".wrap": "stroke-dasharray:4 2.5",
+    ".device.top": "fill:color-mix(in srgb,var(--fabric-device),var(--fabric-bg) 45%)",
+    ".device.side": "fill:color-mix(in srgb,var(--fabric-device),var(--fabric-ink) 25%)",
+    ".domain": "fill:var(--fabric-panel);stroke:var(--fabric-ink);stroke-width:2",
+    ".gone.bundle": "fill:var(--fabric-bg);stroke:var(--fabric-bad);stroke-dasharray:3 3",
+    ".device.part": "stroke:var(--fabric-bad);stroke-dasharray:3 2",
+}
 for _number in range(8):
     _RULES[f".rail-{_number}"] = f"fill:{_rail(_number)}"
     _RULES[f".rail-{_number}.switch"] = "stroke:var(--fabric-ink)"
