@@ -60,7 +60,8 @@ def cabinet(
         Whether a device is there.
     """
     frame = Box(key, "frame", room.x, room.y, room.width, room.height, radius=2.0)
-    width, height = room.width - 2 * _EDGE, room.height - 2 * _EDGE
+    edge = _edge(frame)
+    width, height = room.width - 2 * edge, room.height - 2 * edge
     each = max(len(devices) for _, devices in nodes)
     columns = _columns(len(nodes), each, width, height) if room.devices <= _MOST_CELLS else 0
     if columns:
@@ -97,14 +98,15 @@ def _cells(
     here: Callable[[int], bool],
     paint: Paint,
 ) -> list[Mark]:
-    across = (frame.width - 2 * _EDGE) / columns
-    down = (frame.height - 2 * _EDGE) / -(-len(nodes) // columns)
+    edge = _edge(frame)
+    across = (frame.width - 2 * edge) / columns
+    down = (frame.height - 2 * edge) / -(-len(nodes) // columns)
     each = max(len(devices) for _, devices in nodes)
     found = cells_of(each, across - 2, down - 2)
     marks: list[Mark] = []
     for at, (number, devices) in enumerate(nodes):
         row, column = divmod(at, columns)
-        x, y = frame.x + _EDGE + column * across + 1, frame.y + _EDGE + row * down + 1
+        x, y = frame.x + edge + column * across + 1, frame.y + edge + row * down + 1
         lost = not any(map(here, devices))
         node = f"node {number}"
         stands: Stands = (("node", 1),)
@@ -131,7 +133,8 @@ def _bars(
     here: Callable[[int], bool],
     paint: Paint,
 ) -> list[Mark]:
-    down = (frame.height - 2 * _EDGE) / len(counts)
+    edge = _edge(frame)
+    down = (frame.height - 2 * edge) / len(counts)
     gap = min(2.0, 0.25 * down)
     marks: list[Mark] = []
     first = 0
@@ -145,7 +148,7 @@ def _bars(
         look = paint(devices)
         if not alive:
             stands, look = (("node", count), ("device", len(devices))), "device gone"
-        x, y, width = frame.x + _EDGE, frame.y + _EDGE + at * down, frame.width - 2 * _EDGE
+        x, y, width = frame.x + edge, frame.y + edge + at * down, frame.width - 2 * edge
         bar = Box(name, look, x, y + gap / 2, width, down - gap, frame.key, stands)
         marks.append(bar)
         if alive and len(alive) < len(devices):
@@ -157,3 +160,8 @@ def _bars(
             marks += cross(bar)
         first += count
     return marks
+
+
+def _edge(frame: Box) -> float:
+    """Between a frame and what is in it."""
+    return min(_EDGE, 0.12 * frame.width, 0.12 * frame.height)

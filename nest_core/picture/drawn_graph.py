@@ -293,12 +293,14 @@ class _Sketch:
         if not self.regular:
             return title, "Too irregular to draw every link: counts per rank; hatched areas are links"
         alike = any(len(own) > 1 for own in self.found.members)
-        fold = "; what is alike is one box, x its number" if alike else ""
-        return title, f"Rows by hops from the devices; width of a line is capacity{fold}"
+        fold = "; x: boxes alike" if alike else ""
+        return title, f"Rows by hops from devices; a line's width is capacity{fold}"
 
     def said(self, ask: Ask) -> list[Said]:
         """Rows and the links between them, from the top."""
-        found: list[Said] = []
+        found: list[Said] = [
+            Said("node", ask.parts.nodes, "", (), self.frame.top, self.frame.bottom)
+        ]
         ranks = sorted(self.rows, reverse=True)
         for at, rank in enumerate(ranks):
             top, bottom = self.rows[rank]

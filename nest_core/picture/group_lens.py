@@ -18,8 +18,8 @@ __all__ = ["group_lens"]
 _KEY = "lens"
 _LARGEST = 13.5
 _NAMED = 9.6
-_REACH = 30.0
-"""From the edge of a router to its nodes."""
+_REACH = (20.0, 30.0)
+"""From the edge of a router to its nodes, as there is room."""
 _NODE = 7.0
 _MOST_LINKS = 300
 
@@ -66,7 +66,8 @@ def _fan(fabric: Dragonfly) -> int:
 
 
 def _routers(fabric: Dragonfly, centre: Point, room: float) -> list[Mark]:
-    ring = room - _REACH - _NODE - 2
+    reach = min(_REACH[1], max(_REACH[0], 0.24 * room))
+    ring = room - reach - _NODE - 2
     counts = tiles(fabric.routers_per_group, 2 * math.pi * ring)
     count = len(counts)
     pitch = 2 * math.pi * ring / count
@@ -88,7 +89,7 @@ def _routers(fabric: Dragonfly, centre: Point, room: float) -> list[Mark]:
         ends = f"lens {keys[a]}", f"lens {keys[b]}"
         marks.append(Line(between(keys[a], keys[b]), "link", points, local, ends, opacity=seen))
     for at, place in enumerate(places):
-        marks += _around(fabric, place, _turn(at, count), size, (keys[at], 2 * math.pi / count), (out, port))
+        marks += _around(fabric, place, _turn(at, count), size, (keys[at], 2 * math.pi / count), (out, port, reach))
         box = Box(
             f"lens {keys[at]}",
             "switch",
@@ -126,27 +127,28 @@ def _around(
     turn: float,
     size: float,
     own: tuple[str, float],
-    widths: tuple[float, float],
+    sizes: tuple[float, float, float],
 ) -> list[Mark]:
     """What leads outwards from a router: global links, then nodes, on a fan."""
     key, share = own
+    out, port, reach = sizes
     lit = min(fabric.global_links_per_router, fabric.links_per_pair * (fabric.groups - 1))
     nodes = fabric.nodes_per_router if fabric.nodes_per_router <= _fan(fabric) else 1
     lines = min(lit, _fan(fabric))
     total = nodes + lines
-    spread = min(2.6, max(share * 1.7, 0.3))
+    spread = min(2.4, max(share * 1.45, 0.3))
     marks: list[Mark] = []
     for at in range(total):
         angle = turn + (0.0 if total == 1 else spread * (at / (total - 1) - 0.5))
         start = _spot(place, size, angle)
         if at < lines:
-            end = _spot(place, size + 0.62 * _REACH, angle)
-            marks.append(Line("", "link opened", (start, end), widths[0], (f"lens {key}",)))
+            end = _spot(place, size + 0.62 * reach, angle)
+            marks.append(Line("", "link opened", (start, end), out, (f"lens {key}",)))
             continue
-        far = size + _REACH - (_NODE if total > 6 and at % 2 else 0)
+        far = size + reach - (_NODE if total > 6 and at % 2 else 0)
         x, y = _spot(place, far, angle)
         name = f"lens node {key} {at - lines}"
-        marks.append(Line("", "link", (start, (x, y)), widths[1], (f"lens {key}", name)))
+        marks.append(Line("", "link", (start, (x, y)), port, (f"lens {key}", name)))
         marks.append(
             Box(name, "device", x - _NODE / 2, y - _NODE / 2, _NODE, _NODE, _KEY, radius=1.5)
         )

@@ -365,12 +365,13 @@ class _Sketch:
         edges = self.rows[f"tier {level}"]
         if level == len(fabric.tiers) - 1:
             name = f"{tier.name[:1].upper()}{tier.name[1:]}"
-            return Said(tier.name, count, name, ("switches not given",), *edges)
+            return Said(f"groups {tier.name}", count, name, ("switches not given",), *edges)
         of = f"of {tier.group_size:,} {plural(below.name, tier.group_size)}"
         if tier.group_sizes:
             of = f"of {min(tier.group_sizes):,} to {max(tier.group_sizes):,} {below.name}s"
         tiled = (self.levels.row.said(),) if self.levels.row.tiled and level == self.levels.at else ()
-        return Said(tier.name, count, f"{count:,} {plural(tier.name, count)}", (of, *tiled), *edges)
+        head = f"{count:,} {plural(tier.name, count)}"
+        return Said(f"groups {tier.name}", count, head, (of, *tiled), *edges)
 
     def _said_nodes(self) -> list[Said]:
         fabric, whole, parts = self.levels.fabric, self.levels.whole, self.levels.ask.parts
@@ -432,8 +433,8 @@ def _title(fabric: Hierarchical) -> str:
 
 def _subtitle(fabric: Hierarchical) -> str:
     return (
-        f"{fabric.devices:,} devices, given as levels: switches are not. "
-        "Width is capacity: the foot what comes in, the head what goes out"
+        f"{fabric.devices:,} devices, given as levels. "
+        "Width is capacity: in at the foot, out at the head"
     )
 
 

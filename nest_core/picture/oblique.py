@@ -29,13 +29,15 @@ _STEP = (116.0, 96.0)
 
 @dataclass(frozen=True, slots=True)
 class Oblique:
-    """Steps of the three axes, and how far lines keep from devices that are not on them."""
+    """Steps of the three axes; how far lines keep from devices that are not on them, and two devices
+    from each other along the picture's edges (the larger of both distances)."""
 
     right: float
     up: float
     back_right: float
     back_up: float
     clearance: float
+    apart: float
 
     def at(self, i: float, j: float, k: float) -> tuple[float, float]:
         """Place of a device relative to the first one, y downwards."""
@@ -69,10 +71,12 @@ def oblique(
         clear = np.minimum(clear, _apart(across, right, deep, back_right))
     if deep > 1:
         clear = np.minimum(clear, _aside(sizes, (right, up), (back_right, back_up)))
+    apart = _squares(sizes, (right, up), (back_right, back_up))
+    clear = np.minimum(clear, 0.7 * apart)
     depth = np.minimum(back_right, 1.6 * back_up)
     fits = clear >= min(enough, _ALIKE * float(clear.max()))
     best = np.unravel_index(int(np.where(fits, depth, -1.0).argmax()), clear.shape)
-    found = (right, up, back_right, back_up, clear)
+    found = (right, up, back_right, back_up, clear, apart)
     return Oblique(*(round(float(of[best]), 2) for of in found))
 
 
@@ -101,4 +105,19 @@ def _aside(
                 off = np.abs(x * back_up - y * back_right) / length
                 near = along <= sizes[2] - 1 + _BEYOND
                 least = np.minimum(least, np.where(near, off, np.inf))
+    return least
+
+
+def _squares(
+    sizes: tuple[int, int, int], step: tuple[FloatArray, FloatArray], back: tuple[FloatArray, ...]
+) -> FloatArray:
+    """Side of the largest squares around devices that do not touch."""
+    (right, up), (back_right, back_up) = step, back
+    least = np.full(right.shape, np.inf)
+    for i in range(1 - sizes[0], sizes[0]):
+        for j in range(1 - sizes[1], sizes[1]):
+            for k in range(sizes[2]):
+                if (i, j, k) > (0, 0, 0) or k:
+                    x, y = np.abs(i * right + k * back_right), np.abs(j * up + k * back_up)
+                    least = np.minimum(least, np.maximum(x, y))
     return least

@@ -31,7 +31,7 @@ _MOST = {2: 640, 3: 343}
 _PITCH = (7.0, 36.0)
 _STUB = 0.42
 _LONGEST_STUB = 15.0
-_CLEAR = 2.4
+_CLEAR = 1.4
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 _CUBE = 4
 
@@ -92,7 +92,12 @@ def _fits(counts: tuple[int, ...], frame: Frame) -> bool:
         return min((right - left) / max(counts), (bottom - top) / min(counts)) >= _PITCH[0]
     if max(counts) > 12:
         return False
-    return _steps(counts, frame)[1].clearance >= (6.0 if frame.words else 4.0)
+    return _widest(_steps(counts, frame)[1]) >= (6.0 if frame.words else 4.0)
+
+
+def _widest(steps: Oblique) -> float:
+    """Side of a block that no line and no other block touches, wherever it is."""
+    return min(16.0, 1.4 * (steps.clearance - _CLEAR), steps.apart - 1.5)
 
 
 def _steps(counts: tuple[int, ...], frame: Frame) -> tuple[tuple[int, ...], Oblique]:
@@ -115,7 +120,7 @@ def _site(counts: tuple[int, ...], frame: Frame) -> _Site:
         order, found = _steps(counts, frame)
         by_axis = dict(zip(order, (found.at(1, 0, 0), found.at(0, 1, 0), found.at(0, 0, 1))))
         steps = tuple(by_axis[axis] for axis in range(3))
-        widest = min(16.0, 2 * (found.clearance - _CLEAR))
+        widest = _widest(found)
     places = [Blocks.place_in(counts, block) for block in range(math.prod(counts))]
     spots = [_sum(place, steps) for place in places]
     low_x, high_x = min(x for x, _ in spots), max(x for x, _ in spots)
@@ -214,7 +219,7 @@ def _boxes(blocks: Blocks, site: _Site, parts: Inventory) -> list[Layered]:
         size, back = site.box[block], site.back[block]
         left, top = x - size / 2, y - size / 2
         present, places = int(blocks.present[block]), int(blocks.places[block])
-        stands: Stands = (("device", present),) if present else ()
+        stands: Stands = (("device", present), ("node", present)) if present else ()
         if inside[block] and cubes:
             own = min(int(inside[block]), 144 * max(1, places // _CUBE**3))
             rest = int(inside[block]) - own
@@ -225,13 +230,14 @@ def _boxes(blocks: Blocks, site: _Site, parts: Inventory) -> list[Layered]:
         if not blocks.single and len(blocks.side) == 3:
             found += [(back - 1e-6, face) for face in _faces(left, top, size)]
         if blocks.single and not present:
-            stands = (("device", 1),)
+            stands = (("device", 1), ("node", 1))
         look = "device" if present == places else "device gone" if not present else "device part"
         radius = size / 2 if blocks.single and len(blocks.side) == 3 else 1.5
         box = Box(key, look, left, top, size, size, stands=stands, radius=radius)
         found.append((back - 1e-6, box))
         if present < places:
-            gone = (("device", places - present),) if present else ()
+            lost = places - present
+            gone: Stands = (("device", lost), ("node", lost)) if present else ()
             found += [(back - 2e-6, cross) for cross in _cross(left, top, size, gone)]
     return found
 
@@ -373,7 +379,9 @@ def _said(blocks: Blocks, parts: Inventory, frame: Frame) -> list[Said]:
     rate = said_rate(torus.bisection_Bps())
     rows.append(("bisection", 0, rate, ("bisection, one way",), 0))
     room = frame.down / len(rows)
-    return [
+    found = [
         Said(what, count, head, below, frame.top + room * at, frame.top + room * (at + 1), lost)
         for at, (what, count, head, below, lost) in enumerate(rows)
     ]
+    # Every device is a node of its own.
+    return [*found, Said("node", torus.devices, "", (), frame.top, frame.bottom, gone)]
