@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
+from nest_core.network.torus import TorusShape
 from nest_core.topology.checks import IntArray
 from nest_core.topology import Torus
 
@@ -122,6 +124,49 @@ class Blocks:
                 for (one, other), many in zip(pairs.T.tolist(), links.tolist(), strict=True)
             ]
         return tuple(found), inside
+
+    def busiest(self, busy: npt.NDArray[np.float64]) -> dict[Joint, float]:
+        """The most that a link of every joint is busy, either way.
+
+        Parameters
+        ----------
+        busy : float array (link groups,)
+            Of the fabric's link map: ``(place * axes + axis) * 2``, one more downwards.
+        """
+        by_way = busy.reshape(self.torus.places, len(self.torus.shape), 2)
+        strides = np.cumprod((1, *self.torus.shape[:-1])).tolist()
+        most: dict[tuple[int, int, int, bool], float] = {}
+        axis = 0
+        for low, high, wraps in self.torus.link_places():
+            axis = axis if wraps else strides.index(int(high[0] - low[0]))
+            both = np.maximum(by_way[low, axis, 0], by_way[high, axis, 1])
+            pairs = np.stack([self.of[low], self.of[high]])
+            found, at = np.unique(pairs, axis=1, return_inverse=True)
+            largest = np.zeros(found.shape[1])
+            np.maximum.at(largest, at.reshape(-1), both)
+            for (a, b), share in zip(found.T.tolist(), largest.tolist(), strict=True):
+                most[axis, a, b, wraps] = share
+        return {one: most[one.axis, one.a, one.b, one.wraps] for one in self.joints[0]}
+
+    def way(self, start: int, end: int) -> set[tuple[int, int, int, bool]]:
+        """Joints on the route between two places: axis, ends in order, whether it wraps."""
+        shape = TorusShape(self.torus.shape, self.torus.wrap, self.torus.shifts)
+        here = shape.coordinates(np.array([start]))
+        moves = shape.moves(np.array([start]), np.array([end]))[:, 0].tolist()
+        found = set()
+        place = start
+        for axis, move in enumerate(moves):
+            for _ in range(abs(move)):
+                here[axis] += 1 if move > 0 else -1
+                after = int(shape.number(here)[0])
+                low, high = (place, after) if move > 0 else (after, place)
+                stride = math.prod(self.torus.shape[:axis])
+                wraps = low // stride % self.torus.shape[axis] == self.torus.shape[axis] - 1
+                a, b = int(self.of[low]), int(self.of[high])
+                if a != b or wraps:
+                    found.add((axis, a, b, wraps))
+                place = after
+        return found
 
     def lines(self, axis: int) -> tuple[int, int, int]:
         """Rings or rows along an axis: how many, devices of each, wraps of each."""

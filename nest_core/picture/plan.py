@@ -39,6 +39,8 @@ class Shown:
         Devices of the first tensor group of the first replica, stage by stage.
     finding : str
         How far the groups of every axis reach.
+    tensor : int array (devices,)
+        Number of the tensor group; −1 where idle.
     """
 
     stages: int
@@ -46,6 +48,7 @@ class Shown:
     stage: IntArray
     group: tuple[tuple[int, ...], ...]
     finding: str
+    tensor: IntArray
 
     def look(self, devices: Sequence[int]) -> str:
         """Of some devices together: their stage, ``idle``, or ``mixed``."""
@@ -84,7 +87,11 @@ def shown(network: Network, plan: Plan) -> Shown:
         members = np.flatnonzero(first & (parts.pp == stage))
         groups.append(tuple(members[np.argsort(parts.tp[members], kind="stable")].tolist()))
     axes = {"tp": parts.tp, "cp": parts.cp, "dp": parts.dp, "pp": parts.pp}
-    return Shown(plan.point.pp, plan.point.dp, parts.pp, tuple(groups), _finding(network, axes))
+    keys = np.stack([parts.pp, parts.dp, parts.cp])
+    tensor = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    tensor = np.where(parts.pp < 0, -1, tensor)
+    found = _finding(network, axes)
+    return Shown(plan.point.pp, plan.point.dp, parts.pp, tuple(groups), found, tensor)
 
 
 def _finding(network: Network, axes: Mapping[str, IntArray]) -> str:

@@ -129,11 +129,12 @@ _RULES |= {
     ".group.opened": "fill:var(--fabric-bg);stroke:var(--fabric-accent)",
     ".link.opened": "stroke:var(--fabric-accent);stroke-width:inherit",
     ".wrap": "stroke-dasharray:4 2.5",
-    ".device.top": "fill:color-mix(in srgb,var(--fabric-device),var(--fabric-bg) 45%)",
-    ".device.side": "fill:color-mix(in srgb,var(--fabric-device),var(--fabric-ink) 25%)",
+    ".top": "filter:brightness(1.22)",
+    ".side": "filter:brightness(.74)",
+    ".onlight text": "fill:#000",
     ".domain": "fill:var(--fabric-panel);stroke:var(--fabric-ink);stroke-width:2",
     ".gone.bundle": "fill:var(--fabric-bg);stroke:var(--fabric-bad);stroke-dasharray:3 3",
-    ".device.part": "stroke:var(--fabric-bad);stroke-dasharray:3 2",
+    ".part": "stroke:var(--fabric-bad);stroke-dasharray:3 2",
 }
 for _number in range(8):
     _RULES[f".rail-{_number}"] = f"fill:{_rail(_number)}"

@@ -18,20 +18,31 @@ from nest_core.bill.inventory import Inventory
 from nest_core.picture.ask import Ask
 from nest_core.picture.frame import Frame, frame_of, framed
 from nest_core.picture.lattice import AXES, Blocks, Joint, blocks_of
-from nest_core.picture.marks import Band, Box, Drawn, Line, Mark, Point, Said, Stands, Swatch, Words
-from nest_core.picture.marks import between
-from nest_core.picture.oblique import Oblique, oblique
-from nest_core.picture.rings import RINGS, rings
+from nest_core.picture.marks import (
+    Band,
+    Box,
+    Drawn,
+    Line,
+    Mark,
+    Said,
+    Stands,
+    Swatch,
+    Words,
+    between,
+)
+from nest_core.picture.plan import load_look
+from nest_core.picture.racks import Paint
+from nest_core.picture.rings import rings
+from nest_core.picture.stages import legend_of, load_words, stages_of
+from nest_core.picture.switches import cross
+from nest_core.picture.torus_plan import torus_plan
+from nest_core.picture.torus_site import LONGEST_STUB, Site, apart, fits, key_of, site_of, stub
 from nest_core.picture.clos_words import said_rate
 from nest_core.topology import Torus
 
 __all__ = ["torus_drawn"]
 
 _MOST = {2: 640, 3: 343}
-_PITCH = (7.0, 36.0)
-_STUB = 0.42
-_LONGEST_STUB = 15.0
-_CLEAR = 1.4
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 _CUBE = 4
 
@@ -39,37 +50,20 @@ Layered = tuple[float, Mark]
 """A mark and how far back it is: what is further back is painted first."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Site:
-    """Where blocks stand.
-
-    Parameters
-    ----------
-    at : tuple of Point
-        Middle of every block.
-    steps : tuple of Point
-        Along every axis.
-    box : tuple of float
-        Width of every block; those further back are smaller.
-    back : tuple of float
-        Of every block: 0 in front, 1 furthest back.
-    """
-
-    at: tuple[Point, ...]
-    steps: tuple[Point, ...]
-    box: tuple[float, ...]
-    back: tuple[float, ...]
-
-
 def torus_drawn(fabric: Torus, ask: Ask) -> Drawn:
     """The picture of a torus or mesh."""
-    title = _title(fabric)
     frame = frame_of(ask.width)
-    blocks = blocks_of(fabric, _MOST[len(fabric.shape)], lambda counts: _fits(counts, frame))
-    legend = _legend(blocks)
-    words = title, _subtitle(blocks)
-    site = _site(blocks.counts, frame)
-    layers = [*_links(blocks, site, ask.parts), *_boxes(blocks, site, ask.parts)]
+    blocks = blocks_of(fabric, _MOST[len(fabric.shape)], lambda counts: fits(counts, frame))
+    site = site_of(blocks.counts, frame, ask.plan is not None)
+    busy = {} if ask.loads is None else blocks.busiest(ask.loads.busy)
+    most = max(busy.values(), default=0.0)
+    legend = legend_of(ask, most, _legend(blocks))
+    words = load_words(ask, (_title(fabric), _subtitle(blocks)), most)
+    stages, paint = stages_of(ask, fabric.places, fabric.place_of())
+    looks = {joint: load_look(share, most) for joint, share in busy.items()}
+    layers = [*_links(blocks, site, ask.parts, looks), *_boxes(blocks, site, ask.parts, paint)]
+    if stages is not None:
+        layers += torus_plan(blocks, site, stages)
     layers.sort(key=lambda layered: -layered[0])
     marks = [mark for _, mark in layers]
     if frame.words:
@@ -79,71 +73,9 @@ def torus_drawn(fabric: Torus, ask: Ask) -> Drawn:
     return framed(frame, words, marks, _said(blocks, ask.parts, frame), legend)
 
 
-def _area(frame: Frame) -> tuple[float, float, float, float]:
-    """Left, right, top and bottom of what blocks may fill, stubs and letters outside."""
-    margin = 28.0 if frame.words else 10.0
-    right = frame.right - (RINGS if frame.said == "full" else 0.0)
-    return frame.left + margin, right - margin, frame.top + margin, frame.bottom - margin
-
-
-def _fits(counts: tuple[int, ...], frame: Frame) -> bool:
-    left, right, top, bottom = _area(frame)
-    if len(counts) == 2:
-        return min((right - left) / max(counts), (bottom - top) / min(counts)) >= _PITCH[0]
-    if max(counts) > 12:
-        return False
-    return _widest(_steps(counts, frame)[1]) >= (6.0 if frame.words else 4.0)
-
-
-def _widest(steps: Oblique) -> float:
-    """Side of a block that no line and no other block touches, wherever it is."""
-    return min(16.0, 1.4 * (steps.clearance - _CLEAR), steps.apart - 1.5)
-
-
-def _steps(counts: tuple[int, ...], frame: Frame) -> tuple[tuple[int, ...], Oblique]:
-    """Which axes go right, up and back, the longest to the right; and their steps."""
-    left, right, top, bottom = _area(frame)
-    order = sorted(range(3), key=lambda axis: (-counts[axis], axis))
-    sizes = counts[order[0]], counts[order[1]], counts[order[2]]
-    return tuple(order), oblique(sizes, right - left - 12, bottom - top - 12)
-
-
-def _site(counts: tuple[int, ...], frame: Frame) -> _Site:
-    left, right, top, bottom = _area(frame)
-    if len(counts) == 2:
-        pitch = min((right - left) / max(counts), (bottom - top) / min(counts), _PITCH[1])
-        steps: tuple[Point, ...] = ((pitch, 0.0), (0.0, -pitch))
-        if counts[1] > counts[0]:
-            steps = steps[::-1]
-        order, widest = (0, 1), min(14.0, max(3.2, 0.46 * pitch))
-    else:
-        order, found = _steps(counts, frame)
-        by_axis = dict(zip(order, (found.at(1, 0, 0), found.at(0, 1, 0), found.at(0, 0, 1))))
-        steps = tuple(by_axis[axis] for axis in range(3))
-        widest = _widest(found)
-    places = [Blocks.place_in(counts, block) for block in range(math.prod(counts))]
-    spots = [_sum(place, steps) for place in places]
-    low_x, high_x = min(x for x, _ in spots), max(x for x, _ in spots)
-    low_y, high_y = min(y for _, y in spots), max(y for _, y in spots)
-    x, y = (left + right - low_x - high_x) / 2, (top + bottom - low_y - high_y) / 2
-    deep = max(1, counts[order[2]] - 1) if len(counts) == 3 else 1
-    back = tuple(place[order[2]] / deep if len(counts) == 3 else 0.0 for place in places)
-    return _Site(
-        tuple((x + dx, y + dy) for dx, dy in spots),
-        steps,
-        tuple(widest * (1 - 0.2 * far) for far in back),
-        back,
-    )
-
-
-def _sum(place: tuple[int, ...], steps: tuple[Point, ...]) -> Point:
-    return (
-        sum(n * step[0] for n, step in zip(place, steps, strict=True)),
-        sum(n * step[1] for n, step in zip(place, steps, strict=True)),
-    )
-
-
-def _links(blocks: Blocks, site: _Site, parts: Inventory) -> list[Layered]:
+def _links(
+    blocks: Blocks, site: Site, parts: Inventory, loads: dict[Joint, str]
+) -> list[Layered]:
     joints, _ = blocks.joints
     most = max((joint.links for joint in joints), default=1)
     cubes = _has_cubes(parts)
@@ -152,55 +84,20 @@ def _links(blocks: Blocks, site: _Site, parts: Inventory) -> list[Layered]:
         back = max(site.back[joint.a], site.back[joint.b])
         width = (2.4 if blocks.single else 0.36 * min(site.box)) * (1 - 0.35 * back)
         width = max(1.0, width * joint.links / most)
-        ends = _key(blocks, joint.a), _key(blocks, joint.b)
+        ends = key_of(blocks, joint.a), key_of(blocks, joint.b)
         stands = _stands(blocks, joint, cubes)
-        look = f"link axis-{joint.axis}"
+        look = f"link {loads.get(joint, f'axis-{joint.axis}')}"
         fade = 1 - 0.35 * back
         if not joint.wraps:
-            points = _apart(site, joint)
+            points = apart(site, joint)
             found.append((back, Line(between(*ends), look, points, width, ends, stands, fade)))
             continue
         for block, way, own in ((joint.a, 1, stands), (joint.b, -1, ())):
-            stub = _stub(blocks, site, joint, block, way)
-            end = (_key(blocks, block),)
-            line = Line(between(*ends), f"{look} wrap", stub, width, end, own, fade)
+            bent = stub(blocks, site, joint, block, way)
+            end = (key_of(blocks, block),)
+            line = Line(between(*ends), f"{look} wrap", bent, width, end, own, fade)
             found.append((site.back[block], line))
     return found
-
-
-def _apart(site: _Site, joint: Joint) -> tuple[Point, Point]:
-    """From the edge of one block to that of the other."""
-    (ax, ay), (bx, by) = site.at[joint.a], site.at[joint.b]
-    length = math.hypot(bx - ax, by - ay)
-    dx, dy = (bx - ax) / length, (by - ay) / length
-    one, other = (_reach(site, at, joint.axis) for at in (joint.a, joint.b))
-    return (ax + dx * one, ay + dy * one), (bx - dx * other, by - dy * other)
-
-
-def _reach(site: _Site, block: int, axis: int) -> float:
-    """From the middle of a block to its edge along an axis."""
-    dx, dy = site.steps[axis]
-    return site.box[block] / 2 * math.hypot(dx, dy) / max(abs(dx), abs(dy)) - 0.3
-
-
-def _stub(blocks: Blocks, site: _Site, joint: Joint, block: int, way: int) -> tuple[Point, ...]:
-    """What is drawn of a wrap at one of its ends; bent along the axis that it shifts."""
-    x, y = site.at[block]
-    step = site.steps[joint.axis]
-    length = math.hypot(*step)
-    dx, dy = way * step[0] / length, way * step[1] / length
-    edge = _reach(site, block, joint.axis)
-    long = min(_LONGEST_STUB, max(6.0, _STUB * length))
-    start, end = (x + dx * edge, y + dy * edge), (x + dx * (edge + long), y + dy * (edge + long))
-    bent = [axis for axis, by in enumerate(blocks.torus.shifts[joint.axis]) if by]
-    if not bent:
-        return start, end
-    middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
-    for axis in bent:
-        other = site.steps[axis]
-        share = way * 0.45 * long / math.hypot(*other)
-        end = end[0] + share * other[0], end[1] + share * other[1]
-    return start, middle, end
 
 
 def _stands(blocks: Blocks, joint: Joint, cubes: bool) -> Stands:
@@ -211,7 +108,9 @@ def _stands(blocks: Blocks, joint: Joint, cubes: bool) -> Stands:
     return ((f"links {'cube' if within else 'between cubes'}", joint.links),)
 
 
-def _boxes(blocks: Blocks, site: _Site, parts: Inventory) -> list[Layered]:
+def _boxes(
+    blocks: Blocks, site: Site, parts: Inventory, paint: Paint
+) -> list[Layered]:
     _, inside = blocks.joints
     cubes = _has_cubes(parts)
     found: list[Layered] = []
@@ -226,40 +125,41 @@ def _boxes(blocks: Blocks, site: _Site, parts: Inventory) -> list[Layered]:
             stands += (("links cube", own), *((("links between cubes", rest),) if rest else ()))
         elif inside[block]:
             stands += (("links neighbour", int(inside[block])),)
-        key = _key(blocks, block)
-        if not blocks.single and len(blocks.side) == 3:
-            found += [(back - 1e-6, face) for face in _faces(left, top, size)]
+        key = key_of(blocks, block)
         if blocks.single and not present:
             stands = (("device", 1), ("node", 1))
-        look = "device" if present == places else "device gone" if not present else "device part"
+        look = paint(np.flatnonzero(blocks.of == block).tolist())
+        if present < places:
+            look = f"{look} part" if present else "device gone"
+        if not blocks.single and len(blocks.side) == 3:
+            found += [(back - 1e-6, face) for face in _faces(left, top, size, look)]
         radius = size / 2 if blocks.single and len(blocks.side) == 3 else 1.5
         box = Box(key, look, left, top, size, size, stands=stands, radius=radius)
         found.append((back - 1e-6, box))
         if present < places:
             lost = places - present
             gone: Stands = (("device", lost), ("node", lost)) if present else ()
-            found += [(back - 2e-6, cross) for cross in _cross(left, top, size, gone)]
+            found += [(back - 2e-6, line) for line in _crossed(box, gone)]
     return found
 
 
-def _faces(x: float, y: float, size: float) -> list[Mark]:
+def _faces(x: float, y: float, size: float, look: str) -> list[Mark]:
     """Upper and right face of a cube whose front is a square."""
     dx, dy = 0.34 * size, -0.26 * size
     upper = (x, y), (x + dx, y + dy), (x + size + dx, y + dy), (x + size, y)
     right = (x + size, y), (x + size + dx, y + dy), (x + size + dx, y + size + dy), (x + size, y + size)
-    return [Band("", "device top", upper), Band("", "device side", right)]
+    return [Band("", f"{look} top", upper), Band("", f"{look} side", right)]
 
 
-def _cross(x: float, y: float, size: float, stands: Stands) -> list[Mark]:
-    end = size * 0.15
-    far_x, far_y = x + size - end, y + size - end
-    return [
-        Line("", "gone cross", ((x + end, y + end), (far_x, far_y)), 1.5, (), stands),
-        Line("", "gone cross", ((x + end, far_y), (far_x, y + end)), 1.5),
-    ]
+def _crossed(box: Box, stands: Stands) -> list[Mark]:
+    """A cross, which stands for what of a block has failed."""
+    first, *others = cross(box)
+    if isinstance(first, Line):
+        first = replace(first, stands=stands)
+    return [first, *others]
 
 
-def _letters(blocks: Blocks, site: _Site) -> list[Mark]:
+def _letters(blocks: Blocks, site: Site) -> list[Mark]:
     """x, y and z where their axes end."""
     found: list[Mark] = []
     flat = len(blocks.counts) == 2
@@ -277,7 +177,7 @@ def _letters(blocks: Blocks, site: _Site) -> list[Mark]:
         block = _block_at(corner, blocks.counts)
         x, y = site.at[block]
         length = math.hypot(dx, dy)
-        far = way * (site.box[block] / 2 + _LONGEST_STUB + 8)
+        far = way * (site.box[block] / 2 + LONGEST_STUB + 8)
         at = x + dx / length * far, y + dy / length * far + 4
         found.append(Words(AXES[axis], f"bold axis-{axis}", *at, 13.0, "middle"))
     return found
@@ -285,12 +185,6 @@ def _letters(blocks: Blocks, site: _Site) -> list[Mark]:
 
 def _block_at(place: list[int], counts: tuple[int, ...]) -> int:
     return int(np.ravel_multi_index(place, counts, order="F"))
-
-
-def _key(blocks: Blocks, block: int) -> str:
-    if blocks.single:
-        return f"device {block}"
-    return f"block {','.join(map(str, blocks.place(block)))}"
 
 
 def _has_cubes(parts: Inventory) -> bool:
@@ -325,12 +219,12 @@ def _title(fabric: Torus) -> str:
 
 def _subtitle(blocks: Blocks) -> str:
     torus = blocks.torus
-    wraps = ", a wrap as two stubs" if any(torus.wrap) else ", nothing wraps"
+    wraps = ", a wrap two stubs" if any(torus.wrap) else ", nothing wraps"
     if blocks.single:
         return f"{torus.devices:,} devices; every device and every link drawn{wraps}"
     joints, _ = blocks.joints
     usual = max((joint.links for joint in joints), default=0)
-    line = f"; a line between two is {usual:,} links" if usual else ""
+    line = f"; a line is {usual:,} links" if usual else ""
     return f"{torus.devices:,} devices in {_tiled(blocks)}{line}{wraps}"
 
 
