@@ -12,6 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
 
 from nest_core.picture.aggregate import LEAST_BOX, LEAST_PITCH, MOST_PAIRS, opacity, tiles
 from nest_core.picture.ask import Ask
@@ -31,6 +35,8 @@ from nest_core.picture.marks import (
     between,
 )
 from nest_core.picture.clos_words import said_rate
+from nest_core.picture.plan import load_look
+from nest_core.picture.stages import Stages, legend_of, lit, load_words, stages_of
 from nest_core.topology import Dragonfly
 
 __all__ = ["dragonfly_drawn"]
@@ -77,19 +83,26 @@ class _Ring:
 
 def dragonfly_drawn(fabric: Dragonfly, ask: Ask) -> Drawn:
     """The picture of a dragonfly."""
-    words = _title(fabric), _subtitle(fabric)
-    legend = _legend(fabric, ask.width)
     frame = frame_of(ask.width)
     lens = frame.across * _LENS_SHARE if frame.said == "full" else 0.0
     lens = 0.0 if lens < _LEAST_LENS * 0.95 else lens
     ring = _ring(fabric, frame, frame.right - lens - (18 if lens else 0))
+    stages, paint = stages_of(ask, fabric.devices, np.arange(fabric.devices))
+    busy = _busy(fabric, ask)
+    most = float(busy.max())
+    words = load_words(ask, (_title(fabric), _subtitle(fabric)), most)
+    legend = legend_of(ask, most, _legend(fabric, ask.width))
     marks: list[Mark] = []
     if lens:
         marks += _beam(ring, frame, frame.right - lens)
-    marks += _chords(fabric, ring)
-    marks += _groups(fabric, ring, frame)
+    loads = {} if ask.loads is None else _looks(ring, busy, most)
+    marks += _chords(fabric, ring, loads, opened=ask.plan is None)
+    marks += _groups(fabric, ring, frame, stages)
+    if stages is not None:
+        marks += _transfers(fabric, ring, stages)
     if lens:
-        marks += group_lens(fabric, frame.right - lens, frame.right, frame.top, frame.bottom)
+        region = frame.right - lens, frame.right, frame.top, frame.bottom
+        marks += group_lens(fabric, *region, paint)
     return framed(frame, words, marks, _said(fabric, ring, frame), legend)
 
 
@@ -105,8 +118,45 @@ def _ring(fabric: Dragonfly, frame: Frame, right: float) -> _Ring:
     return _Ring(centre, radius - box, box, counts)
 
 
-def _chords(fabric: Dragonfly, ring: _Ring) -> list[Mark]:
-    """The global links, those of the opened group last."""
+def _busy(fabric: Dragonfly, ask: Ask) -> npt.NDArray[np.float64]:
+    """Busy share of the fullest global link from one group to another, shape (groups, groups)."""
+    groups, each = fabric.groups, fabric.links_per_pair
+    if ask.loads is None or not each:
+        return np.zeros((groups, groups))
+    # Global links are the last of the link map, by group, group and link.
+    ways = ask.loads.busy[-groups * groups * each :].reshape(groups, groups, each).max(axis=2)
+    return np.asarray(np.maximum(ways, ways.T))
+
+
+def _looks(
+    ring: _Ring, busy: npt.NDArray[np.float64], most: float
+) -> dict[tuple[int, int], str]:
+    """Looks of the lines between two boxes by what is on their fullest link."""
+    starts = np.cumsum([0, *ring.counts])[:-1]
+    shares = np.maximum.reduceat(np.maximum.reduceat(busy, starts, 0), starts, 1)
+    return {
+        (a, b): load_look(float(shares[a, b]), most)
+        for a in range(len(starts))
+        for b in range(a + 1, len(starts))
+    }
+
+
+def _transfers(fabric: Dragonfly, ring: _Ring, stages: Stages) -> list[Mark]:
+    """The first replica's way from stage to stage, where it leaves a group."""
+    box_of = np.repeat(np.arange(len(ring.counts)), ring.counts)[fabric.group_of()]
+    marks: list[Mark] = []
+    for here, there in pairwise(stages.groups()):
+        a, b = sorted((int(box_of[here[0]]), int(box_of[there[0]])))
+        if a != b:
+            ends = ring.key(a), ring.key(b)
+            marks += lit(between(*ends), _bent(ring, a, b), ends)
+    return marks
+
+
+def _chords(
+    fabric: Dragonfly, ring: _Ring, loads: dict[tuple[int, int], str], opened: bool
+) -> list[Mark]:
+    """The global links, those of the opened group last; all alike where a plan is shown."""
     count, each = len(ring.counts), fabric.links_per_pair
     pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
     shown = [pair for pair in pairs if len(pairs) <= MOST_PAIRS or pair[0] == 0]
@@ -125,7 +175,11 @@ def _chords(fabric: Dragonfly, ring: _Ring) -> list[Mark]:
     for a, b in sorted(shown, key=lambda pair: pair[0] == 0):
         ends = ring.key(a), ring.key(b)
         stands: Stands = (("links global", ring.counts[a] * ring.counts[b] * each),)
-        look, thick, seen = ("link opened", 1.6, 1.0) if a == 0 else ("link", width, faint)
+        look, thick, seen = ("link", width, faint)
+        if loads:
+            look, seen = f"link {loads[a, b]}", max(faint, 0.5)
+        elif a == 0 and opened:
+            look, thick, seen = "link opened", 1.6, 1.0
         line = Line(between(*ends), look, _bent(ring, a, b), thick, ends, stands, seen)
         found.append(line)
     return found
@@ -155,7 +209,9 @@ def _bent(ring: _Ring, a: int, b: int) -> tuple[Point, ...]:
     return tuple(found)
 
 
-def _groups(fabric: Dragonfly, ring: _Ring, frame: Frame) -> list[Mark]:
+def _groups(
+    fabric: Dragonfly, ring: _Ring, frame: Frame, stages: Stages | None
+) -> list[Mark]:
     found: list[Mark] = []
     names: list[Mark] = []
     routers = fabric.routers_per_group
@@ -176,11 +232,19 @@ def _groups(fabric: Dragonfly, ring: _Ring, frame: Frame) -> list[Mark]:
         )
         look = "group opened" if index == 0 and frame.said == "full" else "group"
         size = 2 * ring.box
+        each = nodes * fabric.devices_per_node
+        devices = range(first * each, (first + count) * each)
+        if stages is not None:
+            look = f"{stages.paint(devices)} round"
         box = Box(
             ring.key(index), look, x - ring.box, y - ring.box, size, size, "", own, radius=ring.box
         )
         found.append(box)
         if frame.words and ring.box >= _NUMBERED and count == 1:
+            if stages is not None and stages.one(devices) >= 0:
+                names += stages.number(devices, (x, y), size, ring.key(index))
+                first += count
+                continue
             bold = "bold" if look == "group opened" else "soft"
             names.append(Words(str(first), bold, x, y + 4.2, TEXT, "middle", ring.key(index)))
         first += count

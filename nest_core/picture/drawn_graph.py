@@ -15,7 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from nest_core.bill.counts_drawn import DrawnTiers, drawn_tiers
+from nest_core.explain.loads import Loads
+from nest_core.network import GraphLinkMap
 from nest_core.picture.aggregate import LEAST_PITCH, MOST_PAIRS, gap, opacity
 from nest_core.picture.ask import Ask
 from nest_core.picture.clos_words import plural, said_rate
@@ -34,6 +38,9 @@ from nest_core.picture.marks import (
     Words,
     between,
 )
+from nest_core.picture.plan import load_look
+from nest_core.picture.racks import Paint
+from nest_core.picture.stages import Stages, legend_of, load_words, stage_ink, stages_of
 from nest_core.picture.text import text_width
 from nest_core.picture.torus import torus_drawn
 from nest_core.topology import Element, GraphFabric
@@ -54,9 +61,12 @@ def graph_drawn(fabric: GraphFabric, ask: Ask) -> Drawn:
         return torus_drawn(lattice.torus, ask)
     frame = frame_of(ask.width)
     found = folded(fabric, int(frame.across / LEAST_PITCH), MOST_PAIRS)
-    sketch = _Sketch(fabric, found or _by_rank(fabric), frame, found is not None)
-    words = sketch.words
-    return framed(frame, words, sketch.marks(), sketch.said(ask), _legend(fabric))
+    stages, paint = stages_of(ask, fabric.devices, np.arange(fabric.devices))
+    sketch = _Sketch(fabric, found or _by_rank(fabric), frame, found is not None, paint, ask.loads)
+    most = max(sketch.busy.values(), default=0.0)
+    words = load_words(ask, sketch.words, most)
+    marks = sketch.marks() if stages is None else [*sketch.marks(), *sketch.transfers(stages)]
+    return framed(frame, words, marks, sketch.said(ask), legend_of(ask, most, _legend(fabric)))
 
 
 def _by_rank(fabric: GraphFabric) -> Folded:
@@ -92,6 +102,8 @@ class _Sketch:
     found: Folded
     frame: Frame
     regular: bool
+    paint: Paint
+    loads: Loads | None
 
     @cached_property
     def tiers(self) -> DrawnTiers:
@@ -102,6 +114,34 @@ class _Sketch:
     def box_of(self) -> dict[str, int]:
         """Box of every element."""
         return {one.id: at for at, own in enumerate(self.found.members) for one in own}
+
+    @cached_property
+    def busy(self) -> dict[tuple[int, int], float]:
+        """Busy share of the fullest link between two boxes."""
+        link_map = None if self.loads is None else self.loads.network.link_map
+        if self.loads is None or not isinstance(link_map, GraphLinkMap):
+            return {}
+        links = link_map.links
+        copies = links.count if link_map.routing == "ecmp" else np.ones_like(links.count)
+        shares = np.maximum.reduceat(self.loads.busy, np.cumsum([0, *copies[:-1]]))
+        names = [self.fabric.device_ids[n] if isinstance(n, int) else n for n in links.elements]
+        found: dict[tuple[int, int], float] = defaultdict(float)
+        for a, b, share in zip(links.tail, links.head, shares.tolist(), strict=True):
+            pair = sorted((self.box_of[names[a]], self.box_of[names[b]]))
+            key = pair[0], pair[1]
+            found[key] = max(found[key], share)
+        return dict(found)
+
+    def transfers(self, stages: Stages) -> list[Mark]:
+        """Outlines of the first replica's devices; its way where their boxes are joined."""
+        marks: list[Mark] = []
+        for group in stages.groups():
+            for device in group:
+                box = self.box_of[self.fabric.device_ids[device]]
+                (x, width), (top, bottom) = self.places[box], self.rows[0]
+                area = x - width / 2 - 1, top - 1, width + 2, bottom - top + 2
+                marks += [Box("", look, *area, self.key(box)) for look in ("cased", "lit")]
+        return marks
 
     @cached_property
     def rows(self) -> dict[int, tuple[float, float]]:
@@ -203,6 +243,7 @@ class _Sketch:
         seen = 0.85
         if len(pairs) > 64:
             seen = opacity(self.frame.across * self.frame.down, len(pairs), 1.5, self.frame.down / 3)
+        most_busy = max(self.busy.values(), default=0.0)
         found: list[Mark] = []
         for (a, b), capacity in sorted(pairs.items(), key=lambda item: item[1]):
             own: Stands = tuple(sorted(stands[a, b].items()))
@@ -213,7 +254,10 @@ class _Sketch:
             room = 0.8 * min(self.places[a][1], self.places[b][1])
             width = max(0.8, min(_WIDEST_LINE, room) * capacity / most)
             points = self._way(a, b)
-            found.append(Line(between(*ends), "link", points, width, ends, own, seen))
+            look = "link"
+            if self.loads is not None:
+                look += f" {load_look(self.busy.get((a, b), 0.0), most_busy)}"
+            found.append(Line(between(*ends), look, points, width, ends, own, seen))
         return found
 
     def _way(self, a: int, b: int) -> tuple[Point, ...]:
@@ -257,7 +301,9 @@ class _Sketch:
                     stands["device"] += 1
                 elif element.id in self.tiers.switches:
                     stands[self.tiers.switches[element.id]] += element.count
-            look = "device" if own[0].role == "device" else "switch"
+            look = "switch"
+            if own[0].role == "device":
+                look = self.paint([self._number[one.id] for one in own])
             key = self.key(box)
             entries: Stands = tuple(sorted(stands.items()))
             found.append(
@@ -266,9 +312,14 @@ class _Sketch:
             label = self._label(own, width - 4)
             if label and self.frame.words and bottom - top >= 15:
                 found.append(
-                    Words(label, "", x, (top + bottom) / 2 + 4.2, TEXT, "middle", key)
+                    Words(label, self._ink(look), x, (top + bottom) / 2 + 4.2, TEXT, "middle", key)
                 )
         return found
+
+    @staticmethod
+    def _ink(look: str) -> str:
+        """Of words on a box: what is read on its colour."""
+        return stage_ink(look) if look.startswith("stage-") else ""
 
     def _label(self, own: Sequence[Element], room: float) -> str:
         """What fits: the name with how many there are, or the number alone."""

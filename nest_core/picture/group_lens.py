@@ -6,10 +6,12 @@ All of it repeats what the picture's ring stands for.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from nest_core.picture.aggregate import tiles
 from nest_core.picture.frame import TEXT
 from nest_core.picture.marks import Band, Box, Line, Mark, Point, Words, between
+from nest_core.picture.racks import Paint, plain
 from nest_core.picture.text import text_width, wrapped
 from nest_core.topology import Dragonfly
 
@@ -25,7 +27,12 @@ _MOST_LINKS = 300
 
 
 def group_lens(
-    fabric: Dragonfly, left: float, right: float, top: float, bottom: float
+    fabric: Dragonfly,
+    left: float,
+    right: float,
+    top: float,
+    bottom: float,
+    paint: Paint = plain,
 ) -> list[Mark]:
     """Group 0 in a frame."""
     devices = fabric.devices // fabric.groups
@@ -38,7 +45,7 @@ def group_lens(
         marks.append(Words(line, "soft", left + 12, low + 12 + 15 * at, TEXT))
     room = min(right - left - 16, low - top - 30) / 2
     centre = (left + right) / 2, (top + 26 + low) / 2
-    return marks + _routers(fabric, centre, room)
+    return marks + _routers(fabric, centre, room, paint)
 
 
 def _cut(text: str, room: float) -> str:
@@ -65,7 +72,7 @@ def _fan(fabric: Dragonfly) -> int:
     return max(1, 72 // fabric.routers_per_group)
 
 
-def _routers(fabric: Dragonfly, centre: Point, room: float) -> list[Mark]:
+def _routers(fabric: Dragonfly, centre: Point, room: float, paint: Paint) -> list[Mark]:
     reach = min(_REACH[1], max(_REACH[0], 0.24 * room))
     ring = room - reach - _NODE - 2
     counts = tiles(fabric.routers_per_group, 2 * math.pi * ring)
@@ -89,7 +96,8 @@ def _routers(fabric: Dragonfly, centre: Point, room: float) -> list[Mark]:
         ends = f"lens {keys[a]}", f"lens {keys[b]}"
         marks.append(Line(between(keys[a], keys[b]), "link", points, local, ends, opacity=seen))
     for at, place in enumerate(places):
-        marks += _around(fabric, place, _turn(at, count), size, (keys[at], 2 * math.pi / count), (out, port, reach))
+        fan = _Fan(place, _turn(at, count), size, 2 * math.pi / count, reach)
+        marks += _around(fabric, at, fan, (out, port), paint)
         box = Box(
             f"lens {keys[at]}",
             "switch",
@@ -121,35 +129,41 @@ def _between(a: Point, b: Point, size: float) -> tuple[Point, Point]:
     return (a[0] + dx, a[1] + dy), (b[0] - dx, b[1] - dy)
 
 
+@dataclass(frozen=True, slots=True)
+class _Fan:
+    """What leads outwards from a router: where it is, which way, and how much of the ring."""
+
+    place: Point
+    turn: float
+    size: float
+    share: float
+    reach: float
+
+
 def _around(
-    fabric: Dragonfly,
-    place: Point,
-    turn: float,
-    size: float,
-    own: tuple[str, float],
-    sizes: tuple[float, float, float],
+    fabric: Dragonfly, router: int, fan: _Fan, widths: tuple[float, float], paint: Paint
 ) -> list[Mark]:
-    """What leads outwards from a router: global links, then nodes, on a fan."""
-    key, share = own
-    out, port, reach = sizes
+    """Global links, then nodes, on a fan."""
+    key = f"router {router}"
     lit = min(fabric.global_links_per_router, fabric.links_per_pair * (fabric.groups - 1))
     nodes = fabric.nodes_per_router if fabric.nodes_per_router <= _fan(fabric) else 1
     lines = min(lit, _fan(fabric))
     total = nodes + lines
-    spread = min(2.4, max(share * 1.45, 0.3))
+    spread = min(2.4, max(fan.share * 1.45, 0.3))
+    each = fabric.devices_per_node * (fabric.nodes_per_router // nodes)
+    first = router * fabric.nodes_per_router * fabric.devices_per_node
     marks: list[Mark] = []
     for at in range(total):
-        angle = turn + (0.0 if total == 1 else spread * (at / (total - 1) - 0.5))
-        start = _spot(place, size, angle)
+        angle = fan.turn + (0.0 if total == 1 else spread * (at / (total - 1) - 0.5))
+        start = _spot(fan.place, fan.size, angle)
         if at < lines:
-            end = _spot(place, size + 0.62 * reach, angle)
-            marks.append(Line("", "link opened", (start, end), out, (f"lens {key}",)))
+            end = _spot(fan.place, fan.size + 0.62 * fan.reach, angle)
+            marks.append(Line("", "link opened", (start, end), widths[0], (f"lens {key}",)))
             continue
-        far = size + reach - (_NODE if total > 6 and at % 2 else 0)
-        x, y = _spot(place, far, angle)
-        name = f"lens node {key} {at - lines}"
-        marks.append(Line("", "link", (start, (x, y)), port, (f"lens {key}", name)))
-        marks.append(
-            Box(name, "device", x - _NODE / 2, y - _NODE / 2, _NODE, _NODE, _KEY, radius=1.5)
-        )
+        far = fan.size + fan.reach - (_NODE if total > 6 and at % 2 else 0)
+        x, y = _spot(fan.place, far, angle)
+        name, begin = f"lens node {key} {at - lines}", first + (at - lines) * each
+        look = paint(range(begin, begin + each))
+        marks.append(Line("", "link", (start, (x, y)), widths[1], (f"lens {key}", name)))
+        marks.append(Box(name, look, x - _NODE / 2, y - _NODE / 2, _NODE, _NODE, _KEY, radius=1.5))
     return marks

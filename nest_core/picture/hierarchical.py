@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,22 @@ from nest_core.picture.aggregate import Row, row_of
 from nest_core.picture.ask import Ask
 from nest_core.picture.cabinet import Room, cabinet
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
-from nest_core.picture.marks import Band, Box, Drawn, Mark, Point, Said, Stands, Swatch, Words
+from nest_core.picture.marks import (
+    Band,
+    Box,
+    Drawn,
+    Line,
+    Mark,
+    Point,
+    Said,
+    Stands,
+    Swatch,
+    Words,
+    between,
+)
+from nest_core.picture.plan import load_look, stage_look, tier_busy
+from nest_core.picture.racks import Paint
+from nest_core.picture.stages import Stages, legend_of, lit, load_words, stages_of
 from nest_core.picture.clos_words import plural, said_rate
 from nest_core.picture.switches import cross
 from nest_core.picture.text import text_width
@@ -102,6 +118,20 @@ class _Levels:
             columns = columns[self.present]
         return np.bincount(columns, values, minlength=len(self.row.counts))
 
+    def busy(self, level: int) -> FloatArray:
+        """Busy share of the fullest link into a level, by column."""
+        found = np.zeros(len(self.row.counts))
+        if self.ask.loads is not None:
+            columns = self.column_of[self.present]
+            np.maximum.at(found, columns, tier_busy(self.ask.loads, level))
+        return found
+
+    @property
+    def busiest(self) -> float:
+        """The same of the fullest link of all."""
+        levels = range(1, len(self.fabric.tiers))
+        return max((float(self.busy(level).max()) for level in levels), default=0.0)
+
     def groups(self, level: int) -> IntArray:
         """Groups of a level by column."""
         return np.bincount(self.columns_of(level), minlength=len(self.row.counts))
@@ -112,13 +142,13 @@ def hierarchical_drawn(fabric: Hierarchical, ask: Ask) -> Drawn:
     whole = replace(fabric, missing=())
     top = len(fabric.tiers) - 1
     at = next((t for t in range(top - 1, -1, -1) if 2 <= whole.groups[t] <= _MOST_COLUMNS), top - 1)
-    words = _title(fabric), _subtitle(fabric)
-    legend = _legend(fabric, at)
     frame = frame_of(ask.width)
     row = _row(whole.groups[max(at, 0)], frame)
     levels = _Levels(fabric, ask, row, max(at, 0))
-    sketch = _Sketch(levels, frame)
-    marks = sketch.marks()
+    sketch = _Sketch(levels, frame, *stages_of(ask, whole.devices, fabric.place_of()))
+    words = load_words(ask, (_title(fabric), _subtitle(fabric)), levels.busiest)
+    legend = legend_of(ask, levels.busiest, _legend(fabric, at))
+    marks = [*sketch.marks(), *sketch.transfers()]
     return framed(frame, words, marks, sketch.said(), legend)
 
 
@@ -142,6 +172,8 @@ class _Sketch:
 
     levels: _Levels
     frame: Frame
+    stages: Stages | None
+    paint: Paint
 
     @cached_property
     def names(self) -> bool:
@@ -210,7 +242,7 @@ class _Sketch:
         whole = levels.whole
         room = Room(x - width / 2, top, width, bottom - top, whole.devices, whole.groups[0])
         present = levels.present
-        return cabinet(self._block(column), nodes, room, lambda at: bool(present[at]))[0]
+        return cabinet(self._block(column), nodes, room, lambda at: bool(present[at]), self.paint)[0]
 
     def _block(self, column: int) -> str:
         return f"nodes of {self.key(self.levels.at, column)}"
@@ -254,8 +286,11 @@ class _Sketch:
         here = int(levels.links(level, levels.fabric)[column])
         key = " | ".join(ends)
         stands: Stands = ((f"links {name}", here),)
+        look = "bundle"
+        if levels.ask.loads is not None:
+            look = load_look(float(levels.busy(level)[column]), levels.busiest)
         if here == whole:
-            return [Band(key, "bundle", points, ends, stands)]
+            return [Band(key, look, points, ends, stands)]
         gone: Stands = ((f"links {name}", whole - here),)
         if not here:
             return [Band(key, "bundle gone", points, ends, gone)]
@@ -264,7 +299,7 @@ class _Sketch:
         inner = bx - share * (bx - ax), by, cx - share * (cx - dx), cy
         lost = ((inner[0], by), (bx, by), (cx, cy), (inner[2], cy))
         left = ((ax, ay), (inner[0], by), (inner[2], cy), (dx, dy))
-        return [Band(key, "bundle", left, ends, stands), Band(key, "bundle gone", lost, ends, gone)]
+        return [Band(key, look, left, ends, stands), Band(key, "bundle gone", lost, ends, gone)]
 
     def _fan(self) -> list[Mark]:
         """From every column to the level that joins them, side by side there."""
@@ -300,18 +335,60 @@ class _Sketch:
                 marks.append(Band(f"{below} | {name}", "bundle", points, (below, name), stands))
         return marks
 
+    def transfers(self) -> list[Mark]:
+        """The first replica's way from stage to stage, and its groups outlined."""
+        if self.stages is None:
+            return []
+        levels, marks = self.levels, list[Mark]()
+        groups = self.stages.groups()
+        columns = [int(levels.column_of[group[0]]) for group in groups]
+        crossing = {c for pair in pairwise(columns) if pair[0] != pair[1] for c in pair}
+        fan = {mark.key: mark for mark in self._fan() if isinstance(mark, Band)}
+        for column in sorted(crossing):
+            x = levels.row.centres[column]
+            for level in range(1, levels.at + 1):
+                top, bottom = self.rows[f"links {level}"]
+                ends = self._below(level, column), self.key(level, column)
+                marks += lit(between(*ends), ((x, bottom), (x, top)), ends)
+            ends = self._below(levels.at + 1, column), levels.fabric.tiers[levels.at + 1].name
+            (a, top), (b, _), (c, bottom), (d, _) = fan[between(*ends)].points
+            marks += lit(between(*ends), (((c + d) / 2, bottom), ((a + b) / 2, top)), ends)
+        return marks + self._outlines(groups)
+
+    def _outlines(self, groups: Sequence[Sequence[int]]) -> list[Mark]:
+        """Around the cells of a tensor group, or the bar that holds them."""
+        marks: list[Mark] = []
+        for group in groups:
+            column = int(self.levels.column_of[group[0]])
+            cells = [
+                mark
+                for mark in self._nodes(column, self.levels.row.centres[column])
+                if isinstance(mark, Box) and mark.key in {f"device {at}" for at in group}
+            ]
+            if len(cells) == len(group):
+                left, top = min(c.x for c in cells) - 1, min(c.y for c in cells) - 1
+                right = max(c.x + c.width for c in cells) + 1
+                bottom = max(c.y + c.height for c in cells) + 1
+                area = left, top, right - left, bottom - top
+                marks += [Box("", look, *area, cells[0].inside) for look in ("cased", "lit")]
+        return marks
+
     def _column_names(self) -> list[Mark]:
         levels, row = self.levels, self.levels.row
         if not self.names or row.tiled:
             return []
         name = levels.fabric.tiers[levels.at].name
+        if self.stages is not None:
+            named = self._stage_names(self.stages)
+            if named:
+                return named
         longest = f"{name} {len(row.counts) - 1}"
-        named = text_width(longest, TEXT) * 1.1 + 6 <= row.pitch
-        if not named and text_width(str(len(row.counts)), TEXT) * 1.1 + 4 > row.pitch:
+        whole = text_width(longest, TEXT) * 1.1 + 6 <= row.pitch
+        if not whole and text_width(str(len(row.counts)), TEXT) * 1.1 + 4 > row.pitch:
             return []
         return [
             Words(
-                f"{name} {at}" if named else str(at),
+                f"{name} {at}" if whole else str(at),
                 "soft",
                 x,
                 self.frame.bottom - 2,
@@ -321,6 +398,31 @@ class _Sketch:
             )
             for at, x in enumerate(row.centres)
         ]
+
+    def _stage_names(self, stages: Stages) -> list[Mark]:
+        """A bracket below every run of columns of one stage; none where a column has several."""
+        levels, marks = self.levels, list[Mark]()
+        own = [
+            stages.one(np.flatnonzero(levels.column_of == column).tolist())
+            for column in range(len(levels.row.counts))
+        ]
+        if min(own) < 0:
+            return []
+        half, y = levels.row.box / 2, self.frame.bottom - 14
+        for stage in dict.fromkeys(own):
+            columns = [at for at, one in enumerate(own) if one == stage]
+            if columns[-1] - columns[0] + 1 != len(columns):
+                return []
+            left = levels.row.centres[columns[0]] - half
+            right = levels.row.centres[columns[-1]] + half
+            look = f"{stage_look(stage, stages.plan.stages)} bar"
+            marks.append(Line(f"stage {stage + 1}", look, ((left, y), (right, y)), 2.5))
+            for text in (f"stage {stage + 1}", str(stage + 1)):
+                if text_width(text, TEXT) * 1.1 <= right - left:
+                    at = (left + right) / 2, self.frame.bottom - 1
+                    marks.append(Words(text, "label", *at, TEXT, "middle", f"stage {stage + 1}"))
+                    break
+        return marks
 
     def said(self) -> list[Said]:
         """Words of every level and its links, the outermost first."""

@@ -112,7 +112,12 @@ def _finding(network: Network, axes: Mapping[str, IntArray]) -> str:
     top = len(network.levels) - 1
     said = []
     for level in sorted(reached):
-        names, name = " and ".join(reached[level]), network.levels[level].name
+        *several, last = reached[level]
+        names = f"{', '.join(several)} and {last}" if several else last
+        name = network.levels[level].name
+        if network.torus is not None:
+            said.append(f"{names} groups span {name}")
+            continue
         how = "crosses" if level == top else "turns at" if level else "stays in"
         said.append(f"{names} traffic {how} the {name}")
     text = "; ".join(said)

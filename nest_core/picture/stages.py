@@ -14,7 +14,7 @@ from nest_core.picture.marks import Line, Mark, Point, Swatch, Words
 from nest_core.picture.plan import Shown
 from nest_core.picture.racks import Paint, plain
 
-__all__ = ["Stages", "legend_of", "lit", "load_words", "stages_of"]
+__all__ = ["Stages", "legend_of", "lit", "load_words", "stage_ink", "stages_of"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -55,9 +55,7 @@ class Stages:
         text = str(stage + 1)
         if stage < 0 or width < max(_LEAST_BOX, 7.4 * len(text) + 3):
             return []
-        step = int(self.paint(devices).rpartition("-")[2])
-        look = "inverse" if step <= _INVERSE else "onlight"
-        return [Words(text, look, at[0], at[1] + 4.2, 12.0, "middle", key)]
+        return [Words(text, stage_ink(self.paint(devices)), at[0], at[1] + 4.2, 12.0, "middle", key)]
 
     def groups(self) -> list[tuple[int, ...]]:
         """Numbers of the devices of the first replica's tensor groups, stage by stage."""
@@ -94,7 +92,8 @@ def load_words(ask: Ask, words: tuple[str, str], busiest: float) -> tuple[str, s
     if ask.loads is None:
         return ask.plan.finding, ask.plan.subtitle
     load = f"The busiest link is busy {100 * busiest:.3g}\u00a0% of an iteration"
-    return load, f"{ask.plan.subtitle} Links: the redder, the longer they are busy."
+    told = ask.plan.subtitle.rstrip(".")
+    return load, f"{told}. Links: the redder, the longer they are busy"
 
 
 def legend_of(ask: Ask, busiest: float, others: Sequence[Swatch]) -> list[Swatch]:
@@ -105,6 +104,17 @@ def legend_of(ask: Ask, busiest: float, others: Sequence[Swatch]) -> list[Swatch
     if ask.loads is not None:
         ramp = [Swatch("ramp", "", f"0 to {100 * busiest:.3g}\u00a0% busy")]
     return [*stage_legend(ask.plan), *ramp, *others]
+
+
+def stage_ink(look: str) -> str:
+    """Look of words on a stage's colour, which no theme changes.
+
+    Examples
+    --------
+    >>> stage_ink("stage-0"), stage_ink("stage-11")
+    ('inverse', 'onlight')
+    """
+    return "inverse" if int(look.rpartition("-")[2]) <= _INVERSE else "onlight"
 
 
 def lit(key: str, points: tuple[Point, ...], ends: tuple[str, ...]) -> list[Mark]:

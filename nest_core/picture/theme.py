@@ -129,6 +129,7 @@ _RULES |= {
     ".group.opened": "fill:var(--fabric-bg);stroke:var(--fabric-accent)",
     ".link.opened": "stroke:var(--fabric-accent);stroke-width:inherit",
     ".wrap": "stroke-dasharray:4 2.5",
+    ".round": "stroke:var(--fabric-switch-edge)",
     ".top": "filter:brightness(1.22)",
     ".side": "filter:brightness(.74)",
     ".onlight text": "fill:#000",
