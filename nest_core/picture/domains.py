@@ -16,6 +16,7 @@ import numpy as np
 from nest_core.picture.aggregate import Row, row_of
 from nest_core.picture.ask import Ask
 from nest_core.picture.clos import Sketch, left_ratio
+from nest_core.picture.clos_plan import stage_legend
 from nest_core.picture.clos_structure import Pod
 from nest_core.picture.clos_words import plural, said_links, said_nodes, said_rate, said_tier
 from nest_core.picture.frame import Frame, frame_of, framed
@@ -55,18 +56,26 @@ def domains_drawn(sketch: Sketch) -> Drawn:
         spines = _spines(pod, row, unit, frame, edges["spine"])
         up = sum(leaf.up for leaf in pod.leaves)
         words = f"{up:,} links: every {names[0]} to every {names[1]}"
-        marks += mesh(leaves, spines, Mesh(f"links {names[1]}", pod.links, words, unit))[1]
+        ups = {key.removesuffix(" up"): look for key, look in sketch.loads.items()}
+        links = Mesh(f"links {names[1]}", pod.links, words, unit, loads=ups)
+        marks += mesh(leaves, spines, links)[1]
         marks += [mark for one in spines for mark in one.marks]
     racks = _racks(sketch, frame, edges["rack"])
-    links = _to_leaves(sketch, pod)
-    words = f"{int(links.sum()):,} links, {structure.links_per_node} from a rack to each leaf"
-    down = Mesh(f"links {names[0]}", links, words, min(unit, row.box / max(1, links.sum(0).max())))
+    below = _to_leaves(sketch, pod)
+    words = f"{int(below.sum()):,} links, {structure.links_per_node} from a rack to each leaf"
+    room = min(unit, row.box / max(1, int(below.sum(axis=0).max())))
+    # Every leaf takes as much of every rack: the looks of leaf 0's links are those of all.
+    first = sketch.loads.get(f"{leaves[0].key} down", "")
+    looks = dict.fromkeys((rack.key for rack in racks), first) if first else {}
+    down = Mesh(f"links {names[0]}", below, words, room, loads=looks)
     marks += mesh(racks, leaves, down)[1]
     marks += [mark for one in (*leaves, *racks) for mark in one.marks]
     if frame.words:
         marks += _names(racks, frame)
-    said = _said(sketch, pod, edges)
-    return framed(frame, (_title(fabric), _subtitle(fabric)), marks, said, _legend(fabric))
+    if sketch.plan is not None:
+        marks += _outlines(sketch, racks)
+    words_of = sketch.words("") if sketch.plan else (_title(fabric), _subtitle(fabric))
+    return framed(frame, words_of, marks, _said(sketch, pod, edges), _legend(sketch))
 
 
 def _edges(frame: Frame, spines: bool) -> dict[str, tuple[float, float]]:
@@ -149,6 +158,20 @@ def _trays(sketch: Sketch, rack: Box, node: int) -> list[Mark]:
     return marks
 
 
+def _outlines(sketch: Sketch, racks: Sequence[Placed]) -> list[Mark]:
+    """Around every device of the first replica."""
+    present = sketch.fabric.as_built.devices
+    held = [int(present[at]) for group in sketch.plan.group for at in group] if sketch.plan else []
+    keys = {f"device {number}" for number in held}
+    boxes = [mark for rack in racks for mark in rack.marks if isinstance(mark, Box)]
+    return [
+        Box("", look, box.x - 1, box.y - 1, box.width + 2, box.height + 2, box.inside)
+        for box in boxes
+        if box.key in keys
+        for look in ("cased", "lit")
+    ]
+
+
 def _across(devices: int, aspect: float) -> int:
     """Devices side by side in a block: a divisor that makes cells about twice as wide as high."""
     divisors = [size for size in range(1, devices + 1) if devices % size == 0]
@@ -180,11 +203,16 @@ def _subtitle(fabric: Clos) -> str:
     return f"{fabric.devices:,} devices in {racks}{rails}; width is capacity, a heavy frame a domain"
 
 
-def _legend(fabric: Clos) -> list[Swatch]:
+def _legend(sketch: Sketch) -> list[Swatch]:
+    fabric = sketch.fabric
+    stages = stage_legend(sketch.plan) if sketch.plan else ()
+    busy = (Swatch("ramp", "", "busy, least to most"),) if sketch.busy else ()
     joined = fabric.interconnect == "switch"
     gone = [Swatch("box", "device gone", "crossed, dashed: failed")] if fabric.missing else []
     return [
-        Swatch("box", "device", "device"),
+        *stages,
+        *busy,
+        *(() if stages else (Swatch("box", "device", "device"),)),
         *([Swatch("box", "port", "switch in the rack: any to any")] if joined else []),
         Swatch("box", "switch", "switch; width is ports in use"),
         Swatch("box", "frame domain", "scale-up domain"),

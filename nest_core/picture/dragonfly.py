@@ -91,7 +91,6 @@ def dragonfly_drawn(fabric: Dragonfly, ask: Ask) -> Drawn:
     busy = _busy(fabric, ask)
     most = float(busy.max())
     words = load_words(ask, (_title(fabric), _subtitle(fabric)), most)
-    legend = legend_of(ask, most, _legend(fabric, ask.width))
     marks: list[Mark] = []
     if lens:
         marks += _beam(ring, frame, frame.right - lens)
@@ -103,6 +102,7 @@ def dragonfly_drawn(fabric: Dragonfly, ask: Ask) -> Drawn:
     if lens:
         region = frame.right - lens, frame.right, frame.top, frame.bottom
         marks += group_lens(fabric, *region, paint)
+    legend = legend_of(ask, most, _legend(fabric, ask.width), marks)
     return framed(frame, words, marks, _said(fabric, ring, frame), legend)
 
 

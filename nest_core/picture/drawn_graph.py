@@ -66,7 +66,8 @@ def graph_drawn(fabric: GraphFabric, ask: Ask) -> Drawn:
     most = max(sketch.busy.values(), default=0.0)
     words = load_words(ask, sketch.words, most)
     marks = sketch.marks() if stages is None else [*sketch.marks(), *sketch.transfers(stages)]
-    return framed(frame, words, marks, sketch.said(ask), legend_of(ask, most, _legend(fabric)))
+    legend = legend_of(ask, most, _legend(fabric), marks)
+    return framed(frame, words, marks, sketch.said(ask), legend)
 
 
 def _by_rank(fabric: GraphFabric) -> Folded:
@@ -349,16 +350,14 @@ class _Sketch:
 
     def said(self, ask: Ask) -> list[Said]:
         """Rows and the links between them, from the top."""
-        found: list[Said] = [
-            Said("node", ask.parts.nodes, "", (), self.frame.top, self.frame.bottom)
-        ]
+        found: list[Said] = []
         ranks = sorted(self.rows, reverse=True)
         for at, rank in enumerate(ranks):
             top, bottom = self.rows[rank]
             found += self._said_row(rank, top, bottom, ask)
             lower = self.rows[ranks[at + 1]][0] if at + 1 < len(ranks) else bottom + 20
             found += self._said_links(rank, bottom, lower)
-        return found
+        return [*found, Said("node", ask.parts.nodes, "", (), self.frame.top, self.frame.bottom)]
 
     def _said_row(self, rank: int, top: float, bottom: float, ask: Ask) -> list[Said]:
         counts: Counter[tuple[str, str]] = Counter()

@@ -147,8 +147,8 @@ def hierarchical_drawn(fabric: Hierarchical, ask: Ask) -> Drawn:
     levels = _Levels(fabric, ask, row, max(at, 0))
     sketch = _Sketch(levels, frame, *stages_of(ask, whole.devices, fabric.place_of()))
     words = load_words(ask, (_title(fabric), _subtitle(fabric)), levels.busiest)
-    legend = legend_of(ask, levels.busiest, _legend(fabric, at))
     marks = [*sketch.marks(), *sketch.transfers()]
+    legend = legend_of(ask, levels.busiest, _legend(fabric, at), marks)
     return framed(frame, words, marks, sketch.said(), legend)
 
 

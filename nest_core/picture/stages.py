@@ -96,14 +96,18 @@ def load_words(ask: Ask, words: tuple[str, str], busiest: float) -> tuple[str, s
     return load, f"{told}. Links: the redder, the longer they are busy"
 
 
-def legend_of(ask: Ask, busiest: float, others: Sequence[Swatch]) -> list[Swatch]:
+def legend_of(
+    ask: Ask, busiest: float, others: Sequence[Swatch], marks: Sequence[Mark]
+) -> list[Swatch]:
     """The legend, with stages and loads where they are shown."""
     if ask.plan is None:
         return list(others)
+    hatched = any("mixed" in mark.look.split() for mark in marks)
+    mixed = [Swatch("box", "mixed", "several stages")] if hatched else []
     ramp = []
     if ask.loads is not None:
         ramp = [Swatch("ramp", "", f"0 to {100 * busiest:.3g}\u00a0% busy")]
-    return [*stage_legend(ask.plan), *ramp, *others]
+    return [*stage_legend(ask.plan), *mixed, *ramp, *others]
 
 
 def stage_ink(look: str) -> str:

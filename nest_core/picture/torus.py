@@ -57,7 +57,6 @@ def torus_drawn(fabric: Torus, ask: Ask) -> Drawn:
     site = site_of(blocks.counts, frame, ask.plan is not None)
     busy = {} if ask.loads is None else blocks.busiest(ask.loads.busy)
     most = max(busy.values(), default=0.0)
-    legend = legend_of(ask, most, _legend(blocks))
     words = load_words(ask, (_title(fabric), _subtitle(blocks)), most)
     stages, paint = stages_of(ask, fabric.places, fabric.place_of())
     looks = {joint: load_look(share, most) for joint, share in busy.items()}
@@ -70,6 +69,7 @@ def torus_drawn(fabric: Torus, ask: Ask) -> Drawn:
         marks += _letters(blocks, site)
     if frame.said == "full":
         marks += rings(blocks, frame)
+    legend = legend_of(ask, most, _legend(blocks), marks)
     return framed(frame, words, marks, _said(blocks, ask.parts, frame), legend)
 
 
