@@ -1,4 +1,4 @@
-"""Nodes in a frame: a cell per device while there is room, then a bar per node, then bars of several.
+"""Nodes in a frame: a cell per device while there is room, then a bar per node or for several.
 
 What a bar stands for is told, so that it can be said.
 """

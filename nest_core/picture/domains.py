@@ -200,7 +200,9 @@ def _title(fabric: Clos) -> str:
 def _subtitle(fabric: Clos) -> str:
     rails = f", {fabric.rails} rails" if fabric.rails > 1 else ""
     racks = f"{fabric.nodes} {plural('rack', fabric.nodes)} of {fabric.devices_per_node}"
-    return f"{fabric.devices:,} devices in {racks}{rails}; width is capacity, a heavy frame a domain"
+    return (
+        f"{fabric.devices:,} devices in {racks}{rails}; width is capacity, a heavy frame a domain"
+    )
 
 
 def _legend(sketch: Sketch) -> list[Swatch]:

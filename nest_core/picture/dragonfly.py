@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from nest_core.picture.aggregate import LEAST_BOX, LEAST_PITCH, MOST_PAIRS, opacity, tiles
 from nest_core.picture.ask import Ask
+from nest_core.picture.clos_words import said_rate
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
 from nest_core.picture.group_lens import group_lens
 from nest_core.picture.marks import (
@@ -34,7 +35,6 @@ from nest_core.picture.marks import (
     Words,
     between,
 )
-from nest_core.picture.clos_words import said_rate
 from nest_core.picture.plan import load_look
 from nest_core.picture.stages import Stages, legend_of, lit, load_words, stages_of
 from nest_core.topology import Dragonfly
@@ -128,9 +128,7 @@ def _busy(fabric: Dragonfly, ask: Ask) -> npt.NDArray[np.float64]:
     return np.asarray(np.maximum(ways, ways.T))
 
 
-def _looks(
-    ring: _Ring, busy: npt.NDArray[np.float64], most: float
-) -> dict[tuple[int, int], str]:
+def _looks(ring: _Ring, busy: npt.NDArray[np.float64], most: float) -> dict[tuple[int, int], str]:
     """Looks of the lines between two boxes by what is on their fullest link."""
     starts = np.cumsum([0, *ring.counts])[:-1]
     shares = np.maximum.reduceat(np.maximum.reduceat(busy, starts, 0), starts, 1)
@@ -193,9 +191,7 @@ def _bent(ring: _Ring, a: int, b: int) -> tuple[Point, ...]:
     """From the inner edge of one group to that of another, bent towards the middle."""
     start, end = ring.at(a, ring.box), ring.at(b, ring.box)
     middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
-    control = tuple(
-        at + _BENT * (to - at) for at, to in zip(middle, ring.centre, strict=True)
-    )
+    control = tuple(at + _BENT * (to - at) for at, to in zip(middle, ring.centre, strict=True))
     found = []
     for step in range(_STEPS + 1):
         t = step / _STEPS
@@ -209,9 +205,7 @@ def _bent(ring: _Ring, a: int, b: int) -> tuple[Point, ...]:
     return tuple(found)
 
 
-def _groups(
-    fabric: Dragonfly, ring: _Ring, frame: Frame, stages: Stages | None
-) -> list[Mark]:
+def _groups(fabric: Dragonfly, ring: _Ring, frame: Frame, stages: Stages | None) -> list[Mark]:
     found: list[Mark] = []
     names: list[Mark] = []
     routers = fabric.routers_per_group

@@ -162,7 +162,9 @@ class _Sketch:
     @cached_property
     def _arcs(self) -> set[int]:
         rank = self.found.rank
-        return {rank[one.a] for one in self.found.joins if rank[one.a] == rank[one.b] and one.a != one.b}
+        return {
+            rank[one.a] for one in self.found.joins if rank[one.a] == rank[one.b] and one.a != one.b
+        }
 
     @cached_property
     def order(self) -> dict[int, list[int]]:
@@ -193,7 +195,9 @@ class _Sketch:
             own = self.order[rank]
             pitch = (right - left) / len(own)
             width = min(_WIDEST_BOX, pitch - gap(pitch))
-            wanted = [self._wanted(box, found, left + (at + 0.5) * pitch) for at, box in enumerate(own)]
+            wanted = [
+                self._wanted(box, found, left + (at + 0.5) * pitch) for at, box in enumerate(own)
+            ]
             step = width + gap(pitch)
             for box, x in zip(own, _spread(wanted, step, left, right, width), strict=True):
                 found[box] = (x, width)
@@ -243,7 +247,9 @@ class _Sketch:
         most = max(pairs.values(), default=1.0)
         seen = 0.85
         if len(pairs) > 64:
-            seen = opacity(self.frame.across * self.frame.down, len(pairs), 1.5, self.frame.down / 3)
+            seen = opacity(
+                self.frame.across * self.frame.down, len(pairs), 1.5, self.frame.down / 3
+            )
         most_busy = max(self.busy.values(), default=0.0)
         found: list[Mark] = []
         for (a, b), capacity in sorted(pairs.items(), key=lambda item: item[1]):
@@ -289,7 +295,11 @@ class _Sketch:
     def _boxes(self) -> list[Mark]:
         inner: dict[int, Counter[str]] = defaultdict(Counter)
         for link in self.fabric.links:
-            tier, a, b = self.tiers.links.get((link.a, link.b)), self.box_of[link.a], self.box_of[link.b]
+            tier, a, b = (
+                self.tiers.links.get((link.a, link.b)),
+                self.box_of[link.a],
+                self.box_of[link.b],
+            )
             if tier is not None and a == b:
                 inner[a][f"links {tier}"] += link.count
         found: list[Mark] = []
@@ -340,10 +350,17 @@ class _Sketch:
         if not switches:
             title = f"{devices:,} devices joined by {len(self.fabric.links):,} direct links"
         else:
-            tiers = f"in {len(ranks)} {plural('rank', len(ranks))} above them" if ranks else "among them"
+            tiers = (
+                f"in {len(ranks)} {plural('rank', len(ranks))} above them"
+                if ranks
+                else "among them"
+            )
             title = f"{devices:,} {plural('device', devices)}, drawn, and what joins them {tiers}"
         if not self.regular:
-            return title, "Too irregular to draw every link: counts per rank; hatched areas are links"
+            return (
+                title,
+                "Too irregular to draw every link: counts per rank; hatched areas are links",
+            )
         alike = any(len(own) > 1 for own in self.found.members)
         fold = "; x: boxes alike" if alike else ""
         return title, f"Rows by hops from devices; a line's width is capacity{fold}"
@@ -382,7 +399,9 @@ class _Sketch:
     def _said_links(self, rank: int, top: float, bottom: float) -> list[Said]:
         """Links between a rank and the one below it, and those within the rank below."""
         counts: dict[str, Counter[float]] = defaultdict(Counter)
-        level = {one.id: self.found.rank[at] for at, own in enumerate(self.found.members) for one in own}
+        level = {
+            one.id: self.found.rank[at] for at, own in enumerate(self.found.members) for one in own
+        }
         ranks = sorted(self.rows)
         below = ranks[ranks.index(rank) - 1] if rank != ranks[0] else None
         for link in self.fabric.links:
@@ -396,7 +415,9 @@ class _Sketch:
                 what,
                 sum(rates.values()),
                 "",
-                tuple(f"{n:,} {plural('link', n)} of {said_rate(r)}" for r, n in sorted(rates.items())),
+                tuple(
+                    f"{n:,} {plural('link', n)} of {said_rate(r)}" for r, n in sorted(rates.items())
+                ),
                 top,
                 bottom,
             )
@@ -433,4 +454,8 @@ def _spread(
 def _legend(fabric: GraphFabric) -> list[Swatch]:
     switch = [Swatch("box", "switch", "switch or NIC")]
     has = any(one.role != "device" for one in fabric.elements)
-    return [Swatch("box", "device", "device"), *(switch if has else []), Swatch("line", "link", "links")]
+    return [
+        Swatch("box", "device", "device"),
+        *(switch if has else []),
+        Swatch("line", "link", "links"),
+    ]

@@ -150,9 +150,7 @@ def _refined(fabric: GraphFabric, number: dict[str, int]) -> dict[str, int]:
         for link in fabric.links:
             seen[link.a][number[link.b], link.bandwidth_Bps] += link.count
             seen[link.b][number[link.a], link.bandwidth_Bps] += link.count
-        finer = _numbered(
-            {name: (number[name], frozenset(seen[name].items())) for name in number}
-        )
+        finer = _numbered({name: (number[name], frozenset(seen[name].items())) for name in number})
         if len(set(finer.values())) == len(set(number.values())):
             return number
         number = finer

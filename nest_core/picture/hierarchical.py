@@ -15,13 +15,14 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from nest_core.bill.inventory import BITS
 from nest_core.picture.aggregate import Row, row_of
 from nest_core.picture.ask import Ask
 from nest_core.picture.cabinet import Room, cabinet
+from nest_core.picture.clos_words import plural, said_rate
 from nest_core.picture.frame import TEXT, Frame, frame_of, framed
+from nest_core.picture.hierarchical_levels import Levels, legend_entries, subtitle_of, title_of
 from nest_core.picture.marks import (
     Band,
     Box,
@@ -31,14 +32,12 @@ from nest_core.picture.marks import (
     Point,
     Said,
     Stands,
-    Swatch,
     Words,
     between,
 )
-from nest_core.picture.plan import load_look, stage_look, tier_busy
+from nest_core.picture.plan import load_look, stage_look
 from nest_core.picture.racks import Paint
 from nest_core.picture.stages import Stages, legend_of, lit, load_words, stages_of
-from nest_core.picture.clos_words import plural, said_rate
 from nest_core.picture.switches import cross
 from nest_core.picture.text import text_width
 from nest_core.topology import Hierarchical
@@ -46,95 +45,7 @@ from nest_core.topology import Hierarchical
 __all__ = ["hierarchical_drawn"]
 
 _MOST_COLUMNS = 64
-_OVER = 1.1
 _SAME = 0.01
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Levels:
-    """Groups, capacities and links of every level, column by column.
-
-    Parameters
-    ----------
-    fabric : Hierarchical
-    ask : Ask
-    row : Row
-        Columns: groups of level ``at``.
-    at : int
-    """
-
-    fabric: Hierarchical
-    ask: Ask
-    row: Row
-    at: int
-
-    @cached_property
-    def whole(self) -> Hierarchical:
-        """The fabric if nothing had failed."""
-        return replace(self.fabric, missing=())
-
-    @cached_property
-    def column_of(self) -> IntArray:
-        """Column of every device, failed ones counted."""
-        columns = np.repeat(np.arange(len(self.row.counts)), self.row.counts)
-        return np.asarray(columns[self.whole.group_of(self.at)], np.int64)
-
-    def columns_of(self, level: int) -> IntArray:
-        """Column of every group of a level; −1: of devices."""
-        if level < 0:
-            return self.column_of
-        found = np.zeros(self.whole.groups[level], np.int64)
-        found[self.whole.group_of(level)] = self.column_of
-        return found
-
-    @cached_property
-    def present(self) -> npt.NDArray[np.bool_]:
-        """Whether each device is there."""
-        here = np.ones(self.whole.devices, bool)
-        if self.fabric.missing:
-            here[:] = False
-            here[self.fabric.place_of()] = True
-        return here
-
-    def capacity(self, level: int) -> FloatArray:
-        """What climbs into a level, bytes/s by column, nothing failed."""
-        return self._by_column(level, self.whole.capacity_Bps(level))
-
-    def links(self, level: int, fabric: Hierarchical) -> IntArray:
-        """Links into a level by column, as the bill counts them."""
-        tier = self.fabric.tiers[level]
-        rate = self.ask.parts.links[level - 1].rate_Gbps
-        parallel = round(tier.bandwidth_Bps * BITS / rate)
-        uplinks = fabric.uplinks(level) * (parallel / tier.oversubscription)
-        counts = np.ceil(uplinks - 1e-6)
-        return self._by_column(level, counts).astype(np.int64)
-
-    def _by_column(self, level: int, values: FloatArray) -> FloatArray:
-        columns = self.columns_of(level - 1)
-        if level == 0 and len(values) != len(columns):
-            columns = columns[self.present]
-        return np.bincount(columns, values, minlength=len(self.row.counts))
-
-    def busy(self, level: int) -> FloatArray:
-        """Busy share of the fullest link into a level, by column."""
-        found = np.zeros(len(self.row.counts))
-        if self.ask.loads is not None:
-            columns = self.column_of[self.present]
-            np.maximum.at(found, columns, tier_busy(self.ask.loads, level))
-        return found
-
-    @property
-    def busiest(self) -> float:
-        """The same of the fullest link of all."""
-        levels = range(1, len(self.fabric.tiers))
-        return max((float(self.busy(level).max()) for level in levels), default=0.0)
-
-    def groups(self, level: int) -> IntArray:
-        """Groups of a level by column."""
-        return np.bincount(self.columns_of(level), minlength=len(self.row.counts))
 
 
 def hierarchical_drawn(fabric: Hierarchical, ask: Ask) -> Drawn:
@@ -144,11 +55,11 @@ def hierarchical_drawn(fabric: Hierarchical, ask: Ask) -> Drawn:
     at = next((t for t in range(top - 1, -1, -1) if 2 <= whole.groups[t] <= _MOST_COLUMNS), top - 1)
     frame = frame_of(ask.width)
     row = _row(whole.groups[max(at, 0)], frame)
-    levels = _Levels(fabric, ask, row, max(at, 0))
+    levels = Levels(fabric, ask, row, max(at, 0))
     sketch = _Sketch(levels, frame, *stages_of(ask, whole.devices, fabric.place_of()))
-    words = load_words(ask, (_title(fabric), _subtitle(fabric)), levels.busiest)
+    words = load_words(ask, (title_of(fabric), subtitle_of(fabric)), levels.busiest)
     marks = [*sketch.marks(), *sketch.transfers()]
-    legend = legend_of(ask, levels.busiest, _legend(fabric, at), marks)
+    legend = legend_of(ask, levels.busiest, legend_entries(fabric, at), marks)
     return framed(frame, words, marks, sketch.said(), legend)
 
 
@@ -156,7 +67,9 @@ def _row(count: int, frame: Frame) -> Row:
     row = row_of(count, frame.left, frame.right)
     if len(row.counts) <= _MOST_COLUMNS:
         return row
-    size = next(s for s in range(2, count + 1) if -(-count // s) <= _MOST_COLUMNS and count % s == 0)
+    size = next(
+        s for s in range(2, count + 1) if -(-count // s) <= _MOST_COLUMNS and count % s == 0
+    )
     return _tiled(count, size, frame)
 
 
@@ -170,7 +83,7 @@ def _tiled(count: int, size: int, frame: Frame) -> Row:
 class _Sketch:
     """The drawing: rows from the top, each with its upper and lower edge."""
 
-    levels: _Levels
+    levels: Levels
     frame: Frame
     stages: Stages | None
     paint: Paint
@@ -242,7 +155,9 @@ class _Sketch:
         whole = levels.whole
         room = Room(x - width / 2, top, width, bottom - top, whole.devices, whole.groups[0])
         present = levels.present
-        return cabinet(self._block(column), nodes, room, lambda at: bool(present[at]), self.paint)[0]
+        return cabinet(self._block(column), nodes, room, lambda at: bool(present[at]), self.paint)[
+            0
+        ]
 
     def _block(self, column: int) -> str:
         return f"nodes of {self.key(self.levels.at, column)}"
@@ -443,9 +358,7 @@ class _Sketch:
             words += self._true_ratio(level)
             ratio = tier.oversubscription if level > 1 or tier.oversubscription != 1 else None
             edges = self.rows[f"links {level}"]
-            found.append(
-                Said(f"links {tier.name}", total, "", tuple(words), *edges, lost, ratio)
-            )
+            found.append(Said(f"links {tier.name}", total, "", tuple(words), *edges, lost, ratio))
         return [*found, *self._said_nodes()]
 
     def _true_ratio(self, level: int) -> list[str]:
@@ -458,7 +371,9 @@ class _Sketch:
         if abs(ratio / stated - 1) < _SAME:
             return []
         name = self.levels.fabric.tiers[level - 1].name
-        return [f"{ratio:.3g} in, 1 out of a {name}" if ratio >= 1 else f"1 in, {1 / ratio:.3g} out"]
+        return [
+            f"{ratio:.3g} in, 1 out of a {name}" if ratio >= 1 else f"1 in, {1 / ratio:.3g} out"
+        ]
 
     def _said_tier(self, level: int) -> Said:
         fabric, whole = self.levels.fabric, self.levels.whole
@@ -471,7 +386,9 @@ class _Sketch:
         of = f"of {tier.group_size:,} {plural(below.name, tier.group_size)}"
         if tier.group_sizes:
             of = f"of {min(tier.group_sizes):,} to {max(tier.group_sizes):,} {below.name}s"
-        tiled = (self.levels.row.said(),) if self.levels.row.tiled and level == self.levels.at else ()
+        tiled = (
+            (self.levels.row.said(),) if self.levels.row.tiled and level == self.levels.at else ()
+        )
         head = f"{count:,} {plural(tier.name, count)}"
         return Said(f"groups {tier.name}", count, head, (of, *tiled), *edges)
 
@@ -503,44 +420,3 @@ def _band(upper: Point, above: float, lower: Point, below: float) -> tuple[Point
         (lower[0] + below / 2, lower[1]),
         (lower[0] - below / 2, lower[1]),
     )
-
-
-def _shares(fabric: Hierarchical) -> list[float]:
-    """What a device has of every level's uplinks, bytes/s."""
-    whole = replace(fabric, missing=())
-    return [
-        float(whole.capacity_Bps(level).sum()) / whole.devices for level in range(len(fabric.tiers))
-    ]
-
-
-def _title(fabric: Hierarchical) -> str:
-    shares = _shares(fabric)
-    worst = max(range(len(fabric.tiers)), key=lambda level: fabric.tiers[level].oversubscription)
-    tier = fabric.tiers[worst]
-    if worst and tier.oversubscription > _OVER:
-        name = fabric.tiers[worst - 1].name
-        return (
-            f"{tier.oversubscription:.3g}:1 between {plural(name, 2)}: a device keeps "
-            f"{said_rate(shares[worst])} of its {said_rate(shares[1])} there"
-            if worst > 1
-            else f"{tier.oversubscription:.3g}:1 between {plural(name, 2)}: a device keeps "
-            f"{said_rate(shares[worst])} there"
-        )
-    told = [f"{said_rate(shares[0])} in its {fabric.tiers[0].name}"]
-    for level in range(1, len(shares)):
-        if not np.isclose(shares[level], shares[level - 1]) or level == 1:
-            told.append(f"{said_rate(shares[level])} at the {fabric.tiers[level].name}")
-    return f"A device has {', '.join(told)}"
-
-
-def _subtitle(fabric: Hierarchical) -> str:
-    return (
-        f"{fabric.devices:,} devices, given as levels. "
-        "Width is capacity: in at the foot, out at the head"
-    )
-
-
-def _legend(fabric: Hierarchical, at: int) -> Sequence[Swatch]:
-    funnel = [Swatch("funnel", "switch", "switches of a level")] if at > 0 else []
-    gone = [Swatch("box", "device gone", "crossed: failed")] if fabric.missing else []
-    return [*funnel, Swatch("box", "device", "devices"), Swatch("box", "bundle", "links"), *gone]

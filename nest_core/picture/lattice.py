@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nest_core.network.torus import TorusShape
-from nest_core.topology.checks import IntArray
 from nest_core.topology import Torus
+from nest_core.topology.checks import IntArray
 
 __all__ = ["AXES", "Blocks", "Joint", "blocks_of"]
 
@@ -177,9 +177,7 @@ class Blocks:
         return self.torus.places // size, size, turns if wraps else 0
 
 
-def blocks_of(
-    torus: Torus, most: int, fits: Callable[[tuple[int, ...]], bool]
-) -> Blocks:
+def blocks_of(torus: Torus, most: int, fits: Callable[[tuple[int, ...]], bool]) -> Blocks:
     """The smallest blocks of which no more than ``most`` are drawn, and that fit.
 
     Parameters

@@ -29,8 +29,11 @@ _STEP = (116.0, 96.0)
 
 @dataclass(frozen=True, slots=True)
 class Oblique:
-    """Steps of the three axes; how far lines keep from devices that are not on them, and two devices
-    from each other along the picture's edges (the larger of both distances)."""
+    """Steps of the three axes, and what they leave free.
+
+    ``clearance`` is how far lines keep from devices that are not on them, ``apart`` the side of the
+    largest squares around devices that do not touch.
+    """
 
     right: float
     up: float

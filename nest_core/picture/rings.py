@@ -50,8 +50,7 @@ def _places(x: float, y: float, dots: int, closed: bool) -> list[Point]:
         return [(x - _RADIUS + at * step, y) for at in range(dots)]
     turn = 2 * math.pi / dots
     return [
-        (x + _RADIUS * math.sin(at * turn), y - _RADIUS * math.cos(at * turn))
-        for at in range(dots)
+        (x + _RADIUS * math.sin(at * turn), y - _RADIUS * math.cos(at * turn)) for at in range(dots)
     ]
 
 

@@ -1,4 +1,4 @@
-"""A plan and its loads on fabrics that are no Clos: colours of devices, numbers, title and legend."""
+"""A plan and its loads on fabrics that are no Clos: colours, numbers, title and legend."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class Stages:
         text = str(stage + 1)
         if stage < 0 or width < max(_LEAST_BOX, 7.4 * len(text) + 3):
             return []
-        return [Words(text, stage_ink(self.paint(devices)), at[0], at[1] + 4.2, 12.0, "middle", key)]
+        return [
+            Words(text, stage_ink(self.paint(devices)), at[0], at[1] + 4.2, 12.0, "middle", key)
+        ]
 
     def groups(self) -> list[tuple[int, ...]]:
         """Numbers of the devices of the first replica's tensor groups, stage by stage."""

@@ -10,12 +10,13 @@ ring per axis.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from nest_core.bill.inventory import Inventory
 from nest_core.picture.ask import Ask
+from nest_core.picture.clos_words import said_rate
 from nest_core.picture.frame import Frame, frame_of, framed
 from nest_core.picture.lattice import AXES, Blocks, Joint, blocks_of
 from nest_core.picture.marks import (
@@ -37,7 +38,6 @@ from nest_core.picture.stages import legend_of, load_words, stages_of
 from nest_core.picture.switches import cross
 from nest_core.picture.torus_plan import torus_plan
 from nest_core.picture.torus_site import LONGEST_STUB, Site, apart, fits, key_of, site_of, stub
-from nest_core.picture.clos_words import said_rate
 from nest_core.topology import Torus
 
 __all__ = ["torus_drawn"]
@@ -73,9 +73,7 @@ def torus_drawn(fabric: Torus, ask: Ask) -> Drawn:
     return framed(frame, words, marks, _said(blocks, ask.parts, frame), legend)
 
 
-def _links(
-    blocks: Blocks, site: Site, parts: Inventory, loads: dict[Joint, str]
-) -> list[Layered]:
+def _links(blocks: Blocks, site: Site, parts: Inventory, loads: dict[Joint, str]) -> list[Layered]:
     joints, _ = blocks.joints
     most = max((joint.links for joint in joints), default=1)
     cubes = _has_cubes(parts)
@@ -108,9 +106,7 @@ def _stands(blocks: Blocks, joint: Joint, cubes: bool) -> Stands:
     return ((f"links {'cube' if within else 'between cubes'}", joint.links),)
 
 
-def _boxes(
-    blocks: Blocks, site: Site, parts: Inventory, paint: Paint
-) -> list[Layered]:
+def _boxes(blocks: Blocks, site: Site, parts: Inventory, paint: Paint) -> list[Layered]:
     _, inside = blocks.joints
     cubes = _has_cubes(parts)
     found: list[Layered] = []
@@ -147,7 +143,12 @@ def _faces(x: float, y: float, size: float, look: str) -> list[Mark]:
     """Upper and right face of a cube whose front is a square."""
     dx, dy = 0.34 * size, -0.26 * size
     upper = (x, y), (x + dx, y + dy), (x + size + dx, y + dy), (x + size, y)
-    right = (x + size, y), (x + size + dx, y + dy), (x + size + dx, y + size + dy), (x + size, y + size)
+    right = (
+        (x + size, y),
+        (x + size + dx, y + dy),
+        (x + size + dx, y + size + dy),
+        (x + size, y + size),
+    )
     return [Band("", f"{look} top", upper), Band("", f"{look} side", right)]
 
 
@@ -172,7 +173,9 @@ def _letters(blocks: Blocks, site: Site) -> list[Mark]:
             corner[axis], way = ends[axis], 1.0
         elif dx * dy:
             # The axis that goes back is named where it ends, at the lower right.
-            corner = [0 if step[0] == 0 else end for step, end in zip(site.steps, ends, strict=True)]
+            corner = [
+                0 if step[0] == 0 else end for step, end in zip(site.steps, ends, strict=True)
+            ]
             way = 1.0
         block = _block_at(corner, blocks.counts)
         x, y = site.at[block]
@@ -208,12 +211,14 @@ def _title(fabric: Torus) -> str:
         for size, shift in zip(fabric.shape, fabric.shifts, strict=True)
     )
     up_to = "" if all(fabric.wrap) else "up to "
-    article = "An" if str(fabric.shape[0]) in ("8", "11", "18") or fabric.shape[0] // 10 == 8 else "A"
+    article = (
+        "An" if str(fabric.shape[0]) in ("8", "11", "18") or fabric.shape[0] // 10 == 8 else "A"
+    )
     rate = said_rate(fabric.link_bandwidth_Bps)
     one = "link" if links == 1 else "links"
     return (
-        f"{article} {_by(fabric.shape)} {_called(fabric)}: {up_to}{_NUMBERS[links]} {one} of {rate} "
-        f"per device, at most {hops:,} hop{'s' if hops > 1 else ''}"
+        f"{article} {_by(fabric.shape)} {_called(fabric)}: {up_to}{_NUMBERS[links]} {one} of "
+        f"{rate} per device, at most {hops:,} hop{'s' if hops > 1 else ''}"
     )
 
 
@@ -238,9 +243,13 @@ def _tiled(blocks: Blocks) -> str:
 
 def _legend(blocks: Blocks) -> list[Swatch]:
     rate = said_rate(blocks.torus.link_bandwidth_Bps)
-    found = [Swatch("line", "link axis-0", f"link of {rate}" if blocks.single else f"links of {rate}")]
+    found = [
+        Swatch("line", "link axis-0", f"link of {rate}" if blocks.single else f"links of {rate}")
+    ]
     if any(wraps for wraps in blocks.torus.wrap):
-        where = "back further along another axis" if blocks.torus.twisted else "back at the other end"
+        where = (
+            "back further along another axis" if blocks.torus.twisted else "back at the other end"
+        )
         found.append(Swatch("line", "link axis-0 wrap", f"wrap: comes {where}"))
     what = "device" if blocks.single else f"block of {math.prod(blocks.side):,} devices"
     found.append(Swatch("box", "device", what))
@@ -253,13 +262,18 @@ def _said(blocks: Blocks, parts: Inventory, frame: Frame) -> list[Said]:
     torus = blocks.torus
     gone = torus.places - torus.devices
     of = f"{torus.devices:,} of {torus.places:,} devices" if gone else f"{torus.devices:,} devices"
-    rows = [("device", torus.devices, of, (_by(torus.shape),), gone)]
+    rows: list[tuple[str, int, str, tuple[str, ...], int]] = [
+        ("device", torus.devices, of, (_by(torus.shape),), gone)
+    ]
     cubes = torus.places // _CUBE**3
     wraps = sum(joint.links for joint in blocks.joints[0] if joint.wraps)
     for link in parts.links:
         words = {
             "neighbour": ("links", "between neighbours"),
-            "wrap-around": ("wraps", "one per ring" if not torus.twisted else "closing the short axes"),
+            "wrap-around": (
+                "wraps",
+                "one per ring" if not torus.twisted else "closing the short axes",
+            ),
             "cube": ("links", "within the cube" if cubes == 1 else f"within {cubes:,} cubes of 64"),
             "between cubes": ("wraps", "")
             if cubes == 1

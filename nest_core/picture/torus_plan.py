@@ -17,7 +17,11 @@ __all__ = ["torus_plan"]
 
 def torus_plan(blocks: Blocks, site: Site, stages: Stages) -> list[tuple[float, Mark]]:
     """Marks, and how far back they are."""
-    return [*_groups(blocks, site, stages), *_numbers(blocks, site, stages), *_ways(blocks, site, stages)]
+    return [
+        *_groups(blocks, site, stages),
+        *_numbers(blocks, site, stages),
+        *_ways(blocks, site, stages),
+    ]
 
 
 def _groups(blocks: Blocks, site: Site, stages: Stages) -> list[tuple[float, Mark]]:

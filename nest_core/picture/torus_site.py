@@ -73,15 +73,18 @@ def _steps(counts: tuple[int, ...], frame: Frame) -> tuple[tuple[int, ...], Obli
 def site_of(counts: tuple[int, ...], frame: Frame, planned: bool) -> Site:
     """Where blocks stand; those of a plan are larger."""
     left, right, top, bottom = _area(frame)
+    order: tuple[int, ...] = (0, 1)
     if len(counts) == 2:
         pitch = min((right - left) / max(counts), (bottom - top) / min(counts), _PITCH[1])
         steps: tuple[Point, ...] = ((pitch, 0.0), (0.0, -pitch))
         if counts[1] > counts[0]:
             steps = steps[::-1]
-        order, widest = (0, 1), min(16.0, max(3.2, (0.64 if planned else 0.46) * pitch))
+        widest = min(16.0, max(3.2, (0.64 if planned else 0.46) * pitch))
     else:
         order, found = _steps(counts, frame)
-        by_axis = dict(zip(order, (found.at(1, 0, 0), found.at(0, 1, 0), found.at(0, 0, 1))))
+        by_axis = dict(
+            zip(order, (found.at(1, 0, 0), found.at(0, 1, 0), found.at(0, 0, 1)), strict=True)
+        )
         steps = tuple(by_axis[axis] for axis in range(3))
         widest = _widest(found)
     places = [Blocks.place_in(counts, block) for block in range(math.prod(counts))]
