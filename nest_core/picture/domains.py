@@ -21,7 +21,8 @@ from nest_core.picture.clos_structure import Pod
 from nest_core.picture.clos_words import plural, said_links, said_nodes, said_rate, said_tier
 from nest_core.picture.frame import Frame, frame_of, framed
 from nest_core.picture.marks import Box, Drawn, Mark, Said, Stands, Swatch, Words
-from nest_core.picture.switches import Mesh, Placed, Switch, cross, mesh, narrow_row, place, units
+from nest_core.picture.meshes import Mesh, mesh
+from nest_core.picture.switches import Placed, Switch, cross, narrow_row, place, units
 from nest_core.picture.text import text_width
 from nest_core.topology import Clos
 

@@ -9,19 +9,25 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pytest
-from properties import drawn_counts, everything_wrong, moved
+from properties import drawn_counts, everything_wrong, lines_wrong, moved
 
 from nest_core.bill.bill import inventory
 from nest_core.bill.prices import load_prices
-from nest_core.picture import Box, Line, picture, to_svg
+from nest_core.costs import price
+from nest_core.costs.parse import read_plan
+from nest_core.costs.placement import rank_mapping_of
+from nest_core.explain.loads import link_loads
+from nest_core.picture import Band, Box, Line, picture, to_svg
 from nest_core.picture.folding import folded, ranks_of
 from nest_core.picture.lattice import Blocks
 from nest_core.picture.oblique import oblique
+from nest_core.picture.plan import stage_look
 from nest_core.presets import preset_names
-from nest_core.scenario import load_fabric
+from nest_core.scenario import load_fabric, load_scenario
 from nest_core.topology import Clos, Dragonfly, GraphFabric, Torus
 from nest_core.topology.graph import Element, Link, as_graph
 
@@ -247,3 +253,49 @@ def test_links_join_neighbouring_ranks():
         rank = ranks_of(fabric)
         assert all(abs(rank[link.a] - rank[link.b]) <= 1 for link in fabric.links)
         assert all(rank[name] == 0 for name in fabric.device_ids)
+
+
+PLANS = {
+    "torus": ("llama2-7b-64-tpu-torus", "dp=4,tp=4,pp=4", ()),
+    "hierarchy": ("gpt3-175b-256-tpuv4like", "dp=8,tp=8,pp=4", ()),
+    "drawn": ("llama2-7b-64-h100", "dp=1,tp=4,pp=2", ('fabric="drawn-8"',)),
+}
+
+
+@lru_cache
+def planned(name):
+    scenario, text, changes = PLANS[name]
+    asked = load_scenario(scenario, changes)
+    problem = asked.problem()
+    report = price(problem, read_plan(text, problem.layers, problem.network.devices))
+    return asked.fabric, problem.network, report.plan, link_loads(problem, report)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_colours_devices_and_lights_links_that_are_there(name):
+    fabric, network, plan, loads = planned(name)
+    drawn = picture(fabric, plan, loads=loads)
+    assert not [one for one in lines_wrong(drawn) if "crosses" in one]
+    stage = rank_mapping_of(network, plan).pp.tolist()
+    looks = {mark.key: mark.look for mark in drawn.marks if isinstance(mark, Box) and mark.key}
+    expected = {
+        f"device {device}": stage_look(own, plan.point.pp) for device, own in enumerate(stage)
+    }
+    assert {key: looks[key] for key in expected} == expected
+    lit = {mark.key for mark in drawn.marks if isinstance(mark, Line) and mark.look == "lit"}
+    bare = {mark.key for mark in picture(fabric).marks if isinstance(mark, Line | Band)}
+    assert lit - {""} <= bare
+    busiest = [mark for mark in drawn.marks if "load-5" in mark.look.split()]
+    assert busiest
+
+
+def test_stubs_and_links_of_a_torus_are_as_busy_as_the_loads_say():
+    fabric, network, _, loads = planned("torus")
+    blocks = Blocks(fabric, (1, 1, 1))
+    found = blocks.busiest(loads.busy)
+    assert max(found.values()) == pytest.approx(loads.busy.max())
+    joint = next(one for one in found if one.axis == 1 and not one.wraps)
+    group = (joint.a * 3 + 1) * 2
+    back = (joint.b * 3 + 1) * 2 + 1
+    assert found[joint] == pytest.approx(max(loads.busy[group], loads.busy[back]))
+    assert network.link_map.capacity_Bps[group] == fabric.link_bandwidth_Bps
