@@ -35,6 +35,7 @@ from nest_core.picture.marks import (
     Words,
     between,
 )
+from nest_core.picture.one_node import node_drawn
 from nest_core.picture.plan import load_look, stage_look
 from nest_core.picture.racks import Paint
 from nest_core.picture.stages import Stages, legend_of, lit, load_words, stages_of
@@ -52,6 +53,8 @@ def hierarchical_drawn(fabric: Hierarchical, ask: Ask) -> Drawn:
     """The picture of a hierarchy."""
     whole = replace(fabric, missing=())
     top = len(fabric.tiers) - 1
+    if not top:
+        return node_drawn(fabric, ask)
     at = next((t for t in range(top - 1, -1, -1) if 2 <= whole.groups[t] <= _MOST_COLUMNS), top - 1)
     frame = frame_of(ask.width)
     row = _row(whole.groups[max(at, 0)], frame)

@@ -299,3 +299,22 @@ def test_stubs_and_links_of_a_torus_are_as_busy_as_the_loads_say():
     back = (joint.b * 3 + 1) * 2 + 1
     assert found[joint] == pytest.approx(max(loads.busy[group], loads.busy[back]))
     assert network.link_map.capacity_Bps[group] == fabric.link_bandwidth_Bps
+
+
+def one_node(inside, nics):
+    changes = {"devices": 8, "tiers": 1, "oversubscription": (), "nics_per_node": nics}
+    return replace(load_fabric("h100-spine-leaf-64"), interconnect=inside, **changes)
+
+
+@pytest.mark.parametrize(
+    ("inside", "nics", "arcs"),
+    [("switch", 8, 0), ("mesh", 8, 28), ("ring", 4, 8), ("hybrid_cube_mesh", 4, 16)],
+)
+def test_one_node_shows_what_joins_its_devices(inside, nics, arcs):
+    fabric = one_node(inside, nics)
+    assert not wrong(fabric, 640)
+    lines = [mark for mark in picture(fabric).marks if isinstance(mark, Line)]
+    assert (
+        sum(all(end.startswith("device") for end in line.ends) for line in lines if line.ends)
+        == arcs
+    )
