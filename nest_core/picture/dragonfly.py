@@ -217,7 +217,7 @@ def _groups(fabric: Dragonfly, ring: _Ring, frame: Frame, stages: Stages | None)
             ("device", count * nodes * fabric.devices_per_node),
             ("node", count * nodes),
             ("router", count * routers),
-            ("links node", count * nodes),
+            ("links node", count * nodes * fabric.nics_per_node),
         )
         local = count * routers * (routers - 1) // 2
         inner = count * (count - 1) // 2 * fabric.links_per_pair
@@ -283,7 +283,7 @@ def _said(fabric: Dragonfly, ring: _Ring, frame: Frame) -> list[Said]:
     a, p, h = fabric.routers_per_group, fabric.nodes_per_router, fabric.global_links_per_router
     each, groups = fabric.links_per_pair, fabric.groups
     many = a * p * fabric.devices_per_node
-    lit = min(h, each * (groups - 1))
+    lit, nics = min(h, each * (groups - 1)), fabric.nodes * fabric.nics_per_node
     tiled = "" if len(ring.counts) == groups else f"drawn as {len(ring.counts)} tiles"
     rows: list[tuple[str, int, str, tuple[str, ...]]] = [
         ("group", groups, _many(groups, "group"), (f"{a:,} routers, {many:,} devices each", tiled)),
@@ -303,7 +303,9 @@ def _said(fabric: Dragonfly, ring: _Ring, frame: Frame) -> list[Said]:
             "router",
             fabric.routers,
             _many(fabric.routers, "router"),
-            (f"of {fabric.radix} ports: {p} nodes, {a - 1} local, {lit} global",),
+            (
+                f"of {fabric.radix} ports: {p * fabric.nics_per_node} NICs, {a - 1} local, {lit} global",
+            ),
         ),
         (
             "node",
@@ -314,9 +316,9 @@ def _said(fabric: Dragonfly, ring: _Ring, frame: Frame) -> list[Said]:
         ("device", fabric.devices, _many(fabric.devices, "device"), ()),
         (
             "links node",
-            fabric.nodes,
+            nics,
             "",
-            (f"{_many(fabric.nodes, 'link')} of {said_rate(fabric.nic_bandwidth_Bps)} to routers",),
+            (f"{_many(nics, 'link')} of {said_rate(fabric.nic_bandwidth_Bps)} to routers",),
         ),
     ]
     if fabric.devices_per_node == 1:

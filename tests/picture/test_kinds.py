@@ -80,6 +80,7 @@ SIZES = {
     "four devices of a dragonfly": dragonfly(2, 1, 1, 2),
     "one group": dragonfly(8, 4, 4, 1),
     "nodes of eight": dragonfly(4, 2, 2, 5, 8),
+    "nodes of eight with eight NICs": replace(dragonfly(4, 2, 2, 5, 8), nics_per_node=8),
     "30 groups, several links a pair": dragonfly(16, 8, 8, 30),
     "83,232 devices of a dragonfly": dragonfly(24, 12, 12),
     "a ring of switches": graph(8, 8, [(n, (n + 1) % 8) for n in range(8)]),
@@ -106,6 +107,7 @@ FEW = (
     ("17 x 17 x 17, blocks with remainders", 900),
     ("30 groups, several links a pair", 448),
     ("drawn rails", 640),
+    ("nodes of eight with eight NICs", 900),
     ("racks without hosts", 640),
 )
 
