@@ -304,7 +304,8 @@ def _said(fabric: Dragonfly, ring: _Ring, frame: Frame) -> list[Said]:
             fabric.routers,
             _many(fabric.routers, "router"),
             (
-                f"of {fabric.radix} ports: {p * fabric.nics_per_node} NICs, {a - 1} local, {lit} global",
+                f"of {fabric.radix} ports: {p * fabric.nics_per_node} NICs, {a - 1} local, "
+                f"{lit} global",
             ),
         ),
         (
