@@ -23,7 +23,7 @@ from nest_core.bill.inventory import BITS, Inventory, LinkCount, SwitchCount
 from nest_core.bill.prices import Prices
 from nest_core.topology import Element, GraphFabric, Link
 
-__all__ = ["DrawnLinks", "drawn_links", "graph_parts"]
+__all__ = ["DrawnLinks", "DrawnTiers", "drawn_links", "drawn_tiers", "graph_parts"]
 
 _NODE = re.compile(r"(node|host|server)(?![a-z])", re.IGNORECASE)
 _NO_NICS = (
@@ -45,6 +45,42 @@ class _Network:
     links: list[Link]
     span: dict[str, tuple[int, int]]
     nodes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnTiers:
+    """What a bill calls the parts of a drawing; what is inside nodes is left out.
+
+    Parameters
+    ----------
+    links : mapping of (str, str) to str
+        Tier of every link by its ends.
+    switches : mapping of str to str
+        Role of every switch by its id.
+    """
+
+    links: dict[tuple[str, str], str]
+    switches: dict[str, str]
+
+
+def drawn_tiers(fabric: GraphFabric) -> DrawnTiers:
+    """Tier by tier what `graph_parts` counts together."""
+    elements = {element.id: element for element in fabric.elements}
+    network = _network(fabric, elements)
+    names = _tier_names(elements, network.height)
+    height = network.height
+    linked = {end for link in network.links for end in (link.a, link.b)}
+    return DrawnTiers(
+        {
+            (link.a, link.b): names.get(max(height[link.a], height[link.b]), "chip")
+            for link in network.links
+        },
+        {
+            name: names[at]
+            for name, at in height.items()
+            if at and name in linked and elements[name].role == "switch"
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)

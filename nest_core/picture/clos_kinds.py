@@ -13,7 +13,9 @@ from nest_core.picture.clos_planes import mirrored
 from nest_core.picture.clos_pods import three_tiers
 from nest_core.picture.clos_structure import Structure
 from nest_core.picture.clos_words import Counts
+from nest_core.picture.domains import domains_drawn, has_domains
 from nest_core.picture.marks import Drawn
+from nest_core.picture.one_node import MOST_DEVICES, node_drawn
 from nest_core.picture.racks import Paint, Racks, plain
 from nest_core.topology import Clos
 
@@ -33,6 +35,10 @@ def clos_drawn(fabric: Clos, ask: Ask) -> Drawn:
         ask.plan,
         None if ask.loads is None else busy_of(structure, ask.loads),
     )
+    if fabric.nodes == fabric.tiers == fabric.planes == 1 < fabric.slots <= MOST_DEVICES:
+        return node_drawn(fabric, ask)
+    if has_domains(fabric, ask):
+        return domains_drawn(sketch)
     if fabric.tiers == 3 and fabric.pods == "units" and fabric.kind != "rail_only":
         return three_tiers(sketch)
     if fabric.kind == "rail_only" or fabric.pods == "rails":

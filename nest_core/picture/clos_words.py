@@ -24,7 +24,7 @@ __all__ = [
     "title",
 ]
 
-PLURALS = {"leaf": "leaves", "spine": "spines", "core": "core switches"}
+PLURALS = {"leaf": "leaves", "spine": "spines", "switch": "switches", "core": "core switches"}
 PLURALS |= {"edge": "edge switches", "aggregation": "aggregation switches"}
 
 

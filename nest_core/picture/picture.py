@@ -16,9 +16,13 @@ from nest_core.explain.loads import Loads
 from nest_core.network import collapse
 from nest_core.picture.ask import Ask, parts_of
 from nest_core.picture.clos_kinds import clos_drawn
+from nest_core.picture.dragonfly import dragonfly_drawn
+from nest_core.picture.drawn_graph import graph_drawn
+from nest_core.picture.hierarchical import hierarchical_drawn
 from nest_core.picture.marks import Drawn
 from nest_core.picture.plan import shown
-from nest_core.topology import Clos, Fabric
+from nest_core.picture.torus import torus_drawn
+from nest_core.topology import Clos, Dragonfly, Fabric, GraphFabric, Hierarchical, Torus
 
 __all__ = ["drawn", "picture"]
 
@@ -40,6 +44,10 @@ def drawn(fabric: Fabric, ask: Ask) -> Drawn:
 
 
 drawn.register(Clos, clos_drawn)
+drawn.register(Dragonfly, dragonfly_drawn)
+drawn.register(GraphFabric, graph_drawn)
+drawn.register(Hierarchical, hierarchical_drawn)
+drawn.register(Torus, torus_drawn)
 
 
 def picture(

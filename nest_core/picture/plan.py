@@ -39,6 +39,8 @@ class Shown:
         Devices of the first tensor group of the first replica, stage by stage.
     finding : str
         How far the groups of every axis reach.
+    tensor : int array (devices,)
+        Number of the tensor group; −1 where idle.
     """
 
     stages: int
@@ -46,6 +48,7 @@ class Shown:
     stage: IntArray
     group: tuple[tuple[int, ...], ...]
     finding: str
+    tensor: IntArray
 
     def look(self, devices: Sequence[int]) -> str:
         """Of some devices together: their stage, ``idle``, or ``mixed``."""
@@ -84,7 +87,11 @@ def shown(network: Network, plan: Plan) -> Shown:
         members = np.flatnonzero(first & (parts.pp == stage))
         groups.append(tuple(members[np.argsort(parts.tp[members], kind="stable")].tolist()))
     axes = {"tp": parts.tp, "cp": parts.cp, "dp": parts.dp, "pp": parts.pp}
-    return Shown(plan.point.pp, plan.point.dp, parts.pp, tuple(groups), _finding(network, axes))
+    keys = np.stack([parts.pp, parts.dp, parts.cp])
+    tensor = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    tensor = np.where(parts.pp < 0, -1, tensor)
+    found = _finding(network, axes)
+    return Shown(plan.point.pp, plan.point.dp, parts.pp, tuple(groups), found, tensor)
 
 
 def _finding(network: Network, axes: Mapping[str, IntArray]) -> str:
@@ -105,7 +112,12 @@ def _finding(network: Network, axes: Mapping[str, IntArray]) -> str:
     top = len(network.levels) - 1
     said = []
     for level in sorted(reached):
-        names, name = " and ".join(reached[level]), network.levels[level].name
+        *several, last = reached[level]
+        names = f"{', '.join(several)} and {last}" if several else last
+        name = network.levels[level].name
+        if network.torus is not None:
+            said.append(f"{names} groups span {name}")
+            continue
         how = "crosses" if level == top else "turns at" if level else "stays in"
         said.append(f"{names} traffic {how} the {name}")
     text = "; ".join(said)

@@ -142,6 +142,22 @@ _RULES: dict[str, str] = {
 }
 for _number, _tint in enumerate(TINTS):
     _RULES[f".tint-{_number}"] = f"fill:{_tint}"
+for _axis, _colour in enumerate((RAILS[0], RAILS[2], RAILS[3])):
+    _RULES[f".axis-{_axis}"] = f"stroke:{_colour}"
+    _RULES[f".axis-{_axis} text"] = f"fill:{_colour}"
+_RULES |= {
+    ".group": "fill:var(--fabric-panel);stroke:var(--fabric-switch-edge)",
+    ".group.opened": "fill:var(--fabric-bg);stroke:var(--fabric-accent)",
+    ".link.opened": "stroke:var(--fabric-accent);stroke-width:inherit",
+    ".wrap": "stroke-dasharray:4 2.5",
+    ".round": "stroke:var(--fabric-switch-edge)",
+    ".top": "filter:brightness(1.22)",
+    ".side": "filter:brightness(.74)",
+    ".onlight text": "fill:#000",
+    ".domain": "fill:var(--fabric-panel);stroke:var(--fabric-ink);stroke-width:2",
+    ".gone.bundle": "fill:var(--fabric-bg);stroke:var(--fabric-bad);stroke-dasharray:3 3",
+    ".part": "stroke:var(--fabric-bad);stroke-dasharray:3 2",
+}
 for _number in range(8):
     _RULES[f".rail-{_number}"] = f"fill:{_rail(_number)}"
     _RULES[f".rail-{_number}.switch"] = "stroke:var(--fabric-ink)"

@@ -239,6 +239,10 @@ class Hierarchical(Fabric):
             group = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)[group]
         return group
 
+    def place_of(self) -> IntArray:
+        """Number of every device as if nothing had failed, shape (devices,)."""
+        return _present(self)
+
     def host_of(self) -> IntArray:
         """Host of every device, shape (devices,); numbers count failed ones too."""
         if not self.devices_per_host:

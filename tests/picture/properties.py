@@ -74,6 +74,8 @@ def overlaps(drawn: Drawn) -> list[str]:
         one, other = boxes[a], boxes[b]
         if a >= b or one.key in above[other.key] or other.key in above[one.key]:
             continue
+        if _discs_apart(one, other):
+            continue
         wrong.append(f"{one.key} overlaps {other.key}")
     for number, box in enumerate(boxes):
         outer = [i for i, o in enumerate(boxes) if box.inside and o.key == box.inside]
@@ -84,6 +86,13 @@ def overlaps(drawn: Drawn) -> list[str]:
         ):
             wrong.append(f"{box.key} is not in {box.inside}")
     return wrong
+
+
+def _discs_apart(one: Box, other: Box) -> bool:
+    """Whether two round boxes leave each other alone, though their frames do not."""
+    if min(2 * one.radius - one.width, 2 * other.radius - other.width) < -SLACK:
+        return False
+    return math.dist(one.centre, other.centre) >= one.radius + other.radius - SLACK
 
 
 def _away(point: tuple[float, float], box: Box) -> float:
@@ -105,7 +114,7 @@ def lines_wrong(drawn: Drawn) -> list[str]:
         if isinstance(mark, Line | Band) and mark.ends:
             reached = [mark.points] * len(mark.ends)
             if isinstance(mark, Line):
-                reached = [mark.points[:1], mark.points[-1:]]
+                reached = [mark.points[:1], mark.points[-1:]][: len(mark.ends)]
             for end, points in zip(mark.ends, reached, strict=True):
                 near = [_away(point, box) for box in by_key[end] for point in points]
                 if min(near, default=math.inf) > TOUCH:
@@ -208,7 +217,8 @@ def bill_counts(fabric: object) -> Counter[str]:
     """The fabric's inventory by class."""
     parts = inventory(fabric, load_prices())  # type: ignore[arg-type]
     found = Counter({one.role: one.count for one in parts.switches})
-    found.update({f"links {one.tier}": one.count for one in parts.links})
+    for one in parts.links:
+        found[f"links {one.tier}"] += one.count
     found.update({"node": parts.nodes, "device": fabric.devices})  # type: ignore[attr-defined]
     return +found
 

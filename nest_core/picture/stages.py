@@ -1,0 +1,131 @@
+"""A plan and its loads on fabrics that are no Clos: colours, numbers, title and legend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nest_core.picture.ask import Ask
+from nest_core.picture.clos_plan import StagePaint, stage_legend
+from nest_core.picture.marks import Line, Mark, Point, Swatch, Words
+from nest_core.picture.plan import Shown
+from nest_core.picture.racks import Paint, plain
+
+__all__ = ["Stages", "legend_of", "lit", "load_words", "stage_ink", "stages_of"]
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+_INVERSE = 6
+"""Last step of the ramp that white text is read on."""
+_LEAST_BOX = 13.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stages:
+    """What devices do, by their numbers, failed ones counted.
+
+    Parameters
+    ----------
+    plan : Shown
+    place : int array (numbers,)
+        Among the devices present; −1 where one has failed.
+    """
+
+    plan: Shown
+    place: IntArray
+
+    @property
+    def paint(self) -> StagePaint:
+        """The look of some devices."""
+        return StagePaint(self.plan, self.place)
+
+    def one(self, devices: Sequence[int]) -> int:
+        """The stage that some devices share; −1 for none or several."""
+        places = self.place[list(devices)]
+        found = np.unique(self.plan.stage[places[places >= 0]])
+        return int(found[0]) if len(found) == 1 else -1
+
+    def number(self, devices: Sequence[int], at: Point, width: float, key: str) -> list[Mark]:
+        """Their stage's number on a box that has room for it."""
+        stage = self.one(devices)
+        text = str(stage + 1)
+        if stage < 0 or width < max(_LEAST_BOX, 7.4 * len(text) + 3):
+            return []
+        return [
+            Words(text, stage_ink(self.paint(devices)), at[0], at[1] + 4.2, 12.0, "middle", key)
+        ]
+
+    def groups(self) -> list[tuple[int, ...]]:
+        """Numbers of the devices of the first replica's tensor groups, stage by stage."""
+        numbers = np.flatnonzero(self.place >= 0)
+        return [tuple(numbers[list(group)].tolist()) for group in self.plan.group]
+
+    def tensor(self) -> IntArray:
+        """Tensor group of every number; −1 where idle or failed."""
+        return np.where(self.place >= 0, self.plan.tensor[self.place], -1)
+
+
+def stages_of(ask: Ask, slots: int, present: IntArray) -> tuple[Stages | None, Paint]:
+    """What devices do, if a plan is asked for, and how they look.
+
+    Parameters
+    ----------
+    slots : int
+        Devices, failed ones counted.
+    present : int array (devices,)
+        Numbers of those that are there.
+    """
+    if ask.plan is None:
+        return None, plain
+    place = np.full(slots, -1, np.int64)
+    place[present] = np.arange(len(present))
+    found = Stages(ask.plan, place)
+    return found, found.paint
+
+
+def load_words(ask: Ask, words: tuple[str, str], busiest: float) -> tuple[str, str]:
+    """Title and subtitle: of loads, of a plan, or of the fabric alone."""
+    if ask.plan is None:
+        return words
+    if ask.loads is None:
+        return ask.plan.finding, ask.plan.subtitle
+    load = f"The busiest link is busy {100 * busiest:.3g}\u00a0% of an iteration"
+    told = ask.plan.subtitle.rstrip(".")
+    return load, f"{told}. Links: the redder, the longer they are busy"
+
+
+def legend_of(
+    ask: Ask, busiest: float, others: Sequence[Swatch], marks: Sequence[Mark]
+) -> list[Swatch]:
+    """The legend, with stages and loads where they are shown."""
+    if ask.plan is None:
+        return list(others)
+    hatched = any("mixed" in mark.look.split() for mark in marks)
+    mixed = [Swatch("box", "mixed", "several stages")] if hatched else []
+    ramp = []
+    if ask.loads is not None:
+        ramp = [Swatch("ramp", "", f"0 to {100 * busiest:.3g}\u00a0% busy")]
+    return [*stage_legend(ask.plan), *mixed, *ramp, *others]
+
+
+def stage_ink(look: str) -> str:
+    """Look of words on a stage's colour, which no theme changes.
+
+    Examples
+    --------
+    >>> stage_ink("stage-0"), stage_ink("stage-11")
+    ('inverse', 'onlight')
+    """
+    return "inverse" if int(look.rpartition("-")[2]) <= _INVERSE else "onlight"
+
+
+def lit(key: str, points: tuple[Point, ...], ends: tuple[str, ...]) -> list[Mark]:
+    """A transfer along links: orange, cased."""
+    return [
+        Line(key, "cased", points, 4.5, ends),
+        Line(key, "lit", points, 2.8, ends),
+    ]
