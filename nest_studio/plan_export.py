@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
@@ -71,16 +72,21 @@ def _launches(scenario: Scenario, best: Report, file: str) -> None:
     """The plan for each framework that can express it; why where one cannot."""
     for target in TARGETS:
         name = _NAMES[target]
-        with told(lambda sentence, name=name: facts(f"{name}: {sentence}", kind="nest-quiet")):
+        with told(partial(_refused, name)):
             export_plan(target, scenario, best)
             download(
                 f"↓ {name} (zip)",
-                lambda target=target: _zipped(target, scenario, best),
+                partial(_zipped, target, scenario, best),
                 f"{file}-{target}.zip",
                 "application/zip",
                 key=f"export-{target}",
                 help=as_markdown(f"Launch arguments, rank order and host files of {name}."),
             )
+
+
+def _refused(name: str, sentence: str) -> None:
+    """Say why a target cannot express the plan."""
+    facts(f"{name}: {sentence}", kind="nest-quiet")
 
 
 def _zipped(target: str, scenario: Scenario, best: Report) -> bytes:

@@ -75,7 +75,7 @@ def main() -> None:
     if shown is not None:
         st.session_state["last good"] = shown
         with st.container(key="results"):
-            show_answer(*shown, run)
+            show_answer(shown[0], shown[1], run)
     tour()
 
 
