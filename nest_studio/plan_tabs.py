@@ -18,7 +18,7 @@ from nest_core.figures import Entry, balance_figure, memory_figure, throughput_f
 from nest_core.figures.alternatives import alternatives_table
 from nest_core.figures.cost_matrices import cost_matrices_figure
 from nest_core.figures.waterfall import waterfall_figure
-from nest_studio.plan_view import drawn_plan, paint_of
+from nest_studio.plan_view import drawn_plan
 from nest_studio.show import HeadlineRow, PicturePlace, facts
 from nest_studio.tasks.plans import Levelwise
 from nest_studio.training_run import Run
@@ -151,7 +151,7 @@ class Tabs:
 
 def timeline_part(answer: Answer, text: str) -> None:
     """One iteration pass by pass, beside the fabric's levels or the load on its links."""
-    drawn = drawn_plan(answer, text, paint_of(), "timeline")
+    drawn = drawn_plan(answer, text, "timeline")
     if drawn is not None:
         left, right = st.columns([832, 304], gap="large")
         PicturePlace("timeline", left).draw(drawn.timeline)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from typing import Any
 
 import streamlit as st
 
@@ -12,7 +11,7 @@ from nest_core.baselines import Baseline
 from nest_core.costs.head_room import spread_of
 from nest_core.costs.tables import mfu_convention
 from nest_core.explain import training
-from nest_core.explain.iteration import lost
+from nest_core.explain.iteration import Part, lost
 from nest_core.explain.rests_on import rests_on
 from nest_core.explain.summary import fullest
 from nest_core.explain.validity import overlap_in_words
@@ -24,12 +23,12 @@ from nest_core.figures.cards import (
     throughput_card,
     training_card,
 )
-from nest_core.figures.fabric import PAINTS
 from nest_core.figures.plan_parts import iteration_part, plan_pills
 from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import page_title, scenario_title
 from nest_core.units import ceil_gib
+from nest_studio.browser.fabric import opened_path, show_fabric, shown_width
 from nest_studio.chips import chips
 from nest_studio.fields import one_of
 from nest_studio.forms import Request, changes_in_words, pinned_title, use_memory
@@ -38,13 +37,16 @@ from nest_studio.pins import pin_button
 from nest_studio.plan_export import export_popover
 from nest_studio.plan_state import answer_of, baselines_of
 from nest_studio.rail import head
-from nest_studio.show import PicturePlace, facts
-from nest_studio.tasks.plans import PlanDetails, PlanPictures, plan_details, plan_pictures
+from nest_studio.show import facts
+from nest_studio.tasks.plans import PlanFabric, PlanPictures, plan_fabric, plan_parts, plan_pictures
 from nest_studio.training_run import Run
 
-__all__ = ["Cards", "cards_of", "details_of", "drawn_plan", "heading", "middle", "plan_line"]
+__all__ = ["Cards", "cards_of", "drawn_plan", "heading", "middle", "parts_of", "plan_line"]
 
-LAST = "last pictures"
+LAST, LAST_FABRIC = "last pictures", "last fabric picture"
+FABRIC = "plan-fabric"
+PAINTS = ("stage", "link load")
+"""What devices, or links, are coloured by."""
 _NAMES = ("Throughput", "Days to train", "MFU", "Chance that memory fits")
 _PRINTED = {"megatron": "Megatron-LM"}
 """Whose log prints the utilisation as it is counted here."""
@@ -93,11 +95,11 @@ class Cards:
         self,
         answer: Answer,
         run: Run,
-        details: PlanDetails | None,
+        parts: tuple[Part, ...] | None,
         baselines: tuple[Baseline, ...] | None,
     ) -> None:
         """Draw what changed; without a plan, that there is none."""
-        for place, card in enumerate(cards_of(answer, run, details, baselines)):
+        for place, card in enumerate(cards_of(answer, run, parts, baselines)):
             if card != self._shown[place]:
                 self._places[place].html(card)
                 self._shown[place] = card
@@ -106,7 +108,7 @@ class Cards:
 def cards_of(
     answer: Answer,
     run: Run,
-    details: PlanDetails | None,
+    parts: tuple[Part, ...] | None,
     baselines: tuple[Baseline, ...] | None,
 ) -> tuple[str, ...]:
     """The four cards; where there is no plan, that there is none."""
@@ -125,7 +127,7 @@ def cards_of(
             best.mfu,
             interval.around(best.mfu),
             scenario.accelerator.peak(scenario.precision),
-            lost(best, details.parts) if details else (),
+            lost(best, parts) if parts else (),
             printed,
         ),
         memory_card(
@@ -146,14 +148,14 @@ def _reference(scenario: Scenario, run: Run, baselines: tuple[Baseline, ...] | N
     return Reference(run.called, held.report.samples_per_s * scenario.sequence)
 
 
-def details_of(answer: Answer, text: str) -> PlanDetails | None:
-    """One iteration and the cost matrix; None without a plan, or while they are awaited."""
+def parts_of(answer: Answer, text: str) -> tuple[Part, ...] | None:
+    """One iteration, part by part; None without a plan, or while it is awaited."""
     if answer.best is None:
         return None
-    job = submitted(plan_details, text, answer.best, place="details")
-    with st.container(key="waiting-details"):
-        is_there = there(job, "Taking one iteration apart", key="details")
-    found: PlanDetails | None = job.result(0) if is_there else None
+    job = submitted(plan_parts, text, answer.best, place="parts")
+    with st.container(key="waiting-parts"):
+        is_there = there(job, "Taking one iteration apart", key="parts")
+    found: tuple[Part, ...] | None = job.result(0) if is_there else None
     return found
 
 
@@ -171,55 +173,59 @@ def plan_line(answer: Answer) -> None:
     st.html(f'<div class="nest-rests"><b>Rests on</b> <span>{html.escape(basis)}</span></div>')
 
 
-@st.fragment
-def middle(answer: Answer, text: str, details: PlanDetails | None) -> None:
-    """The fabric painted with the plan, its cost matrix by level, and one iteration."""
+def middle(answer: Answer, text: str, parts: tuple[Part, ...] | None) -> None:
+    """The fabric with the plan on it, beside its cost matrix, and one iteration."""
     with st.container(key="middle"):
-        left, centre, right = st.columns([492, 316, 304], gap="medium")
+        left, right = st.columns([832, 304], gap="medium")
     with left:
         fabric_picture(answer, text)
-    if answer.best is None or details is None:
-        return
-    with centre:
-        st.html(details.matrix)
-    with right:
-        hidden = overlap_in_words(answer.overlap, answer.scenario.accelerator)
-        st.html(iteration_part(details.parts, answer.best.iteration_s, hidden))
+    if answer.best is not None and parts is not None:
+        with right:
+            hidden = overlap_in_words(answer.overlap, answer.scenario.accelerator)
+            st.html(iteration_part(parts, answer.best.iteration_s, hidden))
 
 
+@st.fragment
 def fabric_picture(answer: Answer, text: str) -> None:
     """The one place that draws the fabric with the plan on it."""
-    paint = paint_of()
-    place = st.container(key="drawn-placement")
-    drawn = drawn_plan(answer, text, paint, "fabric")
-    if drawn is not None:
+    path = opened_path(FABRIC)
+    opened = path[-1] if path else ""
+    place = st.container(key="drawn-fabric")
+    asked = text, answer.best, is_busy(), shown_width(FABRIC), opened
+    job = submitted(plan_fabric, *asked, place="fabric")
+    with st.container(key="waiting-fabric"):
+        is_there = there(job, "Drawing the fabric", key="fabric-picture")
+    if is_there:
+        st.session_state[LAST_FABRIC] = job.result(0)
+    found: PlanFabric | None = st.session_state.get(LAST_FABRIC)
+    if found is not None and not (job.ended and not is_there):
         with place:
-            PicturePlace("placement").draw(drawn.placement)
+            show_fabric(found.drawn, found.matrix, found.pointed, key=FABRIC)
     one_of(
         st,
-        "Colour devices by",
+        "Colour by",
         PAINTS,
         PAINTS[0],
         "paint",
         bind="query-params",
         disabled=answer.best is None,
         label_visibility="collapsed",
-        help="Link load: how busy the busiest link on the way of a device's traffic is.",
+        help="Stage: whose part of the model devices hold. Link load: how busy links are.",
     )
 
 
-def paint_of() -> Any:
-    """What devices are coloured by, before its field is drawn."""
+def is_busy() -> bool:
+    """Whether the load on links is asked for, before its field is drawn."""
     asked = st.session_state.get("paint") or st.query_params.get("paint")
-    return asked if asked in PAINTS else PAINTS[0]
+    return asked == PAINTS[1]
 
 
-def drawn_plan(answer: Answer, text: str, paint: Any, place: str) -> PlanPictures | None:
+def drawn_plan(answer: Answer, text: str, place: str) -> PlanPictures | None:
     """A plan's pictures; the last ones while they are awaited, None where there are none.
 
     ``place`` tells where on the page they are waited for.
     """
-    job = submitted(plan_pictures, text, answer.best, paint, place="pictures")
+    job = submitted(plan_pictures, text, answer.best, is_busy(), place="pictures")
     with st.container(key=f"waiting-pictures-{place}"):
         is_there = there(job, "Drawing the plan", key=f"pictures-{place}")
     if is_there:

@@ -30,7 +30,7 @@ from nest_studio.plan_state import (
     submit_plan,
 )
 from nest_studio.plan_tabs import Tabs
-from nest_studio.plan_view import Cards, details_of, heading, middle, plan_line
+from nest_studio.plan_view import Cards, heading, middle, parts_of, plan_line
 from nest_studio.show import mark_results
 from nest_studio.tour import tour, tour_button
 from nest_studio.training_run import Run, training_run
@@ -95,10 +95,10 @@ def show_answer(request: Request, text: str, run: Run) -> None:
     baselines = baselines_within(text, 0.0)
     cards = Cards()
     cards.draw(answer, run, None, baselines)
-    details = details_of(answer, text)
-    cards.draw(answer, run, details, baselines)
+    parts = parts_of(answer, text)
+    cards.draw(answer, run, parts, baselines)
     plan_line(answer)
-    middle(answer, text, details)
+    middle(answer, text, parts)
     earlier = st.session_state.get("baselines", ())
     known = answer if baselines is None else replace(answer, baselines=baselines)
     tabs = Tabs(known, text, run, pending=baselines is None)
@@ -107,7 +107,7 @@ def show_answer(request: Request, text: str, run: Run) -> None:
     if baselines is None:
         tabs.draw(pending_entries(result, scenario.baselines, earlier))
         baselines = baselines_of(text)
-    cards.draw(answer, run, details, baselines)
+    cards.draw(answer, run, parts, baselines)
     tabs.update(replace(answer, baselines=baselines))
     missing = baselines_missing(text)
     if not tabs.waits:

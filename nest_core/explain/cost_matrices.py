@@ -32,9 +32,11 @@ from nest_core.explain.traffic import with_tables
 from nest_core.network import BoolArray, FloatArray, IntArray, Kind, MessageTime, Network, transfers
 from nest_core.network.error import REMOTE_HOPS, block_levels
 from nest_core.planner.levelwise import level_links, slots
+from nest_core.units import capital, humanise_seconds
 
-__all__ = ["MATRIX_CLASSES", "CostMatrices", "LevelOf", "cost_matrices"]
+__all__ = ["MATRIX_CLASSES", "CostMatrices", "LevelOf", "cost_matrices", "matrix_finding"]
 
+_WORTH_TELLING = 1.05
 MATRIX_CLASSES = {
     "tp": ("tp", "tensor"),
     "cp": ("cp", "context"),
@@ -351,3 +353,29 @@ def _levels(network: Network) -> tuple[LevelOf, ...]:
         name += f", {size:,} devices" if number in numbers[index + 1 :] else ""
         found.append(LevelOf(name, size, level.bandwidth_Bps, level.latency_s))
     return tuple(found)
+
+
+def matrix_finding(found: CostMatrices) -> str:
+    """The class that a level further out would cost most, else the one that takes longest."""
+    best, told = 0.0, ""
+    for row, name in enumerate(found.ranks):
+        outer = int(np.flatnonzero(found.own[row]).max())
+        further = outer + 1
+        if further == len(found.levels) or np.isnan(found.seconds[row, further]):
+            continue
+        here, there = found.seconds[row, outer], found.seconds[row, further]
+        if there - here > best and there > _WORTH_TELLING * here:
+            best = float(there - here)
+            told = (
+                f"{capital(MATRIX_CLASSES[name][1])} traffic stays at level "
+                f"{found.levels[outer].name}; one level out it takes {there / here:.3g} × as long"
+            )
+    if told:
+        return told
+    own = np.where(found.own, found.seconds, 0.0)
+    row, level = divmod(int(own.argmax()), own.shape[1])
+    name = list(found.ranks)[row]
+    return (
+        f"{capital(MATRIX_CLASSES[name][1])} traffic has to reach level {found.levels[level].name}"
+        f" and takes {humanise_seconds(float(own[row, level]))} of an iteration"
+    )

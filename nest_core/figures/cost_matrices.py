@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices
+from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, matrix_finding
 from nest_core.figures.linkload import LOAD_SCALE
 from nest_core.figures.style import ACCENT, Picture, axis_unit, empty, frame, note, plain
 from nest_core.units import GB, MICROSECOND, capital, humanise, humanise_seconds
 
-__all__ = ["cost_matrices_figure", "matrix_finding"]
+__all__ = ["cost_matrices_figure"]
 
 _ROW, _TOP, _BOTTOM, _LEFT = 58, 44, 10, 150
 _SUBTITLE = "Level-wise cost matrices of NEST's program"
-_WORTH_TELLING = 1.05
 
 
 def cost_matrices_figure(found: CostMatrices | None, reason: str = "") -> Picture:
@@ -141,32 +140,6 @@ def _plan(found: CostMatrices) -> str:
         if getattr(point, axis) > 1
     ]
     return ", ".join([*degrees, f"micro-batch {point.micro_batch}"])
-
-
-def matrix_finding(found: CostMatrices) -> str:
-    """The class that a level further out would cost most, else the one that takes longest."""
-    best, told = 0.0, ""
-    for row, name in enumerate(found.ranks):
-        outer = int(np.flatnonzero(found.own[row]).max())
-        further = outer + 1
-        if further == len(found.levels) or np.isnan(found.seconds[row, further]):
-            continue
-        here, there = found.seconds[row, outer], found.seconds[row, further]
-        if there - here > best and there > _WORTH_TELLING * here:
-            best = float(there - here)
-            told = (
-                f"{capital(MATRIX_CLASSES[name][1])} traffic stays at level "
-                f"{found.levels[outer].name}; one level out it takes {there / here:.3g} × as long"
-            )
-    if told:
-        return told
-    own = np.where(found.own, found.seconds, 0.0)
-    row, level = divmod(int(own.argmax()), own.shape[1])
-    name = list(found.ranks)[row]
-    return (
-        f"{capital(MATRIX_CLASSES[name][1])} traffic has to reach level {found.levels[level].name}"
-        f" and takes {humanise_seconds(float(own[row, level]))} of an iteration"
-    )
 
 
 def _table(found: CostMatrices) -> list[dict[str, Any]]:

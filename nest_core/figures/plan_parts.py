@@ -1,25 +1,20 @@
-"""Parts of a plan's page as HTML: the plan in pills, one iteration to scale, the cost matrix."""
+"""Parts of a plan's page as HTML: the plan in pills, one iteration to scale."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
 
-import numpy as np
-
 from nest_core.costs import Report
-from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices
 from nest_core.explain.iteration import Part
 from nest_core.figures.alternatives import schedule_words
-from nest_core.figures.cost_matrices import matrix_finding
 from nest_core.figures.marks import bar, figure, words
-from nest_core.units import GB, humanise, humanise_seconds
+from nest_core.units import humanise_seconds
 
-__all__ = ["iteration_part", "matrix_part", "plan_pills"]
+__all__ = ["iteration_part", "plan_pills"]
 
 _COLOURS = {"compute": "--compute", "bubble": "--idle"}
 _UNDER = {"bubble": "fill, drain"}
-_SHADES = 4
 
 
 def plan_pills(report: Report, devices: int) -> str:
@@ -115,49 +110,3 @@ def _of(part: Part) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %"
-
-
-def matrix_part(found: CostMatrices) -> str:
-    """Seconds of an iteration by class (columns) and level (rows, the outermost on top)."""
-    if not found.ranks:
-        return (
-            '<div class="nest-title">This plan sends nothing</div>'
-            '<div class="nest-subtitle">Seconds per iteration by class and level</div>'
-        )
-    heads = "".join(
-        f"<th><b>{html.escape(MATRIX_CLASSES[name][1])}</b><br>{_ranks(name, size)}</th>"
-        for name, size in found.ranks.items()
-    )
-    lines = []
-    for level in reversed(range(len(found.levels))):
-        one = found.levels[level]
-        cells = "".join(_cell(found, row, level) for row in range(len(found.ranks)))
-        lines.append(
-            f"<tr><th><b>{html.escape(one.name)}</b><br>{humanise(one.bandwidth_Bps / GB)} GB/s"
-            f"</th>{cells}</tr>"
-        )
-    return (
-        f'<div class="nest-title">{html.escape(matrix_finding(found))}</div>'
-        '<div class="nest-subtitle">Seconds per iteration if a class&#39;s groups reach up to a '
-        "level, at this plan&#39;s widths, before anything hides behind compute</div>"
-        f'<table class="nest-matrix"><thead><tr><th></th>{heads}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table>"
-        '<div class="nest-subtitle">□ this plan&#39;s level; – no group of that size ends there'
-        "</div>"
-    )
-
-
-def _ranks(name: str, size: int) -> str:
-    return "neighbours" if name == "pp" else "ends" if name == "tied" else f"{size:,} ranks"
-
-
-def _cell(found: CostMatrices, row: int, level: int) -> str:
-    seconds = float(found.seconds[row, level])
-    if np.isnan(seconds):
-        return "<td>–</td>"
-    most, least = float(np.nanmax(found.seconds)), float(np.nanmin(found.seconds))
-    span = np.log(most / max(least, 1e-12)) or 1.0
-    rank = np.log(max(seconds, 1e-12) / max(least, 1e-12)) / span
-    shade = min(_SHADES - 1, int(_SHADES * rank))
-    own = " nest-own" if found.own[row, level] else ""
-    return f'<td><span class="nest-h{shade}{own}">{seconds:.3g}</span></td>'

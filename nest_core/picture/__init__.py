@@ -1,6 +1,7 @@
 """Pictures of fabrics, drawn by rule: what each kind looks like, from 8 to 131,072 devices."""
 
 from nest_core.picture.ask import Ask
+from nest_core.picture.frame import untitled
 from nest_core.picture.marks import Band, Box, Drawn, Line, Mark, Said, Swatch, Words
 from nest_core.picture.picture import drawn, picture
 from nest_core.picture.svg import to_svg
@@ -18,4 +19,5 @@ __all__ = [
     "drawn",
     "picture",
     "to_svg",
+    "untitled",
 ]

@@ -14,7 +14,7 @@ from typing import Literal
 from nest_core.picture.marks import Band, Box, Drawn, Line, Mark, Said, Swatch, Words
 from nest_core.picture.text import text_width, wrapped
 
-__all__ = ["OVER", "TEXT", "Frame", "badge", "frame_of", "framed", "ratio_text"]
+__all__ = ["OVER", "TEXT", "Frame", "badge", "frame_of", "framed", "ratio_text", "untitled"]
 
 TEXT = 12.0
 """Size of all words but the title."""
@@ -112,15 +112,41 @@ def framed(
     return Drawn(*words, frame.width, frame.height, (*marks, *around), tuple(legend), tuple(said))
 
 
+def untitled(drawn: Drawn) -> Drawn:
+    """The picture without the lines of its title and its legend: they stand beside it, or must not.
+
+    The legend's marks are the last ones, as `framed` puts them.
+    """
+    frame = frame_of(drawn.width)
+    if not frame.words:
+        return drawn
+    up, count = frame.top - 12, len(_legend(frame, drawn.legend))
+    kept = drawn.marks[: len(drawn.marks) - count]
+    marks = (mark for mark in kept if "title" not in mark.look.split())
+    return replace(
+        drawn,
+        height=frame.bottom + 16 - up,
+        legend=(),
+        marks=tuple(_raised(mark, up) for mark in marks),
+        said=tuple(replace(one, top=one.top - up, bottom=one.bottom - up) for one in drawn.said),
+    )
+
+
+def _raised(mark: Mark, up: float) -> Mark:
+    if isinstance(mark, Line | Band):
+        return replace(mark, points=tuple((x, y - up) for x, y in mark.points))
+    return replace(mark, y=mark.y - up)
+
+
 def _titles(frame: Frame, title: str, subtitle: str) -> list[Mark]:
     y, found, room = 10.0, list[Mark](), frame.width - 2 * _GUTTER
     titles, subtitles, _ = _reserved(frame.width)
     for line in wrapped(title, 0.97 * room, _TITLE, bold=True, most=titles):
         y += 19
-        found.append(Words(line, "bold", _GUTTER, y - 5, _TITLE))
+        found.append(Words(line, "bold title", _GUTTER, y - 5, _TITLE))
     for line in wrapped(subtitle, 0.96 * room, TEXT, most=subtitles):
         y += 16
-        found.append(Words(line, "soft", _GUTTER, y - 3))
+        found.append(Words(line, "soft title", _GUTTER, y - 3))
     return found
 
 

@@ -108,14 +108,10 @@ class Blocks:
     def joints(self) -> tuple[tuple[Joint, ...], IntArray]:
         """Links between blocks and those that close an axis; and links inside every block."""
         inside = np.zeros(math.prod(self.counts), np.int64)
-        strides = np.cumprod((1, *self.torus.shape[:-1])).tolist()
         found: list[Joint] = []
-        axis = 0
-        for low, high, wraps in self.torus.link_places():
+        for low, high, axis, wraps in self.torus.link_places():
             a, b = self.of[low], self.of[high]
             if not wraps:
-                # What closes an axis follows the links inside it.
-                axis = strides.index(int(high[0] - low[0]))
                 inside += np.bincount(a[a == b], minlength=len(inside))
                 a, b = a[a != b], b[a != b]
             pairs, links = np.unique(np.stack([a, b]), axis=1, return_counts=True)
@@ -134,11 +130,8 @@ class Blocks:
             Of the fabric's link map: ``(place * axes + axis) * 2``, one more downwards.
         """
         by_way = busy.reshape(self.torus.places, len(self.torus.shape), 2)
-        strides = np.cumprod((1, *self.torus.shape[:-1])).tolist()
         most: dict[tuple[int, int, int, bool], float] = {}
-        axis = 0
-        for low, high, wraps in self.torus.link_places():
-            axis = axis if wraps else strides.index(int(high[0] - low[0]))
+        for low, high, axis, wraps in self.torus.link_places():
             both = np.maximum(by_way[low, axis, 0], by_way[high, axis, 1])
             pairs = np.stack([self.of[low], self.of[high]])
             found, at = np.unique(pairs, axis=1, return_inverse=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, LevelOf
+from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices, LevelOf, matrix_finding
 from nest_core.picture.frame import TEXT
 from nest_core.picture.marks import Box, Drawn, Mark, Said, Words
 from nest_core.picture.text import wrapped
@@ -21,6 +21,10 @@ from nest_core.units import GB, humanise
 __all__ = ["cell_key", "lights", "matrix_picture"]
 
 SHADES = 4
+SUBTITLE = (
+    "Seconds of an iteration if a class's groups reach up to a level, at this plan's widths; "
+    "outlined: the plan's own; –: no group of that size ends there"
+)
 _LABEL, _COLUMN, _ROW, _CELL, _HEADS = 104.0, 58.0, 56.0, 34.0, 44.0
 _VALUE = 14.0
 
@@ -94,7 +98,8 @@ def matrix_picture(found: CostMatrices, said: Sequence[Said] = (), height: float
         for column, name in enumerate(found.ranks):
             marks += _cell(found, (column, row), name, y, int(shades[column, row]))
     width = _LABEL + _COLUMN * len(found.ranks)
-    return Drawn("Level-wise cost matrix", "seconds of an iteration", width, height, tuple(marks))
+    below = max(rows) + _CELL / 2 + 4
+    return Drawn(matrix_finding(found), SUBTITLE, width, below, tuple(marks))
 
 
 def _cell(

@@ -13,9 +13,12 @@ import streamlit as st
 from nest_core.picture import Drawn, to_svg
 from nest_core.picture.pointing import Pointing
 
-__all__ = ["opened_path", "show_fabric"]
+__all__ = ["opened_path", "show_fabric", "shown_width"]
 
 _DEEPEST = 8
+WIDTHS = (300.0, 1400.0)
+USUAL_PX = 520.0
+"""Of a picture beside a matrix on a page of 1,440 pixels."""
 _component = st.components.v2.component("nest-studio.fabric", js="fabric.js")
 
 
@@ -26,6 +29,14 @@ def opened_path(key: str) -> tuple[str, ...]:
     if not isinstance(path, list) or len(path) > _DEEPEST:
         return ()
     return tuple(one for one in path if isinstance(one, str))
+
+
+def shown_width(key: str, usual: float = USUAL_PX) -> float:
+    """Pixels that a picture has room for, as the browser last said; ``usual`` before it has."""
+    sent: Any = st.session_state.get(key)
+    width = sent.get("width") if isinstance(sent, Mapping) else None
+    told = isinstance(width, int | float) and WIDTHS[0] <= width <= WIDTHS[1]
+    return float(width) if told else usual
 
 
 def show_fabric(
@@ -46,14 +57,22 @@ def show_fabric(
         key=key,
         data={
             "title": drawn.title,
+            "subtitle": drawn.subtitle,
             "svg": to_svg(drawn),
+            "finding": matrix.title if matrix else "",
+            "reading": matrix.subtitle if matrix else "",
             "matrix": to_svg(matrix) if matrix else "",
             "tips": pointed.tips,
             "lights": pointed.lights,
             "said": pointed.said,
             "opens": opens,
             "path": opened_path(key),
+            "width": drawn.width,
         },
-        default={"path": []},
-        on_path_change=lambda: None,
+        on_path_change=_nothing,
+        on_width_change=_nothing,
     )
+
+
+def _nothing() -> None:
+    """Streamlit knows a component's values by their callbacks."""

@@ -17,12 +17,13 @@ from nest_core.explain import Equation, Mine, StageBinding, bindings, equations,
 from nest_core.explain.cost_matrices import cost_matrices
 from nest_core.explain.iteration import Part, iteration_parts
 from nest_core.explain.loads import link_loads
-from nest_core.figures import Picture, fabric_figure, level_figure, timeline_figure
+from nest_core.figures import Picture, level_figure, timeline_figure
 from nest_core.figures.cost_matrices import cost_matrices_figure
-from nest_core.figures.fabric import Paint
 from nest_core.figures.linkload import linkload_figure
-from nest_core.figures.plan_parts import matrix_part
 from nest_core.figures.waterfall import waterfall_figure
+from nest_core.picture import Drawn, picture, untitled
+from nest_core.picture.matrix import matrix_picture
+from nest_core.picture.pointing import Pointing, pointing
 from nest_core.scenario.titles import scenario_title
 from nest_studio.tasks.requests import (
     LONGEST_BASELINE_S,
@@ -35,21 +36,18 @@ from nest_studio.tasks.requests import (
 
 __all__ = [
     "Levelwise",
-    "PlanDetails",
+    "PlanFabric",
     "PlanPictures",
     "level_matrices",
     "levelwise_program",
     "plan_bindings",
-    "plan_details",
     "plan_equations",
+    "plan_fabric",
+    "plan_parts",
     "plan_pictures",
     "plan_rank_mapping",
     "priced_mine",
 ]
-
-
-PLACEMENT_PX = 232
-"""Height of the fabric beside its cost matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,63 +58,69 @@ class PlanPictures:
     ----------
     timeline : Picture
         One iteration, pass by pass.
-    placement : Picture
-        The fabric painted with the plan.
     beside : Picture
-        The level matrix, or the load on links where that is what devices are coloured by.
+        The level matrix, or the load on links where that is what is asked for.
     """
 
     timeline: Picture
-    placement: Picture
     beside: Picture
 
 
 def plan_pictures(
-    text: str, best: Report | None, paint: Paint, *, progress: Tell, stop: Stop
+    text: str, best: Report | None, busy: bool, *, progress: Tell, stop: Stop
 ) -> PlanPictures | None:
-    """The pictures of a plan; None once stopped."""
+    """The pictures of a plan, with the load on links if ``busy``; None once stopped."""
     progress(0.0, "collapsing the fabric into levels")
     network = request_problem(text).network
     if stop():
         return None
     progress(0.4, "drawing it")
     if best is None:
-        return PlanPictures(
-            timeline_figure(None),
-            fabric_figure(network, None, height=PLACEMENT_PX),
-            level_figure(network),
-        )
-    loads = link_loads(request_problem(text), best) if paint == "link load" else None
+        return PlanPictures(timeline_figure(None), level_figure(network))
+    loads = link_loads(request_problem(text), best) if busy else None
     return PlanPictures(
-        _played(text, best),
-        fabric_figure(network, best.plan, paint, loads, height=PLACEMENT_PX),
-        linkload_figure(loads) if loads else level_figure(network),
+        _played(text, best), linkload_figure(loads) if loads else level_figure(network)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PlanDetails:
-    """What a plan's cards and its picture tell besides its price.
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanFabric:
+    """The fabric with a plan on it, beside the cost matrix that it collapses to.
 
     Parameters
     ----------
-    parts : tuple of Part
-        One iteration of the slowest stage.
-    matrix : str
-        The level-wise cost matrix at the plan's degrees, as HTML.
+    drawn : Drawn
+    matrix : Drawn or None
+        None without a plan.
+    pointed : Pointing
     """
 
-    parts: tuple[Part, ...]
-    matrix: str
+    drawn: Drawn
+    matrix: Drawn | None
+    pointed: Pointing
+
+
+@announced("drawing the fabric")
+def plan_fabric(
+    text: str, best: Report | None, busy: bool, width: float, opened: str
+) -> PlanFabric:
+    """The fabric of a request, so many pixels wide, links coloured by load if ``busy``."""
+    fabric = request_scenario(text).fabric
+    if best is None:
+        drawn = untitled(picture(fabric, width=width, opened=opened))
+        return PlanFabric(drawn, None, pointing(drawn, None))
+    problem = request_problem(text)
+    loads, read = link_loads(problem, best), cost_matrices(problem, best.plan)
+    asked = picture(fabric, best.plan, width=width, loads=loads if busy else None, opened=opened)
+    drawn = untitled(asked)
+    matrix = matrix_picture(read, drawn.said, drawn.height) if read.ranks else None
+    return PlanFabric(drawn, matrix, pointing(drawn, read, loads))
 
 
 @announced("taking one iteration apart")
-def plan_details(text: str, best: Report) -> PlanDetails:
-    """One iteration of a plan part by part, and its traffic by level."""
-    problem = request_problem(text)
-    return PlanDetails(
-        iteration_parts(problem, best), matrix_part(cost_matrices(problem, best.plan))
-    )
+def plan_parts(text: str, best: Report) -> tuple[Part, ...]:
+    """One iteration of a plan's slowest stage, part by part."""
+    return iteration_parts(request_problem(text), best)
 
 
 @dataclass(frozen=True, slots=True)

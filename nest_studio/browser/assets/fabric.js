@@ -6,7 +6,12 @@
 
 const STYLE = `
 .nest-fabric { position: relative; }
-.nest-fabric .both { display: flex; gap: 16px; align-items: flex-start; }
+.nest-fabric { font-family: var(--st-font); color: var(--st-text-color); }
+.nest-fabric .both { display: flex; flex-wrap: wrap; gap: 16px; align-items: flex-start; }
+.nest-fabric .head { display: flex; gap: 16px; align-items: flex-end; min-height: 36px; }
+.nest-fabric h3 { font-size: 14px; line-height: 18px; font-weight: 600; margin: 0; }
+.nest-fabric p { font-size: 12px; line-height: 16px; margin: 0; color: var(--ink3, inherit); }
+.nest-fabric .side p { margin-top: 4px; }
 .nest-fabric svg { display: block; max-width: none; }
 .nest-fabric .main svg [data-key] { cursor: default; }
 .nest-fabric .main svg [data-open] { cursor: pointer; }
@@ -31,6 +36,8 @@ const STYLE = `
 const pictures = new WeakMap();
 const LEAST_PX = 8;
 const MANY = 120;
+const STEP_PX = 20;
+const PATIENCE_MS = 200;
 
 function escaped(text) {
   const span = document.createElement("span");
@@ -49,6 +56,11 @@ class Picture {
     this.root.addEventListener("pointerleave", () => this.leave());
     this.root.addEventListener("click", (event) => this.choose(event));
     this.root.addEventListener("keydown", (event) => this.press(event));
+    this.seen = new ResizeObserver(() => {
+      clearTimeout(this.waits);
+      this.waits = setTimeout(() => this.data && this.measure(), PATIENCE_MS);
+    });
+    this.seen.observe(this.root);
   }
 
   update(data, ports) {
@@ -60,8 +72,12 @@ class Picture {
     const rows = data.said.map((row) => `<tr>${row.map((word) => `<td>${escaped(word)}</td>`).join("")}</tr>`);
     this.at = null;
     this.root.classList.remove("pointed");
+    const head = (title, below) => `<h3>${escaped(title)}</h3>${below ? `<p>${escaped(below)}</p>` : ""}`;
+    const side = data.matrix
+      ? `<div class="side"><h3>${escaped(data.finding)}</h3>${data.matrix}<p>${escaped(data.reading)}</p></div>`
+      : "";
     this.root.innerHTML =
-      `${this.path()}<div class="both"><div class="main">${data.svg}</div><div class="side">${data.matrix}</div></div>` +
+      `${this.path()}<div class="both"><div class="main">${head(data.title, data.subtitle)}${data.svg}</div>${side}</div>` +
       `<table><caption>${escaped(data.title)}</caption><tbody>${rows.join("")}</tbody></table><div class="tip" hidden></div>`;
     this.tip = this.root.querySelector(".tip");
     this.links = [...this.root.querySelectorAll(".main svg [data-of] > *")];
@@ -93,6 +109,30 @@ class Picture {
     }
     for (const one of this.cells) one.setAttribute("tabindex", "-1");
     this.cells[0]?.setAttribute("tabindex", "0");
+    this.align();
+    this.measure();
+  }
+
+  /** Rows of the matrix at the height of the tiers, whatever stands above the two. */
+  align() {
+    const main = this.root.querySelector(".main svg");
+    const side = this.root.querySelector(".side svg");
+    if (!main || !side) return;
+    side.parentElement.style.maxWidth = `${side.getBoundingClientRect().width}px`;
+    const apart = () => main.getBoundingClientRect().top - side.getBoundingClientRect().top;
+    if (side.getBoundingClientRect().left > main.getBoundingClientRect().left + 8) side.style.marginTop = `${apart()}px`;
+  }
+
+  /** Tell Python how much room the picture has, once it differs; it is laid out anew for it. */
+  measure() {
+    const whole = this.root.clientWidth;
+    if (!whole) return;
+    const matrix = this.root.querySelector(".side svg")?.getBoundingClientRect().width ?? 0;
+    const beside = whole - matrix - 17;
+    const room = Math.floor((matrix && beside >= 440 ? beside : whole) / STEP_PX) * STEP_PX;
+    if (room < 300 || room === this.asked || room === this.data.width) return;
+    this.asked = room;
+    this.ports.setStateValue("width", room);
   }
 
   path() {
