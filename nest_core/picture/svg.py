@@ -1,7 +1,7 @@
 """A picture as SVG text: the same bytes for the same picture, in the app, in reports, on paper.
 
-Colours are properties of the style sheet (``--fabric-ink``) with a light and a dark set: of the
-class ``dark`` on the picture or on anything around it. Print is light. Marks that follow each other
+Colours are properties of the style sheet (``--fabric-ink``) of both themes: the color scheme of
+what the picture stands in decides, or its own class. Print is light. Marks that follow each other
 and look alike share a group, so that 4,000 of them stay below 250 KiB. Boxes, links and words carry
 ``data-key``; of links it is the keys of both ends with a bar between. ``data-of`` on a group is the
 class of the bill that its links belong to.

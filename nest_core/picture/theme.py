@@ -68,8 +68,13 @@ _DARK = {
 }
 
 
-def _properties(colours: dict[str, str]) -> str:
-    return ";".join(f"--fabric-{name}:{value}" for name, value in colours.items())
+def _properties() -> str:
+    """Every colour in both themes: the color scheme of what surrounds the picture decides."""
+    return ";".join(
+        f"--fabric-{name}:"
+        + (light if _DARK[name] == light else f"light-dark({light},{_DARK[name]})")
+        for name, light in _LIGHT.items()
+    )
 
 
 def _rail(number: int) -> str:
@@ -181,10 +186,10 @@ _RULES |= {
 }
 
 STYLE = (
-    f".fabric{{{_properties(_LIGHT)};font-family:'Source Sans','Source Sans 3',Arial,Helvetica,"
+    f".fabric{{{_properties()};font-family:'Source Sans','Source Sans 3',Arial,Helvetica,"
     "sans-serif;font-variant-numeric:tabular-nums}"
-    f".fabric.dark,.dark .fabric:not(.light){{{_properties(_DARK)}}}"
-    f"@media print{{.fabric{{{_properties(_LIGHT)}}}}}"
+    ".fabric.dark{color-scheme:dark}.fabric.light{color-scheme:light}"
+    "@media print{.fabric{color-scheme:light}}"
     + "".join(
         ",".join(f".fabric {one}" for one in selector.split(",")) + f"{{{rule}}}"
         for selector, rule in _RULES.items()

@@ -117,6 +117,7 @@ class Picture {
   align() {
     const main = this.root.querySelector(".main svg");
     const side = this.root.querySelector(".side svg");
+    if (main) main.parentElement.style.maxWidth = `${main.getBoundingClientRect().width}px`;
     if (!main || !side) return;
     side.parentElement.style.maxWidth = `${side.getBoundingClientRect().width}px`;
     const apart = () => main.getBoundingClientRect().top - side.getBoundingClientRect().top;
@@ -129,7 +130,7 @@ class Picture {
     if (!whole) return;
     const matrix = this.root.querySelector(".side svg")?.getBoundingClientRect().width ?? 0;
     const beside = whole - matrix - 17;
-    const room = Math.floor((matrix && beside >= 440 ? beside : whole) / STEP_PX) * STEP_PX;
+    const room = Math.floor((matrix && beside >= 400 ? beside : whole) / STEP_PX) * STEP_PX;
     if (room < 300 || room === this.asked || room === this.data.width) return;
     this.asked = room;
     this.ports.setStateValue("width", room);
