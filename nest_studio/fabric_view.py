@@ -8,15 +8,18 @@ from typing import Any
 import streamlit as st
 
 from nest_core.errors import InputError
+from nest_core.explain.cost_matrices import CostMatrices
 from nest_core.explain.summary import Headline
 from nest_core.figures.collectives import bandwidth_figure, size_label, time_figure
-from nest_core.figures.cost_matrices import cost_matrices_figure
 from nest_core.hardware.collectives.library import KIND, Library, load_library
 from nest_core.measured.collectives.sweep import LIBRARY_NETWORK, Measured, Sweep, load_measured
 from nest_core.network.algorithms import ALGORITHMS, OPS
+from nest_core.picture.matrix import matrix_picture
+from nest_core.picture.pointing import pointing
 from nest_core.presets import edition, load_toml, named_file
 from nest_core.quoting import as_markdown
 from nest_core.scenario import scenario_document
+from nest_studio.browser.fabric import opened_path, show_fabric, shown_width
 from nest_studio.fabric_widgets import (
     FabricRequest,
     fabric_document,
@@ -31,6 +34,7 @@ from nest_studio.show import HeadlineRow, PicturePlace, facts, mark_results, tab
 from nest_studio.tasks.fabrics import (
     CollectiveRequest,
     FabricAnswer,
+    fabric_drawn,
     fabric_sweep,
     with_overrides,
 )
@@ -41,8 +45,8 @@ __all__ = [
     "DEFAULT_FABRIC",
     "explorer",
     "fabric_form",
+    "fabric_picture",
     "heading",
-    "level_costs",
     "levels",
     "no_heading",
 ]
@@ -55,6 +59,8 @@ LIBRARY, FASTEST = "as plans", "fastest"
 OPERATIONS = {name.replace("_", "-"): name for name in OPS}
 CONCURRENT = ("one", "all")
 SWEPT = "last sweep"
+FABRIC = "design-fabric"
+DRAWN = "fabric drawn"
 MATRICES = "Running NEST's level-wise program"
 MEASURED_NONE = "There are no measured runs of this group."
 
@@ -100,37 +106,48 @@ def no_heading(lacking: str) -> None:
     HeadlineRow(tuple(Headline(name, "–", "once it is a fabric", ()) for name in names))
 
 
-def levels(request: FabricRequest, answer: FabricAnswer) -> None:
-    """The levels as a table with what a job costs on them, and as a map of who meets whom where."""
+def levels(answer: FabricAnswer) -> None:
+    """The levels as a table, and as a map of who meets whom where."""
     left, right = st.columns([3, 2], gap="medium")
     left.html(table(answer.finding, "Levels; bandwidth is one way", answer.levels))
-    with left:
-        level_costs(request)
     PicturePlace("fabric-levels", right).draw(answer.map)
 
 
 @st.fragment
-def level_costs(request: FabricRequest) -> None:
-    """Level-wise cost matrices of the job that was planned last, or the standard one, on it."""
+def fabric_picture(request: FabricRequest, text: str) -> None:
+    """The fabric by its kind's rule, beside the cost matrix of the job that was planned last."""
+    path = opened_path(FABRIC)
+    asked = text, shown_width(FABRIC), path[-1] if path else ""
+    job = submitted(fabric_drawn, *asked, place="fabric-drawn")
+    if there(job, "Drawing the fabric", key="fabric-drawn"):
+        st.session_state[DRAWN] = text, job.result(0)
+    of, drawn = st.session_state.get(DRAWN, ("", None))
+    if drawn is None or of != text:
+        return
+    title, read, reason = _matrices(request)
+    matrix = matrix_picture(read, drawn.said, drawn.height) if read and read.ranks else None
+    show_fabric(drawn, matrix, pointing(drawn, read), key=FABRIC)
+    job_words = f"Job: {title}, as planned last or as the Plan page begins." if title else ""
+    facts(reason or job_words, kind="nest-quiet")
+
+
+def _matrices(request: FabricRequest) -> tuple[str, CostMatrices | None, str]:
+    """Title, level-wise cost matrix and why there is none, of the job that was planned last."""
     planned: tuple[Request, str] | None = st.session_state.get("last good")
     document, overrides = scenario_document(DEFAULT_SCENARIO)[0], dict[str, Any]()
     if planned is not None:
         document, overrides = planned[0].document, planned[0].overrides
     job_only = {key: value for key, value in overrides.items() if not key.startswith("fabric")}
     fabric = with_overrides(request.document, request.overrides)
-    place = PicturePlace("cost-matrices")
     try:
         job = _matrices_job(request_text(document, job_only | {"fabric": fabric}))
-        found = job.result(0) if there(job, MATRICES, key="level-costs") else None
+        if not there(job, MATRICES, key="level-costs"):
+            return "", None, f"{MATRICES} …"
+        found: tuple[str, CostMatrices | None, str] = job.result(0)
     except InputError as error:
-        place.draw(cost_matrices_figure(None, str(error)))
-        return
-    if found is None:
-        place.draw(cost_matrices_figure(None, f"{MATRICES} …"))
-        return
-    title, picture = found
-    place.draw(picture)
-    facts(f"Job: {title}, as planned last or as the Plan page begins.", kind="nest-quiet")
+        return "", None, f"No cost matrix: {error}"
+    title, read, reason = found
+    return title, read, "" if read else f"No cost matrix: {reason}"
 
 
 def _matrices_job(text: str) -> Job:

@@ -13,7 +13,14 @@ from nest_studio.beside_view import beside
 from nest_studio.bill_view import bill_section
 from nest_studio.drawing_view import drawing_section, edit_button, take_up_edits
 from nest_studio.exchange_view import bring_controls, take_along, what_was_read
-from nest_studio.fabric_view import explorer, fabric_form, heading, levels, no_heading
+from nest_studio.fabric_view import (
+    explorer,
+    fabric_form,
+    fabric_picture,
+    heading,
+    levels,
+    no_heading,
+)
 from nest_studio.fabric_widgets import FabricRequest, canonical, say_realised
 from nest_studio.jobs import awaited
 from nest_studio.library_view import library_controls
@@ -97,6 +104,7 @@ def show_answer(
     with st.container(key="results"):
         what_was_read(request.preset, answer)
         HeadlineRow(answer.headlines)
+        fabric_picture(request, text)
     drawing_section(asked.preset, answer)
     with st.container(horizontal=True):
         edit_button(asked.preset, text, answer)
@@ -104,7 +112,7 @@ def show_answer(
         pinned = {"document": request.document, "overrides": request.overrides}
         pin_button("fabric", answer.title, pinned, key="fabric")
     with st.container(key="results-below"):
-        levels(request, answer)
+        levels(answer)
         bill_section(text, answer)
         order_section(request, text, answer)
         explorer(request, text, answer)

@@ -35,8 +35,9 @@ def shown_width(key: str, usual: float = USUAL_PX) -> float:
     """Pixels that a picture has room for, as the browser last said; ``usual`` before it has."""
     sent: Any = st.session_state.get(key)
     width = sent.get("width") if isinstance(sent, Mapping) else None
-    told = isinstance(width, int | float) and WIDTHS[0] <= width <= WIDTHS[1]
-    return float(width) if told else usual
+    if isinstance(width, int | float) and WIDTHS[0] <= width <= WIDTHS[1]:
+        return float(width)
+    return usual
 
 
 def show_fabric(

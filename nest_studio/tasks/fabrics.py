@@ -33,6 +33,7 @@ from nest_core.network.error import collapse_error
 from nest_core.network.graph import GraphLinkMap
 from nest_core.network.paths import shortest_paths
 from nest_core.overrides import assign
+from nest_core.picture import Drawn, picture, untitled
 from nest_core.scenario.titles import fabric_title
 from nest_core.schema import FabricFile, checked
 from nest_core.topology import Fabric
@@ -48,6 +49,7 @@ __all__ = [
     "all_reduce_time",
     "fabric_answer",
     "fabric_bill",
+    "fabric_drawn",
     "fabric_export",
     "fabric_import",
     "fabric_losses",
@@ -119,6 +121,12 @@ def request_fabric(text: str) -> Fabric:
     """The fabric of a canonical request; InputError where there is none."""
     document, overrides = json.loads(text)
     return build_fabric(checked(FabricFile, with_overrides(document, overrides), "fabric."))
+
+
+@announced("drawing it")
+def fabric_drawn(text: str, width: float, opened: str) -> Drawn:
+    """The picture of a fabric, so many pixels wide."""
+    return untitled(picture(request_fabric(text), width=width, opened=opened))
 
 
 def with_overrides(document: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:

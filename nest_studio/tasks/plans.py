@@ -14,7 +14,7 @@ from nest_core.costs.price import Report
 from nest_core.costs.timeline import timeline
 from nest_core.errors import InputError
 from nest_core.explain import Equation, Mine, StageBinding, bindings, equations, price_pasted
-from nest_core.explain.cost_matrices import cost_matrices
+from nest_core.explain.cost_matrices import CostMatrices, cost_matrices
 from nest_core.explain.iteration import Part, iteration_parts
 from nest_core.explain.loads import link_loads
 from nest_core.figures import Picture, level_figure, timeline_figure
@@ -161,13 +161,13 @@ def levelwise_program(text: str, ours_s: float | None) -> Levelwise:
 
 
 @announced("running NEST's level-wise program")
-def level_matrices(text: str) -> tuple[str, Picture]:
-    """What a request is called, and the level-wise cost matrices of NEST's program on it."""
+def level_matrices(text: str) -> tuple[str, CostMatrices | None, str]:
+    """A request's title, the cost matrices of NEST's program on it, and why there are none."""
     scenario, problem = request_scenario(text), request_problem(text)
     limit_s = min(scenario.time_limit_s, LONGEST_BASELINE_S)
     found = nest.find(problem, scenario.space.seated_on(problem.network), limit_s)
     read = cost_matrices(problem, found.plan) if found.plan else None
-    return scenario_title(scenario), cost_matrices_figure(read, found.reason)
+    return scenario_title(scenario), read, found.reason
 
 
 @announced("pricing it with more of each resource")
