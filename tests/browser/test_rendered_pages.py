@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app import PAGES
+from nest_studio.rail import page_names
 
 pytestmark = pytest.mark.browser
 
@@ -51,7 +51,7 @@ def test_the_check_finds_each_fault_and_no_other(page):
 def test_pages_are_legible(watched, width):
     window = watched(width)
     found = []
-    for name, title in PAGES:
+    for name, title in page_names():
         window.page.goto(f"{window.url}/{name}?scenario=llama2-7b-64-h100&tour=off")
         window.page.wait_for_function(STANDS, arg=title, polling=250, timeout=120_000)
         found += [f"{name}: {fault}" for fault in window.page.evaluate(FAULTS, SMALLEST_PX)]
