@@ -32,6 +32,7 @@ __all__ = [
     "bill_of_scenario",
     "device_usd_of",
     "scenario_prices",
+    "training_of",
     "with_break_evens",
 ]
 
@@ -218,14 +219,28 @@ def bill_of_scenario(
     solved = solve(scenario, problem, stop=stop)
     if solved.report is None:
         return WholeBill(name, whole, scenario, None, solved.reason)
-    sure = sureness_of(scenario, problem, solved.report)
-    asked = TOKENS_PER_PARAMETER * scenario.model.parameters if tokens is None else tokens
-    run = training(scenario, solved.report, asked, sure.interval)
     lost = (
         losses(document, overrides, folder, scenario, solved.report, stop=stop) if failures else ()
     )
-    known = solved.gap, solved.points
-    return WholeBill(name, whole, scenario, solved.report, "", sure, run, lost, *known)
+    return WholeBill(
+        name,
+        whole,
+        scenario,
+        solved.report,
+        sureness=(sure := sureness_of(scenario, problem, solved.report)),
+        training=training_of(scenario, solved.report, sure, tokens),
+        losses=lost,
+        gap=solved.gap,
+        points=solved.points,
+    )
+
+
+def training_of(
+    scenario: Scenario, report: Report, sure: Sureness, tokens: float | None
+) -> Training:
+    """The training run of a plan; on 20 tokens per parameter where nobody said on how many."""
+    asked = TOKENS_PER_PARAMETER * scenario.model.parameters if tokens is None else tokens
+    return training(scenario, report, asked, sure.interval)
 
 
 def with_break_evens(bills: Sequence[WholeBill]) -> list[BreakEven]:
