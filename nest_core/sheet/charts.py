@@ -16,7 +16,7 @@ from nest_core.picture.text import text_width
 from nest_core.sheet.weighing import Curve, Moved, Weighing, curves, moved
 from nest_core.units import humanise
 
-__all__ = ["curve_chart", "percent", "sensitivity_chart"]
+__all__ = ["curve_chart", "percent", "round_step", "sensitivity_chart"]
 
 _SMALL = 12.0
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -105,7 +105,7 @@ class _Plot:
     def grid(self) -> list[Mark]:
         marks: list[Mark] = []
         left, _, right, bottom = self.box
-        step = _step((self.ends[1] - self.ends[0]) / 4)
+        step = round_step((self.ends[1] - self.ends[0]) / 4)
         for number in range(math.ceil(self.ends[0] / step), math.floor(self.ends[1] / step) + 1):
             y = self.at(0, number * step)[1]
             marks.append(Line("", "grid", ((left, y), (right, y)), 1.0))
@@ -113,7 +113,7 @@ class _Plot:
             marks.append(
                 Words(percent(number * step, digits), "soft", left - 8, y + 4, anchor="end")
             )
-        across = _step(self.right / 4)
+        across = round_step(self.right / 4)
         for number in range(math.floor(self.right / across * 1.001) + 1):
             x = self.at(number * across, 0)[0]
             text = f"{number * across / 1e3:g}"
@@ -121,7 +121,7 @@ class _Plot:
         return marks
 
 
-def _step(rough: float) -> float:
+def round_step(rough: float) -> float:
     """The next round step from there on."""
     base = 10.0 ** math.floor(math.log10(rough))
     return next(base * step for step in _STEPS if base * step >= rough * 0.999)
@@ -213,7 +213,7 @@ def sensitivity_chart(found: Weighing, width: float = 340.0) -> Drawn:
     marks: list[Mark] = []
     if low < 0:
         marks.append(Box("", "worse", left, top - 4, at(0.0) - left, bottom - top + 4))
-    step = _step((high - low) / 3)
+    step = round_step((high - low) / 3)
     for number in range(math.ceil(low / step), math.floor(high / step) + 1):
         x = at(number * step)
         marks.append(Line("", "grid", ((x, top - 4), (x, bottom)), 1.0))
