@@ -11,8 +11,9 @@ import streamlit as st
 
 from nest_core.costs.plan import Plan
 from nest_core.errors import InputError
-from nest_core.explain.summary import plan_in_words
+from nest_core.explain.summary import schedule_in_words
 from nest_core.figures.comparison_words import unlike
+from nest_core.figures.entries import Entry as plan_entry
 from nest_core.picture import Drawn, picture, to_svg
 from nest_core.quoting import as_markdown
 from nest_core.scenario.titles import fabric_title
@@ -177,7 +178,9 @@ def _picture(found: Weighing, one: WholeBill, entry: Entry | None) -> None:
     st.html(f'<div class="nest-design">{name}{html.escape(said)}</div>')
     if drawn is not None:
         show_svg(f'<div class="nest-silhouette">{to_svg(drawn)}</div>', key=f"picture-{one.name}")
-    plan = plan_in_words(one.report.plan)
+    point = one.report.plan.point
+    degrees = plan_entry(one.name, one.report).degrees
+    plan = f"{degrees}, {point.zero_words}, {schedule_in_words(point)}"
     st.html(f'<div class="nest-plan-line">Best plan: {html.escape(plan)}</div>')
     if entry is not None:
         st.button(

@@ -13,7 +13,7 @@ from nest_core.explain.summary import share
 from nest_core.sheet.charts import percent
 from nest_core.sheet.weighing import Weighing
 from nest_core.studies.ordering import ordered
-from nest_core.studies.whole_bill import WholeBill
+from nest_core.studies.whole_bill import WholeBill, typical
 from nest_core.units import humanise
 
 __all__ = ["Difference", "differences", "differences_title"]
@@ -53,7 +53,7 @@ def differences(found: Weighing, bills: Sequence[WholeBill]) -> tuple[Difference
             "Whole bill, $ per M tokens",
             found,
             bills,
-            lambda one: one.usd_per_million_tokens and one.usd_per_million_tokens.typical,
+            lambda one: typical(one.usd_per_million_tokens),
             lambda value: f"{value:.3g}",
             _relative,
             _ties(found, "price"),
@@ -62,7 +62,7 @@ def differences(found: Weighing, bills: Sequence[WholeBill]) -> tuple[Difference
             "All-in, $ per GPU-hour",
             found,
             bills,
-            lambda one: one.owned.usd_per_device_hour and one.owned.usd_per_device_hour.typical,
+            lambda one: typical(one.owned.usd_per_device_hour),
             lambda value: f"{value:.2f}",
             _relative,
             (),

@@ -15,7 +15,7 @@ from nest_core.hardware.posterior import SHARE
 from nest_core.scenario.titles import fabric_title
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.equal_budget import Budget
-from nest_core.studies.whole_bill import WholeBill
+from nest_core.studies.whole_bill import WholeBill, typical
 from nest_core.units import humanise, humanise_rate, humanise_seconds
 
 __all__ = ["Line", "lines"]
@@ -232,17 +232,13 @@ def _whole(bills: Sequence[WholeBill]) -> list[Line]:
         return []
     part = f"Whole bill over {bills[0].owned.years:g} years"
     totals = [one.owned.total_usd for one in bills]
-    tokens = [one.usd_per_million_tokens for one in bills]
-    hourly = [one.owned.usd_per_device_hour for one in bills]
+    tokens = [typical(one.usd_per_million_tokens) for one in bills]
+    hourly = [typical(one.owned.usd_per_device_hour) for one in bills]
     found = [
         _numbers(part, "Whole bill", "USD", [total.typical for total in totals], _dollars),
         _words(part, "Whole bill, low to high", [_ends(total, _dollars) for total in totals]),
-        _numbers(
-            part, "Per million tokens", "USD", [one and one.typical for one in tokens], _dollars
-        ),
-        _numbers(
-            part, "Per accelerator-hour", "USD", [one and one.typical for one in hourly], _cents
-        ),
+        _numbers(part, "Per million tokens", "USD", tokens, _dollars),
+        _numbers(part, "Per accelerator-hour", "USD", hourly, _cents),
         _numbers(part, "Tokens per kWh", "1/kWh", [one.tokens_per_kWh for one in bills], humanise),
         _numbers(
             part,

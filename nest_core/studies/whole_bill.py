@@ -33,6 +33,7 @@ __all__ = [
     "device_usd_of",
     "scenario_prices",
     "training_of",
+    "typical",
     "with_break_evens",
 ]
 
@@ -137,11 +138,11 @@ class WholeBill:
             "power_w": whole.power_W.typical,
             "failures_per_year": whole.failures_per_year.typical,
             "sold_share": whole.sold_share,
-            "usd_per_gpu_hour": _typical(whole.usd_per_device_hour),
+            "usd_per_gpu_hour": typical(whole.usd_per_device_hour),
             "usd_per_gpu_hour_range": _ends(whole.usd_per_device_hour),
-            "device_usd": _typical(whole.device_usd),
+            "device_usd": typical(whole.device_usd),
             "tokens_per_s": self.tokens_per_s,
-            "usd_per_million_tokens": _typical(self.usd_per_million_tokens),
+            "usd_per_million_tokens": typical(self.usd_per_million_tokens),
             "usd_per_million_tokens_range": _ends(self.usd_per_million_tokens),
             "tokens_per_kwh": self.tokens_per_kWh,
             "training": None
@@ -150,7 +151,7 @@ class WholeBill:
                 "tokens": run.tokens,
                 "days": run.days,
                 "days_range": list(run.span),
-                "usd": _typical(self.training_usd),
+                "usd": typical(self.training_usd),
                 "usd_range": _ends(self.training_usd),
             },
             "worst_failure": None
@@ -266,10 +267,10 @@ def _line(line: OwnedLine) -> dict[str, Any]:
         "unit": line.unit,
         "unit_usd": _ends(line.unit_usd),
         "source": line.source,
-        "usd": _typical(line.usd),
+        "usd": typical(line.usd),
         "usd_range": _ends(line.usd),
-        "power_w": _typical(line.power_W),
-        "failures_per_year": _typical(line.failures),
+        "power_w": typical(line.power_W),
+        "failures_per_year": typical(line.failures),
         "failures_source": line.failures_source,
     }
 
@@ -278,5 +279,6 @@ def _ends(value: Range | None) -> list[float] | None:
     return None if value is None else [value.low, value.typical, value.high]
 
 
-def _typical(value: Range | None) -> float | None:
+def typical(value: Range | None) -> float | None:
+    """The typical end of a range, if there is one."""
     return None if value is None else value.typical
