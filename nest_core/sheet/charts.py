@@ -222,7 +222,7 @@ def sensitivity_chart(found: Weighing, width: float = 340.0) -> Drawn:
     if not rows:
         return Drawn(title, "", width, 0.0, ())
     rows = rows[:_BARS]
-    left, top, row_height = 142.0, 8.0, 29.0
+    left, top, row_height = 142.0, 6.0, 27.0
     bottom = top + row_height * len(rows)
     values = [value for row in rows for value in row.ends] + [0.0, stands]
     low, high = min(values), max(values)

@@ -37,7 +37,7 @@ def title(found: Weighing) -> str:
     if found.ties:
         count = len(found.ties) + 1
         those = "both designs" if count == len(found.bills) == 2 else f"{count} designs"
-        return f"Build {found.choice.name}: {those} tie per token, and it costs least of them"
+        return f"Build {found.choice.name}: {those} tie per token, it costs least"
     return f"Build the fabric as {found.choice.name}"
 
 
@@ -188,7 +188,9 @@ def rests_on(found: Weighing) -> tuple[str, ...]:
     return tuple(told)
 
 
-def prices_table(owned: Owned, *, full: bool) -> tuple[tuple[str, str, str], ...]:
+def prices_table(
+    owned: Owned, *, full: bool, most: int | None = None
+) -> tuple[tuple[str, str, str], ...]:
     """Item with its number, price of one, and source; lines that share all three are one.
 
     Parameters
@@ -196,9 +198,15 @@ def prices_table(owned: Owned, *, full: bool) -> tuple[tuple[str, str, str], ...
     owned : Owned
     full : bool
         The source in full, and the range of the price; else its kind and date.
+    most : int, optional
+        So many lines, those that cost most.
     """
+    lines = owned.lines
+    if most is not None:
+        dear = sorted(lines, key=lambda line: -(line.usd.typical if line.usd else 0.0))[:most]
+        lines = tuple(line for line in lines if line in dear)
     counts: dict[tuple[str, str, str], int] = {}
-    for line in owned.lines:
+    for line in lines:
         source = line.source if full else line.source.partition(": ")[0]
         row = (line.name, _price(line.unit_usd, full), source)
         counts[row] = counts.get(row, 0) + line.count

@@ -35,14 +35,16 @@ _WIDE_FROM = 4
 """From so many designs on the table takes the whole width."""
 
 _SAME = 5e-4
-_CHART_PX = 150.0
+_FEW = 6
+"""Prices on the first page where the table of designs takes its width."""
+_CHART_PX = 140.0
 """How high the curves are."""
 
 _STYLE = """
 @page { size: A4; margin: 9mm 12mm; }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 24px; max-width: 752px; color: #1b1f24; background: #fff;
-  font: 13px/1.3 'Source Sans 3', 'Source Sans', Arial, Helvetica, 'Liberation Sans', sans-serif;
+  font: 12.5px/1.25 'Source Sans 3', 'Source Sans', Arial, Helvetica, 'Liberation Sans', sans-serif;
   font-variant-numeric: tabular-nums; }
 @media print { body { padding: 0; max-width: none; } }
 header, footer { display: flex; justify-content: space-between; gap: 16px; color: #4b5563; }
@@ -141,7 +143,7 @@ def _fabric(found: Weighing) -> str:
     drawn = picture(mine.scenario.fabric, mine.report.plan, width=_PICTURE_PX)
     parts = ", ".join(one.head for one in drawn.said if one.head)
     ratio = mine.scenario.fabric.ratio_words().strip()
-    said = f"{mine.name}: {parts}" + (f"; {ratio} down : up" if ratio else "")
+    said = f"{parts}, {ratio}" if ratio else parts
     return f"<section>{_head(said, drawn.title)}{to_svg(drawn, 'light')}</section>"
 
 
@@ -202,11 +204,13 @@ def _firmer(found: Weighing) -> str:
 
 
 def _prices(found: Weighing, abreast: int = 1) -> str:
-    rows = prices_table(found.choice.owned, full=False)
+    most = _FEW if abreast > 1 else None
+    rows = prices_table(found.choice.owned, full=False, most=most)
     each = -(-len(rows) // abreast)
     tables = [_price_rows(rows[at : at + each]) for at in range(0, len(rows), each)]
     beside = f'<div class="two">{"".join(tables)}</div>' if abreast > 1 else tables[0]
-    head = _head("Assumptions and prices", "Each of one; sources on the next page")
+    which = "Each of one" if most is None else "Each of one, of what costs most"
+    head = _head("Assumptions and prices", f"{which}; all with their sources on the next page")
     return f"<section>{head}{beside}</section>"
 
 
