@@ -11,7 +11,7 @@ import streamlit as st
 
 from nest_core.costs.plan import Plan
 from nest_core.errors import InputError
-from nest_core.explain.summary import schedule_in_words
+from nest_core.explain.summary import schedule_in_words, share
 from nest_core.figures.comparison_words import unlike
 from nest_core.figures.entries import Entry as plan_entry
 from nest_core.picture import Drawn, picture, to_svg
@@ -28,8 +28,6 @@ from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill
 from nest_core.topology import Fabric
 from nest_studio.browser.svg import show_svg
-from nest_studio.compare_state import Entry
-from nest_studio.open_plan import open_plan, unsaid
 from nest_studio.pins import pin_button
 
 __all__ = ["answer"]
@@ -67,7 +65,6 @@ _HEADS = 2
 
 def answer(
     comparison: Comparison,
-    shown: Sequence[Entry],
     inputs: Mapping[str, Any],
     *,
     hours: float,
@@ -80,8 +77,6 @@ def answer(
     ----------
     comparison : Comparison
         Under the prices of the rail.
-    shown : sequence of Entry
-        What its candidates are on the page.
     inputs : mapping
         What it was asked, for a notebook.
     hours : float
@@ -97,6 +92,7 @@ def answer(
     except InputError as error:
         st.html('<h1 class="nest-answer">No design here has a plan</h1>')
         st.error(as_markdown(error))
+        _pictures(comparison.bills)
         return
     bills = _in_order(found, order)
     words, buttons = st.columns([5, 2], vertical_alignment="top")
@@ -105,9 +101,9 @@ def answer(
     words.html(f'<h1 class="nest-answer">{html.escape(title)}</h1>')
     with buttons, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         _buttons(comparison, found, inputs, prices)
-    below = rests_on_price(found) if comparison.one_job else " ".join(told)
+    below = " ".join([*told, rests_on_price(found)] if comparison.one_job else told)
     st.html(f'<div class="nest-below">{html.escape(below)}</div>')
-    _pictures(found, bills, {one["name"]: one for one in shown})
+    _pictures([*bills, *found.left_out])
     left, right = st.columns(2, gap="medium")
     with left:
         _figure("curve", [curve_chart(found, px, 272.0) for px in (_NARROW_PX, _WIDE_PX)])
@@ -160,40 +156,36 @@ def _sheet(comparison: Comparison) -> str:
     return decision_sheet(comparison.bills, again, datetime.now())
 
 
-def _pictures(found: Weighing, bills: Sequence[WholeBill], shown: Mapping[str, Entry]) -> None:
+def _pictures(bills: Sequence[WholeBill]) -> None:
     for start in range(0, len(bills), _ABREAST):
-        row = bills[start : start + _ABREAST]
         columns = st.columns(_ABREAST, gap="medium")
-        for column, one in zip(columns, row, strict=False):
+        for column, one in zip(columns, bills[start : start + _ABREAST], strict=False):
             with column:
-                _picture(found, one, shown.get(one.name))
+                _picture(one, first=one is bills[0])
 
 
-def _picture(found: Weighing, one: WholeBill, entry: Entry | None) -> None:
-    if one.scenario is None or one.report is None:
+def _picture(one: WholeBill, *, first: bool) -> None:
+    if one.scenario is None:
         return
-    drawn, said = _silhouette(one.scenario.fabric, one.report.plan)
-    ours = ' style="color: var(--accentink, #0072B2)"' if one is found.choice else ""
+    drawn, said = _silhouette(one.scenario.fabric, one.report.plan if one.report else None)
+    ours = ' style="color: var(--accentink, #0072B2)"' if first else ""
     name = f"<b{ours}>{html.escape(one.name)}</b>"
     st.html(f'<div class="nest-design">{name}{html.escape(said)}</div>')
     if drawn is not None:
         show_svg(f'<div class="nest-silhouette">{to_svg(drawn)}</div>', key=f"picture-{one.name}")
+    st.html(f'<div class="nest-plan-line">{html.escape(_plan_line(one))}</div>')
+
+
+def _plan_line(one: WholeBill) -> str:
+    if one.report is None:
+        return f"No plan: {one.reason}"
     point = one.report.plan.point
     degrees = plan_entry(one.name, one.report).degrees
-    plan = f"{degrees}, {point.zero_words}, {schedule_in_words(point)}"
-    st.html(f'<div class="nest-plan-line">Best plan: {html.escape(plan)}</div>')
-    if entry is not None:
-        st.button(
-            "Open in Plan",
-            key=f"compare-plan-{entry['id']}",
-            on_click=open_plan,
-            args=(entry["scenario"], entry["overrides"]),
-            type="tertiary",
-            help=as_markdown(f"Open {one.name} in Plan. {unsaid(entry['overrides'])}"),
-        )
+    gap = f"; up to {share(one.gap)} from the best" if one.gap else ""
+    return f"Best plan: {degrees}, {point.zero_words}, {schedule_in_words(point)}{gap}"
 
 
-def _silhouette(fabric: Fabric, plan: Plan) -> tuple[Drawn | None, str]:
+def _silhouette(fabric: Fabric, plan: Plan | None) -> tuple[Drawn | None, str]:
     """A picture, if a rule draws the kind, and what stands above it."""
     try:
         drawn = picture(fabric, plan, width=_SILHOUETTE_PX)

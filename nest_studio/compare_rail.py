@@ -36,6 +36,7 @@ from nest_studio.compare_state import (
 )
 from nest_studio.fields import ADDRESS, Choice, field_of, number_of, settle
 from nest_studio.folds import fold
+from nest_studio.open_plan import open_plan, unsaid
 
 __all__ = ["chosen_budget", "chosen_failures", "chosen_level_wise", "compared_list", "more_to_find"]
 
@@ -83,6 +84,16 @@ def compared_list(drawn: Sequence[Entry]) -> None:
     with st.container(key="compare-rows"):
         for place, one in enumerate(every):
             _row(place, one, len(every), colours.get(one["id"], "transparent"))
+    with st.popover("Open in Plan", type="tertiary", key="compare-open"):
+        for one in every:
+            st.button(
+                as_markdown(one["name"]),
+                key=f"compare-plan-{one['id']}",
+                on_click=open_plan,
+                args=(one["scenario"], one["overrides"]),
+                width="stretch",
+                help=as_markdown(f"{described(one)}. {unsaid(one['overrides'])}"),
+            )
     settle(_ADD, Choice(SAME_SIZE, empty=True))
     st.selectbox(
         f"Add {same_size_words()} as …",

@@ -69,7 +69,6 @@ def results(shown: Shown, typed: Typed, *, pending: bool) -> None:
     comparison = of_any_price.at(typed.changes, typed.tokens)
     answer(
         comparison,
-        entries(),
         inputs,
         hours=typed.hours,
         order=typed.order,

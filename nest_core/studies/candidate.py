@@ -58,7 +58,7 @@ class Candidate:
     report: Report | None
     reason: str
     gap: float
-    sureness: Sureness | None
+    sureness: Sureness | None = field(compare=False)
     levels: tuple[Level, ...]
     blocks: LevelBlocks = field(compare=False)
     bill: Bill

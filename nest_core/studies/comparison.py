@@ -9,7 +9,7 @@ Power with accelerators adds their design power; hosts, fans and cooling are not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ class Comparison:
 
     candidates: tuple[Candidate, ...]
     budget: Budget | None
-    bills: tuple[WholeBill, ...]
+    bills: tuple[WholeBill, ...] = field(compare=False)
 
     @property
     def one_job(self) -> bool:
