@@ -19,7 +19,7 @@ from nest_core.picture.pointing import pointing
 from nest_core.presets import edition, load_toml, named_file
 from nest_core.quoting import as_markdown
 from nest_core.scenario import scenario_document
-from nest_studio.browser.fabric import opened_path, show_fabric, shown_width
+from nest_studio.browser.fabric import opened, show_fabric, shown_width
 from nest_studio.fabric_widgets import (
     FabricRequest,
     fabric_document,
@@ -116,8 +116,7 @@ def levels(answer: FabricAnswer) -> None:
 @st.fragment
 def fabric_picture(request: FabricRequest, text: str) -> None:
     """The fabric by its kind's rule, beside the cost matrix of the job that was planned last."""
-    path = opened_path(FABRIC)
-    asked = text, shown_width(FABRIC), path[-1] if path else ""
+    asked = text, shown_width(FABRIC), opened(FABRIC)
     job = submitted(fabric_drawn, *asked, place="fabric-drawn")
     if there(job, "Drawing the fabric", key="fabric-drawn"):
         st.session_state[DRAWN] = text, job.result(0)

@@ -110,7 +110,9 @@ def two_tiers(sketch: Sketch) -> Drawn:
     if frame.words:
         marks += fault_words(structure, layer.boxes, rows)
     said = _said(sketch, pod, layer.edges, layer.tiles)
-    return framed(frame, words, marks, said, legend)
+    leaves = layer.boxes[sketch.fabric.tier_names[0]]
+    opens = tuple(leaf.box.key for leaf in leaves) if below is not None else ()
+    return replace(framed(frame, words, marks, said, legend), opens=opens)
 
 
 def _with_lens(
@@ -129,8 +131,8 @@ def _opened_leaf(sketch: Sketch, pod: Pod, layer: Layer, region: Region) -> list
     """The leaf that is asked for, in trouble or unequal, with its nodes."""
     structure, name = sketch.structure, sketch.fabric.tier_names[0]
     keys = [f"{leaf.name} {leaf.number}" for leaf in pod.leaves]
-    at = worst_leaf(structure, pod)
-    at = keys.index(sketch.opened) if sketch.opened in keys else at
+    asked = sketch.opened.partition("-")[0]
+    at = keys.index(asked) if asked in keys else worst_leaf(structure, pod)
     box = next(box.box for box in layer.boxes[name] if pod.leaves[at] in box.members)
     lensed = leaf_lens(structure, sketch.racks.paint, pod, at, region)
     return [*beam(box, region)[1:], *lensed]

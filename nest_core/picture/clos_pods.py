@@ -46,8 +46,8 @@ def three_tiers(sketch: Sketch) -> Drawn:
     edges[f"links {sketch.fabric.tier_names[2]}"] = (rows.cores[1], rows.pods[0])
     if frame.said == "full":
         opened = _opened(sketch, pods)
-        shown, layer = _lenses(sketch, pods, opened, places, rows.lens)
-        marks += shown
+        lenses, layer = _lenses(sketch, pods, opened, places, rows.lens)
+        marks += lenses
         edges |= dict(layer.edges)
     marks += other_planes(sketch, region)
     if frame.words:
@@ -56,9 +56,10 @@ def three_tiers(sketch: Sketch) -> Drawn:
     each = int(dealt.max()) * len(cores[0].members) * row.counts[0]
     line = line_words(form, each, sketch.one_link) if dealt.min() == dealt.max() else ""
     words = sketch.words(f"{line}, pod to core" if line else "")
-    return framed(
-        frame, words, marks, _said(sketch, pods, edges, cores, row), _legend(sketch, frame)
-    )
+    said = _said(sketch, pods, edges, cores, row)
+    shown = framed(frame, words, marks, said, _legend(sketch, frame))
+    opens = tuple(place.box.key for place in places) if frame.said == "full" else ()
+    return replace(shown, opens=opens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +246,9 @@ def _rail_stripes(
 
 def _opened(sketch: Sketch, pods: Sequence[Pod]) -> int:
     """The pod that is asked for; else one with faults, else an unequal one, else the first."""
-    names = [f"pod {pod.number}" for pod in pods]
-    if sketch.opened in names:
-        return names.index(sketch.opened)
+    names, asked = [f"pod {pod.number}" for pod in pods], sketch.opened.partition("-")[0]
+    if asked in names:
+        return names.index(asked)
     usual = len(pods[0].leaves)
     for number, pod in enumerate(pods):
         counts = sketch.structure.pod_counts(pod)

@@ -220,6 +220,8 @@ class Drawn:
     legend : tuple of Swatch
     said : tuple of Said
         Top tier first: the table for who does not see the picture.
+    opens : tuple of str
+        Keys of the boxes that a lens can show, where there is one.
     """
 
     title: str
@@ -229,6 +231,7 @@ class Drawn:
     marks: tuple[Mark, ...]
     legend: tuple[Swatch, ...] = ()
     said: tuple[Said, ...] = ()
+    opens: tuple[str, ...] = ()
 
 
 def between(one: str, other: str) -> str:

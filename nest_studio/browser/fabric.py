@@ -13,22 +13,20 @@ import streamlit as st
 from nest_core.picture import Drawn, to_svg
 from nest_core.picture.pointing import Pointing
 
-__all__ = ["opened_path", "show_fabric", "shown_width"]
+__all__ = ["opened", "show_fabric", "shown_width"]
 
-_DEEPEST = 8
+_LONGEST = 80
 WIDTHS = (300.0, 1400.0)
 USUAL_PX = 520.0
 """Of a picture beside a matrix on a page of 1,440 pixels."""
 _component = st.components.v2.component("nest-studio.fabric", js="fabric.js")
 
 
-def opened_path(key: str) -> tuple[str, ...]:
-    """Keys of the groups that were opened one in another, outermost first; empty: the fabric."""
+def opened(key: str) -> str:
+    """Key of the group that was opened; empty: none."""
     sent: Any = st.session_state.get(key)
-    path = sent.get("path") if isinstance(sent, Mapping) else None
-    if not isinstance(path, list) or len(path) > _DEEPEST:
-        return ()
-    return tuple(one for one in path if isinstance(one, str))
+    found = sent.get("opened") if isinstance(sent, Mapping) else None
+    return found if isinstance(found, str) and len(found) <= _LONGEST else ""
 
 
 def shown_width(key: str, usual: float = USUAL_PX) -> float:
@@ -40,9 +38,7 @@ def shown_width(key: str, usual: float = USUAL_PX) -> float:
     return usual
 
 
-def show_fabric(
-    drawn: Drawn, matrix: Drawn | None, pointed: Pointing, *, key: str, opens: tuple[str, ...] = ()
-) -> None:
+def show_fabric(drawn: Drawn, matrix: Drawn | None, pointed: Pointing, *, key: str) -> None:
     """Show a picture, and its matrix at the right.
 
     Parameters
@@ -51,8 +47,6 @@ def show_fabric(
     pointed : Pointing
     key : str
         Names the place within the session.
-    opens : tuple of str
-        Keys of the groups that a click opens; `opened_path` says which were.
     """
     _component(
         key=key,
@@ -66,11 +60,11 @@ def show_fabric(
             "tips": pointed.tips,
             "lights": pointed.lights,
             "said": pointed.said,
-            "opens": opens,
-            "path": opened_path(key),
+            "opens": drawn.opens,
+            "opened": opened(key),
             "width": drawn.width,
         },
-        on_path_change=_nothing,
+        on_opened_change=_nothing,
         on_width_change=_nothing,
     )
 

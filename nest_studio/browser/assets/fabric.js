@@ -137,9 +137,9 @@ class Picture {
   }
 
   path() {
-    if (!this.data.path.length) return "";
-    const steps = ["Fabric", ...this.data.path].map((name, place) => `<button data-step="${place}">${escaped(name)}</button>`);
-    return `<nav class="path" aria-label="Where in the fabric">${steps.join("<span>›</span>")}</nav>`;
+    if (!this.data.opened) return "";
+    return `<nav class="path" aria-label="Where in the fabric"><button data-close>Fabric</button>` +
+      `<span>›</span><span>${escaped(this.data.opened)}</span></nav>`;
   }
 
   of(element) {
@@ -216,20 +216,19 @@ class Picture {
   }
 
   choose(event) {
-    const step = event.target.closest("[data-step]");
-    if (step) return this.open(this.data.path.slice(0, Number(step.dataset.step)));
+    if (event.target.closest("[data-close]")) return this.open("");
     const box = event.target.closest("[data-open]");
-    if (box) this.open([...this.data.path, box.dataset.key]);
+    if (box) this.open(box.dataset.key);
   }
 
-  open(path) {
-    this.ports.setStateValue("path", path);
+  open(key) {
+    this.ports.setStateValue("opened", key);
   }
 
   press(event) {
     const at = this.root.getRootNode().activeElement;
-    if (event.key === "Escape" && this.data.path.length) return this.open(this.data.path.slice(0, -1));
-    if (event.key === "Enter" && at?.dataset.open !== undefined) return this.open([...this.data.path, at.dataset.key]);
+    if (event.key === "Escape" && this.data.opened) return this.open("");
+    if (event.key === "Enter" && at?.dataset.open !== undefined) return this.open(at.dataset.key);
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     const among = this.cells.includes(at) ? this.cells : this.boxes.filter((one) => one.dataset.open !== undefined);
     if (!step || !among.includes(at)) return;
