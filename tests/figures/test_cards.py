@@ -23,7 +23,7 @@ from nest_core.figures.cards import (
     training_card,
 )
 from nest_core.figures.plan_parts import iteration_part, matrix_part, plan_pills
-from nest_core.planner import search
+from nest_core.planner import Certificate, search
 from nest_core.scenario import load_scenario
 
 SMALL = "gpt3-175b-64-h100"
@@ -111,7 +111,8 @@ def test_identical_plans_share_a_row_and_bars_are_as_long_as_rates():
         Entry("Slow", slow),
         Entry("None", None, "does not fit"),
     )
-    table = alternatives_table(rows, 2048, INTERVAL, "Slow", 1234)
+    proof = Certificate(best.iteration_s, 0.0, True, 1234, 1234, 0, 0, load_scenario(SMALL).space)
+    table = alternatives_table(rows, 2048, INTERVAL, "Slow", proof)
     assert "Exact search is 1e+02 % faster" not in table
     assert "Exact search is 100 % faster than Slow; Twin finds the same plan here" in table
     assert "= Twin" in table
@@ -119,3 +120,13 @@ def test_identical_plans_share_a_row_and_bars_are_as_long_as_rates():
     assert "none of 1,234 plans is faster" in table
     widths = re.findall(r"left:0%;top:1px;width:([\d.]+)%", table)
     assert float(widths[0]) == pytest.approx(2 * float(widths[1]), abs=0.01)
+    early = alternatives_table(
+        (replace(rows[0], report=slow), Entry("Twin", best)),
+        2048,
+        INTERVAL,
+        "Twin",
+        replace(proof, proven=False, gap=0.5),
+    )
+    assert "Twin is 100 % faster than what the search had found when it stopped" in early
+    assert "search stopped early: within 50.0 % of the optimum" in early
+    assert "plans is faster" not in early
