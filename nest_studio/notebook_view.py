@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
-from nest_core.course.pinned import lesson_file, lesson_text
+from nest_core.course.pinned import PINNED, lesson_file, lesson_text
 from nest_core.figures import Picture
 from nest_core.notebook import Cell, Notebook, new_id
 from nest_core.notebook.cells import changes, delete_cell, duplicate_cell, move_cell, replace_cell
@@ -136,6 +136,7 @@ def _head(notebook: Notebook, cell: Cell, place: int) -> None:
                 type="tertiary",
                 help="Compute it again and say what changed.",
             )
+        if cell.kind in PINNED:
             download(
                 "Lesson",
                 lambda: lesson_text(cell),

@@ -22,7 +22,7 @@ from nest_core.toml_text import toml_document
 
 __all__ = ["PINNED", "find_figure", "lesson_file", "lesson_text"]
 
-PINNED: tuple[CellKind, ...] = tuple(kind for kind in KINDS if kind != "note")
+PINNED: tuple[CellKind, ...] = tuple(kind for kind, one in KINDS.items() if one.teaches)
 """Kinds of cells that lessons can show."""
 
 _named = among(FIGURES)
@@ -121,10 +121,10 @@ def lesson_text(cell: Cell) -> str:
     Raises
     ------
     InputError
-        For a cell that shows no figure.
+        For a cell that shows no figure of a scenario.
     """
     if cell.kind not in PINNED:
-        raise InputError("cell", "must have a figure", cell.kind, "take another cell")
+        raise InputError("cell", "must have figures of a scenario", cell.kind, "take another cell")
     known = _row(Shown(cell.summary.rows)) if cell.summary else {}
     document = {
         "schema": 1,

@@ -75,10 +75,19 @@ _SWEEP_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How cells of a kind are called, and what computes them."""
+    """How cells of a kind are called, and what computes them.
+
+    Parameters
+    ----------
+    label : str
+    compute : callable
+    teaches : bool
+        Whether a lesson can ask about such a cell: it has figures of scenarios.
+    """
 
     label: str
     compute: Callable[[Mapping[str, Any], Tell, Stop], Shown | None]
+    teaches: bool = False
 
 
 def compute(
@@ -237,10 +246,10 @@ def _text(value: object) -> str:
 
 
 KINDS: Mapping[CellKind, Kind] = {
-    "plan": Kind("Plan", _plan),
-    "sweep": Kind("Sweep", _sweep),
-    "comparison": Kind("Comparison", _comparison),
-    "ratios": Kind("Highest ratios", _ratios),
+    "plan": Kind("Plan", _plan, teaches=True),
+    "sweep": Kind("Sweep", _sweep, teaches=True),
+    "comparison": Kind("Comparison", _comparison, teaches=True),
+    "ratios": Kind("Highest ratios", _ratios, teaches=True),
     "fabric": Kind("Fabric", fabric_shown),
     "layer": Kind("Layer", layer_shown),
     "why": Kind("Why", why_shown),

@@ -1,17 +1,18 @@
-"""The picture of a fabric on a page, beside its cost matrix: pointing at one lights the other.
-
-Importing this module outside a running Streamlit fails: it registers the component.
-"""
+"""The picture of a fabric on a page, beside its cost matrix: pointing at one lights the other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from nest_core.picture import Drawn, to_svg
 from nest_core.picture.pointing import Pointing
+
+if TYPE_CHECKING:
+    from streamlit.components.v2.types import ComponentRenderer
 
 __all__ = ["opened", "show_fabric", "shown_width"]
 
@@ -19,7 +20,12 @@ _LONGEST = 80
 WIDTHS = (300.0, 1400.0)
 USUAL_PX = 520.0
 """Of a picture beside a matrix on a page of 1,440 pixels."""
-_component = st.components.v2.component("nest-studio.fabric", js="fabric.js")
+
+
+@cache
+def _component() -> ComponentRenderer:
+    """Registered when it is first shown: outside a running Streamlit that fails."""
+    return st.components.v2.component("nest-studio.fabric", js="fabric.js")
 
 
 def opened(key: str) -> str:
@@ -48,7 +54,7 @@ def show_fabric(drawn: Drawn, matrix: Drawn | None, pointed: Pointing, *, key: s
     key : str
         Names the place within the session.
     """
-    _component(
+    _component()(
         key=key,
         data={
             "title": drawn.title,

@@ -16,6 +16,7 @@ from nest_core.files import read_text
 from nest_core.lessons import FIGURES, LESSONS
 from nest_core.lessons.files import read_lesson
 from nest_core.notebook import Cell, Summary
+from nest_core.notebook.kinds import KINDS
 from nest_core.presets import load_toml, preset_names, preset_path
 
 SENTENCE = re.compile(r"^[^\n]+ must [^\n]+, but is [^\n]+: [^\n]+\.$")
@@ -188,9 +189,10 @@ def test_a_plan_of_a_pin_answers_its_own_question(document):
     assert re.fullmatch(r"5\.\d+ s\.", mine.brief().question.answer)
 
 
-def test_a_note_is_no_lesson():
-    with pytest.raises(InputError, match="cell must have a figure"):
-        lesson_text(Cell("a", "note", "Words"))
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in PINNED])
+def test_a_cell_without_figures_of_a_scenario_is_no_lesson(kind):
+    with pytest.raises(InputError, match="cell must have figures of a scenario"):
+        lesson_text(Cell("a", kind, "Words"))
 
 
 def test_the_index_of_the_docs_is_the_lessons():

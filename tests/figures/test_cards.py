@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from nest_core.costs.head_room import MemorySpread
-from nest_core.explain.cost_matrices import cost_matrices
 from nest_core.explain.interval import Interval
 from nest_core.explain.iteration import iteration_parts, lost, report_parts
 from nest_core.explain.training import Training
@@ -22,7 +21,7 @@ from nest_core.figures.cards import (
     throughput_card,
     training_card,
 )
-from nest_core.figures.plan_parts import iteration_part, matrix_part, plan_pills
+from nest_core.figures.plan_parts import iteration_part, plan_pills
 from nest_core.planner import Certificate, search
 from nest_core.scenario import load_scenario
 
@@ -48,13 +47,6 @@ def test_the_parts_of_an_iteration_add_up_to_it_and_what_is_lost_to_the_peak(mor
     assert {part.name: part.level for part in parts}["tensor"] == "node"
     drawn = iteration_part(parts, best.iteration_s, "")
     assert all(f"<b>{part.name}</b>" in drawn for part in parts[1:])
-
-
-def test_a_matrix_is_there_for_interleaved_plans_and_marks_their_own_cells():
-    problem, best = planned('search.schedule="interleaved"')
-    assert best.plan.point.interleave > 1
-    found = cost_matrices(problem, best.plan)
-    assert matrix_part(found).count("nest-own") == found.own.sum() > 0
 
 
 def test_pills_say_every_degree():

@@ -80,9 +80,14 @@ def no_baselines(request, monkeypatch):
         job._ended.set()
         return job
 
+    def no_matrices(text):
+        job = jobs.Job(f"cost matrices {text}", _result=("", None, ""))
+        job._ended.set()
+        return job
+
     monkeypatch.setattr(plan_state, "_baselines", none_of_them)
     monkeypatch.setattr(plan_state, "_levelwise", no_program)
-    monkeypatch.setattr(fabric_view, "_matrices_job", no_program)
+    monkeypatch.setattr(fabric_view, "_matrices_job", no_matrices)
 
 
 @pytest.fixture

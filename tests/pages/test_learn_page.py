@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from page_parts import components
 from streamlit.testing.v1 import AppTest
 
 from nest_core.course.work import work_brief, work_reveal
@@ -37,12 +38,6 @@ def text_of(page):
 
 def charts(page):
     return [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
-
-
-def components(page, name):
-    """What the browser's own parts are given: keys, drawings."""
-    found = page.get("bidi_component")
-    return [json.loads(one.proto.json) for one in found if one.proto.component_name == name]
 
 
 def figures(page):

@@ -6,16 +6,18 @@ import html
 import json
 
 import pytest
+from page_parts import fabrics
 from streamlit.testing.v1 import AppTest
 
 from nest_core.costs.timeline import timeline
 from nest_core.explain.loads import link_loads
-from nest_core.figures import fabric_figure
-from nest_core.figures.fabric import PAINTS
 from nest_core.figures.linkload import linkload_figure
 from nest_core.figures.timeline import timeline_figure
+from nest_core.picture import picture, to_svg, untitled
 from nest_core.planner import search
 from nest_core.scenario import load_scenario
+from nest_studio.browser.fabric import USUAL_PX
+from nest_studio.plan_view import PAINTS
 
 PIPELINE = "gpt3-175b-64-h100"
 
@@ -28,12 +30,12 @@ def script(name: str, settings: list[str]) -> None:
     from nest_core.scenario import scenario_document
     from nest_studio.plan_state import answer_of
     from nest_studio.plan_tabs import timeline_part
-    from nest_studio.plan_view import details_of, middle
+    from nest_studio.plan_view import middle, parts_of
     from nest_studio.tasks.requests import request_text
 
     text = request_text(scenario_document(name)[0], dict(map(setting, settings)))
     answer = answer_of(text)
-    middle(answer, text, details_of(answer, text))
+    middle(answer, text, parts_of(answer, text))
     timeline_part(answer, text)
     st.caption("end")
 
@@ -67,7 +69,7 @@ def test_the_timeline_is_the_plans():
     expected = timeline_figure(timeline(problem, best))
     assert expected.title in text_of(page)
     assert expected.reading in text_of(page)
-    spec = json.loads(charts(page)[1].proto.spec)
+    spec = json.loads(charts(page)[0].proto.spec)
     assert spec["layout"]["dragmode"] == "zoom"
     assert len(spec["data"]) == len(expected.plot.data)
 
@@ -79,11 +81,19 @@ def test_the_fabric_is_painted_with_what_is_chosen(paint):
     assert not page.exception
     problem, best = planned()
     loads = link_loads(problem, best)
+    drawn = picture(
+        load_scenario(PIPELINE).fabric,
+        best.plan,
+        width=USUAL_PX,
+        loads=loads if paint == "link load" else None,
+    )
+    (fabric,) = fabrics(page)
+    assert (fabric["title"], fabric["svg"]) == (drawn.title, to_svg(untitled(drawn)))
+    assert any("the busiest is busy" in line for tip in fabric["tips"].values() for line in tip)
     shown = text_of(page)
-    assert fabric_figure(problem.network, best.plan, paint, loads).title in shown
     assert (linkload_figure(loads).title in shown) == (paint == "link load")
     assert ("Bandwidth per device" in shown) == (paint != "link load")
-    assert len(charts(page)) == 3
+    assert len(charts(page)) == 2
 
 
 def test_the_address_brings_the_paint_back(plan_page):
@@ -96,9 +106,11 @@ def test_without_a_plan_the_fabric_rests_and_nothing_plays():
     page = opened("llama2-7b-64-h100", "accelerator.memory_GiB=2.0")
     assert not page.exception
     assert paint_of(page).disabled
-    shown = text_of(page)
-    assert "There is no plan to play back" in shown
-    assert "All 64 devices stand idle" in shown
+    assert "There is no plan to play back" in text_of(page)
+    (fabric,) = fabrics(page)
+    drawn = picture(load_scenario("llama2-7b-64-h100").fabric, width=USUAL_PX)
+    assert (fabric["title"], fabric["svg"]) == (drawn.title, to_svg(untitled(drawn)))
+    assert not fabric["matrix"]
 
 
 def test_a_batch_of_a_million_is_planned_without_its_timeline(plan_page):
@@ -135,7 +147,7 @@ def test_a_camera_saves_what_is_chosen():
     choice.set_value("SVG").run()
     config = [json.loads(chart.proto.config) for chart in charts(page)]
     formats = [one["toImageButtonOptions"]["format"] for one in config]
-    assert formats == ["png", "svg", "png"]
+    assert formats == ["svg", "png"]
 
 
 def test_a_figure_that_is_drawn_twice_has_one_menu():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import html
-import json
 import tomllib
 
 import pytest
 from our_plan import our_plan
+from page_parts import fabrics
 from plan_cards import big_figures, shown_figures
 
 from nest_core.api.answer import answer
@@ -26,9 +26,6 @@ from nest_studio.forms import offloads_in_words
 from nest_studio.jobs import Job
 from nest_studio.open_plan import from_preset, unsaid
 from nest_studio.scenario_file import command_line, scenario_toml
-
-CHARTS = 1
-"""The fabric; a tab draws others when it is open."""
 
 # One preset of every kind, and what is peculiar among them; `tests/figures` draws them all.
 KINDS = (
@@ -61,10 +58,6 @@ def text_of(page):
     return " ".join(element.proto.body for element in page.get("html"))
 
 
-def charts(page):
-    return [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
-
-
 def widget(page, key):
     kinds = ("selectbox", "slider", "number_input", "multiselect", "button")
     return next(w for kind in kinds for w in getattr(page, kind) if w.key == key)
@@ -84,7 +77,9 @@ def test_every_preset_shows_its_answer(plan_page, name):
     assert not page.error
     expected = answered(name)
     assert values(page) == shown_figures(expected)
-    assert len(charts(page)) == CHARTS
+    (shown,) = fabrics(page)
+    assert shown["svg"]
+    assert shown["matrix"] or not expected.result.best
     assert html.escape(rests_on(expected.validity_of(expected.best), expected.result)) in text_of(
         page
     )
@@ -189,7 +184,9 @@ def test_an_infeasible_request_says_why_and_what_to_do(plan_page):
     assert expected.result.reason[1:] in notice.value
     assert expected.advice in notice.value
     assert set(values(page)) == {"–"}
-    assert len(charts(page)) == CHARTS
+    (shown,) = fabrics(page)
+    assert shown["svg"]
+    assert not shown["matrix"]
     (button,) = (button for button in page.button if button.label.startswith("Set memory"))
     button.click().run()
     assert not page.error
@@ -198,13 +195,13 @@ def test_an_infeasible_request_says_why_and_what_to_do(plan_page):
 
 def test_bad_input_is_one_sentence_and_keeps_the_last_figures(plan_page):
     page = plan_page(scenario="bert-large-64-v100")
-    before, drawn = values(page), charts(page)
+    before, drawn = values(page), fabrics(page)
     widget(page, "workload.sequence_length_tokens").set_value(4096).run()
     assert not page.exception
     (notice,) = page.error
     assert notice.value.startswith("workload.sequence_length_tokens must not exceed the 512 ")
     assert values(page) == before
-    assert charts(page) == drawn
+    assert fabrics(page) == drawn
     assert ".st-key-results-below { opacity: 0.35" in text_of(page)
     widget(page, "workload.sequence_length_tokens").set_value(512).run()
     assert not page.error
@@ -215,7 +212,7 @@ def test_bad_input_in_the_address_falls_back_to_the_preset(plan_page):
     page = plan_page(**{"workload.model": "gpt3-175b"})
     (notice,) = page.error
     assert "2048 positions" in notice.value
-    assert len(charts(page)) == CHARTS
+    assert len(fabrics(page)) == 1
 
 
 def test_a_search_without_a_point_is_one_sentence(plan_page):
