@@ -73,6 +73,17 @@ def test_days_cost_devices_times_hours_times_the_price_and_nothing_without_one()
     for words in ("10.0", "$30.7 k", "$27.6 to 33.8 k", "Manual: 20.0 days, $61.4 k", "saves 10.0"):
         assert words in card
     assert "$" not in training_card(run, 64, None, Reference("Manual", 0.5e6))
+    brief = training_card(
+        replace(run, days=0.5, span=(0.4, 0.6)), 64, None, Reference("Manual", 5e5)
+    )
+    for words in (
+        "Hours to train",
+        "12.0",
+        "9.60 to 14.4",
+        "Manual: 24.0 hours",
+        "saves 12.0 hours",
+    ):
+        assert words in brief
 
 
 def test_utilisation_tells_the_rate_of_a_device_and_every_loss():
