@@ -83,7 +83,7 @@ def test_a_slider_narrows_the_bisection(fabric_page):
     widget(page, "fabric.clos.oversubscription.0").set_value(4.0).run()
     assert values(page)["Of full bisection"] == "25.0 %"
     assert values(page)["Bisection"] == "6.40 TB/s"
-    assert "Changed: fabric.clos.oversubscription.0 = 4.0" in text_of(page)
+    assert "Changed: oversubscription 4 : 1" in text_of(page)
 
 
 @pytest.mark.sampled(2)
