@@ -6,11 +6,8 @@ What a person must see is asserted; how fast, and every figure, stand in the tes
 from __future__ import annotations
 
 import re
-import sys
-import zipfile
 
 import pytest
-from canvas_driver import Canvas
 
 pytestmark = [pytest.mark.browser, pytest.mark.check]
 
@@ -85,7 +82,9 @@ def test_an_architects_hour(watched, tmp_path):
     window.settle()
     assert "4:1" in page.locator("h1").inner_text()
     assert window.values()[0] != full[0], "throughput at 4:1"
-    assert main(page).get_by_text("32 leaves").count() or main(page).get_by_text("64 leaves").count()
+    assert (
+        main(page).get_by_text("32 leaves").count() or main(page).get_by_text("64 leaves").count()
+    )
 
     page.get_by_role("link", name="Design", exact=True).click()
     stands(page, "Order, build, accept")
