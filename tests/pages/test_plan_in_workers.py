@@ -7,6 +7,7 @@ import json
 import sys
 
 import pytest
+from page_parts import fabrics
 
 from nest_core.costs.problem import Problem
 from nest_core.network import Network
@@ -43,8 +44,11 @@ def test_the_server_makes_no_part_of_an_answer(light_page):
     page = light_page(**SMALL)
     assert not page.exception
     shown = text_of(page)
-    for words in ("tokens/s", "one cell per device", "Seconds per iteration", "Manual"):
+    for words in ("tokens/s", "of an iteration is not compute", "Manual"):
         assert words in shown
+    (drawn,) = fabrics(page)
+    assert drawn["svg"]
+    assert drawn["matrix"]
     for tab, words in (
         ("Timeline", "Level at which two devices meet"),
         ("Memory", "GiB"),
@@ -53,7 +57,7 @@ def test_the_server_makes_no_part_of_an_answer(light_page):
     ):
         assert words in text_of(light_page(**SMALL, tab=tab))
     page.session_state["tab"] = "Timeline"
-    for paint in ("replica", "link load"):
+    for paint in ("stage", "link load"):
         next(group for group in page.button_group if group.key == "paint").set_value(paint).run()
         assert not page.exception
     assert "Load per link" in text_of(page)
@@ -71,7 +75,9 @@ def test_the_server_makes_no_part_of_an_answer(light_page):
 def test_where_there_is_no_plan_nothing_is_made_here_either(light_page):
     page = light_page(**SMALL, **{"accelerator.memory_GiB": "2"})
     assert not page.exception
-    assert "All 64 devices stand idle" in text_of(page)
+    (drawn,) = fabrics(page)
+    assert drawn["svg"]
+    assert not drawn["matrix"]
 
 
 def test_a_fabric_of_ones_own_is_planned_on_elsewhere(light_page):
