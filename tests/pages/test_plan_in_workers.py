@@ -84,7 +84,8 @@ def test_a_fabric_of_ones_own_is_planned_on_elsewhere(light_page):
     document = json.loads(json.dumps(fabric_document("drawn-8")))
     page = light_page(**SMALL, fabric=OWN, own=links().put({"document": document, "notes": []}))
     assert not page.exception
-    assert "8 devices, one cell per device" in text_of(page)
+    assert "· 8 H100 · drawn ·" in text_of(page)
+    assert len(fabrics(page)) == 1
 
 
 def test_fabrics_are_compared_elsewhere(light_page):
@@ -101,7 +102,7 @@ def test_pictures_that_take_too_much_are_one_sentence_and_the_page_stands(plan_p
     small, held = jobs.JobQueue(limits=Limits(memory_bytes=0.001 * GIB)), jobs.JobQueue()
 
     def divided(self, key, function, *args, **options):
-        chosen = small if function.__name__ == "plan_pictures" else self
+        chosen = small if function.__name__ == "plan_fabric" else self
         return ask(chosen, key, function, *args, **options)
 
     monkeypatch.setattr(jobs, "_queue", held)
@@ -112,9 +113,9 @@ def test_pictures_that_take_too_much_are_one_sentence_and_the_page_stands(plan_p
     assert not page.exception
     (notice,) = page.info
     assert notice.value == (
-        "Drawing the plan has no result: it takes more than 0.001 GiB, the most that this studio "
+        "Drawing the fabric has no result: it takes more than 0.001 GiB, the most that this studio "
         "gives one request."
     )
     assert "tokens/s" in text_of(page)
-    assert "one cell per device" not in text_of(page)
+    assert not fabrics(page)
     assert "Rests on" in text_of(page)
