@@ -27,7 +27,7 @@ from nest_studio.fabric_widgets import (
     fabric_standards,
 )
 from nest_studio.fields import ADDRESS, Choice, said
-from nest_studio.forms import DEFAULT_SCENARIO, Request
+from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words
 from nest_studio.jobs import Job, awaited, submitted, there
 from nest_studio.own_fabric import OWN
 from nest_studio.show import HeadlineRow, PicturePlace, facts, mark_results, table
@@ -87,7 +87,7 @@ def fabric_form(ratio_notes: list[Any], bring: Callable[[], None]) -> FabricRequ
 
 def heading(request: FabricRequest, answer: FabricAnswer, lacking: str = "") -> None:
     """What fabric this is, and what it is made of; or why the figures are earlier ones."""
-    changes = ", ".join(f"{key} = {value}" for key, value in request.overrides.items())
+    changes = changes_in_words(request.overrides)
     facts(answer.title, kind="nest-scenario")
     if lacking:
         line = f"The figures are those of the last whole fabric: {lacking}"

@@ -10,10 +10,12 @@ from typing import Any
 import streamlit as st
 
 from nest_core.quoting import as_markdown
+from nest_studio.pinning import PINS
 
 __all__ = ["fold", "put_back"]
 
 _LONGEST = 14
+_SHORT_LABEL = 6  # pins stand in pairs: beside a longer label there is room for the sign alone
 
 
 @contextmanager
@@ -47,13 +49,14 @@ def put_back(
         yield
         if key not in standard or st.session_state.get(key, standard[key]) == standard[key]:
             return
+        before = as_markdown(_short(standard[key]))
         st.button(
-            f"↺ {as_markdown(_short(standard[key]))}",
+            "↺" if len(PINS.get(key, "")) > _SHORT_LABEL else f"↺ {before}",
             key=f"back-{key}",
             type="tertiary",
             on_click=_back,
             args=(key, standard[key], then),
-            help="Put back what the preset has.",
+            help=f"Put back what the preset has: {before}.",
         )
 
 

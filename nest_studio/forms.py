@@ -390,6 +390,8 @@ def _change(key: str, value: Any) -> str:
     if isinstance(value, list):
         value = " or ".join(map(str, value))
     shown = f"{value:g}" if isinstance(value, float) else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        shown = f"{value:,}"
     if re.fullmatch(r"fabric\..*oversubscription(\.\d)?", key):
         tier = int(key.rpartition(".")[2]) if key[-1].isdigit() else 0
         return f"oversubscription{f' of tier {tier + 1}' if tier else ''} {shown} : 1"

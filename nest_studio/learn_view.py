@@ -28,6 +28,7 @@ from nest_studio.browser.svg import show_svg
 from nest_studio.course_view import course_foot, lessons
 from nest_studio.fields import Choice, hold, one_of, said, settle
 from nest_studio.jobs import awaited
+from nest_studio.pins import pin_button
 from nest_studio.show import PicturePlace, download, facts, table, told
 
 __all__ = [
@@ -196,9 +197,13 @@ def _forget(guess: str, show: str) -> None:
 def _reveal(shown: Lesson, question: Question, prediction: str | float | None) -> None:
     facts("Reveal", kind="learn-step")
     facts(question.verdict(prediction), kind="learn-verdict")
-    found = found_by(shown, lesson_controls(shown))
+    settings = lesson_controls(shown)
+    found = found_by(shown, settings)
     if found is None:
         return
+    if not shown.text:  # a notebook has no folder of lessons
+        inputs = {"lesson": shown.key, "settings": dict(settings)}
+        pin_button("lesson", shown.title, inputs, key="lesson")
     _pictures(shown, found)
     for rows in found.tables:
         st.html(table(rows.title, rows.subtitle, [dict(line) for line in rows.lines]))

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from dataclasses import replace
 from functools import partial
 
 import streamlit as st
 
 from nest_core.costs import Report
-from nest_core.exporters import TARGETS, export_plan
 from nest_core.quoting import as_markdown
 from nest_core.scenario import Scenario
 from nest_core.scenario.titles import file_stem, scenario_title
 from nest_core.text import plain
 from nest_studio.forms import Request
+from nest_studio.jobs import awaited
 from nest_studio.plan_state import answer_of, every_baseline
 from nest_studio.scenario_file import command_line, scenario_toml
-from nest_studio.show import download, facts, told
+from nest_studio.show import download, facts
 from nest_studio.sure_view import shown_recommendation
+from nest_studio.tasks.exports import plan_exports, zipped
 
-__all__ = ["export_popover"]
-
-_NAMES = {
-    "megatron": "Megatron-LM",
-    "nemo": "NeMo",
-    "deepspeed": "DeepSpeed",
-    "torchtitan": "torchtitan",
-    "slurm": "Slurm",
-    "astra-sim": "ASTRA-sim",
-}
+__all__ = ["export_popover", "framework_exports"]
 
 
 def export_popover(request: Request, text: str, scenario: Scenario, best: Report | None) -> None:
@@ -58,7 +48,7 @@ def export_popover(request: Request, text: str, scenario: Scenario, best: Report
             "recommend once they were searched here.",
         )
         if best is not None:
-            _launches(scenario, best, file)
+            framework_exports(text, best, file)
         facts("Command", kind="nest-title")
         if isinstance(request.overrides.get("fabric"), dict):
             facts("The downloaded scenario holds your fabric.", kind="nest-quiet")
@@ -68,33 +58,39 @@ def export_popover(request: Request, text: str, scenario: Scenario, best: Report
         st.code(command, "sh", wrap_lines=True)
 
 
-def _launches(scenario: Scenario, best: Report, file: str) -> None:
-    """The plan for each framework that can express it; why where one cannot."""
-    for target in TARGETS:
-        name = _NAMES[target]
-        with told(partial(_refused, name)):
-            export_plan(target, scenario, best)
+@st.fragment
+def framework_exports(text: str, best: Report, name: str) -> None:
+    """Every target with its files as one download, or the sentence that says why it cannot.
+
+    Parameters
+    ----------
+    text : str
+        The request's canonical text.
+    best : Report
+        Its plan.
+    name : str
+        Stem of the archives' names.
+    """
+    found = awaited(
+        plan_exports,
+        text,
+        best,
+        what="Writing it for every framework",
+        key="export-files",
+        place="export-files",
+    )
+    for each in found or ():
+        if each.refused:
+            facts(f"{each.label}: {each.refused}", kind="nest-quiet")
+        else:
             download(
-                f"↓ {name} (zip)",
-                partial(_zipped, target, scenario, best),
-                f"{file}-{target}.zip",
+                f"↓ {each.label} (zip)",
+                partial(zipped, each.files),
+                f"{name}-{each.target}.zip",
                 "application/zip",
-                key=f"export-{target}",
-                help=as_markdown(f"Launch arguments, rank order and host files of {name}."),
+                key=f"export-{each.target}",
+                help=as_markdown(" ".join((f"{', '.join(each.files)}.", *each.notes))[:1000]),
             )
-
-
-def _refused(name: str, sentence: str) -> None:
-    """Say why a target cannot express the plan."""
-    facts(f"{name}: {sentence}", kind="nest-quiet")
-
-
-def _zipped(target: str, scenario: Scenario, best: Report) -> bytes:
-    found = io.BytesIO()
-    with zipfile.ZipFile(found, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in export_plan(target, scenario, best).files.items():
-            archive.writestr(zipfile.ZipInfo(name), content)
-    return found.getvalue()
 
 
 def _plan_json(text: str) -> str:

@@ -128,10 +128,13 @@ class Tabs:
         if "throughput" in places:
             places["throughput"].draw(throughput_figure(rows, scenario.sequence, answer.interval))
         if "table" in places:
-            points = answer.result.certificate.points
             places["table"].html(
                 alternatives_table(
-                    rows, scenario.sequence, answer.interval, NAMES[self._run.reference], points
+                    rows,
+                    scenario.sequence,
+                    answer.interval,
+                    NAMES[self._run.reference],
+                    answer.result.certificate,
                 )
             )
             if missing:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from nest_core.costs import Report
 from nest_core.explain.interval import Interval
 from nest_core.explain.iteration import report_parts
-from nest_core.explain.summary import SCHEDULES_IN_WORDS
+from nest_core.explain.summary import SCHEDULES_IN_WORDS, share
 from nest_core.figures.cards import TIE
 from nest_core.figures.entries import Entry
 from nest_core.figures.marks import bar, figure, rule, ticks, words
 from nest_core.figures.style import axis_unit
+from nest_core.planner import Certificate
 from nest_core.units import humanise_seconds
 
 __all__ = ["alternatives_table", "schedule_words"]
@@ -30,7 +31,11 @@ class _Row:
 
 
 def alternatives_table(
-    rows: Sequence[Entry], sequence: int, interval: Interval | None, reference: str, points: int
+    rows: Sequence[Entry],
+    sequence: int,
+    interval: Interval | None,
+    reference: str,
+    certificate: Certificate,
 ) -> str:
     """The table with its finding.
 
@@ -44,8 +49,8 @@ def alternatives_table(
         Of our plan; the others' are as wide.
     reference : str
         The name of the row that the others are held against.
-    points : int
-        What the certificate counts.
+    certificate : Certificate
+        How our plan is known to be the best, or how far it may be from it.
     """
     folded = _folded(rows)
     rates = {
@@ -59,7 +64,17 @@ def alternatives_table(
     most = 1.04 * max(ends, default=1.0)
     divisor, unit = axis_unit(most, "tokens/s")
     lines = [
-        _line(row, rates, most, divisor, interval, against, held, rows[0], points) for row in folded
+        _line(
+            row,
+            rates,
+            most,
+            divisor,
+            interval,
+            against,
+            held,
+            _why(row.entry, rows[0], certificate),
+        )
+        for row in folded
     ]
     axis = [
         words(tick * divisor / most, 12, f"{tick:.4g}{f' {unit}' if tick == last else ''}", "m")
@@ -119,8 +134,7 @@ def _line(
     interval: Interval | None,
     against: float | None,
     held: _Row | None,
-    ours: Entry,
-    points: int,
+    why: str,
 ) -> str:
     entry, report = row.entry, row.entry.report
     rate = rates.get(entry.name)
@@ -143,7 +157,7 @@ def _line(
         f'<tr{" class=nest-stale" if entry.stale else ""}><td class="nest-words">{name}</td>'
         f'{degrees}<td class="nest-words">{cells[4]}</td>'
         f'<td class="nest-bar">{_bar(entry, rate, most, divisor, interval)}</td><td>{beside}</td>'
-        f'<td class="nest-words">{html.escape(_why(entry, ours, points))}</td></tr>'
+        f'<td class="nest-words">{html.escape(why)}</td></tr>'
     )
 
 
@@ -169,14 +183,16 @@ def _bar(
     return figure(20, f"{entry.name}: {told}", marks)
 
 
-def _why(entry: Entry, ours: Entry, points: int) -> str:
+def _why(entry: Entry, ours: Entry, certificate: Certificate) -> str:
     """What the plan takes more of than ours."""
     if entry.report is None or not entry.feasible:
         return entry.shortfall or "no plan"
     if entry.stale:
         return "of the request before"
     if entry.ours:
-        return f"none of {points:,} plans is faster"
+        if not certificate.proven:
+            return f"search stopped early: within {share(certificate.gap)} of the optimum"
+        return f"none of {certificate.points:,} plans is faster"
     if ours.report is None:
         return ""
     here, there = report_parts(ours.report), report_parts(entry.report)
@@ -202,6 +218,10 @@ def _finding(folded: Sequence[_Row], rates: dict[str, float], held: _Row | None)
     mine, rival = rates.get(ours.entry.name), rates.get(held.entry.name) if held else None
     if mine is None:
         return "No plan fits"
+    best = max(rates, key=rates.__getitem__)
+    if rates[best] > mine * (1 + TIE):
+        ahead = _percent(rates[best] / mine - 1)
+        return f"{best} is {ahead} % faster than what the search had found when it stopped"
     said = "Exact search"
     if held is ours or rival is None:
         said = "The exact search's plan is the reference" if held is ours else "Exact search"

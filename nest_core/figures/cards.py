@@ -118,10 +118,16 @@ def training_card(
     def cost(days: float) -> float:
         return days * 24 * devices * (dollars_per_hour or 0.0)
 
-    heads = (f"Days to train {quantity(run.tokens, 'tokens')}", "Cost" if dollars_per_hour else "")
-    bigs = (_big(_days(run.days), "days"), "")
+    unit, per_day = ("hours", 24.0) if run.days < 1 else ("days", 1.0)
+
+    def shown(days: float) -> str:
+        return _days(per_day * days)
+
+    tokens = quantity(run.tokens, "tokens")
+    heads = (f"{unit.capitalize()} to train {tokens}", "Cost" if dollars_per_hour else "")
+    bigs = (_big(shown(run.days), unit), "")
     low, high = run.span
-    spans = (span_in_words(run.span, _days), "")
+    spans = (span_in_words((per_day * low, per_day * high), _days), "")
     lines = []
     if dollars_per_hour:
         bigs = (bigs[0], _big(_dollars(cost(run.days))))
@@ -132,11 +138,11 @@ def training_card(
         lines.append(f"{beside.name}: being priced")
     elif beside.tokens_per_s:
         days = run.days * run.tokens_per_s / beside.tokens_per_s
-        said = f"{beside.name}: {_days(days)} days"
+        said = f"{beside.name}: {shown(days)} {unit}"
         lines.append(f"{said}, {_dollars(cost(days))}" if dollars_per_hour else said)
         if abs(days / run.days - 1) >= TIE:
             verb = "saves" if days > run.days else "takes more by"
-            more = f"this plan {verb} {_days(abs(days - run.days))} days"
+            more = f"this plan {verb} {shown(abs(days - run.days))} {unit}"
             money = _dollars(abs(cost(days) - cost(run.days)))
             lines.append(f"{more}, {money}" if dollars_per_hour else more)
     else:

@@ -22,7 +22,7 @@ from nest_core.figures.cards import (
     training_card,
 )
 from nest_core.figures.plan_parts import iteration_part, plan_pills
-from nest_core.planner import search
+from nest_core.planner import Certificate, search
 from nest_core.scenario import load_scenario
 
 SMALL = "gpt3-175b-64-h100"
@@ -73,6 +73,17 @@ def test_days_cost_devices_times_hours_times_the_price_and_nothing_without_one()
     for words in ("10.0", "$30.7 k", "$27.6 to 33.8 k", "Manual: 20.0 days, $61.4 k", "saves 10.0"):
         assert words in card
     assert "$" not in training_card(run, 64, None, Reference("Manual", 0.5e6))
+    brief = training_card(
+        replace(run, days=0.5, span=(0.4, 0.6)), 64, None, Reference("Manual", 5e5)
+    )
+    for words in (
+        "Hours to train",
+        "12.0",
+        "9.60 to 14.4",
+        "Manual: 24.0 hours",
+        "saves 12.0 hours",
+    ):
+        assert words in brief
 
 
 def test_utilisation_tells_the_rate_of_a_device_and_every_loss():
@@ -103,7 +114,8 @@ def test_identical_plans_share_a_row_and_bars_are_as_long_as_rates():
         Entry("Slow", slow),
         Entry("None", None, "does not fit"),
     )
-    table = alternatives_table(rows, 2048, INTERVAL, "Slow", 1234)
+    proof = Certificate(best.iteration_s, 0.0, True, 1234, 1234, 0, 0, load_scenario(SMALL).space)
+    table = alternatives_table(rows, 2048, INTERVAL, "Slow", proof)
     assert "Exact search is 1e+02 % faster" not in table
     assert "Exact search is 100 % faster than Slow; Twin finds the same plan here" in table
     assert "= Twin" in table
@@ -111,3 +123,13 @@ def test_identical_plans_share_a_row_and_bars_are_as_long_as_rates():
     assert "none of 1,234 plans is faster" in table
     widths = re.findall(r"left:0%;top:1px;width:([\d.]+)%", table)
     assert float(widths[0]) == pytest.approx(2 * float(widths[1]), abs=0.01)
+    early = alternatives_table(
+        (replace(rows[0], report=slow), Entry("Twin", best)),
+        2048,
+        INTERVAL,
+        "Twin",
+        replace(proof, proven=False, gap=0.5),
+    )
+    assert "Twin is 100 % faster than what the search had found when it stopped" in early
+    assert "search stopped early: within 50.0 % of the optimum" in early
+    assert "plans is faster" not in early

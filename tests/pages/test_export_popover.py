@@ -56,13 +56,13 @@ def test_an_archive_has_the_same_bytes_and_scripts_that_run():
 @pytest.mark.usefixtures("at_once")
 def test_the_popover_offers_them(request_of):
     def page(text, best):
-        from nest_studio.export_view import framework_exports
+        from nest_studio.plan_export import framework_exports
 
         framework_exports(text, best, "mine")
 
     shown = AppTest.from_function(page, args=request_of).run()
     assert not shown.exception
     labels = [each.proto.label for each in shown.get("download_button")]
-    assert labels == ["↓ Megatron-LM", "↓ NeMo", "↓ Slurm"]
+    assert labels == ["↓ Megatron-LM (zip)", "↓ NeMo (zip)", "↓ Slurm (zip)"]
     said = " ".join(each.proto.body for each in shown.get("html"))
-    assert "DeepSpeed cannot: plan.sp must be false" in said
+    assert "DeepSpeed: plan.sp must be false" in said

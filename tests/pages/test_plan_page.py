@@ -313,7 +313,7 @@ def test_slow_baselines_are_drawn_grey_and_then_anew(plan_page, monkeypatch):
         expected.scenario.sequence,
         expected.interval,
         "Manual",
-        expected.result.certificate.points,
+        expected.result.certificate,
     ) in text_of(page)
 
 
