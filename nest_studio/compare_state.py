@@ -17,11 +17,13 @@ from nest_core.errors import InputError
 from nest_core.presets import preset_names
 from nest_core.scenario import Scenario, scenario_document
 from nest_core.scenario import fabric_document as fabric_file
-from nest_core.scenario.titles import innermost_ratio, scenario_title
+from nest_core.scenario.titles import accelerator_title, innermost_ratio, scenario_title
 from nest_core.schema import check_plain
 from nest_core.studies.comparison import BUDGET_OF, LONGEST_NAME, MOST
+from nest_core.studies.designs import Asked, beside
 from nest_core.studies.parameters import ratio_parameters
-from nest_core.studies.whole_cost import DEVICE_USD
+from nest_core.topology.same_size import KINDS
+from nest_studio.bill_fields import use_prices
 from nest_studio.fabric_widgets import fabric_document, own_names
 from nest_studio.fields import Choice, field_of, said
 from nest_studio.forms import DEFAULT_SCENARIO, Request, changes_in_words, pinned_title
@@ -35,20 +37,24 @@ __all__ = [
     "BUDGETS",
     "ITS_OWN",
     "READY_MADE",
+    "SAME_SIZE",
     "THOUSAND",
     "Entry",
-    "accelerators",
     "add",
+    "add_same_size",
     "can_undo",
     "described",
     "entries",
     "fabric_choices",
+    "first_scenario",
     "follow_address",
     "go_to_compare",
     "inputs_of",
     "move",
+    "refused",
     "remove",
     "rename",
+    "same_size_words",
     "sound",
     "start_over",
     "undo",
@@ -59,6 +65,8 @@ __all__ = [
 AS_ON_PLAN = "as on Plan"
 ITS_OWN = "its own"
 LONGEST_ADDRESS = 4000
+SAME_SIZE = (*KINDS, *(f"{ratio}:1" for ratio in (1, 2, 3, 4, 8)))
+"""What the first scenario's devices and NICs can be put on with one click."""
 STEPS = 50
 THOUSAND = 1000.0
 BUDGETS = {"none": None, "network price": "price", "network power": "power"}
@@ -73,6 +81,7 @@ _NEXT = "compare next id"
 _UNREAD = "compare link unread"
 _OPENS = "compare opens"
 _ADDRESS = "compare"
+_REFUSED = "compare refused"
 _BY_KEY = "kept."
 
 Entry = dict[str, Any]
@@ -152,9 +161,9 @@ def described(one: Entry) -> str:
     return pinned_title(title, one["overrides"])
 
 
-def accelerators(every: Sequence[Entry]) -> tuple[str, ...]:
-    """Names of the accelerators of entries that are scenarios, each once."""
-    return tuple(dict.fromkeys(_scenario_of(one).accelerator.name for one in every))
+def first_scenario(every: Sequence[Entry]) -> Scenario | None:
+    """Of entries that are scenarios the first, which others are read against."""
+    return _scenario_of(every[0]) if every else None
 
 
 def fabric_choices() -> tuple[str, ...]:
@@ -176,6 +185,39 @@ def add(source: str, fabric: str) -> None:
         overrides = _on(overrides, fabric)
         name = fabric
     _change([*entries(), *_numbered([(name, scenario, overrides)])])
+
+
+def same_size_words() -> str:
+    """What is put on other fabrics: the devices of the first scenario, by number and name."""
+    scenario = first_scenario(sound(entries())[0])
+    if scenario is None:
+        return "the same devices"
+    return f"{scenario.fabric.devices:,} {accelerator_title(scenario.accelerator)}"
+
+
+def add_same_size(key: str) -> None:
+    """Add the first scenario's job on another topology of its size, or at another ratio."""
+    picked = said(key, Choice(SAME_SIZE))
+    st.session_state[key] = None
+    every, _ = sound(entries())
+    if picked is None or not every or len(entries()) >= MOST:
+        return
+    first = every[0]
+    document, _ = scenario_document(first["scenario"])
+    asked = Asked(document, first["overrides"], None, planned=True)
+    try:
+        overrides = beside(asked, picked)
+        _scenario_of(first | {"overrides": overrides})
+    except InputError as error:
+        st.session_state[_REFUSED] = str(error)
+        return
+    st.session_state.pop(_REFUSED, None)
+    _change([*entries(), *_numbered([(picked, first["scenario"], overrides)])])
+
+
+def refused() -> str:
+    """Why the fabric that was last asked for does not exist; empty where it does."""
+    return str(st.session_state.get(_REFUSED, ""))
 
 
 def remove(number: int) -> None:
@@ -226,8 +268,7 @@ def use_inputs(inputs: Mapping[str, Any]) -> None:
     st.session_state["compare.budget_value"] = held[0] if held else None
     st.session_state["compare.failures"] = bool(inputs.get("failures", True))
     st.session_state["compare.level_wise"] = bool(inputs.get("level_wise", False))
-    price = field_of(DEVICE_USD, empty=True).held(inputs.get("device_usd"))
-    st.session_state["compare.device_usd"] = price[0] if price else None
+    use_prices(inputs)
     st.session_state[_OPENS] = True
 
 
@@ -258,6 +299,7 @@ def undo() -> None:
 def _change(every: list[Entry]) -> None:
     st.session_state[_PAST] = [*st.session_state.get(_PAST, []), entries()][-STEPS:]
     st.session_state[_UNREAD] = False
+    st.session_state.pop(_REFUSED, None)
     _put(every)
 
 

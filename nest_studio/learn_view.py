@@ -57,7 +57,7 @@ _STYLE = """
 .learn-question { font-size: 1.1rem; line-height: 1.45; font-weight: 600; max-width: 62rem; }
 .learn-verdict { font-size: 1.05rem; line-height: 1.45; font-weight: 600; max-width: 62rem;
   border-left: 0.25rem solid #0072B2; padding-left: 0.7rem; }
-.learn-step { font-size: 0.8rem; text-transform: uppercase; letter-spacing: 0.06em;
+.learn-step { font-size: var(--small); text-transform: uppercase; letter-spacing: 0.06em;
   opacity: 0.75; }
 .learn-text { font-size: 0.95rem; line-height: 1.5; max-width: 62rem; margin-bottom: 0.4rem; }
 .learn-drawing { margin: 8px 0; }
@@ -65,10 +65,10 @@ _STYLE = """
   gap: 0.6rem 1.6rem; }
 .learn-formulas div { border-top: 1px solid rgba(128, 132, 138, 0.35); padding-top: 0.35rem;
   line-height: 1.45; }
-.learn-formulas b { display: block; font-size: 0.82rem; font-weight: 600; }
-.learn-formulas code { display: block; font-size: 0.85rem; background: none; padding: 0;
+.learn-formulas b { display: block; font-size: var(--small); font-weight: 600; }
+.learn-formulas code { display: block; font-size: var(--small); background: none; padding: 0;
   white-space: normal; color: inherit; }
-.learn-formulas i { display: block; font-size: 0.78rem; font-style: normal; opacity: 0.75; }
+.learn-formulas i { display: block; font-size: var(--small); font-style: normal; opacity: 0.75; }
 [class*="st-key-ask-"] [data-testid="stNumberInputStepUp"],
 [class*="st-key-ask-"] [data-testid="stNumberInputStepDown"] { display: none; }
 [class*="st-key-ask-"] [role="radiogroup"] p { font-size: 1rem; }

@@ -73,7 +73,7 @@ def shelf(found: tuple[Listed, ...], name: str | None) -> None:
             label_visibility="collapsed",
         )
     else:
-        st.caption("There are none yet.")
+        facts("There are none yet.", kind="nest-quiet")
     left, right = st.columns(2, gap="small")
     _name_form(left, "New", "new-notebook", "Create", _create)
     with right, st.popover("Import", width="stretch", key=_IMPORT, on_change="rerun"):

@@ -8,17 +8,11 @@ import streamlit as st
 
 from nest_core.quoting import as_markdown
 from nest_core.studies.comparison import FEWEST, Comparison, compared
-from nest_studio.compare_state import accelerators, entries, follow_address, inputs_of, sound
-from nest_studio.compare_view import (
-    chosen_budget,
-    chosen_device,
-    chosen_failures,
-    chosen_level_wise,
-    comparison_table,
-    figures,
-    scenario_rows,
-    sidebar_controls,
-)
+from nest_studio.bill_fields import Typed, bill_and_use
+from nest_studio.compare_answer import answer
+from nest_studio.compare_rail import compared_list, more_to_find
+from nest_studio.compare_state import entries, first_scenario, follow_address, inputs_of, sound
+from nest_studio.compare_view import comparison_table, figures
 from nest_studio.jobs import given_up, submitted, there
 from nest_studio.open_plan import go_to_opened
 from nest_studio.own_fabric import carry
@@ -40,18 +34,14 @@ def main() -> None:
     carry(shown=False)
     unread = follow_address()
     problem = st.container(key="problem")
-    with st.sidebar:
-        sidebar_controls()
-        budget, failures = chosen_budget(), chosen_failures()
-        level_wise, money = chosen_level_wise(), st.container()
-    facts("Which is better?", kind="nest-scenario")
-    if unread:
-        st.warning(unread)
     every = entries()
     good, left_out = sound(every)
-    with money:
-        device_usd = chosen_device(accelerators(good))
-    scenario_rows(good)
+    with st.sidebar:
+        compared_list(good)
+        typed = bill_and_use(first_scenario(good))
+        budget, failures, level_wise = more_to_find()
+    if unread:
+        st.warning(unread)
     if left_out:
         problem.error("  \n".join(map(as_markdown, left_out)))
     if len(every) < FEWEST:
@@ -61,17 +51,39 @@ def main() -> None:
     with told(problem.error):
         if len(good) >= FEWEST:
             asked = inputs_of(good, budget, failures=failures, level_wise=level_wise)
+            if budget is not None and typed.changes:
+                asked["prices"] = dict(typed.changes)
             found, pending = answered(asked)
     mark_results(earlier=found is None)
     shown: Shown | None = found or st.session_state.get(SHOWN)
     if shown is not None:
         st.session_state[SHOWN] = shown
-        key, of_any_price, inputs = shown
-        comparison = of_any_price.at(device_usd)
-        with st.container(key="results"):
-            figures(key, comparison, pending=pending)
-            comparison_table(comparison, inputs | {"device_usd": device_usd})
-            differences(comparison, inputs)
+        with st.container(key="results"), told(problem.error):
+            results(shown, typed, pending=pending)
+
+
+def results(shown: Shown, typed: Typed, *, pending: bool) -> None:
+    """The answer, and folded below it everything else."""
+    key, of_any_price, inputs = shown
+    comparison = of_any_price.at(typed.changes, typed.tokens)
+    answer(
+        comparison,
+        inputs,
+        hours=typed.hours,
+        order=typed.order,
+        prices=typed.changes,
+    )
+    if pending:
+        facts("Failed switches are still being planned …", kind="nest-quiet")
+    more = st.expander("More figures: network, stages, levels", key="more", on_change="rerun")
+    if more.open:
+        with more:
+            figures(f"{key} {typed.changes}", comparison, pending=pending)
+    table = st.expander("All figures side by side", key="all-figures", on_change="rerun")
+    if table.open:
+        with table:
+            comparison_table(comparison)
+    differences(comparison, inputs)
 
 
 @st.fragment

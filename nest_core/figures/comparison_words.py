@@ -7,6 +7,7 @@ from nest_core.figures.bill import dollars, watts
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison import Comparison
 from nest_core.studies.equal_budget import MOST_DEVICES
+from nest_core.studies.whole_bill import WholeBill
 from nest_core.units import humanise, humanise_seconds
 
 __all__ = ["formulae", "unlike"]
@@ -38,13 +39,9 @@ def formulae(comparison: Comparison) -> tuple[tuple[str, tuple[str, ...]], ...]:
             "throughput = batch · sequence length / iteration time of the best plan",
             tuple(_throughput(one) for one in every),
         ),
-        *_per_dollar(comparison),
         (
-            "per dollar of the network, a part of what is paid = throughput / its typical price",
-            tuple(
-                _over(one, dollars(one.bill.price_usd.typical), one.tokens_per_s_per_usd)
-                for one in every
-            ),
+            "per token = whole bill / (throughput · years · share of the hours that is sold)",
+            tuple(_per_tokens(one) for one in comparison.bills),
         ),
         (
             "per watt = throughput / typical power of the network",
@@ -78,22 +75,15 @@ def formulae(comparison: Comparison) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple(found)
 
 
-def _per_dollar(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
-    if (device := comparison.device) is None:
-        return []
-    told = []
-    for one in comparison.candidates:
-        whole = f"({dollars(one.bill.price_usd.typical)} + {one.scenario.fabric.devices:,} · "
-        value = one.design.per_usd(device.usd) if one.design else None
-        told.append(_over(one, f"{whole}{dollars(device.usd)})", value))
-    return [
-        (
-            "per dollar = throughput / (network + devices · an accelerator with its share of the "
-            "server); two designs R, N, D are level where the accelerator costs "
-            "(R₂ N₁ − R₁ N₂) / (R₁ D₂ − R₂ D₁)",
-            tuple(told),
-        )
-    ]
+def _per_tokens(one: WholeBill) -> str:
+    usd, rate = one.usd_per_million_tokens, one.tokens_per_s
+    if usd is None or rate is None:
+        return f"{one.name}: none"
+    sold = one.owned.sold_share or 1.0
+    return (
+        f"{one.name}: {dollars(one.owned.total_usd.typical)} / ({quantity(rate, 'tokens/s')} · "
+        f"{one.owned.years:g} years · {share(sold)}) = {dollars(usd.typical)} per million tokens"
+    )
 
 
 def _throughput(one: Candidate) -> str:

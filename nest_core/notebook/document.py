@@ -73,6 +73,7 @@ class ComparisonInputs(_Table):
     budget: BudgetTable | None = None
     failures: bool = True
     device_usd: Annotated[float, Field(ge=0, lt=1e9)] | None = None
+    prices: dict[str, float | str] | None = None
 
 
 class PartTable(_Table):

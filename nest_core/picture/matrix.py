@@ -8,6 +8,7 @@ every cell, the classes of links that its traffic crosses: those of its level an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,7 +19,7 @@ from nest_core.picture.marks import Box, Drawn, Mark, Said, Words
 from nest_core.picture.text import wrapped
 from nest_core.units import GB, humanise
 
-__all__ = ["cell_key", "lights", "matrix_picture"]
+__all__ = ["cell_key", "crossed", "lights", "matrix_picture"]
 
 SHADES = 4
 SUBTITLE = (
@@ -27,6 +28,9 @@ SUBTITLE = (
 )
 _LABEL, _COLUMN, _ROW, _CELL, _HEADS = 104.0, 58.0, 56.0, 34.0, 44.0
 _VALUE = 14.0
+_HOPS = re.compile(r"\d+ hops?\b")
+_LINKS = {"router": "links node", "group": "links local"}
+"""By which levels of a dragonfly are reached, where links are not called as the level."""
 
 
 def cell_key(name: str, level: str) -> str:
@@ -43,29 +47,48 @@ def lights(found: CostMatrices, said: Sequence[Said]) -> dict[str, tuple[str, ..
     said : sequence of Said
         Of the fabric's picture, top tier first.
     """
-    steps = _steps(found.levels, said)
+    reached = crossed([level.name for level in found.levels], said)
     return {
-        cell_key(name, level.name): tuple(part for step in steps[: row + 1] for part in step)
+        cell_key(name, level.name): reached[row]
         for column, name in enumerate(found.ranks)
         for row, level in enumerate(found.levels)
         if not np.isnan(found.seconds[column, row])
     }
 
 
-def _steps(levels: Sequence[LevelOf], said: Sequence[Said]) -> list[tuple[str, ...]]:
-    """What of the picture each level adds, innermost first.
+def crossed(levels: Sequence[str], said: Sequence[Said]) -> list[tuple[str, ...]]:
+    """Tiers and links of a picture that traffic of every level crosses, innermost first.
 
-    A level of a tier's name adds the tier and the links up to it. Where names differ the classes
-    of links are taken in order; a torus has one class of links, which every level crosses.
+    A level of a tier's name climbs the links up to that tier and all below them, also where the
+    levels leave tiers out. On a torus every level crosses every class of links. Where no class has
+    a level's name, as in drawings, each level crosses one more, and the last one all.
+
+    Parameters
+    ----------
+    levels : sequence of str
+        Names, innermost first.
+    said : sequence of Said
+        Of the fabric's picture, top tier first.
     """
-    names = {one.what for one in said}
-    upwards = [one.what for one in reversed(said) if one.what.startswith("links ")]
+    order = [one.what for one in reversed(said)]
+    links = [what for what in order if what.startswith("links ")]
+    if any(_HOPS.match(level) for level in levels):
+        return [tuple(links)] * len(levels)
     found: list[tuple[str, ...]] = []
+    passed: dict[str, None] = {}
     for number, level in enumerate(levels):
-        own = tuple(one for one in (level.name, f"links {level.name}") if one in names)
-        if not own and upwards:
-            own = (upwards[min(number, len(upwards) - 1)],)
-        found.append(own)
+        name = level.partition(",")[0]
+        up = f"links {name}" if f"links {name}" in links else _LINKS.get(name, "")
+        if up in links and name != "node":
+            below = order[: order.index(up) + 1]
+            tiers = [what for what in below if what == "node" or f"links {what}" in links]
+            passed |= dict.fromkeys((*tiers, *(what for what in below if what in links)))
+            passed |= dict.fromkeys([name] if name in order else [])
+        elif number == 0:
+            passed |= dict.fromkeys(what for what in order if what in ("node", "inside"))
+        else:
+            passed |= dict.fromkeys(links if number + 1 == len(levels) else links[:number])
+        found.append(tuple(passed))
     return found
 
 
@@ -155,7 +178,10 @@ def _shades(found: CostMatrices) -> np.ndarray[tuple[int, int], np.dtype[np.int6
 
 
 def _heights(levels: Sequence[LevelOf], said: Sequence[Said], height: float) -> list[float]:
-    """Middle of every level's row, innermost first: at its tier, at least a row apart."""
+    """Middle of every level's row, innermost first: at its tier, at least a row apart.
+
+    Where the picture is too low for all rows they go on below it.
+    """
     tiers = {one.what: (one.top + one.bottom) / 2 for one in said}
     parts = [one for one in said if one.bottom > one.top]
     top = min((one.top for one in parts), default=0.0)
@@ -168,7 +194,7 @@ def _heights(levels: Sequence[LevelOf], said: Sequence[Said], height: float) -> 
     for at in reversed(wanted):  # from the top down
         found.append(max(at, least))
         least = found[-1] + _ROW
-    most = height - _CELL / 2 - 2
+    most = max(height - 2, _HEADS + (count - 1) * _ROW + _CELL) - _CELL / 2
     for number in range(count - 1, -1, -1):
         found[number] = min(found[number], most)
         most = found[number] - _ROW

@@ -7,17 +7,17 @@ iteration.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nest_core.explain import share
 from nest_core.explain.cost_matrices import MATRIX_CLASSES, CostMatrices
-from nest_core.explain.link_names import tier_name
 from nest_core.explain.loads import Loads, TierLoad
 from nest_core.explain.traffic import CLASSES
 from nest_core.picture.marks import Drawn, Said
-from nest_core.picture.matrix import cell_key, lights
+from nest_core.picture.matrix import cell_key, crossed, lights
 from nest_core.units import humanise_seconds
 
 __all__ = ["Pointing", "pointing"]
@@ -54,7 +54,7 @@ def pointing(drawn: Drawn, found: CostMatrices | None, loads: Loads | None = Non
     loads : Loads, optional
         Of the plan that it shows.
     """
-    busy = _busy(loads) if loads else {}
+    busy = _busy(loads, drawn.said) if loads else {}
     tips = {one.what: (*_words(one), *busy.get(one.what, ())) for one in drawn.said}
     if found is not None:
         tips |= _cells(found)
@@ -69,17 +69,24 @@ def _words(one: Said) -> tuple[str, ...]:
     return tuple(word for word in (one.head, *one.words) if word) + ratio + gone
 
 
-def _busy(loads: Loads) -> dict[str, tuple[str, ...]]:
-    return {
-        f"links {tier_name(loads.network, tier.level)}": _load(loads, tier) for tier in loads.tiers
-    }
+def _busy(loads: Loads, said: Sequence[Said]) -> dict[str, tuple[str, ...]]:
+    """Loads by class of links; classes that one tier has together share its busiest link."""
+    reached = crossed([level.name for level in loads.network.levels], said)
+    found: dict[str, tuple[str, ...]] = {}
+    for tier in loads.tiers:
+        before = reached[tier.level - 1] if tier.level else ()
+        new = [what for what in reached[tier.level] if what not in before]
+        links = [what for what in new if what.startswith("links ")]
+        found |= dict.fromkeys(links, _load(loads, tier, alone=len(links) == 1))
+    return found
 
 
-def _load(loads: Loads, tier: TierLoad) -> tuple[str, ...]:
+def _load(loads: Loads, tier: TierLoad, *, alone: bool) -> tuple[str, ...]:
+    which = "the busiest" if alone else "the busiest of all links"
     whole = humanise_seconds(tier.share * loads.iteration_s)
     users = sorted(tier.busiest_busy.items(), key=lambda pair: -pair[1])
     return (
-        f"the busiest is busy {whole}, {share(tier.share)} of an iteration",
+        f"{which} is busy {whole}, {share(tier.share)} of an iteration",
         *(f"{CLASSES[name]}: {share(part)}" for name, part in users if part),
     )
 
@@ -95,7 +102,7 @@ def _cells(found: CostMatrices) -> dict[str, tuple[str, ...]]:
             told[cell_key(name, level.name)] = (
                 f"{MATRIX_CLASSES[name][1].capitalize()}, {level.name}: "
                 f"{humanise_seconds(seconds)} of an iteration",
-                f"if {who} reach up to the {level.name}, all sending at once",
+                f"if {who} reach up to level {level.name}, all sending at once",
                 *(("this is the plan's own level",) if found.own[column, row] else ()),
             )
     return told

@@ -16,9 +16,15 @@ from nest_core.picture.text import text_width
 from nest_core.sheet.weighing import Curve, Moved, Weighing, curves, moved
 from nest_core.units import humanise
 
-__all__ = ["curve_chart", "percent", "sensitivity_chart"]
+__all__ = ["curve_chart", "percent", "round_step", "sensitivity_chart"]
 
 _SMALL = 12.0
+_WIDER = 1.16
+"""Of a browser's own font over the one that is measured."""
+_BARS = 5
+"""Assumptions that are shown, the widest first."""
+_FAR = 0.15
+"""From so much dearer on a design is named at the edge, with its figure."""
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -42,8 +48,14 @@ def curve_chart(found: Weighing, width: float = 340.0, height: float = 200.0) ->
     subtitle = f"Whole bill per token against {found.choice.name}"
     if not lines:
         return Drawn(title, subtitle, width, height, ())
-    labels = max(text_width(one.name, _SMALL, bold=True) for one in lines)
-    labels = max(labels, text_width(found.choice.name, _SMALL, bold=True))
+    low, high = _ends(lines)
+    labels = max(
+        text_width(
+            one.name if low <= one.dearer[-1] <= high else f"{one.name} +00 %", _SMALL, bold=True
+        )
+        for one in lines
+    )
+    labels = _WIDER * max(labels, text_width(found.choice.name, _SMALL, bold=True))
     plot = _Plot((52, 12, width - labels - 12, height - 40), lines[0].usd[-1], _ends(lines))
     marks: list[Mark] = [*plot.grid(), *_price_lines(plot, found)]
     marks += [_band(plot, one) for one in lines if one.low]
@@ -80,8 +92,9 @@ def _device_edge(found: Weighing) -> tuple[str, float] | None:
 
 
 def _ends(lines: Sequence[Curve]) -> tuple[float, float]:
-    """The part of the scale that is worth seeing: from a tenth of the prices on."""
-    values = [y for one in lines for y in one.dearer[len(one.dearer) // 10 :]]
+    """The part of the scale that is worth seeing: from a tenth of the prices on, what is near."""
+    near = [one for one in lines if one.low or abs(one.dearer[-1]) < _FAR] or list(lines)
+    values = [y for one in near for y in one.dearer[len(one.dearer) // 10 :]]
     values += [y for one in lines for end in (one.low, one.high) for y in end[len(end) // 5 :]]
     low, high = min([*values, -0.01]), max([*values, 0.01])
     return max(low, -0.5) * 1.1, min(high, 0.5) * 1.1
@@ -105,7 +118,7 @@ class _Plot:
     def grid(self) -> list[Mark]:
         marks: list[Mark] = []
         left, _, right, bottom = self.box
-        step = _step((self.ends[1] - self.ends[0]) / 4)
+        step = round_step((self.ends[1] - self.ends[0]) / 4)
         for number in range(math.ceil(self.ends[0] / step), math.floor(self.ends[1] / step) + 1):
             y = self.at(0, number * step)[1]
             marks.append(Line("", "grid", ((left, y), (right, y)), 1.0))
@@ -113,7 +126,7 @@ class _Plot:
             marks.append(
                 Words(percent(number * step, digits), "soft", left - 8, y + 4, anchor="end")
             )
-        across = _step(self.right / 4)
+        across = round_step(self.right / 4)
         for number in range(math.floor(self.right / across * 1.001) + 1):
             x = self.at(number * across, 0)[0]
             text = f"{number * across / 1e3:g}"
@@ -121,7 +134,7 @@ class _Plot:
         return marks
 
 
-def _step(rough: float) -> float:
+def round_step(rough: float) -> float:
     """The next round step from there on."""
     base = 10.0 ** math.floor(math.log10(rough))
     return next(base * step for step in _STEPS if base * step >= rough * 0.999)
@@ -139,9 +152,7 @@ def _band(plot: _Plot, one: Curve) -> Band:
 def _names(plot: _Plot, lines: Sequence[Curve], found: Weighing) -> list[Mark]:
     """Every line's name at its right end, none upon another."""
     ends = [(found.choice.name, 0.0, "accent bold")]
-    ends += [
-        (one.name, min(max(one.dearer[-1], plot.ends[0]), plot.ends[1]), "bold") for one in lines
-    ]
+    ends += [(_label(one, plot), _held(one.dearer[-1], plot), "bold") for one in lines]
     ends.sort(key=lambda one: -one[1])
     marks: list[Mark] = []
     least, gap = plot.box[1], 14.0
@@ -156,6 +167,16 @@ def _names(plot: _Plot, lines: Sequence[Curve], found: Weighing) -> list[Mark]:
     for (name, _, look), y in zip(ends, places, strict=True):
         marks.append(Words(name, look, plot.box[2] + 6, y))
     return marks
+
+
+def _label(one: Curve, plot: _Plot) -> str:
+    """A line's name; one that ends beyond the scale says where."""
+    last = one.dearer[-1]
+    return one.name if plot.holds(last) else f"{one.name} {percent(last, 0)}"
+
+
+def _held(value: float, plot: _Plot) -> float:
+    return min(max(value, plot.ends[0]), plot.ends[1])
 
 
 def _price_lines(plot: _Plot, found: Weighing) -> list[Mark]:
@@ -197,10 +218,11 @@ def sensitivity_chart(found: Weighing, width: float = 340.0) -> Drawn:
     """How much dearer the rival is while one assumption moves at a time."""
     stands, rows = moved(found)
     title, rival = _breaks(found, rows), found.rival.name if found.rival else ""
-    subtitle = f"How much dearer {rival} is per token; one assumption moves at a time"
+    subtitle = f"How much dearer {rival} is per token, by one assumption"
     if not rows:
         return Drawn(title, "", width, 0.0, ())
-    left, top, row_height = 142.0, 8.0, 29.0
+    rows = rows[:_BARS]
+    left, top, row_height = 142.0, 6.0, 27.0
     bottom = top + row_height * len(rows)
     values = [value for row in rows for value in row.ends] + [0.0, stands]
     low, high = min(values), max(values)
@@ -213,7 +235,7 @@ def sensitivity_chart(found: Weighing, width: float = 340.0) -> Drawn:
     marks: list[Mark] = []
     if low < 0:
         marks.append(Box("", "worse", left, top - 4, at(0.0) - left, bottom - top + 4))
-    step = _step((high - low) / 3)
+    step = round_step((high - low) / 3)
     for number in range(math.ceil(low / step), math.floor(high / step) + 1):
         x = at(number * step)
         marks.append(Line("", "grid", ((x, top - 4), (x, bottom)), 1.0))
@@ -252,4 +274,4 @@ def _breaks(found: Weighing, rows: Sequence[Moved]) -> str:
         return "No single assumption turns it"
     if hours and hours.value and hours.winner == found.choice.name:
         return f"Breaks if it trains this model under {100 * hours.value:.2g} % of its hours"
-    return f"Breaks on {broken[0].name}: {broken[0].span}"
+    return f"Turns on {broken[0].name}: {broken[0].span}"

@@ -9,11 +9,12 @@ from nest_core.bill.ownership import Owned
 from nest_core.bill.prices import Range
 from nest_core.explain.summary import share
 from nest_core.explain.validity import validity_of
-from nest_core.hardware.posterior import WIDTH
+from nest_core.hardware.posterior import SHARE, WIDTH
 from nest_core.scenario.titles import accelerator_title
 from nest_core.sheet.charts import percent
 from nest_core.sheet.weighing import Weighing
 from nest_core.studies.interval import paired_sd
+from nest_core.studies.ordering import ordered
 from nest_core.studies.whole_bill import WholeBill
 from nest_core.units import humanise
 
@@ -34,28 +35,63 @@ def title(found: Weighing) -> str:
     if found.rival is None:
         return f"{found.choice.name} stands alone: nothing was set beside it"
     if found.ties:
-        names = _joined([found.choice.name, *found.ties])
-        return f"{names} tie per token: build {found.choice.name}, the least to buy and keep"
+        count = len(found.ties) + 1
+        those = "both designs" if count == len(found.bills) == 2 else f"{count} designs"
+        return f"Build {found.choice.name}: {those} tie per token, it costs least"
     return f"Build the fabric as {found.choice.name}"
 
 
 def answer(found: Weighing) -> tuple[str, ...]:
-    """Why, in sentences: the break-evens, then the differences to the rival."""
-    told = [one.sentence for one in found.break_evens if one.quantity == "device_usd"]
+    """Why, in sentences: the break-even, the differences to the rival, what a tie does better."""
     mine, other = found.choice, found.rival
+    edge = next((one for one in found.break_evens if one.quantity == "device_usd"), None)
+    told = []
+    if edge is not None and other is not None and found.speeds_tie:
+        told.append(
+            f"{mine.name} and {other.name} are as fast for all that is known: what tells their "
+            f"speeds apart lies inside the paired interval. At predicted speeds {edge.headline}."
+        )
+    elif edge is not None:
+        told.append(edge.sentence)
     if other is not None and mine.training and other.training:
         model = mine.scenario.model.name if mine.scenario else "the model"
-        apart = other.training.days - mine.training.days
-        days = f"{abs(apart):.2g} {'fewer' if apart > 0 else 'more'} than {other.name}"
         bought = mine.owned.total_usd.typical - other.owned.total_usd.typical
         money = f"${humanise(abs(bought))} {'more' if bought > 0 else 'less'}"
         told.append(
             f"It trains {model} on {humanise(mine.training.tokens)} tokens in "
-            f"{mine.training.days:.3g} days, {days}, and costs {money} over "
+            f"{mine.training.days:.3g} days, {_days_apart(mine, other)}, and costs {money} over "
             f"{mine.owned.years:g} years."
+        )
+    safer = _safer(found)
+    if safer is not None and safer.worst_loss and mine.worst_loss:
+        dearer = safer.owned.total_usd.typical - mine.owned.total_usd.typical
+        told.append(
+            f"{safer.name} ties with it too and loses {share(safer.worst_loss[0])} to "
+            f"{safer.worst_loss[1]} where it loses {share(mine.worst_loss[0])}, for "
+            f"${humanise(dearer)} more."
         )
     told += [f"{one.name} is left out: {one.reason}." for one in found.left_out]
     return tuple(told)
+
+
+def _days_apart(mine: WholeBill, other: WholeBill) -> str:
+    if mine.training is None or other.training is None:
+        return ""
+    apart = other.training.days - mine.training.days
+    if abs(apart) < 5e-3 * mine.training.days:
+        return f"as many as {other.name}"
+    return f"{abs(apart):.2g} {'fewer' if apart > 0 else 'more'} than {other.name}"
+
+
+def _safer(found: Weighing) -> WholeBill | None:
+    """Of designs that tie the one that one switch takes least from, if it is not the choice."""
+    level = {found.choice.name, *found.ties}
+    known = [one for one in found.bills if one.name in level and one.worst_loss]
+    order = {row.name: row for row in ordered(known, "failure")} if known else {}
+    if found.choice.name not in order:
+        return None
+    best = min(known, key=lambda one: one.worst_loss or (1.0, ""))
+    return None if best.name in (found.choice.name, *order[found.choice.name].ties) else best
 
 
 def designs_table(found: Weighing) -> tuple[tuple[str, ...], ...]:
@@ -64,13 +100,13 @@ def designs_table(found: Weighing) -> tuple[tuple[str, ...], ...]:
     tokens = found.choice.training.tokens if found.choice.training else 0.0
     years = found.choice.owned.years
     rows: list[tuple[str, Callable[[WholeBill], str]]] = [
-        ("Throughput, M tokens/s", lambda one: f"{(one.tokens_per_s or 0.0) / _MILLION:.3g}"),
-        ("against the first, paired 80 %", _against(found)),
+        ("Throughput, M tokens/s", lambda one: _three((one.tokens_per_s or 0.0) / _MILLION)),
+        (f"against {found.choice.name}, paired {SHARE:.0%}", _against(found)),
         (
             f"Days to train {humanise(tokens)}",
-            lambda one: f"{one.training.days:.3g}" if one.training else "–",
+            lambda one: _three(one.training.days) if one.training else "–",
         ),
-        ("Network, M$", lambda one: f"{one.owned.network.price_usd.typical / _MILLION:.3g}"),
+        ("Network, M$", lambda one: _three(one.owned.network.price_usd.typical / _MILLION)),
         (f"Whole bill, {years:g} y, M$", lambda one: _millions(one.owned)),
         ("$ per M tokens", _per_million),
         ("All-in $ per GPU-hour", _per_hour),
@@ -100,12 +136,17 @@ def _against(found: Weighing) -> Callable[[WholeBill], str]:
 
 
 def _millions(owned: Owned) -> str:
-    return f"{owned.total_usd.typical / _MILLION:.3g}"
+    return _three(owned.total_usd.typical / _MILLION)
+
+
+def _three(value: float) -> str:
+    """Three digits, zeros at the end too."""
+    return f"{value:#.3g}".rstrip(".") if value < 1000 else f"{value:,.0f}"
 
 
 def _per_million(one: WholeBill) -> str:
     usd = one.usd_per_million_tokens
-    return "no price" if usd is None else f"{usd.typical:.3g}"
+    return "no price" if usd is None else _three(usd.typical)
 
 
 def _per_hour(one: WholeBill) -> str:
@@ -147,7 +188,9 @@ def rests_on(found: Weighing) -> tuple[str, ...]:
     return tuple(told)
 
 
-def prices_table(owned: Owned, *, full: bool) -> tuple[tuple[str, str, str], ...]:
+def prices_table(
+    owned: Owned, *, full: bool, most: int | None = None
+) -> tuple[tuple[str, str, str], ...]:
     """Item with its number, price of one, and source; lines that share all three are one.
 
     Parameters
@@ -155,9 +198,15 @@ def prices_table(owned: Owned, *, full: bool) -> tuple[tuple[str, str, str], ...
     owned : Owned
     full : bool
         The source in full, and the range of the price; else its kind and date.
+    most : int, optional
+        So many lines, those that cost most.
     """
+    lines = owned.lines
+    if most is not None:
+        dear = sorted(lines, key=lambda line: -(line.usd.typical if line.usd else 0.0))[:most]
+        lines = tuple(line for line in lines if line in dear)
     counts: dict[tuple[str, str, str], int] = {}
-    for line in owned.lines:
+    for line in lines:
         source = line.source if full else line.source.partition(": ")[0]
         row = (line.name, _price(line.unit_usd, full), source)
         counts[row] = counts.get(row, 0) + line.count

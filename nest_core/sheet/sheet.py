@@ -34,39 +34,46 @@ _PICTURE_PX = 298.0
 _WIDE_FROM = 4
 """From so many designs on the table takes the whole width."""
 
+_SAME = 5e-4
+_FEW = 6
+"""Prices on the first page where the table of designs takes its width."""
+_CHART_PX = 140.0
+"""How high the curves are."""
+
 _STYLE = """
-@page { size: A4; margin: 11mm 12mm; }
+@page { size: A4; margin: 9mm 12mm; }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 24px; max-width: 752px; color: #1b1f24; background: #fff;
-  font: 13px/1.35 'Source Sans 3', 'Source Sans', Arial, Helvetica, sans-serif;
+  font: 12.5px/1.25 'Source Sans 3', 'Source Sans', Arial, Helvetica, 'Liberation Sans', sans-serif;
   font-variant-numeric: tabular-nums; }
 @media print { body { padding: 0; max-width: none; } }
 header, footer { display: flex; justify-content: space-between; gap: 16px; color: #4b5563; }
-header { border-bottom: 1px solid #1b1f24; padding-bottom: 8px; }
+header { border-bottom: 1px solid #1b1f24; padding-bottom: 4px; }
 header b { color: #1b1f24; margin-right: 8px; }
-h1 { font-size: 22px; line-height: 1.2; margin: 14px 0 6px; }
+h1 { font-size: 22px; line-height: 1.15; margin: 8px 0 4px; }
 h2 { font-size: 13px; margin: 0; }
-p { margin: 0 0 6px; }
-.sub { color: #4b5563; font-size: 12px; margin-bottom: 6px; }
-.two { display: grid; grid-template-columns: 5fr 6fr; gap: 20px; margin: 12px 0; }
-.wide { margin: 12px 0; }
-.wide ul { columns: 3; column-gap: 24px; }
+p { margin: 0 0 3px; }
+.sub { color: #4b5563; font-size: 12px; margin-bottom: 3px; }
+.two { display: grid; grid-template-columns: 5fr 6fr; gap: 16px; margin: 8px 0; }
+.wide { margin: 8px 0; }
+.two .two, .wide .two { margin: 0; grid-template-columns: 1fr 1fr; align-items: start; }
 section { break-inside: avoid; min-width: 0; }
 svg { max-width: 100%; height: auto; }
 table { width: 100%; border-collapse: collapse; font-size: 11px; line-height: 1.3; }
-th, td { text-align: right; padding: 1.5px 0 1.5px 6px; border-bottom: 1px solid #dde1e5;
+th, td { text-align: right; padding: 1px 0 1px 6px; border-bottom: 1px solid #dde1e5;
   vertical-align: top; font-weight: 400; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 thead th, td.ours { font-weight: 600; }
 .prices td:last-child { text-align: left; color: #4b5563; }
 .prices td:nth-child(2) { white-space: nowrap; }
 .sources td { white-space: normal; }
-ul { margin: 4px 0; padding-left: 16px; }
+ul { margin: 2px 0; padding-left: 16px; }
 li { margin-bottom: 2px; break-inside: avoid; }
 .two li, .wide li { font-size: 11px; }
-footer { border-top: 1px solid #1b1f24; margin-top: 12px; padding-top: 8px; font-size: 12px; }
+footer { border-top: 1px solid #1b1f24; margin-top: 8px; padding-top: 4px; font-size: 11px; }
+footer span:last-child, .designs th { white-space: nowrap; }
 .sources { break-before: page; margin-top: 40px; }
-.sign { display: grid; grid-template-columns: 1fr 1fr 1fr; gap: 24px; margin-top: 24px; }
+.sign { display: grid; grid-template-columns: 1fr 1fr 1fr; gap: 24px; margin-top: 16px; }
 .sign div { border-top: 1px solid #4b5563; padding-top: 4px; color: #4b5563; font-size: 12px; }
 """
 
@@ -97,13 +104,17 @@ def decision_sheet(bills: Sequence[WholeBill], again: str, at: datetime) -> str:
     if len(found.bills) < _WIDE_FROM:
         body.append(_two(_fabric(found), _table(found, table)))
     else:
-        body += [_two(_fabric(found), _firmer(found)), _wide(_table(found, table))]
+        beside = f"<div>{_rests_on(found)}{_firmer(found)}</div>"
+        body += [_two(_fabric(found), beside), _wide(_table(found, table))]
     if found.rival is not None:
-        body.append(_two(_chart(curve_chart(found)), _chart(sensitivity_chart(found))))
+        body.append(
+            _two(_chart(curve_chart(found, height=_CHART_PX)), _chart(sensitivity_chart(found)))
+        )
     if len(found.bills) < _WIDE_FROM:
-        body += [_two(_rests_on(found), _prices(found)), _wide(_firmer(found))]
+        beside = f"<div>{_rests_on(found)}{_firmer(found)}</div>"
+        body.append(_two(beside, _prices(found)))
     else:
-        body.append(_two(_rests_on(found), _prices(found)))
+        body.append(_wide(_prices(found, abreast=2)))
     text = "".join(body)
     number = hashlib.sha256(text.encode()).hexdigest()[:4]
     date = f"{at.day} {at:%B %Y}"
@@ -132,7 +143,7 @@ def _fabric(found: Weighing) -> str:
     drawn = picture(mine.scenario.fabric, mine.report.plan, width=_PICTURE_PX)
     parts = ", ".join(one.head for one in drawn.said if one.head)
     ratio = mine.scenario.fabric.ratio_words().strip()
-    said = f"{mine.name}: {parts}" + (f"; {ratio} down : up" if ratio else "")
+    said = f"{parts}, {ratio}" if ratio else parts
     return f"<section>{_head(said, drawn.title)}{to_svg(drawn, 'light')}</section>"
 
 
@@ -151,7 +162,7 @@ def _table(found: Weighing, rows: Sequence[Sequence[str]]) -> str:
     body = "".join(
         f'<tr><th scope="row">{html.escape(name)}</th>'
         + "".join(
-            f"<td{' class=ours' if place == 0 else ''}>{html.escape(cell)}</td>"
+            f"<td{' class=ours' if place == 0 else ''}>{html.escape(_kept(cell))}</td>"
             for place, cell in enumerate(cells)
         )
         + "</tr>"
@@ -159,8 +170,14 @@ def _table(found: Weighing, rows: Sequence[Sequence[str]]) -> str:
     )
     return (
         f"<section>{_head(_table_title(found), 'Best plan on each fabric')}"
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></section>"
+        f'<table class="designs"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{body}</tbody></table></section>"
     )
+
+
+def _kept(cell: str) -> str:
+    """A figure that no line ends within."""
+    return cell.replace(" %", "\u00a0%")
 
 
 def _table_title(found: Weighing) -> str:
@@ -170,7 +187,8 @@ def _table_title(found: Weighing) -> str:
         return f"{mine.name} in figures"
     bill = other.owned.total_usd.typical / mine.owned.total_usd.typical - 1
     work = other.tokens_per_s / mine.tokens_per_s - 1
-    return f"{other.name} costs {_more(bill)} and trains {_more(work)}"
+    speed = "as fast" if abs(work) < _SAME else _more(work)
+    return f"{other.name} costs {_more(bill)} and trains {speed}"
 
 
 def _more(share: float) -> str:
@@ -185,26 +203,31 @@ def _firmer(found: Weighing) -> str:
     return f"<section>{_head('What would make it firmer')}{_list(firmer(found))}</section>"
 
 
-def _prices(found: Weighing) -> str:
-    return _price_table(
-        found, "Assumptions and prices", "Each of one; sources on the next page", False
-    )
+def _prices(found: Weighing, abreast: int = 1) -> str:
+    most = _FEW if abreast > 1 else None
+    rows = prices_table(found.choice.owned, full=False, most=most)
+    each = -(-len(rows) // abreast)
+    tables = [_price_rows(rows[at : at + each]) for at in range(0, len(rows), each)]
+    beside = f'<div class="two">{"".join(tables)}</div>' if abreast > 1 else tables[0]
+    which = "Each of one" if most is None else "Each of one, of what costs most"
+    head = _head("Assumptions and prices", f"{which}; all with their sources on the next page")
+    return f"<section>{head}{beside}</section>"
 
 
 def _sources(found: Weighing) -> str:
     """The second page."""
     name = f"Prices and their sources, {found.choice.name}"
-    rows = _price_table(found, name, "Typical (low to high); fibre by the rack layout", True)
-    return f'<div class="sources">{rows}{_list(found.choice.owned.assumed)}</div>'
+    head = _head(name, "Typical (low to high); fibre by the rack layout")
+    rows = _price_rows(prices_table(found.choice.owned, full=True))
+    assumed = _list(found.choice.owned.assumed)
+    return f'<div class="sources"><section>{head}{rows}</section>{assumed}</div>'
 
 
-def _price_table(found: Weighing, name: str, subtitle: str, full: bool) -> str:
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in prices_table(found.choice.owned, full=full)
+def _price_rows(rows: Sequence[Sequence[str]]) -> str:
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
-    head = _head(name, subtitle)
-    return f'<section>{head}<table class="prices"><tbody>{rows}</tbody></table></section>'
+    return f'<table class="prices"><tbody>{body}</tbody></table>'
 
 
 def _wide(part: str) -> str:

@@ -19,7 +19,7 @@ from nest_core.studies.break_evens import BreakEven, between, speeds_tie
 from nest_core.studies.interval import paired_sd
 from nest_core.studies.ordering import Row, ordered
 from nest_core.studies.whole_bill import WholeBill, device_usd_of
-from nest_core.studies.whole_cost import Design
+from nest_core.studies.whole_cost import Design, with_hours
 from nest_core.units import humanise
 
 __all__ = ["Curve", "Moved", "Weighing", "curves", "dearer", "moved", "weigh"]
@@ -48,6 +48,8 @@ class Weighing:
         An accelerator with its share of the server; None without one price for all.
     break_evens : tuple of BreakEven
         Between the choice and the rival.
+    hours : float
+        Share of the hours that train this model.
     """
 
     bills: tuple[WholeBill, ...]
@@ -57,6 +59,7 @@ class Weighing:
     rival: WholeBill | None
     device_usd: Range | None
     break_evens: tuple[BreakEven, ...]
+    hours: float = 1.0
 
     @property
     def ties(self) -> tuple[str, ...]:
@@ -70,8 +73,19 @@ class Weighing:
         return self.rival is not None and speeds_tie(self.choice.weighed, self.rival.weighed)
 
 
-def weigh(bills: Sequence[WholeBill]) -> Weighing:
+def weigh(
+    bills: Sequence[WholeBill], *, against_first: bool = False, hours: float = 1.0
+) -> Weighing:
     """What decides between designs.
+
+    Parameters
+    ----------
+    bills : sequence of WholeBill
+    against_first : bool
+        Whether the first that has a plan is what others are weighed against; else the one that
+        costs least per token, of those that tie the one that costs least.
+    hours : float
+        Share of the hours that train this model.
 
     Raises
     ------
@@ -84,15 +98,16 @@ def weigh(bills: Sequence[WholeBill]) -> Weighing:
         raise InputError("designs", "must include one that has a plan", reason, "change it")
     order = ordered(planned, "price")
     level = {order[0].name, *order[0].ties}
-    choice = min(
-        (one for one in planned if one.name in level), key=lambda one: one.owned.total_usd.typical
+    cheap = (one for one in planned if one.name in level)
+    choice = (
+        planned[0] if against_first else min(cheap, key=lambda one: one.owned.total_usd.typical)
     )
     others = [row.name for row in order if row.name != choice.name]
     rival = next((one for one in planned if others and one.name == others[0]), None)
     device_usd = device_usd_of(planned)
-    found = between(choice.weighed, rival.weighed, device_usd) if rival else []
+    found = between(choice.weighed, rival.weighed, device_usd, hours) if rival else []
     left_out = tuple(one for one in bills if one.report is None)
-    return Weighing(planned, left_out, order, choice, rival, device_usd, tuple(found))
+    return Weighing(planned, left_out, order, choice, rival, device_usd, tuple(found), hours)
 
 
 def dearer(choice: Design, other: Design, device_usd: float, hours: float = 1.0) -> float:
@@ -112,11 +127,9 @@ def dearer(choice: Design, other: Design, device_usd: float, hours: float = 1.0)
     >>> round(dearer(fast, cheap, 93_750.0), 12)
     0.0
     """
-    mine = choice.tokens_per_s / other.tokens_per_s * other.devices
-    work = hours * mine + (1 - hours) * choice.devices
-    theirs = float(other.devices)
+    mine, theirs = with_hours(choice, other, hours)
     cost, other_cost = choice.whole_usd(device_usd), other.whole_usd(device_usd)
-    return (other_cost / theirs) / (cost / work) - 1.0
+    return (other_cost / theirs.tokens_per_s) / (cost / mine.tokens_per_s) - 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +163,12 @@ def curves(found: Weighing) -> tuple[Curve, ...]:
         if one is found.choice:
             continue
         other = _design(one)
-        line = tuple(dearer(mine, other, at) for at in usd)
+        line = tuple(dearer(mine, other, at, found.hours) for at in usd)
         ends: list[tuple[float, ...]] = [(), ()]
         if one is found.rival:
             width = math.exp(WIDTH * _paired(found.choice, one))
             ends = [
-                tuple(dearer(_faster(mine, by), other, at) for at in usd)
+                tuple(dearer(_faster(mine, by), other, at, found.hours) for at in usd)
                 for by in (1 / width, width)
             ]
         drawn.append(Curve(one.name, usd, line, *ends))

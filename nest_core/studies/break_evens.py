@@ -26,6 +26,7 @@ from nest_core.studies.whole_cost import (
     crossing_of_hours,
     crossing_of_price,
     crossing_of_years,
+    with_hours,
 )
 from nest_core.units import humanise
 
@@ -49,6 +50,8 @@ class BreakEven:
     winner : str
         Of two designs the one that the sentence is about; empty for one design.
     sentence : str
+    headline : str
+        The sentence without its range, where it is about two designs.
     """
 
     quantity: str
@@ -57,6 +60,7 @@ class BreakEven:
     high: float | None
     winner: str
     sentence: str
+    headline: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,9 @@ def speeds_tie(first: Weighed, second: Weighed) -> bool:
     return apart < WIDTH * _paired(first, second)
 
 
-def between(first: Weighed, second: Weighed, device_usd: Range | None) -> list[BreakEven]:
+def between(
+    first: Weighed, second: Weighed, device_usd: Range | None, hours: float = 1.0
+) -> list[BreakEven]:
     """What decides between two planned designs; empty where one has no plan.
 
     Parameters
@@ -113,9 +119,9 @@ def between(first: Weighed, second: Weighed, device_usd: Range | None) -> list[B
         return []
     if mine.tokens_per_s * other.paid < other.tokens_per_s * mine.paid:
         first, second = second, first  # sentences are about the one whose accelerators do more
-    found = [_price(first, second)]
+    found = [_price(first, second, hours)]
     if device_usd is not None:
-        found += [_hours(first, second, device_usd), _years(first, second, device_usd)]
+        found += [_hours(first, second, device_usd), _years(first, second, device_usd, hours)]
     return found
 
 
@@ -161,8 +167,11 @@ def _without(whole: Owned) -> str:
     return f"; without {' and '.join(missing)}, which have no source" if missing else ""
 
 
-def _price(first: Weighed, second: Weighed) -> BreakEven:
-    found, low, high = _ranged(first, second, crossing_of_price)
+def _price(first: Weighed, second: Weighed, hours: float) -> BreakEven:
+    def crossing(one: Design, other: Design, _: str) -> Crossing:
+        return crossing_of_price(*(with_hours(one, other, hours) if hours < 1 else (one, other)))
+
+    found, low, high = _ranged(first, second, crossing)
     return _sentence(
         "device_usd",
         (first, second),
@@ -178,7 +187,7 @@ def _hours(first: Weighed, second: Weighed, device_usd: Range) -> BreakEven:
     def crossing(one: Design, other: Design, end: str) -> Crossing:
         return crossing_of_hours(one, other, getattr(device_usd, end))
 
-    found, low, high = _ranged_by_end(first, second, crossing)
+    found, low, high = _ranged(first, second, crossing)
     return _sentence(
         "share_of_hours",
         (first, second),
@@ -193,11 +202,13 @@ def _hours(first: Weighed, second: Weighed, device_usd: Range) -> BreakEven:
     )
 
 
-def _years(first: Weighed, second: Weighed, device_usd: Range) -> BreakEven:
+def _years(first: Weighed, second: Weighed, device_usd: Range, hours: float) -> BreakEven:
     def crossing(one: Design, other: Design, end: str) -> Crossing:
+        if hours < 1:
+            one, other = with_hours(one, other, hours)
         return crossing_of_years(one, other, getattr(device_usd, end))
 
-    found, low, high = _ranged_by_end(first, second, crossing)
+    found, low, high = _ranged(first, second, crossing)
     return _sentence(
         "years",
         (first, second),
@@ -210,12 +221,6 @@ def _years(first: Weighed, second: Weighed, device_usd: Range) -> BreakEven:
 
 
 def _ranged(
-    first: Weighed, second: Weighed, crossing: Callable[[Design, Design], Crossing]
-) -> tuple[Crossing, float, float]:
-    return _ranged_by_end(first, second, lambda one, other, _: crossing(one, other))
-
-
-def _ranged_by_end(
     first: Weighed, second: Weighed, crossing: Callable[[Design, Design, str], Crossing]
 ) -> tuple[Crossing, float, float]:
     """The break-even, and the least and greatest over ends of prices and of the ratio."""
@@ -261,24 +266,26 @@ def _sentence(
     tie = _tie(first, second, quantity) if speeds_tie(first, second) else ""
     if found.always or found.never:
         winner, loser = (first, second) if found.always else (second, first)
+        told = f"{winner.name} wins over {loser.name} {everywhere[found.never]}"
         return BreakEven(
             quantity,
             None,
             low,
             high,
             winner.name,
-            f"{winner.name} wins over {loser.name} {everywhere[found.never]}"
-            f"{_open(found, span, words)}{tie}.",
+            f"{told}{_open(found, span, words)}{tie}.",
+            told,
         )
     side = "more than" if found.above else "less than"
+    told = f"{first.name} wins over {second.name} while {subject} {side} {words(found.at)}"
     return BreakEven(
         quantity,
         found.at,
         low,
         high,
         first.name,
-        f"{first.name} wins over {second.name} while {subject} {side} {words(found.at)} "
-        f"({_bounds(span, words)}){tie}.",
+        f"{told} ({_bounds(span, words)}){tie}.",
+        told,
     )
 
 

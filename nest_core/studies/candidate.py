@@ -13,7 +13,7 @@ from nest_core.network.levels import Level
 from nest_core.scenario import Scenario
 from nest_core.studies.equal_budget import AtBudget
 from nest_core.studies.failures import Loss
-from nest_core.studies.whole_cost import Design
+from nest_core.studies.interval import Sureness
 
 __all__ = ["Candidate"]
 
@@ -32,8 +32,8 @@ class Candidate:
         Why there is no plan; empty otherwise.
     gap : float
         How far the plan may be from the best, as a share of its time; 0 where it is proven.
-    interval : Interval or None
-        Where the plan's time will lie; None without a plan.
+    sureness : Sureness or None
+        How surely the plan's time is known; None without a plan.
     levels : tuple of Level
         Of its network, innermost first.
     blocks : LevelBlocks
@@ -49,6 +49,8 @@ class Candidate:
         None where no budget was given.
     nest : Baseline or None
         NEST's level-wise program, where it was asked for.
+    points : int
+        Plans that the search considered.
     """
 
     name: str
@@ -56,7 +58,7 @@ class Candidate:
     report: Report | None
     reason: str
     gap: float
-    interval: Interval | None
+    sureness: Sureness | None = field(compare=False)
     levels: tuple[Level, ...]
     blocks: LevelBlocks = field(compare=False)
     bill: Bill
@@ -64,6 +66,12 @@ class Candidate:
     losses: tuple[Loss, ...] = ()
     at_budget: AtBudget | None = None
     nest: Baseline | None = None
+    points: int = 0
+
+    @property
+    def interval(self) -> Interval | None:
+        """Where the plan's time will lie."""
+        return self.sureness.interval if self.sureness else None
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -75,18 +83,6 @@ class Candidate:
         """Between which throughputs the plan would be measured; None where that is unknown."""
         rate = self.tokens_per_s
         return self.interval.around(rate) if self.interval and rate else None
-
-    @property
-    def design(self) -> Design | None:
-        """What there is to weigh against other designs; None without a plan."""
-        rate = self.tokens_per_s
-        price = self.bill.price_usd.typical
-        return Design(rate, self.scenario.fabric.devices, price) if rate else None
-
-    @property
-    def tokens_per_s_per_usd(self) -> float | None:
-        """Throughput over the network's typical price; None without a plan or a price."""
-        return _over(self.tokens_per_s, self.bill.price_usd.typical)
 
     @property
     def tokens_per_s_per_W(self) -> float | None:

@@ -1,23 +1,23 @@
 """Two to six scenarios solved and read against each other.
 
-Every scenario is planned by itself, its network priced from the shipped list, one failed switch
-tried (`failures`), and its fabric scaled to a common budget where one is given
-(`equal_budget`). Throughput per dollar is that of network and accelerators, these at one price
-with their share of the server (`whole_cost`); the network's own dollars and watts are a part of
-it. Power with accelerators adds their design power; hosts, fans and cooling are not counted.
+Every scenario is planned by itself, its whole bill drawn up (`nest_core.bill.ownership`), one
+failed switch tried (`failures`), and its fabric scaled to a common budget where one is given
+(`equal_budget`). Prices do not change plans: `Comparison.at` draws up other bills of the same ones.
+Power with accelerators adds their design power; hosts, fans and cooling are not counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from nest_core.baselines import Baseline, evaluate_baselines
 from nest_core.bill.bill import Bill, bill
-from nest_core.bill.prices import Prices, load_prices
+from nest_core.bill.ownership import owned
+from nest_core.bill.prices import Prices, prices_of
 from nest_core.costs.price import Report
 from nest_core.costs.problem import Problem
 from nest_core.errors import InputError
@@ -29,10 +29,11 @@ from nest_core.studies.candidate import Candidate
 from nest_core.studies.comparison_table import Line, lines
 from nest_core.studies.equal_budget import AtBudget, Budget, at_budget, spent
 from nest_core.studies.failures import Loss, lose_one, tiers_at_risk
-from nest_core.studies.interval import interval_of
+from nest_core.studies.interval import sureness_of
 from nest_core.studies.settings import differing, settings_of
 from nest_core.studies.solving import Stop, Tell, solve
-from nest_core.studies.whole_cost import DEVICE_USD, DevicePrice, device_price
+from nest_core.studies.whole_bill import WholeBill, training_of
+from nest_core.studies.whole_cost import DEVICE_USD
 
 __all__ = ["BUDGET_OF", "FEWEST", "LONGEST_NAME", "MOST", "Comparison", "compared", "run"]
 
@@ -42,6 +43,7 @@ BUDGET_OF = {
     "price": parameter("budget_usd", StudyTable),
     "power": parameter("budget_W", StudyTable),
 }
+_DEVICE = "ownership.device_usd.typical"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,13 @@ class Comparison:
     ----------
     candidates : tuple of Candidate
     budget : Budget or None
-    device : DevicePrice or None
-        An accelerator with its share of the server, alike for all; None where accelerators differ
-        or none has a price.
+    bills : tuple of WholeBill
+        Of the candidates, in their order.
     """
 
     candidates: tuple[Candidate, ...]
     budget: Budget | None
-    device: DevicePrice | None
+    bills: tuple[WholeBill, ...] = field(compare=False)
 
     @property
     def one_job(self) -> bool:
@@ -69,14 +70,20 @@ class Comparison:
 
     def lines(self) -> tuple[Line, ...]:
         """The table: one line per figure, a value and a text per candidate."""
-        device_usd = None if self.device is None else self.device.usd
-        return lines(self.candidates, self.budget, device_usd)
+        return lines(self.candidates, self.budget, self.bills)
 
-    def at(self, device_usd: float | None) -> Comparison:
-        """The same with a person's price of an accelerator; None keeps the listed one."""
-        if self.device is None or device_usd is None:
-            return self
-        return replace(self, device=DevicePrice(device_usd, "set by hand"))
+    def at(self, changes: Mapping[str, Any], tokens: float | None = None) -> Comparison:
+        """The same plans under other prices.
+
+        Parameters
+        ----------
+        changes : mapping
+            Dotted keys of the price list (``ownership.pue.typical``) to values, over the shipped
+            one.
+        tokens : float, optional
+            Of the training run; 20 per parameter without.
+        """
+        return _billed(self.candidates, self.budget, prices_of(None, changes), tokens)
 
     def rows(self) -> list[dict[str, float | str | None]]:
         """One row per candidate: its name, then every figure; units stand in the names."""
@@ -116,7 +123,8 @@ def run(
         ``failures``: whether one failed switch is tried, true if absent. ``level_wise``: whether
         NEST's level-wise program plans beside the exact search, false if absent.
         ``device_usd``: US dollars of an accelerator with its share of the server; null or absent
-        for what is assumed.
+        for the listed server's. ``prices``: dotted keys of the price list to values, over the
+        shipped one; null or absent for none.
     folders : sequence of Path or None, optional
         Where each scenario's paths start; without one every name in it must be a preset's.
     progress : callable (share, words), optional
@@ -131,11 +139,9 @@ def run(
     asked = zip_longest(_entries(inputs), folders)
     entries = [_entry(index, one, folder) for index, (one, folder) in enumerate(asked)]
     scenarios = [_scenario(entry) for entry in entries]
-    prices = load_prices()
+    prices = _prices(inputs)
     bills = [bill(scenario.fabric, prices) for scenario in scenarios]
     budget = _budget(inputs.get("budget"), bills[0])
-    device_usd = inputs.get("device_usd")
-    device_usd = None if device_usd is None else DEVICE_USD.checked(device_usd)
     keys = differing([settings_of(e.document, e.overrides, e.folder) for e in entries])
     failures = bool(inputs.get("failures", True))
     level_wise = bool(inputs.get("level_wise", False))
@@ -145,7 +151,7 @@ def run(
         work.candidate(entry, scenario, found)
         for entry, scenario, found in zip(entries, scenarios, bills, strict=True)
     )
-    return Comparison(candidates, budget, _device(scenarios, prices)).at(device_usd)
+    return _billed(candidates, budget, prices, None)
 
 
 def compared(inputs: Mapping[str, Any], *, progress: Tell, stop: Stop) -> Comparison | None:
@@ -198,7 +204,7 @@ class _Work:
             report=report,
             reason=solved.reason,
             gap=solved.gap,
-            interval=interval_of(scenario, problem, report) if report else None,
+            sureness=sureness_of(scenario, problem, report) if report else None,
             levels=problem.network.levels,
             blocks=level_blocks(problem.network),
             bill=found,
@@ -206,6 +212,7 @@ class _Work:
             losses=self._losses(entry, scenario, report),
             at_budget=self._at_budget(entry, scenario),
             nest=self._nest(entry, scenario, problem, report),
+            points=solved.points,
         )
 
     def _nest(
@@ -308,6 +315,38 @@ def _budget(asked: Any, first: Bill) -> Budget | None:
     return Budget(asked["kind"], BUDGET_OF[asked["kind"]].checked(value, "budget.value"))
 
 
-def _device(scenarios: Sequence[Scenario], prices: Prices) -> DevicePrice | None:
-    names = {scenario.accelerator.name for scenario in scenarios}
-    return device_price(names.pop(), prices) if len(names) == 1 else None
+def _prices(inputs: Mapping[str, Any]) -> Prices:
+    changes = inputs.get("prices") or {}
+    if not isinstance(changes, Mapping):
+        raise InputError("prices", "must be a table of dotted keys", changes, "correct it")
+    device_usd = inputs.get("device_usd")
+    own = {} if device_usd is None else {_DEVICE: DEVICE_USD.checked(device_usd)}
+    return prices_of(None, {**changes, **own})
+
+
+def _billed(
+    every: Sequence[Candidate], budget: Budget | None, prices: Prices, tokens: float | None
+) -> Comparison:
+    bills = tuple(_bill(one, prices, tokens) for one in every)
+    priced = (
+        replace(one, bill=found.owned.network) for one, found in zip(every, bills, strict=True)
+    )
+    return Comparison(tuple(priced), budget, bills)
+
+
+def _bill(one: Candidate, prices: Prices, tokens: float | None) -> WholeBill:
+    run = None
+    if one.report is not None and one.sureness is not None:
+        run = training_of(one.scenario, one.report, one.sureness, tokens)
+    return WholeBill(
+        one.name,
+        owned(one.scenario.fabric, prices, one.scenario.accelerator.name),
+        one.scenario,
+        one.report,
+        one.reason,
+        one.sureness,
+        run,
+        one.losses,
+        one.gap,
+        one.points,
+    )

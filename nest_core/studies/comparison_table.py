@@ -15,6 +15,7 @@ from nest_core.hardware.posterior import SHARE
 from nest_core.scenario.titles import fabric_title
 from nest_core.studies.candidate import Candidate
 from nest_core.studies.equal_budget import Budget
+from nest_core.studies.whole_bill import WholeBill, typical
 from nest_core.units import humanise, humanise_rate, humanise_seconds
 
 __all__ = ["Line", "lines"]
@@ -63,19 +64,18 @@ class Line:
 
 
 def lines(
-    candidates: Sequence[Candidate], budget: Budget | None, device_usd: float | None = None
+    candidates: Sequence[Candidate], budget: Budget | None, bills: Sequence[WholeBill] = ()
 ) -> tuple[Line, ...]:
     """All figures of a comparison; parts stand together.
 
     What differs from the first says by how much on one line: figures that follow from another one
     alone (iteration time from throughput, a device's part from the whole) do not repeat it.
-    ``device_usd`` is the price of an accelerator with its share of the server, if there is one.
     """
     return (
         *_result(candidates),
         *_level_wise(candidates),
         *_cost(candidates),
-        *_whole(candidates, device_usd),
+        *_whole(bills),
         *_failed(candidates),
         *_at_budget(candidates, budget),
         *_plan(candidates),
@@ -217,14 +217,6 @@ def _cost(every: Sequence[Candidate]) -> list[Line]:
         _numbers(part, "Power with accelerators", "W", [one.all_power_W for one in every], _watts),
         _numbers(
             part,
-            "Throughput per network dollar",
-            "tokens/s/USD",
-            [one.tokens_per_s_per_usd for one in every],
-            lambda rate: f"{humanise(rate)} tokens/s per $",
-            beside=False,
-        ),
-        _numbers(
-            part,
             "Throughput per network watt",
             "tokens/s/W",
             [one.tokens_per_s_per_W for one in every],
@@ -234,37 +226,34 @@ def _cost(every: Sequence[Candidate]) -> list[Line]:
     ]
 
 
-def _whole(every: Sequence[Candidate], device_usd: float | None) -> list[Line]:
-    """Network and accelerators together."""
-    if device_usd is None:
+def _whole(bills: Sequence[WholeBill]) -> list[Line]:
+    """What each costs to buy and to keep, of what has a source."""
+    if not bills:
         return []
-    part = f"Network and accelerators, these at {_dollars(device_usd)} a piece"
-    prices = [one.bill.price_usd.typical for one in every]
-    wholes = [
-        price + one.scenario.fabric.devices * device_usd
-        for price, one in zip(prices, every, strict=True)
-    ]
-    return [
-        _numbers(part, "Price of both", "USD", wholes, _dollars),
+    part = f"Whole bill over {bills[0].owned.years:g} years"
+    totals = [one.owned.total_usd for one in bills]
+    tokens = [typical(one.usd_per_million_tokens) for one in bills]
+    hourly = [typical(one.owned.usd_per_device_hour) for one in bills]
+    found = [
+        _numbers(part, "Whole bill", "USD", [total.typical for total in totals], _dollars),
+        _words(part, "Whole bill, low to high", [_ends(total, _dollars) for total in totals]),
+        _numbers(part, "Per million tokens", "USD", tokens, _dollars),
+        _numbers(part, "Per accelerator-hour", "USD", hourly, _cents),
+        _numbers(part, "Tokens per kWh", "1/kWh", [one.tokens_per_kWh for one in bills], humanise),
         _numbers(
             part,
-            "Network's part of it",
-            "1",
-            [price / whole if whole else None for price, whole in zip(prices, wholes, strict=True)],
-            share,
-            beside=False,
-        ),
-        _numbers(
-            part,
-            "Throughput per dollar of both",
-            "tokens/s/USD",
-            [
-                one.tokens_per_s / whole if one.tokens_per_s and whole else None
-                for one, whole in zip(every, wholes, strict=True)
-            ],
-            lambda rate: f"{humanise(rate)} tokens/s per $",
+            "Days to train",
+            "days",
+            [one.training.days if one.training else None for one in bills],
+            lambda days: f"{days:.3g}",
         ),
     ]
+    missing = [", ".join(one.owned.missing) or NOTHING for one in bills]
+    return [*found, _words(part, "Without, for no source states it", missing)]
+
+
+def _cents(value: float) -> str:
+    return f"${value:.2f}"
 
 
 def _failed(every: Sequence[Candidate]) -> list[Line]:

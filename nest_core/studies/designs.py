@@ -35,7 +35,7 @@ from nest_core.studies.whole_bill import (
 from nest_core.topology import Clos, Fabric, build_fabric
 from nest_core.topology.same_size import KINDS, same_size, size_of, with_scale_up
 
-__all__ = ["MOST", "Asked", "asked_of", "whole_bills"]
+__all__ = ["MOST", "Asked", "asked_of", "beside", "whole_bills"]
 
 MOST = 12
 """Designs beside each other."""
@@ -102,7 +102,7 @@ def _is_scenario(name: str, folder: Path | None) -> bool:
 
 def whole_bills(
     asked: Asked,
-    beside: Sequence[str] = (),
+    names: Sequence[str] = (),
     *,
     tokens: float | None = None,
     failures: bool = False,
@@ -114,20 +114,20 @@ def whole_bills(
     Parameters
     ----------
     asked : Asked
-    beside : sequence of str
+    names : sequence of str
         Designs in short; empty for the one alone.
     tokens, failures
         As `bill_of_scenario` takes it.
     progress, stop
         See `search`.
     """
-    if len(beside) > MOST:
-        raise InputError("--compare", f"must name at most {MOST} designs", len(beside), "drop some")
-    if len(set(beside)) < len(beside):
-        raise InputError("--compare", "must name every design once", list(beside), "drop one")
+    if len(names) > MOST:
+        raise InputError("--compare", f"must name at most {MOST} designs", len(names), "drop some")
+    if len(set(names)) < len(names):
+        raise InputError("--compare", "must name every design once", list(names), "drop one")
     found = []
-    for number, name in enumerate(beside or ("",)):
-        progress(number / max(len(beside), 1), name)
+    for number, name in enumerate(names or ("",)):
+        progress(number / max(len(names), 1), name)
         change = _change(asked, name) if name else {}
         found.append(_bill(asked, name, change, tokens, failures, stop))
     return found
@@ -141,12 +141,7 @@ def _bill(
     failures: bool,
     stop: Stop | None,
 ) -> WholeBill:
-    kept = {
-        key: value
-        for key, value in asked.overrides.items()
-        if "fabric" not in change or not key.startswith("fabric.")
-    }
-    overrides = {**kept, **change}
+    overrides = _over(asked, change)
     moved = Asked(asked.document, overrides, asked.folder, asked.planned)
     if asked.planned:
         named = name or str(asked.document.get("name", ""))
@@ -164,6 +159,27 @@ def _bill(
     fabric = moved.fabric
     prices = scenario_prices(asked.document, overrides, asked.folder)
     return bill_of_fabric(name or fabric.name, fabric, prices)
+
+
+def beside(asked: Asked, name: str) -> dict[str, Any]:
+    """The overrides of a design that is set beside another, named in short.
+
+    Raises
+    ------
+    InputError
+        For a name that means none, or one that does not exist at this size.
+    """
+    return _over(asked, _change(asked, name))
+
+
+def _over(asked: Asked, change: Mapping[str, Any]) -> dict[str, Any]:
+    """A design's overrides with a change; another fabric keeps nothing of the first one's."""
+    kept = {
+        key: value
+        for key, value in asked.overrides.items()
+        if "fabric" not in change or not key.startswith("fabric.")
+    }
+    return {**kept, **change}
 
 
 def _change(asked: Asked, name: str) -> dict[str, Any]:

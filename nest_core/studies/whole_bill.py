@@ -32,6 +32,8 @@ __all__ = [
     "bill_of_scenario",
     "device_usd_of",
     "scenario_prices",
+    "training_of",
+    "typical",
     "with_break_evens",
 ]
 
@@ -136,11 +138,11 @@ class WholeBill:
             "power_w": whole.power_W.typical,
             "failures_per_year": whole.failures_per_year.typical,
             "sold_share": whole.sold_share,
-            "usd_per_gpu_hour": _typical(whole.usd_per_device_hour),
+            "usd_per_gpu_hour": typical(whole.usd_per_device_hour),
             "usd_per_gpu_hour_range": _ends(whole.usd_per_device_hour),
-            "device_usd": _typical(whole.device_usd),
+            "device_usd": typical(whole.device_usd),
             "tokens_per_s": self.tokens_per_s,
-            "usd_per_million_tokens": _typical(self.usd_per_million_tokens),
+            "usd_per_million_tokens": typical(self.usd_per_million_tokens),
             "usd_per_million_tokens_range": _ends(self.usd_per_million_tokens),
             "tokens_per_kwh": self.tokens_per_kWh,
             "training": None
@@ -149,7 +151,7 @@ class WholeBill:
                 "tokens": run.tokens,
                 "days": run.days,
                 "days_range": list(run.span),
-                "usd": _typical(self.training_usd),
+                "usd": typical(self.training_usd),
                 "usd_range": _ends(self.training_usd),
             },
             "worst_failure": None
@@ -218,14 +220,28 @@ def bill_of_scenario(
     solved = solve(scenario, problem, stop=stop)
     if solved.report is None:
         return WholeBill(name, whole, scenario, None, solved.reason)
-    sure = sureness_of(scenario, problem, solved.report)
-    asked = TOKENS_PER_PARAMETER * scenario.model.parameters if tokens is None else tokens
-    run = training(scenario, solved.report, asked, sure.interval)
     lost = (
         losses(document, overrides, folder, scenario, solved.report, stop=stop) if failures else ()
     )
-    known = solved.gap, solved.points
-    return WholeBill(name, whole, scenario, solved.report, "", sure, run, lost, *known)
+    return WholeBill(
+        name,
+        whole,
+        scenario,
+        solved.report,
+        sureness=(sure := sureness_of(scenario, problem, solved.report)),
+        training=training_of(scenario, solved.report, sure, tokens),
+        losses=lost,
+        gap=solved.gap,
+        points=solved.points,
+    )
+
+
+def training_of(
+    scenario: Scenario, report: Report, sure: Sureness, tokens: float | None
+) -> Training:
+    """The training run of a plan; on 20 tokens per parameter where nobody said on how many."""
+    asked = TOKENS_PER_PARAMETER * scenario.model.parameters if tokens is None else tokens
+    return training(scenario, report, asked, sure.interval)
 
 
 def with_break_evens(bills: Sequence[WholeBill]) -> list[BreakEven]:
@@ -251,10 +267,10 @@ def _line(line: OwnedLine) -> dict[str, Any]:
         "unit": line.unit,
         "unit_usd": _ends(line.unit_usd),
         "source": line.source,
-        "usd": _typical(line.usd),
+        "usd": typical(line.usd),
         "usd_range": _ends(line.usd),
-        "power_w": _typical(line.power_W),
-        "failures_per_year": _typical(line.failures),
+        "power_w": typical(line.power_W),
+        "failures_per_year": typical(line.failures),
         "failures_source": line.failures_source,
     }
 
@@ -263,5 +279,6 @@ def _ends(value: Range | None) -> list[float] | None:
     return None if value is None else [value.low, value.typical, value.high]
 
 
-def _typical(value: Range | None) -> float | None:
+def typical(value: Range | None) -> float | None:
+    """The typical end of a range, if there is one."""
     return None if value is None else value.typical

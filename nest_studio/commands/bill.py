@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nest_core.errors import InputError
 from nest_core.overrides import settings
 from nest_core.text import table
 from nest_core.units import humanise
 from nest_studio.commands.output import JsonFlag, emit
 from nest_studio.commands.plan import Sets
 
-__all__ = ["bill"]
+if TYPE_CHECKING:
+    from nest_core.studies.whole_bill import WholeBill
+
+__all__ = ["again_of", "bill"]
 
 
 def bill(
@@ -34,6 +39,13 @@ def bill(
     order: Annotated[
         str, typer.Option(help="Compared designs by price, days or failure.")
     ] = "price",
+    sheet: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the decision sheet of compared scenarios, an HTML file to print; "
+            "with failed switches where --order failure plans them."
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """The whole bill of a scenario or a fabric, line by line, and its break-evens."""
@@ -49,6 +61,8 @@ def bill(
     asked = asked_of(design, changes, Path())
     with watched() as (_, stop):
         bills = whole_bills(asked, beside, tokens=tokens, failures=order == "failure", stop=stop)
+    if sheet is not None:
+        _write(sheet, bills, again_of(design, sets or (), prices, compare, tokens, order))
     first, *_ = bills
     rows = ordered(bills, order) if beside else ()
     fields = first.to_json() | {
@@ -67,6 +81,39 @@ def bill(
         "order": [row.to_json() for row in rows],
     }
     emit(fields, as_json, _as_text)
+
+
+def again_of(
+    design: str,
+    sets: Sequence[str],
+    prices: str | None,
+    compare: str | None,
+    tokens: float | None,
+    order: str,
+) -> str:
+    """The command that makes a sheet again, as one types it."""
+    words = ["nest-studio", "bill", design]
+    for one in sets:
+        words += ["--set", one]
+    given = (("--prices", prices), ("--compare", compare))
+    words += [word for name, value in given if value is not None for word in (name, value)]
+    words += [] if tokens is None else ["--tokens", f"{tokens:.10g}"]
+    words += [] if order == "price" else ["--order", order]
+    return shlex.join([*words, "--sheet", "FILE.html"])
+
+
+def _write(file: Path, bills: Sequence[WholeBill], again: str) -> None:
+    from datetime import datetime
+
+    from nest_core.sheet import decision_sheet
+
+    text = decision_sheet(bills, again, datetime.now())
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            "--sheet", "must be a file that can be written", str(file), str(error)
+        ) from error
 
 
 def _as_text(fields: Mapping[str, Any]) -> str:

@@ -13,8 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-PLOTS = 1
-"""The fabric; a tab draws others when it is open."""
+PICTURE = ".nest-fabric .main > svg"
+"""The fabric on Plan and Design."""
 HEADLINES = 5
 """Figures of cards, or of headlines."""
 FIGURES = ".nest-big, [data-testid=stMetricValue]"
@@ -37,18 +37,18 @@ class Watched:
 
     def settle(self) -> None:
         """Wait until the figures stand, and have stood for half a second."""
+        self.page.locator(PICTURE).wait_for(timeout=60_000)
         self.page.wait_for_function(
-            """([count, figures]) => {
+            """figures => {
               const all = selector => [...document.querySelectorAll(selector)];
               const values = all(figures);
               const drawn = values.length && values.every(value => !value.innerText.includes('…'))
-                && all('.stPlotlyChart .main-svg').length >= count
                 && !all('[data-testid=stStatusWidget], .stProgress').length
                 && all('[data-test-script-state=notRunning]').length;
               window.drawnSince = drawn ? window.drawnSince ?? performance.now() : undefined;
               return drawn && performance.now() - window.drawnSince > 500;
             }""",
-            arg=[PLOTS, FIGURES],
+            arg=FIGURES,
             polling=50,
             timeout=60_000,
         )

@@ -6,13 +6,21 @@
     element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) &&
     plain(element.textContent) !== "Skip to main content" &&
     !element.closest("[aria-hidden=true], .visually-hidden, [data-testid=stHeader], [role=tooltip]");
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const within = (root) => {
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
+    const found = [];
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      if (node.nodeType === Node.TEXT_NODE) found.push(node);
+      else if (node.shadowRoot) found.push(...within(node.shadowRoot));
+    }
+    return found;
+  };
+  const around = (element) => element.parentElement ?? element.getRootNode().host;
   const range = document.createRange();
   const runs = [];
-  while (walker.nextNode()) {
-    const node = walker.currentNode;
+  for (const node of within(document.body)) {
     const element = node.parentElement;
-    if (!plain(node.data) || /^(script|style|option|title|desc)$/i.test(element.tagName)) continue;
+    if (!element || !plain(node.data) || /^(script|style|option|title|desc)$/i.test(element.tagName)) continue;
     if (!shown(element)) continue;
     range.selectNodeContents(node);
     for (const box of range.getClientRects()) {
@@ -31,7 +39,7 @@
     if (size < smallest - 0.05) say(`${size.toFixed(1)} px`, run);
     let { left, right, top, bottom } = run.box;
     let away = false;
-    for (let above = run.element; above && above !== document.body; above = above.parentElement) {
+    for (let above = run.element; above && above !== document.body; above = around(above)) {
       const style = getComputedStyle(above);
       const frame = above.getBoundingClientRect();
       const scrolls = (flow) => flow === "auto" || flow === "scroll";

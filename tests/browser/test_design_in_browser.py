@@ -167,7 +167,9 @@ def test_a_running_clusters_fabric_is_imported(watched, root, tmp_path):
     window = watched()
     canvas = enter(window)
     window.page.get_by_role("button", name="Import a file").click()
-    window.page.locator("input[type=file]").set_input_files(str(path))
+    window.page.get_by_test_id("stPopoverBody").locator("input[type=file]").set_input_files(
+        str(path)
+    )
     window.shows_one(0, f"{devices:,}")
     window.page.keyboard.press("Escape")
     window.page.get_by_text("As read: ibnetdiscover output, fabric.ibnetdiscover.").wait_for()
@@ -185,7 +187,9 @@ def test_a_file_that_cannot_be_read_leaves_the_page_as_it_was(watched, tmp_path)
     path = tmp_path / "broken.graphml"
     path.write_bytes(b"<!DOCTYPE a [<!ENTITY b 'c'>]><graphml>&b;</graphml>")
     window.page.get_by_role("button", name="Import a file").click()
-    window.page.locator("input[type=file]").set_input_files(str(path))
+    window.page.get_by_test_id("stPopoverBody").locator("input[type=file]").set_input_files(
+        str(path)
+    )
     window.page.get_by_text("must have no document type or entities").wait_for()
     window.shows(before)
 

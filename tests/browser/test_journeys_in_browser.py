@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-PLOT = ".stPlotlyChart .main-svg"
+PLOT = ".stPlotlyChart .main-svg, .nest-fabric .main > svg"
 SMALL = "scenario=llama2-7b-64-h100&tour=off"
 
 
@@ -27,11 +27,11 @@ def stands(window, *, plots=0, text=""):
     if text:
         page.get_by_text(text).first.wait_for(timeout=60_000)
     page.wait_for_function(
-        "([plot, count]) => !document.querySelector('[data-testid=stStatusWidget], .stProgress')"
-        " && document.querySelectorAll(plot).length >= count",
-        arg=[PLOT, plots],
+        "() => !document.querySelector('[data-testid=stStatusWidget], .stProgress')",
         timeout=90_000,
     )
+    if plots:
+        page.locator(PLOT).nth(plots - 1).wait_for(timeout=90_000)
     page.wait_for_timeout(400)
     assert not page.get_by_test_id("stException").count()
 

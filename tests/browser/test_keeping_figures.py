@@ -16,10 +16,12 @@ pytestmark = pytest.mark.browser
 
 def test_a_plan_and_a_figure_leave_as_data_and_as_pictures(watched):
     window = watched()
-    window.open("?scenario=llama2-7b-64-h100")
+    window.open("?scenario=llama2-7b-64-h100&tab=Timeline")
     page = window.page
+    page.get_by_role("button", name="Export").click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Plan (JSON)").click()
+    page.keyboard.press("Escape")
     with open(download.value.path(), encoding="utf-8") as file:
         plan = json.load(file)
     found = answer(load_scenario("llama2-7b-64-h100"))
@@ -54,12 +56,15 @@ def test_the_paint_is_in_the_address(watched):
     window = watched()
     window.open("?scenario=llama2-7b-64-h100")
     page = window.page
+    stages = page.get_by_text("Colour: pipeline stage")
+    stages.wait_for()
     page.get_by_role("radio", name="link load").click()
-    page.locator(".st-key-plot-loads .main-svg").first.wait_for()
+    stages.wait_for(state="detached")
     page.wait_for_url("**paint=link+load**")
     page.reload()
-    page.locator(".st-key-plot-loads .main-svg").first.wait_for()
+    window.settle()
+    assert not stages.count()
     page.get_by_role("radio", name="stage", exact=True).click()
-    page.locator(".st-key-plot-levels .main-svg").first.wait_for()
+    stages.wait_for()
     window.settle()
     assert "paint" not in page.url

@@ -19,7 +19,7 @@ PAGES = {  # picture: where it begins, the link of the page, what stands there a
     "workload": (PLAN, "Workload", "Kept for backward"),
     "compare": ("compare?tour=off", "", "with its share of the server"),
     "explore": ("explore?scenario=llama2-7b-64-h100&tour=off", "", "Sweep parameters"),
-    "learn": ("learn?tour=off", "", "esson 1 of 9"),
+    "learn": ("learn?tour=off", "", "esson 1 of 12"),
 }
 TAKEN = [
     *[("plan", width, scheme) for width in (1280, 1920) for scheme in ("light", "dark")],

@@ -46,7 +46,7 @@ def test_nobody_else_is_asked(watched):
 
     window.open(f"?scenario={SMALL}&own={key}&fabric=My+fabric&search.tp=1&tour=off")
     page.get_by_text(PICTURE).first.wait_for()
-    labels = page.locator(".main-svg text", has_text=ELSEWHERE)
+    labels = page.locator(".nest-fabric text", has_text=ELSEWHERE)
     labels.first.wait_for()
     labels.first.hover(force=True)  # a pointer's picture is fetched where it points
     assert not page.evaluate(FETCHES)
@@ -67,9 +67,8 @@ def test_nobody_else_is_asked(watched):
 def test_the_front_ends_own_csv_is_not_offered(watched):
     """It would leave formulae in names as they are."""
     window = watched()
-    window.open(f"?scenario={SMALL}&tour=off")
+    window.open(f"?scenario={SMALL}&tab=Stages&tour=off")
     page = window.page
-    page.get_by_text("Stages of our plan in figures").click()
     frame = page.get_by_test_id("stDataFrame").first
     frame.hover()
     toolbar = page.get_by_test_id("stElementToolbar").first

@@ -15,6 +15,8 @@ from streamlit.testing.v1 import AppTest
 from nest_core.figures.comparison import SCENARIO_COLOURS, pictures
 from nest_core.presets import load_toml, preset_path
 from nest_core.scenario import scenario_document
+from nest_core.sheet import weigh
+from nest_core.sheet.headline import headline
 from nest_core.studies.comparison import LONGEST_NAME, run
 from nest_studio import jobs, sure_view
 from nest_studio.compare_state import LONGEST_ADDRESS, READY_MADE
@@ -29,6 +31,7 @@ if __name__ == "__main__":
 """
 SMALL = "llama2-7b-64-h100"
 FEW = {"search.pp": 1, "search.zero": 1, "search.recompute": "none", "search.schedule": "1f1b"}
+RATIO = "fabric.clos.oversubscription.0"
 TWO = [["One", SMALL, FEW], ["Two", SMALL, {**FEW, "accelerator.memory_GiB": 60.0}]]
 
 
@@ -50,6 +53,8 @@ def compare_page(fresh_page):
             page.query_params["compare"] = text or json.dumps(listed)
         for key, value in ({"compare.failures": "false"} | address).items():
             page.query_params[key] = value
+        for key in ("more", "all-figures"):
+            page.session_state[key] = True
         return page.run()
 
     return opened
@@ -72,13 +77,21 @@ def widget(page, key):
     return next(w for kind in kinds for w in getattr(page, kind) if w.key == key)
 
 
+def name_fields(page):
+    return [field for field in page.text_input if str(field.key).startswith("compare-name-")]
+
+
 def names(page):
-    return [field.value for field in page.text_input]
+    return [field.value for field in name_fields(page)]
 
 
 def identity(page, place):
     """What the keys of an entry's widgets end in."""
-    return page.text_input[place].key.rpartition("-")[2]
+    return name_fields(page)[place].key.rpartition("-")[2]
+
+
+def typed(page, name):
+    return page.text_input(key=f"bill.{name}")
 
 
 def asked(listed, **more):
@@ -117,8 +130,8 @@ def test_the_first_visit_compares_three_ratios(compare_page):
     page = compare_page(None)
     assert not page.exception
     assert names(page) == ["1 : 1", "2 : 1", "4 : 1"]
-    assert len(charts(page)) == 5
-    assert "fabric.clos.oversubscription.0" in text_of(page)
+    assert len(charts(page)) == 4
+    assert ".oversubscription" not in text_of(page)
 
 
 @pytest.mark.sampled(2)
@@ -130,7 +143,7 @@ def test_every_ready_made_set_is_compared(compare_page, name):
     assert not page.error
     assert names(page) == [entry[0] for entry in READY_MADE_NAMES[name]]
     assert widget(page, "compare-set").value is None
-    assert len(charts(page)) == 5
+    assert len(charts(page)) == 4
 
 
 READY_MADE_NAMES = {
@@ -150,17 +163,18 @@ def test_the_ratios_are_of_the_job_on_the_plan_page(compare_page):
     page.session_state["last good"] = (Request(SMALL, document, dict(FEW)), "")
     widget(page, "compare-set").set_value("Plan's job at 1 : 1, 2 : 1, 4 : 1").run()
     assert not page.exception
-    assert text_of(page).count("batch 1,024; search.pp = 1") == 3
+    helps = [button.help for button in page.button if "compare-plan-" in str(button.key)]
+    assert sum("batch 1,024" in text for text in helps) == 3
 
 
 def test_names_are_edited_and_told_apart(compare_page):
     page = compare_page()
-    page.text_input[0].set_value("  Rails   first ").run()
+    name_fields(page)[0].set_value("  Rails   first ").run()
     assert names(page) == ["Rails first", "Two"]
-    page.text_input[1].set_value("Rails first").run()
+    name_fields(page)[1].set_value("Rails first").run()
     assert names(page) == ["Rails first", "Rails first (2)"]
     assert not page.exception
-    page.text_input[1].set_value(" ").run()
+    name_fields(page)[1].set_value(" ").run()
     assert names(page)[1] == "Rails first (2)"
     assert "Rails first (2)" in text_of(page)
 
@@ -190,7 +204,7 @@ def test_one_scenario_alone_asks_for_another(compare_page):
     widget(page, "compare-undo").click().run()
     widget(page, "compare-undo").click().run()
     assert names(page) == ["One", "Two"]
-    assert len(charts(page)) == 5
+    assert len(charts(page)) == 4
 
 
 def test_the_same_job_is_put_on_another_fabric(compare_page):
@@ -210,7 +224,7 @@ def test_the_same_job_is_put_on_another_fabric(compare_page):
 def test_a_seventh_scenario_cannot_be_added(compare_page):
     six = [[str(number), SMALL, FEW] for number in range(6)]
     page = compare_page(six)
-    assert len(page.text_input) == 6
+    assert len(name_fields(page)) == 6
     assert widget(page, "compare-add").disabled
     assert not page.error
     assert "All are equal within 0.5 %" in text_of(page)
@@ -225,7 +239,7 @@ def test_budget_and_lost_switches_are_added(compare_page):
     page = compare_page(**{"compare.budget": "network power", "compare.failures": "true"})
     assert not page.exception
     expected = run(asked(TWO, budget={"kind": "power", "value": None}, failures=True))
-    budget, losses = pictures(expected)[3:5]
+    budget, losses = pictures(expected)[2:4]
     assert [title.partition(". ")[0] for title in titles(page)[-2:]] == [
         budget.title.partition(". ")[0],
         losses.title.partition(". ")[0],
@@ -234,7 +248,7 @@ def test_budget_and_lost_switches_are_added(compare_page):
     assert "network power up to 12.0 kW" in text_of(page)
     widget(page, "compare.budget").set_value("none").run()
     widget(page, "compare.failures").set_value(False).run()
-    assert len(charts(page)) == 5
+    assert len(charts(page)) == 4
 
 
 def test_what_no_plan_fits_stands_beside_what_one_does(compare_page):
@@ -298,7 +312,7 @@ def test_a_link_that_cannot_be_read_says_so(fresh_page, text):
 
 def test_the_address_brings_the_comparison_back(compare_page):
     page = compare_page()
-    page.text_input[1].set_value("Less memory").run()
+    name_fields(page)[1].set_value("Less memory").run()
     text = page.query_params["compare"]
     assert json.loads(text) == [TWO[0], ["Less memory", *TWO[1][1:]]]
     again = compare_page(json.loads(text))
@@ -340,7 +354,7 @@ def test_a_cancelled_comparison_waits_to_be_run_again(compare_page, monkeypatch)
         return stopped if "Third" in str(args) else real(self, key, function, *args, **options)
 
     monkeypatch.setattr(jobs.JobQueue, "ask", ask)
-    page.text_input[1].set_value("Third").run()
+    name_fields(page)[1].set_value("Third").run()
     assert not page.exception
     assert page.info[0].value == "Comparing: cancelled."
     assert charts(page) == before
@@ -395,3 +409,69 @@ def test_how_sure_a_difference_is_comes_from_shared_draws(compare_page, monkeypa
     shown = text_of(page)
     assert "Beside One, draw by draw" in shown
     assert re.search(r"Two.*(slower|faster|cannot be told apart) \([+-].* of draws", shown)
+
+
+def answer_of(page):
+    """The title, and the sentence below it."""
+    shown = text_of(page)
+    return re.search('nest-answer">([^<]+)', shown)[1], re.search('nest-below">([^<]+)', shown)[1]
+
+
+def test_the_title_is_the_break_even_of_the_first_under_the_prices_of_the_rail(compare_page):
+    page = compare_page([["4:1", SMALL, FEW | {RATIO: 4.0}], ["1:1", SMALL, FEW | {RATIO: 1.0}]])
+    assert not page.exception
+    found = page.session_state["compare shown"][1]
+    title, below = answer_of(page)
+    assert title == headline(weigh(found.bills, against_first=True))
+    assert "At $37.0 k" in below
+    typed(page, "device_usd").set_value("$30,000").run()
+    assert not page.error
+    assert "At $30.0 k" in answer_of(page)[1]
+    typed(page, "years").set_value("3").run()
+    assert "Whole bill over 3 years" in text_of(page)
+    assert page.query_params["bill.device_usd"] == "$30,000"
+    again = compare_page(
+        json.loads(page.query_params["compare"]),
+        **{"bill.device_usd": "$30,000", "bill.years": "3"},
+    )
+    assert answer_of(again) == answer_of(page)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("field", "text", "rule"),
+    [
+        ("device_usd", "-5", "must be at least 0, but is '-5'"),
+        ("device_usd", "cheap", "must be a number, but is 'cheap'"),
+        ("pue", "0.5", "must be at least 1, but is '0.5'"),
+        ("hours", "120", "must be from 0 to 100 %, but is '120'"),
+        ("tokens", "0", "must be from 1 to 1e18, but is '0'"),
+    ],
+)
+def test_a_price_that_cannot_be_is_one_sentence_and_figures_stand(compare_page, field, text, rule):
+    page = compare_page()
+    good = {"device_usd": "30000", "pue": "1.2", "hours": "80", "tokens": "1e12"}[field]
+    typed(page, field).set_value(good).run()
+    before = text_of(page)
+    typed(page, field).set_value(text).run()
+    assert not page.exception
+    (notice,) = page.error
+    assert rule in notice.value
+    assert text_of(page) == before
+    typed(page, field).set_value("").run()
+    assert not page.error
+
+
+def test_one_click_adds_the_same_size_in_another_topology(compare_page):
+    page = compare_page([["One", SMALL, FEW]])
+    for name in ("rail-only", "4:1"):
+        widget(page, "compare-add-as").set_value(name).run()
+        assert not page.exception
+    assert names(page) == ["One", "rail-only", "4:1"]
+    one, rails, ratio = page.session_state["compare shown"][1].candidates
+    assert rails.scenario.fabric.devices == one.scenario.fabric.devices
+    assert rails.scenario.fabric.arrangement().startswith("rail-only")
+    assert ratio.scenario.fabric.oversubscription == (4.0,)
+    widget(page, "compare-add-as").set_value("fat-tree").run()
+    assert not page.exception
+    assert len(names(page)) == 4 or page.error

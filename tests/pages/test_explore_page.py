@@ -8,17 +8,20 @@ import time
 
 import pytest
 import streamlit as st
+from our_plan import our_plan
+from plan_cards import big_figures, shown_figures
 from streamlit.testing.v1 import AppTest
 from streamlit.util import AttributeDictionary
 
 from nest_core.figures.ratios import ratios_finding
 from nest_core.figures.sweep import pictures
 from nest_core.notebook.kinds import compute
-from nest_core.scenario import scenario_document
+from nest_core.scenario import load_scenario, scenario_document
 from nest_core.store import Database, Notebooks
 from nest_core.studies.ratios import highest_ratios
 from nest_core.studies.sweep import run
 from nest_studio import jobs
+from nest_studio.forms import changes_in_words
 from nest_studio.show import PicturePlace
 
 SMALL = "llama2-7b-64-h100"
@@ -292,8 +295,9 @@ def test_a_point_opens_as_a_scenario(explore_page):
     widget(page, "explore-open").click().run()
     assert not page.exception
     assert widget(page, "accelerator.memory_GiB").value == 64.0
-    assert "Changed: accelerator.memory_GiB = 64.0" in text_of(page)
-    assert [metric.label for metric in page.metric][:1] == ["Throughput"]
+    assert f"Changed: {changes_in_words({'accelerator.memory_GiB': 64.0})}" in text_of(page)
+    expected = our_plan(load_scenario(SMALL, ["accelerator.memory_GiB=64.0"]))
+    assert big_figures(text_of(page)) == shown_figures(expected)
 
 
 def test_what_explore_pins_plan_shows_and_keeps(explore_page):
@@ -303,20 +307,21 @@ def test_what_explore_pins_plan_shows_and_keeps(explore_page):
     )
     widget(page, "explore.point").set_value("ZeRO 3, micro-batch 4 sequences").run()
     words = swept(("zero", [3]), ("micro_batch", [4])).points[0].words
+    page.session_state["tab"] = "Why"
     widget(page, "explore-open").click().run()
     assert not page.exception
     assert widget(page, "search.zero").value == "exactly 3"
     assert widget(page, "search.micro_batch_sequences").value == "exactly 4"
     pins = {"search.zero": 3, "search.micro_batch_sequences": 4}
     assert page.session_state["last good"][0].overrides == pins
-    page.session_state["tab"] = "Why"
-    assert words in text_of(page.run())
+    assert words in text_of(page)
 
 
 def test_a_fabric_that_no_widget_makes_opens_as_ones_own(explore_page):
     page = explore_page(**{"explore.question": "NIC speed", "explore.speed.nic": "25, 50"})
     widget(page, "explore.point").set_value("NIC speed 25 GB/s").run()
     sweep = swept(("speed.nic", [25, 50]))
+    page.session_state["tab"] = "Why"
     widget(page, "explore-open").click().run()
     assert not page.exception
     assert widget(page, "fabric").value == "My fabric"

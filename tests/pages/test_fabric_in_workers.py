@@ -6,6 +6,7 @@ import json
 import sys
 
 import pytest
+from page_parts import fabrics
 
 from nest_core.bill.bill import Bill
 from nest_core.formats import FORMATS
@@ -38,10 +39,12 @@ def light_page(not_made_here, fabric_page):
 def test_the_server_makes_no_part_of_an_answer(light_page, name):
     page = light_page(fabric=name, beside="drawn-8")
     assert not page.exception
-    assert len(page.get("plotly_chart")) == 7
+    assert len(page.get("plotly_chart")) == 6
+    assert len(fabrics(page)) == 1
     page.number_input(key="collective.devices").set_value(4).run()
     assert not page.exception
-    assert len(page.get("plotly_chart")) == 7
+    assert len(page.get("plotly_chart")) == 6
+    assert len(fabrics(page)) == 1
 
 
 def test_the_server_writes_and_reads_no_other_format(light_page):
@@ -79,5 +82,6 @@ def test_what_takes_too_much_is_one_sentence_and_the_page_stands(fabric_page, mo
         "Pricing every algorithm at every size has no result: it takes more than 0.4 GiB, the "
         "most that this studio gives one request."
     )
-    assert len(page.get("plotly_chart")) == 3
+    assert len(page.get("plotly_chart")) == 2
+    assert len(fabrics(page)) == 1
     assert {metric.label: metric.value for metric in page.metric}["Devices"] == "1,056"

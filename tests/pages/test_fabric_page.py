@@ -6,18 +6,21 @@ import html
 import json
 
 import pytest
+from page_parts import fabrics
 
 from nest_core.figures.collectives import bandwidth_figure, time_figure
 from nest_core.measured.collectives.sweep import sweep
 from nest_core.network import collapse
 from nest_core.network.bisection import bisection_Bps
+from nest_core.picture import picture
 from nest_core.scenario import load_fabric
 from nest_core.scenario.titles import fabric_title
 from nest_core.units import humanise_rate
 from nest_studio import jobs
+from nest_studio.browser.fabric import USUAL_PX
 from nest_studio.tasks.fabrics import fabric_sweep
 
-CHARTS = 5
+CHARTS = 4
 
 # One preset of every kind, and what is peculiar among them; `tests/figures` draws them all.
 KINDS = (
@@ -67,6 +70,9 @@ def test_every_kind_shows_its_fabric(fabric_page, name):
     assert shown["Levels"] == str(len(network.levels))
     assert shown["Bisection"] == humanise_rate(bisection_Bps(fabric, network))
     assert len(charts(page)) == CHARTS
+    (drawn,) = fabrics(page)
+    assert drawn["title"] == picture(fabric, width=USUAL_PX).title
+    assert drawn["svg"]
     assert bandwidth_figure(sweep(network, "all_reduce", 8)).title in text_of(page)
     assert fabric_title(fabric) in text_of(page)
 

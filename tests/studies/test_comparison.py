@@ -19,6 +19,7 @@ from nest_core.scenario import load_scenario, resolve_scenario, scenario_documen
 from nest_core.studies.comparison import MOST, compared, run
 from nest_core.studies.equal_budget import MOST_DEVICES, Budget, at_budget
 from nest_core.studies.settings import differing, settings_of
+from nest_core.studies.whole_bill import bill_of_scenario
 from nest_studio.cli import run as command
 
 JOB = "llama2-7b-64-h100"
@@ -97,11 +98,24 @@ def test_value_for_money_is_that_of_the_commands(capsys, name):
     bom = printed(capsys, "bom", name)
     tokens = plan["samples_per_s"] * found.scenario.sequence
     assert found.tokens_per_s == pytest.approx(tokens, rel=1e-9)
-    assert found.tokens_per_s_per_usd == pytest.approx(tokens / bom["price_usd"], rel=1e-9)
     assert found.tokens_per_s_per_W == pytest.approx(tokens / bom["power_w"], rel=1e-9)
     assert found.usd_per_device * found.scenario.fabric.devices == pytest.approx(bom["price_usd"])
     watts = bom["power_w"] + 700.0 * found.scenario.fabric.devices  # an H100 SXM draws 700 W
     assert found.all_power_W == pytest.approx(watts)
+
+
+def test_whole_bills_are_those_of_the_command_at_any_price():
+    """Prices move without planning anew, and come to what a plan at these prices comes to."""
+    asked = inputs(quick("one"), quick("two", fabric="v100-pods-64"))
+    changes = {"ownership.device_usd.typical": 30_000.0, "ownership.sold_share.typical": 0.7}
+    moved = run(asked).at(changes, tokens=1e12)
+    for one, entry in zip(moved.bills, asked["entries"], strict=True):
+        own = {f"prices.{key}": value for key, value in changes.items()}
+        again = bill_of_scenario(
+            one.name, entry["document"], {**entry["overrides"], **own}, None, tokens=1e12
+        )
+        assert one.to_json() == again.to_json()
+    assert run({**asked, "prices": changes}).at(changes).lines() == run(asked).at(changes).lines()
 
 
 def test_the_interval_is_that_of_the_command(capsys):
@@ -304,6 +318,10 @@ REFUSED = [
     (
         inputs(quick("a"), quick("b") | {"overrides": [1]}),
         r"entries\[1\].overrides must be a table",
+    ),
+    (
+        inputs(quick("a"), quick("b")) | {"prices": {"ownership.pue.typical": 0.5}},
+        "prices.ownership.pue.typical must be at least 1",
     ),
     (inputs(quick("a"), quick("b"), budget={"kind": "mass"}), "budget.kind must be price or power"),
     (

@@ -9,7 +9,7 @@ const STYLE = `
 .nest-fabric { font-family: var(--st-font); color: var(--st-text-color); }
 .nest-fabric .both { display: flex; flex-wrap: wrap; gap: 16px; align-items: flex-start; }
 .nest-fabric .head { display: flex; gap: 16px; align-items: flex-end; min-height: 36px; }
-.nest-fabric h3 { font-size: 14px; line-height: 18px; font-weight: 600; margin: 0; }
+.nest-fabric h2 { font-size: 14px; line-height: 18px; font-weight: 600; margin: 0; }
 .nest-fabric p { font-size: 12px; line-height: 16px; margin: 0; color: var(--ink3, inherit); }
 .nest-fabric .side p { margin-top: 4px; }
 .nest-fabric svg { display: block; max-width: none; }
@@ -72,13 +72,13 @@ class Picture {
     const rows = data.said.map((row) => `<tr>${row.map((word) => `<td>${escaped(word)}</td>`).join("")}</tr>`);
     this.at = null;
     this.root.classList.remove("pointed");
-    const head = (title, below) => `<h3>${escaped(title)}</h3>${below ? `<p>${escaped(below)}</p>` : ""}`;
+    const head = (title, below) => `<h2>${escaped(title)}</h2>${below ? `<p>${escaped(below)}</p>` : ""}`;
     const side = data.matrix
-      ? `<div class="side"><h3>${escaped(data.finding)}</h3>${data.matrix}<p>${escaped(data.reading)}</p></div>`
+      ? `<div class="side"><h2>${escaped(data.finding)}</h2>${data.matrix}<p>${escaped(data.reading)}</p></div>`
       : "";
     this.root.innerHTML =
       `${this.path()}<div class="both"><div class="main">${head(data.title, data.subtitle)}${data.svg}</div>${side}</div>` +
-      `<table><caption>${escaped(data.title)}</caption><tbody>${rows.join("")}</tbody></table><div class="tip" hidden></div>`;
+      `<table class="visually-hidden"><caption>${escaped(data.title)}</caption><tbody>${rows.join("")}</tbody></table><div class="tip" hidden></div>`;
     this.tip = this.root.querySelector(".tip");
     this.links = [...this.root.querySelectorAll(".main svg [data-of] > *")];
     this.boxes = [...this.root.querySelectorAll(".main svg :not(text)[data-key]")].filter((one) => !this.links.includes(one));

@@ -1,0 +1,121 @@
+"""Prices that a person types: read from text, checked one by one against the price list's rules.
+
+A field is a figure of the shipped list (`nest_core.bill.prices`); what is typed replaces its
+typical value and drops its ends. What no source states has no figure in the list, and its field is
+empty. Shares are typed in percent.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from nest_core.bill.ownership import server_of
+from nest_core.bill.prices import Figure, Prices, load_prices, prices_of
+from nest_core.errors import InputError
+
+__all__ = ["OWN_PRICES", "SOLD", "OwnPrice", "typed_number"]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPrice:
+    """One figure of the price list that a person may type.
+
+    Parameters
+    ----------
+    name : str
+        Of the field in ``[ownership]``.
+    title, unit : str
+    scale : float
+        What is typed over what the list holds.
+    """
+
+    name: str
+    title: str
+    unit: str
+    scale: float = 1.0
+
+    @property
+    def key(self) -> str:
+        """Dotted, of its typical figure."""
+        return f"ownership.{self.name}.typical"
+
+    def listed(self, accelerator: str = "", devices_per_node: int = 0) -> tuple[str, str]:
+        """The figure of the shipped list as one would type it, and its source; empty if none is."""
+        prices = _shipped()
+        figure: Figure | None = getattr(prices.ownership, self.name)
+        share = 1.0
+        if figure is None and self.name == "device_usd" and accelerator:
+            server = server_of(accelerator, devices_per_node, prices)
+            if server is not None and server.price_usd is not None:
+                figure, share = server.price_usd, 1.0 / server.devices
+        if figure is None:
+            return "", ""
+        value = figure.typical * share * self.scale
+        text = f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+        return text, f"{figure.kind}, {figure.date}: {figure.source}"
+
+    def read(self, text: str) -> dict[str, float]:
+        """What a typed text changes of the list, by dotted key; nothing where it is blank.
+
+        Raises
+        ------
+        InputError
+            For what is no number, or none that the figure may be.
+
+        Examples
+        --------
+        >>> OWN_PRICES[0].read("$30,000")
+        {'ownership.device_usd.typical': 30000.0}
+        """
+        if not text.strip():
+            return {}
+        value = typed_number(self.title, text)
+        if self.unit == "%" and not 0 <= value <= 100:
+            raise InputError(self.title, "must be from 0 to 100 %", text.strip(), "change it")
+        found = {self.key: value / self.scale}
+        try:
+            prices_of(None, found)
+        except InputError as error:
+            rule = re.sub(r"\d+\.\d+$", lambda bound: f"{float(bound[0]):,g}", error.rule)
+            raise InputError(self.title, rule, text.strip(), error.remedy) from error
+        return found
+
+
+def typed_number(title: str, text: str) -> float:
+    """A number as people write it: ``$30,000``, ``30 k``, ``95 %``.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
+    bare = text.strip().removeprefix("$").removesuffix("%").replace(",", "").strip()
+    times = {"k": 1e3, "M": 1e6}.get(bare[-1:], 1.0)
+    try:
+        value = float(bare[:-1] if times > 1 else bare)
+    except ValueError:
+        raise InputError(title, "must be a number", text.strip(), "write it in digits") from None
+    return value * times
+
+
+OWN_PRICES: tuple[OwnPrice, ...] = (
+    OwnPrice("device_usd", "Accelerator with server share", "$"),
+    OwnPrice("price_usd_per_kWh", "Electricity", "$/kWh"),
+    OwnPrice("pue", "PUE", "1"),
+    OwnPrice("years", "Kept for", "years"),
+    OwnPrice("spare_nodes", "Spare nodes", "%", 100.0),
+    OwnPrice("hall_usd_per_kW", "Hall", "$/kW"),
+    OwnPrice("storage_usd_per_device", "Storage", "$ each"),
+    OwnPrice("staff_usd_per_year", "Staff", "$/year"),
+    OwnPrice("draw_share", "Mean draw", "%", 100.0),
+)
+"""What a person may set, the most disputed first."""
+
+SOLD = OwnPrice("sold_share", "Hours sold", "%", 100.0)
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> Prices:
+    return load_prices()

@@ -1,0 +1,229 @@
+"""The answer of the Compare page: the break-even as title, fabrics as pictures, four figures."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import streamlit as st
+
+from nest_core.costs.plan import Plan
+from nest_core.errors import InputError
+from nest_core.explain.summary import schedule_in_words, share
+from nest_core.figures.comparison_words import unlike
+from nest_core.figures.entries import Entry as plan_entry
+from nest_core.picture import Drawn, picture, to_svg
+from nest_core.quoting import as_markdown
+from nest_core.scenario.titles import fabric_title
+from nest_core.sheet import decision_sheet, weigh
+from nest_core.sheet.bars import bill_chart, throughput_chart
+from nest_core.sheet.charts import curve_chart
+from nest_core.sheet.differences import Difference, differences, differences_title
+from nest_core.sheet.headline import headline, rests_on_price
+from nest_core.sheet.weighing import Weighing
+from nest_core.studies.comparison import Comparison
+from nest_core.studies.ordering import ordered
+from nest_core.studies.whole_bill import WholeBill
+from nest_core.topology import Fabric
+from nest_studio.browser.svg import show_svg
+from nest_studio.pins import pin_button
+
+__all__ = ["answer"]
+
+_STYLE = """
+<style>
+.nest-answer { font-size: 24px; line-height: 32px; font-weight: 600; letter-spacing: -0.2px; }
+.nest-below { font-size: 14px; line-height: 20px; opacity: 0.85; }
+.nest-figure-title { font-size: 14px; line-height: 20px; font-weight: 600; }
+.nest-figure-sub { font-size: 12px; line-height: 16px; opacity: 0.8; }
+.nest-design { font-size: 14px; line-height: 20px; }
+.nest-design b { font-weight: 600; margin-right: 8px; }
+.nest-plan-line { font-size: 12px; line-height: 16px; opacity: 0.85; min-height: 16px; }
+.nest-svg svg { display: block; max-width: 100%; height: auto; }
+.nest-silhouette svg { width: 100%; }
+.nest-by-width-narrow { display: block; } .nest-by-width-wide { display: none; }
+@media (min-width: 1400px) {
+  .nest-by-width-narrow { display: none; } .nest-by-width-wide { display: block; } }
+.nest-apart { width: 100%; border-collapse: collapse; font-size: 14px; line-height: 20px;
+  font-variant-numeric: tabular-nums; }
+.nest-apart :is(th, td) { padding: 8px 0 8px 8px; text-align: right; font-weight: 400;
+  border-bottom: 1px solid rgba(128, 132, 138, 0.3); vertical-align: baseline; }
+.nest-apart :is(th, td):first-child { text-align: left; padding-left: 0; }
+.nest-apart thead th, .nest-apart td.ours { font-weight: 600; }
+.nest-apart small { font-size: 12px; opacity: 0.8; margin-right: 6px; white-space: nowrap; }
+.st-key-compare-answer { gap: 12px; }
+</style>
+"""
+_SILHOUETTE_PX = 298.0
+_NARROW_PX, _WIDE_PX = 484.0, 548.0
+"""Of figures: half of the page at a window of 1280 and of 1440 pixels."""
+_ABREAST = 3
+_HEADS = 2
+
+
+def answer(
+    comparison: Comparison,
+    inputs: Mapping[str, Any],
+    *,
+    hours: float,
+    order: str,
+    prices: Mapping[str, float | str],
+) -> None:
+    """Title, pictures and figures; a sentence in their place where nothing can be weighed.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Under the prices of the rail.
+    inputs : mapping
+        What it was asked, for a notebook.
+    hours : float
+        Share of the hours that train this model.
+    order : str
+        Of the designs below the first; empty: as listed.
+    prices : mapping
+        What the rail changes of the price list.
+    """
+    st.html(_STYLE)
+    try:
+        found = weigh(comparison.bills, against_first=True, hours=hours)
+    except InputError as error:
+        st.html('<h1 class="nest-answer">No design here has a plan</h1>')
+        st.error(as_markdown(error))
+        _pictures(comparison.bills)
+        return
+    bills = _in_order(found, order)
+    words, buttons = st.columns([5, 2], vertical_alignment="top")
+    told = unlike(comparison)
+    title = headline(found) if comparison.one_job else "They do not train the same job"
+    words.html(f'<h1 class="nest-answer">{html.escape(title)}</h1>')
+    with buttons, st.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        _buttons(comparison, found, inputs, prices)
+    below = " ".join([*told, rests_on_price(found)] if comparison.one_job else told)
+    st.html(f'<div class="nest-below">{html.escape(below)}</div>')
+    _pictures([*bills, *found.left_out])
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _figure("curve", [curve_chart(found, px, 272.0) for px in (_NARROW_PX, _WIDE_PX)])
+    with right:
+        charts = [throughput_chart(found, bills, px) for px in (_NARROW_PX, _WIDE_PX)]
+        _figure("speed", charts)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _figure("bill", [bill_chart(found, bills, px) for px in (_NARROW_PX, _WIDE_PX)])
+    with right:
+        _head(
+            differences_title(found, bills),
+            f"Differences to {found.choice.name} before each figure; inside the paired interval "
+            "they are ties",
+        )
+        st.html(_table(found, bills, differences(found, bills)))
+
+
+def _in_order(found: Weighing, order: str) -> list[WholeBill]:
+    others = [one for one in found.bills if one is not found.choice]
+    if order:
+        places = {row.name: place for place, row in enumerate(ordered(found.bills, order))}
+        others.sort(key=lambda one: places[one.name])
+    return [found.choice, *others]
+
+
+def _buttons(
+    comparison: Comparison,
+    found: Weighing,
+    inputs: Mapping[str, Any],
+    prices: Mapping[str, float | str],
+) -> None:
+    names = " or ".join(one.name for one in found.bills)
+    asked = {**inputs, "prices": dict(prices)} if prices else dict(inputs)
+    pin_button("comparison", names, asked, key="compare", rows=comparison.rows)
+    st.download_button(
+        "Decision sheet",
+        lambda: _sheet(comparison),
+        "decision-sheet.html",
+        "text/html",
+        on_click="ignore",
+        type="primary",
+        key="compare-sheet",
+        help="One page for a committee and one of sources, to print from the browser.",
+    )
+
+
+def _sheet(comparison: Comparison) -> str:
+    again = f"Compare in Nest Studio: {', '.join(one.name for one in comparison.bills)}"
+    return decision_sheet(comparison.bills, again, datetime.now())
+
+
+def _pictures(bills: Sequence[WholeBill]) -> None:
+    for start in range(0, len(bills), _ABREAST):
+        columns = st.columns(_ABREAST, gap="medium")
+        for column, one in zip(columns, bills[start : start + _ABREAST], strict=False):
+            with column:
+                _picture(one, first=one is bills[0])
+
+
+def _picture(one: WholeBill, *, first: bool) -> None:
+    if one.scenario is None:
+        return
+    drawn, said = _silhouette(one.scenario.fabric, one.report.plan if one.report else None)
+    ours = ' style="color: var(--accentink, #0072B2)"' if first else ""
+    name = f"<b{ours}>{html.escape(one.name)}</b>"
+    st.html(f'<div class="nest-design">{name}{html.escape(said)}</div>')
+    if drawn is not None:
+        show_svg(f'<div class="nest-silhouette">{to_svg(drawn)}</div>', key=f"picture-{one.name}")
+    st.html(f'<div class="nest-plan-line">{html.escape(_plan_line(one))}</div>')
+
+
+def _plan_line(one: WholeBill) -> str:
+    if one.report is None:
+        return f"No plan: {one.reason}"
+    point = one.report.plan.point
+    degrees = plan_entry(one.name, one.report).degrees
+    gap = f"; up to {share(one.gap)} from the best" if one.gap else ""
+    return f"Best plan: {degrees}, {point.zero_words}, {schedule_in_words(point)}{gap}"
+
+
+def _silhouette(fabric: Fabric, plan: Plan | None) -> tuple[Drawn | None, str]:
+    """A picture, if a rule draws the kind, and what stands above it."""
+    try:
+        drawn = picture(fabric, plan, width=_SILHOUETTE_PX)
+    except InputError:
+        return None, fabric_title(fabric)
+    parts = [one.head for one in drawn.said[:_HEADS] if one.head]
+    ratio = fabric.ratio_words().strip()
+    return drawn, ", ".join([*parts, f"{ratio} down : up"] if ratio else parts)
+
+
+def _figure(key: str, drawn: Sequence[Drawn]) -> None:
+    """A chart for narrow windows and one for wide ones, so that words keep their size."""
+    _head(drawn[0].title, drawn[0].subtitle)
+    parts = zip(("narrow", "wide"), drawn, strict=True)
+    show_svg(
+        "".join(f'<div class="nest-by-width-{name}">{to_svg(one)}</div>' for name, one in parts),
+        key=f"compare-{key}",
+    )
+
+
+def _head(title: str, subtitle: str) -> None:
+    st.html(
+        f'<div class="nest-figure-title">{html.escape(title)}</div>'
+        f'<div class="nest-figure-sub">{html.escape(subtitle)}</div>'
+    )
+
+
+def _table(found: Weighing, bills: Sequence[WholeBill], rows: Sequence[Difference]) -> str:
+    head = "".join(f'<th scope="col">{html.escape(one.name)}</th>' for one in bills)
+    body = ""
+    for row in rows:
+        cells = ""
+        for one, (beside, text) in zip(bills, row.cells, strict=True):
+            kind = ' class="ours"' if one is found.choice else ""
+            apart = f"<small>{html.escape(beside)}</small>" if beside else ""
+            cells += f"<td{kind}>{apart}{html.escape(text)}</td>"
+        body += f'<tr><th scope="row">{html.escape(row.figure)}</th>{cells}</tr>'
+    return (
+        f'<table class="nest-apart"><thead><tr><th></th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table>"
+    )
