@@ -17,7 +17,7 @@ PAGES = {  # picture: where it begins, the link of the page, what stands there a
     "plan": (PLAN, "", ""),
     "fabric": (PLAN, "Design", "Nothing to compare yet"),
     "workload": (PLAN, "Workload", "Kept for backward"),
-    "compare": ("compare?tour=off", "", "with its share of the server"),
+    "compare": ("compare?tour=off", "", "Whole bill per token against"),
     "explore": ("explore?scenario=llama2-7b-64-h100&tour=off", "", "Sweep parameters"),
     "learn": ("learn?tour=off", "", "esson 1 of 12"),
 }
