@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
-SERVER_START_SECONDS = 60.0
+SERVER_START_SECONDS = 180.0
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",

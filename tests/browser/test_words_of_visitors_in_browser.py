@@ -54,7 +54,8 @@ def test_nobody_else_is_asked(watched):
     entries = [[PICTURE, SMALL, FEW], [STYLED, SMALL, FEW], ["c", SMALL, {PICTURE: PICTURE}]]
     page.goto(f"{window.url}/compare?compare.failures=false&compare={quote(json.dumps(entries))}")
     page.get_by_text("is left out").wait_for()
-    page.locator(".main-svg text", has_text=ELSEWHERE).first.wait_for(timeout=60_000)
+    compared = page.get_by_test_id("stMain").get_by_text(ELSEWHERE).filter(visible=True)
+    compared.first.wait_for(timeout=60_000)
     assert not page.evaluate(FETCHES)
 
     page.goto(f"{window.url}/notebook?notebook={quote(name)}")

@@ -6,6 +6,7 @@ const opened = String(performance.timeOrigin);
 const pressed = [];
 let port = null;
 let again = 0;
+let seen = 0;
 let wanted = {};
 
 function takes(target) {
@@ -22,21 +23,24 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target?.tagName === "BUTTON") return;
   event.preventDefault();
   pressed.push(name);
-  send();
+  send(PATIENCE_MS * 5);
 });
 
-function send() {
-  port?.send("pressed", { opened, names: [...pressed] });
+// What was sent while the page ran may have been dropped: it is said again, ever more patiently.
+function send(patience) {
+  clearTimeout(again);
+  if (!port || seen >= pressed.length) return;
+  port.send("pressed", { opened, names: [...pressed] });
+  again = setTimeout(send, patience, 2 * patience);
 }
 
 export default function keys({ data, parentElement, setTriggerValue }) {
   const here = { send: setTriggerValue };
   port = here;
   wanted = data.keys;
-  // What was sent while the page ran may have been dropped.
-  const seen = data.opened === opened ? data.seen : 0;
+  seen = data.opened === opened ? data.seen : 0;
   clearTimeout(again);
-  if (seen < pressed.length) again = setTimeout(send, PATIENCE_MS);
+  if (seen < pressed.length) again = setTimeout(send, PATIENCE_MS, PATIENCE_MS * 5);
   // Streamlit also cleans up after a call that a newer one overtook; that one goes on.
   return () => {
     if (port === here && !parentElement.isConnected) port = null;
