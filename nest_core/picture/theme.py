@@ -45,6 +45,7 @@ _LIGHT = {
     "bill-hall": "#C6CCD2",
     "bill-power": "#DCE1E5",
     "bill-other": "#EDF0F2",
+    "on-ours": "#ffffff",
     "rail-6": RAILS[6],
     "rail-7": RAILS[7],
 }
@@ -71,6 +72,7 @@ _DARK = {
     "bill-hall": "#B3BBC3",
     "bill-power": "#C9D0D6",
     "bill-other": "#DFE4E8",
+    "on-ours": "#10202b",
     "rail-6": "#B07B45",
     "rail-7": "#E4E7EA",
 }
@@ -153,6 +155,7 @@ _RULES: dict[str, str] = {
     ".bill-power": "fill:var(--fabric-bill-power)",
     ".bill-other": "fill:var(--fabric-bill-other)",
     ".on-plain text": "fill:#1b1f24;font-weight:600",
+    ".on-ours text": "fill:var(--fabric-on-ours);font-weight:600",
     ".accent text": "fill:var(--fabric-accent)",
     ".cell": "stroke:none",
     ".own": "stroke:var(--fabric-ink);stroke-width:2",

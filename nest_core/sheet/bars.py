@@ -70,7 +70,7 @@ def throughput_chart(found: Weighing, bills: Sequence[WholeBill], width: float =
         marks.append(Box("", look, left, y, max(at(rate) - left, 1.0), _BAR))
         marks.append(Words(one.name, _bold(one, found), 0, y + 19))
         text = f"{rate * scale:.3g} {unit[0]}"
-        inner = "inverse" if one is found.choice else "on-plain"
+        inner = "on-ours" if one is found.choice else "on-plain"
         marks.append(Words(text, inner, left + 8, y + 19))
         middle = y + _BAR / 2
         marks += [Line("", "bracket", ((at(low), middle), (at(high), middle)), 1.4)]
