@@ -65,14 +65,17 @@ def test_the_first_visit_takes_the_tour_and_meets_every_page(watched):
 @pytest.mark.check
 def test_three_fabrics_are_compared_and_the_link_brings_them_back(watched):
     window = watched(1920)
-    go(window, "compare?compare.failures=false", plots=3, text="Which is better")
+    page = window.page
+    window.open("compare?compare.failures=false&tour=off")
+    page.locator(".nest-apart").wait_for(timeout=60_000)
+    page.get_by_text("Other scenarios").click()
     choose(window, "Ready-made", "Switches, mesh, torus")
-    stands(window, plots=3, text="with its share of the server")
-    names = window.page.get_by_test_id("stMain").get_by_role("textbox")
+    page.locator(".nest-apart").get_by_text("Mesh in the node").wait_for(timeout=60_000)
+    names = page.locator(".st-key-compare-rows").get_by_role("textbox")
     shown = [names.nth(place).input_value() for place in range(3)]
     assert len(set(shown)) == 3
-    address = window.page.url
-    go(window, address.removeprefix(f"{window.url}/"), plots=3, text="with its share of the server")
+    window.open(page.url.removeprefix(f"{window.url}/"))
+    page.locator(".nest-apart").get_by_text("Mesh in the node").wait_for(timeout=60_000)
     assert [names.nth(place).input_value() for place in range(3)] == shown
 
 

@@ -70,6 +70,10 @@ KEYS = {
         "own",
         "compare-undo",
         "compare-add",
+        "bill.device_usd",
+        "bill.optics",
+        "bill.hours",
+        "bill.order",
     ),
     "explore": (
         *FORM,
