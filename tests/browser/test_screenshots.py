@@ -25,7 +25,7 @@ PAGES = {  # picture: where it begins, the link of the page, what stands there a
     "plan": ("?tour=off", "", ""),
     "fabric": (PLAN, "Design", "Nothing to compare yet"),
     "workload": (PLAN, "Workload", "Kept for backward"),
-    "compare": ("compare?tour=off", "", "Which is better"),
+    "compare": ("compare?tour=off", "", "Whole bill per token against"),
     "explore": (f"explore?{SMALL}", "", "Sweep parameters"),
     "learn": ("learn?tour=off", "", "esson 1 of 12"),
     "lesson": ("learn?lesson=All-reduce&present=on&tour=off", "", "How much leaves each node?"),
